@@ -1,0 +1,241 @@
+package state
+
+import "time"
+
+// EventKind is what happened.
+type EventKind string
+
+// What people did, as webhooks, polls and sweeps report it.
+const (
+	EventTriggered     EventKind = "triggered"      // assigned, labelled or mentioned: By, Via, Issue
+	EventUntriggered   EventKind = "untriggered"    // unassigned or unlabelled: By
+	EventCommented     EventKind = "commented"      // on the issue or the pull request: By, Comment, Orders
+	EventIssueEdited   EventKind = "issue_edited"   // By, Issue
+	EventIssueClosed   EventKind = "issue_closed"   // By
+	EventIssueGone     EventKind = "issue_gone"     // deleted or transferred away
+	EventPlanEdited    EventKind = "plan_edited"    // somebody edited a plan comment: By, Comment, Ticked
+	EventPlanDeleted   EventKind = "plan_deleted"   // By, Comment
+	EventThumb         EventKind = "thumb"          // the poll saw a 👍: By, Candidate or Comment
+	EventReviewed      EventKind = "reviewed"       // a review was submitted: By, Review
+	EventPRClosed      EventKind = "pr_closed"      // By, Merged
+	EventPushed        EventKind = "pushed"         // somebody pushed to the task's branch: By, Head
+	EventChecksChanged EventKind = "checks_changed" // Detail: pending, success, failure
+	EventPoked         EventKind = "poked"          // a thing that the task waits for may have changed
+	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository
+	EventRenamed       EventKind = "renamed"        // Repo is what it is called now
+)
+
+// What runs report, through their supervisor.
+const (
+	EventProgress EventKind = "progress"  // Progress
+	EventRunEnded EventKind = "run_ended" // Result
+)
+
+// What jobs report.
+const (
+	EventNotAllowed EventKind = "not_allowed" // the vet job: By may not direct the bot; Event is gone
+	EventStarted    EventKind = "started"     // Start
+	EventHeldUp     EventKind = "held_up"     // Waiting: the job cannot go on for now
+	EventAsked      EventKind = "asked"       // Question: people have to say something first
+	EventLaunched   EventKind = "launched"    // Launch
+	EventPosted     EventKind = "posted"      // Posted, Post
+	EventStatusSent EventKind = "status_sent" // Status
+	EventApproved   EventKind = "approved"    // Candidate, checked
+	EventNoApproval EventKind = "no_approval" // Candidate, Detail says why not
+	EventStale      EventKind = "stale"       // plan Hash can never be approved again, Detail says why
+	EventCollected  EventKind = "collected"   // Work, or Refusals, or neither: no changes
+	EventCommitted  EventKind = "committed"   // Work with Head
+	EventMoved      EventKind = "moved"       // the branch is at Work.Head
+	EventOvertaken  EventKind = "overtaken"   // somebody pushed meanwhile: Head
+	EventConflict   EventKind = "conflict"    // the rebase onto Head failed: Paths
+	EventPROpened   EventKind = "pr_opened"   // PR
+	EventAnswered   EventKind = "answered"    // the round's answers are posted
+	EventGathered   EventKind = "gathered"    // Feedback of a round
+	EventSaved      EventKind = "saved"       // Saved: the work of a stopped run
+	EventReleased   EventKind = "released"    // the VM is gone: Detail says why
+	EventDue        EventKind = "due"         // a delayed job's time has come: Detail
+	EventStepFailed EventKind = "step_failed" // Failure: a job gave up
+)
+
+// Event is a fact that may move a task. Kind says which of the other fields are set.
+type Event struct {
+	Kind EventKind `json:"kind"`
+	Task TaskKey   `json:"task"`
+	// ID names the outside fact ("comment:123"), so that it counts once however often it is
+	// reported. Empty where repeating does no harm.
+	ID string `json:"id,omitempty"`
+	// At is when it happened, as the outside says; Apply sets Now.
+	At  time.Time `json:"at,omitzero"`
+	Now time.Time `json:"now,omitzero"`
+
+	By         Person     `json:"by,omitzero"`
+	Permission Permission `json:"permission,omitempty"` // of By; set by the job vet
+	Delivery   string     `json:"delivery,omitempty"`
+
+	Repo         *Repo  `json:"repo,omitempty"`
+	Installation int64  `json:"installation,omitempty"`
+	Issue        *Issue `json:"issue,omitempty"`
+	Via          string `json:"via,omitempty"`
+	Base         string `json:"base,omitempty"`
+
+	Comment   *Comment   `json:"comment,omitempty"`
+	Orders    []Order    `json:"orders,omitempty"`
+	Ticked    bool       `json:"ticked,omitempty"`     // the only change is the approval box, now ticked
+	OnlyBoxes bool       `json:"only_boxes,omitempty"` // nothing but boxes changed
+	Review    *Review    `json:"review,omitempty"`
+	Merged    bool       `json:"merged,omitempty"`
+	Head      string     `json:"head,omitempty"`
+	Candidate *Candidate `json:"candidate,omitempty"`
+
+	Run      string     `json:"run,omitempty"` // the run that it is about; others are superseded
+	Progress *Progress  `json:"progress,omitempty"`
+	Result   *RunResult `json:"result,omitempty"`
+
+	Start    *Start         `json:"start,omitempty"`
+	Waiting  *Waiting       `json:"waiting,omitempty"`
+	Question *Question      `json:"question,omitempty"`
+	Launch   *Launch        `json:"launch,omitempty"`
+	Posted   *Posted        `json:"posted,omitempty"`
+	Post     *Post          `json:"post,omitempty"`
+	Status   *StatusComment `json:"status,omitempty"`
+	Hash     string         `json:"hash,omitempty"`
+	Work     *Work          `json:"work,omitempty"`
+	Refusals []Refusal      `json:"refusals,omitempty"`
+	Paths    []string       `json:"paths,omitempty"`
+	PR       *PR            `json:"pr,omitempty"`
+	Feedback []Feedback     `json:"feedback,omitempty"`
+	Saved    *SavedWork     `json:"saved,omitempty"`
+	Failure  *Failure       `json:"failure,omitempty"`
+	Detail   string         `json:"detail,omitempty"`
+}
+
+// Issue is an issue as a webhook or a sweep shows it.
+type Issue struct {
+	Node      string   `json:"node"`
+	Title     string   `json:"title"`
+	Body      string   `json:"body"`
+	Author    Person   `json:"author"`
+	Labels    []string `json:"labels,omitempty"`
+	Type      string   `json:"type,omitempty"`
+	Milestone string   `json:"milestone,omitempty"`
+	Closed    bool     `json:"closed,omitempty"`
+}
+
+// Comment is a comment as a webhook or a sweep shows it.
+type Comment struct {
+	ID   int64     `json:"id"`
+	Node string    `json:"node,omitempty"`
+	Body string    `json:"body"`
+	At   time.Time `json:"at"`
+	OnPR bool      `json:"on_pr,omitempty"`
+	// Thread is the top-level review comment that this one answers, or is; 0 for a conversation comment.
+	Thread int64 `json:"thread,omitempty"`
+	// Mention is set when it addresses the bot at the start of a line.
+	Mention bool `json:"mention,omitempty"`
+}
+
+// Review is a submitted review.
+type Review struct {
+	ID    int64     `json:"id"`
+	State string    `json:"state"` // approved, changes_requested, commented
+	Body  string    `json:"body"`
+	At    time.Time `json:"at"`
+	Head  string    `json:"head"`
+}
+
+// Verb is what a person tells the bot to do.
+type Verb string
+
+// The verbs of the command table; internal/comment parses them.
+const (
+	VerbApprove  Verb = "approve"
+	VerbCancel   Verb = "cancel"
+	VerbStop     Verb = "stop"
+	VerbRetry    Verb = "retry"
+	VerbStatus   Verb = "status"
+	VerbReplan   Verb = "replan"
+	VerbBudget   Verb = "budget"
+	VerbModel    Verb = "model"
+	VerbCreatePR Verb = "create pr"
+	VerbHelp     Verb = "help"
+	VerbPlan     Verb = "plan"    // trigger words of a mention: plan, start, go
+	VerbMessage  Verb = "message" // anything else: a message to the agent
+	VerbUnknown  Verb = "unknown" // looks like a command; Arg has the nearest one
+)
+
+// Order is one command that a person gave.
+type Order struct {
+	Verb   Verb   `json:"verb"`
+	Hash   string `json:"hash,omitempty"`   // approve
+	Choice int    `json:"choice,omitempty"` // approve 2
+	With   string `json:"with,omitempty"`   // approve with: …
+	Fresh  bool   `json:"fresh,omitempty"`  // retry fresh
+	Turns  int    `json:"turns,omitempty"`  // retry turns=60
+	// MicroUSD is what `budget +5` adds.
+	MicroUSD int64  `json:"micro_usd,omitempty"`
+	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the unknown word's neighbour
+	Text     string `json:"text,omitempty"`
+}
+
+// Progress is a sign of life of a run, at most one every few seconds.
+type Progress struct {
+	LastSeq int64     `json:"last_seq"`
+	Session string    `json:"session,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Doing   string    `json:"doing,omitempty"`
+	Turns   int       `json:"turns,omitempty"`
+	Money   Money     `json:"money"`
+	Sign    time.Time `json:"sign"`
+}
+
+// Start is what the job start found.
+type Start struct {
+	Settings Settings `json:"settings"`
+	Context  Context  `json:"context"`
+	Branch   Branch   `json:"branch"`
+	// Clean is the issue's text as the agent may see it, hidden content stripped.
+	Visible bool `json:"visible"` // the agent sees the issue's own text
+}
+
+// Launch is what the job launch did.
+type Launch struct {
+	Run     string    `json:"run"`
+	VM      VM        `json:"vm"`
+	Adapter string    `json:"adapter"`
+	Model   string    `json:"model,omitempty"`
+	VMHead  string    `json:"vm_head,omitempty"`
+	Started time.Time `json:"started"`
+	// Discussion, Drift: what was put into the prompt besides the plan, for the status comment.
+	Notes []string `json:"notes,omitempty"`
+	// Taken are the ids of the feedback that the prompt carries.
+	Taken []string `json:"taken,omitempty"`
+}
+
+// Refusal is a rule of the push gate that a changeset broke.
+type Refusal struct {
+	Rule   string `json:"rule"`
+	Path   string `json:"path,omitempty"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy"`
+}
+
+// Failure is why a job gave up. Reason and Hint are for people, Detail for the operator.
+type Failure struct {
+	Job    JobKind `json:"job"`
+	Class  string  `json:"class"` // github, vm, agent, permission, config, internal
+	Reason string  `json:"reason"`
+	Hint   string  `json:"hint"`
+	Detail string  `json:"detail,omitempty"`
+	// RetryAt is set when waiting helps: the task is interrupted, not failed.
+	RetryAt time.Time `json:"retry_at,omitzero"`
+}
+
+// NeedsPermission reports whether an event of this kind counts only from a person who may direct
+// the bot, so that the job vet has to ask GitHub first.
+func (k EventKind) NeedsPermission() bool {
+	switch k {
+	case EventTriggered, EventUntriggered, EventCommented, EventIssueEdited, EventPlanEdited, EventThumb, EventReviewed:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package state
+
+// Phase is where a task is in its life. What it waits for besides people (a VM, a blocker, money) is
+// Task.Waiting, not a phase.
+type Phase string
+
+// The phases. Who leaves each, when, and what happens if the process dies in it:
+const (
+	// PhaseQueued: triggered, nothing planned. The job start reads the repository's settings, the
+	// blockers and existing work, and moves on. After a crash the job is claimed again; it only reads.
+	PhaseQueued Phase = "queued"
+	// PhasePreliminaryPlanning: an agent writes the short plan. The run's end moves on. The run
+	// goes on without us; its supervisor follows it again after a restart.
+	PhasePreliminaryPlanning Phase = "preliminary_planning"
+	// PhaseAwaitingPreliminaryApproval: the newest preliminary revision is posted (or being posted).
+	// An approval that holds moves on; a trusted comment goes back for another revision; 14 days
+	// without either cancel. Nothing runs here, so a crash costs nothing.
+	PhaseAwaitingPreliminaryApproval Phase = "awaiting_preliminary_approval"
+	// PhasePlanning: an agent works the approved preliminary plan out. As PhasePreliminaryPlanning.
+	PhasePlanning Phase = "planning"
+	// PhaseAwaitingPlanApproval: as PhaseAwaitingPreliminaryApproval, for the thorough plan.
+	PhaseAwaitingPlanApproval Phase = "awaiting_plan_approval"
+	// PhaseImplementing: an agent builds what was approved, checks run, the changeset is judged and
+	// published, the pull request is opened. Each of these is a job that looks before it repeats.
+	PhaseImplementing Phase = "implementing"
+	// PhasePROpen: the pull request is open and nothing of it is being worked on. A review, a
+	// comment, a merge or a close moves on. Nothing runs here.
+	PhasePROpen Phase = "pr_open"
+	// PhaseAddressingReview: a round: an agent answers the gathered feedback, its commits are
+	// published, every thread gets its answer. As PhaseImplementing; ends in PhasePROpen.
+	PhaseAddressingReview Phase = "addressing_review"
+	// PhaseAwaitingAnswer: a question to people, or a refusal that needs their word, is posted. A
+	// trusted comment goes back to Resume. Nothing runs here.
+	PhaseAwaitingAnswer Phase = "awaiting_answer"
+	// PhaseInterrupted: a limit, a lost VM or a restart stopped a run. A delayed job goes back to
+	// Resume by itself, with back-off; people need not do anything.
+	PhaseInterrupted Phase = "interrupted"
+	// PhaseDone: merged, or answered by a report. Only clean-up jobs are left. Never left again.
+	PhaseDone Phase = "done"
+	// PhaseCancelled: unassigned, closed, told to, or expired. As PhaseDone; a new trigger on the
+	// issue begins the task anew.
+	PhaseCancelled Phase = "cancelled"
+	// PhaseFailed: stopped with a reason and a hint. `retry` goes back to Resume.
+	PhaseFailed Phase = "failed"
+)
+
+// Phases lists every phase in the order of a life.
+func Phases() []Phase {
+	return []Phase{
+		PhaseQueued, PhasePreliminaryPlanning, PhaseAwaitingPreliminaryApproval, PhasePlanning,
+		PhaseAwaitingPlanApproval, PhaseImplementing, PhasePROpen, PhaseAddressingReview,
+		PhaseAwaitingAnswer, PhaseInterrupted, PhaseDone, PhaseCancelled, PhaseFailed,
+	}
+}
+
+// Working reports whether an agent or a publishing job is at work, or will be by itself.
+func (p Phase) Working() bool {
+	switch p {
+	case PhaseQueued, PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview:
+		return true
+	}
+	return false
+}
+
+// AwaitsApproval reports whether a plan waits for a 👍.
+func (p Phase) AwaitsApproval() bool {
+	return p == PhaseAwaitingPreliminaryApproval || p == PhaseAwaitingPlanApproval
+}
+
+// Terminal reports whether the phase is never left by the task itself.
+func (p Phase) Terminal() bool { return p == PhaseDone || p == PhaseCancelled }

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PlanKind tells the two plans of a task apart.
+type PlanKind string
+
+// The kinds of plans.
+const (
+	PlanPreliminary PlanKind = "preliminary"
+	PlanThorough    PlanKind = "thorough"
+)
+
+// Plan is one numbered revision. Its text is what gets executed, whatever the comment on GitHub
+// says later.
+type Plan struct {
+	Kind     PlanKind  `json:"kind"`
+	Revision int       `json:"revision"` // from 1, counted per kind
+	Hash     string    `json:"hash"`     // PlanHash of what is shown
+	Text     string    `json:"text"`     // Markdown, as the agent wrote it (redacted)
+	Summary  string    `json:"summary,omitempty"`
+	Changes  string    `json:"changes,omitempty"` // what differs from the last revision, in words
+	Run      string    `json:"run"`
+	Made     time.Time `json:"made"`
+	// Approaches are the numbered ways of a preliminary plan, at most 3. Empty when there is one.
+	Approaches []string `json:"approaches,omitempty"`
+	Files      []string `json:"files,omitempty"`    // expected to be touched
+	Estimate   string   `json:"estimate,omitempty"` // in words, with money
+	// BaseSHA and IssueHash are what the plan was based on.
+	BaseSHA   string `json:"base_sha"`
+	IssueHash string `json:"issue_hash"`
+
+	// Comment is set once it is posted.
+	Comment     int64     `json:"comment,omitempty"`
+	CommentNode string    `json:"comment_node,omitempty"`
+	CommentURL  string    `json:"comment_url,omitempty"`
+	BodyHash    string    `json:"body_hash,omitempty"` // of the comment with every box as "[ ]"
+	PostedAt    time.Time `json:"posted_at,omitzero"`  // GitHub's created_at, whole seconds
+
+	// Stale says why this revision can never be approved again; empty while it can.
+	Stale string `json:"stale,omitempty"`
+	// Superseded is set when a newer revision is being made or was posted.
+	Superseded bool `json:"superseded,omitempty"`
+}
+
+// Posted reports whether the revision is on GitHub.
+func (p *Plan) Posted() bool { return p.Comment != 0 }
+
+// Open reports whether an approval of this revision could count.
+func (p *Plan) Open() bool { return p.Posted() && p.Stale == "" && !p.Superseded }
+
+// PlanHash returns the short hash by which people name a revision: 8 hexadecimal digits over kind,
+// revision, text, approaches and what it was based on.
+func PlanHash(p Plan) string {
+	h := sha256.New()
+	for _, s := range []string{string(p.Kind), strconv.Itoa(p.Revision), p.Text, p.BaseSHA, p.IssueHash, strings.Join(p.Approaches, "\x00")} {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))[:8]
+}
+
+// FreezeHash returns the hash of an issue's title and body with line ends made alike.
+func FreezeHash(title, body string) string {
+	norm := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n ") }
+	sum := sha256.Sum256([]byte(norm(title) + "\x00" + norm(body)))
+	return hex.EncodeToString(sum[:])
+}
+
+// ApprovalVia is how an approval was given.
+type ApprovalVia string
+
+// The ways to approve.
+const (
+	ViaReaction ApprovalVia = "reaction" // a 👍, read by the poll
+	ViaBox      ApprovalVia = "box"      // the ticked box in the plan comment
+	ViaCommand  ApprovalVia = "command"  // `approve` in a comment
+	ViaSettings ApprovalVia = "settings" // the repository's settings ask for no approval
+)
+
+// Approval is a person's yes to one revision, checked against GitHub at At.
+type Approval struct {
+	Kind       PlanKind    `json:"kind"`
+	Hash       string      `json:"hash"`
+	By         Person      `json:"by"`
+	Permission Permission  `json:"permission"`
+	Via        ApprovalVia `json:"via"`
+	Given      time.Time   `json:"given"` // when the person did it, as GitHub says
+	At         time.Time   `json:"at"`    // when we checked it
+	Delivery   string      `json:"delivery,omitempty"`
+	// With holds conditions ("approve with: …"); they reach the implementer.
+	With string `json:"with,omitempty"`
+	// Choice is the number of the chosen approach, 0 for none.
+	Choice int `json:"choice,omitempty"`
+}
+
+// Candidate is an approval that has not been checked yet.
+type Candidate struct {
+	Approval
+	Comment int64 `json:"comment"` // of the plan (reaction, box) or of the command
+	// Named is the hash that the person wrote, empty for a bare approve.
+	Named string `json:"named,omitempty"`
+	Reply int64  `json:"reply,omitempty"` // the comment to answer
+}
+
+// Question is what the agent or errand itself asks people.
+type Question struct {
+	Text    string    `json:"text"`
+	Kind    string    `json:"kind"` // agent, existing, key, refused, conflict
+	Asked   time.Time `json:"asked"`
+	Comment int64     `json:"comment,omitempty"`
+}
+
+// Feedback is something that the next run has to answer.
+type Feedback struct {
+	ID     string    `json:"id"`   // outside id, such as comment:123 or thread:PRRT_x
+	Kind   string    `json:"kind"` // comment, review, thread, checks, refusal, conflict, answer, condition
+	By     Person    `json:"by"`
+	At     time.Time `json:"at"`
+	Body   string    `json:"body"`
+	Path   string    `json:"path,omitempty"`
+	Line   int       `json:"line,omitempty"`
+	Hunk   string    `json:"hunk,omitempty"`
+	Thread int64     `json:"thread,omitempty"` // top-level review comment to reply to
+	OnPR   bool      `json:"on_pr,omitempty"`
+	// Taken is the run that got it; an entry is dropped when that run was published.
+	Taken string `json:"taken,omitempty"`
+}
+
+// Outcome is what a plan concluded.
+type Outcome string
+
+// The outcomes. All but OutcomeBuild end the task with the answer as a comment.
+const (
+	OutcomeBuild           Outcome = "build"
+	OutcomeReport          Outcome = "report"
+	OutcomeAlreadyFixed    Outcome = "already_fixed"
+	OutcomeNotReproducible Outcome = "not_reproducible"
+)

@@ -1,0 +1,181 @@
+package state
+
+import "time"
+
+// RunKind is what a run is for. It is also the name of its prompt.
+type RunKind string
+
+// The kinds of runs.
+const (
+	RunPreliminary RunKind = "preliminary_plan"
+	RunPlan        RunKind = "plan"
+	RunImplement   RunKind = "implement"
+	RunCheck       RunKind = "check" // the repository's own commands, no agent
+	RunReview      RunKind = "review"
+)
+
+// RunState is where a run is.
+type RunState string
+
+// The states of a run.
+const (
+	// RunLaunching: the job launch brings up the VM and starts it. After a crash launch is repeated;
+	// starting a known id again changes nothing.
+	RunLaunching RunState = "launching"
+	// RunActive: it goes on, detached, on its VM; a supervisor follows its log. After a crash of
+	// ours the supervisor follows from the last stored line.
+	RunActive RunState = "active"
+	// RunStopping: somebody cancelled; the job stop ends it and saves its work.
+	RunStopping RunState = "stopping"
+	// RunEnded: its exit is known. Never left.
+	RunEnded RunState = "ended"
+)
+
+// Run is one agent invocation (or one round of checks) on a VM.
+type Run struct {
+	ID      string    `json:"id"` // TASK-SEQ, also the name of its folder on the VM
+	Kind    RunKind   `json:"kind"`
+	State   RunState  `json:"state"`
+	Seq     int       `json:"seq"`
+	VM      string    `json:"vm,omitempty"`
+	Adapter string    `json:"adapter,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Session string    `json:"session,omitempty"` // the agent's own session, for resuming
+	Plan    string    `json:"plan,omitempty"`    // hash of the plan it works on
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+	LastSeq int64     `json:"last_seq"` // last stored line of its log
+	Sign    time.Time `json:"sign,omitzero"`
+	Doing   string    `json:"doing,omitempty"` // last thing seen, one line
+	Turns   int       `json:"turns,omitempty"`
+	Money   Money     `json:"money"`
+
+	Status  string `json:"status,omitempty"`  // the adapter's judgement: ok, max_turns, crashed …
+	Class   string `json:"class,omitempty"`   // success, retryable, fatal
+	Message string `json:"message,omitempty"` // one sentence
+	// Attempt counts launches of the same work in a row that did not end well.
+	Attempt int `json:"attempt,omitempty"`
+	// Repeat is why an equal run had to be made again, empty for the first.
+	Repeat string `json:"repeat,omitempty"`
+}
+
+// RunResult is what a supervisor reports at the end of a run, judged by the agent's adapter.
+type RunResult struct {
+	Status   string    `json:"status"`
+	Class    string    `json:"class"`
+	Message  string    `json:"message,omitempty"`
+	Session  string    `json:"session,omitempty"`
+	Turns    int       `json:"turns,omitempty"`
+	Money    Money     `json:"money"`
+	LastSeq  int64     `json:"last_seq"`
+	Ended    time.Time `json:"ended"`
+	RetryAt  time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
+	Text     string    `json:"text,omitempty"`    // the agent's last words, Markdown, redacted
+	Outcome  string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
+	Title    string    `json:"title,omitempty"`
+	Summary  string    `json:"summary,omitempty"`
+	Changes  string    `json:"changes,omitempty"`
+	Question string    `json:"question,omitempty"`
+	Files    []string  `json:"files,omitempty"`
+	Estimate string    `json:"estimate,omitempty"`
+	// Approaches are the titles of a preliminary plan's numbered approaches.
+	Approaches []string       `json:"approaches,omitempty"`
+	Threads    []ThreadAnswer `json:"threads,omitempty"`
+	Checks     []CheckResult  `json:"checks,omitempty"`
+}
+
+// ThreadAnswer is the agent's answer to one piece of feedback.
+type ThreadAnswer struct {
+	ID     string `json:"id"` // Feedback.ID
+	Answer string `json:"answer"`
+	Commit string `json:"commit,omitempty"` // local id; mapped before it is posted
+}
+
+// CheckResult is one of the repository's own commands.
+type CheckResult struct {
+	Name     string        `json:"name"`
+	Command  string        `json:"command"`
+	Code     int           `json:"code"`
+	TimedOut bool          `json:"timed_out,omitempty"`
+	Duration time.Duration `json:"duration"`
+	Tail     string        `json:"tail,omitempty"`
+}
+
+// VM is the machine of a task, as the task knows it.
+type VM struct {
+	Name      string    `json:"name"`
+	Provider  string    `json:"provider"`
+	Kind      string    `json:"kind"` // bwrap, userns, plain; a server type of a cloud
+	Gen       int       `json:"gen"`  // grows with each VM of the task
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Why       string    `json:"why,omitempty"` // why it ended, one of a closed list
+}
+
+// Branch is the task's branch.
+type Branch struct {
+	Name    string `json:"name,omitempty"`
+	Base    string `json:"base,omitempty"`     // the branch that it goes into
+	BaseSHA string `json:"base_sha,omitempty"` // where it started
+	Head    string `json:"head,omitempty"`     // as published, empty before
+	Tree    string `json:"tree,omitempty"`
+	// VMHead is the commit at which the VM's checkout stands, as far as we put it there.
+	VMHead string `json:"vm_head,omitempty"`
+}
+
+// Work is a changeset on its way to GitHub. The data lies in a file (Ref); this is its state.
+type Work struct {
+	Run       string            `json:"run"`
+	Ref       string            `json:"ref"`  // names the stored changeset
+	Base      string            `json:"base"` // local and published alike
+	LocalHead string            `json:"local_head"`
+	LocalTree string            `json:"local_tree"`
+	Commits   int               `json:"commits"`
+	Paths     int               `json:"paths"`
+	Head      string            `json:"head,omitempty"` // published id, set by the job commit
+	Tree      string            `json:"tree,omitempty"`
+	IDs       map[string]string `json:"ids,omitempty"` // local → published
+	Rebases   int               `json:"rebases,omitempty"`
+	Notes     []string          `json:"notes,omitempty"`
+}
+
+// SavedWork is work that was kept when a run was cut short.
+type SavedWork struct {
+	Run string    `json:"run"`
+	Ref string    `json:"ref"`
+	At  time.Time `json:"at"`
+	Why string    `json:"why"`
+}
+
+// PR is the task's pull request.
+type PR struct {
+	Number int    `json:"number"`
+	Node   string `json:"node"`
+	URL    string `json:"url"`
+	Title  string `json:"title"`
+	Draft  bool   `json:"draft,omitempty"`
+	State  string `json:"state"` // open, merged, closed
+	Checks string `json:"checks,omitempty"`
+	Ready  bool   `json:"ready,omitempty"` // approved, ready to merge
+	// ReadyBy approved it without text.
+	ReadyBy string `json:"ready_by,omitempty"`
+}
+
+// StatusComment is the one comment that is edited in place.
+type StatusComment struct {
+	Comment int64     `json:"comment,omitempty"`
+	Node    string    `json:"node,omitempty"`
+	URL     string    `json:"url,omitempty"`
+	Shown   int64     `json:"shown"` // Task.Visible that it shows
+	At      time.Time `json:"at,omitzero"`
+}
+
+// Posted is a comment that the bot wrote.
+type Posted struct {
+	Key  string    `json:"key"` // the job's idempotency key, also in the comment's marker
+	Kind string    `json:"kind"`
+	ID   int64     `json:"id"`
+	URL  string    `json:"url"`
+	At   time.Time `json:"at"`
+	OnPR bool      `json:"on_pr,omitempty"`
+}

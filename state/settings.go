@@ -1,0 +1,76 @@
+package state
+
+import "time"
+
+// Settings are a repository's own: the `.errand.yml` of its default branch (or of the organisation's
+// `.github` repository), over the operator's defaults. They are read when a task starts and when it
+// is asked to plan anew, and kept with the task.
+type Settings struct {
+	Enabled bool     `json:"enabled" yaml:"enabled"`
+	Plan    PlanMode `json:"plan" yaml:"plan"`
+	Base    string   `json:"base,omitempty" yaml:"base"`
+	// Branch, Commit and Title are templates over {key} {number} {slug} {task}.
+	Branch string  `json:"branch" yaml:"branch"`
+	Commit string  `json:"commit" yaml:"commit"`
+	Title  string  `json:"title" yaml:"title"`
+	Key    KeyRule `json:"key,omitzero" yaml:"key"`
+	Draft  bool    `json:"draft,omitempty" yaml:"draft"`
+	// MergeCommits allows merges of the base branch in what the agent commits.
+	MergeCommits bool      `json:"merge_commits,omitempty" yaml:"merge_commits"`
+	Setup        []Command `json:"setup,omitempty" yaml:"setup"`
+	Check        []Command `json:"check,omitempty" yaml:"check"`
+	Protected    []string  `json:"protected,omitempty" yaml:"protected"`
+	AllowUsers   []string  `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
+	AllowBots    []string  `json:"allow_bots,omitempty" yaml:"allow_bots"`
+	Limits       Limits    `json:"limits" yaml:"limits"`
+}
+
+// PlanMode says which plans need a person's approval.
+type PlanMode string
+
+// The plan modes.
+const (
+	PlanTwoStep PlanMode = "two-step" // preliminary plan, 👍, thorough plan, 👍
+	PlanOneStep PlanMode = "one-step" // thorough plan, 👍
+	PlanNone    PlanMode = "none"     // implement at once
+)
+
+// KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
+type KeyRule struct {
+	Pattern  string `json:"pattern,omitempty" yaml:"pattern"` // RE2
+	Required bool   `json:"required,omitempty" yaml:"required"`
+}
+
+// Command is one of the repository's own commands.
+type Command struct {
+	Name    string        `json:"name,omitempty" yaml:"name"`
+	Run     string        `json:"run" yaml:"run"`
+	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
+}
+
+// Limits bound a task. A repository's limits count only up to the operator's.
+type Limits struct {
+	Turns        int           `json:"turns" yaml:"turns"`                 // per run
+	Duration     time.Duration `json:"duration" yaml:"duration"`           // agent activity per task
+	PlanDuration time.Duration `json:"plan_duration" yaml:"plan_duration"` // of one planning run
+	Stall        time.Duration `json:"stall" yaml:"stall"`
+	MicroUSD     int64         `json:"micro_usd" yaml:"-"` // from limits.cost
+	Remind       time.Duration `json:"remind" yaml:"remind"`
+	Expire       time.Duration `json:"expire" yaml:"expire"`
+	Checks       int           `json:"checks" yaml:"checks"` // rounds of failing checks before going on
+}
+
+// DefaultSettings returns what applies where nothing is configured.
+func DefaultSettings() Settings {
+	return Settings{
+		Enabled: true,
+		Plan:    PlanTwoStep,
+		Branch:  "errand/{number}-{slug}",
+		Commit:  "{task}",
+		Title:   "{task}",
+		Limits: Limits{
+			Turns: 30, Duration: 2 * time.Hour, PlanDuration: 30 * time.Minute, Stall: 10 * time.Minute,
+			MicroUSD: 10_000_000, Remind: 3 * 24 * time.Hour, Expire: 14 * 24 * time.Hour, Checks: 3,
+		},
+	}
+}

@@ -1,0 +1,241 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TaskKey names a task for ever: repositories and issues are renamed and transferred, their ids stay.
+type TaskKey struct {
+	Repo  int64 `json:"repo"`  // the repository's database id
+	Issue int   `json:"issue"` // the issue's number
+}
+
+// String returns "REPO/ISSUE", the form used in keys and logs. ParseTaskKey reads it back.
+func (k TaskKey) String() string { return fmt.Sprintf("%d/%d", k.Repo, k.Issue) }
+
+// IsZero reports whether the key names no task.
+func (k TaskKey) IsZero() bool { return k == TaskKey{} }
+
+// ParseTaskKey reads what TaskKey.String wrote.
+func ParseTaskKey(s string) (TaskKey, error) {
+	repo, issue, ok := strings.Cut(s, "/")
+	r, err1 := strconv.ParseInt(repo, 10, 64)
+	i, err2 := strconv.Atoi(issue)
+	if !ok || err1 != nil || err2 != nil || r <= 0 || i <= 0 {
+		return TaskKey{}, fmt.Errorf("parse task key %q: want REPOSITORY_ID/ISSUE_NUMBER", s)
+	}
+	return TaskKey{Repo: r, Issue: i}, nil
+}
+
+// Task is the bot's work on one issue. It is changed by Next alone.
+type Task struct {
+	Key TaskKey `json:"key"`
+	// Version grows by one with every applied event; Visible with those that people can see.
+	// The status comment remembers the Visible that it shows.
+	Version int64 `json:"version"`
+	Visible int64 `json:"visible"`
+
+	Installation int64  `json:"installation"`
+	Repo         Repo   `json:"repo"`
+	IssueNode    string `json:"issue_node"` // GraphQL id
+	Author       Person `json:"author"`     // of the issue
+
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"` // when Phase began
+	// Resume is the phase to go back to from awaiting_answer, interrupted and failed.
+	Resume Phase `json:"resume,omitempty"`
+	// Step is the job that is under way in this phase, or StepRun while an agent runs. A retry
+	// enqueues it again.
+	Step JobKind `json:"step,omitempty"`
+	// Waiting says what the task waits for besides people. It is not a phase.
+	Waiting *Waiting `json:"waiting,omitempty"`
+
+	Trigger  Trigger  `json:"trigger"`
+	Frozen   Frozen   `json:"frozen"`
+	Settings Settings `json:"settings"`
+	Context  Context  `json:"context"`
+
+	Plans    []Plan     `json:"plans,omitempty"`
+	Approval *Approval  `json:"approval,omitempty"` // the newest one that counted
+	Feedback []Feedback `json:"feedback,omitempty"` // what the next run has to answer
+	Question *Question  `json:"question,omitempty"` // open while in awaiting_answer
+	Outcome  Outcome    `json:"outcome,omitempty"`
+
+	Run    *Run        `json:"run,omitempty"`  // the active run, nil between runs
+	Runs   []Run       `json:"runs,omitempty"` // ended runs, oldest first
+	RunSeq int         `json:"run_seq"`        // numbers runs
+	VM     *VM         `json:"vm,omitempty"`   // the present one
+	VMs    []VM        `json:"vms,omitempty"`  // ended ones
+	Branch Branch      `json:"branch"`
+	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
+	Saved  []SavedWork `json:"saved,omitempty"`
+	PR     *PR         `json:"pr,omitempty"`
+	Round  int         `json:"round"` // review rounds so far
+
+	Status   StatusComment `json:"status"`
+	Posted   []Posted      `json:"posted,omitempty"`
+	Answered []string      `json:"answered,omitempty"` // "one answer per revision and reason"
+	Ignored  int           `json:"ignored,omitempty"`  // attempts of people without permission
+	// Seen remembers the outside things that were taken into account (comment, review and reaction
+	// ids), newest last, bounded to 500.
+	Seen    []string      `json:"seen,omitempty"`
+	Money   Money         `json:"money"`
+	Active  time.Duration `json:"active"` // agent activity so far
+	History []PhaseChange `json:"history"`
+	End     *End          `json:"end,omitempty"`
+}
+
+// Repo is a repository as it is called now.
+type Repo struct {
+	ID            int64  `json:"id"`
+	Owner         string `json:"owner"`
+	Name          string `json:"name"`
+	DefaultBranch string `json:"default_branch"`
+	Private       bool   `json:"private,omitempty"`
+	URL           string `json:"url,omitempty"` // its page, https://HOST/OWNER/NAME
+}
+
+// FullName returns OWNER/NAME.
+func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
+
+// Person is a GitHub account. ID is what counts: logins are renamed and reused.
+type Person struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	Bot   bool   `json:"bot,omitempty"`
+}
+
+// Permission is what GitHub's collaborator API answers: admin, write, read or none. (It reports
+// maintain as write and triage as read.) The empty string means that nobody has asked yet.
+type Permission string
+
+// The permissions of a person on a repository.
+const (
+	PermissionAdmin Permission = "admin"
+	PermissionWrite Permission = "write"
+	PermissionRead  Permission = "read"
+	PermissionNone  Permission = "none"
+)
+
+// CanWrite reports whether the person may direct the bot.
+func (p Permission) CanWrite() bool { return p == PermissionAdmin || p == PermissionWrite }
+
+// Trigger is why a task exists.
+type Trigger struct {
+	By  Person    `json:"by"`
+	Via string    `json:"via"` // assigned, label, mention, sweep
+	At  time.Time `json:"at"`
+	// Base is the branch named in the trigger ("base: NAME"), empty for the configured one.
+	Base string `json:"base,omitempty"`
+}
+
+// Frozen is the issue's text as the person who triggered the bot (or who re-froze it) saw it.
+type Frozen struct {
+	Title string    `json:"title"`
+	Body  string    `json:"body"`
+	Hash  string    `json:"hash"` // of title and body, see FreezeHash
+	At    time.Time `json:"at"`
+	By    Person    `json:"by"`
+	// Changed holds the text that an outsider put there since, shown until a writer says replan.
+	Changed *Frozen `json:"changed,omitempty"`
+}
+
+// Waiting says what a task waits for besides people. Kinds are a closed list.
+type Waiting struct {
+	Kind   WaitKind  `json:"kind"`
+	Detail string    `json:"detail"` // one sentence for people
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until,omitzero"` // when it is tried again, if known
+	// Issues are the blockers, as OWNER/REPO#N, for WaitBlocked.
+	Issues []string `json:"issues,omitempty"`
+}
+
+// WaitKind is what a task waits for.
+type WaitKind string
+
+// The things a task can wait for without being in another phase.
+const (
+	WaitBlocked  WaitKind = "blocked"  // other issues have to be closed first
+	WaitVM       WaitKind = "vm"       // no VM can be had now
+	WaitMoney    WaitKind = "money"    // a cap is reached
+	WaitLimit    WaitKind = "limit"    // a limit of GitHub or of the model's provider
+	WaitConfig   WaitKind = "config"   // .errand.yml is invalid
+	WaitEdit     WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan
+	WaitText     WaitKind = "text"     // nothing is visible to the agent yet
+	WaitDisabled WaitKind = "disabled" // enabled: false
+)
+
+// Context is what was gathered about the issue for the prompts. Text in it has been through
+// internal/trust: only what the agent may see.
+type Context struct {
+	Labels    []string   `json:"labels,omitempty"`
+	IssueType string     `json:"issue_type,omitempty"`
+	Milestone string     `json:"milestone,omitempty"`
+	Comments  []Said     `json:"comments,omitempty"` // visible, oldest first
+	Withheld  []Withheld `json:"withheld,omitempty"`
+	Existing  []Existing `json:"existing,omitempty"` // pull requests and branches that were there
+	Cleared   bool       `json:"cleared,omitempty"`  // a person said to go on despite Existing
+	Stripped  []string   `json:"stripped,omitempty"` // what was hidden in visible text, for people
+}
+
+// Said is a visible comment.
+type Said struct {
+	ID   int64     `json:"id"`
+	By   Person    `json:"by"`
+	At   time.Time `json:"at"`
+	Body string    `json:"body"`
+}
+
+// Withheld is a comment, or the issue's own text (ID 0), that the agent does not see.
+type Withheld struct {
+	ID     int64  `json:"id"`
+	Node   string `json:"node,omitempty"`
+	By     Person `json:"by"`
+	Reason string `json:"reason"`
+}
+
+// Existing is work by somebody else that is linked to the issue.
+type Existing struct {
+	Kind   string `json:"kind"` // pull request, branch
+	Name   string `json:"name"` // #12 or the branch
+	URL    string `json:"url"`
+	By     Person `json:"by"`
+	Merged bool   `json:"merged,omitempty"`
+}
+
+// PhaseChange is one line of a task's history.
+type PhaseChange struct {
+	Phase Phase     `json:"phase"`
+	At    time.Time `json:"at"`
+	Why   string    `json:"why"`
+}
+
+// End is why a task ended or failed. Reason and Hint are sentences for people.
+type End struct {
+	Reason string    `json:"reason"`
+	Hint   string    `json:"hint,omitempty"`
+	Class  string    `json:"class,omitempty"` // operator's word: permission, limit, vm, agent, github …
+	At     time.Time `json:"at"`
+}
+
+// Money is what a task used. Cost is in millionths of a US dollar.
+type Money struct {
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	MicroUSD     int64 `json:"micro_usd"`
+	CapMicroUSD  int64 `json:"cap_micro_usd"`
+}
+
+// Ended reports whether the task is over for good.
+func (t *Task) Ended() bool { return t.Phase == PhaseDone || t.Phase == PhaseCancelled }
+
+// NewestPlan returns the newest revision, or nil.
+func (t *Task) NewestPlan() *Plan {
+	if len(t.Plans) == 0 {
+		return nil
+	}
+	return &t.Plans[len(t.Plans)-1]
+}
