@@ -1,0 +1,89 @@
+package secretscan
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	ahocorasick "github.com/BobuSumisu/aho-corasick"
+)
+
+// MinKnown is the length in bytes below which a known value is not looked for.
+const MinKnown = 8
+
+// knownSet finds literal values, as they are and as they look in common encodings.
+type knownSet struct {
+	trie *ahocorasick.Trie // nil when there is nothing to look for
+}
+
+func newKnownSet(values []string) knownSet {
+	var forms []string
+	for _, value := range values {
+		value = strings.TrimSpace(value)
+		if len(value) < MinKnown {
+			continue
+		}
+		forms = append(forms, encodings(value)...)
+	}
+	if len(forms) == 0 {
+		return knownSet{}
+	}
+	slices.Sort(forms)
+	forms = slices.Compact(forms)
+	return knownSet{trie: ahocorasick.NewTrieBuilder().AddStrings(forms).Build()}
+}
+
+// encodings returns the value and the forms in which it could be smuggled or logged: JSON and URL
+// escapes, hex, base64 at each of the three alignments, and for a multi-line value (a PEM key) its
+// long lines one by one.
+func encodings(value string) []string {
+	forms := []string{value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
+	forms = append(forms, url.QueryEscape(value), url.PathEscape(value))
+	if quoted, err := json.Marshal(value); err == nil {
+		forms = append(forms, string(quoted[1:len(quoted)-1]))
+	}
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for pad := range 3 {
+			forms = append(forms, base64Middle(enc, value, pad))
+		}
+	}
+	if strings.Contains(value, "\n") {
+		for line := range strings.Lines(value) {
+			line = strings.TrimSpace(line)
+			if len(line) >= 2*MinKnown && !strings.HasPrefix(line, "-----") {
+				forms = append(forms, line)
+			}
+		}
+	}
+	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < MinKnown })
+}
+
+// base64Middle encodes value as it looks when pad bytes stand before it, without the first and
+// last characters that depend on the neighbours.
+func base64Middle(enc *base64.Encoding, value string, pad int) string {
+	whole := enc.EncodeToString(append(make([]byte, pad), value...))
+	first := []int{0, 2, 3}[pad]
+	end := len(whole)
+	if (len(value)+pad)%3 != 0 {
+		end--
+	}
+	if first >= end {
+		return ""
+	}
+	return whole[first:end]
+}
+
+func (k knownSet) find(text string) []Finding {
+	if k.trie == nil {
+		return nil
+	}
+	var found []Finding
+	for _, m := range k.trie.MatchString(text) {
+		start := int(m.Pos())
+		found = append(found, Finding{Rule: RuleKnown, Start: start, End: start + len(m.Match())})
+	}
+	return found
+}

@@ -1,0 +1,204 @@
+package secretscan
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	ahocorasick "github.com/BobuSumisu/aho-corasick"
+	"github.com/spf13/viper"
+	"github.com/zricethezav/gitleaks/v8/config"
+)
+
+// Patterns is the compiled pattern library: gitleaks' own rules and those of ours that it lacks.
+// It is immutable and safe for concurrent use.
+type Patterns struct {
+	rules      []rule
+	allow      []*config.Allowlist
+	prefilter  *ahocorasick.Trie
+	byKeyword  map[string][]int // keyword → indexes into rules
+	unfiltered []int            // rules without keywords: always tried
+}
+
+type rule struct {
+	id      string
+	regex   *regexp.Regexp
+	path    *regexp.Regexp
+	group   int
+	entropy float64
+	allow   []*config.Allowlist
+	// strict rules are ours: no allow-list of the library weakens them.
+	strict bool
+}
+
+// ownRule is a rule that the library lacks or has in a form that is too narrow.
+type ownRule struct {
+	id, regex string
+	keywords  []string
+}
+
+// ownRules returns token forms that must never get out, whatever an allow-list says. GitHub's
+// installation tokens have been several hundred characters with dots since 2026.
+func ownRules() []ownRule {
+	return []ownRule{
+		{"github-token", `\bgh[pousr]_[A-Za-z0-9._-]{36,}`, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}},
+		{"github-fine-grained-token", `\bgithub_pat_[A-Za-z0-9_]{22,}`, []string{"github_pat_"}},
+		{"anthropic-token", `\bsk-ant-[A-Za-z0-9_-]{20,}`, []string{"sk-ant-"}},
+		{"openai-token", `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}`, []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
+		{"url-password", `\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@"'<>]{0,100}:([^\s/:@"'<>$\{\[]{8,300})@`, []string{"://"}},
+		{"private-key-block", `-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{20,}?-----END [A-Z ]{0,40}PRIVATE KEY-----`, []string{"private key"}},
+	}
+}
+
+// LoadPatterns compiles the library. It takes tens of milliseconds and some megabytes, so load it
+// once, where the service is wired, and share the result.
+func LoadPatterns() (*Patterns, error) {
+	reader := viper.New()
+	reader.SetConfigType("toml")
+	if err := reader.ReadConfig(strings.NewReader(config.DefaultConfig)); err != nil {
+		return nil, fmt.Errorf("read secret patterns: %w", err)
+	}
+	var raw config.ViperConfig
+	if err := reader.Unmarshal(&raw); err != nil {
+		return nil, fmt.Errorf("decode secret patterns: %w", err)
+	}
+	library, err := raw.Translate()
+	if err != nil {
+		return nil, fmt.Errorf("compile secret patterns: %w", err)
+	}
+	return compile(library)
+}
+
+func compile(library config.Config) (*Patterns, error) {
+	p := &Patterns{byKeyword: map[string][]int{}, allow: library.Allowlists}
+	for _, own := range ownRules() {
+		regex, err := regexp.Compile(own.regex)
+		if err != nil {
+			return nil, fmt.Errorf("compile secret pattern %s: %w", own.id, err)
+		}
+		group := min(regex.NumSubexp(), 1)
+		p.add(rule{id: own.id, regex: regex, group: group, strict: true}, own.keywords)
+	}
+	for _, r := range library.GetOrderedRules() {
+		if r.Regex == nil || r.SkipReport || len(r.RequiredRules) > 0 {
+			continue
+		}
+		p.add(rule{id: r.RuleID, regex: r.Regex, path: r.Path, group: r.SecretGroup, entropy: r.Entropy, allow: r.Allowlists}, r.Keywords)
+	}
+	for _, list := range p.allow {
+		if err := list.Validate(); err != nil {
+			return nil, fmt.Errorf("compile allow-list of secret patterns: %w", err)
+		}
+	}
+	words := make([]string, 0, len(p.byKeyword))
+	for word := range p.byKeyword {
+		words = append(words, word)
+	}
+	p.prefilter = ahocorasick.NewTrieBuilder().AddStrings(words).Build()
+	return p, nil
+}
+
+func (p *Patterns) add(r rule, keywords []string) {
+	index := len(p.rules)
+	p.rules = append(p.rules, r)
+	if len(keywords) == 0 {
+		p.unfiltered = append(p.unfiltered, index)
+	}
+	for _, word := range keywords {
+		word = strings.ToLower(word)
+		p.byKeyword[word] = append(p.byKeyword[word], index)
+	}
+}
+
+// find returns the findings in the order of the rules.
+func (p *Patterns) find(path, text string) []Finding {
+	libraryToo := true
+	for _, list := range p.allow {
+		if list.PathAllowed(path) {
+			libraryToo = false
+		}
+	}
+	var found []Finding
+	for index, wanted := range p.candidates(text) {
+		if r := p.rules[index]; wanted && (libraryToo || r.strict) {
+			found = append(found, p.findRule(r, path, text)...)
+		}
+	}
+	return found
+}
+
+// candidates tells, per rule, whether the text has one of its keywords.
+func (p *Patterns) candidates(text string) []bool {
+	wanted := make([]bool, len(p.rules))
+	for _, index := range p.unfiltered {
+		wanted[index] = true
+	}
+	for _, m := range p.prefilter.MatchString(strings.ToLower(text)) {
+		for _, index := range p.byKeyword[m.MatchString()] {
+			wanted[index] = true
+		}
+	}
+	return wanted
+}
+
+func (p *Patterns) findRule(r rule, path, text string) []Finding {
+	if r.path != nil && !r.path.MatchString(path) {
+		return nil
+	}
+	var found []Finding
+	for _, at := range r.regex.FindAllStringSubmatchIndex(text, -1) {
+		start, end := secretRange(at, r.group)
+		secret := text[start:end]
+		if secret == "" || r.entropy > 0 && shannon(secret) <= r.entropy {
+			continue
+		}
+		if !r.strict {
+			hit := hit{path: path, secret: secret, match: text[at[0]:at[1]], line: lineAround(text, at[0], at[1])}
+			if hit.allowedBy(p.allow) || hit.allowedBy(r.allow) {
+				continue
+			}
+		}
+		found = append(found, Finding{Rule: r.id, Start: start, End: end})
+	}
+	return found
+}
+
+// secretRange picks the group that holds the secret: the named one, else the first that matched,
+// else the whole match.
+func secretRange(at []int, group int) (start, end int) {
+	if group > 0 && 2*group+1 < len(at) && at[2*group] >= 0 {
+		return at[2*group], at[2*group+1]
+	}
+	for i := 2; i+1 < len(at); i += 2 {
+		if at[i] >= 0 && at[i+1] > at[i] {
+			return at[i], at[i+1]
+		}
+	}
+	return at[0], at[1]
+}
+
+func lineAround(text string, start, end int) string {
+	from := strings.LastIndexByte(text[:start], '\n') + 1
+	to := strings.IndexByte(text[end:], '\n')
+	if to < 0 {
+		return text[from:]
+	}
+	return text[from : end+to]
+}
+
+// shannon is the text's entropy in bits per character.
+func shannon(text string) float64 {
+	counts := map[rune]int{}
+	total := 0
+	for _, c := range text {
+		counts[c]++
+		total++
+	}
+	var bits float64
+	for _, n := range counts {
+		share := float64(n) / float64(total)
+		bits -= share * math.Log2(share)
+	}
+	return bits
+}
