@@ -1,0 +1,114 @@
+package boltkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// compactTxBytes is how much Compact copies per transaction.
+const compactTxBytes = 4 << 20
+
+// Usage says how a file's bytes are used. Free bytes are reused by later writes; only Compact gives
+// them back.
+type Usage struct {
+	FileBytes int64
+	FreeBytes int64
+}
+
+// Usage returns how the file's bytes are used now.
+func (d *DB) Usage(ctx context.Context) (Usage, error) {
+	if err := ctx.Err(); err != nil {
+		return Usage{}, err
+	}
+	var u Usage
+	err := d.bolt.View(func(tx *bbolt.Tx) error {
+		u = Usage{FileBytes: tx.Size(), FreeBytes: int64(d.bolt.Stats().FreeAlloc)}
+		return nil
+	})
+	return u, closedError(err)
+}
+
+// Backup writes a consistent copy of the whole file to w while the database stays in use. What it
+// writes can be opened by Open.
+func (d *DB) Backup(ctx context.Context, w io.Writer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	untilDone := writerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return w.Write(p)
+	})
+	err := d.bolt.View(func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(untilDone)
+		return err
+	})
+	if err = closedError(err); err != nil && !errors.Is(err, kv.ErrClosed) {
+		return fmt.Errorf("back up store: %w", err)
+	}
+	return err
+}
+
+// Compact rewrites the closed file at path without its free pages and returns its sizes before and
+// after. The old file is replaced only when the new one is complete and synced, so a crash leaves one
+// or the other. If somebody has the file open the error is ErrLocked.
+func Compact(path string) (before, after int64, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("compact store: %w", err)
+	}
+	source, err := openFile(path, defaultWait)
+	if err != nil {
+		return 0, 0, fmt.Errorf("compact store %s: %w", path, err)
+	}
+	target := path + ".compact"
+	after, err = compactInto(target, source)
+	if err == nil {
+		// The lock on the old file is held until the new one is in its place.
+		err = os.Rename(target, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err = errors.Join(err, source.Close()); err != nil {
+		_ = os.Remove(target) // what is left of it is worthless
+		return 0, 0, fmt.Errorf("compact store %s: %w", path, err)
+	}
+	return info.Size(), after, nil
+}
+
+func compactInto(path string, source *bbolt.DB) (int64, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	target, err := bbolt.Open(path, fileMode, &bbolt.Options{Timeout: defaultWait})
+	if err != nil {
+		return 0, err
+	}
+	err = bbolt.Compact(target, source, compactTxBytes)
+	if err == nil {
+		err = target.Sync()
+	}
+	if err = errors.Join(err, target.Close()); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

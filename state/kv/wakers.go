@@ -1,0 +1,56 @@
+package kv
+
+import (
+	"context"
+	"strings"
+	"sync"
+)
+
+// Wakers keeps who waits for writes under which prefix. The zero value is ready, and all methods may
+// be called concurrently. Backends implement DB.Notify with it.
+type Wakers struct {
+	mu      sync.Mutex
+	waiting map[chan struct{}]string
+}
+
+// Notify returns a channel as DB.Notify describes it, forgotten when ctx ends.
+func (w *Wakers) Notify(ctx context.Context, prefix string) <-chan struct{} {
+	woken := make(chan struct{}, 1)
+	w.mu.Lock()
+	if w.waiting == nil {
+		w.waiting = map[chan struct{}]string{}
+	}
+	w.waiting[woken] = prefix
+	w.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.waiting, woken)
+	})
+	return woken
+}
+
+// Wake wakes everybody whose prefix one of the writes touched. It never blocks. Call it when the
+// writes can be read.
+func (w *Wakers) Wake(writes []Write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for woken, prefix := range w.waiting {
+		if !touches(writes, prefix) {
+			continue
+		}
+		select {
+		case woken <- struct{}{}:
+		default: // a wake-up is waiting already
+		}
+	}
+}
+
+func touches(writes []Write, prefix string) bool {
+	for _, write := range writes {
+		if strings.HasPrefix(write.Key, prefix) {
+			return true
+		}
+	}
+	return false
+}
