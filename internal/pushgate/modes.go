@@ -1,0 +1,51 @@
+package pushgate
+
+import (
+	"fmt"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// judgeModes refuses modes that git does not store and content that is not there to be judged.
+func judgeModes(s *subject) []Refusal {
+	var refusals []Refusal
+	s.each(func(_ judged, change changeset.Change) {
+		switch change.Mode {
+		case "", changeset.ModeSubmodule:
+		case changeset.ModeFile, changeset.ModeExecutable, changeset.ModeSymlink:
+			if _, ok := s.content(change.Blob); !ok {
+				refusals = append(refusals, Refusal{
+					Rule: RuleModes, Path: change.Path, Detail: "its content is missing from the changeset",
+					Remedy: "run the task again; if it happens again, report it as a fault of errand",
+				})
+			}
+		default:
+			refusals = append(refusals, Refusal{
+				Rule: RuleModes, Path: change.Path, Detail: fmt.Sprintf("the file mode %q is not one that git stores", string(change.Mode)),
+				Remedy: "make it an ordinary or an executable file",
+			})
+		}
+	})
+	return refusals
+}
+
+// judgeSubmodules refuses to add or move a submodule: it would pull in code that nobody here has
+// seen. Removing one is allowed.
+func judgeSubmodules(s *subject) []Refusal {
+	var refusals []Refusal
+	s.each(func(_ judged, change changeset.Change) {
+		switch {
+		case change.Mode == changeset.ModeSubmodule:
+			refusals = append(refusals, Refusal{
+				Rule: RuleSubmodules, Path: change.Path, Detail: "a submodule is added or moved to another commit",
+				Remedy: "leave submodules as they are, and check that no nested repository was added by accident",
+			})
+		case change.Path == ".gitmodules" && !change.Deleted():
+			refusals = append(refusals, Refusal{
+				Rule: RuleSubmodules, Path: change.Path, Detail: "the list of submodules is changed",
+				Remedy: "leave it as it is; a person may change where submodules come from",
+			})
+		}
+	})
+	return refusals
+}

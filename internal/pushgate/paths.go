@@ -1,0 +1,161 @@
+package pushgate
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// Limits of common file systems, in bytes.
+const (
+	maxPathBytes = 1024
+	maxNameBytes = 255
+)
+
+// judgePaths refuses paths that cannot be checked out everywhere, or that mean something else when
+// they are. Deleting such a path is allowed, as long as it is a path at all.
+func judgePaths(s *subject) []Refusal {
+	var refusals []Refusal
+	refuse := func(path, detail, remedy string) {
+		refusals = append(refusals, Refusal{Rule: RulePaths, Path: path, Detail: detail, Remedy: remedy})
+	}
+	s.each(func(_ judged, change changeset.Change) {
+		if detail := badForm(change.Path); detail != "" {
+			refuse(fmt.Sprintf("%+q", change.Path), detail, "use a plain path inside the repository")
+			return
+		}
+		if change.Deleted() {
+			return
+		}
+		if detail := badName(change.Path); detail != "" {
+			refuse(change.Path, detail, "choose a name that every system can hold")
+		}
+	})
+	for _, collision := range s.collisions() {
+		refuse(collision[0], fmt.Sprintf("it collides with `%s`", collision[1]), "give one of them another name")
+	}
+	return refusals
+}
+
+// badForm says why a path is none that may ever be published.
+func badForm(p string) string {
+	switch {
+	case p == "":
+		return "the path is empty"
+	case !utf8.ValidString(p):
+		return "the path is not valid UTF-8"
+	case strings.HasPrefix(p, "/"):
+		return "the path is absolute"
+	case path.Clean(p) != p || p == "." || p == ".." || strings.HasPrefix(p, "../"):
+		return "the path has empty, `.` or `..` parts"
+	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || invisible(r) }):
+		return "the path has control or invisible characters"
+	}
+	for name := range strings.SplitSeq(p, "/") {
+		if isGitDir(name) {
+			return "the path reaches into git's own directory"
+		}
+	}
+	return ""
+}
+
+// isGitDir knows the spellings under which some file system takes a name for .git.
+func isGitDir(name string) bool {
+	name, _, _ = strings.Cut(strings.ToLower(name), ":")
+	name = strings.TrimRight(name, " .")
+	return name == ".git" || name == "git~1"
+}
+
+// badName says why some system cannot hold a new path.
+func badName(p string) string {
+	if len(p) > maxPathBytes {
+		return fmt.Sprintf("the path has %d bytes, and at most %d are portable", len(p), maxPathBytes)
+	}
+	for name := range strings.SplitSeq(p, "/") {
+		switch {
+		case len(name) > maxNameBytes:
+			return fmt.Sprintf("a part of the path has %d bytes, and at most %d are portable", len(name), maxNameBytes)
+		case strings.ContainsAny(name, `\:*?"<>|`):
+			return fmt.Sprintf("the name `%s` has characters that Windows does not allow", name)
+		case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+			return fmt.Sprintf("the name `%s` ends in a dot or a space", name)
+		case reserved(name):
+			return fmt.Sprintf("the name `%s` is a device on Windows", name)
+		}
+	}
+	return ""
+}
+
+func reserved(name string) bool {
+	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch strings.TrimRight(stem, " ") {
+	case "con", "prn", "aux", "nul", "conin$", "conout$":
+		return true
+	}
+	if len(stem) != 4 || stem[3] < '1' || stem[3] > '9' {
+		return false
+	}
+	return strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")
+}
+
+// collisions pairs new paths (or their directories) with others that differ only in case or in
+// Unicode form, and new paths with a file where they need a directory.
+func (s *subject) collisions() [][2]string {
+	old := map[string]bool{}
+	for p := range s.policy.Base {
+		withParents(p, func(name string) { old[name] = true })
+	}
+	spellings := map[string]string{} // folded → the least spelling, the base's before a new one
+	learn := func(name string) {
+		known, ok := spellings[fold(name)]
+		better := old[name] && !old[known] || old[name] == old[known] && name < known
+		if !ok || better {
+			spellings[fold(name)] = name
+		}
+	}
+	for p := range s.final {
+		withParents(p, learn)
+	}
+	var pairs [][2]string
+	for _, p := range s.touched {
+		withParents(p, func(name string) {
+			if other := spellings[fold(name)]; other != name && !old[name] {
+				pairs = append(pairs, [2]string{p, other})
+			}
+			if _, file := s.final[name]; file && name != p {
+				pairs = append(pairs, [2]string{p, name})
+			}
+		})
+	}
+	return pairs
+}
+
+func fold(name string) string { return strings.ToLower(norm.NFC.String(name)) }
+
+// withParents visits a path and each directory above it.
+func withParents(p string, visit func(string)) {
+	for p != "." && p != "/" && p != "" {
+		visit(p)
+		p = path.Dir(p)
+	}
+}
+
+// invisible knows the characters that hide or reorder text. Joiners and variation selectors are
+// not among them, because emoji and several scripts need them.
+func invisible(r rune) bool {
+	switch {
+	case r == 0x00AD, r == 0x061C, r == 0x180E, r == 0xFEFF:
+		return true
+	case r == 0x200B, r == 0x200E, r == 0x200F, r >= 0x2028 && r <= 0x202E, r >= 0x2060 && r <= 0x206F:
+		return true
+	case r >= 0xFFF9 && r <= 0xFFFB, r >= 0xE0000 && r <= 0xE007F:
+		return true
+	}
+	return false
+}

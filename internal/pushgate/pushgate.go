@@ -1,0 +1,139 @@
+// Package pushgate judges a changeset before anything of it is published.
+//
+// A changeset comes from a VM on which an agent did as it liked, so every rule here assumes that
+// it may be hostile. The package is pure: it reads nothing but its arguments, gives the same
+// answer every time, and never changes the changeset. What the base branch holds is told to it
+// through Policy.
+//
+// Each rule is one file. A commit message is judged here and, in what is no danger but a nuisance
+// (mentions, closing keywords, trailers), made harmless by SafeMessage. Whether a changeset is
+// well formed at all is changeset's own affair; Judge only refuses what it cannot judge.
+// Start reading at Judge.
+package pushgate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/secretscan"
+)
+
+// The rules, as people see them in a refusal.
+const (
+	RuleMerges     = "merges"
+	RulePaths      = "paths"
+	RuleModes      = "modes"
+	RuleSubmodules = "submodules"
+	RuleProtected  = "protected-paths"
+	RuleSize       = "size"
+	RuleSymlinks   = "symlinks"
+	RuleLFS        = "lfs"
+	RuleSecrets    = "secrets"
+	RuleMessages   = "messages"
+)
+
+// Refusal is one reason why a changeset is not published. It is shown to people and to the agent,
+// and never holds a secret.
+type Refusal struct {
+	// Rule is one of the Rule constants.
+	Rule string
+	// Path is the path that the refusal is about, empty when it is about a commit or the whole.
+	Path string
+	// Detail says what is wrong, as a clause without a full stop.
+	Detail string
+	// Remedy says what to do about it, likewise.
+	Remedy string
+}
+
+// Entry is a path's mode and blob in a tree.
+type Entry struct {
+	Mode changeset.Mode
+	Blob string
+}
+
+// Tree is a commit's whole tree by path, as the orchestrator read it from GitHub. Only files,
+// symlinks and submodules are in it, no directories.
+type Tree map[string]Entry
+
+// Policy is what a changeset is judged by. The zero value of each field is its strict default.
+type Policy struct {
+	// Protected holds globs (with ** and {a,b}) of paths that may not be changed; the last one that
+	// matches decides, and one that begins with ! makes an exception. Nil means DefaultProtected.
+	Protected []string
+	// MaxPaths is the most paths that may differ; 0 means DefaultMaxPaths.
+	MaxPaths int
+	// MaxBytes is the most bytes of new content; 0 means DefaultMaxBytes.
+	MaxBytes int64
+	// MaxCommits is the most commits; 0 means DefaultMaxCommits.
+	MaxCommits int
+	// Scanner finds secrets. Without one everything that adds content is refused.
+	Scanner *secretscan.Scanner
+	// SecretsAllowedIn holds globs of paths in which patterns do not count, such as made-up keys
+	// in test data. Known values count everywhere.
+	SecretsAllowedIn []string
+	// Base is the tree at the changeset's Base. Without it everything in a modified file counts as
+	// added, and collisions and links are only seen within the changeset.
+	Base Tree
+	// Content returns a blob that the orchestrator has from the base. It may be nil.
+	Content func(blob string) ([]byte, bool)
+	// Merges are the commits of the base branch that may be merged in, with their trees.
+	Merges map[string]Tree
+	// LFSObjects are the LFS object ids (hex SHA-256) that the LFS server has.
+	LFSObjects map[string]bool
+}
+
+// The defaults of Policy's limits.
+const (
+	DefaultMaxPaths   = 300
+	DefaultMaxBytes   = 20 << 20
+	DefaultMaxCommits = 100
+)
+
+// maxPerRule bounds the refusals of one rule, so that a comment about them stays readable.
+const maxPerRule = 20
+
+// Judge returns the reasons not to publish cs, ordered by rule (as in the list of constants), path
+// and detail, without repetition, at most 20 per rule and then one that counts the rest. None
+// means that it may be published.
+func Judge(cs *changeset.Changeset, policy Policy) []Refusal {
+	subject := newSubject(cs, policy)
+	var all []Refusal
+	for _, rule := range rules() {
+		found := rule(subject)
+		slices.SortFunc(found, func(a, b Refusal) int {
+			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Detail, b.Detail), cmp.Compare(a.Remedy, b.Remedy))
+		})
+		for _, refusal := range capped(slices.Compact(found)) {
+			all = append(all, blank(policy.Scanner, refusal))
+		}
+	}
+	return all
+}
+
+// rules lists the rules in the order of their refusals.
+func rules() []func(*subject) []Refusal {
+	return []func(*subject) []Refusal{
+		judgeMerges, judgePaths, judgeModes, judgeSubmodules, judgeProtected,
+		judgeSize, judgeSymlinks, judgeLFS, judgeSecrets, judgeMessages,
+	}
+}
+
+func capped(found []Refusal) []Refusal {
+	if len(found) <= maxPerRule {
+		return found
+	}
+	rest := Refusal{Rule: found[0].Rule, Detail: fmt.Sprintf("and %d more of this rule", len(found)-maxPerRule), Remedy: found[0].Remedy}
+	return append(found[:maxPerRule:maxPerRule], rest)
+}
+
+func (p Policy) withDefaults() Policy {
+	if p.Protected == nil {
+		p.Protected = DefaultProtected()
+	}
+	p.MaxPaths = cmp.Or(p.MaxPaths, DefaultMaxPaths)
+	p.MaxBytes = cmp.Or(p.MaxBytes, DefaultMaxBytes)
+	p.MaxCommits = cmp.Or(p.MaxCommits, DefaultMaxCommits)
+	return p
+}

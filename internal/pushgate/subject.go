@@ -1,0 +1,103 @@
+package pushgate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// subject is a changeset prepared for the rules: the changes that count, and the trees before and
+// after each commit as far as they are known.
+type subject struct {
+	policy  Policy
+	cs      *changeset.Changeset
+	commits []judged
+	// final is the base's tree, as far as it is known, with all changes applied.
+	final Tree
+	// touched are the paths with at least one change that counts and that exist in the end.
+	touched []string
+}
+
+// judged is one commit with the changes that count: all of them, or for an allowed merge those that
+// differ from both parents.
+type judged struct {
+	commit  *changeset.Commit
+	changes []changeset.Change
+	// before is the known content that the commit builds on: the ids of the blobs that it replaces
+	// or deletes, by path.
+	before map[string]string
+	// merged is the tree of the allowed second parent, nil for an ordinary commit.
+	merged Tree
+}
+
+func newSubject(cs *changeset.Changeset, policy Policy) *subject {
+	s := &subject{policy: policy.withDefaults(), cs: cs, final: Tree{}}
+	maps.Copy(s.final, policy.Base)
+	touched := map[string]bool{}
+	for i := range cs.Commits {
+		commit := &cs.Commits[i]
+		j := judged{commit: commit, before: map[string]string{}}
+		if len(commit.Parents) == 2 {
+			j.merged = s.policy.Merges[commit.Parents[1]]
+		}
+		for _, change := range commit.Changes {
+			if old, ok := s.final[change.Path]; ok {
+				j.before[change.Path] = old.Blob
+			}
+			apply(s.final, change)
+			if j.merged != nil && sameAs(j.merged, change) {
+				continue
+			}
+			j.changes = append(j.changes, change)
+			touched[change.Path] = true
+		}
+		s.commits = append(s.commits, j)
+	}
+	for _, path := range slices.Sorted(maps.Keys(touched)) {
+		if _, ok := s.final[path]; ok {
+			s.touched = append(s.touched, path)
+		}
+	}
+	return s
+}
+
+func apply(tree Tree, change changeset.Change) {
+	if change.Deleted() {
+		delete(tree, change.Path)
+		return
+	}
+	tree[change.Path] = Entry{Mode: change.Mode, Blob: change.Blob}
+}
+
+// sameAs reports whether the change only takes over what the tree has.
+func sameAs(tree Tree, change changeset.Change) bool {
+	entry, ok := tree[change.Path]
+	if change.Deleted() {
+		return !ok
+	}
+	return ok && entry == Entry{Mode: change.Mode, Blob: change.Blob}
+}
+
+// content returns a blob from the changeset or from what the orchestrator has.
+func (s *subject) content(blob string) ([]byte, bool) {
+	if data, ok := s.cs.Blobs[blob]; ok {
+		return data, true
+	}
+	if s.policy.Content == nil || blob == "" {
+		return nil, false
+	}
+	return s.policy.Content(blob)
+}
+
+// each calls the function for every change that counts.
+func (s *subject) each(visit func(judged, changeset.Change)) {
+	for _, j := range s.commits {
+		for _, change := range j.changes {
+			visit(j, change)
+		}
+	}
+}
+
+// shortID is a commit id as people write it.
+func shortID(id string) string { return id[:min(len(id), 10)] }

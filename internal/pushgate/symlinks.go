@@ -1,0 +1,129 @@
+package pushgate
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// maxLinkSteps is how many links may be followed for one, as in Linux.
+const maxLinkSteps = 40
+
+// judgeSymlinks refuses links that lead out of the tree or into git's directory, by themselves in
+// any commit, or through other links in the end.
+func judgeSymlinks(s *subject) []Refusal {
+	var refusals []Refusal
+	refuse := func(path, detail string) {
+		refusals = append(refusals, Refusal{
+			Rule: RuleSymlinks, Path: path, Detail: detail, Remedy: "link to a file inside the repository by a relative path, or copy it",
+		})
+	}
+	touched := map[string]bool{}
+	s.each(func(_ judged, change changeset.Change) {
+		if change.Mode != changeset.ModeSymlink {
+			return
+		}
+		touched[change.Path] = true
+		target, ok := s.content(change.Blob)
+		if !ok {
+			return // judgeModes says so
+		}
+		if detail := badTarget(string(target)); detail != "" {
+			refuse(change.Path, detail)
+			return
+		}
+		if _, detail := follow(nil, change.Path, string(target)); detail != "" {
+			refuse(change.Path, detail)
+		}
+	})
+	if len(touched) == 0 {
+		return refusals
+	}
+	links := s.links()
+	for from, target := range links {
+		visited, detail := follow(links, from, target)
+		concerned := touched[from]
+		for _, link := range visited {
+			concerned = concerned || touched[link]
+		}
+		if concerned && detail != "" && badTarget(target) == "" {
+			refuse(from, detail)
+		}
+	}
+	return refusals
+}
+
+// links returns the targets of all links of the final tree that are known.
+func (s *subject) links() map[string]string {
+	links := map[string]string{}
+	for p, entry := range s.final {
+		if entry.Mode != changeset.ModeSymlink {
+			continue
+		}
+		if target, ok := s.content(entry.Blob); ok {
+			links[p] = string(target)
+		}
+	}
+	return links
+}
+
+func badTarget(target string) string {
+	switch {
+	case target == "" || strings.ContainsRune(target, 0) || len(target) > maxPathBytes:
+		return "the link's target is not a path"
+	case strings.HasPrefix(target, "/"), len(target) > 1 && target[1] == ':':
+		return "the link's target is absolute"
+	case strings.Contains(target, `\`):
+		return "the link's target has a backslash, which is a separator on Windows"
+	}
+	return ""
+}
+
+// follow walks from a link to where it ends, part by part as a kernel does, and returns the other
+// links that it went through and what is wrong, if anything.
+func follow(links map[string]string, from, target string) (visited []string, detail string) {
+	at := parts(path.Dir(from))
+	todo := parts(target)
+	for steps := 0; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		if name == ".." {
+			if len(at) == 0 {
+				return visited, "the link leads out of the repository"
+			}
+			at = at[:len(at)-1]
+			continue
+		}
+		if isGitDir(name) {
+			return visited, "the link leads into git's own directory"
+		}
+		at = append(at[:len(at):len(at)], name)
+		next, isLink := links[strings.Join(at, "/")]
+		if !isLink {
+			continue
+		}
+		visited = append(visited, strings.Join(at, "/"))
+		if steps++; steps > maxLinkSteps {
+			return visited, fmt.Sprintf("the link does not end within %d steps", maxLinkSteps)
+		}
+		if strings.HasPrefix(next, "/") {
+			return visited, "the link leads out of the repository"
+		}
+		at = at[:len(at)-1]
+		todo = append(parts(next), todo...)
+	}
+	return visited, ""
+}
+
+// parts splits a path and drops what stays in place.
+func parts(p string) []string {
+	var out []string
+	for name := range strings.SplitSeq(p, "/") {
+		if name != "" && name != "." {
+			out = append(out, name)
+		}
+	}
+	return out
+}
