@@ -1,0 +1,186 @@
+package pushgate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+func TestSymlinks(t *testing.T) {
+	t.Parallel()
+	one := func(path, target string) func(*builder) {
+		return func(b *builder) { b.commit(b.link(path, target)) }
+	}
+	files := store{}
+	checkRule(t, RuleSymlinks, map[string]ruleCase{
+		"beside it":             {build: one("a/b", "c")},
+		"up to the root":        {build: one("a/b/c", "../../README.md")},
+		"the root itself":       {build: one("a/b", "..")},
+		"to nothing":            {build: one("a", "does/not/exist")},
+		"absolute":              {build: one("a", "/etc/passwd"), want: []string{"a: the link's target is absolute"}},
+		"absolute on Windows":   {build: one("a", "C:/x"), want: []string{"absolute"}},
+		"backslashes":           {build: one("a", `..\..\x`), want: []string{"backslash"}},
+		"one too far":           {build: one("a/b", "../../x"), want: []string{"a/b: the link leads out"}},
+		"out and back":          {build: one("a", "../repo/x"), want: []string{"leads out"}},
+		"down and too far up":   {build: one("a", "x/../../y"), want: []string{"leads out"}},
+		"git's directory":       {build: one("a", ".git/config"), want: []string{"git's own"}},
+		"git's, in other case":  {build: one("d/a", "../.GIT"), want: []string{"git's own"}},
+		"an empty target":       {build: one("a", ""), want: []string{"not a path"}},
+		"a zero":                {build: one("a", "x\x00y"), want: []string{"not a path"}},
+		"to itself":             {build: one("a", "a"), want: []string{"does not end"}},
+		"a ring":                {build: func(b *builder) { b.commit(b.link("a", "b"), b.link("b", "a")) }, want: []string{"a: the link does not end", "b: the link does not end"}},
+		"through a linked root": {build: func(b *builder) { b.commit(b.link("deep/er/root", "../.."), b.link("x", "deep/er/root/../y")) }, want: []string{"x: the link leads out"}},
+		"through a linked folder": {
+			build: func(b *builder) { b.commit(b.link("v", "docs/v2"), b.link("x", "v/index.md")) },
+		},
+		"through a link of the base": {
+			build: one("x", "old/../y"),
+			policy: func(p *Policy) {
+				p.Base = Tree{"old": files.as(changeset.ModeSymlink, "."), "y": files.entry("y")}
+				p.Content = files.get
+			},
+			want: []string{"x: the link leads out"},
+		},
+		"an old link that a new one bends": {
+			build: one("a", "."),
+			policy: func(p *Policy) {
+				p.Base = Tree{"old": files.as(changeset.ModeSymlink, "a/../y"), "bad": files.as(changeset.ModeSymlink, "/elsewhere")}
+				p.Content = files.get
+			},
+			want: []string{"old: the link leads out"},
+		},
+		"gone in the end, still published": {
+			build: func(b *builder) { b.commit(b.link("a", "/etc")).commit(gone("a")) },
+			want:  []string{"absolute"},
+		},
+		"a file that says the same": {build: func(b *builder) { b.commit(b.file("a", "/etc/passwd")) }},
+	})
+}
+
+func pointer(oid string) string {
+	return "version https://git-lfs.github.com/spec/v1\noid sha256:" + oid + "\nsize 12345\n"
+}
+
+func TestLFS(t *testing.T) {
+	t.Parallel()
+	oid := strings.Repeat("ab12", 16)
+	one := func(content string) func(*builder) {
+		return func(b *builder) { b.commit(b.file("big.bin", content)) }
+	}
+	checkRule(t, RuleLFS, map[string]ruleCase{
+		"no such object":      {build: one(pointer(oid)), want: []string{"big.bin: the LFS object ab12ab12ab12… that it points to"}},
+		"an object that is":   {build: one(pointer(oid)), policy: func(p *Policy) { p.LFSObjects = map[string]bool{oid: true} }},
+		"moved from the base": {build: one(pointer(oid)), policy: func(p *Policy) { p.Base = Tree{"old.bin": {Mode: changeset.ModeFile, Blob: blobID(pointer(oid))}} }},
+		"a broken id":         {build: one(pointer("xyz")), want: []string{"begins like an LFS pointer but is none"}},
+		"no size":             {build: one(strings.Replace(pointer(oid), "size 12345", "size many", 1)), want: []string{"is none"}},
+		"a huge size":         {build: one(strings.Replace(pointer(oid), "12345", strings.Repeat("9", 30), 1)), want: []string{"is none"}},
+		"a text about it":     {build: one("See " + pointer(oid))},
+		"a long document":     {build: one(pointer(oid) + strings.Repeat("x", maxPointerBytes))},
+		"a link":              {build: func(b *builder) { b.commit(b.link("a", "version https")) }},
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	files := store{}
+	line := "token = " + fakeToken() + "\n"
+	withBase := func(path, content string) func(*Policy) {
+		return func(p *Policy) {
+			p.Base = Tree{path: files.entry(content)}
+			p.Content = files.get
+		}
+	}
+	one := func(path, content string) func(*builder) {
+		return func(b *builder) { b.commit(b.file(path, content)) }
+	}
+	base := map[string]func(*Policy){
+		"same":    withBase("a.env", line),
+		"other":   withBase("a.env", "nothing\n"),
+		"renamed": withBase("old.env", line),
+	}
+	checkRule(t, RuleSecrets, map[string]ruleCase{
+		"a token":                  {build: one("a.env", "x\n"+line), want: []string{"a.env: line 2 holds what looks like a secret (github-token)"}},
+		"talk of tokens":           {build: one("a.md", "Set the token in `GITHUB_TOKEN`.\n")},
+		"a known value":            {build: one("a.md", "the word is "+knownSecret), want: []string{"line 1 holds what looks like a secret (known-value)"}},
+		"known, in a binary":       {build: one("a.bin", "\x00\x00"+knownSecret), want: []string{"known-value"}},
+		"removed later":            {build: func(b *builder) { b.commit(b.file("a.env", line)).commit(b.file("a.env", "x\n")) }, want: []string{"a.env: line 1"}},
+		"there before":             {build: one("a.env", "more\n"+line), policy: base["same"]},
+		"new in an old file":       {build: one("a.env", "nothing\n"+line), policy: base["other"], want: []string{"a.env: line 2"}},
+		"moved with its file":      {build: func(b *builder) { b.commit(gone("old.env"), b.file("new.env", line+"more\n")) }, policy: base["renamed"]},
+		"copied as it is":          {build: one("copy.env", line), policy: base["renamed"]},
+		"copied with changes":      {build: one("copy.env", line+"more\n"), policy: base["renamed"], want: []string{"copy.env: line 1"}},
+		"told once":                {build: func(b *builder) { b.commit(b.file("a.env", line)).commit(b.file("a.env", line+"more\n")) }, want: []string{"a.env: line 1"}},
+		"pattern in a free path":   {build: one("x/testdata/a.env", line), policy: func(p *Policy) { p.SecretsAllowedIn = []string{"**/testdata/**"} }},
+		"known value in free path": {build: one("x/testdata/a.env", knownSecret), policy: func(p *Policy) { p.SecretsAllowedIn = []string{"**"} }, want: []string{"known-value"}},
+		"deleting a file":          {build: func(b *builder) { b.commit(gone("a.env")) }, policy: base["same"]},
+		"in a name":                {build: one("a-"+knownSecret, "x"), want: []string{"a-[redacted]: the name of the path"}},
+		"in a link":                {build: func(b *builder) { b.commit(b.link("a", knownSecret)) }, want: []string{"a: line 1"}},
+		"no scanner":               {build: one("a", "x"), policy: func(p *Policy) { p.Scanner = nil }, want: []string{"could not be searched"}},
+	})
+}
+
+func TestRefusalsHoldNoSecret(t *testing.T) {
+	t.Parallel()
+	b := &builder{}
+	b.commitAs("Use "+knownSecret, b.file(".github/workflows/"+knownSecret, knownSecret), b.link(fakeToken(), "/"+knownSecret))
+	for _, r := range Judge(&b.cs, Policy{Scanner: scanner(t)}) {
+		all := r.Rule + r.Path + r.Detail + r.Remedy
+		if strings.Contains(all, knownSecret) || strings.Contains(all, fakeToken()) {
+			t.Errorf("refusal tells a secret: %+v", r)
+		}
+	}
+}
+
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	say := func(message string) func(*builder) {
+		return func(b *builder) { b.commitAs(message, b.file("a", "x")) }
+	}
+	checkRule(t, RuleMessages, map[string]ruleCase{
+		"ordinary":         {build: say("Fix it\n\n\tIndented, with ünïcode and 👨‍👩‍👧.\r\n")},
+		"empty":            {build: say(" \n"), want: []string{"the message of commit commit1 is empty"}},
+		"10 kB":            {build: say(strings.Repeat("a", 10_000))},
+		"a byte more":      {build: say(strings.Repeat("a", 10_001)), want: []string{"10001 bytes"}},
+		"an escape":        {build: say("Fix \x1b[2J"), want: []string{"control or invisible"}},
+		"bidi":             {build: say("Fix \u202egnihton"), want: []string{"control or invisible"}},
+		"tag characters":   {build: say("Fix \U000E0041"), want: []string{"control or invisible"}},
+		"not UTF-8":        {build: say("Fix \xff"), want: []string{"UTF-8"}},
+		"a secret":         {build: say("Use " + fakeToken()), want: []string{"holds what looks like a secret"}},
+		"mentions are not": {build: say("Thank @octocat, fixes other/repo#3")},
+	})
+}
+
+func TestSafeMessage(t *testing.T) {
+	t.Parallel()
+	home := Home{Repo: "acme/widget", Issue: 7}
+	tests := map[string]struct{ in, want string }{
+		"plain":                   {"Fix it\n\nBecause.\n", "Fix it\n\nBecause."},
+		"own issue":               {"Fixes #7, closes acme/widget#7", "Fixes #7, closes acme/widget#7"},
+		"another issue":           {"Fixes #8", "see #8"},
+		"a longer number":         {"Fixes #77", "see #77"},
+		"elsewhere":               {"resolved other/repo#7", "see other/repo#7"},
+		"by address":              {"Closes: https://github.com/other/repo/issues/7", "see https://github.com/other/repo/issues/7"},
+		"short form":              {"fix GH-7 and fix GH-8", "fix GH-7 and see GH-8"},
+		"no keyword":              {"prefix #8 and see #9", "prefix #8 and see #9"},
+		"a person":                {"Ask @octocat.", "Ask @ octocat."},
+		"a team, first":           {"@acme/all look", "@ acme/all look"},
+		"an address":              {"Mail bob@example.org", "Mail bob@example.org"},
+		"code":                    {"Use `@Override`", "Use `@Override`"},
+		"trailers":                {"Fix\n\nCo-authored-by: A <a@b>\nSigned-off-by: B <b@c>\nRefs: #3\n", "Fix\n\nRefs: #3"},
+		"only a trailer":          {"co-authored-by: A <a@b>", "Update files"},
+		"skipping":                {"Fix [skip ci] [CI SKIP] [no ci]", "Fix (skip ci) (CI SKIP) (no ci)"},
+		"skipping, nested":        {"[skip [skip ci]ci]", "[skip (skip ci)ci]"},
+		"skipping by trailer":     {"Fix\n\n\nskip-checks: true", "Fix"},
+		"line ends of elsewhere":  {"Fix\r\n\r\nIt\r", "Fix\n\nIt"},
+		"a heading in the middle": {"Fix\n\n\n\nIt", "Fix\n\nIt"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := SafeMessage(tc.in, home); got != tc.want {
+				t.Errorf("SafeMessage(%q) = %q, want %q", tc.in, got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package pushgate
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+func FuzzJudge(f *testing.F) {
+	f.Add("100644", "a/b.go", "package b", "120000", "c", "../x", "Fix it", "base")
+	f.Add("120000", "a", "b/../..", "120000", "b", "a", "@x fixes y/z#1", "main2")
+	f.Add("160000", ".gitmodules", "", "", ".GIT/x", "\x00", "", "")
+	f.Add("100755", "A", "version https://git-lfs.github.com/spec/v1\noid", "100644", "a", "ghs_", "\x1b", "main2")
+	words := scanner(f)
+	f.Fuzz(func(t *testing.T, mode1, path1, content1, mode2, path2, content2, message, parent string) {
+		b := &builder{}
+		b.commitAs(message, b.put(changeset.Mode(mode1), path1, content1), b.put(changeset.Mode(mode2), path2, content2))
+		b.mergeOf(parent, gone(path1), b.put(changeset.Mode(mode1), path2, content1))
+		files := store{}
+		policy := Policy{
+			Scanner: words, Content: files.get,
+			Base:   Tree{path1: files.as(changeset.Mode(mode2), content2)},
+			Merges: map[string]Tree{"main2": {path2: files.entry(content1)}},
+		}
+		first := Judge(&b.cs, policy)
+		if diff := cmp.Diff(first, Judge(&b.cs, policy)); diff != "" {
+			t.Fatalf("two answers (-first +second):\n%s", diff)
+		}
+	})
+}
+
+func FuzzSafeMessage(f *testing.F) {
+	f.Add("Fix @a, closes x/y#2\n\nCo-authored-by: z\n[skip ci]\r\n")
+	f.Add("fixes fixes #1 fix: see#2 [no-ci [no ci]] @@a")
+	f.Fuzz(func(t *testing.T, message string) {
+		home := Home{Repo: "acme/widget", Issue: 7}
+		once := SafeMessage(message, home)
+		if once == "" {
+			t.Fatal("empty")
+		}
+		if twice := SafeMessage(once, home); twice != once {
+			t.Fatalf("not stable: %q, then %q", once, twice)
+		}
+	})
+}
