@@ -1,0 +1,253 @@
+package simagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxLoop bounds the answers of one run that has no --max-turns.
+const maxLoop = 1000
+
+// run works the prompt off and prints how it ended.
+func (a *agent) run(ctx context.Context) int {
+	a.bill.began = time.Now()
+	a.emitInit()
+	end := a.loop(ctx)
+	if errors.Is(context.Cause(ctx), errTerminated) {
+		return 143
+	}
+	a.out.result(end, a.bill, a.denials)
+	return end.exit
+}
+
+// emitInit prints the first line.
+func (a *agent) emitInit() {
+	mode := a.opt.mode
+	if a.opt.bypass() {
+		mode = "bypassPermissions"
+	}
+	a.out.emit("system", event{
+		"subtype": "init", "cwd": a.cwd, "tools": a.toolNames(), "mcp_servers": a.mcpServers(), "model": a.opt.model,
+		"permissionMode": mode, "apiKeySource": a.client.keySource(), "claude_code_version": Version,
+		"slash_commands": []string{}, "agents": []string{}, "skills": []string{},
+	})
+}
+
+// loop asks the model and runs its tools until it stops.
+func (a *agent) loop(ctx context.Context) ending {
+	if word, _, _ := strings.Cut(a.prompt, " "); strings.HasPrefix(word, "/") {
+		return ending{subtype: "success", text: "Unknown command: " + strings.TrimSpace(word)}
+	}
+	a.session.add(message{Role: "user", Content: a.userContent()})
+	if !a.client.loggedIn() {
+		return a.failed(&failure{message: "Not logged in · Please run /login", header: http.Header{}}, 0)
+	}
+	a.client.warmUp(ctx)
+	nudged := false
+	for turn := 1; turn <= maxLoop; turn++ {
+		if a.opt.maxTurns > 0 && turn > a.opt.maxTurns {
+			return ending{
+				subtype: "error_max_turns", isError: true, turns: turn, reason: "max_turns", exit: 1,
+				errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", a.opt.maxTurns)},
+			}
+		}
+		r, err := a.ask(ctx)
+		if ctx.Err() != nil {
+			return a.interrupted("aborted_streaming", turn, 0)
+		}
+		if err != nil {
+			return a.failed(err, turn)
+		}
+		if end, over := a.overBudget(turn); over {
+			return end
+		}
+		if !r.hasCall() {
+			if a.opt.schema != "" && !nudged {
+				nudged = true
+				a.session.add(message{Role: "user", Content: []block{{Type: "text", Text: nudge}}})
+				continue
+			}
+			return a.finished(r, turn)
+		}
+		if end, over := a.runTools(ctx, r, turn); over {
+			return end
+		}
+	}
+	return ending{subtype: "error_during_execution", isError: true, turns: maxLoop, exit: 1, errors: []string{"too many turns"}}
+}
+
+const nudge = "<system-reminder>Give your answer by calling the tool StructuredOutput.</system-reminder>"
+
+// ask sends the conversation and takes the answer into it.
+func (a *agent) ask(ctx context.Context) (*reply, error) {
+	began := time.Now()
+	h := hooks{
+		block: func(r *reply, b block) { a.out.assistant(r, b, "") },
+		retry: func(attempt int, wait time.Duration, f *failure) {
+			a.out.emit("system", event{
+				"subtype": "api_retry", "attempt": attempt, "max_retries": a.client.retries,
+				"retry_delay_ms": float64(wait) / float64(time.Millisecond), "error_status": orNull(f.status), "error": f.kind(),
+			})
+		},
+	}
+	if a.opt.partial {
+		h.partial = func(ev json.RawMessage) {
+			a.out.emit("stream_event", event{"event": ev, "parent_tool_use_id": nil})
+		}
+	}
+	r, err := a.client.ask(ctx, body{
+		Model: a.opt.model, MaxTokens: 32_000, System: a.system(), Messages: a.session.messages,
+		Tools: a.toolList(), Metadata: map[string]string{"user_id": fmt.Sprintf(`{"session_id":%q}`, a.session.id)},
+	}, h)
+	a.bill.api += time.Since(began)
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	a.bill.add(a.opt.model, r.usage)
+	if len(r.content) > 0 {
+		a.session.add(message{ID: r.ID, Role: "assistant", Content: r.content})
+	}
+	if r.broken {
+		a.out.assistant(r, block{Type: "text", Text: "API Error: the stream ended early"}, "server_error")
+	}
+	return r, nil
+}
+
+// runTools runs every call of an answer, one after the other. over is true if the run ends here.
+func (a *agent) runTools(ctx context.Context, r *reply, turn int) (end ending, over bool) {
+	var results []block
+	for _, b := range r.content {
+		if b.Type != "tool_use" {
+			continue
+		}
+		if b.Name == toolStructured && a.opt.schema != "" {
+			a.session.add(message{Role: "user", Content: []block{toolResult(b.ID, "Structured output provided successfully", false)}})
+			return ending{
+				subtype: "success", turns: turn, text: string(b.Input), structured: b.Input, stop: "end_turn", reason: "completed",
+			}, true
+		}
+		out := a.runTool(ctx, b)
+		if ctx.Err() != nil {
+			out = outcome{text: "[Request interrupted by user for tool use]", isError: true, detail: "Error: interrupted"}
+		}
+		res := toolResult(b.ID, out.text, out.isError)
+		a.out.toolResult(res, out.detail)
+		results = append(results, res)
+	}
+	a.session.add(message{Role: "user", Content: results})
+	if ctx.Err() != nil {
+		return a.interrupted("aborted_tools", turn, 1), true
+	}
+	return ending{}, false
+}
+
+// runTool runs one call if it is allowed.
+func (a *agent) runTool(ctx context.Context, b block) outcome {
+	if why := a.forbidden(b); why != "" {
+		if b.Name == toolBash || !strings.HasPrefix(why, "<") {
+			a.denials = append(a.denials, denial{Tool: b.Name, ID: b.ID, Input: b.Input})
+		}
+		return outcome{text: why, isError: true, detail: "Error: " + why}
+	}
+	ctx, done := a.signals.duringTool(ctx)
+	defer done()
+	return a.call(ctx, b)
+}
+
+// interrupted is the end after SIGINT.
+func (a *agent) interrupted(reason string, turns, exit int) ending {
+	return ending{subtype: "error_during_execution", isError: true, turns: turns, reason: reason, exit: exit}
+}
+
+// finished is the end that the model chose.
+func (a *agent) finished(r *reply, turns int) ending {
+	end := ending{subtype: "success", turns: turns, text: r.text(), stop: r.stop, reason: "completed"}
+	if r.stop == "refusal" {
+		end.isError, end.exit = true, 1
+	}
+	return end
+}
+
+// overBudget ends a run that has cost too much.
+func (a *agent) overBudget(turn int) (ending, bool) {
+	if a.opt.maxUSD == 0 || a.bill.usd() <= a.opt.maxUSD {
+		return ending{}, false
+	}
+	return ending{
+		subtype: "error_max_budget_usd", isError: true, turns: turn, exit: 1,
+		errors: []string{fmt.Sprintf("Reached maximum budget ($%g)", a.opt.maxUSD)},
+	}, true
+}
+
+// failed is the end when the model cannot be asked; its text is an answer of the model as well.
+func (a *agent) failed(err error, turns int) ending {
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{message: err.Error(), header: http.Header{}}
+	}
+	text, kind, reason := "", "server_error", ""
+	switch {
+	case !a.client.loggedIn():
+		text, kind = f.message, "authentication_failed"
+	case f.limited() && a.client.oauth != "":
+		text, kind = a.limitText(f), "rate_limit"
+	case f.status == http.StatusTooManyRequests:
+		text, kind = "API Error: Request rejected (429) · "+f.message, "rate_limit"
+	case f.status == 0:
+		text = "API Error: Unable to connect to API (" + f.message + ")"
+	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
+		text, kind = fmt.Sprintf("Failed to authenticate. API Error: %d %s", f.status, f.message), "authentication_failed"
+	case f.status == http.StatusPaymentRequired:
+		text, kind = "Credit balance is too low", "billing_error"
+	case f.status == http.StatusBadRequest && strings.Contains(f.message, "prompt is too long"):
+		text, kind, reason = "Prompt is too long", "invalid_request", "prompt_too_long"
+	case f.status == http.StatusNotFound:
+		text, kind = "API Error: 404 "+f.message, "model_not_found"
+	default:
+		text = fmt.Sprintf("API Error: %d %s", f.status, f.message)
+		if f.status < http.StatusInternalServerError {
+			kind = "invalid_request"
+		}
+	}
+	r := &reply{ID: newID(), Model: "<synthetic>"}
+	a.out.assistant(r, block{Type: "text", Text: text}, kind)
+	return ending{
+		subtype: "success", isError: true, status: f.status, turns: max(turns, 1), text: text,
+		stop: "stop_sequence", reason: reason, exit: 1,
+	}
+}
+
+// limitText says when a subscription may be used again, and prints the event that goes with it.
+func (a *agent) limitText(f *failure) string {
+	reset, err := strconv.ParseInt(f.header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+	if err != nil {
+		return "You've hit your session limit"
+	}
+	a.out.emit("rate_limit_event", event{"rate_limit_info": event{
+		"status": "rejected", "resetsAt": reset, "rateLimitType": "five_hour", "utilization": 1,
+	}})
+	return "You've hit your session limit · resets " + time.Unix(reset, 0).UTC().Format("3:04pm") + " (UTC)"
+}
+
+// userContent is the prompt, and after it every file that the prompt mentions as @path.
+func (a *agent) userContent() []block {
+	content := []block{{Type: "text", Text: a.prompt}}
+	for _, m := range regexp.MustCompile(`(?:^|\s)@(\S+)`).FindAllStringSubmatch(a.prompt, 20) {
+		data, err := os.ReadFile(absolute(m[1], a.cwd))
+		if err != nil {
+			continue
+		}
+		text := fmt.Sprintf("<system-reminder>Contents of %s:\n%s</system-reminder>", filepath.Clean(m[1]), data)
+		content = append(content, block{Type: "text", Text: text})
+	}
+	return content
+}

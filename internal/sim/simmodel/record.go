@@ -1,0 +1,85 @@
+package simmodel
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Record is one request as it was received, headers and body unchanged.
+type Record struct {
+	ID     string      `json:"id"`
+	Time   time.Time   `json:"time"`
+	Path   string      `json:"path"`
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"`
+	// Step, Rule and Turn say which answer was chosen; Rule is empty if none was.
+	Step string `json:"step"`
+	Rule string `json:"rule"`
+	Turn int    `json:"turn"`
+	// Status is what was answered. A cut stream counts as 200.
+	Status int  `json:"status"`
+	Stream bool `json:"stream"`
+}
+
+// recorder keeps the newest records within two bounds.
+type recorder struct {
+	mu       sync.Mutex
+	maxCount int
+	maxBytes int
+	list     []Record
+	bytes    int
+}
+
+func (r *recorder) add(rec Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, rec)
+	r.bytes += len(rec.Body)
+	drop := 0
+	for len(r.list)-drop > r.maxCount || (r.bytes > r.maxBytes && drop < len(r.list)) {
+		r.bytes -= len(r.list[drop].Body)
+		drop++
+	}
+	if drop > 0 {
+		r.list = slices.Clone(r.list[drop:])
+	}
+}
+
+func (r *recorder) all() []Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
+// serveControl answers what tests and the demo ask the stand-in itself:
+//
+//	POST /_sim/release?gate=NAME   open a gate
+//	GET  /_sim/waiting?gate=NAME   answer 200 once somebody waits there, 504 after 30 s
+//	GET  /_sim/requests            the records
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	gate := r.URL.Query().Get("gate")
+	switch r.Method + " " + r.URL.Path {
+	case "POST /_sim/release":
+		if gate == "" {
+			http.Error(w, "name the gate: ?gate=NAME", http.StatusBadRequest)
+			return
+		}
+		s.Release(gate)
+		w.WriteHeader(http.StatusNoContent)
+	case "GET /_sim/waiting":
+		ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
+		defer cancel()
+		if s.Waiting(ctx, gate) != nil {
+			http.Error(w, "nobody waits at "+gate, http.StatusGatewayTimeout)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	case "GET /_sim/requests":
+		writeJSON(w, http.StatusOK, s.Requests())
+	default:
+		http.NotFound(w, r)
+	}
+}

@@ -1,0 +1,290 @@
+// Package simmodel is a stand-in for a language model's API: an HTTP server that speaks the
+// Messages API of Anthropic, streamed and unstreamed, and answers from a script.
+//
+// A Script is a list of rules. The server looks at the conversation in each request, takes the
+// first rule that fits its step and prompt, and plays the rule's turn for the number of answers
+// given since the last prompt. The server keeps no conversation: like the real API it knows only
+// what the request says, so an agent may be killed, resumed or retried at any point.
+//
+// It can wait at named gates, fail with any status, cut a stream, and keep what it was sent. It
+// does not judge what a client sends beyond its form: real clients send many fields that are not
+// documented. Start reading at Server.ServeHTTP; the script is described at Script and Turn.
+package simmodel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxBody bounds one request. The real API refuses more than 32 MB.
+const maxBody = 32 << 20
+
+// Config is what a Server needs. The zero value answers every request with "no rule".
+type Config struct {
+	Script Script
+	// Key is what clients must present, as X-Api-Key or as a bearer token. Empty accepts anything.
+	Key string
+	// Pace is the number of words per second that a stream runs at; 0 streams at once.
+	Pace float64
+	// MaxHold bounds how long a request waits at a gate; default 10 minutes.
+	MaxHold time.Duration
+	// MaxRecords and MaxRecordBytes bound what Requests returns; the oldest go first.
+	// Defaults: 1000 requests and 64 MiB of bodies.
+	MaxRecords     int
+	MaxRecordBytes int
+	// Now is the clock of the records; default time.Now.
+	Now func() time.Time
+}
+
+// Server is the model. It is an http.Handler and may be used by many goroutines at once.
+type Server struct {
+	cfg   Config
+	rules []rule
+	gates *gates
+	log   *recorder
+
+	mu     sync.Mutex
+	seq    int
+	faults map[string]int
+	total  Totals
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// Totals is what the server has answered so far, failed requests included in Requests only.
+type Totals struct {
+	Requests int
+	Answers  int
+	Usage    Usage
+}
+
+// New checks the script and returns a server for it. The error names the rule that is wrong.
+func New(cfg Config) (*Server, error) {
+	if cfg.MaxHold <= 0 {
+		cfg.MaxHold = 10 * time.Minute
+	}
+	if cfg.MaxRecords <= 0 {
+		cfg.MaxRecords = 1000
+	}
+	if cfg.MaxRecordBytes <= 0 {
+		cfg.MaxRecordBytes = 64 << 20
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	rules, err := compile(cfg.Script)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		cfg:    cfg,
+		rules:  rules,
+		gates:  newGates(),
+		log:    &recorder{maxCount: cfg.MaxRecords, maxBytes: cfg.MaxRecordBytes},
+		faults: map[string]int{},
+	}, nil
+}
+
+// Release opens the gate for good: whoever waits there goes on, and nobody waits there again.
+// It may be called before anybody has come, and twice.
+func (s *Server) Release(gate string) { s.gates.release(gate) }
+
+// Waiting returns nil as soon as a request waits at the gate, or has passed it, and the context's
+// error if that ends first.
+func (s *Server) Waiting(ctx context.Context, gate string) error { return s.gates.waiting(ctx, gate) }
+
+// Requests returns what was received, oldest first, as far as it is still kept.
+func (s *Server) Requests() []Record { return s.log.all() }
+
+// Totals returns what the server has counted since it began.
+func (s *Server) Totals() Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
+
+// ServeHTTP answers the Messages API at /v1/messages, a warm-up at /, and the controls under /_sim/.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/_sim/"):
+		s.serveControl(w, r)
+	case r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet):
+		w.WriteHeader(http.StatusOK)
+	case r.URL.Path != "/v1/messages":
+		writeError(w, apiError{Status: http.StatusNotFound, Message: "Not found: " + r.URL.Path}, s.nextID("req"))
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		writeError(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Method not allowed"}, s.nextID("req"))
+	default:
+		s.serveMessages(w, r)
+	}
+}
+
+// serveMessages records the request, decides the answer and sends it.
+func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
+	id := s.nextID("req")
+	rec := Record{ID: id, Time: s.cfg.Now(), Path: r.URL.RequestURI(), Header: r.Header.Clone()}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	rec.Body = body
+	var play play
+	if err == nil {
+		play, err = s.decide(r, body)
+	}
+	rec.Step, rec.Rule, rec.Turn, rec.Stream = play.conv.Step, play.ruleName, play.conv.Turn, play.stream
+	if err == nil {
+		err = s.hold(r.Context(), play)
+	}
+	var failure apiError
+	switch {
+	case errors.As(err, &failure):
+	case err != nil:
+		failure = apiError{Status: http.StatusBadRequest, Message: err.Error()}
+	default:
+		failure = s.fault(play)
+	}
+	rec.Status = http.StatusOK
+	if failure.Status != 0 {
+		rec.Status = failure.Status
+	}
+	s.log.add(rec)
+	s.count(failure.Status, play)
+	if failure.Status != 0 {
+		writeError(w, failure, id)
+		return
+	}
+	w.Header().Set("Request-Id", id)
+	if play.stream {
+		s.writeStream(r.Context(), w, play)
+		return
+	}
+	s.writeWhole(r.Context(), w, play)
+}
+
+// play is one decided answer.
+type play struct {
+	conv     Conversation
+	ruleName string
+	turn     Turn
+	key      string
+	stream   bool
+	cut      bool
+	answer   answer
+}
+
+// decide authenticates the request and finds its answer in the script.
+func (s *Server) decide(r *http.Request, body []byte) (play, error) {
+	if !s.authorised(r) {
+		return play{}, apiError{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}
+	}
+	var req request
+	if err := json.Unmarshal(body, &req); err != nil {
+		return play{}, fmt.Errorf("decode the request body: %w", err)
+	}
+	conv, err := req.conversation()
+	if err != nil {
+		return play{}, err
+	}
+	p := play{conv: conv, stream: req.Stream}
+	rl, turn, err := choose(s.rules, &p.conv)
+	if err != nil {
+		return p, err
+	}
+	p.ruleName = rl.Name
+	p.turn, err = rl.render(turn, p.conv)
+	if err != nil {
+		return p, fmt.Errorf("simmodel: rule %s, turn %d: %w", rl.Name, p.conv.Turn, err)
+	}
+	p.key = fmt.Sprintf("%s/%d/%s", rl.Name, p.conv.Turn, req.digest())
+	p.answer = s.build(p, req)
+	p.cut = p.turn.Cut > 0 && s.strike(p, "cut")
+	return p, nil
+}
+
+// authorised reports whether the request carries the configured key in either of its two forms.
+func (s *Server) authorised(r *http.Request) bool {
+	if s.cfg.Key == "" {
+		return true
+	}
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && bearer == s.cfg.Key || r.Header.Get("X-Api-Key") == s.cfg.Key
+}
+
+// hold waits for the turn's gate and delay.
+func (s *Server) hold(ctx context.Context, p play) error {
+	if p.turn.Wait != "" {
+		bounded, cancel := context.WithTimeout(ctx, s.cfg.MaxHold)
+		defer cancel()
+		if err := s.gates.pass(bounded, p.turn.Wait); err != nil {
+			return apiError{Status: 529, Message: "simmodel: nobody opened the gate " + p.turn.Wait}
+		}
+	}
+	return pause(ctx, p.turn.Delay)
+}
+
+// fault returns the turn's scripted failure while it still has to strike, or the zero value.
+func (s *Server) fault(p play) apiError {
+	if p.turn.Status == 0 || p.turn.Status == http.StatusOK || !s.strike(p, "status") {
+		return apiError{}
+	}
+	return apiError{Status: p.turn.Status, Message: p.turn.Message, RetryAfter: p.turn.RetryAfter, Header: p.turn.Header}
+}
+
+// strike counts one use of a fault for this very conversation and reports whether it happens.
+func (s *Server) strike(p play, kind string) bool {
+	times := p.turn.Times
+	if times < 0 {
+		return true
+	}
+	if times == 0 {
+		times = 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const maxFaults = 10_000
+	if len(s.faults) >= maxFaults {
+		clear(s.faults)
+	}
+	s.faults[kind+p.key]++
+	return s.faults[kind+p.key] <= times
+}
+
+// count adds one request to the totals.
+func (s *Server) count(status int, p play) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total.Requests++
+	if status == 0 && !p.cut {
+		s.total.Answers++
+		s.total.Usage = s.total.Usage.add(p.answer.Usage)
+	}
+}
+
+// nextID returns a new id in the API's manner; ids are unique within one server.
+func (s *Server) nextID(prefix string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seq++
+	return fmt.Sprintf("%s_sim%08d", prefix, s.seq)
+}
+
+// pause waits for d, or less if ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
