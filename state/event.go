@@ -33,7 +33,6 @@ const (
 
 // What jobs report.
 const (
-	EventNotAllowed EventKind = "not_allowed" // the vet job: By may not direct the bot; Event is gone
 	EventStarted    EventKind = "started"     // Start
 	EventHeldUp     EventKind = "held_up"     // Waiting: the job cannot go on for now
 	EventAsked      EventKind = "asked"       // Question: people have to say something first
@@ -230,11 +229,12 @@ type Failure struct {
 	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
-// NeedsPermission reports whether an event of this kind counts only from a person who may direct
-// the bot, so that the job vet has to ask GitHub first.
+// NeedsPermission reports whether what an event of this kind does depends on who did it, so that the
+// job vet has to ask GitHub first. Taking the assignment or the label away needs none: GitHub itself
+// asks for triage there, and it only stops work.
 func (k EventKind) NeedsPermission() bool {
 	switch k {
-	case EventTriggered, EventUntriggered, EventCommented, EventIssueEdited, EventPlanEdited, EventThumb, EventReviewed:
+	case EventTriggered, EventCommented, EventIssueEdited, EventPlanEdited, EventThumb, EventReviewed:
 		return true
 	}
 	return false

@@ -128,6 +128,7 @@ type Feedback struct {
 	Line   int       `json:"line,omitempty"`
 	Hunk   string    `json:"hunk,omitempty"`
 	Thread int64     `json:"thread,omitempty"` // top-level review comment to reply to
+	Items  []string  `json:"items,omitempty"`  // paths of a conflict
 	OnPR   bool      `json:"on_pr,omitempty"`
 	// Taken is the run that got it; an entry is dropped when that run was published.
 	Taken string `json:"taken,omitempty"`

@@ -137,6 +137,12 @@ type Work struct {
 	IDs       map[string]string `json:"ids,omitempty"` // local → published
 	Rebases   int               `json:"rebases,omitempty"`
 	Notes     []string          `json:"notes,omitempty"`
+	// What the agent said about it, kept until it is posted.
+	Answers []ThreadAnswer `json:"answers,omitempty"`
+	Summary string         `json:"summary,omitempty"`
+	Title   string         `json:"title,omitempty"`
+	Text    string         `json:"text,omitempty"`
+	Checks  []CheckResult  `json:"checks,omitempty"` // of this tree
 }
 
 // SavedWork is work that was kept when a run was cut short.
@@ -175,6 +181,7 @@ type Posted struct {
 	Key  string    `json:"key"` // the job's idempotency key, also in the comment's marker
 	Kind string    `json:"kind"`
 	ID   int64     `json:"id"`
+	Node string    `json:"node,omitempty"`
 	URL  string    `json:"url"`
 	At   time.Time `json:"at"`
 	OnPR bool      `json:"on_pr,omitempty"`

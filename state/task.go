@@ -38,6 +38,9 @@ type Task struct {
 	Version int64 `json:"version"`
 	Visible int64 `json:"visible"`
 
+	// Gen numbers the lives of the task: a new trigger after its end begins the next one.
+	Gen int `json:"gen"`
+
 	Installation int64  `json:"installation"`
 	Repo         Repo   `json:"repo"`
 	IssueNode    string `json:"issue_node"` // GraphQL id
@@ -63,6 +66,10 @@ type Task struct {
 	Feedback []Feedback `json:"feedback,omitempty"` // what the next run has to answer
 	Question *Question  `json:"question,omitempty"` // open while in awaiting_answer
 	Outcome  Outcome    `json:"outcome,omitempty"`
+	Ticket   string     `json:"ticket,omitempty"` // the {key} of branch and commits
+	Model    string     `json:"model,omitempty"`  // chosen by a person for the next runs
+	Turns    int        `json:"turns,omitempty"`  // likewise, instead of Limits.Turns
+	Fresh    bool       `json:"fresh,omitempty"`  // the next launch takes a new VM and session
 
 	Run    *Run        `json:"run,omitempty"`  // the active run, nil between runs
 	Runs   []Run       `json:"runs,omitempty"` // ended runs, oldest first

@@ -1,0 +1,195 @@
+package state
+
+import "fmt"
+
+// checkCandidate has a 👍 or a tick checked against GitHub.
+func (c *change) checkCandidate() {
+	k := *c.e.Candidate
+	k.By = c.e.By
+	k.Permission = c.e.Permission
+	p := c.planByComment(k.Comment)
+	if p == nil {
+		return
+	}
+	k.Kind, k.Hash = p.Kind, p.Hash
+	c.checkApproval(k)
+}
+
+// planByComment finds the revision that a comment shows.
+func (c *change) planByComment(id int64) *Plan {
+	for i := range c.t.Plans {
+		if c.t.Plans[i].Comment == id && id != 0 {
+			return &c.t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// checkOrder has an `approve` checked. A bare one means the newest revision, if that had stood long
+// enough when it was written.
+func (c *change) checkOrder() {
+	p, m := c.t.NewestPlan(), c.e.Comment
+	k := Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
+	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, ViaCommand
+	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
+	k.Kind, k.Hash = p.Kind, p.Hash
+	if reason := c.orderRefusal(p, k); reason != "" {
+		c.e.Candidate, c.e.Detail = &k, reason
+		c.noApproval()
+		return
+	}
+	c.checkApproval(k)
+}
+
+// orderRefusal says why a written approval cannot count, as far as the store knows.
+func (c *change) orderRefusal(p *Plan, k Candidate) string {
+	switch {
+	case k.Named != "" && !hashNames(k.Named, p.Hash):
+		return NotOldHash
+	case k.Choice > len(p.Approaches):
+		return NotChoice
+	case k.Named != "":
+		return ""
+	case !p.Posted() || k.Given.Before(p.PostedAt):
+		return NotTooFresh // it was written before this revision was there
+	case len(c.revisions(p.Kind)) > 1 && k.Given.Before(p.PostedAt.Add(c.p.SettleFor)):
+		return NotTooFresh
+	}
+	return ""
+}
+
+// hashNames reports whether what a person wrote (7 digits at least) names the hash.
+func hashNames(named, hash string) bool {
+	if len(named) < len(hash) {
+		return len(named) >= 7 && hash[:len(named)] == named
+	}
+	return named[:len(hash)] == hash
+}
+
+// revisions lists the revisions of a kind.
+func (c *change) revisions(k PlanKind) []*Plan {
+	var list []*Plan
+	for i := range c.t.Plans {
+		if c.t.Plans[i].Kind == k {
+			list = append(list, &c.t.Plans[i])
+		}
+	}
+	return list
+}
+
+// checkApproval enqueues the job that asks GitHub.
+func (c *change) checkApproval(k Candidate) {
+	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", k.Hash, k.Via, k.By.ID, k.Given.Unix()))
+	j.Candidate = &k
+	c.add(j)
+}
+
+// untick takes back a tick that does not count, and counts it.
+func (c *change) untick() {
+	if !allowed(c) {
+		c.t.Ignored++
+	}
+	id := c.e.Comment.ID
+	if p := c.planByComment(id); p == nil || p.Stale != "" {
+		return
+	}
+	c.untickJob(id)
+}
+
+func (c *change) untickJob(comment int64) {
+	j := c.job(JobUntick, LaneControl, fmt.Sprintf("untick-%d-%d", comment, c.t.Version))
+	j.Args = map[string]string{"comment": fmt.Sprint(comment)}
+	c.add(j)
+}
+
+// noApproval answers an approval that does not count: writers once per revision and reason, others
+// are counted, bots get nothing.
+func (c *change) noApproval() {
+	k, why := c.e.Candidate, c.e.Detail
+	if why == StaleEdited || why == StaleIssueChanged || why == StaleDeleted {
+		if p := c.planByHash(k.Hash); p != nil && p.Stale == "" {
+			p.Stale = why
+		}
+	}
+	if k.Via == ViaBox {
+		c.untickJob(k.Comment)
+	}
+	if k.By.Bot || !k.Permission.CanWrite() {
+		c.t.Ignored++
+		return
+	}
+	if key := fmt.Sprintf("no-%s-%s", k.Hash, why); c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: why, By: k.By, Hash: c.newestHash()})
+	}
+}
+
+func (c *change) newestHash() string {
+	if p := c.t.NewestPlan(); p != nil {
+		return p.Hash
+	}
+	return ""
+}
+
+func (c *change) planByHash(hash string) *Plan {
+	for i := range c.t.Plans {
+		if c.t.Plans[i].Hash == hash {
+			return &c.t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// stale closes a revision for good and says so, once.
+func (c *change) stale(why string) {
+	p := c.planByHash(c.e.Hash)
+	if p == nil && c.e.Comment != nil {
+		p = c.planByComment(c.e.Comment.ID)
+	}
+	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() {
+		return
+	}
+	p.Stale = why
+	if key := fmt.Sprintf("no-%s-%s", p.Hash, why); c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: why, By: c.e.By, Hash: p.Hash})
+	}
+}
+
+// approved starts what was approved.
+func (c *change) approved() {
+	a := c.e.Candidate.Approval
+	a.At = c.e.Now
+	c.t.Approval = &a
+	if a.With != "" {
+		c.feedback(Feedback{ID: "with:" + a.Hash, Kind: "condition", By: a.By, At: a.Given, Body: a.With})
+	}
+	if a.Kind == PlanPreliminary {
+		c.to(PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+a.Hash)
+	} else {
+		c.to(PhaseImplementing, "@"+a.By.Login+" approved the plan "+a.Hash)
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// revoked goes back to waiting: the person lost the permission, or took the 👍 back, before the start.
+func (c *change) revoked() {
+	p, a := c.t.NewestPlan(), c.t.Approval
+	c.dropRun("the approval was taken back before the start")
+	if p == nil || a == nil {
+		return
+	}
+	phase := PhaseAwaitingPlanApproval
+	if a.Kind == PlanPreliminary {
+		phase = PhaseAwaitingPreliminaryApproval
+	}
+	c.t.Approval = nil
+	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
+	key := fmt.Sprintf("no-%s-%s-%d", p.Hash, NotRevoked, a.By.ID)
+	if c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: NotRevoked, By: a.By, Hash: p.Hash})
+	}
+}
+
+// remind tells that a plan stands unapproved.
+func (c *change) remind() {
+	c.post("remind-"+c.e.Hash, Post{Kind: PostReminder, Hash: c.e.Hash})
+}

@@ -1,0 +1,190 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// The first byte of a stored value says what follows. JSON needs no mark: it begins with '{', '[' …
+const (
+	markZstd  = 0x01 // a zstd frame
+	markParts = 0x02 // the decimal number of parts under prePart
+)
+
+const (
+	compressFrom = 1 << 10   // smaller values are stored as they are
+	partBytes    = 480 << 10 // of one part, under kv.MaxValueBytes
+	maxUnpacked  = 64 << 20  // what a stored value may expand to
+	windowBytes  = 1 << 20   // of the compressor: enough for text, little memory
+)
+
+// packer compresses and expands values. It may be used concurrently.
+type packer struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+func newPacker() (*packer, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(windowBytes), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, fmt.Errorf("make compressor: %w", err)
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked))
+	if err != nil {
+		return nil, fmt.Errorf("make decompressor: %w", err)
+	}
+	return &packer{enc: enc, dec: dec}, nil
+}
+
+// pack compresses data if that is worth it. The result begins with a mark unless data begins with a
+// byte that is none.
+func (p *packer) pack(data []byte) []byte {
+	marked := len(data) > 0 && (data[0] == markZstd || data[0] == markParts)
+	if len(data) < compressFrom && !marked {
+		return data
+	}
+	return p.enc.EncodeAll(data, []byte{markZstd})
+}
+
+func (p *packer) unpack(data []byte) ([]byte, error) {
+	if len(data) == 0 || data[0] != markZstd {
+		return data, nil
+	}
+	return p.dec.DecodeAll(data[1:], nil)
+}
+
+// putJSON stores v under key, compressed and in parts as needed.
+func (p *packer) putJSON(tx kv.Tx, key string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", key, err)
+	}
+	return putBlob(tx, key, p.pack(data))
+}
+
+// getJSON reads what putJSON stored into v. If there is nothing the error is kv.ErrNotFound.
+func (p *packer) getJSON(r kv.Reader, key string, v any) error {
+	data, err := getBlob(r, key)
+	if err != nil {
+		return err
+	}
+	return p.decode(key, data, v)
+}
+
+func (p *packer) decode(key string, data []byte, v any) error {
+	data, err := p.unpack(data)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("decode %s: %w", key, err)
+	}
+	return nil
+}
+
+func partKey(key string, n int) string { return fmt.Sprintf("%s%s/%d", prePart, key, n) }
+
+// partsOf returns how many parts the stored value head stands for, 0 if it is the value itself.
+func partsOf(head []byte) int {
+	if len(head) == 0 || head[0] != markParts {
+		return 0
+	}
+	n, err := strconv.Atoi(string(head[1:]))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// putBlob stores packed data under key, in parts if it is too large for one value, and removes the
+// parts of what was there before.
+func putBlob(tx kv.Tx, key string, data []byte) error {
+	parts := split(data)
+	if err := dropParts(tx, key, len(parts)); err != nil {
+		return err
+	}
+	for i, part := range parts {
+		if err := tx.Put(partKey(key, i), part); err != nil {
+			return err
+		}
+	}
+	return tx.Put(key, headOf(data, parts))
+}
+
+// split cuts packed data into parts; none if it fits into one value.
+func split(data []byte) [][]byte {
+	if len(data) <= kv.MaxValueBytes {
+		return nil
+	}
+	var parts [][]byte
+	for len(data) > 0 {
+		n := min(partBytes, len(data))
+		parts, data = append(parts, data[:n]), data[n:]
+	}
+	return parts
+}
+
+func headOf(data []byte, parts [][]byte) []byte {
+	if len(parts) == 0 {
+		return data
+	}
+	return strconv.AppendInt([]byte{markParts}, int64(len(parts)), 10)
+}
+
+// dropParts removes the parts of the value under key from the given number on.
+func dropParts(tx kv.Tx, key string, from int) error {
+	head, err := tx.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for n := partsOf(head); n > from; n-- {
+		if err := tx.Delete(partKey(key, n-1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// getBlob returns the packed data under key, or kv.ErrNotFound.
+func getBlob(r kv.Reader, key string) ([]byte, error) {
+	head, err := r.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	return join(r, key, head)
+}
+
+// join returns the packed data that the stored value head under key stands for.
+func join(r kv.Reader, key string, head []byte) ([]byte, error) {
+	n := partsOf(head)
+	if n == 0 {
+		return head, nil
+	}
+	var whole bytes.Buffer
+	for i := range n {
+		part, err := r.Get(partKey(key, i))
+		if err != nil {
+			return nil, fmt.Errorf("read %s in %d parts: %w", key, n, err)
+		}
+		whole.Write(part)
+	}
+	return whole.Bytes(), nil
+}
+
+// deleteBlob removes the value under key and its parts.
+func deleteBlob(tx kv.Tx, key string) error {
+	if err := dropParts(tx, key, 0); err != nil {
+		return err
+	}
+	return tx.Delete(key)
+}

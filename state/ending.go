@@ -1,0 +1,153 @@
+package state
+
+import "fmt"
+
+// cancel ends the task for good: a running agent is stopped at once, its work saved, the VM deleted.
+func (c *change) cancel(why string) { c.finish(PhaseCancelled, End{Reason: why}) }
+
+// merged ends the task as its people wanted.
+func (c *change) merged() {
+	c.t.PR.State = "merged"
+	c.finish(PhaseDone, End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
+}
+
+// gone ends the task without a word: nothing can be posted any more.
+func (c *change) gone() {
+	c.finish(PhaseCancelled, End{Reason: "errand has no access any more", Class: classGone})
+}
+
+// finish ends the task. What was queued is dropped; what is claimed finds the task ended.
+func (c *change) finish(phase Phase, end End) {
+	end.At = c.e.Now
+	if c.t.PR != nil && phase == PhaseCancelled {
+		c.t.PR.State = "closed"
+	}
+	stopping := c.t.Run != nil && c.t.Run.State == RunActive
+	if stopping {
+		c.stopRun(end.Reason)
+		c.t.Run.State = RunStopping
+	} else if c.t.Run != nil {
+		c.dropRun(end.Reason)
+	}
+	c.drop = true
+	c.to(phase, end.Reason)
+	c.t.End = &end
+	if !stopping && c.t.VM != nil { // else the VM goes when the work is saved
+		c.release(string(phase))
+	}
+	if end.Class != classGone && c.t.Outcome != OutcomeReport {
+		c.post("ended", Post{Kind: PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
+	}
+}
+
+// release has the VM deleted.
+func (c *change) release(why string) {
+	j := c.job(JobRelease, LaneControl, "release-"+c.t.VM.Name)
+	j.Args = map[string]string{"vm": c.t.VM.Name, "why": why}
+	c.add(j)
+}
+
+// released stores that the VM is gone.
+func (c *change) released() {
+	vm := *c.t.VM
+	vm.EndedAt, vm.Why = c.e.Now, c.e.Detail
+	c.t.VMs = append(c.t.VMs, vm)
+	c.t.VM = nil
+}
+
+// saved keeps what a stopped run left; an ended task gives its VM back.
+func (c *change) saved() {
+	if c.e.Saved != nil && c.e.Saved.Ref != "" {
+		c.t.Saved = append(c.t.Saved, *c.e.Saved)
+	}
+	if r := c.t.Run; r != nil && r.ID == c.e.Run {
+		r.State, r.Ended, r.Status, r.Class = RunEnded, c.e.Now, "interrupted", "retryable"
+		c.t.Runs = append(c.t.Runs, *r)
+		c.t.Run = nil
+	}
+	if c.t.Ended() && c.t.VM != nil {
+		c.release(string(c.t.Phase))
+	}
+}
+
+// stopByHand stops the run and waits for people's word; VM and session stay.
+func (c *change) stopByHand() {
+	phase := c.t.Phase
+	c.dropRun("stopped by @" + c.e.By.Login)
+	c.drop = true
+	c.to(PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
+	c.t.Resume = phase
+	c.t.Question = &Question{Kind: AskStopped, Asked: c.e.Now, Text: "stopped by @" + c.e.By.Login}
+	c.post(fmt.Sprintf("stopped-%d", c.t.Version+1), Post{Kind: PostQuestion, Reason: AskStopped, By: c.e.By})
+}
+
+// fail stops the task with a reason and a hint; `retry` goes on from here.
+func (c *change) fail(end End) {
+	end.At = c.e.Now
+	phase, step := c.t.Phase, c.t.Step
+	c.to(PhaseFailed, end.Reason)
+	c.t.Resume, c.t.Step, c.t.Waiting, c.t.End = phase, step, nil, &end
+	c.post(fmt.Sprintf("failed-%d", c.t.Version+1), Post{Kind: PostFailed, Text: end.Reason, Hint: end.Hint, By: c.asker()})
+}
+
+// stepFailed stops the task because a job gave up.
+func (c *change) stepFailed() {
+	f := c.e.Failure
+	c.dropUnlaunched(f.Reason)
+	c.t.Step = f.Job
+	c.fail(End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
+}
+
+// stepInterrupted sets the task aside because waiting helps.
+func (c *change) stepInterrupted() {
+	f := c.e.Failure
+	c.dropUnlaunched(f.Reason)
+	c.t.Step = f.Job
+	c.interrupt(f.Reason, f.RetryAt)
+}
+
+// dropUnlaunched files a run that never began.
+func (c *change) dropUnlaunched(why string) {
+	if c.t.Run != nil && c.t.Run.State == RunLaunching {
+		c.dropRun(why)
+		c.drop = false
+	}
+}
+
+// retry goes on where the task stopped.
+func (c *change) retry() {
+	c.react("eyes")
+	c.t.Active = 0
+	if c.o.Turns > 0 {
+		c.t.Turns = c.o.Turns
+	}
+	if c.o.Fresh {
+		c.t.Fresh = true
+		c.t.Step = StepRun
+		if c.t.VM != nil {
+			c.release("fresh")
+		}
+	}
+	if n := len(c.t.Runs); n > 0 { // a person's word starts the count of attempts anew
+		c.t.Runs[n-1].Attempt = 0
+	}
+	if q := c.t.Question; q != nil && (q.Kind == AskRefused || q.Kind == AskNoChange) {
+		c.t.Step = StepRun
+	}
+	c.goOn("@" + c.e.By.Login + " said retry")
+}
+
+// budget raises the cap; a task that stopped at it goes on.
+func (c *change) budget() {
+	c.t.Money.CapMicroUSD += c.o.MicroUSD
+	c.reply(ReplyBudgetRaised)
+	if n := len(c.t.Runs); c.t.Phase == PhaseFailed && n > 0 && c.t.Runs[n-1].Status == "budget" {
+		c.goOn("@" + c.e.By.Login + " raised the cap")
+	}
+}
+
+// model chooses the model of the next runs.
+func (c *change) model() {
+	c.t.Model = c.o.Arg
+	c.reply(ReplyModelSet)
+}

@@ -1,0 +1,149 @@
+package state
+
+import "slices"
+
+// all reports whether every condition holds.
+func all(conds ...func(*change) bool) func(*change) bool {
+	return func(c *change) bool {
+		for _, f := range conds {
+			if !f(c) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// not turns a condition around.
+func not(f func(*change) bool) func(*change) bool { return func(c *change) bool { return !f(c) } }
+
+// allowed reports whether the event's sender may direct the bot.
+func allowed(c *change) bool { return c.e.Permission.CanWrite() }
+
+// due reports whether a delayed job of that name reported.
+func due(what string) func(*change) bool {
+	return func(c *change) bool { return c.e.Detail == what }
+}
+
+// class reports how the ended run was judged.
+func class(name string) func(*change) bool {
+	return func(c *change) bool { return c.e.Result.Class == name }
+}
+
+// onIssue reports whether a comment stands on the issue and shows it.
+func (c *change) onIssue() bool { return c.e.Issue != nil && !c.e.Comment.OnPR }
+
+func (c *change) hasPR() bool { return c.t.PR != nil }
+
+func (c *change) ticked() bool { return c.e.Ticked && c.e.OnlyBoxes }
+
+// sameTrigger reports whether what was taken back is what started the task.
+func (c *change) sameTrigger() bool {
+	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == "sweep"
+}
+
+func (c *change) textAsFrozen() bool {
+	return FreezeHash(c.e.Issue.Title, c.e.Issue.Body) == c.t.Frozen.Hash
+}
+
+// thisRun reports whether the event is about the active run.
+func (c *change) thisRun() bool { return c.t.Run != nil && c.t.Run.ID == c.e.Run }
+
+func (c *change) stoppingRun() bool { return c.t.Run.State == RunStopping || c.t.Ended() }
+
+func (c *change) checkRun() bool { return c.t.Run.Kind == RunCheck }
+
+func (c *change) asks() bool {
+	return c.e.Result.Outcome == "question" || c.e.Result.Outcome == "blocked"
+}
+
+func (c *change) reports() bool {
+	switch Outcome(c.e.Result.Outcome) {
+	case OutcomeReport, OutcomeAlreadyFixed, OutcomeNotReproducible:
+		return true
+	}
+	return false
+}
+
+// overtaken reports whether a plan would be outdated the moment it is posted. It is posted all the
+// same after three rounds, so that people who keep talking see something.
+func (c *change) overtaken() bool {
+	return len(c.untaken()) > 0 && c.t.Run.Attempt < 3
+}
+
+// thisWork reports whether the event is about the changeset that is being published.
+func (c *change) thisWork() bool {
+	return c.t.Work != nil && (c.e.Work == nil || c.e.Work.Run == c.t.Work.Run)
+}
+
+func (c *change) nothingNew() bool { return c.e.Work == nil || c.e.Work.Paths == 0 }
+
+// wantsChecks reports whether the repository's commands have to run on this changeset. They ran
+// already when a rebase or a gate made it be collected again with the same tree.
+func (c *change) wantsChecks() bool {
+	if len(c.t.Settings.Check) == 0 {
+		return false
+	}
+	return c.t.Work == nil || c.t.Work.LocalTree != c.e.Work.LocalTree || !c.checkedTree()
+}
+
+// checkedTree reports whether the last run was a check of the present work.
+func (c *change) checkedTree() bool {
+	return len(c.t.Runs) > 0 && c.t.Runs[len(c.t.Runs)-1].Kind == RunCheck
+}
+
+func (c *change) canRebase() bool { return c.t.Work != nil && c.t.Work.Rebases < 3 }
+
+func (c *change) freshFeedback() bool {
+	for _, f := range c.e.Feedback {
+		if !slices.Contains(c.t.Seen, f.ID) {
+			return true
+		}
+	}
+	return len(c.untaken()) > 0
+}
+
+// sameNewest reports whether the newest revision is still the one that the reminder is about.
+func (c *change) sameNewest() bool {
+	p := c.t.NewestPlan()
+	return p != nil && p.Hash == c.e.Hash
+}
+
+// lifeJob reports whether a job's failure stops the task: only what the life waits for does.
+func (c *change) lifeJob() bool {
+	switch c.e.Failure.Job {
+	case JobStart, JobLaunch, JobCollect, JobCommit, JobMove, JobRebase, JobOpenPR, JobAnswer:
+		return true
+	case JobPost: // a plan that cannot be posted cannot be approved
+		return c.e.Post != nil && c.e.Post.Kind == PostPlan
+	}
+	return false
+}
+
+// approvable reports whether a checked approval counts now.
+func (c *change) approvable() bool { return c.whyNot() == "" }
+
+// whyNot says why a checked approval does not count, or nothing.
+func (c *change) whyNot() string {
+	p, k := c.t.NewestPlan(), c.e.Candidate
+	switch {
+	case !c.t.Phase.AwaitsApproval() || p == nil:
+		if c.t.Phase == PhasePreliminaryPlanning || c.t.Phase == PhasePlanning {
+			return NotOvertaken
+		}
+		return NotNoneOpen
+	case k.Hash != p.Hash:
+		return NotSuperseded
+	case p.Stale != "":
+		return p.Stale
+	case !p.Open():
+		return NotSuperseded
+	case c.t.Waiting != nil && c.t.Waiting.Kind == WaitEdit, p.IssueHash != c.t.Frozen.Hash:
+		return NotIssueChanged
+	case len(c.untaken()) > 0:
+		return NotOvertaken
+	case k.Choice > len(p.Approaches):
+		return NotChoice
+	}
+	return ""
+}

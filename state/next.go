@@ -1,0 +1,240 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// maxOrders bounds the commands that one comment may give.
+const maxOrders = 5
+
+// maxSeen bounds Task.Seen and Task.Answered.
+const maxSeen = 500
+
+// Next says what an event does to a task. It is pure: the same arguments give the same change, and t
+// (nil when there is no task) is not modified. The rows of Table decide; the first one that fits
+// wins. An event that fits none changes nothing, and the change's note says so.
+func Next(t *Task, e Event, p Policy) Change {
+	if e.needsVet(t) {
+		return Change{Jobs: []Job{vetJob(e)}, Note: "ask GitHub what " + e.By.Login + " may do"}
+	}
+	c := &change{e: e, p: p}
+	if t != nil {
+		c.t = t.clone()
+	}
+	if e.Kind == EventCommented && len(e.Orders) > 0 && (t == nil || e.Permission.CanWrite()) {
+		c.orders()
+	} else {
+		c.step("")
+	}
+	return c.done()
+}
+
+// change collects what an event does while its rows are applied.
+type change struct {
+	t    *Task
+	e    Event
+	o    Order // the order under way, when the event is a comment
+	p    Policy
+	jobs []Job
+	drop bool
+	hit  bool
+	note string
+}
+
+// orders applies the commands of one comment in turn.
+func (c *change) orders() {
+	for i, o := range c.e.Orders {
+		if i == maxOrders {
+			return
+		}
+		c.o = o
+		c.step(o.Verb)
+	}
+}
+
+// step applies the first row that fits.
+func (c *change) step(verb Verb) {
+	for i := range table {
+		r := &table[i]
+		if r.On != c.e.Kind || r.Verb != verb || !r.fits(c) {
+			continue
+		}
+		c.hit = true
+		r.do(c)
+		if c.note == "" {
+			c.note = r.Doc
+		}
+		return
+	}
+}
+
+// done turns the collected change into a Change. A task whose rows fired counts one more visible
+// version, and its status comment is to be brought up to date.
+func (c *change) done() Change {
+	if !c.hit || c.t == nil {
+		note := c.note
+		if note == "" {
+			note = fmt.Sprintf("%s does nothing here", c.e.Kind)
+		}
+		return Change{Jobs: c.jobs, Note: note}
+	}
+	if c.e.Kind != EventStatusSent {
+		c.t.Visible++
+	}
+	if c.statusDue() {
+		c.add(c.statusJob())
+	}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, Note: c.note}
+}
+
+// statusDue reports whether the status comment has to be written again.
+func (c *change) statusDue() bool {
+	if c.e.Kind == EventGone || c.e.Kind == EventIssueGone || c.t.End != nil && c.t.End.Class == classGone {
+		return false
+	}
+	return c.t.Status.Shown < c.t.Visible
+}
+
+// statusJob makes the coalesced job of the status comment, StatusGap after the last edit.
+func (c *change) statusJob() Job {
+	j := c.job(JobStatus, LaneStatus, "status")
+	if at := c.t.Status.At; !at.IsZero() {
+		j.NotBefore = at.Add(c.p.StatusGap)
+	}
+	return j
+}
+
+// to moves the task to a phase and writes the history.
+func (c *change) to(phase Phase, why string) {
+	if c.t.Phase == phase {
+		return
+	}
+	c.t.Phase, c.t.Since = phase, c.e.Now
+	c.t.History = append(c.t.History, PhaseChange{Phase: phase, At: c.e.Now, Why: why})
+	if phase != PhaseAwaitingAnswer {
+		c.t.Question = nil
+	}
+	if phase != PhaseFailed && !phase.Terminal() {
+		c.t.End = nil
+	}
+	if phase.AwaitsApproval() || phase.Terminal() || phase == PhasePROpen {
+		c.t.Waiting, c.t.Step = nil, ""
+	}
+}
+
+// job makes a job of this task. The key is unique within the task's life.
+func (c *change) job(kind JobKind, lane Lane, key string) Job {
+	return Job{Kind: kind, Task: c.e.Task, Lane: lane, Key: fmt.Sprintf("%d.%s", c.gen(), key), Created: c.e.Now}
+}
+
+// gen returns the number of the task's life, 1 before there is a task.
+func (c *change) gen() int {
+	if c.t == nil {
+		return 1
+	}
+	return c.t.Gen
+}
+
+// add enqueues a job.
+func (c *change) add(j Job) { c.jobs = append(c.jobs, j) }
+
+// work makes a job of LaneWork the task's present step and enqueues it. The version makes its key
+// unique: the same step is taken many times in a life.
+func (c *change) work(kind JobKind, args ...string) {
+	c.t.Step = kind
+	j := c.job(kind, LaneWork, fmt.Sprintf("%s-%d", kind, c.t.Version+1))
+	j.Run = c.runID()
+	if len(args) > 0 {
+		j.Args = map[string]string{}
+	}
+	for i := 0; i+1 < len(args); i += 2 {
+		j.Args[args[i]] = args[i+1]
+	}
+	c.add(j)
+}
+
+// runID returns the id of the active run, of the work that is being published, or of the last run.
+func (c *change) runID() string {
+	switch {
+	case c.t.Run != nil:
+		return c.t.Run.ID
+	case c.t.Work != nil:
+		return c.t.Work.Run
+	}
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		if c.t.Runs[i].Kind != RunCheck {
+			return c.t.Runs[i].ID
+		}
+	}
+	return ""
+}
+
+// post enqueues a comment. key names the effect; equal keys of one life are one comment.
+func (c *change) post(key string, p Post) {
+	j := c.job(JobPost, LaneTalk, key)
+	j.Post = &p
+	c.add(j)
+}
+
+// once reports whether key is answered for the first time, and remembers it.
+func (c *change) once(key string) bool {
+	if slices.Contains(c.t.Answered, key) {
+		return false
+	}
+	c.t.Answered = remember(c.t.Answered, key)
+	return true
+}
+
+// due enqueues a reminder to ourselves.
+func (c *change) due(what, key string, at time.Time) {
+	j := c.job(JobDue, LaneControl, "due-"+what+"-"+key)
+	j.NotBefore = at
+	j.Args = map[string]string{"what": what, "key": key}
+	c.add(j)
+}
+
+// needsVet reports whether the sender's permission has to be asked first.
+func (e Event) needsVet(t *Task) bool {
+	if e.Permission != "" || !e.Kind.NeedsPermission() {
+		return false
+	}
+	if e.Kind == EventPlanEdited && !e.Ticked {
+		return false // any other edit makes the revision stale, whoever did it
+	}
+	mention := e.Kind == EventCommented && e.Comment.Mention
+	return e.Kind == EventTriggered || mention || t != nil && !t.Ended()
+}
+
+// vetJob makes the job that asks for the permission of an event's sender.
+func vetJob(e Event) Job {
+	key := e.ID
+	if key == "" {
+		key = fmt.Sprintf("%s-%d-%d", e.Kind, e.By.ID, e.Now.UnixNano())
+	}
+	return Job{Kind: JobVet, Task: e.Task, Lane: LaneControl, Key: "vet-" + key, Created: e.Now, Event: &e}
+}
+
+// clone returns a deep copy.
+func (t *Task) clone() *Task {
+	data, err := json.Marshal(t)
+	if err != nil {
+		panic(fmt.Sprintf("encode task %s: %v", t.Key, err)) // no field can fail to encode
+	}
+	var c Task
+	if err := json.Unmarshal(data, &c); err != nil {
+		panic(fmt.Sprintf("decode task %s: %v", t.Key, err))
+	}
+	return &c
+}
+
+// remember appends s and keeps the newest maxSeen.
+func remember(list []string, s string) []string {
+	list = append(list, s)
+	if len(list) > maxSeen {
+		list = slices.Delete(list, 0, len(list)-maxSeen)
+	}
+	return list
+}

@@ -1,0 +1,214 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// begin makes a task of a trigger by a person who may, or the next life of an ended one.
+func (c *change) begin() {
+	e := c.e
+	t := &Task{Key: e.Task, Gen: 1}
+	if c.t != nil {
+		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
+		t.VMs, t.Seen = c.t.VMs, c.t.Seen
+	}
+	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue.Node, e.Issue.Author
+	t.Trigger = Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base}
+	if t.Trigger.Via == "" {
+		t.Trigger.Via = "mention"
+	}
+	t.Settings = DefaultSettings()
+	t.Money.CapMicroUSD = t.Settings.Limits.MicroUSD
+	t.Context = Context{Labels: e.Issue.Labels, IssueType: e.Issue.Type, Milestone: e.Issue.Milestone}
+	c.t = t
+	c.freeze()
+	c.t.Phase, c.t.Since = PhaseQueued, e.Now
+	c.t.History = []PhaseChange{{Phase: PhaseQueued, At: e.Now, Why: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
+	c.react("eyes")
+	c.work(JobStart)
+}
+
+// react puts a reaction of ours on what the event is about: a comment, or the issue.
+func (c *change) react(content string) {
+	j := c.job(JobReact, LaneTalk, "react-"+content+"-issue")
+	j.Args = map[string]string{"content": content}
+	if m := c.e.Comment; m != nil {
+		j = c.job(JobReact, LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
+		j.Args = map[string]string{"content": content, "comment": strconv.FormatInt(m.ID, 10)}
+		if m.Thread != 0 {
+			j.Args["review"] = "true"
+		}
+	}
+	if c.e.Repo != nil { // there may be no task to read it from
+		j.Args["installation"] = strconv.FormatInt(c.e.Installation, 10)
+		j.Args["owner"], j.Args["name"] = c.e.Repo.Owner, c.e.Repo.Name
+	}
+	j.Priority = 1
+	c.add(j)
+}
+
+// refuseTrigger answers a trigger by somebody who may not with a reaction: no task, no comment.
+func (c *change) refuseTrigger() { c.react("confused") }
+
+// ignore counts an attempt by somebody who may not.
+func (c *change) ignore() { c.t.Ignored++ }
+
+// outsiderComment counts what was meant for the bot; the agent does not see the comment.
+func (c *change) outsiderComment() {
+	if c.e.Comment.Mention {
+		c.t.Ignored++
+	}
+}
+
+// secondTrigger says, once, that the issue has its task already.
+func (c *change) secondTrigger() {
+	if c.e.Via == "sweep" || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
+		return
+	}
+	c.reply(ReplyOneTask)
+}
+
+// freeze stores the issue's text as the sender of the event saw it.
+func (c *change) freeze() {
+	i := c.e.Issue
+	c.t.Frozen = Frozen{Title: i.Title, Body: i.Body, Hash: FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+}
+
+// unpause ends a pause whose cause was taken back.
+func (c *change) unpause() {
+	if c.t.Frozen.Changed == nil {
+		return
+	}
+	c.t.Frozen.Changed = nil
+	if w := c.t.Waiting; w != nil && w.Kind == WaitEdit {
+		c.t.Waiting = nil
+		c.resumeWaiting()
+	}
+}
+
+// outsiderEdit pauses the task: nothing is approved or posted until a writer says replan.
+func (c *change) outsiderEdit() {
+	i := c.e.Issue
+	c.t.Frozen.Changed = &Frozen{Title: i.Title, Body: i.Body, Hash: FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	c.t.Waiting = &Waiting{Kind: WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write permission has to say `replan`", c.e.By.Login)}
+	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsApproval() {
+		p.Stale = StaleIssueChanged
+	}
+	c.post("edited-"+c.t.Frozen.Changed.Hash[:8], Post{Kind: PostWaiting, Reason: WaitingEdited, By: c.e.By})
+}
+
+// refreeze takes a writer's edit over.
+func (c *change) refreeze() {
+	c.freeze()
+	c.feedback(Feedback{ID: "edit:" + c.t.Frozen.Hash[:12], Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
+	if w := c.t.Waiting; w != nil && w.Kind == WaitEdit {
+		c.t.Waiting = nil
+		c.resumeWaiting()
+	}
+}
+
+// refreezeAndRevise makes a new revision of the edited issue.
+func (c *change) refreezeAndRevise() {
+	c.refreeze()
+	c.startRevision("@" + c.e.By.Login + " edited the issue")
+}
+
+// replan reads and freezes the issue anew and makes a new revision.
+func (c *change) replan() {
+	if c.e.Issue != nil {
+		c.freeze()
+	}
+	c.t.Frozen.Changed, c.t.Waiting = nil, nil
+	c.dropRun("planned anew")
+	phase := PhaseQueued
+	if p := c.t.NewestPlan(); p != nil {
+		p.Superseded = true
+		phase = planningPhase(p.Kind)
+	}
+	c.to(phase, "@"+c.e.By.Login+" asked for a new plan")
+	c.work(JobStart)
+}
+
+// planningPhase is the phase in which plans of a kind are made.
+func planningPhase(k PlanKind) Phase {
+	if k == PlanThorough {
+		return PhasePlanning
+	}
+	return PhasePreliminaryPlanning
+}
+
+// revise makes the next revision because somebody trusted said something about the newest.
+func (c *change) revise() {
+	c.keep()
+	c.react("eyes")
+	c.startRevision("@" + c.e.By.Login + " asked for a change")
+}
+
+// startRevision goes back from a waiting plan to planning.
+func (c *change) startRevision(why string) {
+	p := c.t.NewestPlan()
+	p.Superseded = true
+	c.to(planningPhase(p.Kind), why)
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// keep stores a comment as feedback for the next run.
+func (c *change) keep() {
+	m := c.e.Comment
+	c.feedback(Feedback{ID: fmt.Sprintf("comment:%d", m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: c.said(), OnPR: m.OnPR})
+}
+
+// said is the text of the comment under way: of one command, or the whole.
+func (c *change) said() string {
+	if c.o.Text != "" {
+		return c.o.Text
+	}
+	return c.e.Comment.Body
+}
+
+// keepOrPoke keeps a comment that somebody vouched for; a task that waits for text looks again.
+func (c *change) keepOrPoke() {
+	if c.t.Phase == PhaseQueued {
+		c.again()
+		return
+	}
+	c.keep()
+}
+
+// keepMessage keeps a message and says once per run that it is answered later.
+func (c *change) keepMessage() {
+	c.keep()
+	c.react("eyes")
+	if c.once("kept-" + c.runID()) {
+		c.reply(ReplyMessageKept)
+	}
+}
+
+// feedback stores something for the next run, once per outside id.
+func (c *change) feedback(f Feedback) {
+	for _, old := range c.t.Feedback {
+		if old.ID == f.ID {
+			return
+		}
+	}
+	c.t.Feedback = append(c.t.Feedback, f)
+}
+
+// untaken lists the feedback that no run got yet.
+func (c *change) untaken() []Feedback {
+	var list []Feedback
+	for _, f := range c.t.Feedback {
+		if f.Taken == "" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// pushed stores the new head of our branch that a person made.
+func (c *change) pushed() {
+	if c.t.Work == nil && c.e.Head != "" {
+		c.t.Branch.Head, c.t.Branch.Tree = c.e.Head, ""
+	}
+}

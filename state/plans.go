@@ -1,0 +1,228 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// started stores what the job start found and launches the first run.
+func (c *change) started() {
+	c.takeStart()
+	switch c.t.Settings.Plan {
+	case PlanNone:
+		c.t.Approval = &Approval{By: c.t.Trigger.By, Via: ViaSettings, Given: c.e.Now, At: c.e.Now, Permission: PermissionWrite}
+		c.to(PhaseImplementing, "the repository asks for no plan")
+	case PlanOneStep:
+		c.to(PhasePlanning, "planning began")
+	default:
+		c.to(PhasePreliminaryPlanning, "planning began")
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// restarted goes on in the same phase with what was read anew.
+func (c *change) restarted() {
+	c.takeStart()
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// takeStart stores settings, context and branch. A branch that is published keeps its name.
+func (c *change) takeStart() {
+	s := c.e.Start
+	cleared, cap := c.t.Context.Cleared, c.t.Money.CapMicroUSD
+	if c.t.Settings.Limits.MicroUSD == cap && s.Settings.Limits.MicroUSD > 0 {
+		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // nobody has raised it
+	}
+	c.t.Settings, c.t.Context = s.Settings, s.Context
+	c.t.Context.Cleared = cleared || s.Context.Cleared
+	if c.t.Branch.Head == "" {
+		c.t.Branch = s.Branch
+	}
+	c.t.Waiting = nil
+}
+
+// nothingVisible waits for a 👍 on some text.
+func (c *change) nothingVisible() {
+	c.t.Context = c.e.Start.Context
+	c.e.Waiting = &Waiting{Kind: WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"}
+	c.heldUp()
+}
+
+// startedButEdited keeps the pause.
+func (c *change) startedButEdited() { c.takeStartKeepWaiting() }
+
+func (c *change) takeStartKeepWaiting() {
+	w := c.t.Waiting
+	c.takeStart()
+	c.t.Waiting = w
+}
+
+// heldUp waits for something besides people and says what; the comment comes once per detail.
+func (c *change) heldUp() {
+	w := *c.e.Waiting
+	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
+		w.Since = old.Since
+	}
+	if w.Since.IsZero() {
+		w.Since = c.e.Now
+	}
+	if w.Until.IsZero() {
+		w.Until = c.e.Now.Add(max(c.p.Recheck, min(c.e.Now.Sub(w.Since), 30*c.p.Recheck)))
+	}
+	c.t.Waiting = &w
+	c.due("recheck", strconv.FormatInt(c.t.Version, 10), w.Until)
+	reason, ok := map[WaitKind]string{
+		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled,
+	}[w.Kind]
+	if key := "waiting-" + string(w.Kind) + "-" + FreezeHash(w.Detail, "")[:8]; ok && c.once(key) {
+		c.post(key, Post{Kind: PostWaiting, Reason: reason, Text: w.Detail, Items: w.Issues})
+	}
+}
+
+// planned makes the next revision of what the run wrote, and posts it.
+func (c *change) planned() {
+	res, kind := c.e.Result, PlanThorough
+	if c.t.Run.Kind == RunPreliminary {
+		kind = PlanPreliminary
+	}
+	run := c.t.Run.ID
+	c.file()
+	c.dropTaken(run)
+	p := Plan{
+		Kind: kind, Revision: len(c.revisions(kind)) + 1, Text: res.Text, Summary: res.Summary, Changes: res.Changes,
+		Run: run, Made: c.e.Now, Approaches: res.Approaches, Files: res.Files, Estimate: res.Estimate,
+		BaseSHA: c.t.Branch.BaseSHA, IssueHash: c.t.Frozen.Hash,
+	}
+	p.Hash = PlanHash(p)
+	for i := range c.t.Plans {
+		old := &c.t.Plans[i]
+		if old.Kind == kind && old.Posted() {
+			c.minimise(old)
+		}
+		old.Superseded = old.Superseded || old.Kind == kind
+	}
+	c.t.Plans = append(c.t.Plans, p)
+	c.t.Outcome = OutcomeBuild
+	phase := PhaseAwaitingPlanApproval
+	if kind == PlanPreliminary {
+		phase = PhaseAwaitingPreliminaryApproval
+	}
+	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind, p.Revision, p.Hash))
+	if c.t.Frozen.Changed != nil {
+		c.t.NewestPlan().Stale = StaleIssueChanged
+	}
+	c.post("plan-"+p.Hash, Post{Kind: PostPlan, Hash: p.Hash})
+}
+
+// dropTaken forgets the feedback that a run took and answered.
+func (c *change) dropTaken(run string) {
+	kept := c.t.Feedback[:0]
+	for _, f := range c.t.Feedback {
+		if f.Taken != run || f.Kind == "condition" {
+			kept = append(kept, f)
+		} else {
+			c.t.Seen = remember(c.t.Seen, f.ID)
+		}
+	}
+	c.t.Feedback = kept
+}
+
+// minimise folds a superseded revision.
+func (c *change) minimise(p *Plan) {
+	j := c.job(JobMinimise, LaneTalk, "minimise-"+p.Hash)
+	j.Args = map[string]string{"node": p.CommentNode}
+	c.add(j)
+}
+
+// reviseAgain makes a newer revision before the one that just ended is posted.
+func (c *change) reviseAgain() {
+	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
+	c.file()
+	c.dropTaken(run)
+	c.launchRun(kind)
+	c.t.Run.Attempt = attempt + 1
+}
+
+// report ends the task with the answer as a comment.
+func (c *change) report() {
+	c.t.Outcome = Outcome(c.e.Result.Outcome)
+	text := c.e.Result.Text
+	c.file()
+	c.post("report", Post{Kind: PostReport, Reason: string(c.t.Outcome), Text: text, By: c.t.Trigger.By})
+	c.finish(PhaseDone, End{Reason: map[Outcome]string{
+		OutcomeReport:          "answered by a report; nothing was to be built",
+		OutcomeAlreadyFixed:    "already fixed",
+		OutcomeNotReproducible: "not reproducible",
+	}[c.t.Outcome]})
+}
+
+// ask posts the agent's question.
+func (c *change) ask() {
+	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
+	run := c.t.Run.ID
+	c.file()
+	c.dropTaken(run)
+	c.question(Question{Text: text, Kind: AskAgent})
+}
+
+// asked posts a question of errand's own.
+func (c *change) asked() {
+	q := *c.e.Question
+	if c.e.Start != nil {
+		c.takeStart()
+	}
+	c.question(q)
+}
+
+// question waits for people's word.
+func (c *change) question(q Question) {
+	q.Asked = c.e.Now
+	phase, step := c.t.Phase, c.t.Step
+	c.to(PhaseAwaitingAnswer, "a question to people")
+	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, &q, nil
+	c.post(fmt.Sprintf("question-%d", c.t.Version+1), Post{Kind: PostQuestion, Reason: q.Kind, Text: q.Text, By: c.asker()})
+}
+
+// asker is the person whom questions address: who approved last, else who triggered.
+func (c *change) asker() Person {
+	if a := c.t.Approval; a != nil {
+		return a.By
+	}
+	return c.t.Trigger.By
+}
+
+// answer goes on with a person's answer.
+func (c *change) answer() {
+	q := c.t.Question
+	c.keep()
+	c.react("eyes")
+	if q != nil {
+		last := &c.t.Feedback[len(c.t.Feedback)-1]
+		last.Kind = "answer"
+		switch q.Kind {
+		case AskExisting:
+			c.t.Context.Cleared = true
+		case AskKey:
+			c.t.Ticket = c.said()
+		case AskRefused, AskNoChange:
+			c.t.Step = StepRun // the agent has to do something about it
+		}
+	}
+	c.goOn("@" + c.e.By.Login + " answered")
+}
+
+// createPR goes on with the ticket key that a person named.
+func (c *change) createPR() {
+	if c.o.Arg != "" {
+		c.t.Ticket = c.o.Arg
+	}
+	c.goOn("@" + c.e.By.Login + " named the ticket")
+}
+
+// noteTicket stores a ticket key for later.
+func (c *change) noteTicket() {
+	if c.o.Arg != "" {
+		c.t.Ticket = c.o.Arg
+	}
+	c.reply(ReplyTicketNoted)
+}

@@ -1,0 +1,228 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// built reads the changeset of a run that ended well.
+func (c *change) built() {
+	c.takeAnswers()
+	c.file()
+	c.work(JobCollect)
+}
+
+// takeAnswers keeps what the agent said about each piece of feedback until it is posted.
+func (c *change) takeAnswers() {
+	w := &Work{Run: c.t.Run.ID, Summary: c.e.Result.Summary, Title: c.e.Result.Title, Text: c.e.Result.Text, Answers: c.e.Result.Threads}
+	if old := c.t.Work; old != nil { // an earlier attempt of the same round
+		w.Rebases = old.Rebases
+		for _, a := range old.Answers {
+			if !slices.ContainsFunc(w.Answers, func(b ThreadAnswer) bool { return a.ID == b.ID }) {
+				w.Answers = append(w.Answers, a)
+			}
+		}
+	}
+	c.t.Work = w
+}
+
+// takeWork stores what collect read, beside the answers that are kept.
+func (c *change) takeWork() {
+	n := *c.e.Work
+	if old := c.t.Work; old != nil {
+		n.Run, n.Answers, n.Summary, n.Title, n.Text, n.Rebases = old.Run, old.Answers, old.Summary, old.Title, old.Text, old.Rebases
+	}
+	c.t.Work = &n
+}
+
+// publish takes the changeset through the two jobs.
+func (c *change) publish() {
+	c.takeWork()
+	c.work(JobCommit)
+}
+
+// check runs the repository's commands on the changeset's tree.
+func (c *change) check() {
+	c.takeWork()
+	c.launchRun(RunCheck)
+	c.t.Run.Attempt = c.checkRounds() + 1
+}
+
+// checkRounds counts the check runs since the last agent run that people asked for.
+func (c *change) checkRounds() int {
+	n := 0
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		r := c.t.Runs[i]
+		if r.Kind == RunCheck {
+			n++
+		} else if r.Repeat != repeatChecks {
+			break
+		}
+	}
+	return n
+}
+
+// repeatChecks marks a run that was made because checks failed.
+const repeatChecks = "checks failed"
+
+// checked goes on after the repository's commands.
+func (c *change) checked() {
+	res := *c.e.Result
+	rounds := c.t.Run.Attempt
+	c.file()
+	c.t.Work.Checks = res.Checks
+	failed := slices.ContainsFunc(res.Checks, func(r CheckResult) bool { return r.Code != 0 || r.TimedOut })
+	if !failed || rounds > c.t.Settings.Limits.Checks {
+		if failed {
+			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
+		}
+		c.work(JobCommit)
+		return
+	}
+	for _, r := range res.Checks {
+		if r.Code != 0 || r.TimedOut {
+			c.feedback(Feedback{ID: fmt.Sprintf("check:%s:%s", c.t.Work.LocalHead, r.Name), Kind: "checks", At: c.e.Now,
+				Body: fmt.Sprintf("`%s` failed with exit code %d:\n%s", r.Command, r.Code, r.Tail)})
+		}
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+	c.t.Run.Repeat, c.t.Run.Attempt = repeatChecks, 1
+}
+
+// committed stores the published ids and moves the branch next.
+func (c *change) committed() {
+	w := c.e.Work
+	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs = w.Head, w.Tree, w.IDs
+	c.work(JobMove)
+}
+
+// moved stores the branch's new head.
+func (c *change) moved() {
+	w := c.t.Work
+	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead = w.Head, w.Tree, w.Head
+}
+
+// rebase puts the VM's commits onto what somebody pushed.
+func (c *change) rebase() {
+	c.t.Work.Rebases++
+	c.t.Branch.Head = c.e.Head
+	c.work(JobRebase, "onto", c.e.Head)
+}
+
+// rebaseLater waits until people have stopped pushing.
+func (c *change) rebaseLater() {
+	c.t.Work.Rebases = 0
+	c.t.Branch.Head = c.e.Head
+	c.t.Step = JobRebase
+	c.interrupt("people keep pushing to the branch", c.e.Now.Add(c.p.Backoff))
+}
+
+// conflict lets the agent resolve what a rebase could not.
+func (c *change) conflict() {
+	c.t.Branch.Head = c.e.Head
+	c.feedback(Feedback{ID: "conflict:" + c.e.Head, Kind: "conflict", At: c.e.Now, Items: c.e.Paths,
+		Body: "Somebody pushed to the branch meanwhile, and the changes conflict. Rebase onto " + c.e.Head + " and resolve these paths; keep what the person did."})
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// refused posts what the push gate said and waits for people's word.
+func (c *change) refused() {
+	phase := c.t.Phase
+	c.takeWork()
+	c.to(PhaseAwaitingAnswer, "the push gate refused the changeset")
+	c.t.Resume, c.t.Step = phase, StepRun
+	c.t.Question = &Question{Kind: AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
+	for _, r := range c.e.Refusals {
+		c.feedback(Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", c.t.Work.LocalHead, r.Rule, r.Path), Kind: "refusal", At: c.e.Now,
+			Path: r.Path, Body: r.Rule + ": " + r.Detail + " Remedy: " + r.Remedy})
+	}
+	c.post(fmt.Sprintf("refused-%d", c.t.Version+1), Post{Kind: PostRefused, Refusals: c.e.Refusals, By: c.asker()})
+}
+
+// noChanges says that the agent changed nothing, and asks what now.
+func (c *change) noChanges() {
+	phase := c.t.Phase
+	text := ""
+	if c.t.Work != nil {
+		text = c.t.Work.Text
+	}
+	c.t.Work = nil
+	c.to(PhaseAwaitingAnswer, "the agent changed nothing")
+	c.t.Resume, c.t.Step = phase, StepRun
+	c.t.Question = &Question{Kind: AskNoChange, Asked: c.e.Now, Text: "the agent changed nothing"}
+	c.post(fmt.Sprintf("no-changes-%d", c.t.Version+1), Post{Kind: PostNoChanges, Text: text, By: c.asker()})
+}
+
+// prOpened waits for people.
+func (c *change) prOpened() {
+	c.t.PR = c.e.PR
+	if c.t.Work != nil {
+		c.dropTaken(c.t.Work.Run)
+	}
+	c.t.Work = nil
+	c.to(PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
+	c.post(fmt.Sprintf("pr-%d", c.t.PR.Number), Post{Kind: PostPROpened, By: c.asker()})
+	if len(c.untaken()) > 0 {
+		c.gather(c.e.Now.Add(c.p.Gather))
+	}
+}
+
+// gather reads the review threads after a while and makes one round of them.
+func (c *change) gather(at time.Time) {
+	j := c.job(JobGather, LaneWork, "gather")
+	j.NotBefore = at
+	c.add(j)
+}
+
+// reviewed gathers a review; a bare approval also says "ready to merge".
+func (c *change) reviewed() {
+	v := c.e.Review
+	if v.State == "approved" {
+		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
+	}
+	if v.State == "changes_requested" {
+		c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	}
+	if v.Body != "" {
+		c.feedback(Feedback{ID: fmt.Sprintf("review:%d", v.ID), Kind: "review", By: c.e.By, At: v.At, Body: v.Body, OnPR: true})
+	}
+	c.gather(c.e.Now.Add(c.p.Gather))
+}
+
+// reviewComment gathers a comment that addresses the bot.
+func (c *change) reviewComment() {
+	c.keep()
+	c.react("eyes")
+	c.gather(c.e.Now.Add(c.p.Gather))
+}
+
+// keepFeedback adds what was gathered to what waits.
+func (c *change) keepFeedback() {
+	for _, f := range c.e.Feedback {
+		if !slices.Contains(c.t.Seen, f.ID) {
+			c.feedback(f)
+		}
+	}
+}
+
+// round begins a review round.
+func (c *change) round() {
+	c.keepFeedback()
+	c.t.Round++
+	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	c.to(PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
+	c.launchRun(RunReview)
+}
+
+// answered ends a round, or begins the next one with what came meanwhile.
+func (c *change) answered() {
+	if c.t.Work != nil {
+		c.dropTaken(c.t.Work.Run)
+	}
+	c.t.Work = nil
+	c.to(PhasePROpen, fmt.Sprintf("review round %d is answered", c.t.Round))
+	if len(c.untaken()) > 0 {
+		c.gather(c.e.Now.Add(c.p.Gather))
+	}
+}

@@ -1,0 +1,64 @@
+package state
+
+// Why an approval does not count. Each value is answered once per revision by internal/comment.
+const (
+	NotNoPermission   = "no_permission"    // the person has no write permission
+	NotBot            = "bot"              // bots do not approve
+	NotSuperseded     = "superseded"       // a newer revision exists
+	NotEdited         = "edited"           // a person edited the plan comment
+	NotIssueChanged   = "issue_changed"    // title or body changed since
+	NotOldHash        = "old_hash"         // the hash names another revision
+	NotTooFresh       = "too_fresh"        // a bare approve before the revision stood long enough
+	NotOvertaken      = "overtaken"        // a change request came first
+	NotRevoked        = "revoked"          // permission or 👍 was taken back before the start
+	NotTickNotAllowed = "tick_not_allowed" // the tick was not a writer's
+	NotClosed         = "closed"           // the issue is closed
+	NotNoneOpen       = "none_open"        // no plan waits
+	NotDeleted        = "deleted"          // the plan comment is gone
+	NotChoice         = "choice"           // the approach named does not exist
+)
+
+// Why a revision can never be approved again.
+const (
+	StaleEdited       = NotEdited
+	StaleDeleted      = NotDeleted
+	StaleIssueChanged = NotIssueChanged
+)
+
+// Short answers to commands (Post.Reason of PostReply).
+const (
+	ReplyHelp            = "help"
+	ReplyUnknown         = "unknown"
+	ReplyStatus          = "status"
+	ReplyNothingToCancel = "nothing_to_cancel"
+	ReplyNothingToRetry  = "nothing_to_retry"
+	ReplyNoneOpen        = NotNoneOpen
+	ReplyOneTask         = "one_task"
+	ReplyTooLate         = "too_late"
+	ReplyBudgetRaised    = "budget_raised"
+	ReplyModelSet        = "model_set"
+	ReplyTicketNoted     = "ticket_noted"
+	ReplyMessageKept     = "message_kept"
+)
+
+// Why a comment of kind PostWaiting is posted; Post.Text has the details.
+const (
+	WaitingBlocked  = "blocked"
+	WaitingConfig   = "config"
+	WaitingText     = "nothing_visible"
+	WaitingEdited   = "edited"
+	WaitingDisabled = "disabled"
+)
+
+// What a question is about (Question.Kind and Post.Reason of PostQuestion).
+const (
+	AskAgent    = "agent"
+	AskExisting = "existing_work"
+	AskKey      = "key_needed"
+	AskRefused  = "refused"
+	AskNoChange = "no_changes"
+	AskStopped  = "stopped"
+)
+
+// classGone marks an end after which nothing can be posted.
+const classGone = "gone"

@@ -1,0 +1,252 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// runOfPhase says which run a phase is made of.
+func runOfPhase(p Phase) RunKind {
+	switch p {
+	case PhasePreliminaryPlanning:
+		return RunPreliminary
+	case PhasePlanning:
+		return RunPlan
+	case PhaseAddressingReview:
+		return RunReview
+	}
+	return RunImplement
+}
+
+// launchRun makes a new run and has it launched. Attempts count on from an unfinished equal run.
+func (c *change) launchRun(kind RunKind) {
+	attempt, repeat := 1, ""
+	if n := len(c.t.Runs); n > 0 {
+		if last := c.t.Runs[n-1]; last.Kind == kind && last.Class != "success" && last.State == RunEnded {
+			attempt, repeat = last.Attempt+1, last.Message
+		}
+	}
+	c.t.RunSeq++
+	c.t.Run = &Run{
+		ID:      fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
+		Kind:    kind,
+		State:   RunLaunching,
+		Seq:     c.t.RunSeq,
+		Session: c.session(kind),
+		Attempt: attempt,
+		Repeat:  repeat,
+	}
+	if a := c.t.Approval; a != nil {
+		c.t.Run.Plan = a.Hash
+	}
+	c.t.Waiting = nil
+	c.work(JobLaunch)
+}
+
+// session is the agent's session that a new run goes on with, if there is one.
+func (c *change) session(kind RunKind) string {
+	if c.t.Fresh || kind == RunCheck {
+		return ""
+	}
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		if s := c.t.Runs[i].Session; s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// launched stores that an agent works.
+func (c *change) launched() {
+	l, r := c.e.Launch, c.t.Run
+	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
+	vm := l.VM
+	if c.t.VM != nil && c.t.VM.Name != vm.Name {
+		old := *c.t.VM
+		old.EndedAt, old.Why = c.e.Now, "replaced"
+		c.t.VMs = append(c.t.VMs, old)
+	}
+	c.t.VM, c.t.Fresh, c.t.Waiting, c.t.Turns = &vm, false, nil, 0
+	if l.VMHead != "" {
+		c.t.Branch.VMHead = l.VMHead
+	}
+	for _, id := range l.Taken {
+		for i := range c.t.Feedback {
+			if c.t.Feedback[i].ID == id {
+				c.t.Feedback[i].Taken = r.ID
+			}
+		}
+	}
+	c.t.Step = StepRun
+}
+
+// progress stores a sign of life.
+func (c *change) progress() {
+	p, r := c.e.Progress, c.t.Run
+	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
+	r.Money = p.Money
+	if p.Session != "" {
+		r.Session = p.Session
+	}
+	if p.Model != "" {
+		r.Model = p.Model
+	}
+}
+
+// file closes the active run with its result.
+func (c *change) file() {
+	r, res := c.t.Run, c.e.Result
+	r.State, r.Ended, r.LastSeq, r.Turns = RunEnded, res.Ended, res.LastSeq, res.Turns
+	r.Status, r.Class, r.Message, r.Money = res.Status, res.Class, res.Message, res.Money
+	if res.Session != "" {
+		r.Session = res.Session
+	}
+	r.Doing = ""
+	c.t.Money.InputTokens += res.Money.InputTokens
+	c.t.Money.OutputTokens += res.Money.OutputTokens
+	c.t.Money.MicroUSD += res.Money.MicroUSD
+	if !r.Started.IsZero() && r.Ended.After(r.Started) {
+		c.t.Active += r.Ended.Sub(r.Started)
+	}
+	c.t.Runs = append(c.t.Runs, *r)
+	c.t.Run = nil
+}
+
+// dropRun files a run whose result nobody waits for any more, without having it stopped: it was not
+// launched yet, or its stop is under way.
+func (c *change) dropRun(why string) {
+	r := c.t.Run
+	if r == nil {
+		return
+	}
+	if r.State == RunActive {
+		c.stopRun(why)
+	}
+	r.State, r.Ended, r.Message, r.Class, r.Status = RunEnded, c.e.Now, why, "retryable", "interrupted"
+	c.t.Runs = append(c.t.Runs, *r)
+	c.t.Run = nil
+	c.drop = true
+}
+
+// stopRun has the active run stopped and its work saved, before anything else that is queued.
+func (c *change) stopRun(why string) {
+	j := c.job(JobStop, LaneControl, "stop-"+c.t.Run.ID)
+	j.Run, j.Priority = c.t.Run.ID, 2
+	j.Args = map[string]string{"why": why}
+	c.add(j)
+}
+
+// interrupted tries again by itself after a while, a bounded number of times.
+func (c *change) interrupted() {
+	attempt, res := c.t.Run.Attempt, *c.e.Result
+	c.file()
+	if attempt >= c.p.MaxAttempts {
+		c.fail(End{Reason: sentence(res.Message, "the agent's run ended without a result ("+res.Status+")"),
+			Hint: "It was tried " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
+		return
+	}
+	at := c.e.Now.Add(c.backoff(attempt))
+	if res.RetryAt.After(at) {
+		at = res.RetryAt
+	}
+	c.interrupt(sentence(res.Message, res.Status), at)
+}
+
+// interrupt sets the task aside until at.
+func (c *change) interrupt(why string, at time.Time) {
+	c.t.Resume = c.t.Phase
+	step := c.t.Step
+	c.to(PhaseInterrupted, why)
+	c.t.Step = step
+	c.t.Waiting = &Waiting{Kind: WaitLimit, Detail: why, Since: c.e.Now, Until: at}
+	c.due("resume", fmt.Sprint(c.t.Version), at)
+}
+
+// backoff doubles with each attempt up to its limit.
+func (c *change) backoff(attempt int) time.Duration {
+	d := c.p.Backoff
+	for range min(attempt-1, 20) {
+		d = min(2*d, c.p.BackoffMax)
+	}
+	return min(d, c.p.BackoffMax)
+}
+
+// runFailed saves what there is and says why.
+func (c *change) runFailed() {
+	res := *c.e.Result
+	c.stopRun("failed") // nothing is left to stop; it saves the work
+	c.file()
+	hint := "Comment `retry` to go on from here, or `retry fresh` for a new VM."
+	switch res.Status {
+	case "max_turns":
+		hint = "Comment `retry turns=60` to go on with more turns."
+	case "budget":
+		hint = "Comment `budget +5` to raise the cap by $5 and go on."
+	case "duration":
+		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
+	}
+	c.fail(End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"})
+}
+
+// sentence returns the first text that is not empty.
+func sentence(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// resume goes back to where the task was interrupted.
+func (c *change) resume() {
+	c.goOn("tried again")
+}
+
+// goOn leaves failed, interrupted or awaiting_answer for the phase before and takes its step again.
+func (c *change) goOn(why string) {
+	phase, step := c.t.Resume, c.t.Step
+	if phase == "" {
+		phase = PhaseQueued
+	}
+	c.t.Resume, c.t.Waiting = "", nil
+	c.to(phase, why)
+	c.t.Step = step
+	c.takeStep()
+}
+
+// takeStep enqueues the task's present step again.
+func (c *change) takeStep() {
+	switch c.t.Step {
+	case JobStart, "":
+		if c.t.Phase == PhaseQueued {
+			c.work(JobStart)
+			return
+		}
+		c.launchRun(runOfPhase(c.t.Phase))
+	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect:
+		c.work(c.t.Step)
+	default: // launch, run
+		c.launchRun(runOfPhase(c.t.Phase))
+	}
+}
+
+// again looks again whether a waiting task can go on.
+func (c *change) again() {
+	if w := c.t.Waiting; w.Kind == WaitEdit {
+		return
+	}
+	c.resumeWaiting()
+}
+
+// resumeWaiting enqueues the step that could not be taken.
+func (c *change) resumeWaiting() {
+	switch {
+	case c.t.Phase.AwaitsApproval():
+	case c.t.Step == JobLaunch && c.t.Run != nil:
+		c.work(JobLaunch)
+	case c.t.Step == StepRun:
+	default:
+		c.takeStep()
+	}
+}

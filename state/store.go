@@ -1,0 +1,111 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// What Apply and the methods about jobs and deliveries may be refused for. Nothing was changed.
+var (
+	// ErrLeaseLost says that the job is not claimed with this epoch any more: its lease ended and
+	// somebody else has it, or it is done. The worker drops what it was about to say.
+	ErrLeaseLost = errors.New("the job's lease is lost")
+	// ErrSpent says that the delivery was applied before, or that it was never stored.
+	ErrSpent = errors.New("the delivery is spent")
+	// ErrNewerSchema says that a newer errand wrote the store.
+	ErrNewerSchema = errors.New("the store was written by a newer errand")
+	// ErrBadDelivery says that a delivery cannot be stored: its GUID or its size is out of bounds.
+	ErrBadDelivery = errors.New("unacceptable delivery")
+)
+
+// maxConflicts bounds how often an update is tried again when other writers came first.
+const maxConflicts = 20
+
+// Options are what a Store needs besides its database. Policy's zero value means DefaultPolicy.
+type Options struct {
+	Now    func() time.Time // nil means time.Now
+	Policy Policy
+}
+
+// Store keeps tasks, their jobs and the deliveries that have come in. All methods may be called
+// concurrently. The database remains the caller's to close.
+//
+// An update reads single keys only, so that it runs on every kv backend: what belongs to one task
+// lies under keys that the task's own key gives (see keys.go), the live jobs of a task in one value.
+type Store struct {
+	db     kv.DB
+	now    func() time.Time
+	policy Policy
+	packer *packer
+	next   func(*Task, Event, Policy) Change
+}
+
+// Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
+// error is ErrNewerSchema.
+func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
+	packer, err := newPacker()
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Policy == (Policy{}) {
+		opts.Policy = DefaultPolicy()
+	}
+	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
+	now := func() time.Time { return opts.Now().UTC().Round(0) }
+	s := &Store{db: db, now: now, policy: opts.Policy, packer: packer, next: Next}
+	if err := s.migrate(ctx, migrations()); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.dropLooseParts(ctx); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return s, nil
+}
+
+// Wake returns a channel that receives after every commit that touched jobs or the inbox, until ctx
+// ends. It belongs to the caller alone; wake-ups are coalesced. So call it once, then: look for
+// work, and if there is none, receive or wait for NextDue.
+func (s *Store) Wake(ctx context.Context) <-chan struct{} { return s.db.Notify(ctx, preWake) }
+
+// update runs fn in an update and tries again when other writers came first.
+func (s *Store) update(ctx context.Context, fn func(kv.Tx) error) error {
+	var err error
+	for range maxConflicts {
+		if err = s.db.Update(ctx, fn); !errors.Is(err, kv.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+// SetFact stores a small fact of ours, such as the bot's id or when a sweep last ran.
+func (s *Store) SetFact(ctx context.Context, name string, value []byte) error {
+	err := s.update(ctx, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
+	if err != nil {
+		return fmt.Errorf("store fact %s: %w", name, err)
+	}
+	return nil
+}
+
+// Fact returns what SetFact stored, nil if nothing was.
+func (s *Store) Fact(ctx context.Context, name string) ([]byte, error) {
+	var value []byte
+	err := s.db.View(ctx, func(r kv.Reader) (err error) {
+		value, err = r.Get(preFact + name)
+		return err
+	})
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read fact %s: %w", name, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,176 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Ack names what an event came from, which is spent in the transaction that applies the event. At
+// most one of Delivery and Job is set; with neither the event stands for itself.
+type Ack struct {
+	Delivery string // a delivery's GUID
+	Job      string // a job's id, with the epoch under which it is claimed
+	Epoch    int64
+}
+
+// Applied is what came of an event.
+type Applied struct {
+	Task    *Task // after the event, nil if there is none
+	Changed bool  // the event changed the task
+	Note    string
+}
+
+// noteSeen is the note of an event that was taken into account before.
+const noteSeen = "this was taken into account before"
+
+// Apply does to the task what the event means: in one transaction it asks Next, saves the task,
+// drops and enqueues jobs and spends ack. It is the only way to change a task. When it returns nil
+// all of it is durable.
+//
+// An event whose ID the task has seen changes nothing but still spends ack. If ack's job is not
+// claimed with ack's epoch the error is ErrLeaseLost, if ack's delivery was spent before it is
+// ErrSpent; then nothing at all has changed.
+func (s *Store) Apply(ctx context.Context, e Event, ack Ack) (Applied, error) {
+	if e.Task.IsZero() {
+		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind)
+	}
+	if ack.Delivery != "" && ack.Job != "" {
+		return Applied{}, fmt.Errorf("apply %s to %s: both a delivery and a job to spend", e.Kind, e.Task)
+	}
+	e.Now = s.now()
+	var applied Applied
+	err := s.update(ctx, func(tx kv.Tx) (err error) {
+		applied, err = s.apply(tx, e, ack)
+		return err
+	})
+	if err != nil {
+		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind, e.Task, err)
+	}
+	return applied, nil
+}
+
+// apply is Apply inside its transaction.
+func (s *Store) apply(tx kv.Tx, e Event, ack Ack) (Applied, error) {
+	task, err := s.getTask(tx, e.Task)
+	if err != nil {
+		return Applied{}, err
+	}
+	queue, err := s.getQueue(tx, e.Task)
+	if err != nil {
+		return Applied{}, err
+	}
+	if err := s.spend(tx, e, ack, queue); err != nil {
+		return Applied{}, err
+	}
+	applied := Applied{Task: task, Note: noteSeen}
+	if task == nil || e.ID == "" || !slices.Contains(task.Seen, e.ID) {
+		applied, err = s.change(tx, task, e, queue)
+	}
+	if err != nil {
+		return Applied{}, err
+	}
+	return applied, s.putQueue(tx, queue)
+}
+
+// spend takes away what the event came from.
+func (s *Store) spend(tx kv.Tx, e Event, ack Ack, queue *queue) error {
+	switch {
+	case ack.Delivery != "":
+		return s.spendDelivery(tx, ack.Delivery, e.Now)
+	case ack.Job == "":
+		return nil
+	}
+	owner, err := taskOfJob(ack.Job)
+	if err != nil {
+		return err
+	}
+	if owner != e.Task {
+		return fmt.Errorf("job %s belongs to task %s", ack.Job, owner)
+	}
+	job, err := queue.claimed(ack.Job, ack.Epoch)
+	if err != nil {
+		return err
+	}
+	return queue.remove(tx, job.ID)
+}
+
+// change asks Next and does what it says.
+func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, error) {
+	ch := s.next(before, e, s.policy)
+	if ch.DropWork {
+		if err := queue.dropWork(tx); err != nil {
+			return Applied{}, err
+		}
+	}
+	for _, job := range ch.Jobs {
+		if err := s.enqueue(tx, queue, job, e); err != nil {
+			return Applied{}, err
+		}
+	}
+	if ch.Task == nil {
+		return Applied{Task: before, Note: ch.Note}, nil
+	}
+	after := ch.Task
+	after.Key, after.Version = e.Task, 1
+	if before != nil {
+		after.Version = before.Version + 1
+	}
+	if e.ID != "" && !slices.Contains(after.Seen, e.ID) {
+		after.Seen = remember(after.Seen, e.ID)
+	}
+	if err := s.putTask(tx, before, after); err != nil {
+		return Applied{}, err
+	}
+	return Applied{Task: after, Changed: true, Note: ch.Note}, nil
+}
+
+// getTask returns a task, nil if there is none.
+func (s *Store) getTask(r kv.Reader, key TaskKey) (*Task, error) {
+	var t Task
+	err := s.packer.getJSON(r, taskKey(key), &t)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
+
+// putTask saves a task and brings the indexes up to date. before is nil for a new task.
+func (s *Store) putTask(tx kv.Tx, before, after *Task) error {
+	key := after.Key.String()
+	here, there := preOpen, preEnded
+	if after.Ended() {
+		here, there = there, here
+	}
+	if before == nil || before.Phase != after.Phase {
+		if err := errors.Join(tx.Put(here+key, []byte(after.Phase)), tx.Delete(there+key)); err != nil {
+			return err
+		}
+	}
+	if old, now := prNumber(before), prNumber(after); old != now {
+		if old != 0 {
+			if err := tx.Delete(prKey(after.Key.Repo, old)); err != nil {
+				return err
+			}
+		}
+		if now != 0 {
+			if err := tx.Put(prKey(after.Key.Repo, now), []byte(key)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.packer.putJSON(tx, taskKey(after.Key), after)
+}
+
+func prNumber(t *Task) int {
+	if t == nil || t.PR == nil {
+		return 0
+	}
+	return t.PR.Number
+}

@@ -1,0 +1,195 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// queue is what lies under jobsKey: the live jobs of one task in the order of their creation. A job
+// that is claimed or retried keeps its place. Payloads lie under preJobData.
+type queue struct {
+	task TaskKey
+	jobs []Job
+	// changed is set when the queue has to be stored.
+	changed bool
+}
+
+// payload is the part of a job that never changes and may be large.
+type payload struct {
+	Event     *Event     `json:"event,omitempty"`
+	Post      *Post      `json:"post,omitempty"`
+	Candidate *Candidate `json:"candidate,omitempty"`
+}
+
+func (s *Store) getQueue(r kv.Reader, key TaskKey) (*queue, error) {
+	q := &queue{task: key}
+	err := s.packer.getJSON(r, jobsKey(key), &q.jobs)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	return q, nil
+}
+
+func (s *Store) putQueue(tx kv.Tx, q *queue) error {
+	switch {
+	case !q.changed:
+		return nil
+	case len(q.jobs) == 0:
+		return deleteBlob(tx, jobsKey(q.task))
+	}
+	return s.packer.putJSON(tx, jobsKey(q.task), q.jobs)
+}
+
+// enqueue adds a job, subject to Job.Key. A job that waits for its first turn under the same key is
+// brought forward if the new one would be due earlier.
+func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
+	if !job.Task.IsZero() && job.Task != q.task {
+		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
+	}
+	if twin := q.queued(job.Key); twin != nil {
+		if twin.Attempt == 0 && job.NotBefore.Before(twin.NotBefore) {
+			twin.NotBefore, q.changed = job.NotBefore, true
+		}
+		return nil
+	}
+	id, err := nextJobID(tx, q.task)
+	if err != nil {
+		return err
+	}
+	job.ID, job.Task, job.Created, job.State = id, q.task, e.Now, JobQueued
+	job.Epoch, job.Until, job.Attempt, job.Attempted, job.LastError = 0, time.Time{}, 0, false, ""
+	if job.Lane == "" {
+		job.Lane = LaneWork
+	}
+	p := payload{job.Event, job.Post, job.Candidate}
+	if p != (payload{}) {
+		if err := s.packer.putJSON(tx, preJobData+id, p); err != nil {
+			return err
+		}
+	}
+	job.Event, job.Post, job.Candidate = nil, nil, nil
+	q.jobs, q.changed = append(q.jobs, job), true
+	return nil
+}
+
+// nextJobID numbers the jobs of a task.
+func nextJobID(tx kv.Tx, key TaskKey) (string, error) {
+	var n int64
+	stored, err := tx.Get(jobSeqKey(key))
+	if err == nil {
+		n, err = strconv.ParseInt(string(stored), 10, 64)
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return "", fmt.Errorf("number job of task %s: %w", key, err)
+	}
+	n++
+	return jobID(key, n), tx.Put(jobSeqKey(key), strconv.AppendInt(nil, n, 10))
+}
+
+// withPayload returns a copy of a job with its payload.
+func (s *Store) withPayload(r kv.Reader, job Job) (*Job, error) {
+	var p payload
+	err := s.packer.getJSON(r, preJobData+job.ID, &p)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	job.Event, job.Post, job.Candidate = p.Event, p.Post, p.Candidate
+	return &job, nil
+}
+
+// queued returns the queued job with a key, nil if there is none or the key is empty.
+func (q *queue) queued(key string) *Job {
+	for i := range q.jobs {
+		if j := &q.jobs[i]; key != "" && j.Key == key && j.State == JobQueued {
+			return j
+		}
+	}
+	return nil
+}
+
+// claimed returns the job if it is claimed with that epoch, else ErrLeaseLost.
+func (q *queue) claimed(id string, epoch int64) (*Job, error) {
+	for i := range q.jobs {
+		if j := &q.jobs[i]; j.ID == id && j.State == JobClaimed && j.Epoch == epoch {
+			return j, nil
+		}
+	}
+	return nil, fmt.Errorf("job %s with epoch %d: %w", id, epoch, ErrLeaseLost)
+}
+
+// remove takes a job out, with its payload.
+func (q *queue) remove(tx kv.Tx, id string) error {
+	q.jobs = slices.DeleteFunc(q.jobs, func(j Job) bool { return j.ID == id })
+	q.changed = true
+	return deleteBlob(tx, preJobData+id)
+}
+
+// dropWork takes out the queued jobs of LaneWork.
+func (q *queue) dropWork(tx kv.Tx) error {
+	for _, j := range slices.Clone(q.jobs) {
+		if j.Lane != LaneWork || j.State != JobQueued {
+			continue
+		}
+		if err := q.remove(tx, j.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requeue puts a claimed job back in its place. A job with the same key that was queued behind it
+// would have the same effect, and goes.
+func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) error {
+	i := slices.IndexFunc(q.jobs, func(j Job) bool { return j.ID == id })
+	if twin := q.queued(q.jobs[i].Key); twin != nil {
+		if err := q.remove(tx, twin.ID); err != nil {
+			return err
+		}
+		i = slices.IndexFunc(q.jobs, func(j Job) bool { return j.ID == id })
+	}
+	j := &q.jobs[i]
+	j.State, j.NotBefore, j.Until, j.LastError = JobQueued, notBefore, time.Time{}, why
+	q.changed = true
+	return nil
+}
+
+// first returns the job of a lane that may be claimed now: the oldest that is due, unless one is
+// claimed, or an older one holds the lane.
+func (q *queue) first(lane Lane, now time.Time) *Job {
+	if q.busy(lane) != nil {
+		return nil
+	}
+	for i := range q.jobs {
+		j := &q.jobs[i]
+		switch {
+		case j.Lane != lane:
+		case !j.NotBefore.After(now):
+			return j
+		case j.holdsLane():
+			return nil
+		}
+	}
+	return nil
+}
+
+// busy returns the claimed job of a lane, nil if there is none.
+func (q *queue) busy(lane Lane) *Job {
+	for i := range q.jobs {
+		if j := &q.jobs[i]; j.Lane == lane && j.State == JobClaimed {
+			return j
+		}
+	}
+	return nil
+}
+
+// holdsLane reports whether nothing may overtake a queued job that is not yet due: work that is to
+// be repeated comes before what follows from it. A job that was only put off, and whatever people
+// wait for in the other lanes, is overtaken.
+func (j *Job) holdsLane() bool {
+	return j.Attempt > 0 && j.Kind != JobDue && (j.Lane == LaneWork || j.Lane == LaneStatus)
+}

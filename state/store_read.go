@@ -1,0 +1,170 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Task returns a task, nil if there is none.
+func (s *Store) Task(ctx context.Context, key TaskKey) (*Task, error) {
+	var task *Task
+	err := s.db.View(ctx, func(r kv.Reader) (err error) {
+		task, err = s.getTask(r, key)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read task %s: %w", key, err)
+	}
+	return task, nil
+}
+
+// OpenTasks returns every task that has not ended, in the order of their keys.
+func (s *Store) OpenTasks(ctx context.Context) ([]*Task, error) {
+	return s.indexed(ctx, preOpen, nil)
+}
+
+// OpenTasksOfRepo returns the tasks of a repository that have not ended.
+func (s *Store) OpenTasksOfRepo(ctx context.Context, repo int64) ([]*Task, error) {
+	return s.indexed(ctx, fmt.Sprintf("%s%d/", preOpen, repo), nil)
+}
+
+// TasksIn returns the tasks in any of the phases. It reads only those.
+func (s *Store) TasksIn(ctx context.Context, phases ...Phase) ([]*Task, error) {
+	prefixes := map[string]bool{}
+	for _, p := range phases {
+		prefixes[indexOf(p)] = true
+	}
+	var tasks []*Task
+	for _, prefix := range []string{preOpen, preEnded} {
+		if !prefixes[prefix] {
+			continue
+		}
+		some, err := s.indexed(ctx, prefix, phases)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, some...)
+	}
+	return tasks, nil
+}
+
+func indexOf(p Phase) string {
+	if p.Terminal() {
+		return preEnded
+	}
+	return preOpen
+}
+
+// indexed returns the tasks of an index, all of one moment; only those in certain phases if phases
+// is not empty.
+func (s *Store) indexed(ctx context.Context, prefix string, phases []Phase) ([]*Task, error) {
+	index, _, _ := strings.Cut(prefix, "/")
+	var tasks []*Task
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		tasks = nil
+		pairs, err := r.Range(prefix, "", 0)
+		if err != nil {
+			return err
+		}
+		for _, p := range pairs {
+			if len(phases) > 0 && !slices.Contains(phases, Phase(p.Value)) {
+				continue
+			}
+			key, err := ParseTaskKey(p.Key[len(index)+1:])
+			if err != nil {
+				return err
+			}
+			task, err := s.getTask(r, key)
+			if err != nil {
+				return err
+			}
+			if task == nil {
+				return fmt.Errorf("task %s is listed but not there", key)
+			}
+			tasks = append(tasks, task)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	return tasks, nil
+}
+
+// AllTasks returns tasks, ended ones too, in the order of their keys' text: those behind after (the
+// zero key for the first page), at most limit of them.
+func (s *Store) AllTasks(ctx context.Context, after TaskKey, limit int) ([]*Task, error) {
+	from := ""
+	if !after.IsZero() {
+		from = kv.After(taskKey(after))
+	}
+	var tasks []*Task
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		tasks = nil
+		pairs, err := r.Range(preTask, from, limit)
+		if err != nil {
+			return err
+		}
+		for _, p := range pairs {
+			var task Task
+			data, err := join(r, p.Key, p.Value)
+			if err == nil {
+				err = s.packer.decode(p.Key, data, &task)
+			}
+			if err != nil {
+				return err
+			}
+			tasks = append(tasks, &task)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	return tasks, nil
+}
+
+// TaskByPR returns the task whose pull request has this number, nil if there is none.
+func (s *Store) TaskByPR(ctx context.Context, repo int64, number int) (*Task, error) {
+	var task *Task
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		task = nil
+		text, err := r.Get(prKey(repo, number))
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		key, err := ParseTaskKey(string(text))
+		if err != nil {
+			return err
+		}
+		task, err = s.getTask(r, key)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read task of pull request %d: %w", number, err)
+	}
+	return task, nil
+}
+
+// Counts returns how many tasks are in each phase that has any.
+func (s *Store) Counts(ctx context.Context) (map[Phase]int, error) {
+	counts := map[Phase]int{}
+	for _, prefix := range []string{preOpen, preEnded} {
+		err := s.db.Scan(ctx, prefix, "", 0, func(p kv.Pair) error {
+			counts[Phase(p.Value)]++
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count tasks: %w", err)
+		}
+	}
+	return counts, nil
+}

@@ -1,0 +1,207 @@
+package state
+
+import "slices"
+
+// Row is one line of the transition table: in one of the phases From, the event On (for a comment:
+// with the command Verb) leads to one of the phases To.
+type Row struct {
+	From []Phase // nil: no task yet
+	On   EventKind
+	Verb Verb // of EventCommented; empty for other events and for plain comments
+	// If names the condition, in words.
+	If string
+	// To lists where the task may be afterwards; a single entry "same" leaves the phase alone.
+	To  []Phase
+	Doc string // what happens, one sentence
+
+	when func(*change) bool
+	do   func(*change)
+}
+
+// Same stands in Row.To for "the phase does not change".
+const Same Phase = "same"
+
+// fits reports whether the row applies to what the change has come to so far.
+func (r *Row) fits(c *change) bool {
+	if c.t == nil {
+		return r.From == nil && (r.when == nil || r.when(c))
+	}
+	return slices.Contains(r.From, c.t.Phase) && (r.when == nil || r.when(c))
+}
+
+// Table returns the transition table. docs/lifecycle.md is made from it.
+func Table() []Row { return slices.Clone(table) }
+
+// Groups of phases that rows share.
+var (
+	anyPhase  = Phases()
+	ended     = []Phase{PhaseDone, PhaseCancelled}
+	open      = without(Phases(), PhaseDone, PhaseCancelled)
+	planning  = []Phase{PhasePreliminaryPlanning, PhasePlanning}
+	awaiting  = []Phase{PhaseAwaitingPreliminaryApproval, PhaseAwaitingPlanApproval}
+	building  = []Phase{PhaseImplementing, PhaseAddressingReview}
+	running   = []Phase{PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}
+	working   = append([]Phase{PhaseQueued}, running...)
+	resumable = []Phase{PhaseFailed, PhaseInterrupted, PhaseAwaitingAnswer}
+	same      = []Phase{Same}
+)
+
+// without returns all phases but some.
+func without(all []Phase, but ...Phase) []Phase {
+	return slices.DeleteFunc(slices.Clone(all), func(p Phase) bool { return slices.Contains(but, p) })
+}
+
+// table is the whole life of a task. It is read, never changed; rows are tried from the top.
+var table = slices.Concat(peopleRows(), orderRows(), runRows(), stepRows(), publishRows(), talkRows())
+
+// peopleRows are what people do besides commands.
+func peopleRows() []Row {
+	return []Row{
+		{On: EventTriggered, If: "by somebody who may not", To: same, Doc: "the trigger gets a 😕, nothing starts", when: not(allowed), do: (*change).refuseTrigger},
+		{On: EventTriggered, To: []Phase{PhaseQueued}, Doc: "the task begins: 👀, a status comment, and a look at the repository", do: (*change).begin},
+		{From: ended, On: EventTriggered, If: "by a writer", To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: allowed, do: (*change).begin},
+		{From: open, On: EventTriggered, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
+		{From: []Phase{PhaseFailed}, On: EventTriggered, To: running, Doc: "as retry", do: (*change).retry},
+		{From: open, On: EventTriggered, To: same, Doc: "one task per issue: a second trigger is told so", do: (*change).secondTrigger},
+		{From: open, On: EventUntriggered, If: "the assignment or label that started it", To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", when: (*change).sameTrigger, do: func(c *change) { c.cancel("the " + c.t.Trigger.Via + " was taken back by @" + c.e.By.Login) }},
+		{From: open, On: EventIssueClosed, If: "a pull request is open", To: same, Doc: "look at the pull request: a merge closes the issue too", when: (*change).hasPR, do: func(c *change) { c.due("closed", "issue", c.e.Now) }},
+		{From: open, On: EventIssueClosed, To: []Phase{PhaseCancelled}, Doc: "cancelled", do: func(c *change) { c.cancel("the issue was closed") }},
+		{From: open, On: EventIssueGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: there is no issue any more", do: (*change).gone},
+		{From: open, On: EventGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: the App has no access any more", do: (*change).gone},
+		{From: anyPhase, On: EventRenamed, To: same, Doc: "the repository's new name is stored", do: func(c *change) { c.t.Repo = *c.e.Repo }},
+		{From: open, On: EventIssueEdited, If: "text as frozen", To: same, Doc: "an edit that was taken back ends the pause", when: (*change).textAsFrozen, do: (*change).unpause},
+		{From: slices.Concat([]Phase{PhaseQueued}, planning, awaiting), On: EventIssueEdited, If: "by an outsider", To: same, Doc: "pause: the difference is shown until a writer says replan", when: not(allowed), do: (*change).outsiderEdit},
+		{From: awaiting, On: EventIssueEdited, To: planning, Doc: "the new text is frozen and a new revision is made", do: (*change).refreezeAndRevise},
+		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, To: same, Doc: "the new text is frozen; the plan under way is revised before it is posted", do: (*change).refreeze},
+		{From: awaiting, On: EventPlanEdited, If: "only the approval box, ticked, by a writer", To: same, Doc: "the tick is checked as an approval", when: all((*change).ticked, allowed), do: (*change).checkCandidate},
+		{From: open, On: EventPlanEdited, If: "only a tick, by somebody who may not approve or where nothing waits", To: same, Doc: "the tick is taken back", when: (*change).ticked, do: (*change).untick},
+		{From: open, On: EventPlanEdited, If: "only boxes", To: same, Doc: "nothing", when: func(c *change) bool { return c.e.OnlyBoxes }, do: func(*change) {}},
+		{From: open, On: EventPlanEdited, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(StaleEdited) }},
+		{From: open, On: EventPlanDeleted, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(StaleDeleted) }},
+		{From: open, On: EventThumb, If: "by somebody who may not approve", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
+		{From: awaiting, On: EventThumb, If: "on a plan", To: same, Doc: "the 👍 is checked as an approval", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).checkCandidate},
+		{From: awaiting, On: EventThumb, If: "on an outsider's comment", To: planning, Doc: "it counts as a comment by the person who vouched for it", do: (*change).revise},
+		{From: working, On: EventThumb, If: "on an outsider's comment", To: same, Doc: "kept for the next run; a task that waits for text starts", when: func(c *change) bool { return c.e.Comment != nil }, do: (*change).keepOrPoke},
+		{From: []Phase{PhasePROpen, PhaseAddressingReview, PhaseImplementing, PhaseAwaitingAnswer, PhaseInterrupted}, On: EventReviewed, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
+		{From: open, On: EventReviewed, To: same, Doc: "reviews are gathered for a while into one round; a bare approval sets ready to merge", when: (*change).hasPR, do: (*change).reviewed},
+		{From: open, On: EventPRClosed, If: "merged", To: []Phase{PhaseDone}, Doc: "done: VM gone, a last comment", when: func(c *change) bool { return c.e.Merged && c.hasPR() }, do: (*change).merged},
+		{From: open, On: EventPRClosed, To: []Phase{PhaseCancelled}, Doc: "cancelled", when: (*change).hasPR, do: func(c *change) { c.cancel("the pull request was closed without a merge") }},
+		{From: open, On: EventPushed, To: same, Doc: "the branch's new head is stored; the next run starts from it", do: (*change).pushed},
+		{From: open, On: EventChecksChanged, To: same, Doc: "shown in the status comment", when: func(c *change) bool { return c.hasPR() && c.t.PR.Checks != c.e.Detail }, do: func(c *change) { c.t.PR.Checks = c.e.Detail }},
+		{From: working, On: EventPoked, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
+	}
+}
+
+// orderRows are the commands and plain comments.
+func orderRows() []Row {
+	msg := func(c *change) bool { return c.e.Comment.Mention }
+	return []Row{
+		{On: EventCommented, Verb: VerbPlan, If: "by a writer, on an issue", To: []Phase{PhaseQueued}, Doc: "a mention starts the task", when: all(allowed, (*change).onIssue), do: (*change).begin},
+		{On: EventCommented, Verb: VerbMessage, If: "by a writer, on an issue", To: []Phase{PhaseQueued}, Doc: "a mention starts the task", when: all(allowed, (*change).onIssue), do: (*change).begin},
+		{On: EventCommented, Verb: VerbPlan, To: same, Doc: "the trigger gets a 😕, nothing starts", when: (*change).onIssue, do: (*change).refuseTrigger},
+		{On: EventCommented, Verb: VerbMessage, To: same, Doc: "the trigger gets a 😕, nothing starts", when: (*change).onIssue, do: (*change).refuseTrigger},
+		{From: anyPhase, On: EventCommented, If: "by somebody who may not", To: same, Doc: "a mention is counted in the status comment, other comments are withheld from the agent", when: not(allowed), do: (*change).outsiderComment},
+		{From: anyPhase, On: EventCommented, Verb: VerbHelp, To: same, Doc: "the commands are listed", do: reply(ReplyHelp)},
+		{From: anyPhase, On: EventCommented, Verb: VerbUnknown, To: same, Doc: "the nearest command is named", do: reply(ReplyUnknown)},
+		{From: anyPhase, On: EventCommented, Verb: VerbStatus, To: same, Doc: "the state in one paragraph, with a link to the status comment", do: reply(ReplyStatus)},
+		{From: ended, On: EventCommented, Verb: VerbPlan, To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: (*change).onIssue, do: (*change).begin},
+		{From: ended, On: EventCommented, Verb: VerbCancel, To: same, Doc: "nothing to cancel", do: reply(ReplyNothingToCancel)},
+		{From: awaiting, On: EventCommented, Verb: VerbApprove, To: same, Doc: "checked as an approval", do: (*change).checkOrder},
+		{From: anyPhase, On: EventCommented, Verb: VerbApprove, To: same, Doc: "no plan waits for an approval", do: reply(ReplyNoneOpen)},
+		{From: open, On: EventCommented, Verb: VerbCancel, To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", do: func(c *change) { c.cancel("@" + c.e.By.Login + " cancelled it") }},
+		{From: running, On: EventCommented, Verb: VerbStop, To: []Phase{PhaseAwaitingAnswer}, Doc: "the run is stopped, its work saved, the VM kept", do: (*change).stopByHand},
+		{From: anyPhase, On: EventCommented, Verb: VerbStop, To: same, Doc: "nothing runs", do: reply(ReplyNothingToCancel)},
+		{From: resumable, On: EventCommented, Verb: VerbRetry, To: working, Doc: "goes on where it stopped, on a new VM if told so", do: (*change).retry},
+		{From: working, On: EventCommented, Verb: VerbRetry, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
+		{From: anyPhase, On: EventCommented, Verb: VerbRetry, To: same, Doc: "nothing to retry", do: reply(ReplyNothingToRetry)},
+		{From: slices.Concat(planning, awaiting, []Phase{PhaseQueued, PhaseFailed, PhaseAwaitingAnswer}), On: EventCommented, Verb: VerbReplan, If: "before anything was built", To: []Phase{PhaseQueued, PhasePreliminaryPlanning, PhasePlanning}, Doc: "the issue is read and frozen anew, and a new revision is made", when: func(c *change) bool { return c.t.PR == nil }, do: (*change).replan},
+		{From: anyPhase, On: EventCommented, Verb: VerbReplan, To: same, Doc: "too late to plan anew", do: reply(ReplyTooLate)},
+		{From: open, On: EventCommented, Verb: VerbBudget, To: []Phase{Same, PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}, Doc: "the cap is raised; a task that stopped at it goes on", do: (*change).budget},
+		{From: open, On: EventCommented, Verb: VerbModel, To: same, Doc: "the next runs use that model", do: (*change).model},
+		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbCreatePR, To: working, Doc: "goes on with that ticket key", do: (*change).createPR},
+		{From: anyPhase, On: EventCommented, Verb: VerbCreatePR, To: same, Doc: "the ticket key is noted", do: (*change).noteTicket},
+		{From: open, On: EventCommented, Verb: VerbPlan, To: same, Doc: "one task per issue", do: reply(ReplyOneTask)},
+		{From: awaiting, On: EventCommented, Verb: VerbMessage, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
+		{From: awaiting, On: EventCommented, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
+		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbMessage, To: working, Doc: "the answer: goes on", do: (*change).answer},
+		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, If: "on the issue", To: working, Doc: "the answer: goes on", when: func(c *change) bool { return !c.e.Comment.OnPR }, do: (*change).answer},
+		{From: []Phase{PhasePROpen}, On: EventCommented, Verb: VerbMessage, To: same, Doc: "gathered for a while into one round", do: (*change).reviewComment},
+		{From: slices.Concat(running, []Phase{PhaseInterrupted, PhaseFailed}), On: EventCommented, Verb: VerbMessage, If: "it mentions the bot", To: same, Doc: "kept, and answered after the run; said so once", when: msg, do: (*change).keepMessage},
+		{From: planning, On: EventCommented, To: same, Doc: "kept: the plan under way is revised before it is posted", do: (*change).keep},
+		{From: []Phase{PhaseQueued}, On: EventCommented, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
+	}
+}
+
+// runRows are what supervisors report. Events of superseded runs fit no row.
+func runRows() []Row {
+	mine := (*change).thisRun
+	is := func(f func(*change) bool) func(*change) bool { return all(mine, f) }
+	return []Row{
+		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
+		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
+		{From: running, On: EventRunEnded, If: "a limit, a lost VM, an overloaded model", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "tried again by itself after a while, a bounded number of times", when: is(class("retryable")), do: (*change).interrupted},
+		{From: running, On: EventRunEnded, If: "anything else that is not success", To: []Phase{PhaseFailed}, Doc: "the work is saved; reason and hint are posted", when: is(not(class("success"))), do: (*change).runFailed},
+		{From: building, On: EventRunEnded, If: "checks", To: []Phase{Same, PhaseImplementing, PhaseAddressingReview}, Doc: "green: publish; red: the agent gets the tails, a bounded number of times", when: is((*change).checkRun), do: (*change).checked},
+		{From: running, On: EventRunEnded, If: "it asks a question", To: []Phase{PhaseAwaitingAnswer}, Doc: "the question is posted", when: is((*change).asks), do: (*change).ask},
+		{From: planning, On: EventRunEnded, If: "nothing is to be built", To: []Phase{PhaseDone}, Doc: "the answer is a comment, and the task is done", when: is((*change).reports), do: (*change).report},
+		{From: planning, On: EventRunEnded, If: "something trusted was said meanwhile", To: same, Doc: "revised before it is posted", when: is((*change).overtaken), do: (*change).reviseAgain},
+		{From: planning, On: EventRunEnded, To: awaiting, Doc: "the new revision is posted and waits for approval", when: mine, do: (*change).planned},
+		{From: building, On: EventRunEnded, To: same, Doc: "the changeset is read from the VM", when: mine, do: (*change).built},
+	}
+}
+
+// stepRows are what the jobs that lead to a run report.
+func stepRows() []Row {
+	return []Row{
+		{From: working, On: EventStarted, If: "nothing is visible to the agent", To: same, Doc: "wait; the comment says which text to 👍", when: func(c *change) bool { return !c.e.Start.Visible }, do: (*change).nothingVisible},
+		{From: working, On: EventStarted, If: "an outsider changed the issue", To: same, Doc: "wait until a writer says replan", when: func(c *change) bool { return c.t.Frozen.Changed != nil }, do: (*change).startedButEdited},
+		{From: []Phase{PhaseQueued}, On: EventStarted, To: []Phase{PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing}, Doc: "the first run is launched", do: (*change).started},
+		{From: running, On: EventStarted, To: same, Doc: "the run is launched with what was read anew", do: (*change).restarted},
+		{From: working, On: EventHeldUp, To: same, Doc: "waits for something besides people, says what, and looks again by itself", do: (*change).heldUp},
+		{From: working, On: EventAsked, To: []Phase{PhaseAwaitingAnswer}, Doc: "a question is posted", do: (*change).asked},
+		{From: running, On: EventLaunched, To: same, Doc: "an agent works", when: (*change).thisRun, do: (*change).launched},
+		{From: awaiting, On: EventApproved, If: "the newest revision, nothing trusted came before", To: []Phase{PhasePlanning, PhaseImplementing}, Doc: "approved: the stored plan is carried out", when: (*change).approvable, do: (*change).approved},
+		{From: open, On: EventApproved, To: same, Doc: "too late: answered with the reason", do: func(c *change) { c.e.Detail = c.whyNot(); c.noApproval() }},
+		{From: running, On: EventNoApproval, If: "revoked before the start", To: awaiting, Doc: "the approval does not hold any more; the plan waits again", when: func(c *change) bool { return c.e.Detail == NotRevoked }, do: (*change).revoked},
+		{From: open, On: EventNoApproval, To: same, Doc: "answered once per revision and reason", do: (*change).noApproval},
+		{From: open, On: EventStale, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(c.e.Detail) }},
+		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume", To: working, Doc: "goes on by itself", when: due("resume"), do: (*change).resume},
+		{From: working, On: EventDue, If: "recheck", To: same, Doc: "looks again whether it can go on", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }), do: (*change).again},
+		{From: awaiting, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
+		{From: awaiting, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved the plan in time") }},
+		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: func(c *change) { c.note = c.e.Failure.Reason }},
+		{From: working, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
+		{From: working, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
+		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
+		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil }, do: (*change).released},
+	}
+}
+
+// publishRows lead from a changeset to the pull request.
+func publishRows() []Row {
+	return []Row{
+		{From: building, On: EventCollected, If: "the push gate refuses", To: []Phase{PhaseAwaitingAnswer}, Doc: "rule, path and remedy are posted", when: func(c *change) bool { return len(c.e.Refusals) > 0 }, do: (*change).refused},
+		{From: []Phase{PhaseImplementing}, On: EventCollected, If: "no net change", To: []Phase{PhaseAwaitingAnswer}, Doc: "said in a comment; no failure", when: (*change).nothingNew, do: (*change).noChanges},
+		{From: []Phase{PhaseAddressingReview}, On: EventCollected, If: "no net change", To: same, Doc: "the threads are answered without a commit", when: (*change).nothingNew, do: func(c *change) { c.work(JobAnswer) }},
+		{From: building, On: EventCollected, If: "the repository has checks", To: same, Doc: "the checks run on the changeset's tree", when: (*change).wantsChecks, do: (*change).check},
+		{From: building, On: EventCollected, To: same, Doc: "published as data", do: (*change).publish},
+		{From: building, On: EventCommitted, To: same, Doc: "the objects are on GitHub; the branch is moved next", when: (*change).thisWork, do: (*change).committed},
+		{From: building, On: EventOvertaken, If: "not too often", To: same, Doc: "somebody pushed: the VM's commits are rebased onto it and judged again", when: (*change).canRebase, do: (*change).rebase},
+		{From: building, On: EventOvertaken, To: []Phase{PhaseInterrupted}, Doc: "somebody keeps pushing: tried again after a while", do: (*change).rebaseLater},
+		{From: building, On: EventConflict, To: same, Doc: "a round for the agent", do: (*change).conflict},
+		{From: []Phase{PhaseImplementing}, On: EventMoved, If: "no pull request yet", To: same, Doc: "the pull request is opened", when: all((*change).thisWork, not((*change).hasPR)), do: func(c *change) { c.moved(); c.work(JobOpenPR) }},
+		{From: building, On: EventMoved, To: same, Doc: "the threads are answered", when: (*change).thisWork, do: func(c *change) { c.moved(); c.work(JobAnswer) }},
+		{From: building, On: EventPROpened, To: []Phase{PhasePROpen}, Doc: "the pull request waits for people", do: (*change).prOpened},
+		{From: building, On: EventAnswered, To: []Phase{PhasePROpen, PhaseAddressingReview}, Doc: "the round is over; what came meanwhile makes the next one", do: (*change).answered},
+		{From: []Phase{PhasePROpen}, On: EventGathered, If: "there is something to do", To: []Phase{PhaseAddressingReview}, Doc: "a round begins", when: (*change).freshFeedback, do: (*change).round},
+		{From: open, On: EventGathered, To: same, Doc: "kept for the next round", do: (*change).keepFeedback},
+	}
+}
+
+// talkRows keep the books of what was said.
+func talkRows() []Row {
+	return []Row{
+		{From: anyPhase, On: EventPosted, To: same, Doc: "the comment's id is stored", do: (*change).posted},
+		{From: anyPhase, On: EventStatusSent, To: same, Doc: "the version that the status comment shows is stored", do: (*change).statusSent},
+	}
+}

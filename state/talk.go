@@ -1,0 +1,68 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+)
+
+// reply makes an action that answers a command with a short comment.
+func reply(reason string) func(*change) { return func(c *change) { c.reply(reason) } }
+
+// reply answers where the person wrote.
+func (c *change) reply(reason string) {
+	p := Post{Kind: PostReply, Reason: reason, By: c.e.By, Text: c.o.Arg}
+	key := fmt.Sprintf("reply-%s-%d", reason, c.t.Version+1)
+	if m := c.e.Comment; m != nil {
+		p.OnPR = m.OnPR
+		key = fmt.Sprintf("reply-%s-%d", reason, m.ID)
+	}
+	if reason == ReplyUnknown {
+		p.Items = []string{c.o.Text}
+	}
+	c.post(key, p)
+}
+
+// posted stores the id of a comment that is on GitHub now.
+func (c *change) posted() {
+	p, post := *c.e.Posted, c.e.Post
+	if slices.ContainsFunc(c.t.Posted, func(o Posted) bool { return o.ID == p.ID }) {
+		return
+	}
+	c.t.Posted = append(c.t.Posted, p)
+	if len(c.t.Posted) > maxSeen {
+		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
+	}
+	switch {
+	case post == nil:
+	case post.Kind == PostPlan:
+		c.planPosted(post.Hash)
+	case c.t.Question != nil && (post.Kind == PostQuestion || post.Kind == PostRefused || post.Kind == PostNoChanges):
+		c.t.Question.Comment = p.ID
+	}
+}
+
+// planPosted makes a revision open for approval and reminds us of it later.
+func (c *change) planPosted(hash string) {
+	p := c.planByHash(hash)
+	if p == nil {
+		return
+	}
+	p.Comment, p.CommentNode, p.CommentURL = c.e.Posted.ID, c.e.Posted.Node, c.e.Posted.URL
+	p.PostedAt, p.BodyHash = c.e.Posted.At, c.e.Hash
+	if p.Superseded {
+		c.minimise(p)
+		return
+	}
+	l := c.t.Settings.Limits
+	c.due("remind", hash, c.e.Now.Add(l.Remind))
+	c.due("expire", hash, c.e.Now.Add(l.Expire))
+}
+
+// statusSent stores what the status comment shows.
+func (c *change) statusSent() {
+	s := *c.e.Status
+	if s.Shown < c.t.Status.Shown {
+		s.Shown = c.t.Status.Shown
+	}
+	c.t.Status = s
+}
