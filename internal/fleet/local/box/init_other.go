@@ -1,0 +1,34 @@
+//go:build !linux
+
+package box
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+const killTimeout = 5 * time.Second
+
+func initAttr(kind string) (*syscall.SysProcAttr, error) {
+	if kind != KindPlain {
+		return nil, errors.New("user namespaces exist only on Linux")
+	}
+	return &syscall.SysProcAttr{Setsid: true}, nil
+}
+
+func becomeSubreaper() {}
+
+// killDescendants cannot find them here: a plain box ends with its server and the
+// process groups that the server knows.
+func killDescendants(time.Duration) {}
+
+// runInit has nothing to prepare here: the server is the first process.
+func runInit(_, probe string) error {
+	if probe != "" {
+		return probeInside(context.Background(), probe, os.Stdin, os.Stdout)
+	}
+	return serveInherited(context.Background())
+}

@@ -1,0 +1,35 @@
+package box
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// KillSupervisor ends a supervisor that holds its box and does not answer any
+// more. The kernel says who listens on the control socket; the caller has seen
+// that the box's lock is held, so the listener lives. The box dies with it.
+func KillSupervisor(ctx context.Context, rec Record) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", rec.ControlSocket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		peer, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if credErr != nil {
+		return fmt.Errorf("ask who listens: %w", credErr)
+	}
+	return unix.Kill(int(peer.Pid), unix.SIGKILL)
+}

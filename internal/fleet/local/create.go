@@ -1,0 +1,182 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+)
+
+const (
+	// upTimeout bounds the start of a box.
+	upTimeout = 20 * time.Second
+	upPoll    = 5 * time.Millisecond
+)
+
+// Create makes a box and returns when its SSH server serves, or adopts the box of
+// that name. Spec.Image is ignored: a box has the host's programs. Spec.Needs are
+// not enforced.
+func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+	vm, err := p.create(ctx, spec)
+	if err != nil {
+		return fleet.VM{}, fmt.Errorf("create VM %s: %w", spec.Name, err)
+	}
+	return vm, nil
+}
+
+func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+	if err := fleet.ValidName(spec.Name); err != nil {
+		return fleet.VM{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, upTimeout)
+	defer cancel()
+	unlock, err := p.lockName(ctx, spec.Name)
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	defer unlock()
+	dir := p.boxDir(spec.Name)
+	vm, err := p.look(ctx, dir)
+	if errors.Is(err, fleet.ErrNotFound) {
+		if err = p.writeBox(ctx, spec, dir); err == nil {
+			vm, err = p.look(ctx, dir)
+		}
+	}
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	if err := p.fits(vm, spec); err != nil {
+		return fleet.VM{}, err
+	}
+	switch vm.State {
+	case fleet.StateEnded:
+		return fleet.VM{}, fmt.Errorf("%w: %s: %s", fleet.ErrEnded, vm.Ended, vm.Detail)
+	case fleet.StateCreating:
+		err = p.launch(ctx, dir)
+	default:
+		err = p.awaitReady(ctx, dir, nil)
+	}
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	return p.look(ctx, dir)
+}
+
+// lockName makes creating and deleting one name exclusive, over processes too.
+func (p *Provider) lockName(ctx context.Context, name string) (unlock func(), err error) {
+	dir := filepath.Join(p.cfg.Dir, "locks")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(dir, name))
+	if _, err := lock.TryLockContext(ctx, upPoll); err != nil {
+		return nil, fmt.Errorf("wait for another one working on it: %w", err)
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// fits says whether an existing box is the one asked for.
+func (p *Provider) fits(vm fleet.VM, spec fleet.Spec) error {
+	want := p.labels(spec)
+	for key, value := range want {
+		if vm.Labels[key] != value {
+			return fmt.Errorf("%w: label %s is %q, not %q", fleet.ErrNameTaken, key, vm.Labels[key], value)
+		}
+	}
+	return nil
+}
+
+func (p *Provider) labels(spec fleet.Spec) map[string]string {
+	labels := map[string]string{}
+	for key, value := range spec.Labels {
+		labels[key] = value
+	}
+	labels[fleet.LabelDeployment] = p.cfg.Deployment
+	return labels
+}
+
+// writeBox makes a box's directory, which appears whole or not at all.
+func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, dir string) error {
+	kind, err := p.kind(ctx)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), newPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	hostKey, err := newHostKey(box.HostKeyPath(tmp))
+	if err != nil {
+		return err
+	}
+	rec := p.record(kind.kind)
+	rec.Name, rec.Labels, rec.HostKey = spec.Name, p.labels(spec), hostKey
+	rec.CreatedAt = p.cfg.Now().UTC()
+	if rec.SSHSocket, rec.ControlSocket, err = socketPaths(dir); err != nil {
+		return err
+	}
+	if kind.kind == KindPlain {
+		if rec.TetherPort, err = p.freePort(); err != nil {
+			return err
+		}
+	}
+	for _, d := range []string{box.HomePath(tmp), box.TmpPath(tmp)} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(box.LockPath(tmp), nil, 0o600); err != nil {
+		return err
+	}
+	if err := box.WriteRecord(tmp, rec); err != nil {
+		return err
+	}
+	return os.Rename(tmp, dir)
+}
+
+// record is what all boxes of this provider have in common.
+func (p *Provider) record(kind string) box.Record {
+	return box.Record{
+		Kind: kind, ClientKey: authorizedKey(p.cfg.ClientKey), TetherPort: tetherPort,
+		Runner: p.cfg.Runner, Path: p.cfg.Path, Binds: p.cfg.Binds, IdleExit: p.cfg.IdleExit,
+	}
+}
+
+// freePort chooses a loopback port that nobody listens on and no box has.
+func (p *Provider) freePort() (int, error) {
+	for range 100 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, fmt.Errorf("choose a port for the tether: %w", err)
+		}
+		port := ln.Addr().(*net.TCPAddr).Port
+		_ = ln.Close()
+		taken, err := p.portTaken(port)
+		if err != nil || !taken {
+			return port, err
+		}
+	}
+	return 0, errors.New("choose a port for the tether: every one tried belongs to a box")
+}
+
+func (p *Provider) portTaken(port int) (bool, error) {
+	entries, err := os.ReadDir(filepath.Join(p.cfg.Dir, boxesDir))
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		if rec, err := box.ReadRecord(p.boxDir(e.Name())); err == nil && rec.TetherPort == port {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,146 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+)
+
+const (
+	deleteTimeout = 30 * time.Second
+	// stopPatience is how long a supervisor may take before it is killed, and the
+	// box with it.
+	stopPatience = 8 * time.Second
+)
+
+// Delete ends a box and removes its directory. It returns when every process of
+// the box is dead; in a plain box, those that can be found.
+func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) error {
+	if err := p.remove(ctx, name, why); err != nil {
+		return fmt.Errorf("delete VM %s: %w", name, err)
+	}
+	return nil
+}
+
+func (p *Provider) remove(ctx context.Context, name string, why fleet.Reason) error {
+	if err := fleet.ValidName(name); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
+	unlock, err := p.lockName(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p.sweep()
+	dir := p.boxDir(name)
+	rec, err := box.ReadRecord(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case rec.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+		return nil // not ours, so for us it does not exist
+	}
+	if err := p.stop(ctx, dir, rec, why); err != nil {
+		return err
+	}
+	// The name is free at once, even if the files take long or we die here.
+	trash := filepath.Join(filepath.Dir(dir), trashPrefix+rand.Text())
+	if err := os.Rename(dir, trash); err != nil {
+		return err
+	}
+	if sockets := filepath.Dir(rec.SSHSocket); sockets != dir {
+		_ = os.RemoveAll(sockets)
+	}
+	return removeAll(trash)
+}
+
+// stop returns when the box's lock is free.
+func (p *Provider) stop(ctx context.Context, dir string, rec box.Record, why fleet.Reason) error {
+	alive, err := held(dir)
+	if err != nil || !alive {
+		return err
+	}
+	ask, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	asked := box.Stop(ask, rec, string(why), "")
+	if free := p.awaitFree(ask, dir); free == nil {
+		return nil
+	}
+	if err := box.KillSupervisor(ctx, rec); err != nil {
+		return fmt.Errorf("the supervisor does not end: %w", errors.Join(asked, err))
+	}
+	return p.awaitFree(ctx, dir)
+}
+
+func (p *Provider) awaitFree(ctx context.Context, dir string) error {
+	poll := time.NewTicker(upPoll)
+	defer poll.Stop()
+	for {
+		alive, err := held(dir)
+		if err != nil || !alive {
+			return err
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the box to end: %w", context.Cause(ctx))
+		}
+	}
+}
+
+const (
+	trashPrefix = ".trash-"
+	newPrefix   = ".new-"
+	probePrefix = ".probe-"
+	// leftoverAge is well over what making a box or probing takes.
+	leftoverAge = time.Hour
+)
+
+// sweep removes what earlier calls left when they were interrupted. Best effort:
+// the next deletion tries again.
+func (p *Provider) sweep() {
+	boxes := filepath.Join(p.cfg.Dir, boxesDir)
+	entries, err := os.ReadDir(boxes)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue
+		}
+		old := p.cfg.Now().Sub(info.ModTime()) > leftoverAge
+		young := strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), probePrefix)
+		if strings.HasPrefix(e.Name(), trashPrefix) || (young && old) {
+			_ = removeAll(filepath.Join(boxes, e.Name()))
+		}
+	}
+}
+
+// removeAll also removes directories that their owner made read-only, as Go's
+// module cache does.
+func removeAll(path string) error {
+	if err := os.RemoveAll(path); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}

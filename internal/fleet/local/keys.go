@@ -1,0 +1,83 @@
+package local
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxSocketPath is what a socket address holds on every system we run on.
+const maxSocketPath = 103
+
+func newHostKey(path string) (public string, err error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return "", fmt.Errorf("make host key: %w", err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return "", fmt.Errorf("make host key: %w", err)
+	}
+	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+		return "", err
+	}
+	key, err := ssh.NewPublicKey(private.Public())
+	if err != nil {
+		return "", fmt.Errorf("make host key: %w", err)
+	}
+	return authorizedKey(key), nil
+}
+
+func authorizedKey(key ssh.PublicKey) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+}
+
+// socketPaths puts the sockets into the box's directory, or, if that path is too
+// long for a socket, into a short directory of ours that is named after it.
+func socketPaths(dir string) (sshSocket, control string, err error) {
+	sum := sha256.Sum256([]byte(dir))
+	base := dir
+	if len(filepath.Join(base, "ctl.sock")) > maxSocketPath {
+		root, err := runtimeRoot()
+		if err != nil {
+			return "", "", err
+		}
+		base = filepath.Join(root, hex.EncodeToString(sum[:6]))
+		if err := os.MkdirAll(base, 0o700); err != nil {
+			return "", "", fmt.Errorf("make socket directory: %w", err)
+		}
+	}
+	return filepath.Join(base, "ssh.sock"), filepath.Join(base, "ctl.sock"), nil
+}
+
+// runtimeRoot is a short directory that only we can enter.
+func runtimeRoot() (string, error) {
+	root := filepath.Join(os.TempDir(), fmt.Sprintf("errand-%d", os.Getuid()))
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && len(dir) < 40 {
+		root = filepath.Join(dir, "errand")
+	}
+	if len(root) > 60 { // TMPDIR may be long as well
+		root = fmt.Sprintf("/tmp/errand-%d", os.Getuid())
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return "", fmt.Errorf("make socket directory: %w", err)
+	}
+	info, err := os.Lstat(root)
+	if err != nil {
+		return "", fmt.Errorf("make socket directory: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("socket directory %s: does not belong to us alone", root)
+	}
+	return root, nil
+}

@@ -1,0 +1,111 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/remote"
+)
+
+const (
+	boxesDir = "boxes"
+	// touchTimeout bounds the word to a supervisor that we are still there.
+	touchTimeout = time.Second
+)
+
+func (p *Provider) boxDir(name string) string { return filepath.Join(p.cfg.Dir, boxesDir, name) }
+
+// look reads a box's directory and its lock. ErrNotFound if there is no box.
+func (p *Provider) look(ctx context.Context, dir string) (fleet.VM, error) {
+	rec, err := box.ReadRecord(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fleet.VM{}, fleet.ErrNotFound
+	}
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	// The order matters: whoever ends a box writes why before the lock is free.
+	alive, err := held(dir)
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	vm := describe(rec, dir)
+	if alive {
+		ctx, cancel := context.WithTimeout(ctx, touchTimeout)
+		defer cancel()
+		_, _ = box.Ask(ctx, rec) // best effort: the lock has answered the question
+		vm.State = fleet.StateRunning
+		return vm, nil
+	}
+	return ended(vm, dir)
+}
+
+// ended completes the VM of a box whose lock is free.
+func ended(vm fleet.VM, dir string) (fleet.VM, error) {
+	end, written, err := box.ReadEnd(dir)
+	switch {
+	case err != nil:
+		return vm, err
+	case written:
+		vm.State, vm.Ended, vm.Detail = fleet.StateEnded, fleet.Reason(end.Reason), end.Detail
+	case box.Started(dir):
+		vm.State, vm.Ended = fleet.StateEnded, fleet.ReasonVanished
+		vm.Detail = "its supervisor was killed, or the host restarted"
+	default:
+		vm.State = fleet.StateCreating
+	}
+	return vm, nil
+}
+
+// held reports whether a supervisor holds the box.
+func held(dir string) (bool, error) {
+	lock := flock.New(box.LockPath(dir))
+	free, err := lock.TryRLock()
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, fleet.ErrNotFound
+		}
+		return false, err
+	}
+	return !free, lock.Close()
+}
+
+func describe(rec box.Record, dir string) fleet.VM {
+	home := box.HomePath(dir)
+	if rec.Kind == box.KindBwrap {
+		home = box.InsideHome
+	}
+	return fleet.VM{
+		Name:   rec.Name,
+		Labels: maps.Clone(rec.Labels),
+		Endpoint: remote.Endpoint{
+			Network: "unix", Address: rec.SSHSocket, User: box.User, HostKeys: []string{rec.HostKey},
+		},
+		Kind:       rec.Kind,
+		Isolation:  isolation(rec.Kind),
+		TetherPort: rec.TetherPort,
+		CreatedAt:  rec.CreatedAt,
+		Facts: map[string]string{
+			fleet.FactRunner: rec.RunnerInside(), fleet.FactHome: home, fleet.FactLog: box.LogPath(dir),
+		},
+	}
+}
+
+func isolation(kind string) fleet.Isolation {
+	switch kind {
+	case box.KindBwrap:
+		return fleet.IsolationFull
+	case box.KindUserns:
+		return fleet.IsolationPartial
+	default:
+		return fleet.IsolationNone
+	}
+}

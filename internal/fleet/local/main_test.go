@@ -1,0 +1,25 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+)
+
+// TestMain makes the test binary serve as errand-runner, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		serve := map[string]func(context.Context, []string) error{"box-supervise": box.Supervise, "box-ssh": box.ServeSSH}
+		if run, ok := serve[os.Args[1]]; ok {
+			if err := run(context.Background(), os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	os.Exit(m.Run())
+}
