@@ -1,0 +1,126 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v66/github"
+)
+
+// Posted is a comment that we wrote.
+type Posted struct {
+	ID   int64
+	Node string // GraphQL id
+	URL  string
+	Body string    // as GitHub keeps it
+	At   time.Time // whole seconds, by GitHub's clock
+}
+
+func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
+
+// CreateComment writes a comment on an issue or in a pull request's conversation. Calling it twice
+// makes two: look with FindComment first when the outcome of the first is not known.
+func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Posted, error) {
+	u, err := f.writes(ctx, r.Installation, "comment", about(r, number))
+	if err != nil {
+		return Posted{}, err
+	}
+	got, _, err := u.client.Issues.CreateComment(u.ctx, r.Owner, r.Name, number, &github.IssueComment{Body: &body})
+	if err != nil {
+		return Posted{}, u.wrap(err)
+	}
+	return postedComment(got), nil
+}
+
+// EditComment replaces the body of a comment. It may be called twice.
+func (f *Forge) EditComment(ctx context.Context, r Repo, id int64, body string) (Posted, error) {
+	u, err := f.writes(ctx, r.Installation, "edit comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	if err != nil {
+		return Posted{}, err
+	}
+	got, _, err := u.client.Issues.EditComment(u.ctx, r.Owner, r.Name, id, &github.IssueComment{Body: &body})
+	if err != nil {
+		return Posted{}, u.wrap(err)
+	}
+	return postedComment(got), nil
+}
+
+// DeleteComment deletes a comment; one that is gone is no error.
+func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
+	u, err := f.writes(ctx, r.Installation, "delete comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	if err != nil {
+		return err
+	}
+	_, err = u.client.Issues.DeleteComment(u.ctx, r.Owner, r.Name, id)
+	if statusOf(err) == 404 {
+		return nil
+	}
+	return u.wrap(err)
+}
+
+// FindComment returns the oldest of our comments on an issue or pull request that holds the hidden
+// marker (the whole of it, "<!-- … -->"), or nil. Only what was written or edited since then is read;
+// a zero time reads all.
+func (f *Forge) FindComment(ctx context.Context, r Repo, number int, marker string, since time.Time) (*Posted, error) {
+	list, err := f.FindComments(ctx, r, number, marker, since)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// FindComments is FindComment for all of them, oldest first: every one but the first is a twin that
+// an unknown outcome left behind. Anybody can copy a marker, so only comments by our bot count.
+func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Posted, error) {
+	self, err := f.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u, err := f.reads(ctx, r.Installation, "look for our comment", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	list, err := u.comments(r, number, since)
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	var out []Posted
+	for _, c := range list {
+		if c.GetUser().GetID() == self.BotID && strings.Contains(c.GetBody(), marker) {
+			out = append(out, postedComment(c))
+		}
+	}
+	return out, nil
+}
+
+// comments lists the comments of an issue or pull request, all pages, oldest first.
+func (u *use) comments(r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
+	return all(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+		opts := &github.IssueListCommentsOptions{ListOptions: o}
+		if !since.IsZero() {
+			opts.Since = &since
+		}
+		return u.client.Issues.ListComments(u.ctx, r.Owner, r.Name, number, opts)
+	})
+}
+
+func postedComment(c *github.IssueComment) Posted {
+	return Posted{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Body: c.GetBody(), At: c.GetCreatedAt().Time}
+}
+
+// minimiseMutation folds a comment away.
+const minimiseMutation = `mutation($id: ID!) {
+  minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { minimizedComment { isMinimized } }
+}`
+
+// Minimise folds a comment (by its GraphQL id) as outdated. It may be called twice; a comment that is
+// gone is ErrNotFound.
+func (f *Forge) Minimise(ctx context.Context, installation int64, node string) error {
+	u, err := f.writes(ctx, installation, "minimise comment", node)
+	if err != nil {
+		return err
+	}
+	return u.wrap(f.graphql(u, minimiseMutation, map[string]any{"id": node}, nil))
+}

@@ -1,0 +1,45 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Permission asks GitHub, each time anew, what a person may do in a repository. The person is userID:
+// an answer about somebody else who has the login now, and an account that is no user of GitHub, are
+// state.PermissionNone.
+func (f *Forge) Permission(ctx context.Context, r Repo, login string, userID int64) (state.Permission, error) {
+	if !plainLogin(login) {
+		return state.PermissionNone, nil
+	}
+	u, err := f.reads(ctx, r.Installation, "read permission", "of "+login+" in "+r.FullName())
+	if err != nil {
+		return "", err
+	}
+	got, _, err := u.client.Repositories.GetPermissionLevel(u.ctx, r.Owner, r.Name, login)
+	if err := u.wrap(err); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return state.PermissionNone, nil
+		}
+		return "", err
+	}
+	if got.GetUser().GetID() != userID {
+		return state.PermissionNone, nil
+	}
+	switch p := state.Permission(got.GetPermission()); p {
+	case state.PermissionAdmin, state.PermissionWrite, state.PermissionRead:
+		return p, nil
+	}
+	return state.PermissionNone, nil
+}
+
+// plainLogin keeps anything out of an address that is not a login.
+func plainLogin(login string) bool {
+	if login == "" || len(login) > 100 {
+		return false
+	}
+	return strings.Trim(strings.TrimSuffix(login, "[bot]"), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+}

@@ -1,0 +1,288 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/rs/zerolog"
+)
+
+// Keys of log fields.
+const (
+	logOp           = "op"
+	logInstallation = "installation"
+	logMethod       = "method"
+	logPath         = "path"
+	logStatus       = "status"
+)
+
+const (
+	maxAnswer   = 64 << 20 // bytes of one answer
+	maxPaceWait = time.Minute
+	readTries   = 3
+)
+
+// Call is one HTTP request that was answered or that failed, for metrics.
+type Call struct {
+	Op           string // what it was for, without names: "create comment"
+	Method       string
+	Status       int // 0 when there was no answer
+	Installation int64
+	Took         time.Duration
+	Limited      LimitKind // empty unless it met a limit
+}
+
+// callKind says what may be done with a request.
+type callKind int
+
+const (
+	kindRead  callKind = iota // may be repeated
+	kindWrite                 // has its effect once; waits its turn
+	kindData                  // git objects: named by their content, so may be repeated; waits in a queue of its own
+)
+
+// call is one use of the forge, carried in the context down to the transport.
+type call struct {
+	op           string // with names, for errors: "comment on octo/app#3"
+	name         string // without, for metrics
+	kind         callKind
+	installation int64
+	priority     Priority
+	now          func() time.Time
+	sent         atomic.Bool // a write has left this process
+}
+
+type callKey struct{}
+
+func (c *call) in(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, c) }
+
+// callOf returns the call that a request belongs to; a request from elsewhere is judged by its method.
+func callOf(req *http.Request, now func() time.Time) *call {
+	if c, ok := req.Context().Value(callKey{}).(*call); ok {
+		return c
+	}
+	c := &call{op: req.Method + " " + req.URL.Path, name: "other", now: now}
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		c.kind, c.priority = kindWrite, PriorityAnswer
+	}
+	return c
+}
+
+// transport is the innermost of all clients, so that it sees the requests for tokens too. It may be
+// used at once by many goroutines.
+type transport struct {
+	base    http.RoundTripper
+	now     func() time.Time
+	timeout time.Duration // of one attempt, including the answer's body
+	backoff time.Duration // before the second attempt
+	graphql string        // path of the GraphQL API
+	token   string        // X-GitHub-Stateless-S2S-Token for new tokens, or empty
+	gate    *gate
+	log     zerolog.Logger
+	metrics func(Call)
+	calls   atomic.Int64
+
+	write, data Pace
+	mu          sync.Mutex
+	pacers      map[pacerKey]*pacer
+	sunset      map[string]bool // paths whose end was logged
+}
+
+type pacerKey struct {
+	installation int64
+	kind         callKind
+}
+
+var _ http.RoundTripper = (*transport)(nil)
+
+// RoundTrip checks the limits, waits for its turn, sends, and repeats what may be repeated. The answer's
+// body is complete. A limit is an error, *LimitError; so is a write that was redirected, ErrRenamed.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := callOf(req, t.now)
+	mint := strings.HasSuffix(req.URL.Path, "/access_tokens")
+	body, err := readBody(req)
+	if err != nil {
+		return nil, err
+	}
+	if t.token != "" && mint {
+		req = req.Clone(req.Context())
+		req.Header.Set("X-GitHub-Stateless-S2S-Token", t.token)
+	}
+	if !mint {
+		if err := t.turn(req.Context(), c); err != nil {
+			return nil, err
+		}
+	}
+	once := c.kind == kindWrite && !mint
+	try := func() (*http.Response, error) {
+		resp, err := t.attempt(req, body, c, mint)
+		return resp, t.repeatable(req.Context(), once, resp, err)
+	}
+	tries := uint(readTries)
+	if once {
+		tries = 1
+	}
+	resp, err := backoff.Retry(req.Context(), try, backoff.WithMaxTries(tries), backoff.WithBackOff(t.newBackOff()))
+	var busy *busyError
+	if errors.As(err, &busy) {
+		return busy.resp, nil // the last answer, for the client to make its error of
+	}
+	var permanent *backoff.PermanentError
+	if errors.As(err, &permanent) {
+		err = permanent.Unwrap()
+	}
+	return resp, err
+}
+
+func (t *transport) newBackOff() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = t.backoff, 8*t.backoff
+	return b
+}
+
+// busyError carries an answer that another attempt may better.
+type busyError struct{ resp *http.Response }
+
+func (e *busyError) Error() string { return "GitHub answered " + e.resp.Status }
+
+// repeatable makes the error that backoff.Retry understands: nil, one to repeat, or a permanent one.
+func (t *transport) repeatable(ctx context.Context, once bool, resp *http.Response, err error) error {
+	var limit *LimitError
+	switch {
+	case err == nil && !once && resp.StatusCode >= 502 && resp.StatusCode <= 504:
+		return &busyError{resp}
+	case err == nil:
+		return nil
+	case once || ctx.Err() != nil || errors.As(err, &limit) || errors.Is(err, ErrRenamed):
+		return backoff.Permanent(err)
+	}
+	return err
+}
+
+// turn waits until the call may be made: writes queue up per installation.
+func (t *transport) turn(ctx context.Context, c *call) error {
+	if c.kind == kindRead {
+		return nil
+	}
+	wctx, cancel := context.WithTimeout(ctx, maxPaceWait)
+	defer cancel()
+	err := t.pacer(c).wait(wctx, c.priority)
+	if err != nil && ctx.Err() == nil {
+		return &LimitError{Kind: LimitPace, Installation: c.installation, Until: t.now().Add(maxPaceWait)}
+	}
+	return err
+}
+
+func (t *transport) pacer(c *call) *pacer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := pacerKey{c.installation, c.kind}
+	p := t.pacers[k]
+	if p == nil {
+		pace := t.write
+		if c.kind == kindData {
+			pace = t.data
+		}
+		p = newPacer(pace, t.now)
+		t.pacers[k] = p
+	}
+	return p
+}
+
+// attempt sends the request once and reads the whole answer.
+func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) (*http.Response, error) {
+	a := apiREST
+	if req.URL.Path == t.graphql {
+		a = apiGraphQL
+	}
+	if l := t.gate.check(c.installation, a); l != nil {
+		return nil, l
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
+	defer cancel()
+	if !mint {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }})
+	}
+	out := req.Clone(ctx)
+	if body != nil {
+		out.Body = io.NopCloser(bytes.NewReader(body))
+		out.ContentLength = int64(len(body))
+	}
+	start := time.Now()
+	t.calls.Add(1)
+	resp, answer, err := t.send(out)
+	done := Call{Op: c.name, Method: req.Method, Installation: c.installation, Took: time.Since(start)}
+	defer func() { t.metrics(done) }()
+	if err != nil {
+		return nil, err
+	}
+	resp.Request = req
+	done.Status = resp.StatusCode
+	t.warnOfSunset(c, resp)
+	if l := t.gate.judge(c.installation, a, resp, answer); l != nil {
+		done.Limited = l.Kind
+		t.log.Warn().Str(logOp, c.op).Int64(logInstallation, c.installation).Time("until", l.Until).Msg(string(l.Kind) + " rate limit of GitHub")
+		return nil, l
+	}
+	if s := resp.StatusCode; req.Method != http.MethodGet && s >= 301 && s <= 303 {
+		return nil, fmt.Errorf("%w: %s %s leads elsewhere", ErrRenamed, req.Method, req.URL.Path)
+	}
+	return resp, nil
+}
+
+// send does one round trip and replaces the answer's body by what was read of it.
+func (t *transport) send(req *http.Request) (*http.Response, []byte, error) {
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read GitHub's answer: %w", err)
+	}
+	if len(answer) > maxAnswer {
+		return nil, nil, fmt.Errorf("GitHub's answer is larger than %d bytes", maxAnswer)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, answer, nil
+}
+
+// warnOfSunset logs, once per path, that GitHub is going to end what we use.
+func (t *transport) warnOfSunset(c *call, resp *http.Response) {
+	deprecation, sunset := resp.Header.Get("Deprecation"), resp.Header.Get("Sunset")
+	if deprecation == "" && sunset == "" {
+		return
+	}
+	t.mu.Lock()
+	known := t.sunset[c.name]
+	t.sunset[c.name] = true
+	t.mu.Unlock()
+	if !known {
+		t.log.Warn().Str(logOp, c.op).Str(logMethod, resp.Request.Method).Str(logPath, resp.Request.URL.Path).Int(logStatus, resp.StatusCode).
+			Str("deprecation", deprecation).Str("sunset", sunset).Msg("GitHub is going to end an API that errand uses")
+	}
+}
+
+// readBody takes the request's body, so that it can be sent again; nil if there is none.
+func readBody(req *http.Request) ([]byte, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, nil
+	}
+	defer req.Body.Close()
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read request: %w", err)
+	}
+	return body, nil
+}

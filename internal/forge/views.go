@@ -1,0 +1,196 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// CommentView is a comment with all that decides whether it may be believed. The same type serves for
+// an issue's own text (ID 0).
+type CommentView struct {
+	ID        int64
+	Node      string
+	URL       string
+	Author    state.Person
+	Body      string
+	CreatedAt time.Time
+	EditedAt  time.Time     // zero: never edited
+	Editor    *state.Person // of the last edit, nil if there was none
+	Minimised bool
+	ThumbsUp  []Thumb // all of them, newest first
+}
+
+const viewFields = `id databaseId url body createdAt lastEditedAt isMinimized
+      author ` + actorFields + ` editor ` + actorFields + `
+      reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
+
+const viewsQuery = `query($ids: [ID!]!) {
+  nodes(ids: $ids) {
+    __typename
+    ... on IssueComment { ` + viewFields + ` }
+  }
+}`
+
+type viewNode struct {
+	ID           string       `json:"id"`
+	DatabaseID   int64        `json:"databaseId"`
+	URL          string       `json:"url"`
+	Body         string       `json:"body"`
+	CreatedAt    time.Time    `json:"createdAt"`
+	LastEditedAt *time.Time   `json:"lastEditedAt"`
+	IsMinimized  bool         `json:"isMinimized"`
+	Author       *actor       `json:"author"`
+	Editor       *actor       `json:"editor"`
+	Reactions    reactionPage `json:"reactions"`
+}
+
+func (n *viewNode) view() CommentView {
+	v := CommentView{
+		ID: n.DatabaseID, Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimised: n.IsMinimized,
+	}
+	if n.LastEditedAt != nil {
+		editor := n.Editor.person()
+		v.EditedAt, v.Editor = *n.LastEditedAt, &editor
+	}
+	return v
+}
+
+// IssueComments returns all comments of an issue, or of a pull request's conversation, oldest first.
+// Each is read in one piece: its body is the one that its edit time and editor belong to.
+func (f *Forge) IssueComments(ctx context.Context, r Repo, number int) ([]CommentView, error) {
+	u, err := f.reads(ctx, r.Installation, "read comments", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	list, err := u.comments(r, number, time.Time{})
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	nodes := make([]string, 0, len(list))
+	for _, c := range list {
+		nodes = append(nodes, c.GetNodeID())
+	}
+	var out []CommentView
+	for ids := range slices.Chunk(nodes, maxNodes) {
+		part, err := f.views(u, ids)
+		if err != nil {
+			return nil, u.wrap(err)
+		}
+		out = append(out, part...)
+	}
+	return out, nil
+}
+
+// Comment reads one comment as it is now. A deleted one is ErrNotFound.
+func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (CommentView, error) {
+	u, err := f.reads(ctx, r.Installation, "read comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	if err != nil {
+		return CommentView{}, err
+	}
+	got, _, err := u.client.Issues.GetComment(u.ctx, r.Owner, r.Name, id)
+	if err != nil {
+		return CommentView{}, u.wrap(err)
+	}
+	list, err := f.views(u, []string{got.GetNodeID()})
+	if err != nil {
+		return CommentView{}, u.wrap(err)
+	}
+	if len(list) == 0 {
+		return CommentView{}, u.gone()
+	}
+	return list[0], nil
+}
+
+// gone is the error for a thing that vanished between two requests.
+func (u *use) gone() error {
+	return &Error{Op: u.op, Reason: "It was deleted meanwhile.", Class: ClassPermanent, Status: 404, Err: ErrNotFound}
+}
+
+// views reads comments by GraphQL ids; those that are gone are left out.
+func (f *Forge) views(u *use, ids []string) ([]CommentView, error) {
+	var data struct {
+		Nodes []*viewNode `json:"nodes"`
+	}
+	if err := tolerateGone(f.graphql(u, viewsQuery, map[string]any{"ids": ids}, &data)); err != nil {
+		return nil, err
+	}
+	var out []CommentView
+	var found Thumbs // the costs are of no interest here
+	for _, n := range data.Nodes {
+		if n == nil || n.ID == "" {
+			continue
+		}
+		v := n.view()
+		var err error
+		if v.ThumbsUp, err = f.restOfThumbs(u, n.ID, n.Reactions, &found); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+const issueTextQuery = `query($id: ID!) {
+  node(id: $id) {
+    __typename
+    ... on Issue { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + `
+      reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields + ` }
+  }
+}`
+
+// IssueText reads an issue's own text as it is now, as a CommentView with ID 0.
+func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (CommentView, error) {
+	u, err := f.reads(ctx, r.Installation, "read the issue's text", "in "+r.FullName())
+	if err != nil {
+		return CommentView{}, err
+	}
+	var data struct {
+		Node *viewNode `json:"node"`
+	}
+	if err := tolerateGone(f.graphql(u, issueTextQuery, map[string]any{"id": node}, &data)); err != nil {
+		return CommentView{}, u.wrap(err)
+	}
+	if data.Node == nil || data.Node.ID == "" {
+		return CommentView{}, u.gone()
+	}
+	v := data.Node.view()
+	var found Thumbs
+	v.ThumbsUp, err = f.restOfThumbs(u, data.Node.ID, data.Node.Reactions, &found)
+	return v, u.wrap(err)
+}
+
+// Issue is an issue, or the issue side of a pull request.
+type Issue struct {
+	state.Issue
+	Number    int
+	URL       string
+	Assignees []state.Person
+	IsPR      bool
+	Locked    bool
+	CreatedAt time.Time
+	ClosedAt  time.Time
+}
+
+func issueState(i *github.Issue) Issue {
+	out := Issue{
+		Issue: state.Issue{
+			Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User),
+			Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
+		},
+		Number: i.GetNumber(), URL: i.GetHTMLURL(), IsPR: i.IsPullRequest(), Locked: i.GetLocked(),
+		CreatedAt: i.GetCreatedAt().Time, ClosedAt: i.GetClosedAt().Time,
+	}
+	for _, l := range i.Labels {
+		out.Labels = append(out.Labels, l.GetName())
+	}
+	for _, a := range i.Assignees {
+		out.Assignees = append(out.Assignees, person(a))
+	}
+	return out
+}
