@@ -1,0 +1,288 @@
+package comment
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// maxBody is the most of a comment that is read, in bytes: the longest that GitHub stores.
+const maxBody = 262_144
+
+// maxOrders bounds the commands of one comment.
+const maxOrders = 10
+
+// Parsed is what a comment says to the bot.
+type Parsed struct {
+	// Mention is set if a line begins with the bot's name outside quotes and code.
+	Mention bool
+	// Quoted is set if the name is at the start of a line only inside quotes, code or hidden text,
+	// where it does not count.
+	Quoted bool
+	// Orders are the commands in their order, at most 10. Empty without a mention.
+	Orders []state.Order
+	// Text is what stands before the first mention, or the whole comment without one.
+	Text string
+	// Base is the branch named by "base: NAME" anywhere outside quotes and code, if any.
+	Base string
+}
+
+// Parse reads a comment. slug is the bot's name as in its mention; onPR says that the comment is on
+// a pull request, where some commands mean nothing. Comments by strangers may be passed: the time
+// is bounded, and nothing in one is believed beyond its words.
+func Parse(body, slug string, onPR bool) Parsed {
+	body = normalise(body)
+	if len(body) > maxBody {
+		body = strings.ToValidUTF8(body[:maxBody], "")
+	}
+	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
+		return Parsed{Text: strings.TrimSpace(body), Base: quickBase(body)}
+	}
+	doc := parseBlocks(body)
+	var p Parsed
+	var starts []mention
+	for _, line := range doc.lines {
+		if end, ok := mentionAt(body[line:], slug); ok {
+			starts = append(starts, mention{line: line, end: line + end})
+		}
+	}
+	p.Base = Base(doc.visible(body))
+	if len(starts) == 0 {
+		p.Text = strings.TrimSpace(body)
+		p.Quoted = mentionsAnywhere(body, slug)
+		return p
+	}
+	p.Mention = true
+	p.Text = strings.TrimSpace(body[:starts[0].line])
+	for i, m := range starts[:min(len(starts), maxOrders)] {
+		stop := len(body)
+		if i+1 < len(starts) {
+			stop = starts[i+1].line
+		}
+		line, tail, _ := strings.Cut(body[m.end:stop], "\n")
+		p.Orders = append(p.Orders, readBlock(line, tail, onPR)...)
+	}
+	p.Orders = oneMessage(p.Orders)
+	if o := &p.Orders[0]; o.Verb == state.VerbMessage && p.Text != "" {
+		o.Text = p.Text + "\n\n" + o.Text
+	}
+	return p
+}
+
+// mention is where a line begins and where the words after the bot's name do.
+type mention struct{ line, end int }
+
+// normalise makes line ends alike and the text valid.
+func normalise(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = strings.ReplaceAll(s, "\r", "\n")
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// mentionAt reports whether s begins with a mention of the bot, and where the words after it begin.
+func mentionAt(s, slug string) (int, bool) {
+	n := 1 + len(slug)
+	if len(s) < n || s[0] != '@' || asciiLower(s[1:n]) != asciiLower(slug) {
+		return 0, false
+	}
+	if len(s) >= n+5 && asciiLower(s[n:n+5]) == "[bot]" {
+		n += 5
+	}
+	if n < len(s) && (isWord(s[n]) || s[n] == '-' || s[n] == '/' || s[n] == '@') {
+		return 0, false
+	}
+	for n < len(s) && strings.IndexByte(" \t,:", s[n]) >= 0 {
+		n++
+	}
+	return n, true
+}
+
+// mentionsAnywhere reports whether any line begins with the mention, past quote and list signs.
+func mentionsAnywhere(body, slug string) bool {
+	for line := range strings.Lines(body) {
+		if _, ok := mentionAt(strings.TrimLeft(line, " \t>-*+`"), slug); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// readBlock reads what follows one mention: the rest of its line, and the lines below.
+func readBlock(line, tail string, onPR bool) []state.Order {
+	whole := strings.TrimSpace(line + "\n" + tail)
+	line, tail = strings.TrimSpace(line), strings.TrimSpace(tail)
+	if line == "" {
+		if tail != "" {
+			return []state.Order{{Verb: state.VerbMessage, Text: tail}}
+		}
+		if onPR { // there is nothing to start on a pull request
+			return []state.Order{{Verb: state.VerbHelp}}
+		}
+		return []state.Order{{Verb: state.VerbPlan}}
+	}
+	o, got := readLine(line, tail, onPR)
+	switch {
+	case got == readWrong:
+		return []state.Order{{Verb: state.VerbUnknown, Arg: o.Arg, Text: whole}}
+	case got == readNo:
+		if near := nearest(line, onPR); near != "" && tail == "" {
+			return []state.Order{{Verb: state.VerbUnknown, Arg: near, Text: line}}
+		}
+		return []state.Order{{Verb: state.VerbMessage, Text: whole}}
+	case o.Text != "" && !keepsText(o.Verb):
+		text := o.Text
+		o.Text = ""
+		return []state.Order{o, {Verb: state.VerbMessage, Text: text}}
+	}
+	return []state.Order{o}
+}
+
+// oneMessage joins the messages of a comment into the first: a comment says one thing to the agent.
+func oneMessage(orders []state.Order) []state.Order {
+	first := -1
+	kept := orders[:0]
+	for _, o := range orders {
+		switch {
+		case o.Verb != state.VerbMessage:
+		case first < 0:
+			first = len(kept)
+		default:
+			kept[first].Text += "\n\n" + o.Text
+			continue
+		}
+		kept = append(kept, o)
+	}
+	return kept
+}
+
+// keepsText reports whether words below a command belong to it; below others they are a message.
+func keepsText(v state.Verb) bool {
+	return v == state.VerbReplan || v == state.VerbCancel || v == state.VerbStop
+}
+
+// readLine looks the line's command up in the table. With readWrong, Arg is a right example.
+func readLine(line, tail string, onPR bool) (state.Order, verdict) {
+	for _, c := range Commands() {
+		if onPR && c.Where == OnIssue || !onPR && c.Where == OnPR {
+			continue
+		}
+		for _, word := range c.Words {
+			args, ok := cutWord(line, word)
+			if !ok {
+				continue
+			}
+			o, got := c.read(args, tail)
+			if got == readWrong {
+				return state.Order{Arg: c.Example}, readWrong
+			}
+			if got == readYes {
+				o.Verb = c.Verb
+				return o, readYes
+			}
+		}
+	}
+	return state.Order{}, readNo
+}
+
+// cutWord takes a command's word (or words) from the start of a line.
+func cutWord(line, word string) (rest string, ok bool) {
+	fields := strings.Fields(word)
+	for i, f := range fields {
+		line = strings.TrimLeft(line, " \t")
+		if len(line) < len(f) || asciiLower(line[:len(f)]) != f {
+			return "", false
+		}
+		line = line[len(f):]
+		if i < len(fields)-1 && !strings.HasPrefix(line, " ") {
+			return "", false
+		}
+	}
+	if line != "" && !strings.ContainsRune(" \t,.!:", rune(line[0])) {
+		return "", false
+	}
+	return strings.TrimSpace(line), true
+}
+
+var baseWord = regexp.MustCompile("(?i)(?:^|[\\s(,;])base:[ \\t]*`?([A-Za-z0-9][A-Za-z0-9._/+-]*)`?")
+
+// Base returns the branch that a text names with "base: NAME", or the empty string. The name is one
+// that git takes.
+func Base(text string) string {
+	m := baseWord.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	name := strings.TrimRight(m[1], ".")
+	if !ValidRef(name) {
+		return ""
+	}
+	return name
+}
+
+// quickBase is Base of the visible part of a text, parsing it only where it can matter.
+func quickBase(body string) string {
+	if !baseWord.MatchString(body) {
+		return ""
+	}
+	return Base(parseBlocks(body).visible(body))
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
+}
+
+// asciiLower lowers A to Z alone: GitHub's names are ASCII, and no other letter may pass for one.
+func asciiLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// nearest returns the usual word of the command that the line probably means, or the empty string.
+func nearest(line string, onPR bool) string {
+	first, rest, _ := strings.Cut(polite(line), " ")
+	first = asciiLower(first)
+	best, found := 3, ""
+	for _, c := range Commands() {
+		for _, word := range c.Words {
+			d := distance(first, word)
+			if d == 0 || d >= best || len(first) < 3 || 2*d > len(word) || c.takesText && rest != "" {
+				continue
+			}
+			if _, got := readLine(strings.TrimSpace(word+" "+rest), "", onPR); got == readYes {
+				best, found = d, c.Words[0]
+			}
+		}
+	}
+	return found
+}
+
+// distance is the number of letters to add, drop or change between two short words; 9 for long ones.
+func distance(a, b string) int {
+	if len(a) > 24 || len(b) > 24 {
+		return 9
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next := slices.Clone(row)
+		next[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+		}
+		row = next
+	}
+	return row[len(b)]
+}
