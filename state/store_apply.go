@@ -153,19 +153,32 @@ func (s *Store) putTask(tx kv.Tx, before, after *Task) error {
 			return err
 		}
 	}
-	if old, now := prNumber(before), prNumber(after); old != now {
-		if old != 0 {
-			if err := tx.Delete(prKey(after.Key.Repo, old)); err != nil {
-				return err
-			}
+	if err := indexPR(tx, after.Key, prNumber(before), prNumber(after)); err != nil {
+		return err
+	}
+	return s.packer.putJSON(tx, taskKey(after.Key), after)
+}
+
+// indexPR follows a change of a task's pull request, 0 meaning none.
+func indexPR(tx kv.Tx, key TaskKey, before, after int) error {
+	if before == after {
+		return nil
+	}
+	if before != 0 {
+		holder, err := tx.Get(prKey(key.Repo, before))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
 		}
-		if now != 0 {
-			if err := tx.Put(prKey(after.Key.Repo, now), []byte(key)); err != nil {
+		if string(holder) == key.String() { // else another task has come upon it since
+			if err := tx.Delete(prKey(key.Repo, before)); err != nil {
 				return err
 			}
 		}
 	}
-	return s.packer.putJSON(tx, taskKey(after.Key), after)
+	if after == 0 {
+		return nil
+	}
+	return tx.Put(prKey(key.Repo, after), []byte(key.String()))
 }
 
 func prNumber(t *Task) int {

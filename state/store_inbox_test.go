@@ -1,0 +1,232 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+func (s *testStore) put(t *testing.T, guid, payload string) bool {
+	t.Helper()
+	isNew, err := s.PutDelivery(t.Context(), Delivery{GUID: guid, Event: "issues", Payload: []byte(payload)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return isNew
+}
+
+// pending returns the GUIDs that wait.
+func (s *testStore) pending(t *testing.T) string {
+	t.Helper()
+	list, err := s.PendingDeliveries(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var guids []string
+	for _, d := range list {
+		guids = append(guids, d.GUID)
+	}
+	return strings.Join(guids, " ")
+}
+
+func wantPending(t *testing.T, s *testStore, want string) {
+	t.Helper()
+	if got := s.pending(t); got != want {
+		t.Errorf("pending are %q, want %q", got, want)
+	}
+}
+
+func TestDeliveriesKeepTheirOrderAndPayload(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	payloads := map[string]string{
+		"z-empty": "", "y-small": `{"action":"opened"}`, "x-text": strings.Repeat("some text ", 5000),
+		"w-noise": noise(100 << 10), "v-parts": noise(900 << 10), "u-ahead": noise(3 << 20),
+		"t-marked": "\x01not zstd", "s-marked": "\x029",
+	}
+	order := []string{"z-empty", "y-small", "x-text", "w-noise", "v-parts", "u-ahead", "t-marked", "s-marked"}
+	for _, guid := range order {
+		if !s.put(t, guid, payloads[guid]) {
+			t.Errorf("%s is not new", guid)
+		}
+		s.advance(time.Millisecond)
+	}
+	s.reopen(t)
+	wantPending(t, s, strings.Join(order, " "))
+	list, err := s.PendingDeliveries(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range list {
+		if string(d.Payload) != payloads[d.GUID] || d.Event != "issues" || !d.Received.Equal(testStart.Add(time.Duration(i)*time.Millisecond)) {
+			t.Errorf("%s: %d bytes, event %s, received %v", d.GUID, len(d.Payload), d.Event, d.Received)
+		}
+	}
+	if two, err := s.PendingDeliveries(t.Context(), 2); err != nil || len(two) != 2 {
+		t.Errorf("%d of at most 2, %v", len(two), err)
+	}
+	for _, guid := range order {
+		if err := s.SpendDelivery(t.Context(), guid); err != nil {
+			t.Error(err)
+		}
+		s.wantSound(t) // nothing of the payload is left behind
+	}
+	wantPending(t, s, "")
+}
+
+// TestDuplicateDeliveries puts every delivery five times at once, and again after it was applied.
+func TestDuplicateDeliveries(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{100, 2 << 20} {
+		s := newTestStore(t)
+		var fresh atomic.Int32
+		var group sync.WaitGroup
+		for range 5 {
+			group.Go(func() {
+				if s.put(t, "guid", noise(size)) {
+					fresh.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if fresh.Load() != 1 {
+			t.Errorf("%d of five were new", fresh.Load())
+		}
+		wantPending(t, s, "guid")
+
+		// Five at once apply it: one does.
+		var applied, spent atomic.Int32
+		for range 5 {
+			group.Go(func() {
+				_, err := s.Apply(context.Background(), event(task1, "save", "work/a"), Ack{Delivery: "guid"})
+				switch {
+				case err == nil:
+					applied.Add(1)
+				case errors.Is(err, ErrSpent):
+					spent.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if applied.Load() != 1 || spent.Load() != 4 {
+			t.Errorf("applied %d times, refused %d times", applied.Load(), spent.Load())
+		}
+		if s.put(t, "guid", noise(size)) {
+			t.Error("the tombstone did not stop a redelivery")
+		}
+		wantPending(t, s, "")
+		if task, err := s.Task(t.Context(), task1); err != nil || task.Version != 1 {
+			t.Errorf("task at version %d, %v", task.Version, err)
+		}
+	}
+}
+
+func TestDeliveryIsSpentOnlyWithItsEvent(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.put(t, "guid", "{}")
+	_, err := s.Apply(t.Context(), event(task1, "body=3000000"), Ack{Delivery: "guid"})
+	wantIs(t, "an event that cannot be stored", err, kv.ErrTooLarge)
+	wantPending(t, s, "guid")
+	s.mustApply(t, event(task1, ""), Ack{Delivery: "guid"})
+	wantPending(t, s, "")
+	wantIs(t, "spend again", s.SpendDelivery(t.Context(), "guid"), ErrSpent)
+}
+
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.put(t, "bad", "{}")
+	s.advance(time.Second)
+	s.put(t, "good", "{}")
+	for i := 1; i <= MaxDeliveryFailures; i++ {
+		wantPending(t, s, "bad good")
+		n, err := s.FailDelivery(t.Context(), "bad", fmt.Errorf("boom %d", i))
+		if n != i || err != nil {
+			t.Errorf("failure %d: got %d, %v", i, n, err)
+		}
+	}
+	wantPending(t, s, "good")
+	list, err := s.PoisonDeliveries(t.Context(), 10)
+	if err != nil || len(list) != 1 || list[0].LastError != "boom 5" || !list[0].Tried.Equal(s.time()) {
+		t.Errorf("put aside: %+v, %v", list, err)
+	}
+	if s.put(t, "bad", "{}") {
+		t.Error("a delivery that was put aside counts as new")
+	}
+	s.wantSound(t)
+	if err := s.ReviveDelivery(t.Context(), "bad"); err != nil {
+		t.Fatal(err)
+	}
+	wantPending(t, s, "bad good")
+	s.mustApply(t, event(task1, "save"), Ack{Delivery: "bad"})
+	_, err = s.FailDelivery(t.Context(), "bad", errors.New("late"))
+	wantIs(t, "fail a spent one", err, ErrSpent)
+	wantIs(t, "revive a spent one", s.ReviveDelivery(t.Context(), "bad"), ErrSpent)
+}
+
+func TestBadDeliveries(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	for _, guid := range []string{"", "a/b", "a b", strings.Repeat("g", 101), "ä", "\x00"} {
+		_, err := s.PutDelivery(t.Context(), Delivery{GUID: guid})
+		wantIs(t, fmt.Sprintf("GUID %.10q", guid), err, ErrBadDelivery)
+	}
+	_, err := s.PutDelivery(t.Context(), Delivery{GUID: "huge", Payload: []byte(noise(40 << 20))})
+	wantIs(t, "40 MB", err, ErrBadDelivery)
+}
+
+func TestPruneTombstones(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	const n = 130
+	for i := range n {
+		guid := fmt.Sprintf("old-%d", i)
+		s.put(t, guid, "{}")
+		if err := s.SpendDelivery(t.Context(), guid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.advance(time.Hour)
+	s.put(t, "new", "{}")
+	s.put(t, "waiting", "{}")
+	if err := s.SpendDelivery(t.Context(), "new"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.PruneTombstones(t.Context(), s.time()); got != n || err != nil {
+		t.Errorf("pruned %d, %v; want %d", got, err, n)
+	}
+	for guid, want := range map[string]bool{"old-0": false, "old-129": false, "new": true, "waiting": true} {
+		if got, err := s.HasDelivery(t.Context(), guid); got != want || err != nil {
+			t.Errorf("%s is known: %v, %v; want %v", guid, got, err, want)
+		}
+	}
+}
+
+// TestLooseParts leaves parts behind as a crash would, and opens the store again.
+func TestLooseParts(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	if err := s.putPartsAhead(t.Context(), prePayload+"lost", [][]byte{{1}, {2}, {3}}); err != nil {
+		t.Fatal(err)
+	}
+	s.put(t, "kept", noise(2<<20))
+	problems, err := s.Check(t.Context())
+	if err != nil || len(problems) != 3 {
+		t.Errorf("problems before: %q, %v; want the three loose parts", problems, err)
+	}
+	s.reopen(t)
+	s.wantSound(t)
+	if list, err := s.PendingDeliveries(t.Context(), 1); err != nil || string(list[0].Payload) != noise(2<<20) {
+		t.Errorf("the complete delivery suffered: %v", err)
+	}
+}
