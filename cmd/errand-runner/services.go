@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/runner/tetherd"
+)
+
+func checkCommand(o *options) *cobra.Command {
+	_ = o
+	return &cobra.Command{Use: "check", Hidden: true}
+}
+
+func tetherCommand(o *options) *cobra.Command {
+	tether := &cobra.Command{Use: "tether", Short: "The VM's end of the tether"}
+	tether.AddCommand(serveCommand(o), attachCommand(o), tetherStatusCommand(o), tetherStopCommand(o))
+	return tether
+}
+
+func serveCommand(o *options) *cobra.Command {
+	var config tetherd.Config
+	var detach bool
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Own the tether's port: tetherd.Status out when it is open", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := o.dir()
+			if err != nil {
+				return err
+			}
+			config.Dir = root.TetherDir()
+			if detach {
+				status, err := tetherd.ServeDetached(cmd.Context(), string(root), config)
+				if err != nil {
+					return err
+				}
+				return answer(cmd, status)
+			}
+			config.Ready = func(s tetherd.Status) { _ = answer(cmd, s) }
+			return tetherd.Serve(cmd.Context(), config)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&config.Listen, "listen", "127.0.0.1:9413", "loopback address to listen on")
+	flags.DurationVar(&config.Hold, "hold", tetherd.DefaultHold, "how long a connection waits for somebody to attach")
+	flags.BoolVar(&detach, "detach", false, "go on in the background; one that serves already is left alone")
+	return cmd
+}
+
+func attachCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "attach", Short: "Become the other side: yamux on standard input and output", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := o.dir()
+			if err != nil {
+				return err
+			}
+			return tetherd.Attach(cmd.Context(), root.TetherDir(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+func tetherStatusCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Tell who is attached and what is open: tetherd.Status out", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return orderTether(cmd, o, tetherd.Ask) },
+	}
+}
+
+func tetherStopCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "stop", Short: "End the daemon: its last tetherd.Status out", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return orderTether(cmd, o, tetherd.Stop) },
+	}
+}
+
+func orderTether(cmd *cobra.Command, o *options, order func(context.Context, string) (tetherd.Status, error)) error {
+	root, err := o.dir()
+	if err != nil {
+		return err
+	}
+	status, err := order(cmd.Context(), root.TetherDir())
+	if err != nil {
+		return err
+	}
+	return answer(cmd, status)
+}

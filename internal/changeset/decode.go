@@ -1,0 +1,97 @@
+package changeset
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // git's object ids are SHA-1
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Limits bound what Decode and Validate accept, so that a hostile VM can exhaust nothing. They are
+// far above what may be published: that is pushgate's.
+type Limits struct {
+	// Encoded is the size of the JSON in bytes.
+	Encoded int64
+	// Blobs is the sum of all blobs' sizes in bytes.
+	Blobs int64
+	// Commits is the number of commits.
+	Commits int
+	// Changes is the number of changes of all commits together.
+	Changes int
+	// Message and Path are the largest message and path in bytes; Notes the number of notes.
+	Message, Path, Notes int
+}
+
+// DefaultLimits are what the runner keeps to.
+func DefaultLimits() Limits {
+	return Limits{
+		Encoded: 128 << 20,
+		Blobs:   64 << 20,
+		Commits: 1000,
+		Changes: 20000,
+		Message: 64 << 10,
+		Path:    4096,
+		Notes:   100,
+	}
+}
+
+// ErrTooLarge is wrapped by errors about a limit that was exceeded.
+var ErrTooLarge = errors.New("changeset too large")
+
+// Encode writes the changeset as one JSON object and a line end. It does not validate.
+func Encode(w io.Writer, c *Changeset) error {
+	if err := json.NewEncoder(w).Encode(c); err != nil {
+		return fmt.Errorf("encode changeset: %w", err)
+	}
+	return nil
+}
+
+// Decode reads one changeset that strangers may have written. It reads at most the limit, refuses
+// unknown fields and whatever follows the object, and validates.
+func Decode(r io.Reader, limits Limits) (*Changeset, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limits.Encoded+1))
+	if err != nil {
+		return nil, fmt.Errorf("read changeset: %w", err)
+	}
+	if int64(len(data)) > limits.Encoded {
+		return nil, fmt.Errorf("%w: more than %d bytes encoded", ErrTooLarge, limits.Encoded)
+	}
+	var c Changeset
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return nil, fmt.Errorf("decode changeset: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("decode changeset: something follows its end")
+	}
+	if err := c.Validate(limits); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// BlobID returns the id that git gives to a blob of this content.
+func BlobID(content []byte) string {
+	h := sha1.New() //nolint:gosec // git's object ids are SHA-1
+	h.Write([]byte("blob " + strconv.Itoa(len(content)) + "\x00"))
+	h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// IsID reports whether the text is a full object id: 40 lower-case hexadecimal digits.
+func IsID(text string) bool {
+	if len(text) != 40 {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

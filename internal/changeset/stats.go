@@ -1,0 +1,72 @@
+package changeset
+
+import (
+	"maps"
+	"slices"
+)
+
+// Stats sums a changeset up. A path that several commits touch counts once, by its net effect as
+// far as the changeset shows it.
+type Stats struct {
+	Commits  int
+	Added    int
+	Modified int
+	Deleted  int
+	// Bytes is the size of all content.
+	Bytes int64
+}
+
+// Paths is the number of paths that differ in the end.
+func (s Stats) Paths() int { return s.Added + s.Modified + s.Deleted }
+
+// Stats counts commits, paths and bytes.
+func (c *Changeset) Stats() Stats {
+	stats := Stats{Commits: len(c.Commits)}
+	for _, content := range c.Blobs {
+		stats.Bytes += int64(len(content))
+	}
+	type net struct{ before, after bool }
+	paths := make(map[string]net)
+	for _, commit := range c.Commits {
+		for _, change := range commit.Changes {
+			n, seen := paths[change.Path]
+			if !seen {
+				n.before = change.OldMode != ""
+			}
+			n.after = !change.Deleted()
+			paths[change.Path] = n
+		}
+	}
+	for _, n := range paths {
+		switch {
+		case n.before && n.after:
+			stats.Modified++
+		case n.after:
+			stats.Added++
+		case n.before:
+			stats.Deleted++
+		}
+	}
+	return stats
+}
+
+// Paths returns every path that any commit touches, sorted and unique.
+func (c *Changeset) Paths() []string {
+	paths := make(map[string]bool)
+	for _, commit := range c.Commits {
+		for _, change := range commit.Changes {
+			paths[change.Path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(paths))
+}
+
+// Empty reports whether the changeset changes no tree: it has no commits, or only empty ones.
+func (c *Changeset) Empty() bool {
+	for _, commit := range c.Commits {
+		if len(commit.Changes) > 0 {
+			return false
+		}
+	}
+	return true
+}

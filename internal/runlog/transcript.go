@@ -1,0 +1,116 @@
+package runlog
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+)
+
+// ShownLength is how many characters of one text are shown in logs, comments and pages. Files keep
+// all of it.
+const ShownLength = 2000
+
+// Cut shortens a text to at most limit characters and says how many are left out.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	count := utf8.RuneCountInString(text)
+	if count <= limit {
+		return text
+	}
+	end := 0
+	for range max(limit, 0) {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	return fmt.Sprintf("%s… (%d more)", text[:end], count-max(limit, 0))
+}
+
+// Header is the first record of a transcript: what the agent was given. The prompts must have been
+// redacted by the caller.
+type Header struct {
+	Version int       `json:"version"`
+	Run     string    `json:"run"`
+	Task    string    `json:"task"`
+	Step    string    `json:"step,omitempty"`
+	Agent   string    `json:"agent,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Started time.Time `json:"started"`
+	System  string    `json:"system"`
+	User    string    `json:"user"`
+	// Withheld says, one sentence each, what the agent was not shown.
+	Withheld []string `json:"withheld,omitempty"`
+	// Skills are the names of those that were chosen for the run.
+	Skills []string `json:"skills,omitempty"`
+}
+
+// transcriptVersion is the version of the file's form.
+const transcriptVersion = 1
+
+// Entry is one record of a transcript after its header: a raw line with the events that the adapter
+// made of it, or the run's exit.
+type Entry struct {
+	Line   *Line   `json:"line,omitempty"`
+	Events []Event `json:"events,omitempty"`
+	Exit   *Exit   `json:"exit,omitempty"`
+}
+
+// Transcript writes one run's transcript as JSON lines. It is not safe for concurrent use, and
+// leaves durability to the owner of the file.
+type Transcript struct {
+	encoder *json.Encoder
+}
+
+// NewTranscript begins a transcript with its header, whose Version it sets.
+func NewTranscript(w io.Writer, h Header) (*Transcript, error) {
+	h.Version = transcriptVersion
+	t := &Transcript{encoder: json.NewEncoder(w)}
+	if err := t.encoder.Encode(h); err != nil {
+		return nil, fmt.Errorf("write transcript header: %w", err)
+	}
+	return t, nil
+}
+
+// ContinueTranscript goes on with a transcript whose header is already written, as after a restart.
+func ContinueTranscript(w io.Writer) *Transcript {
+	return &Transcript{encoder: json.NewEncoder(w)}
+}
+
+// Add appends one entry.
+func (t *Transcript) Add(e Entry) error {
+	if err := t.encoder.Encode(e); err != nil {
+		return fmt.Errorf("write transcript: %w", err)
+	}
+	return nil
+}
+
+// ReadTranscript reads a transcript and calls entry for each of its entries, in order. A last entry
+// that was cut short by a crash is left out. An error of entry ends the reading and is returned.
+func ReadTranscript(r io.Reader, entry func(Entry) error) (Header, error) {
+	var h Header
+	decoder := json.NewDecoder(bufio.NewReader(r))
+	if err := decoder.Decode(&h); err != nil {
+		return h, fmt.Errorf("read transcript header: %w", err)
+	}
+	if h.Version != transcriptVersion {
+		return h, fmt.Errorf("read transcript header: version %d is unknown", h.Version)
+	}
+	for {
+		var e Entry
+		err := decoder.Decode(&e)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return h, nil
+		}
+		if err != nil {
+			return h, fmt.Errorf("read transcript: %w", err)
+		}
+		if err := entry(e); err != nil {
+			return h, err
+		}
+	}
+}

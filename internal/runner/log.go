@@ -1,0 +1,170 @@
+package runner
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// What is kept of the end of a log that has grown too long: an agent's last line is its result.
+const (
+	tailLines = 64
+	tailBytes = 8 << 20
+)
+
+// logWriter appends numbered lines to a run's log. Its methods may be called concurrently. After
+// the first write error it writes nothing more and remembers the error.
+type logWriter struct {
+	now    func() time.Time
+	maxLog int64
+	failed chan struct{} // closed at the first write error
+
+	mu      sync.Mutex
+	file    *os.File
+	seq     int64
+	written int64
+	last    time.Time // of the last output of any kind
+	tail    []runlog.Line
+	tailLen int
+	dropped int64
+	err     error
+}
+
+func openLog(path string, maxLog int64, now func() time.Time) (*logWriter, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return &logWriter{now: now, maxLog: maxLog, failed: make(chan struct{}), file: f, last: now()}, nil
+}
+
+// add appends one line.
+func (w *logWriter) add(stream runlog.Stream, text string, cut int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := runlog.Line{Time: w.now(), Stream: stream, Text: text, Cut: cut}
+	if stream != runlog.StreamRunner {
+		w.last = line.Time
+		if w.written+int64(len(text)) > w.maxLog {
+			w.keepInTail(line)
+			return
+		}
+		w.written += int64(len(text)) + 1
+	}
+	w.write(line)
+}
+
+// note appends a remark of the runner.
+func (w *logWriter) note(format string, args ...any) {
+	w.add(runlog.StreamRunner, fmt.Sprintf(format, args...), 0)
+}
+
+// keepInTail holds a line back that came after the limit, and forgets the oldest such lines.
+func (w *logWriter) keepInTail(line runlog.Line) {
+	if w.tail == nil {
+		w.write(runlog.Line{Time: line.Time, Stream: runlog.StreamRunner, Text: fmt.Sprintf(
+			"The log has reached its limit of %d MiB; from here on only the last lines are kept.", w.maxLog>>20)})
+	}
+	w.tail = append(w.tail, line)
+	w.tailLen += len(line.Text)
+	for len(w.tail) > tailLines || (w.tailLen > tailBytes && len(w.tail) > 1) {
+		w.tailLen -= len(w.tail[0].Text)
+		w.tail[0] = runlog.Line{}
+		w.tail = w.tail[1:]
+		w.dropped++
+	}
+}
+
+func (w *logWriter) write(line runlog.Line) {
+	if w.err != nil {
+		return
+	}
+	line.Seq = w.seq + 1
+	data, err := json.Marshal(line)
+	if err == nil {
+		_, err = w.file.Write(append(data, '\n'))
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write log: %w", err)
+		close(w.failed)
+		return
+	}
+	w.seq++
+}
+
+// lastOutput is when the command last said anything.
+func (w *logWriter) lastOutput() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// alive counts something as output that is no complete line yet.
+func (w *logWriter) alive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = w.now()
+}
+
+// finish writes what was held back, makes the log durable and returns its last number.
+func (w *logWriter) finish() (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dropped > 0 {
+		w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner,
+			Text: fmt.Sprintf("%d lines were left out here.", w.dropped)})
+	}
+	for _, line := range w.tail {
+		w.write(line)
+	}
+	w.tail = nil
+	return w.seq, errors.Join(w.err, w.file.Sync(), w.file.Close())
+}
+
+// copyLines reads a stream to its end and appends its lines, each cut to maxLine bytes.
+func (w *logWriter) copyLines(r io.Reader, stream runlog.Stream, maxLine int) {
+	reader := bufio.NewReaderSize(r, 64<<10)
+	var line []byte
+	cut, pending := 0, false
+	for {
+		part, err := reader.ReadSlice('\n')
+		if len(part) > 0 {
+			pending = true
+			body := part
+			if part[len(part)-1] == '\n' {
+				body = part[:len(part)-1]
+			}
+			keep := min(len(body), maxLine-len(line))
+			line = append(line, body[:keep]...)
+			cut += len(body) - keep
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			w.alive()
+			continue
+		}
+		if pending {
+			w.add(stream, string(line), cut)
+			line, cut, pending = line[:0], 0, false
+			if cap(line) > 1<<20 {
+				line = nil
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// position is the number of the last line so far.
+func (w *logWriter) position() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seq
+}

@@ -1,0 +1,209 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// becomeSubreaper makes orphaned descendants our children, so that a walk finds them.
+func becomeSubreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become subreaper: %w", err)
+	}
+	return nil
+}
+
+// entry is one line of the process table.
+type entry struct {
+	pid, parent int
+	zombie      bool
+	ticks       int64 // user and system time, waited-for children included
+}
+
+// table reads the process table. Processes that end meanwhile are left out.
+func table() []entry {
+	names, err := readNames("/proc")
+	if err != nil {
+		return nil
+	}
+	var all []entry
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		data, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue
+		}
+		if e, ok := parseStat(data); ok {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func readNames(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// parseStat reads one /proc/PID/stat. The second field is the program's name in parentheses and may
+// hold anything, so the fields are counted from the last parenthesis.
+func parseStat(data []byte) (entry, bool) {
+	end := bytes.LastIndexByte(data, ')')
+	space := bytes.IndexByte(data, ' ')
+	if end < 0 || space < 0 || space > end {
+		return entry{}, false
+	}
+	pid, err := strconv.Atoi(string(data[:space]))
+	fields := strings.Fields(string(data[end+1:]))
+	if err != nil || len(fields) < 15 {
+		return entry{}, false
+	}
+	e := entry{pid: pid, zombie: fields[0] == "Z" || fields[0] == "X"}
+	if e.parent, err = strconv.Atoi(fields[1]); err != nil {
+		return entry{}, false
+	}
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return entry{}, false
+		}
+		e.ticks += n
+	}
+	return e, true
+}
+
+// descendants returns every process beneath root, without root.
+func descendants(all []entry, root int) []entry {
+	children := make(map[int][]entry, len(all))
+	for _, e := range all {
+		children[e.parent] = append(children[e.parent], e)
+	}
+	var found []entry
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, e := range children[queue[0]] {
+			if !seen[e.pid] {
+				seen[e.pid] = true
+				found = append(found, e)
+				queue = append(queue, e.pid)
+			}
+		}
+	}
+	return found
+}
+
+// clockTick is the kernel's USER_HZ, which is 100 on every architecture that Go runs on.
+const clockTick = time.Second / 100
+
+func treeCPU(pid int, isolation Isolation) (time.Duration, bool) {
+	root := pid
+	if isolation == Subreaper {
+		root = os.Getpid() // orphans hang beneath us
+	}
+	var ticks int64
+	all := table()
+	for _, e := range descendants(all, root) {
+		ticks += e.ticks
+		if isolation == Subreaper && e.zombie && e.parent == root && e.pid != pid {
+			reap(e.pid)
+		}
+	}
+	if root == pid {
+		for _, e := range all {
+			if e.pid == pid {
+				ticks += e.ticks
+			}
+		}
+	}
+	return time.Duration(ticks) * clockTick, len(all) > 0
+}
+
+// reap collects one ended orphan. The command itself is never given here: os/exec waits for it.
+func reap(pid int) {
+	var status unix.WaitStatus
+	_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil)
+}
+
+// endDescendants kills everything that is left of an ended command and returns how many processes
+// could not be ended in time.
+func endDescendants(pid int, isolation Isolation) int {
+	if isolation == Group {
+		_ = unix.Kill(-pid, unix.SIGKILL)
+		return 0
+	}
+	self := os.Getpid()
+	return killUntilGone(func() []int {
+		var pids []int
+		for _, e := range descendants(table(), self) {
+			if e.zombie && e.parent == self {
+				reap(e.pid)
+			} else if !e.zombie {
+				pids = append(pids, e.pid)
+			}
+		}
+		return pids
+	})
+}
+
+// killUntilGone stops and kills what list returns until it returns nothing. Stopping everything
+// first keeps a process that forks without end from outrunning the walk.
+func killUntilGone(list func() []int) int {
+	deadline := time.Now().Add(killTimeout)
+	ticker := time.NewTicker(killRound)
+	defer ticker.Stop()
+	for {
+		pids := list()
+		if len(pids) == 0 || time.Now().After(deadline) {
+			return len(pids)
+		}
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGSTOP)
+		}
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		<-ticker.C
+	}
+}
+
+// KillMarked ends every process whose environment carries the run's mark: what is left of a run
+// whose supervisor was killed. It returns how many could not be ended. Processes that changed their
+// environment are not found; a PID namespace leaves none to find.
+func KillMarked(run string) int {
+	mark := []byte(MarkVariable + "=" + run)
+	self := os.Getpid()
+	return killUntilGone(func() []int {
+		var pids []int
+		for _, e := range table() {
+			if e.pid != self && !e.zombie && marked(e.pid, mark) {
+				pids = append(pids, e.pid)
+			}
+		}
+		return pids
+	})
+}
+
+func marked(pid int, mark []byte) bool {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for _, variable := range bytes.Split(data, []byte{0}) {
+		if bytes.Equal(variable, mark) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is the directory beneath which the runner keeps everything.
+type Root string
+
+// DefaultRoot is $HOME/.errand.
+func DefaultRoot() (Root, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find home directory: %w", err)
+	}
+	return Root(filepath.Join(home, ".errand")), nil
+}
+
+// RunDir is the directory of one run.
+func (r Root) RunDir(id string) string { return filepath.Join(string(r), "runs", id) }
+
+// TetherDir is the directory of the tether's daemon.
+func (r Root) TetherDir() string { return filepath.Join(string(r), "tether") }
+
+// CheckDir is the directory beneath which checks get their worktrees and homes.
+func (r Root) CheckDir() string { return filepath.Join(string(r), "checks") }
+
+// The files of a run's directory.
+const (
+	specFile      = "spec.json"      // written once, before the supervisor starts
+	aliveFile     = "alive.lock"     // locked for as long as the supervisor lives
+	logFile       = "events.jsonl"   // the log, one runlog.Line per line
+	exitFile      = "exit.json"      // written once, after every process is gone
+	stopFile      = "stop"           // somebody asked for the end; holds the reason
+	isolationFile = "isolation"      // which isolation the run got
+	superviseLog  = "supervisor.log" // what a broken supervisor had to say
+)
+
+// writeFile writes a file so that it is there whole or not at all, and survives a power cut.
+func writeFile(path string, data []byte, mode os.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := errors.Join(f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return writeFile(path, data, 0o600)
+}
+
+func readJSON(path string, value any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, value); err != nil {
+		return fmt.Errorf("decode %s: %w", path, err)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// errLocked says that somebody else holds a lock.
+var errLocked = errors.New("locked")
+
+// tryLock opens the file and locks it for this open file and all that inherit it. The lock goes
+// when the last of them is closed, also by a crash.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errLocked
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// expandHome replaces "~" and "~/" at the start of a path.
+func expandHome(path string) (string, error) {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find home directory: %w", err)
+	}
+	return filepath.Join(home, strings.TrimPrefix(path, "~")), nil
+}

@@ -1,0 +1,103 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// What a failed set-up tells about the command's output.
+const (
+	setupTailLines = 20
+	setupTailBytes = 2000
+)
+
+// setup runs the set-up commands unless they have all succeeded in this workspace before. It
+// returns the run's exit if one of them failed or the run was stopped meanwhile.
+func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
+	if len(s.spec.Setup) == 0 {
+		return runlog.Exit{}, false
+	}
+	marker := s.setupMarker()
+	if exists(marker) {
+		return runlog.Exit{}, false
+	}
+	for _, c := range s.spec.Setup {
+		s.log.note("setup: %s", c.Command)
+		before := s.log.position()
+		exit := s.command(runPart{
+			command: proc.Command{Argv: []string{"/bin/sh", "-c", c.Command}},
+			stdout:  runlog.StreamRunner, stderr: runlog.StreamRunner,
+			duration: orDefault(c.Timeout, DefaultSetupTimeout), stall: -1,
+		})
+		switch {
+		case exit.Cause == runlog.CauseStopped || exit.Cause == runlog.CauseLost:
+			return exit, true
+		case exit.Cause == runlog.CauseExited && exit.Code == 0:
+			continue
+		}
+		return s.setupFailed(c, exit, before), true
+	}
+	if err := os.MkdirAll(filepath.Dir(marker), 0o700); err != nil {
+		s.log.note("setup: remember success: %v", err)
+	} else if err := writeFile(marker, nil, 0o600); err != nil {
+		s.log.note("setup: remember success: %v", err)
+	}
+	return runlog.Exit{}, false
+}
+
+func (s *supervisor) setupFailed(c SetupCommand, exit runlog.Exit, before int64) runlog.Exit {
+	how := fmt.Sprintf("exit code %d", exit.Code)
+	if exit.Cause == runlog.CauseDuration {
+		how = "its time of " + orDefault(c.Timeout, DefaultSetupTimeout).String() + " was up"
+	} else if exit.Cause == runlog.CauseStartFailed {
+		how = exit.Message
+	}
+	message := fmt.Sprintf("setup command failed (%s): %s", how, c.Command)
+	if tail := s.logTail(before); tail != "" {
+		message += "\n" + tail
+	}
+	return runlog.Exit{Cause: runlog.CauseSetupFailed, Code: exit.Code, Signal: exit.Signal, Message: message}
+}
+
+// setupMarker names the file that says that these commands have succeeded in this workspace. A new
+// workspace or a changed list is set up again.
+func (s *supervisor) setupMarker() string {
+	commands, err := json.Marshal(s.spec.Setup)
+	if err != nil {
+		commands = fmt.Append(nil, s.spec.Setup)
+	}
+	sum := sha256.Sum256(append([]byte(s.spec.Dir+"\x00"), commands...))
+	return filepath.Join(string(s.root), "setup", hex.EncodeToString(sum[:16]))
+}
+
+// logTail returns the last lines that were logged after the given number.
+func (s *supervisor) logTail(after int64) string {
+	f, err := os.Open(filepath.Join(s.dir, logFile))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	var lines []string
+	reader := newLineReader(f, after)
+	for {
+		line, err := reader.next()
+		if err != nil {
+			break
+		}
+		lines = append(lines, line.Text)
+		lines = lines[max(0, len(lines)-setupTailLines):]
+	}
+	text := strings.Join(lines, "\n")
+	if len(text) > setupTailBytes {
+		text = strings.ToValidUTF8(text[len(text)-setupTailBytes:], "")
+	}
+	return text
+}

@@ -1,0 +1,179 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startTimeout bounds how long a supervisor may take to say that it is there.
+const startTimeout = 60 * time.Second
+
+// pollPause is the pause between two looks at a file that somebody else writes.
+const pollPause = 25 * time.Millisecond
+
+// Start starts a run under a detached supervisor and returns when that one is at work. It is
+// idempotent by the run's id: whatever has become of an earlier start is told by Status and Follow.
+// A run that could not be started at all (a file that cannot be written, say) leaves no trace.
+func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
+	if err := spec.Validate(); err != nil {
+		return Started{}, fmt.Errorf("start run: %w", err)
+	}
+	dir := root.RunDir(spec.ID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Started{}, fmt.Errorf("start run %s: %w", spec.ID, err)
+	}
+	if exists(filepath.Join(dir, specFile)) {
+		return already(dir), nil
+	}
+	lock, err := tryLock(filepath.Join(dir, aliveFile))
+	if errors.Is(err, errLocked) {
+		return awaitOther(ctx, dir)
+	}
+	if err != nil {
+		return Started{}, fmt.Errorf("start run %s: %w", spec.ID, err)
+	}
+	defer lock.Close()
+	if exists(filepath.Join(dir, specFile)) {
+		return already(dir), nil
+	}
+	started, err := launch(root, spec, lock)
+	if err != nil {
+		return Started{}, fmt.Errorf("start run %s: %w", spec.ID, err)
+	}
+	return started, nil
+}
+
+func already(dir string) Started {
+	return Started{Already: true, Isolation: readIsolation(dir)}
+}
+
+// awaitOther waits for another start of the same run to get as far as its spec.
+func awaitOther(ctx context.Context, dir string) (Started, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if !await(ctx, func() bool { return exists(filepath.Join(dir, specFile)) }) {
+		return Started{}, errors.New("start run: another start of it does not get on")
+	}
+	return already(dir), nil
+}
+
+// await polls a condition until it holds or ctx ends, and returns whether it held.
+func await(ctx context.Context, condition func() bool) bool {
+	ticker := time.NewTicker(pollPause)
+	defer ticker.Stop()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+	return true
+}
+
+func launch(root Root, spec Spec, lock *os.File) (Started, error) {
+	dir := root.RunDir(spec.ID)
+	self, err := os.Executable()
+	if err != nil {
+		return Started{}, fmt.Errorf("find own file: %w", err)
+	}
+	if spec, err = resolve(spec, self, dir); err != nil {
+		return Started{}, err
+	}
+	if err := writeFiles(dir, spec.Files); err != nil {
+		return Started{}, err
+	}
+	spec.Files = nil // they may be large, and are written
+	if err := writeJSON(filepath.Join(dir, specFile), spec); err != nil {
+		return Started{}, err
+	}
+	return spawn(root, spec.ID, self, lock)
+}
+
+// resolve fills in defaults and placeholders.
+func resolve(spec Spec, self, dir string) (Spec, error) {
+	spec = spec.withDefaults()
+	replace := strings.NewReplacer("{runner}", self, "{run_dir}", dir).Replace
+	argv := make([]string, len(spec.Argv))
+	for i, arg := range spec.Argv {
+		argv[i] = replace(arg)
+	}
+	spec.Argv = argv
+	env := make(map[string]string, len(spec.Env))
+	for name, value := range spec.Env {
+		env[name] = replace(value)
+	}
+	spec.Env = env
+	files := make([]File, len(spec.Files))
+	for i, f := range spec.Files {
+		path, err := expandHome(replace(f.Path))
+		if err != nil {
+			return Spec{}, err
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		f.Path = path
+		files[i] = f
+	}
+	spec.Files = files
+	var err error
+	spec.Dir, err = expandHome(replace(spec.Dir))
+	return spec, err
+}
+
+func writeFiles(dir string, files []File) error {
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			return fmt.Errorf("write file: %w", err)
+		}
+		mode := os.FileMode(orDefault(f.Mode, 0o600))
+		if err := writeFile(f.Path, f.Content, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spawn starts the supervisor in a session of its own. It inherits the lock, so that the run counts
+// as alive from before its start until its very end.
+func spawn(root Root, id, self string, lock *os.File) (Started, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return Started{}, fmt.Errorf("open pipe: %w", err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	out, err := os.OpenFile(filepath.Join(root.RunDir(id), superviseLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return Started{}, fmt.Errorf("open supervisor's log: %w", err)
+	}
+	defer out.Close()
+	cmd := exec.Command(self, "supervise", "--root", string(root), "--run", id)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{lock, writer}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return Started{}, fmt.Errorf("start supervisor: %w", err)
+	}
+	_ = writer.Close()
+	if err := reader.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		return Started{}, fmt.Errorf("await supervisor: %w", err)
+	}
+	var started Started
+	if err := json.NewDecoder(io.LimitReader(reader, 1<<16)).Decode(&started); err != nil {
+		return Started{}, fmt.Errorf("await supervisor %s: %w", strconv.Itoa(cmd.Process.Pid), err)
+	}
+	return started, cmd.Process.Release()
+}

@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// stopTimeout bounds the wait for a run's end: the grace, the kill, the rest of the output.
+const stopTimeout = 40 * time.Second
+
+// Stop ends a run: SIGINT to the agent, 5 s for its last words, then SIGKILL to every process. It
+// returns the run's exit after every process is gone, and may be called at any time and again.
+func Stop(ctx context.Context, root Root, id, reason string) (*runlog.Exit, error) {
+	if err := checkKnown(root, id); err != nil {
+		return nil, err
+	}
+	dir := root.RunDir(id)
+	if path := filepath.Join(dir, stopFile); !exists(path) && !exists(filepath.Join(dir, exitFile)) {
+		if err := writeFile(path, []byte(reason), 0o600); err != nil {
+			return nil, fmt.Errorf("stop run %s: %w", id, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	var exit *runlog.Exit
+	var err error
+	ended := await(ctx, func() bool {
+		if exit, err = readExit(dir); exit == nil && err == nil {
+			exit, err = finishLost(root, id)
+		}
+		return exit != nil || err != nil
+	})
+	if !ended {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stop run %s: %w", id, err)
+	}
+	return exit, nil
+}
+
+// StatusOf tells where a run is. Unlike Follow and Stop it changes nothing.
+func StatusOf(root Root, id string) (Status, error) {
+	status := Status{ID: id, State: StateUnknown}
+	err := checkKnown(root, id)
+	if errors.Is(err, ErrUnknownRun) {
+		return status, nil
+	}
+	if err != nil {
+		return status, err
+	}
+	dir := root.RunDir(id)
+	status.Isolation = readIsolation(dir)
+	lock, err := tryLock(filepath.Join(dir, aliveFile))
+	if err == nil {
+		defer lock.Close()
+	} else if !errors.Is(err, errLocked) {
+		return status, err
+	}
+	alive := errors.Is(err, errLocked)
+	if status.Exit, err = readExit(dir); err != nil {
+		return status, err
+	}
+	switch {
+	case status.Exit != nil:
+		status.State = StateExited
+	case alive:
+		status.State = StateRunning
+	default:
+		status.State = StateLost
+	}
+	return status, nil
+}
+
+// finishLost writes the exit of a run whose supervisor has died without one, after killing what is
+// left of the run. It returns nil while the supervisor is alive, and the exit if there is one.
+func finishLost(root Root, id string) (*runlog.Exit, error) {
+	dir := root.RunDir(id)
+	lock, err := tryLock(filepath.Join(dir, aliveFile))
+	if errors.Is(err, errLocked) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if exit, err := readExit(dir); exit != nil || err != nil {
+		return exit, err
+	}
+	left := proc.KillMarked(id)
+	exit := runlog.Exit{
+		Cause: runlog.CauseLost, Code: -1, EndedAt: time.Now().UTC(),
+		Message: "The run's supervisor was killed or the VM restarted.",
+	}
+	if left > 0 {
+		exit.Message += fmt.Sprintf(" %d processes could not be ended.", left)
+	}
+	exit.StartedAt, exit.LastSeq = span(dir)
+	if err := writeJSON(filepath.Join(dir, exitFile), exit); err != nil {
+		return nil, err
+	}
+	return &exit, nil
+}
+
+// span reads from a run's log when it began and its last number.
+func span(dir string) (began time.Time, last int64) {
+	if info, err := os.Stat(filepath.Join(dir, specFile)); err == nil {
+		began = info.ModTime().UTC()
+	}
+	tail := &tailReader{path: filepath.Join(dir, logFile)}
+	defer tail.close()
+	for {
+		line, err := tail.next()
+		if err != nil {
+			return began, last
+		}
+		last = line.Seq
+	}
+}
+
+func readIsolation(dir string) proc.Isolation {
+	data, err := os.ReadFile(filepath.Join(dir, isolationFile))
+	if err != nil {
+		return ""
+	}
+	return proc.Isolation(strings.TrimSpace(string(data)))
+}

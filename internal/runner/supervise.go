@@ -1,0 +1,209 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// The files that spawn hands to a supervisor.
+const (
+	lockFD  = 3
+	readyFD = 4
+)
+
+// stopGrace is how long a command may take to end after SIGINT.
+const stopGrace = 5 * time.Second
+
+// supervisor is one run's life.
+type supervisor struct {
+	root      Root
+	dir       string
+	spec      Spec
+	isolation proc.Isolation
+	log       *logWriter
+	now       func() time.Time
+	started   time.Time
+	// grace is stopGrace.
+	grace time.Duration
+	// openRequests tells how many requests of the VM are open at the tether.
+	openRequests func() int
+}
+
+// Supervise is the "supervise" subcommand: it runs one run to its end, detached from whoever started
+// it. It returns only after the run's exit is written, or with an error if that was not possible.
+func Supervise(root Root, id string) error {
+	unix.CloseOnExec(lockFD)
+	unix.CloseOnExec(readyFD)
+	proc.Detach()
+	ready := os.NewFile(readyFD, "ready")
+	s := &supervisor{
+		root: root, dir: root.RunDir(id), now: time.Now, grace: stopGrace,
+		openRequests: func() int { return tetherRequests(root) },
+	}
+	if err := readJSON(filepath.Join(s.dir, specFile), &s.spec); err != nil {
+		return fmt.Errorf("supervise run %s: %w", id, err)
+	}
+	s.isolation = orDefault(s.spec.Isolation, "")
+	if s.isolation == "" {
+		s.isolation = proc.Probe()
+	}
+	if err := writeFile(filepath.Join(s.dir, isolationFile), []byte(s.isolation), 0o600); err != nil {
+		return fmt.Errorf("supervise run %s: %w", id, err)
+	}
+	var err error
+	if s.log, err = openLog(filepath.Join(s.dir, logFile), s.spec.MaxLog, s.now); err != nil {
+		return fmt.Errorf("supervise run %s: %w", id, err)
+	}
+	s.started = s.now()
+	err = json.NewEncoder(ready).Encode(Started{Started: true, Isolation: s.isolation})
+	if err := errors.Join(err, ready.Close()); err != nil {
+		// The starter is gone; the run goes on, that is what a supervisor is for.
+		s.log.note("The starter did not wait: %v", err)
+	}
+	return s.finish(s.live())
+}
+
+// live runs set-up and command and says how it ended. LastSeq and the times are finish's.
+func (s *supervisor) live() runlog.Exit {
+	if err := os.MkdirAll(s.spec.Dir, 0o755); err != nil {
+		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: err.Error()}
+	}
+	if exit, failed := s.setup(); failed {
+		return exit
+	}
+	stdin, err := s.stdin()
+	if err != nil {
+		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: err.Error()}
+	}
+	defer stdin.Close()
+	return s.command(runPart{
+		command: proc.Command{Argv: s.spec.Argv, Stdin: stdin},
+		stdout:  runlog.StreamStdout, stderr: runlog.StreamStderr,
+		duration: s.spec.Duration, stall: s.spec.Stall,
+	})
+}
+
+// stdin puts the prompt into a file: a pipe would need somebody who writes it.
+func (s *supervisor) stdin() (*os.File, error) {
+	path := filepath.Join(s.dir, "stdin")
+	if err := writeFile(path, []byte(s.spec.Stdin), 0o600); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open stdin: %w", err)
+	}
+	return f, nil
+}
+
+// finish writes the exit. It must be called when no process of the run is left.
+func (s *supervisor) finish(exit runlog.Exit) error {
+	seq, err := s.log.finish()
+	if err != nil && exit.Message == "" {
+		exit.Message = err.Error()
+	}
+	exit.LastSeq = seq
+	exit.StartedAt, exit.EndedAt = s.started.UTC(), s.now().UTC()
+	if err := writeJSON(filepath.Join(s.dir, exitFile), exit); err != nil {
+		return fmt.Errorf("finish run %s: %w", s.spec.ID, err)
+	}
+	return nil
+}
+
+// runPart is one command of a run: a set-up command or the agent itself.
+type runPart struct {
+	command        proc.Command
+	stdout, stderr runlog.Stream
+	duration       time.Duration
+	stall          time.Duration // negative: not watched
+}
+
+// command runs one command to its end, with everything it started.
+func (s *supervisor) command(part runPart) runlog.Exit {
+	part.command.Env = environment(s.spec)
+	part.command.Dir = s.spec.Dir
+	process, output, err := s.startPiped(part)
+	if err != nil {
+		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: err.Error()}
+	}
+	cause := s.watch(process, part)
+	end := process.Wait()
+	output.wait()
+	exit := runlog.Exit{Cause: cause, Code: end.Code, Signal: end.Signal}
+	switch {
+	case end.Left > 0:
+		exit.Message = fmt.Sprintf("%d processes could not be ended.", end.Left)
+	case cause == runlog.CauseStopped:
+		exit.Message = s.stopReason()
+	}
+	return exit
+}
+
+// output is the pipes of a running command.
+type output struct {
+	readers []*os.File
+	group   sync.WaitGroup
+}
+
+func (s *supervisor) startPiped(part runPart) (*proc.Process, *output, error) {
+	out := &output{}
+	var writers []*os.File
+	closeAll := func(files []*os.File) {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	for range 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(append(out.readers, writers...))
+			return nil, nil, fmt.Errorf("open pipe: %w", err)
+		}
+		out.readers, writers = append(out.readers, r), append(writers, w)
+	}
+	part.command.Stdout, part.command.Stderr = writers[0], writers[1]
+	process, err := proc.Start(part.command, s.isolation)
+	closeAll(writers)
+	if err != nil {
+		closeAll(out.readers)
+		return nil, nil, err
+	}
+	for i, stream := range []runlog.Stream{part.stdout, part.stderr} {
+		out.group.Go(func() { s.log.copyLines(out.readers[i], stream, s.spec.MaxLine) })
+	}
+	return process, out, nil
+}
+
+// drainTimeout bounds the wait for the end of the output once every process is gone. Only a process
+// that escaped, where there is no isolation, can hold a pipe open for longer.
+const drainTimeout = 5 * time.Second
+
+// wait returns when both pipes have been read to their end.
+func (o *output) wait() {
+	for _, r := range o.readers {
+		_ = r.SetReadDeadline(time.Now().Add(drainTimeout))
+	}
+	o.group.Wait()
+	for _, r := range o.readers {
+		_ = r.Close()
+	}
+}
+
+// stopReason is what the one who asked for the stop gave as its reason.
+func (s *supervisor) stopReason() string {
+	data, err := os.ReadFile(filepath.Join(s.dir, stopFile))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}

@@ -1,0 +1,157 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// Defaults of a Spec's zero fields.
+const (
+	DefaultDuration = 2 * time.Hour
+	DefaultStall    = 10 * time.Minute
+	// DefaultMaxLine is how many bytes of one line are kept.
+	DefaultMaxLine = 4 << 20
+	// DefaultMaxLog is how many bytes of output are kept before only the last lines are.
+	DefaultMaxLog = 256 << 20
+	// DefaultIdleCPU is the share of one processor below which a run counts as idle.
+	DefaultIdleCPU = 0.02
+	// DefaultSetupTimeout bounds one set-up command.
+	DefaultSetupTimeout = 15 * time.Minute
+)
+
+// Spec is one run: what `errand-runner start` reads. In Argv, in Dir, in the values of Env and in
+// the paths of Files, "{runner}" stands for the runner's own file and "{run_dir}" for the run's
+// directory. Durations are nanoseconds, as encoding/json writes them.
+type Spec struct {
+	// ID names the run and its directory: letters, digits, dots, dashes and underscores.
+	ID   string   `json:"id"`
+	Argv []string `json:"argv"`
+	// Env is added to a small environment (PATH, HOME, USER, LANG, TMPDIR and the like).
+	Env map[string]string `json:"env,omitempty"`
+	// Dir is the workspace. "~/" at its start is the home directory.
+	Dir string `json:"dir"`
+	// Stdin is given to the command, which then reads an end of file.
+	Stdin string `json:"stdin,omitempty"`
+	Files []File `json:"files,omitempty"`
+	// Setup runs once per workspace and list of commands, before the command.
+	Setup []SetupCommand `json:"setup,omitempty"`
+	// Duration is how long the command may run, set-up not counted.
+	Duration time.Duration `json:"duration,omitempty"`
+	// Stall is how long a run may give no sign of life. Negative turns the watch off.
+	Stall   time.Duration `json:"stall,omitempty"`
+	IdleCPU float64       `json:"idle_cpu,omitempty"`
+	MaxLine int           `json:"max_line,omitempty"`
+	MaxLog  int64         `json:"max_log,omitempty"`
+	// Isolation asks for less than the best: "subreaper" where a PID namespace would be in the way.
+	Isolation proc.Isolation `json:"isolation,omitempty"`
+}
+
+// File is written before a run starts, with exactly this mode. A relative path is relative to the
+// run's directory.
+type File struct {
+	Path    string `json:"path"`
+	Mode    uint32 `json:"mode,omitempty"`
+	Content []byte `json:"content"`
+}
+
+// SetupCommand is one line of a repository's set-up, for sh. No process that it starts outlives it.
+type SetupCommand struct {
+	Command string        `json:"command"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// Started is the answer of start.
+type Started struct {
+	Started bool `json:"started,omitempty"`
+	// Already is true when a run of this id was started before, whatever has become of it.
+	Already   bool           `json:"already,omitempty"`
+	Isolation proc.Isolation `json:"isolation,omitempty"`
+}
+
+// State is where a run is.
+type State string
+
+// The states of a run.
+const (
+	StateRunning State = "running" // its supervisor is alive
+	StateExited  State = "exited"  // its exit is written
+	StateLost    State = "lost"    // neither: the supervisor was killed or the VM restarted
+	StateUnknown State = "unknown" // there never was such a run
+)
+
+// Status is the answer of status.
+type Status struct {
+	ID        string         `json:"id"`
+	State     State          `json:"state"`
+	Isolation proc.Isolation `json:"isolation,omitempty"`
+	Exit      *runlog.Exit   `json:"exit,omitempty"`
+}
+
+// ErrUnknownRun is returned for the id of a run that was never started here.
+var ErrUnknownRun = errors.New("no such run")
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// CheckID returns an error unless the id is fit to name a run.
+func CheckID(id string) error {
+	if !idPattern.MatchString(id) {
+		return fmt.Errorf("run id %q: use letters, digits, dots, dashes and underscores, at most 128", id)
+	}
+	return nil
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (s *Spec) Validate() error {
+	if err := CheckID(s.ID); err != nil {
+		return err
+	}
+	switch {
+	case len(s.Argv) == 0 || s.Argv[0] == "":
+		return errors.New("argv: no command given")
+	case s.Dir == "":
+		return errors.New("dir: no workspace given")
+	case s.Duration < 0:
+		return errors.New("duration: must not be negative")
+	case s.MaxLine < 0 || s.MaxLog < 0 || s.IdleCPU < 0:
+		return errors.New("max_line, max_log, idle_cpu: must not be negative")
+	}
+	switch s.Isolation {
+	case "", proc.PIDNamespace, proc.Subreaper, proc.Group:
+	default:
+		return fmt.Errorf("isolation: unknown kind %q", s.Isolation)
+	}
+	for i, f := range s.Files {
+		if f.Path == "" || f.Mode&^0o777 != 0 {
+			return fmt.Errorf("files[%d]: needs a path and a mode of at most 0777", i)
+		}
+	}
+	for i, c := range s.Setup {
+		if c.Command == "" || c.Timeout < 0 {
+			return fmt.Errorf("setup[%d]: needs a command and a timeout that is not negative", i)
+		}
+	}
+	return nil
+}
+
+// withDefaults returns the spec with its zero limits filled in.
+func (s Spec) withDefaults() Spec {
+	s.Duration = orDefault(s.Duration, DefaultDuration)
+	s.Stall = orDefault(s.Stall, DefaultStall)
+	s.IdleCPU = orDefault(s.IdleCPU, DefaultIdleCPU)
+	s.MaxLine = orDefault(s.MaxLine, DefaultMaxLine)
+	s.MaxLog = orDefault(s.MaxLog, DefaultMaxLog)
+	return s
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}

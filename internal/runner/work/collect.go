@@ -1,0 +1,244 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// CollectSpec says what to collect.
+type CollectSpec struct {
+	// Dir is the workspace.
+	Dir string `json:"dir"`
+	// Base is the commit that the orchestrator knows.
+	Base string `json:"base"`
+	// AllowMerge are commits that may be a merge's second parent.
+	AllowMerge []string `json:"allow_merge,omitempty"`
+	// Message is for the commit of what was left uncommitted, and for squashed commits.
+	Message string `json:"message,omitempty"`
+}
+
+// maxCommits is the longest chain that is kept commit by commit.
+const maxCommits = 200
+
+// Collect reads what happened in a workspace since Base. What is uncommitted is committed first, so
+// a second call gives the same. History that does not continue Base becomes one commit on it, with
+// a note. It fails if Base is not there, on paths that are not UTF-8, and above the limits.
+func Collect(ctx context.Context, spec CollectSpec) (*changeset.Changeset, error) {
+	c := &collector{repo: openRepo(spec.Dir), spec: spec}
+	set, err := c.collect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("collect changeset: %w", err)
+	}
+	return set, nil
+}
+
+type collector struct {
+	repo  *repo
+	spec  CollectSpec
+	notes []string
+}
+
+func (c *collector) note(format string, args ...any) {
+	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+}
+
+func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
+	if !changeset.IsID(c.spec.Base) {
+		return nil, fmt.Errorf("base %q is no commit id", c.spec.Base)
+	}
+	if _, err := c.repo.commit(ctx, c.spec.Base); err != nil {
+		return nil, fmt.Errorf("base %s is not in the workspace: %w", c.spec.Base, err)
+	}
+	if err := c.settle(ctx); err != nil {
+		return nil, err
+	}
+	head, err := c.repo.commit(ctx, "HEAD")
+	if err != nil {
+		return nil, fmt.Errorf("read HEAD: %w", err)
+	}
+	chain, err := c.chain(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	set := &changeset.Changeset{Base: c.spec.Base, Commits: chain, Blobs: map[string][]byte{}}
+	for i := range set.Commits {
+		if err := c.changes(ctx, &set.Commits[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.blobs(ctx, set); err != nil {
+		return nil, err
+	}
+	set.Notes = c.notes
+	if err := set.Validate(changeset.DefaultLimits()); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// chain returns the commits from base to head without their changes: as they are if they continue
+// base, else squashed into one.
+func (c *collector) chain(ctx context.Context, head string) ([]changeset.Commit, error) {
+	if head == c.spec.Base {
+		return nil, nil
+	}
+	reason, chain, err := c.firstParents(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	if reason == "" {
+		return chain, nil
+	}
+	return c.squash(ctx, head, reason)
+}
+
+// firstParents walks from head to base along first parents. Reason says why the chain cannot be
+// published commit by commit, and is empty if it can.
+func (c *collector) firstParents(ctx context.Context, head string) (reason string, chain []changeset.Commit, err error) {
+	descends, err := c.repo.holds(ctx, "merge-base", "--is-ancestor", c.spec.Base, head)
+	if err != nil {
+		return "", nil, fmt.Errorf("compare with base: %w", err)
+	}
+	if !descends {
+		return "the history was rewritten", nil, nil
+	}
+	out, err := c.repo.text(ctx, "rev-list", "--reverse", "--first-parent",
+		fmt.Sprintf("--max-count=%d", maxCommits+1), head, "^"+c.spec.Base)
+	if err != nil {
+		return "", nil, fmt.Errorf("list commits: %w", err)
+	}
+	ids := strings.Fields(out)
+	if len(ids) > maxCommits {
+		return fmt.Sprintf("there are more than %d commits", maxCommits), nil, nil
+	}
+	previous := c.spec.Base
+	for _, id := range ids {
+		commit, err := c.read(ctx, id)
+		if err != nil {
+			return "", nil, err
+		}
+		if reason := c.misfit(commit, previous); reason != "" {
+			return reason, nil, nil
+		}
+		chain = append(chain, commit)
+		previous = id
+	}
+	return "", chain, nil
+}
+
+// misfit says why a commit cannot follow the previous one, or nothing.
+func (c *collector) misfit(commit changeset.Commit, previous string) string {
+	switch {
+	case len(commit.Parents) == 0 || commit.Parents[0] != previous:
+		return "the history was rewritten"
+	case len(commit.Parents) > 2:
+		return "a merge has more than two parents"
+	case len(commit.Parents) == 2 && !slices.Contains(c.spec.AllowMerge, commit.Parents[1]):
+		return "it merged commits from elsewhere"
+	default:
+		return ""
+	}
+}
+
+// read parses one commit object.
+func (c *collector) read(ctx context.Context, id string) (changeset.Commit, error) {
+	raw, err := c.repo.run(ctx, "cat-file", "commit", id)
+	if err != nil {
+		return changeset.Commit{}, fmt.Errorf("read commit %s: %w", id, err)
+	}
+	commit := changeset.Commit{ID: id}
+	header, message, _ := strings.Cut(string(raw), "\n\n")
+	for line := range strings.SplitSeq(header, "\n") {
+		switch key, value, _ := strings.Cut(line, " "); key {
+		case "tree":
+			commit.Tree = value
+		case "parent":
+			commit.Parents = append(commit.Parents, value)
+		}
+	}
+	commit.Message = cleanMessage(message)
+	return commit, nil
+}
+
+// cleanMessage makes a message fit for a changeset: UTF-8 without NUL, within the limit.
+func cleanMessage(message string) string {
+	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "")
+	if limit := changeset.DefaultLimits().Message; len(message) > limit {
+		message = strings.ToValidUTF8(message[:limit-4], "") + "…"
+	}
+	return message
+}
+
+// squash makes one commit of everything between base and head: head's tree on base. The same head
+// gives the same commit, so that collecting again gives the same changeset.
+func (c *collector) squash(ctx context.Context, head, reason string) ([]changeset.Commit, error) {
+	tree, err := c.repo.tree(ctx, head)
+	if err != nil {
+		return nil, fmt.Errorf("squash: %w", err)
+	}
+	baseTree, err := c.repo.tree(ctx, c.spec.Base)
+	if err != nil {
+		return nil, fmt.Errorf("squash: %w", err)
+	}
+	if tree == baseTree {
+		c.note("No file differs from the known head, but %s; nothing is kept of it.", reason)
+		return nil, nil
+	}
+	message, err := c.squashMessage(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	date, err := c.repo.text(ctx, "show", "-s", "--format=%ct +0000", head)
+	if err != nil {
+		return nil, fmt.Errorf("squash: %w", err)
+	}
+	dated := openRepo(c.spec.Dir, identity(ctx, c.repo, "@"+date)...)
+	id, err := dated.pipe(ctx, strings.NewReader(message), "commit-tree", tree, "-p", c.spec.Base, "-F", "-")
+	if err != nil {
+		return nil, fmt.Errorf("squash: %w", err)
+	}
+	commit, err := c.read(ctx, strings.TrimSpace(string(id)))
+	if err != nil {
+		return nil, err
+	}
+	c.note("All changes became one commit, because %s.", reason)
+	return []changeset.Commit{commit}, nil
+}
+
+// maxSubjects is how many subjects of squashed commits are kept in the message.
+const maxSubjects = 50
+
+// squashMessage keeps the message of a single commit, and else lists the subjects.
+func (c *collector) squashMessage(ctx context.Context, head string) (string, error) {
+	out, err := c.repo.text(ctx, "log", "--reverse", "--first-parent", "--format=%s",
+		fmt.Sprintf("--max-count=%d", maxSubjects), head, "^"+c.spec.Base)
+	if err != nil {
+		return "", fmt.Errorf("squash: %w", err)
+	}
+	last, err := c.read(ctx, head)
+	if err != nil {
+		return "", err
+	}
+	subjects := strings.Split(out, "\n")
+	if c.spec.Message == "" || len(subjects) == 1 {
+		return orText(last.Message, c.spec.Message), nil
+	}
+	return cleanMessage(c.spec.Message + "\n\n- " + strings.Join(subjects, "\n- ") + "\n"), nil
+}
+
+func orText(texts ...string) string {
+	for _, text := range texts {
+		if strings.TrimSpace(text) != "" {
+			return text
+		}
+	}
+	return "Change files\n"
+}
+
+// errNotUTF8 says that a path cannot be published.
+var errNotUTF8 = errors.New("its name is not UTF-8; rename it")

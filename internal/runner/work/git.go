@@ -1,0 +1,199 @@
+// Package work is the git side of the runner: it makes workspaces, collects what a run did as a
+// changeset, and runs a repository's own checks in a fresh worktree.
+//
+// A workspace belongs to the agent, so nothing in it is trusted: git runs without system and user
+// configuration, hooks, replaced objects and prompts. What a repository's configuration may still
+// name are clean and smudge filters, which is why all of this runs as the agent's own user.
+package work
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// How long one git command may take: those that use the network, and all others.
+const (
+	networkTimeout = 15 * time.Minute
+	localTimeout   = 5 * time.Minute
+)
+
+// overrides are configuration that wins over what the workspace's own configuration says.
+var overrides = [...]string{
+	"core.hooksPath=/dev/null",
+	"core.fsmonitor=false",
+	"core.attributesFile=/dev/null",
+	"core.excludesFile=/dev/null",
+	"core.quotePath=false",
+	"core.pager=cat",
+	"core.editor=true",
+	"core.sshCommand=false",
+	"core.askPass=",
+	"credential.helper=",
+	"protocol.ext.allow=never",
+	"submodule.recurse=false",
+	"fetch.recurseSubmodules=false",
+	"diff.noprefix=false",
+	"commit.gpgSign=false",
+	"tag.gpgSign=false",
+	"gpg.program=false",
+	"gc.auto=0",
+	"maintenance.auto=false",
+	"advice.detachedHead=false",
+	"safe.directory=*",
+	"rerere.enabled=false",
+	"rebase.autoStash=false",
+	"merge.autoStash=false",
+	"log.showSignature=false",
+}
+
+// repo runs git in one directory.
+type repo struct {
+	dir string
+	env []string
+}
+
+// openRepo returns a repo for a directory; the extra variables win over ours.
+func openRepo(dir string, extra ...string) *repo {
+	env := []string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + os.Getenv("HOME"),
+		"TMPDIR=" + os.TempDir(),
+		"LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_ATTR_NOSYSTEM=1",
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_GRAFT_FILE=/dev/null",
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=true",
+		"GIT_OPTIONAL_LOCKS=0",
+		"GIT_EDITOR=true",
+		"GIT_SEQUENCE_EDITOR=true",
+		"GIT_MERGE_AUTOEDIT=no",
+		"GIT_LITERAL_PATHSPECS=0",
+		"NO_PROXY=127.0.0.1,localhost",
+	}
+	return &repo{dir: dir, env: append(env, extra...)}
+}
+
+// gitError is a git command that ended with an error.
+type gitError struct {
+	command string
+	stderr  string
+	err     error
+}
+
+func (e *gitError) Error() string {
+	text := "git " + e.command + ": " + e.err.Error()
+	if e.stderr != "" {
+		text += ": " + e.stderr
+	}
+	return text
+}
+
+func (e *gitError) Unwrap() error { return e.err }
+
+// stderrKept is how much of git's last words goes into an error.
+const stderrKept = 2000
+
+// run runs one git command and returns its output.
+func (r *repo) run(ctx context.Context, args ...string) ([]byte, error) {
+	return r.pipe(ctx, nil, args...)
+}
+
+// text runs one git command and returns its output without the last line end.
+func (r *repo) text(ctx context.Context, args ...string) (string, error) {
+	out, err := r.run(ctx, args...)
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+// pipe runs one git command with the given input.
+func (r *repo) pipe(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+	timeout := localTimeout
+	if args[0] == "fetch" {
+		timeout = networkTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := r.command(ctx, args...)
+	var out, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		words := strings.TrimSpace(stderr.String())
+		if len(words) > stderrKept {
+			words = strings.ToValidUTF8(words[len(words)-stderrKept:], "")
+		}
+		return out.Bytes(), &gitError{command: args[0], stderr: words, err: err}
+	}
+	return out.Bytes(), nil
+}
+
+func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {
+	all := make([]string, 0, 2*len(overrides)+len(args)+2)
+	for _, setting := range overrides {
+		all = append(all, "-c", setting)
+	}
+	cmd := exec.CommandContext(ctx, "git", append(all, args...)...)
+	cmd.Dir, cmd.Env = r.dir, r.env
+	// git's own helpers end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// exitCode returns the exit code of a git command that ran, and ok.
+func exitCode(err error) (int, bool) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), true
+	}
+	return 0, err == nil
+}
+
+// holds runs a git command whose exit code answers a question: 0 yes, 1 no.
+func (r *repo) holds(ctx context.Context, args ...string) (bool, error) {
+	_, err := r.run(ctx, args...)
+	switch code, ran := exitCode(err); {
+	case ran && code == 0:
+		return true, nil
+	case ran && code == 1:
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// commit resolves a revision to a commit id.
+func (r *repo) commit(ctx context.Context, revision string) (string, error) {
+	return r.text(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+}
+
+// tree returns the tree id of a commit.
+func (r *repo) tree(ctx context.Context, commit string) (string, error) {
+	return r.text(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
+}
+
+// bearer returns the variables that give git a bearer token without showing it in any argument.
+func bearer(token string, settings ...[2]string) []string {
+	if token != "" {
+		settings = append(settings, [2]string{"http.extraHeader", "Authorization: Bearer " + token})
+	}
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings))}
+	for i, s := range settings {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	}
+	return env
+}

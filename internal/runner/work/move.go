@@ -1,0 +1,166 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ResetSpec is what `workspace reset` reads.
+type ResetSpec struct {
+	Dir string `json:"dir"`
+	Source
+	Branch string `json:"branch"`
+	// Head is the published commit.
+	Head string `json:"head"`
+}
+
+// Reset fetches a commit and moves the branch and all tracked files to it. Untracked and ignored
+// files stay unless they are in the way. Whatever git was in the middle of is forgotten.
+func Reset(ctx context.Context, spec ResetSpec) (Place, error) {
+	p, err := reset(ctx, spec)
+	if err != nil {
+		return Place{}, fmt.Errorf("reset workspace %s: %w", spec.Dir, err)
+	}
+	return p, nil
+}
+
+func reset(ctx context.Context, spec ResetSpec) (Place, error) {
+	if err := checkNames(spec.Dir, spec.Head, spec.Branch); err != nil {
+		return Place{}, err
+	}
+	r := openRepo(spec.Dir)
+	if err := r.fetch(ctx, spec.Source, spec.Head); err != nil {
+		return Place{}, err
+	}
+	gitDir, err := r.gitDir(ctx)
+	if err != nil {
+		return Place{}, err
+	}
+	if err := removeStaleLock(gitDir); err != nil {
+		return Place{}, err
+	}
+	for _, op := range operations {
+		if op.going(gitDir) {
+			if _, err := r.run(ctx, op.quit...); err != nil {
+				return Place{}, err
+			}
+		}
+	}
+	if _, err := r.run(ctx, "symbolic-ref", "HEAD", "refs/heads/"+spec.Branch); err != nil {
+		return Place{}, err
+	}
+	if _, err := r.run(ctx, "reset", "--quiet", "--hard", spec.Head); err != nil {
+		return Place{}, err
+	}
+	return place(ctx, r, "HEAD")
+}
+
+// RebaseSpec is what `workspace rebase` reads.
+type RebaseSpec struct {
+	Dir string `json:"dir"`
+	Source
+	// Base is the commit that the agent's commits begin at, and Onto the one they go to.
+	Base string `json:"base"`
+	Onto string `json:"onto"`
+	// Message is for the one commit that a history with merges becomes.
+	Message string `json:"message,omitempty"`
+}
+
+// Rebased is the answer of rebase. Without OK the workspace is as it was before.
+type Rebased struct {
+	OK bool `json:"ok"`
+	Place
+	// Conflicts are the paths that need a decision.
+	Conflicts []string `json:"conflicts,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+}
+
+// ErrDirty says that a workspace has uncommitted changes. Collect commits them.
+var ErrDirty = errors.New("the workspace has uncommitted changes")
+
+// Rebase moves the agent's commits from Base onto another commit, without the agent. A conflict is
+// an answer, not an error.
+func Rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
+	r, err := rebase(ctx, spec)
+	if err != nil {
+		return Rebased{}, fmt.Errorf("rebase workspace %s: %w", spec.Dir, err)
+	}
+	return r, nil
+}
+
+func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
+	r := openRepo(spec.Dir)
+	if err := r.fetch(ctx, spec.Source, spec.Onto); err != nil {
+		return Rebased{}, err
+	}
+	status, err := r.text(ctx, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=none")
+	if err != nil {
+		return Rebased{}, err
+	}
+	if status != "" {
+		return Rebased{}, ErrDirty
+	}
+	before, err := r.commit(ctx, "HEAD")
+	if err != nil {
+		return Rebased{}, err
+	}
+	var answer Rebased
+	if answer.Notes, err = linearise(ctx, r, spec, before); err != nil {
+		return Rebased{}, err
+	}
+	as := openRepo(spec.Dir, identity(ctx, r, "")[3:]...) // the committer's; authors stay
+	_, err = as.run(ctx, "rebase", "--quiet", "--no-verify", "--empty=keep", "--no-autosquash",
+		"--no-update-refs", "--onto", spec.Onto, spec.Base)
+	if err == nil {
+		answer.OK = true
+		answer.Place, err = place(ctx, r, "HEAD")
+		return answer, err
+	}
+	return undoRebase(ctx, r, before, err)
+}
+
+// linearise makes one commit of a history with merges, which a rebase would take apart.
+func linearise(ctx context.Context, r *repo, spec RebaseSpec, head string) ([]string, error) {
+	merges, err := r.text(ctx, "rev-list", "--merges", "--max-count=1", head, "^"+spec.Base)
+	if err != nil || merges == "" {
+		return nil, err
+	}
+	c := &collector{repo: r, spec: CollectSpec{Dir: spec.Dir, Base: spec.Base, Message: spec.Message}}
+	chain, err := c.squash(ctx, head, "its history had a merge and had to be moved")
+	if err != nil {
+		return nil, err
+	}
+	to := spec.Base
+	if len(chain) > 0 {
+		to = chain[0].ID
+	}
+	_, err = r.run(ctx, "reset", "--quiet", "--hard", to)
+	return c.notes, err
+}
+
+// undoRebase reads what the conflict is about and puts everything back.
+func undoRebase(ctx context.Context, r *repo, before string, cause error) (Rebased, error) {
+	out, err := r.text(ctx, "diff", "--name-only", "--diff-filter=U", "-z")
+	if err != nil {
+		return Rebased{}, errors.Join(cause, err)
+	}
+	gitDir, err := r.gitDir(ctx)
+	if err != nil {
+		return Rebased{}, errors.Join(cause, err)
+	}
+	if operations[0].going(gitDir) {
+		if _, err := r.run(ctx, operations[0].abort...); err != nil {
+			return Rebased{}, errors.Join(cause, err)
+		}
+	}
+	if _, err := r.run(ctx, "reset", "--quiet", "--hard", before); err != nil {
+		return Rebased{}, errors.Join(cause, err)
+	}
+	if out = strings.TrimRight(out, "\x00"); out == "" {
+		return Rebased{}, cause
+	}
+	p, err := place(ctx, r, "HEAD")
+	return Rebased{Place: p, Conflicts: strings.Split(out, "\x00")}, err
+}

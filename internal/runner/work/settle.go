@@ -1,0 +1,174 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// operation is something that git can be in the middle of.
+type operation struct {
+	name string
+	// marks are files in the git directory, one of which is there meanwhile.
+	marks []string
+	// abort goes back to before it; quit forgets it and leaves files and HEAD as they are.
+	abort, quit []string
+}
+
+// operations are tried in this order: a rebase may have a cherry-pick going on within it.
+var operations = [...]operation{
+	{"rebase", []string{"rebase-merge", "rebase-apply"}, []string{"rebase", "--abort"}, []string{"rebase", "--quit"}},
+	{"merge", []string{"MERGE_HEAD"}, []string{"merge", "--abort"}, []string{"merge", "--quit"}},
+	{"cherry-pick", []string{"CHERRY_PICK_HEAD"}, []string{"cherry-pick", "--abort"}, []string{"cherry-pick", "--quit"}},
+	{"revert", []string{"REVERT_HEAD"}, []string{"revert", "--abort"}, []string{"revert", "--quit"}},
+}
+
+// settle ends whatever git is in the middle of and commits what is uncommitted.
+func (c *collector) settle(ctx context.Context) error {
+	gitDir, err := c.repo.gitDir(ctx)
+	if err != nil {
+		return err
+	}
+	if err := removeStaleLock(gitDir); err != nil {
+		return err
+	}
+	for _, op := range operations {
+		if !op.going(gitDir) {
+			continue
+		}
+		if err := c.end(ctx, op); err != nil {
+			return err
+		}
+	}
+	return c.commitRest(ctx)
+}
+
+func (r *repo) gitDir(ctx context.Context) (string, error) {
+	dir, err := r.text(ctx, "rev-parse", "--absolute-git-dir")
+	if err != nil {
+		return "", fmt.Errorf("find git directory: %w", err)
+	}
+	return dir, nil
+}
+
+// removeStaleLock removes the index lock of a git that was killed. No git of the agent is alive
+// when the runner works.
+func removeStaleLock(gitDir string) error {
+	err := os.Remove(filepath.Join(gitDir, "index.lock"))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("remove stale lock: %w", err)
+	}
+	return nil
+}
+
+func (op operation) going(gitDir string) bool {
+	for _, mark := range op.marks {
+		if _, err := os.Lstat(filepath.Join(gitDir, mark)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// end finishes an operation: a merge without open conflicts by its commit, everything else with
+// conflicts by going back, and what is merely unfinished by forgetting that it went on.
+func (c *collector) end(ctx context.Context, op operation) error {
+	unmerged, err := c.repo.text(ctx, "ls-files", "--unmerged")
+	if err != nil {
+		return fmt.Errorf("look for conflicts: %w", err)
+	}
+	if unmerged == "" && op.name == "merge" {
+		c.note("A merge that had not been committed was committed.")
+		return c.commitMerge(ctx)
+	}
+	// A stopped rebase has HEAD somewhere in the middle; the branch still has all of the work.
+	if unmerged != "" || op.name == "rebase" {
+		if _, err := c.repo.run(ctx, op.abort...); err == nil {
+			c.note("A %s was going on; it was aborted.", op.name)
+			return nil
+		}
+	}
+	if _, err := c.repo.run(ctx, op.quit...); err != nil {
+		return fmt.Errorf("end the %s that is going on: %w", op.name, err)
+	}
+	c.note("A %s was going on; it was ended where it stood.", op.name)
+	return nil
+}
+
+func (c *collector) commitMerge(ctx context.Context) error {
+	if err := c.addAll(ctx); err != nil {
+		return err
+	}
+	return c.commit(ctx, "Merge the base branch\n")
+}
+
+// commitRest commits tracked changes and untracked files, never ignored ones.
+func (c *collector) commitRest(ctx context.Context) error {
+	if err := c.addAll(ctx); err != nil {
+		return err
+	}
+	clean, err := c.repo.holds(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
+	if err != nil {
+		return fmt.Errorf("look for uncommitted changes: %w", err)
+	}
+	if clean {
+		return nil
+	}
+	return c.commit(ctx, orText(c.spec.Message, "Save uncommitted changes\n"))
+}
+
+// addAll stages everything but other repositories that were cloned into the workspace, which git
+// would take for submodules.
+func (c *collector) addAll(ctx context.Context) error {
+	out, err := c.repo.run(ctx, "ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
+	if err != nil {
+		return fmt.Errorf("list untracked files: %w", err)
+	}
+	args := []string{"add", "--all", "--", "."}
+	for path := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		dir, isDir := strings.CutSuffix(path, "/")
+		if !isDir {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(c.repo.dir, dir, ".git")); err == nil {
+			c.note("%s is a repository of its own and was left out.", dir)
+			args = append(args, ":(exclude,literal)"+dir)
+		}
+	}
+	if _, err := c.repo.run(ctx, args...); err != nil {
+		return fmt.Errorf("stage changes: %w", err)
+	}
+	return nil
+}
+
+func (c *collector) commit(ctx context.Context, message string) error {
+	as := openRepo(c.repo.dir, identity(ctx, c.repo, "")...)
+	_, err := as.pipe(ctx, strings.NewReader(message), "commit", "--quiet", "--no-verify",
+		"--cleanup=verbatim", "--allow-empty-message", "-F", "-")
+	if err != nil {
+		return fmt.Errorf("commit what was left: %w", err)
+	}
+	return nil
+}
+
+// identity returns the variables for who commits: as the workspace is configured, or a name of
+// ours. The date, if there is one, is "@seconds zone".
+func identity(ctx context.Context, r *repo, date string) []string {
+	name, email := "errand", "errand@localhost"
+	if text, err := r.text(ctx, "config", "--get", "user.name"); err == nil && text != "" {
+		name = text
+	}
+	if text, err := r.text(ctx, "config", "--get", "user.email"); err == nil && text != "" {
+		email = text
+	}
+	var env []string
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		env = append(env, "GIT_"+who+"_NAME="+name, "GIT_"+who+"_EMAIL="+email)
+		if date != "" {
+			env = append(env, "GIT_"+who+"_DATE="+date)
+		}
+	}
+	return env
+}
