@@ -1,0 +1,118 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v66/github"
+)
+
+// The states of a commit's checks together.
+const (
+	ChecksNone    = "none" // nothing checks it
+	ChecksPending = "pending"
+	ChecksSuccess = "success"
+	ChecksFailure = "failure"
+)
+
+// Checks is what other programs think of a commit.
+type Checks struct {
+	State string  // one of the constants
+	Runs  []Check // by name
+}
+
+// Check is one check run, or one status of the older kind.
+type Check struct {
+	ID      int64
+	Name    string
+	State   string // pending, success (also neutral and skipped) or failure
+	URL     string
+	Summary string
+}
+
+// Checks reads the newest check runs and statuses of a commit. Statuses that the App may not read are
+// left out.
+func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) {
+	u, err := f.reads(ctx, r.Installation, "read checks", fmt.Sprintf("of %s in %s", sha, r.FullName()))
+	if err != nil {
+		return Checks{}, err
+	}
+	runs, err := all(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
+		page, resp, err := u.client.Checks.ListCheckRunsForRef(u.ctx, r.Owner, r.Name, sha, &github.ListCheckRunsOptions{
+			Filter: github.String("latest"), ListOptions: o,
+		})
+		if err != nil {
+			return nil, resp, err
+		}
+		return page.CheckRuns, resp, nil
+	})
+	if err != nil {
+		return Checks{}, u.wrap(err)
+	}
+	var out Checks
+	for _, run := range runs {
+		out.Runs = append(out.Runs, Check{
+			ID: run.GetID(), Name: run.GetName(), State: runState(run.GetStatus(), run.GetConclusion()), URL: run.GetHTMLURL(),
+			Summary: run.GetOutput().GetTitle(),
+		})
+	}
+	statuses, err := u.statuses(r, sha)
+	if err != nil && statusOf(err) != 403 {
+		return Checks{}, u.wrap(err)
+	}
+	out.Runs = append(out.Runs, statuses...)
+	slices.SortFunc(out.Runs, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
+	out.State = sumUp(out.Runs)
+	return out, nil
+}
+
+func (u *use) statuses(r Repo, sha string) ([]Check, error) {
+	list, err := all(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
+		page, resp, err := u.client.Repositories.GetCombinedStatus(u.ctx, r.Owner, r.Name, sha, &o)
+		if err != nil {
+			return nil, resp, err
+		}
+		return page.Statuses, resp, nil
+	})
+	var out []Check
+	for _, s := range list {
+		c := Check{ID: s.GetID(), Name: s.GetContext(), State: s.GetState(), URL: s.GetTargetURL(), Summary: s.GetDescription()}
+		if c.State == "error" {
+			c.State = ChecksFailure
+		}
+		out = append(out, c)
+	}
+	return out, err
+}
+
+// runState maps a check run's status and conclusion to one of ours.
+func runState(status, conclusion string) string {
+	if status != "completed" {
+		return ChecksPending
+	}
+	switch conclusion {
+	case "success", "neutral", "skipped":
+		return ChecksSuccess
+	case "stale":
+		return ChecksPending
+	}
+	return ChecksFailure // failure, cancelled, timed_out, action_required, and what may come
+}
+
+// sumUp says failure as soon as one fails, and success only when all are done.
+func sumUp(runs []Check) string {
+	sum := ChecksNone
+	for _, c := range runs {
+		switch {
+		case c.State == ChecksFailure:
+			return ChecksFailure
+		case c.State == ChecksPending || sum == ChecksPending:
+			sum = ChecksPending
+		default:
+			sum = ChecksSuccess
+		}
+	}
+	return sum
+}

@@ -1,0 +1,114 @@
+package forge
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// What goes into one request for a tree. GitHub gives up on large ones, so they are chained.
+const (
+	maxTreeEntries = 100
+	maxTreeText    = 1 << 20 // bytes of inline content
+	maxInline      = 1 << 20 // a larger file is a blob of its own
+)
+
+// tree applies changes to the tree base and returns the new tree's id. Deletions go first, so that a
+// path can become a directory, or a directory a file.
+func (b *builder) tree(base string, changes []changeset.Change) (string, error) {
+	var entries []*github.TreeEntry
+	var sizes []int
+	for _, deleted := range []bool{true, false} {
+		for _, c := range changes {
+			if c.Deleted() != deleted {
+				continue
+			}
+			entry, size, err := b.entry(c)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", c.Path, err)
+			}
+			entries, sizes = append(entries, entry), append(sizes, size)
+		}
+	}
+	for len(entries) > 0 {
+		n := fits(sizes)
+		got, _, err := b.u.client.Git.CreateTree(b.u.ctx, b.repo.Owner, b.repo.Name, base, entries[:n])
+		if err != nil {
+			return "", fmt.Errorf("create tree: %w", err)
+		}
+		base = got.GetSHA()
+		entries, sizes = entries[n:], sizes[n:]
+	}
+	return base, nil
+}
+
+// fits says how many entries go into the next request: at least one.
+func fits(sizes []int) int {
+	sum := 0
+	for n, size := range sizes {
+		sum += size
+		if n > 0 && (n == maxTreeEntries || sum > maxTreeText) {
+			return n
+		}
+	}
+	return len(sizes)
+}
+
+// entry makes a tree entry of a change, and a blob on GitHub where the content cannot stand in the
+// entry itself. size is that of the content which does.
+func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, err error) {
+	e := &github.TreeEntry{Path: &c.Path, Mode: github.String(string(c.Mode)), Type: github.String("blob")}
+	switch c.Mode {
+	case "": // deleted: neither content nor id
+		e.Mode = github.String(string(c.OldMode))
+		if c.OldMode == changeset.ModeSubmodule {
+			e.Type = github.String("commit")
+		}
+		return e, 0, nil
+	case changeset.ModeSubmodule:
+		e.Type, e.SHA = github.String("commit"), &c.Blob
+		return e, 0, nil
+	case changeset.ModeFile, changeset.ModeExecutable, changeset.ModeSymlink:
+	default:
+		return nil, 0, fmt.Errorf("%w: mode %q", ErrIncomplete, c.Mode)
+	}
+	content, ok := b.cs.Blobs[c.Blob]
+	if !ok { // never by id alone: what nobody has judged is not published
+		return nil, 0, fmt.Errorf("%w: content %s is missing", ErrIncomplete, c.Blob)
+	}
+	if inline(content) {
+		e.Content = github.String(string(content))
+		return e, len(content), nil
+	}
+	e.SHA = &c.Blob
+	return e, 0, b.blob(c.Blob, content)
+}
+
+// inline reports whether content survives a JSON string and GitHub's ideas about text. Empty content
+// does not: it would read as none.
+func inline(content []byte) bool {
+	return len(content) > 0 && len(content) <= maxInline && utf8.Valid(content) && !bytes.Contains(content, []byte{0})
+}
+
+// blob makes sure that GitHub has the content, under the id that the changeset claims.
+func (b *builder) blob(id string, content []byte) error {
+	if b.there[id] {
+		return nil
+	}
+	got, _, err := b.u.client.Git.CreateBlob(b.u.ctx, b.repo.Owner, b.repo.Name, &github.Blob{
+		Content: github.String(base64.StdEncoding.EncodeToString(content)), Encoding: github.String("base64"),
+	})
+	if err != nil {
+		return fmt.Errorf("create blob: %w", err)
+	}
+	if got.GetSHA() != id {
+		return fmt.Errorf("%w: content is %s, not %s", ErrTreeMismatch, got.GetSHA(), id)
+	}
+	b.there[id] = true
+	return nil
+}

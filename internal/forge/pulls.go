@@ -1,0 +1,248 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// PR is a pull request as it is now.
+type PR struct {
+	Number     int
+	Node       string
+	URL        string
+	Title      string
+	Body       string
+	By         state.Person
+	Open       bool
+	Draft      bool
+	Merged     bool
+	MergedBy   state.Person
+	Head       string // commit
+	HeadBranch string
+	Base       string // branch
+	// Mergeable is nil while GitHub computes it; asking again in some seconds helps.
+	Mergeable *bool
+	// MergeState is GitHub's mergeable_state: clean, dirty (conflicts), behind, blocked, unstable, …
+	MergeState string
+}
+
+// State returns what a task keeps of it.
+func (p PR) State() state.PR {
+	s := state.PR{Number: p.Number, Node: p.Node, URL: p.URL, Title: p.Title, Draft: p.Draft, State: "closed"}
+	switch {
+	case p.Merged:
+		s.State = "merged"
+	case p.Open:
+		s.State = "open"
+	}
+	return s
+}
+
+func prState(p *github.PullRequest) PR {
+	return PR{
+		Number: p.GetNumber(), Node: p.GetNodeID(), URL: p.GetHTMLURL(), Title: p.GetTitle(), Body: p.GetBody(), By: person(p.User),
+		Open: p.GetState() == "open", Draft: p.GetDraft(), Merged: p.GetMerged() || p.MergedAt != nil, MergedBy: mergedBy(p),
+		Head: p.GetHead().GetSHA(), HeadBranch: p.GetHead().GetRef(), Base: p.GetBase().GetRef(),
+		Mergeable: p.Mergeable, MergeState: p.GetMergeableState(),
+	}
+}
+
+func mergedBy(p *github.PullRequest) state.Person {
+	if p.MergedBy == nil {
+		return state.Person{}
+	}
+	return person(p.MergedBy)
+}
+
+// NewPR is what to open.
+type NewPR struct {
+	Head  string // branch of the same repository
+	Base  string
+	Title string
+	Body  string
+	Draft bool
+	// Look for an open one with this head first: an earlier try may have made it.
+	Look bool
+}
+
+// draftPrefix marks a pull request as unfinished where drafts cannot be had.
+const draftPrefix = "[WIP] "
+
+// OpenPR opens a pull request. Where the repository's plan has no drafts, it is an ordinary one with
+// "[WIP]" in its title. One that is open already with this head is returned as it is.
+func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
+	if want.Look {
+		found, err := f.PRByHead(ctx, r, want.Head)
+		if err != nil || (found != nil && found.Open) {
+			return deref(found), err
+		}
+	}
+	u, err := f.writes(ctx, r.Installation, "open pull request", fmt.Sprintf("from %s into %s of %s", want.Head, want.Base, r.FullName()))
+	if err != nil {
+		return PR{}, err
+	}
+	got, err := u.openPR(r, want)
+	if said := refusal(err); want.Draft && strings.Contains(said, "draft pull requests are not supported") {
+		want.Draft, want.Title = false, draftPrefix+want.Title
+		got, err = u.openPR(r, want)
+	}
+	said := refusal(err)
+	if strings.Contains(said, "already exists") {
+		if found, lookErr := f.PRByHead(ctx, r, want.Head); lookErr == nil && found != nil && found.Open {
+			return *found, nil
+		}
+	}
+	if err := u.wrap(err); err != nil {
+		var e *Error
+		if strings.Contains(said, "no commits between") && errors.As(err, &e) {
+			e.Hint = "The branch has nothing that " + want.Base + " has not."
+		}
+		return PR{}, err
+	}
+	return prState(got), nil
+}
+
+func deref(p *PR) PR {
+	if p == nil {
+		return PR{}
+	}
+	return *p
+}
+
+func (u *use) openPR(r Repo, want NewPR) (*github.PullRequest, error) {
+	got, _, err := u.client.PullRequests.Create(u.ctx, r.Owner, r.Name, &github.NewPullRequest{
+		Title: &want.Title, Head: &want.Head, Base: &want.Base, Body: &want.Body, Draft: &want.Draft,
+		MaintainerCanModify: github.Bool(true),
+	})
+	return got, err
+}
+
+// refusal returns what GitHub said with a 422, in lower case, else nothing.
+func refusal(err error) string {
+	var e *github.ErrorResponse
+	if !errors.As(err, &e) || statusOf(err) != http.StatusUnprocessableEntity {
+		return ""
+	}
+	return strings.ToLower(saidBy(e))
+}
+
+// PR reads a pull request.
+func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
+	u, err := f.reads(ctx, r.Installation, "read pull request", fmt.Sprintf("%s#%d", r.FullName(), number))
+	if err != nil {
+		return PR{}, err
+	}
+	got, _, err := u.client.PullRequests.Get(u.ctx, r.Owner, r.Name, number)
+	if err != nil {
+		return PR{}, u.wrap(err)
+	}
+	return prState(got), nil
+}
+
+// PRByHead returns the pull request from a branch of the repository: an open one before closed ones,
+// then the newest; nil if there is none. Mergeable is not known from a list.
+func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error) {
+	u, err := f.reads(ctx, r.Installation, "look for a pull request", "from "+branch+" of "+r.FullName())
+	if err != nil {
+		return nil, err
+	}
+	list, err := all(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
+		return u.client.PullRequests.List(u.ctx, r.Owner, r.Name, &github.PullRequestListOptions{
+			State: "all", Head: r.Owner + ":" + branch, ListOptions: o,
+		})
+	})
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	var best *PR
+	for _, p := range list {
+		s := prState(p)
+		if s.HeadBranch != branch { // a GitHub that ignores an empty filter
+			continue
+		}
+		if best == nil || (s.Open && !best.Open) || (s.Open == best.Open && s.Number > best.Number) {
+			best = &s
+		}
+	}
+	return best, nil
+}
+
+// PRChange is what UpdatePR changes; nil fields stay.
+type PRChange struct {
+	Title *string
+	Body  *string
+	Close bool
+}
+
+// UpdatePR changes a pull request. It may be called twice.
+func (f *Forge) UpdatePR(ctx context.Context, r Repo, number int, change PRChange) (PR, error) {
+	u, err := f.writes(ctx, r.Installation, "update pull request", fmt.Sprintf("%s#%d", r.FullName(), number))
+	if err != nil {
+		return PR{}, err
+	}
+	edit := &github.PullRequest{Title: change.Title, Body: change.Body}
+	if change.Close {
+		edit.State = github.String("closed")
+	}
+	got, _, err := u.client.PullRequests.Edit(u.ctx, r.Owner, r.Name, number, edit)
+	if err != nil {
+		return PR{}, u.wrap(err)
+	}
+	return prState(got), nil
+}
+
+// RequestReview asks a person for a review. Where GitHub does not let them, as for the author or
+// somebody who is no collaborator, the note says so in one sentence and there is no error. It may be
+// called twice.
+func (f *Forge) RequestReview(ctx context.Context, r Repo, number int, login string) (note string, err error) {
+	u, err := f.writes(ctx, r.Installation, "request a review", fmt.Sprintf("of %s#%d by %s", r.FullName(), number, login))
+	if err != nil {
+		return "", err
+	}
+	_, _, err = u.client.PullRequests.RequestReviewers(u.ctx, r.Owner, r.Name, number, github.ReviewersRequest{Reviewers: []string{login}})
+	if refusal(err) != "" {
+		return login + " cannot be asked for a review here.", nil
+	}
+	return "", u.wrap(err)
+}
+
+// Review is a submitted review.
+type Review struct {
+	state.Review
+	Node string
+	By   state.Person
+	URL  string
+}
+
+// Reviews lists the submitted reviews, oldest first. States are in lower case, as in webhooks:
+// approved, changes_requested, commented, dismissed.
+func (f *Forge) Reviews(ctx context.Context, r Repo, number int) ([]Review, error) {
+	u, err := f.reads(ctx, r.Installation, "read reviews", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	list, err := all(func(o github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
+		return u.client.PullRequests.ListReviews(u.ctx, r.Owner, r.Name, number, &o)
+	})
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	var out []Review
+	for _, v := range list {
+		if v.GetState() == "PENDING" {
+			continue
+		}
+		out = append(out, Review{
+			Review: state.Review{ID: v.GetID(), State: strings.ToLower(v.GetState()), Body: v.GetBody(), At: v.GetSubmittedAt().Time, Head: v.GetCommitID()},
+			Node:   v.GetNodeID(), By: person(v.User), URL: v.GetHTMLURL(),
+		})
+	}
+	return out, nil
+}

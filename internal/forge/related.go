@@ -1,0 +1,154 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// LinkedPR is a pull request that mentions an issue or says that it closes it.
+type LinkedPR struct {
+	Repo   string // OWNER/NAME
+	Number int
+	Title  string
+	URL    string
+	By     state.Person
+	Open   bool
+	Merged bool
+	Closes bool // it says that it closes the issue
+}
+
+const closingQuery = `query($id: ID!, $after: String) {
+  node(id: $id) {
+    __typename
+    ... on Issue {
+      closedByPullRequestsReferences(first: 100, after: $after, includeClosedPrs: true) {
+        pageInfo { hasNextPage endCursor }
+        nodes { number title url state merged author ` + actorFields + ` repository { nameWithOwner } }
+      }
+    }
+  }
+}`
+
+type closingPage struct {
+	PageInfo pageInfo `json:"pageInfo"`
+	Nodes    []struct {
+		Number     int    `json:"number"`
+		Title      string `json:"title"`
+		URL        string `json:"url"`
+		State      string `json:"state"`
+		Merged     bool   `json:"merged"`
+		Author     *actor `json:"author"`
+		Repository struct {
+			NameWithOwner string `json:"nameWithOwner"`
+		} `json:"repository"`
+	} `json:"nodes"`
+}
+
+// LinkedPRs lists the pull requests that are linked to an issue, by mention or by a closing keyword,
+// each once. The issue is named by its number and its GraphQL id.
+func (f *Forge) LinkedPRs(ctx context.Context, r Repo, number int, node string) ([]LinkedPR, error) {
+	u, err := f.reads(ctx, r.Installation, "look for linked pull requests", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.closingPRs(u, node)
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	mentions, err := u.mentioningPRs(r, number)
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	for _, m := range mentions {
+		same := func(o LinkedPR) bool { return o.Number == m.Number && strings.EqualFold(o.Repo, m.Repo) }
+		if !slices.ContainsFunc(list, same) {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+func (f *Forge) closingPRs(u *use, node string) ([]LinkedPR, error) {
+	var out []LinkedPR
+	var after *string
+	for range maxPages {
+		var data struct {
+			Node *struct {
+				References closingPage `json:"closedByPullRequestsReferences"`
+			} `json:"node"`
+		}
+		if err := f.graphql(u, closingQuery, map[string]any{"id": node, "after": after}, &data); err != nil {
+			return nil, err
+		}
+		if data.Node == nil {
+			break
+		}
+		for _, n := range data.Node.References.Nodes {
+			out = append(out, LinkedPR{
+				Repo: n.Repository.NameWithOwner, Number: n.Number, Title: n.Title, URL: n.URL, By: n.Author.person(),
+				Open: n.State == "OPEN", Merged: n.Merged, Closes: true,
+			})
+		}
+		if !data.Node.References.PageInfo.HasNextPage {
+			break
+		}
+		after = &data.Node.References.PageInfo.EndCursor
+	}
+	return out, nil
+}
+
+// mentioningPRs reads the timeline for pull requests whose text names the issue.
+func (u *use) mentioningPRs(r Repo, number int) ([]LinkedPR, error) {
+	list, err := all(func(o github.ListOptions) ([]*github.Timeline, *github.Response, error) {
+		return u.client.Issues.ListIssueTimeline(u.ctx, r.Owner, r.Name, number, &o)
+	})
+	var out []LinkedPR
+	for _, e := range list {
+		i := e.GetSource().GetIssue()
+		if e.GetEvent() != "cross-referenced" || i == nil || !i.IsPullRequest() {
+			continue
+		}
+		p := LinkedPR{
+			Repo: r.FullName(), Number: i.GetNumber(), Title: i.GetTitle(), URL: i.GetHTMLURL(), By: person(i.User),
+			Open: i.GetState() == "open", Merged: i.GetPullRequestLinks().MergedAt != nil,
+		}
+		if full := i.GetRepository().GetFullName(); full != "" {
+			p.Repo = full
+		} else if owner, name, ok := ownerAndName(i.GetRepositoryURL()); ok {
+			p.Repo = owner + "/" + name
+		}
+		out = append(out, p)
+	}
+	return out, err
+}
+
+// Branch is a branch and its head.
+type Branch struct {
+	Name string
+	SHA  string
+}
+
+// Branches lists the branches whose names begin with prefix (all of them for the empty one).
+func (f *Forge) Branches(ctx context.Context, r Repo, prefix string) ([]Branch, error) {
+	u, err := f.reads(ctx, r.Installation, "list branches", fmt.Sprintf("%s* of %s", prefix, r.FullName()))
+	if err != nil {
+		return nil, err
+	}
+	list, err := all(func(o github.ListOptions) ([]*github.Reference, *github.Response, error) {
+		return u.client.Git.ListMatchingRefs(u.ctx, r.Owner, r.Name, &github.ReferenceListOptions{Ref: "heads/" + prefix, ListOptions: o})
+	})
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	var out []Branch
+	for _, ref := range list {
+		out = append(out, Branch{Name: strings.TrimPrefix(ref.GetRef(), "refs/heads/"), SHA: ref.GetObject().GetSHA()})
+	}
+	return out, nil
+}

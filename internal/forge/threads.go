@@ -1,0 +1,219 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Thread is a conversation at a line of a pull request's diff.
+type Thread struct {
+	Node     string // GraphQL id
+	TopID    int64  // database id of its first comment: what answers go to
+	Path     string
+	Line     int // in the present head; of the original commit where that is gone; 0 for a whole file
+	Hunk     string
+	Resolved bool
+	Outdated bool
+	Comments []ThreadComment // oldest first
+}
+
+// ThreadComment is one comment of a thread.
+type ThreadComment struct {
+	ID       int64
+	Node     string
+	By       state.Person
+	Body     string
+	At       time.Time
+	EditedAt time.Time // zero: never edited
+	Editor   *state.Person
+	URL      string
+}
+
+const threadCommentFields = `{
+            pageInfo { hasNextPage endCursor }
+            nodes { id databaseId url body diffHunk createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }
+          }`
+
+const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(first: 50, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          id isResolved isOutdated path line originalLine
+          comments(first: 50) ` + threadCommentFields + `
+        }
+      }
+    }
+  }
+}`
+
+const threadCommentsQuery = `query($id: ID!, $after: String) {
+  node(id: $id) {
+    __typename
+    ... on PullRequestReviewThread { comments(first: 100, after: $after) ` + threadCommentFields + ` }
+  }
+}`
+
+type threadCommentPage struct {
+	PageInfo pageInfo `json:"pageInfo"`
+	Nodes    []struct {
+		viewNode
+		DiffHunk string `json:"diffHunk"`
+	} `json:"nodes"`
+}
+
+type threadNode struct {
+	ID           string            `json:"id"`
+	IsResolved   bool              `json:"isResolved"`
+	IsOutdated   bool              `json:"isOutdated"`
+	Path         string            `json:"path"`
+	Line         *int              `json:"line"`
+	OriginalLine *int              `json:"originalLine"`
+	Comments     threadCommentPage `json:"comments"`
+}
+
+// Threads lists all threads of a pull request with all their comments, resolved ones too.
+func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, error) {
+	u, err := f.reads(ctx, r.Installation, "read review threads", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	var out []Thread
+	var after *string
+	for range maxPages {
+		var data struct {
+			Repository struct {
+				PullRequest struct {
+					ReviewThreads struct {
+						PageInfo pageInfo     `json:"pageInfo"`
+						Nodes    []threadNode `json:"nodes"`
+					} `json:"reviewThreads"`
+				} `json:"pullRequest"`
+			} `json:"repository"`
+		}
+		vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number, "after": after}
+		if err := f.graphql(u, threadsQuery, vars, &data); err != nil {
+			return nil, u.wrap(err)
+		}
+		page := data.Repository.PullRequest.ReviewThreads
+		for i := range page.Nodes {
+			t, err := f.thread(u, &page.Nodes[i])
+			if err != nil {
+				return nil, u.wrap(err)
+			}
+			out = append(out, t)
+		}
+		if !page.PageInfo.HasNextPage {
+			break
+		}
+		after = &page.PageInfo.EndCursor
+	}
+	return out, nil
+}
+
+// thread reads the rest of a thread's comments.
+func (f *Forge) thread(u *use, n *threadNode) (Thread, error) {
+	t := Thread{Node: n.ID, Path: n.Path, Resolved: n.IsResolved, Outdated: n.IsOutdated}
+	switch {
+	case n.Line != nil:
+		t.Line = *n.Line
+	case n.OriginalLine != nil:
+		t.Line = *n.OriginalLine
+	}
+	page := n.Comments
+	for range maxPages {
+		t.add(page)
+		if !page.PageInfo.HasNextPage {
+			break
+		}
+		var data struct {
+			Node *threadNode `json:"node"`
+		}
+		if err := f.graphql(u, threadCommentsQuery, map[string]any{"id": n.ID, "after": page.PageInfo.EndCursor}, &data); err != nil {
+			return t, err
+		}
+		if data.Node == nil {
+			break
+		}
+		page = data.Node.Comments
+	}
+	return t, nil
+}
+
+func (t *Thread) add(page threadCommentPage) {
+	for _, n := range page.Nodes {
+		v := n.view()
+		if len(t.Comments) == 0 {
+			t.TopID, t.Hunk = v.ID, n.DiffHunk
+		}
+		t.Comments = append(t.Comments, ThreadComment{
+			ID: v.ID, Node: v.Node, By: v.Author, Body: v.Body, At: v.CreatedAt, EditedAt: v.EditedAt, Editor: v.Editor, URL: v.URL,
+		})
+	}
+}
+
+// ReplyInThread answers in a thread, named by its top comment. Calling it twice makes two: look with
+// FindReply first when the outcome of the first is not known.
+func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Posted, error) {
+	u, err := f.writes(ctx, r.Installation, "answer in a thread", about(r, number))
+	if err != nil {
+		return Posted{}, err
+	}
+	got, _, err := u.client.PullRequests.CreateCommentInReplyTo(u.ctx, r.Owner, r.Name, number, body, top)
+	if err != nil {
+		return Posted{}, u.wrap(err)
+	}
+	return postedReply(got), nil
+}
+
+// FindReply returns the oldest of our review comments on a pull request that holds the hidden marker,
+// or nil. Only what was written or edited since then is read; a zero time reads all.
+func (f *Forge) FindReply(ctx context.Context, r Repo, number int, marker string, since time.Time) (*Posted, error) {
+	self, err := f.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u, err := f.reads(ctx, r.Installation, "look for our answer", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	list, err := all(func(o github.ListOptions) ([]*github.PullRequestComment, *github.Response, error) {
+		return u.client.PullRequests.ListComments(u.ctx, r.Owner, r.Name, number, &github.PullRequestListCommentsOptions{
+			Sort: "created", Direction: "asc", Since: since, ListOptions: o,
+		})
+	})
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	for _, c := range list {
+		if c.GetUser().GetID() == self.BotID && strings.Contains(c.GetBody(), marker) {
+			p := postedReply(c)
+			return &p, nil
+		}
+	}
+	return nil, nil
+}
+
+// DeleteReply deletes a review comment; one that is gone is no error.
+func (f *Forge) DeleteReply(ctx context.Context, r Repo, id int64) error {
+	u, err := f.writes(ctx, r.Installation, "delete review comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	if err != nil {
+		return err
+	}
+	_, err = u.client.PullRequests.DeleteComment(u.ctx, r.Owner, r.Name, id)
+	if statusOf(err) == 404 {
+		return nil
+	}
+	return u.wrap(err)
+}
+
+func postedReply(c *github.PullRequestComment) Posted {
+	return Posted{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Body: c.GetBody(), At: c.GetCreatedAt().Time}
+}
