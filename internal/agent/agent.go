@@ -1,0 +1,154 @@
+// Package agent drives coding-agent command lines. An Adapter turns what a run shall do into a
+// command line, environment, input and files, and turns what the command prints into the run
+// events of package runlog and one judgement of how it ended.
+//
+// An adapter starts no process and opens no file: whoever has the VM does that, so that the same
+// adapter serves a run over SSH, a test and a log that is read again later. What a command prints
+// is untrusted: a parser never fails, never panics, and believes no success that it can disprove.
+//
+// The model gateway's own count of tokens is the ledger; usage reported here is a cross-check.
+//
+// Start reading at Adapter; Judge rules are at claudeParser.Exit; what an agent's final answer may
+// carry for the orchestrator is at ParseOutcome. The conformance suite is in agenttest.
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// Adapter knows one agent's command line. It has no state and may be shared.
+type Adapter interface {
+	// Name is the adapter's name in the configuration.
+	Name() string
+	// Capabilities says what the agent can do.
+	Capabilities() Capabilities
+	// Command says how to start a run. It refuses what the agent would misread or fail open on.
+	Command(Spec) (Cmd, error)
+	// NewParser returns a parser for the output of one run.
+	NewParser() Parser
+	// SessionFiles lists, relative to home and with forward slashes, the files and directories that
+	// carry a session to another VM. workDir must be a real path, without symbolic links.
+	SessionFiles(home, workDir, session string) []string
+}
+
+// Capabilities are what agents differ in.
+type Capabilities struct {
+	// Resume: a session can be continued by its id.
+	Resume bool
+	// Fork: a session can be continued under a new id, the old one staying as it was.
+	Fork bool
+	// Schema: the final answer can be held to a JSON schema.
+	Schema bool
+	// Usage: the agent reports the tokens that it has used.
+	Usage bool
+}
+
+// Spec is what a run shall do.
+type Spec struct {
+	// WorkDir is the checkout; Home the agent's home directory; RunDir a directory of this run
+	// alone, outside the checkout, for the files that Command asks for. All absolute, on the VM.
+	WorkDir, Home, RunDir string
+	// Step is the orchestrator's name for what is being done. It chooses the model if Model is empty.
+	Step  string
+	Model string
+	// Prompt is the task; System is added to the agent's own system prompt.
+	Prompt, System string
+	// Resume is the id of a session to continue; Session the id to give to a new one (a UUID).
+	Resume, Session string
+	// Tools limits the agent to these tools, in the agent's own names; empty leaves its default.
+	Tools []string
+	// Deny lists calls that the agent's own rules shall refuse. They are a courtesy, no boundary.
+	Deny []string
+	// MCP is a server configuration ({"mcpServers": …}); Schema a JSON schema for the final answer.
+	MCP, Schema json.RawMessage
+	// MaxTurns bounds the model calls; 0 takes the configured number.
+	MaxTurns int
+	// MaxUSD bounds what the agent believes to cost; 0 is no bound.
+	MaxUSD float64
+	// BaseURL is where the model is reached from the VM, RunToken what to show there.
+	BaseURL, RunToken string
+}
+
+// Cmd is how to start a run.
+type Cmd struct {
+	// Argv is the command with its arguments; Argv[0] is looked up in PATH unless it has a slash.
+	Argv []string
+	// Env is added to the environment, in preference to what is there.
+	Env map[string]string
+	// Stdin is given to the command, which then sees the end of its input.
+	Stdin []byte
+	// Files must exist before the start.
+	Files []File
+}
+
+// File is a file that a run needs.
+type File struct {
+	Path    string // absolute
+	Mode    fs.FileMode
+	Content []byte
+}
+
+// Parser reads the output of one run, from one goroutine.
+type Parser interface {
+	// Line takes one line of stdout, without its end, and returns what it tells. Lines of unknown
+	// kinds and lines that are no JSON tell nothing. Seq and Time of the events are the caller's to
+	// set. Texts that are long are cut at 16 KiB, the agent's own words at 256 KiB.
+	Line(line []byte) []runlog.Event
+	// Exit judges the run. It is called once, after the last line, when every process is gone.
+	Exit(Ended) Result
+}
+
+// Ended is what is known about a run's end besides its stdout.
+type Ended struct {
+	Exit runlog.Exit
+	// StopRequested: we asked for the stop, whatever the exit says.
+	StopRequested bool
+	// Stderr is the end of what the command wrote there.
+	Stderr string
+	// WantSession is the session that was to be resumed, empty if none.
+	WantSession string
+	// WantSchema: a structured answer was asked for.
+	WantSchema bool
+}
+
+// Result is how a run ended.
+type Result struct {
+	Status Status
+	// Text is the agent's final answer, or what it said about its failure.
+	Text string
+	// Structured is the answer to Spec.Schema; it is valid JSON, not validated against the schema.
+	Structured json.RawMessage
+	// Session is the id to resume; it may be set for failed runs too.
+	Session string
+	Turns   int
+	Usage   runlog.Usage
+	CostUSD float64
+	// Denials names the tool calls that the agent's own rules refused.
+	Denials []string
+	// HTTP is the status of the model's failure, 0 if there was none.
+	HTTP int
+	// ResetAt is when a limit ends, zero if unknown.
+	ResetAt time.Time
+	// Message is one sentence for people about why Status is not ok.
+	Message string
+}
+
+// New returns the adapter that the configuration names.
+func New(cfg Config) (Adapter, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	switch cfg.Adapter {
+	case NameClaude:
+		return &claude{cfg: cfg}, nil
+	case NameCommand:
+		return &command{cfg: cfg}, nil
+	}
+	return nil, fmt.Errorf("agent.adapter: %q is unknown", cfg.Adapter)
+}

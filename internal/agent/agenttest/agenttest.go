@@ -1,0 +1,175 @@
+// Package agenttest is the conformance suite of agent adapters: what every adapter must make of a
+// real command, started as a process and talking to a model that plays a script.
+//
+// The suite knows no stand-in: a Harness says how the adapter's command is run and how a model is
+// started. The stand-in agent passes it in every test run, and a real command line may be put in
+// its place. Start reading at Run; Start is also of use to tests of one adapter alone.
+package agenttest
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// Harness is what the suite needs to know about an adapter.
+type Harness struct {
+	Adapter agent.Adapter
+	// Model starts a model that plays the scenario and ends with the test.
+	Model func(t *testing.T, s Scenario) Model
+	// Env is the environment of the processes beneath the adapter's own; PATH is always there.
+	Env []string
+}
+
+// Scenario is what the model says: to a prompt that contains Prompt, the turns one after the other.
+type Scenario []Reply
+
+// Reply is the model's part in one prompt. The first reply whose Prompt occurs in the newest prompt
+// of the conversation is taken.
+type Reply struct {
+	Prompt string
+	Turns  []Turn
+	// Repeat begins again after the last turn.
+	Repeat bool
+}
+
+// Turn is one answer of the model.
+type Turn struct {
+	Text string
+	// Bash are commands to run; Calls any other tool calls.
+	Bash  []string
+	Calls []Call
+	// Wait names a gate that the answer waits at.
+	Wait string
+	// Status, if not 0, is an HTTP failure that is answered for ever, with Message.
+	Status  int
+	Message string
+}
+
+// Call is a tool call.
+type Call struct {
+	Name  string
+	Input map[string]any
+}
+
+// Model is a running model.
+type Model struct {
+	URL, Token string
+	// Usage returns the tokens of all answers given.
+	Usage func() runlog.Usage
+	// Bodies returns the bodies of all requests received.
+	Bodies func() []string
+	// Waiting returns when a request waits at the gate; Release opens it.
+	Waiting func(ctx context.Context, gate string) error
+	Release func(gate string)
+}
+
+// Box is the place of a run: directories that end with the test.
+type Box struct{ Work, Home, Run string }
+
+// NewBox creates the directories of a run.
+func NewBox(t *testing.T) Box {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Box{Work: filepath.Join(root, "work"), Home: filepath.Join(root, "home"), Run: filepath.Join(root, "run")}
+	for _, dir := range []string{b.Work, b.Home, b.Run} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// Spec returns a run of the prompt in the box against the model.
+func (b Box) Spec(m Model, prompt string) agent.Spec {
+	return agent.Spec{
+		WorkDir: b.Work, Home: b.Home, RunDir: b.Run, Step: "implement", Prompt: prompt,
+		BaseURL: m.URL, RunToken: m.Token,
+	}
+}
+
+// Write puts a file into the work directory.
+func (b Box) Write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(b.Work, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read returns a file of the work directory, or "" if there is none.
+func (b Box) Read(name string) string {
+	data, err := os.ReadFile(filepath.Join(b.Work, name))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// deadline bounds everything that the suite waits for.
+const deadline = time.Minute
+
+// Run runs the suite. The subtests are parallel.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	can := h.Adapter.Capabilities()
+	for _, tc := range []struct {
+		name string
+		can  bool
+		test func(*testing.T, Harness)
+	}{
+		{"answers", true, testAnswer},
+		{"runs tools", true, testTools},
+		{"keeps to its turns", true, testMaxTurns},
+		{"is stopped", true, testStop},
+		{"reads a prompt as text", true, testPromptIsText},
+		{"prints long lines", true, testLongLines},
+		{"reports failures of the model", true, testFailures},
+		{"ignores unknown lines", true, testUnknownLines},
+		{"counts as the model counts", can.Usage, testUsage},
+		{"resumes", can.Resume, testResume},
+		{"resumes after a stop", can.Resume, testResumeAfterStop},
+		{"resumes from copied files", can.Resume, testSessionFiles},
+		{"reports an unknown session", can.Resume, testUnknownSession},
+		{"takes a session id", can.Resume, testSessionID},
+		{"answers to a schema", can.Schema, testSchema},
+		{"reports an answer that misses its schema", can.Schema, testSchemaMissed},
+	} {
+		if !tc.can {
+			continue // the adapter says that its agent cannot
+		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.test(t, h)
+		})
+	}
+}
+
+// one is a scenario with a single reply to any prompt.
+func one(turns ...Turn) Scenario { return Scenario{{Turns: turns}} }
+
+// kinds counts the events of each kind.
+func kinds(events []runlog.Event) map[runlog.Kind]int {
+	n := map[runlog.Kind]int{}
+	for _, e := range events {
+		n[e.Kind]++
+	}
+	return n
+}
+
+// need fails the test unless the run ended with the status.
+func need(t *testing.T, r Outcome, want agent.Status) {
+	t.Helper()
+	if r.Result.Status != want {
+		result, err := json.Marshal(r.Result)
+		t.Fatalf("status %q, want %q\nresult: %s (%v)\nexit: %+v\nstderr: %s", r.Result.Status, want, result, err, r.Ended.Exit, r.Ended.Stderr)
+	}
+}

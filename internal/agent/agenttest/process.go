@@ -1,0 +1,149 @@
+package agenttest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// Process is a run that is under way.
+type Process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	spec   agent.Spec
+	parser agent.Parser
+	stderr bytes.Buffer
+	done   chan struct{}
+
+	mu      sync.Mutex
+	stopped bool
+	result  Outcome
+}
+
+// Outcome is a run that has ended.
+type Outcome struct {
+	Events []runlog.Event
+	Lines  [][]byte
+	Ended  agent.Ended
+	Result agent.Result
+}
+
+// Start starts a run of the spec. Whatever is left of it is killed when the test ends.
+func Start(t *testing.T, h Harness, spec agent.Spec) *Process {
+	t.Helper()
+	c, err := h.Adapter.Command(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range c.Files {
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.Path, f.Content, f.Mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &Process{t: t, spec: spec, parser: h.Adapter.NewParser(), done: make(chan struct{})}
+	p.cmd = exec.Command(c.Argv[0], c.Argv[1:]...)
+	p.cmd.Dir = spec.WorkDir
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, h.Env...)
+	for k, v := range c.Env {
+		p.cmd.Env = append(p.cmd.Env, k+"="+v)
+	}
+	p.cmd.Stdin, p.cmd.Stderr = bytes.NewReader(c.Stdin), &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		<-p.done
+	})
+	go p.follow(stdout)
+	return p
+}
+
+// follow reads the output to its end, waits, and judges.
+func (p *Process) follow(stdout io.Reader) {
+	defer close(p.done)
+	r := bufio.NewReader(stdout)
+	for {
+		line, err := r.ReadBytes('\n')
+		if line = bytes.TrimRight(line, "\n"); len(line) > 0 {
+			p.result.Lines = append(p.result.Lines, line)
+			p.result.Events = append(p.result.Events, p.parser.Line(line)...)
+		}
+		if err != nil {
+			break
+		}
+	}
+	err := p.cmd.Wait()
+	p.mu.Lock()
+	stopped := p.stopped
+	p.mu.Unlock()
+	ended := agent.Ended{
+		Exit:          runlog.Exit{Cause: runlog.CauseExited, EndedAt: time.Now()},
+		StopRequested: stopped, Stderr: p.stderr.String(),
+		WantSession: p.spec.Resume, WantSchema: len(p.spec.Schema) > 0,
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		ended.Exit.Code = exit.ExitCode()
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			ended.Exit.Signal = ws.Signal().String()
+		}
+	}
+	p.result.Ended, p.result.Result = ended, p.parser.Exit(ended)
+}
+
+// Interrupt asks the run to stop, in the way that runs are stopped.
+func (p *Process) Interrupt() {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.Signal(syscall.SIGINT)
+}
+
+// Signal sends a signal to the agent's process alone, and tells nobody that a stop was asked for.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Errorf("signal the agent: %v", err)
+	}
+}
+
+// Wait returns the run's end.
+func (p *Process) Wait() Outcome {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	select {
+	case <-p.done:
+		return p.result
+	case <-ctx.Done():
+		p.t.Fatal("the run did not end")
+		return Outcome{}
+	}
+}
+
+// Do runs the spec to its end.
+func Do(t *testing.T, h Harness, spec agent.Spec) Outcome {
+	t.Helper()
+	return Start(t, h, spec).Wait()
+}

@@ -1,0 +1,241 @@
+package agenttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/google/go-cmp/cmp"
+)
+
+// unknownID is a session that nobody has.
+const unknownID = "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e"
+
+func testAnswer(t *testing.T, h Harness) {
+	box := NewBox(t)
+	spec := box.Spec(h.Model(t, one(Turn{Text: "It is 4."})), "What is 2+2?")
+	spec.System = "Always be brief."
+	r := Do(t, h, spec)
+	need(t, r, agent.StatusOK)
+	if r.Result.Text != "It is 4." {
+		t.Errorf("text %q", r.Result.Text)
+	}
+	if r.Events[0].Kind != runlog.KindStarted {
+		t.Errorf("the first event is %q, want started", r.Events[0].Kind)
+	}
+	if n := kinds(r.Events); n[runlog.KindText] != 1 || n[runlog.KindResult] != 1 {
+		t.Errorf("events %v, want one text and one result", n)
+	}
+}
+
+func testTools(t *testing.T, h Harness) {
+	box := NewBox(t)
+	m := h.Model(t, one(
+		Turn{Text: "Looking.", Bash: []string{"echo hello > made.txt; cat made.txt"}},
+		Turn{Bash: []string{"echo out; echo err >&2; exit 3"}},
+		Turn{Text: "Done."},
+	))
+	r := Do(t, h, box.Spec(m, "Make a file."))
+	need(t, r, agent.StatusOK)
+	if got := box.Read("made.txt"); got != "hello\n" {
+		t.Errorf("made.txt holds %q", got)
+	}
+	var got []string
+	for _, e := range r.Events {
+		if e.Kind == runlog.KindToolResult || e.Kind == runlog.KindToolUse {
+			got = append(got, fmt.Sprintf("%s %v %s", e.Kind, e.IsError, e.Text))
+		}
+	}
+	want := []string{"tool_use false ", "tool_result false hello", "tool_use false ", "tool_result true Exit code 3\nout\nerr"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tool events (-want +got):\n%s", diff)
+	}
+	if r.Result.Turns < 3 {
+		t.Errorf("%d turns, want at least 3", r.Result.Turns)
+	}
+}
+
+func testMaxTurns(t *testing.T, h Harness) {
+	box := NewBox(t)
+	m := h.Model(t, Scenario{{Repeat: true, Turns: []Turn{{Bash: []string{"echo again >> log"}}}}})
+	spec := box.Spec(m, "Never end.")
+	spec.MaxTurns = 2
+	r := Do(t, h, spec)
+	need(t, r, agent.StatusMaxTurns)
+	if n := len(m.Bodies()); n != 2 {
+		t.Errorf("the model was asked %d times, want 2", n)
+	}
+}
+
+func testStop(t *testing.T, h Harness) {
+	for name, turn := range map[string]Turn{
+		"while the model is asked": {Text: "never said", Wait: "gate"},
+		"while a tool runs":        {Bash: []string{"touch running; sleep 60; touch finished"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			box := NewBox(t)
+			m := h.Model(t, one(turn, Turn{Text: "end"}))
+			p := Start(t, h, box.Spec(m, "Work."))
+			atWork(t, box, m, turn)
+			p.Interrupt()
+			r := p.Wait()
+			need(t, r, agent.StatusInterrupted)
+			if box.Read("finished") != "" || strings.Contains(r.Result.Text, "end") {
+				t.Error("the run went on after the stop")
+			}
+			if _, err := os.Stat(filepath.Join(box.Work, "finished")); err == nil {
+				t.Error("the tool ran to its end")
+			}
+		})
+	}
+}
+
+// atWork returns when the run is where the turn holds it.
+func atWork(t *testing.T, box Box, m Model, turn Turn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	if turn.Wait != "" {
+		if err := m.Waiting(ctx, turn.Wait); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	WaitFor(t, "the tool to run", func() bool {
+		_, err := os.Stat(filepath.Join(box.Work, "running"))
+		return err == nil
+	})
+}
+
+func testPromptIsText(t *testing.T, h Harness) {
+	box := NewBox(t)
+	box.Write(t, "secret.txt", "the-secret-word")
+	m := h.Model(t, one(Turn{Text: "ok"}))
+	r := Do(t, h, box.Spec(m, "/etc/hosts is wrong, see @secret.txt and\n@secret.txt and a@b.example"))
+	need(t, r, agent.StatusOK)
+	bodies := strings.Join(m.Bodies(), "\n")
+	if !strings.Contains(bodies, "/etc/hosts is wrong") || !strings.Contains(bodies, "a@b.example") {
+		t.Error("the model did not see the prompt")
+	}
+	if strings.Contains(bodies, "the-secret-word") {
+		t.Error("a file that the prompt mentions was sent to the model")
+	}
+}
+
+func testLongLines(t *testing.T, h Harness) {
+	box := NewBox(t)
+	box.Write(t, "big.txt", strings.Repeat("all work and no play\n", 20_000)+"last\n")
+	path := filepath.Join(box.Work, "big.txt")
+	m := h.Model(t, one(
+		Turn{Calls: []Call{{"Read", map[string]any{"file_path": path, "limit": 1}}}},
+		Turn{Calls: []Call{{"Edit", map[string]any{"file_path": path, "old_string": "last", "new_string": "first"}}}},
+		Turn{Text: strings.Repeat("long ", 40_000)},
+	))
+	r := Do(t, h, box.Spec(m, "Edit it."))
+	need(t, r, agent.StatusOK)
+	longest := 0
+	for _, l := range r.Lines {
+		longest = max(longest, len(l))
+	}
+	if longest < 200_000 {
+		t.Errorf("the longest line has %d bytes: this proves nothing", longest)
+	}
+	if len(r.Result.Text) < 199_000 || !strings.HasSuffix(box.Read("big.txt"), "first\n") {
+		t.Errorf("text of %d bytes", len(r.Result.Text))
+	}
+}
+
+func testFailures(t *testing.T, h Harness) {
+	for name, tc := range map[string]struct {
+		status  int
+		message string
+		want    agent.Status
+	}{
+		"unauthorised":     {401, "invalid x-api-key", agent.StatusAuth},
+		"forbidden":        {403, "not allowed", agent.StatusAuth},
+		"limited":          {429, "Number of requests has exceeded your limit", agent.StatusRateLimited},
+		"overloaded":       {529, "Overloaded", agent.StatusOverloaded},
+		"broken":           {500, "Internal server error", agent.StatusOverloaded},
+		"too long":         {400, "prompt is too long: 250000 tokens > 200000 maximum", agent.StatusContextOverflow},
+		"invalid request":  {400, "max_tokens: too large", agent.StatusInvalid},
+		"request too big":  {413, "Request too large", agent.StatusContextOverflow},
+		"no such model":    {404, "model: no-such-model", agent.StatusInvalid},
+		"credit exhausted": {402, "Your credit balance is too low", agent.StatusBilling},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := h.Model(t, one(Turn{Status: tc.status, Message: tc.message}))
+			r := Do(t, h, NewBox(t).Spec(m, "Work."))
+			need(t, r, tc.want)
+			if r.Result.HTTP != tc.status || r.Result.Message == "" {
+				t.Errorf("HTTP %d, message %q", r.Result.HTTP, r.Result.Message)
+			}
+		})
+	}
+	t.Run("unreachable", func(t *testing.T) {
+		t.Parallel()
+		spec := NewBox(t).Spec(Model{URL: "http://127.0.0.1:1", Token: "x"}, "Work.")
+		need(t, Do(t, h, spec), agent.StatusNetwork)
+	})
+}
+
+// testUnknownLines feeds a run's own lines, damaged, to a fresh parser.
+func testUnknownLines(t *testing.T, h Harness) {
+	m := h.Model(t, one(Turn{Text: "a", Bash: []string{"echo b"}}, Turn{Text: "c"}))
+	r := Do(t, h, NewBox(t).Spec(m, "Work."))
+	need(t, r, agent.StatusOK)
+	p := h.Adapter.NewParser()
+	var events []runlog.Event
+	for _, line := range r.Lines {
+		for _, junk := range []string{"", "{", "null", "7", `"text"`, "[]", `{"type":"from_the_future","x":[1,2]}`, `{"type":7}`, string(line[:len(line)/2])} {
+			if got := p.Line([]byte(junk)); h.Adapter.Name() != agent.NameCommand && len(got) != 0 {
+				t.Errorf("%q made events: %+v", junk, got)
+			}
+		}
+		events = append(events, p.Line(line)...)
+	}
+	if diff := cmp.Diff(r.Events, events); diff != "" {
+		t.Errorf("junk between the lines changed the events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(r.Result, p.Exit(r.Ended)); diff != "" {
+		t.Errorf("junk between the lines changed the result (-want +got):\n%s", diff)
+	}
+}
+
+func testUsage(t *testing.T, h Harness) {
+	m := h.Model(t, one(Turn{Text: "a", Bash: []string{"seq 100"}}, Turn{Bash: []string{"true"}}, Turn{Text: "c"}))
+	r := Do(t, h, NewBox(t).Spec(m, "Work."))
+	need(t, r, agent.StatusOK)
+	if diff := cmp.Diff(m.Usage(), r.Result.Usage); diff != "" {
+		t.Errorf("usage (-model +agent):\n%s", diff)
+	}
+	if r.Result.Usage.Output == 0 || r.Result.CostUSD <= 0 {
+		t.Errorf("usage %+v, cost %g", r.Result.Usage, r.Result.CostUSD)
+	}
+}
+
+func testSchema(t *testing.T, h Harness) {
+	m := h.Model(t, one(Turn{Calls: []Call{{"StructuredOutput", map[string]any{"verdict": "advance"}}}}, Turn{Text: "done"}))
+	spec := NewBox(t).Spec(m, "Judge.")
+	spec.Schema = json.RawMessage(`{"type":"object","properties":{"verdict":{"type":"string"}},"required":["verdict"]}`)
+	r := Do(t, h, spec)
+	need(t, r, agent.StatusOK)
+	var got struct{ Verdict string }
+	if err := json.Unmarshal(r.Result.Structured, &got); err != nil || got.Verdict != "advance" {
+		t.Errorf("structured %s: %v", r.Result.Structured, err)
+	}
+}
+
+func testSchemaMissed(t *testing.T, h Harness) {
+	m := h.Model(t, Scenario{{Repeat: true, Turns: []Turn{{Text: "I would rather not."}}}})
+	spec := NewBox(t).Spec(m, "Judge.")
+	spec.Schema = json.RawMessage(`{"type":"object","properties":{"verdict":{"type":"string"}},"required":["verdict"]}`)
+	need(t, Do(t, h, spec), agent.StatusNoStructuredOutput)
+}

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// claude drives Claude Code and what behaves like it. The command line is the one that was
+// measured; where a flag looks needless, leaving it out opens a door for the repository.
+type claude struct{ cfg Config }
+
+var _ Adapter = (*claude)(nil)
+
+func (c *claude) Name() string { return NameClaude }
+
+func (c *claude) Capabilities() Capabilities {
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true}
+}
+
+// Command builds the headless command line. It fails for a spec that names no directories, that
+// carries JSON which does not parse (the agent ignores wrong settings in silence, so they are
+// checked here), or whose session is no UUID.
+func (c *claude) Command(s Spec) (Cmd, error) {
+	if err := c.check(s); err != nil {
+		return Cmd{}, fmt.Errorf("claude command: %w", err)
+	}
+	settings, err := claudeSettings(s.Deny)
+	if err != nil {
+		return Cmd{}, fmt.Errorf("claude command: %w", err)
+	}
+	mcp := []byte(s.MCP)
+	if len(mcp) == 0 {
+		mcp = []byte(`{"mcpServers":{}}`)
+	}
+	in := func(name string) string { return path.Join(s.RunDir, name) }
+	cmd := Cmd{
+		Env:   c.env(s),
+		Stdin: []byte(neutralise(s.Prompt)),
+		Files: []File{
+			{Path: in("settings.json"), Mode: 0o600, Content: settings},
+			{Path: in("mcp.json"), Mode: 0o600, Content: mcp},
+		},
+	}
+	cmd.Argv = append([]string{}, c.cfg.Command...)
+	cmd.Argv = append(cmd.Argv, "-p", "--output-format", "stream-json", "--verbose",
+		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)),
+		"--setting-sources", "", "--strict-mcp-config",
+		"--settings", in("settings.json"), "--mcp-config", in("mcp.json"),
+		"--dangerously-skip-permissions", "--max-turns", strconv.Itoa(firstOf(s.MaxTurns, c.cfg.MaxTurns)))
+	if s.System != "" {
+		cmd.Files = append(cmd.Files, File{Path: in("rules.md"), Mode: 0o600, Content: []byte(s.System)})
+		cmd.Argv = append(cmd.Argv, "--append-system-prompt-file", in("rules.md"))
+	}
+	if len(s.Tools) > 0 {
+		cmd.Argv = append(cmd.Argv, "--tools", strings.Join(s.Tools, ","))
+	}
+	if s.MaxUSD > 0 {
+		cmd.Argv = append(cmd.Argv, "--max-budget-usd", strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
+	}
+	if len(s.Schema) > 0 {
+		cmd.Argv = append(cmd.Argv, "--json-schema", compact(s.Schema))
+	}
+	switch {
+	case s.Resume != "":
+		cmd.Argv = append(cmd.Argv, "--resume", s.Resume)
+	case s.Session != "":
+		cmd.Argv = append(cmd.Argv, "--session-id", s.Session)
+	}
+	return cmd, nil
+}
+
+var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// check refuses what the agent would misread.
+func (c *claude) check(s Spec) error {
+	for _, dir := range []struct{ name, path string }{{"work", s.WorkDir}, {"home", s.Home}, {"run", s.RunDir}} {
+		if !path.IsAbs(dir.path) {
+			return fmt.Errorf("the %s directory %q is not absolute", dir.name, dir.path)
+		}
+	}
+	switch {
+	case strings.TrimSpace(s.Prompt) == "":
+		return errors.New("the prompt is empty")
+	case strings.ContainsRune(s.Prompt, 0):
+		return errors.New("the prompt contains a zero byte")
+	case s.Resume != "" && s.Session != "":
+		return errors.New("a resumed session keeps its id; give Resume or Session, not both")
+	case strings.HasPrefix(s.Model, "-"):
+		return fmt.Errorf("%q is no model", s.Model)
+	case len(s.MCP) > 0 && !json.Valid(s.MCP):
+		return errors.New("the MCP configuration is not JSON")
+	case len(s.Schema) > 0 && !json.Valid(s.Schema):
+		return errors.New("the schema is not JSON")
+	case s.MaxTurns < 0 || s.MaxUSD < 0:
+		return errors.New("a limit is negative")
+	}
+	for _, id := range []string{s.Resume, s.Session} {
+		if id != "" && !uuidForm.MatchString(id) {
+			return fmt.Errorf("the session %q is not a UUID", id)
+		}
+	}
+	for _, tool := range s.Tools {
+		if tool == "" || strings.HasPrefix(tool, "-") || strings.ContainsAny(tool, ", ") {
+			return fmt.Errorf("%q is no tool's name", tool)
+		}
+	}
+	return nil
+}
+
+// env is the agent's environment. The configured one comes first, so that it cannot send the
+// agent's calls elsewhere.
+func (c *claude) env(s Spec) map[string]string {
+	env := maps.Clone(c.cfg.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, map[string]string{
+		"HOME":              s.Home,
+		"CLAUDE_CONFIG_DIR": path.Join(s.Home, claudeDir),
+		"IS_SANDBOX":        "1", // only has an effect as root
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS":     "1",
+		"DISABLE_AUTOUPDATER":                      "1",
+		"DISABLE_TELEMETRY":                        "1",
+		"DISABLE_ERROR_REPORTING":                  "1",
+		"NO_PROXY":                                 "127.0.0.1,localhost", // else the loopback gateway is asked through the proxy
+		"no_proxy":                                 "127.0.0.1,localhost",
+	})
+	if _, set := env["CLAUDE_CODE_MAX_RETRIES"]; !set {
+		env["CLAUDE_CODE_MAX_RETRIES"] = "6"
+	}
+	if s.BaseURL != "" {
+		env["ANTHROPIC_BASE_URL"] = s.BaseURL
+	}
+	if s.RunToken != "" {
+		env["ANTHROPIC_AUTH_TOKEN"] = s.RunToken
+	}
+	return env
+}
+
+// claudeDir is where sessions are, below the home directory.
+const claudeDir = ".claude"
+
+var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
+
+// SessionFiles returns the session's file and the directory of what did not fit into it.
+func (c *claude) SessionFiles(_, workDir, session string) []string {
+	if session == "" {
+		return nil
+	}
+	base := path.Join(claudeDir, "projects", notAlphanumeric.ReplaceAllString(workDir, "-"), session)
+	return []string{base + ".jsonl", base}
+}
+
+func (c *claude) NewParser() Parser { return &claudeParser{} }
+
+// claudeSettings is the settings file: no hooks of anybody, and the calls to refuse.
+func claudeSettings(deny []string) ([]byte, error) {
+	for _, rule := range deny {
+		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
+			return nil, fmt.Errorf("%q is no deny rule", rule)
+		}
+	}
+	settings := map[string]any{"disableAllHooks": true}
+	if len(deny) > 0 {
+		settings["permissions"] = map[string]any{"deny": deny}
+	}
+	return json.MarshalIndent(settings, "", "  ")
+}
+
+// compact returns valid JSON on one line.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// firstOf returns the first value that is not zero.
+func firstOf[T comparable](values ...T) T {
+	var zero T
+	for _, v := range values {
+		if v != zero {
+			return v
+		}
+	}
+	return zero
+}

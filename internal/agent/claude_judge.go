@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// claudeResult is the last line of a run.
+type claudeResult struct {
+	Subtype    string                    `json:"subtype"`
+	IsError    bool                      `json:"is_error"`
+	HTTP       int                       `json:"api_error_status"`
+	Turns      int                       `json:"num_turns"`
+	Result     string                    `json:"result"`
+	StopReason string                    `json:"stop_reason"`
+	Terminal   string                    `json:"terminal_reason"`
+	SessionID  string                    `json:"session_id"`
+	CostUSD    float64                   `json:"total_cost_usd"`
+	Errors     []string                  `json:"errors"`
+	Structured json.RawMessage           `json:"structured_output"`
+	Models     map[string]claudeModelUse `json:"modelUsage"`
+	Denials    []map[string]any          `json:"permission_denials"`
+}
+
+// claudeModelUse is the use of one model, summed up over the process.
+type claudeModelUse struct {
+	Input      float64 `json:"inputTokens"`
+	Output     float64 `json:"outputTokens"`
+	CacheRead  float64 `json:"cacheReadInputTokens"`
+	CacheWrite float64 `json:"cacheCreationInputTokens"`
+}
+
+// usage adds up modelUsage, which alone counts everything.
+func (r *claudeResult) usage() runlog.Usage {
+	var total runlog.Usage
+	for _, m := range r.Models {
+		total = total.Add(runlog.Usage{
+			Input: tokens(m.Input), Output: tokens(m.Output), CacheRead: tokens(m.CacheRead), CacheWrite: tokens(m.CacheWrite),
+		})
+	}
+	return total
+}
+
+// tokens takes a count that somebody may have made up.
+func tokens(v float64) int64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return int64(clamp(v, 0, 1e12))
+}
+
+// text is the answer, or what went wrong in its place.
+func (r *claudeResult) text() string {
+	return firstOf(r.Result, strings.Join(r.Errors, "\n"))
+}
+
+// Exit judges by the last result, the exit code, stderr and what was asked for, all of them:
+// a "success" may be a failure (is_error), an exit of 0 an interrupted run, and after a stop that
+// we asked for nothing counts as done.
+func (p *claudeParser) Exit(e Ended) Result {
+	r := Result{Session: p.session, ResetAt: p.resetAt}
+	if p.last != nil {
+		r.Text = p.last.text()
+		r.Session = firstOf(p.last.SessionID, p.session)
+		r.Turns = p.last.Turns
+		r.Usage = p.last.usage()
+		r.CostUSD = clamp(p.last.CostUSD, 0, 1e6)
+		r.HTTP = p.last.HTTP
+		r.Denials = p.last.denials()
+		if s := p.last.Structured; len(s) > 0 && string(s) != "null" {
+			r.Structured = s
+		}
+	}
+	r.Status, r.Message = p.judge(e, r)
+	if r.Status == StatusNoSession {
+		r.Session = "" // the command made one up
+	}
+	if r.Status == StatusRateLimited && r.ResetAt.IsZero() {
+		r.ResetAt = resetIn(r.Text, e.Exit.EndedAt)
+	}
+	r.Message = cutText(r.Message, 2000)
+	return r
+}
+
+func (r *claudeResult) denials() []string {
+	var names []string
+	for _, d := range r.Denials {
+		name, _ := d["tool_name"].(string)
+		if name = cutText(name, 100); name != "" && len(names) < 100 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// judge finds the status. Its order is the order of trust: what we know, what the runner saw, and
+// only then what the command says.
+func (p *claudeParser) judge(e Ended, r Result) (Status, string) {
+	if s := ofCause(e); s != "" {
+		return s, e.Exit.Message
+	}
+	if p.last == nil {
+		return silent(e)
+	}
+	last := p.last
+	if len(last.Errors) > 0 && strings.HasPrefix(last.Errors[0], noConversation) {
+		return StatusNoSession, last.Errors[0]
+	}
+	switch last.Subtype {
+	case "success":
+	case "error_max_turns":
+		return StatusMaxTurns, last.text()
+	case "error_max_budget_usd":
+		return StatusBudget, last.text()
+	case "error_max_structured_output_retries":
+		return StatusNoStructuredOutput, last.text()
+	default:
+		if strings.HasPrefix(last.Terminal, "aborted_") {
+			return StatusInterrupted, "the run was interrupted"
+		}
+		return StatusCrashed, firstOf(last.text(), last.Subtype)
+	}
+	if last.IsError {
+		return p.apiFailure(last), last.Result
+	}
+	return p.success(e, r)
+}
+
+const noConversation = "No conversation found"
+
+// success checks everything that a success must also be.
+func (p *claudeParser) success(e Ended, r Result) (Status, string) {
+	switch {
+	case e.Exit.Code != 0 || e.Exit.Signal != "":
+		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+	case e.WantSession != "" && r.Session != e.WantSession:
+		return StatusNoSession, "the agent began another session than the one to resume"
+	case p.last.Turns == 0:
+		return StatusNoOp, firstOf(p.last.Result, "the agent ended without asking the model")
+	case p.last.Terminal == "hook_stopped":
+		return StatusHookStopped, "a hook stopped the agent"
+	case p.last.StopReason == "refusal":
+		return StatusRefused, firstOf(p.last.Result, "the model declined")
+	case e.WantSchema && !json.Valid(r.Structured):
+		return StatusNoStructuredOutput, "the agent gave no structured answer"
+	}
+	return StatusOK, ""
+}
+
+// apiFailure sorts a run that the model's API ended.
+func (p *claudeParser) apiFailure(r *claudeResult) Status {
+	switch {
+	case r.StopReason == "refusal":
+		return StatusRefused
+	case r.Terminal == "prompt_too_long", r.HTTP == http.StatusRequestEntityTooLarge:
+		return StatusContextOverflow
+	case r.HTTP == http.StatusPaymentRequired, p.lastErr == "billing_error":
+		return StatusBilling
+	case r.HTTP == http.StatusTooManyRequests, p.lastErr == "rate_limit":
+		return StatusRateLimited
+	case r.HTTP == http.StatusUnauthorized, r.HTTP == http.StatusForbidden, p.lastErr == "authentication_failed":
+		return StatusAuth
+	case r.HTTP >= http.StatusInternalServerError:
+		return StatusOverloaded
+	case r.HTTP >= http.StatusBadRequest:
+		return StatusInvalid
+	case strings.Contains(r.Result, "Unable to connect"), p.lastErr == "server_error":
+		return StatusNetwork
+	}
+	return StatusCrashed
+}
+
+// silent judges a run that printed no result.
+func silent(e Ended) (Status, string) {
+	said := lastLine(e.Stderr)
+	switch {
+	case strings.Contains(e.Stderr, noConversation):
+		return StatusNoSession, said
+	case e.Exit.Signal != "" || e.Exit.Code > 128:
+		return StatusCrashed, firstOf(said, fmt.Sprintf("the agent was killed (code %d %s)", e.Exit.Code, e.Exit.Signal))
+	case e.Exit.Code == 126 || e.Exit.Code == 127:
+		return StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
+	case e.Exit.Code != 0 && said != "":
+		return StatusInvalid, said
+	}
+	return StatusCrashed, firstOf(said, fmt.Sprintf("the agent ended with code %d and no result", e.Exit.Code))
+}
+
+// lastLine returns the last line that says something.
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+var resetTime = regexp.MustCompile(`resets (\d{1,2})(?::(\d{2}))?(am|pm) \(UTC\)`)
+
+// resetIn reads "resets 10:26pm (UTC)" as the next such moment after now; zero if there is none.
+func resetIn(text string, now time.Time) time.Time {
+	m := resetTime.FindStringSubmatch(text)
+	if m == nil || now.IsZero() {
+		return time.Time{}
+	}
+	clock, err := time.Parse("3:04pm", m[1]+":"+firstOf(m[2], "00")+m[3])
+	if err != nil {
+		return time.Time{}
+	}
+	now = now.UTC()
+	at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0, time.UTC)
+	if !at.After(now) {
+		at = at.AddDate(0, 0, 1)
+	}
+	return at
+}

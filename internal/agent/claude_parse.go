@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// Bounds of the texts in an event, in bytes.
+const (
+	maxEventText = 16 << 10
+	maxOwnText   = 256 << 10
+)
+
+// claudeParser reads stream-json. It remembers little: where the run is known by, and its last word.
+type claudeParser struct {
+	session string // of the newest init
+	last    *claudeResult
+	resetAt time.Time
+	lastErr string // the kind of the newest API failure
+}
+
+var _ Parser = (*claudeParser)(nil)
+
+// claudeLine is the union of the lines that mean something to us.
+type claudeLine struct {
+	Type      string          `json:"type"`
+	Subtype   string          `json:"subtype"`
+	SessionID string          `json:"session_id"`
+	Model     string          `json:"model"`
+	Error     json.RawMessage `json:"error"`
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	IsSynthetic bool `json:"isSynthetic"`
+
+	DelayMS     float64         `json:"retry_delay_ms"`
+	ErrorStatus int             `json:"error_status"`
+	Original    string          `json:"original_model"`
+	Fallback    string          `json:"fallback_model"`
+	HookEvent   string          `json:"hook_event"`
+	Outcome     string          `json:"outcome"`
+	MCP         []claudeMCP     `json:"mcp_servers"`
+	RateLimit   claudeRateLimit `json:"rate_limit_info"`
+}
+
+type claudeMCP struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+type claudeRateLimit struct {
+	Status   string  `json:"status"`
+	ResetsAt float64 `json:"resetsAt"`
+	Type     string  `json:"rateLimitType"`
+}
+
+// claudeBlock is one content block.
+type claudeBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+func (p *claudeParser) Line(line []byte) []runlog.Event {
+	var l claudeLine
+	// A field of an unexpected type leaves the others readable, so only the type decides.
+	if err := json.Unmarshal(line, &l); err != nil && l.Type == "" {
+		return nil
+	}
+	switch l.Type {
+	case "system":
+		return p.system(l)
+	case "assistant":
+		return p.assistant(l)
+	case "user":
+		return userEvents(l)
+	case "rate_limit_event":
+		return p.rateLimit(l.RateLimit)
+	case "result":
+		return p.result(line)
+	}
+	return nil
+}
+
+// system reads what the command says about itself.
+func (p *claudeParser) system(l claudeLine) []runlog.Event {
+	switch l.Subtype {
+	case "init":
+		p.session = l.SessionID
+		events := []runlog.Event{{Kind: runlog.KindStarted, Session: cutText(l.SessionID, maxEventText), Model: cutText(l.Model, maxEventText)}}
+		for _, s := range l.MCP {
+			if s.Status == "failed" {
+				events = append(events, notice("MCP server "+s.Name+" could not be reached"))
+			}
+		}
+		return events
+	case "api_retry":
+		kind := jsonText(l.Error)
+		return []runlog.Event{{
+			Kind: runlog.KindRetry, Text: cutText(kind, maxEventText), IsError: true,
+			Delay: time.Duration(clamp(l.DelayMS, 0, 3.6e6) * float64(time.Millisecond)),
+		}}
+	case "model_fallback":
+		return []runlog.Event{notice("model " + l.Original + " replaced by " + l.Fallback)}
+	case "compact_boundary":
+		return []runlog.Event{notice("conversation compacted")}
+	case "hook_response":
+		if l.Outcome != "" && l.Outcome != "success" {
+			return []runlog.Event{notice("hook " + l.HookEvent + ": " + l.Outcome)}
+		}
+	}
+	return nil
+}
+
+// assistant reads the model's words and calls; a failure of the API comes in the same form.
+func (p *claudeParser) assistant(l claudeLine) []runlog.Event {
+	failure := jsonText(l.Error)
+	if failure != "" {
+		p.lastErr = failure
+	}
+	var events []runlog.Event
+	for _, b := range blocks(l.Message.Content) {
+		switch b.Type {
+		case "text":
+			ev := runlog.Event{Kind: runlog.KindText, Text: cutText(b.Text, maxOwnText)}
+			if failure != "" {
+				ev.Kind, ev.IsError = runlog.KindNotice, true
+			}
+			events = append(events, ev)
+		case "thinking":
+			events = append(events, runlog.Event{Kind: runlog.KindThinking, Text: cutText(b.Thinking, maxEventText)})
+		case "tool_use":
+			events = append(events, runlog.Event{
+				Kind: runlog.KindToolUse, ToolID: cutText(b.ID, maxEventText), ToolName: cutText(b.Name, maxEventText),
+				Input: cutText(string(b.Input), maxEventText),
+			})
+		}
+	}
+	return events
+}
+
+// userEvents reads what tools returned, and what the command told the model by itself.
+func userEvents(l claudeLine) []runlog.Event {
+	var events []runlog.Event
+	for _, b := range blocks(l.Message.Content) {
+		switch {
+		case b.Type == "tool_result":
+			events = append(events, runlog.Event{
+				Kind: runlog.KindToolResult, ToolID: cutText(b.ToolUseID, maxEventText), IsError: b.IsError,
+				Text: cutText(contentText(b.Content), maxEventText),
+			})
+		case b.Type == "text" && l.IsSynthetic:
+			events = append(events, notice(b.Text))
+		}
+	}
+	return events
+}
+
+// rateLimit remembers when a used-up limit ends.
+func (p *claudeParser) rateLimit(r claudeRateLimit) []runlog.Event {
+	if r.Status == "" || r.Status == "allowed" {
+		return nil
+	}
+	text := "limit " + r.Type + ": " + r.Status
+	const farthest = 4102444800 // the year 2100
+	if r.ResetsAt > 0 && r.ResetsAt < farthest {
+		reset := time.Unix(int64(r.ResetsAt), 0).UTC()
+		text += ", resets at " + reset.Format(time.RFC3339)
+		if r.Status == "rejected" {
+			p.resetAt = reset
+		}
+	}
+	return []runlog.Event{notice(text)}
+}
+
+// result keeps the newest result: with background tasks there is more than one.
+func (p *claudeParser) result(line []byte) []runlog.Event {
+	r := &claudeResult{}
+	if err := json.Unmarshal(line, r); err != nil && r.Subtype == "" {
+		return nil
+	}
+	p.last = r
+	usage := r.usage()
+	return []runlog.Event{
+		{Kind: runlog.KindUsage, Usage: &usage},
+		{Kind: runlog.KindResult, Text: cutText(r.text(), maxOwnText), Session: cutText(r.SessionID, maxEventText), IsError: r.IsError},
+	}
+}
+
+func notice(text string) runlog.Event {
+	return runlog.Event{Kind: runlog.KindNotice, Text: cutText(text, maxEventText)}
+}
+
+// blocks reads a content field: a string or a list of blocks. Anything else has none.
+func blocks(raw json.RawMessage) []claudeBlock {
+	if text := jsonText(raw); text != "" {
+		return []claudeBlock{{Type: "text", Text: text}}
+	}
+	var list []claudeBlock
+	if json.Unmarshal(raw, &list) != nil {
+		// One block of an unexpected form must not hide the others.
+		var each []json.RawMessage
+		if json.Unmarshal(raw, &each) != nil {
+			return nil
+		}
+		list = nil
+		for _, one := range each {
+			var b claudeBlock
+			if json.Unmarshal(one, &b) == nil {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
+}
+
+// contentText joins the texts of a tool's result and names what is no text.
+func contentText(raw json.RawMessage) string {
+	var texts []string
+	for _, b := range blocks(raw) {
+		if b.Type == "text" {
+			texts = append(texts, b.Text)
+		} else {
+			texts = append(texts, "["+b.Type+"]")
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// jsonText returns the string that raw is, or "".
+func jsonText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// cutText returns at most limit bytes of valid UTF-8.
+func cutText(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}
+
+func clamp(v, low, high float64) float64 { return min(max(v, low), high) }

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// command runs any program as an agent: the prompt comes on its stdin, its stdout is its answer,
+// and an exit of 0 means that it is done. What else there is to know it finds in its environment:
+//
+//	ERRAND_STEP, ERRAND_MODEL, ERRAND_WORKDIR, ERRAND_MAX_TURNS
+//	ERRAND_SYSTEM_FILE   a file with the rules that belong into a system prompt
+//	ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   where models are reached, and what to show there
+//	ERRAND_RESUME        set if this is a continuation; the program keeps no session for us
+type command struct{ cfg Config }
+
+var _ Adapter = (*command)(nil)
+
+func (c *command) Name() string { return NameCommand }
+
+func (c *command) Capabilities() Capabilities { return Capabilities{} }
+
+func (c *command) Command(s Spec) (Cmd, error) {
+	switch {
+	case strings.TrimSpace(s.Prompt) == "":
+		return Cmd{}, errors.New("agent command: the prompt is empty")
+	case !path.IsAbs(s.WorkDir) || !path.IsAbs(s.Home) || !path.IsAbs(s.RunDir):
+		return Cmd{}, errors.New("agent command: a directory is not absolute")
+	case len(s.Schema) > 0:
+		return Cmd{}, errors.New("agent command: this adapter cannot hold an answer to a schema")
+	}
+	env := maps.Clone(c.cfg.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	rules := path.Join(s.RunDir, "rules.md")
+	for name, value := range map[string]string{
+		"HOME":               s.Home,
+		"ERRAND_STEP":        s.Step,
+		"ERRAND_MODEL":       firstOf(s.Model, c.cfg.ModelFor(s.Step)),
+		"ERRAND_WORKDIR":     s.WorkDir,
+		"ERRAND_MAX_TURNS":   strconv.Itoa(firstOf(s.MaxTurns, c.cfg.MaxTurns)),
+		"ERRAND_SYSTEM_FILE": rules,
+		"ERRAND_MODEL_URL":   s.BaseURL,
+		"ERRAND_MODEL_TOKEN": s.RunToken,
+		"ERRAND_RESUME":      s.Resume,
+	} {
+		if value != "" {
+			env[name] = value
+		}
+	}
+	return Cmd{
+		Argv:  append([]string{}, c.cfg.Command...),
+		Env:   env,
+		Stdin: []byte(s.Prompt),
+		Files: []File{{Path: rules, Mode: 0o600, Content: []byte(s.System)}},
+	}, nil
+}
+
+func (c *command) NewParser() Parser { return &commandParser{} }
+
+// SessionFiles returns nothing: such a program has no session that we know of.
+func (c *command) SessionFiles(string, string, string) []string { return nil }
+
+// commandParser keeps the end of what a program printed.
+type commandParser struct {
+	lines []string
+	size  int
+}
+
+var _ Parser = (*commandParser)(nil)
+
+// Line takes every line as the agent's words.
+func (p *commandParser) Line(line []byte) []runlog.Event {
+	text := cutText(string(line), maxOwnText)
+	p.lines = append(p.lines, text)
+	p.size += len(text) + 1
+	const most = 1 << 20
+	for p.size > most && len(p.lines) > 1 {
+		p.size -= len(p.lines[0]) + 1
+		p.lines = p.lines[1:]
+	}
+	return []runlog.Event{{Kind: runlog.KindText, Text: text}}
+}
+
+func (p *commandParser) Exit(e Ended) Result {
+	r := Result{Status: StatusOK, Text: strings.TrimSpace(strings.Join(p.lines, "\n")), Turns: 1}
+	said := lastLine(e.Stderr)
+	switch s := ofCause(e); {
+	case s != "":
+		r.Status, r.Message = s, e.Exit.Message
+	case e.Exit.Code == 126 || e.Exit.Code == 127:
+		r.Status, r.Message = StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
+	case e.Exit.Code != 0 || e.Exit.Signal != "":
+		r.Status = StatusCrashed
+		r.Message = firstOf(said, fmt.Sprintf("the agent ended with code %d %s", e.Exit.Code, e.Exit.Signal))
+	}
+	r.Message = cutText(r.Message, 2000)
+	return r
+}

@@ -1,0 +1,44 @@
+package agent
+
+import "strings"
+
+// slashLine and escapeLine are our own words around a prompt that the agent would misread.
+const (
+	slashLine  = "The task follows.\n\n"
+	escapeLine = "\n\n(In this text, \\@ stands for a plain @.)"
+)
+
+// neutralise takes away what an agent's command line would act on by itself: a slash at the start
+// is a command to it, and @path is replaced by that file's content, whoever wrote it. An @ inside
+// a word, as in a mail address, means nothing to it and stays.
+func neutralise(prompt string) string {
+	var b strings.Builder
+	if strings.HasPrefix(strings.TrimSpace(prompt), "/") {
+		b.WriteString(slashLine)
+	}
+	escaped := false
+	for i := range len(prompt) {
+		if prompt[i] == '@' && mention(prompt, i) {
+			b.WriteByte('\\')
+			escaped = true
+		}
+		b.WriteByte(prompt[i])
+	}
+	if escaped {
+		b.WriteString(escapeLine)
+	}
+	return b.String()
+}
+
+// mention reports whether the @ at i begins a word, with something after it.
+func mention(s string, i int) bool {
+	if i+1 >= len(s) || strings.IndexByte(" \t\r\n", s[i+1]) >= 0 {
+		return false
+	}
+	if i == 0 {
+		return true
+	}
+	c := s[i-1]
+	word := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._%+-\\", c) >= 0
+	return !word
+}

@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// OutcomeKind is what an agent concluded.
+type OutcomeKind string
+
+// The conclusions. Which of them a step allows is for whoever asked.
+const (
+	OutcomeBuild           OutcomeKind = "build"            // there is something to build, as planned above
+	OutcomeReport          OutcomeKind = "report"           // the text is the answer; nothing is to be built
+	OutcomeAlreadyFixed    OutcomeKind = "already_fixed"    // the base has it already
+	OutcomeNotReproducible OutcomeKind = "not_reproducible" // it could not be shown
+	OutcomeQuestion        OutcomeKind = "question"         // a person must answer Question first
+	OutcomeBlocked         OutcomeKind = "blocked"          // it cannot go on
+	OutcomeDone            OutcomeKind = "done"             // the work is done
+)
+
+// OutcomeKinds returns all of them, in the order above.
+func OutcomeKinds() []OutcomeKind {
+	return []OutcomeKind{
+		OutcomeBuild, OutcomeReport, OutcomeAlreadyFixed, OutcomeNotReproducible, OutcomeQuestion, OutcomeBlocked, OutcomeDone,
+	}
+}
+
+// Outcome is the part of an agent's final answer that is meant for the orchestrator: a fenced code
+// block with the info string errand, holding one JSON object. Every field may be missing. All of
+// it is the agent's word and untrusted.
+type Outcome struct {
+	// Kind is empty if the agent gave none; see Or.
+	Kind     OutcomeKind `json:"outcome"`
+	Question string      `json:"question,omitempty"`
+	Title    string      `json:"title,omitempty"`
+	Summary  string      `json:"summary,omitempty"`
+	// Threads answers review threads, by the ids that the prompt gave them; each id at most once.
+	Threads []ThreadAnswer `json:"threads,omitempty"`
+	// Files are the paths that are expected to change.
+	Files    []string  `json:"files,omitempty"`
+	Estimate *Estimate `json:"estimate,omitempty"`
+	// Approaches are the choices of a plan, each number once and at least 1.
+	Approaches []Approach `json:"approaches,omitempty"`
+}
+
+// Or returns the kind, or the one given if the agent left it out.
+func (o Outcome) Or(kind OutcomeKind) OutcomeKind { return firstOf(o.Kind, kind) }
+
+// ThreadAnswer is the answer to one review thread, with the commit that took it up, if one did.
+type ThreadAnswer struct {
+	ID     Label  `json:"id"`
+	Answer string `json:"answer"`
+	Commit string `json:"commit,omitempty"`
+}
+
+// Estimate is what the agent expects the work to take. What is not known is 0 or empty.
+type Estimate struct {
+	Size    string  `json:"size,omitempty"` // such as S, M, L
+	Minutes float64 `json:"minutes,omitempty"`
+	Turns   float64 `json:"turns,omitempty"`
+	CostUSD float64 `json:"cost_usd,omitempty"`
+}
+
+// Approach is one way to go.
+type Approach struct {
+	N     int    `json:"n"`
+	Title string `json:"title"`
+}
+
+// Label is an id that may be written as a string or as a number.
+type Label string
+
+// UnmarshalJSON reads both forms.
+func (l *Label) UnmarshalJSON(data []byte) error {
+	var n json.Number
+	if len(data) > 0 && data[0] != '"' && json.Unmarshal(data, &n) == nil {
+		*l = Label(n)
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("an id must be a string or a number, not %.40s", data)
+	}
+	*l = Label(s)
+	return nil
+}
+
+// maxOutcome bounds the block.
+const maxOutcome = 512 << 10
+
+// ParseOutcome takes the errand block out of an agent's final answer and returns it and the text
+// without it. A text without such a block is an empty Outcome. With several blocks the last one
+// counts and none stays in the text. The error says what is wrong with the block, in words that can
+// be given back to the agent; rest is right even then.
+func ParseOutcome(text string) (o Outcome, rest string, err error) {
+	block, rest, found := cutBlock(text)
+	if !found {
+		return Outcome{}, rest, nil
+	}
+	if len(block) > maxOutcome {
+		return Outcome{}, rest, fmt.Errorf("the errand block has %d bytes; at most %d are read", len(block), maxOutcome)
+	}
+	dec := json.NewDecoder(strings.NewReader(block))
+	if err := dec.Decode(&o); err != nil {
+		return Outcome{}, rest, fmt.Errorf("the errand block is not the JSON that was asked for: %w", explain(err, block))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Outcome{}, rest, errors.New("the errand block holds more than one JSON object")
+	}
+	if err := o.check(); err != nil {
+		return Outcome{}, rest, fmt.Errorf("the errand block: %w", err)
+	}
+	return o, rest, nil
+}
+
+// explain adds the line to a JSON error and names fields as the agent wrote them.
+func explain(err error, block string) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends too early")
+	case errors.As(err, &syntax):
+		line := 1 + strings.Count(block[:min(int(syntax.Offset), len(block))], "\n")
+		return fmt.Errorf("line %d: %w", line, err)
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s must not be a %s", firstOf(kind.Field, "the block"), kind.Value)
+	}
+	return err
+}
+
+// check refuses what would be ambiguous.
+func (o *Outcome) check() error {
+	if o.Kind != "" && !slices.Contains(OutcomeKinds(), o.Kind) {
+		return fmt.Errorf("outcome %q is unknown; use one of %s", cutText(string(o.Kind), 40), kindList())
+	}
+	seen := map[Label]bool{}
+	for i, t := range o.Threads {
+		if t.ID == "" || seen[t.ID] {
+			return fmt.Errorf("threads[%d]: the id %q is missing or occurs twice", i, cutText(string(t.ID), 80))
+		}
+		seen[t.ID] = true
+	}
+	numbers := map[int]bool{}
+	for i, a := range o.Approaches {
+		if a.N < 1 || numbers[a.N] {
+			return fmt.Errorf("approaches[%d]: the number %d is below 1 or occurs twice", i, a.N)
+		}
+		numbers[a.N] = true
+	}
+	return nil
+}
+
+func kindList() string {
+	var b bytes.Buffer
+	for i, k := range OutcomeKinds() {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(k))
+	}
+	return b.String()
+}
+
+// cutBlock removes every errand block that stands outside other code blocks and returns the last.
+func cutBlock(text string) (block, rest string, found bool) {
+	var kept, inner strings.Builder
+	fence, ours := "", false
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		mark, info := fenceOf(line)
+		switch {
+		case fence == "" && mark != "":
+			fence, ours = mark, isErrand(info)
+			if ours {
+				inner.Reset()
+				found = true
+				continue
+			}
+		case fence != "" && info == "" && len(mark) >= len(fence) && mark[0] == fence[0]:
+			fence = ""
+			if ours {
+				block, ours = inner.String(), false
+				continue
+			}
+		}
+		if ours {
+			inner.WriteString(line)
+		} else {
+			kept.WriteString(line)
+		}
+	}
+	if ours {
+		block = inner.String() // the fence was never closed
+	}
+	return block, strings.TrimSpace(kept.String()), found
+}
+
+func isErrand(info string) bool {
+	word, _, _ := strings.Cut(info, " ")
+	return word == "errand"
+}
+
+// fenceOf returns the fence that a line consists of, and the info string after it.
+func fenceOf(line string) (mark, info string) {
+	trimmed := strings.TrimLeft(line, " ")
+	if len(line)-len(trimmed) > 3 || trimmed == "" || (trimmed[0] != '`' && trimmed[0] != '~') {
+		return "", ""
+	}
+	n := len(trimmed) - len(strings.TrimLeft(trimmed, trimmed[:1]))
+	info = strings.TrimSpace(trimmed[n:])
+	if n < 3 || (trimmed[0] == '`' && strings.Contains(info, "`")) {
+		return "", ""
+	}
+	return trimmed[:n], info
+}
