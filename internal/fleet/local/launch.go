@@ -23,7 +23,7 @@ func (p *Provider) launch(ctx context.Context, dir string) error {
 	defer log.Close()
 	cmd := exec.Command(p.cfg.Runner, "box-supervise", "-dir", dir)
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -55,7 +55,11 @@ func (p *Provider) awaitReady(ctx context.Context, dir string, exited <-chan str
 		select {
 		case <-poll.C:
 		case <-exited:
-			return p.startFailure(dir)
+			// It may have found another one at work, from a call that was given up.
+			if alive, err := held(dir); err != nil || !alive {
+				return p.startFailure(dir)
+			}
+			exited = nil
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the box to serve: %w", errors.Join(context.Cause(ctx), last))
 		}

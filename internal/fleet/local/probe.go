@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,6 +49,9 @@ func (p *Provider) kind(ctx context.Context) (probed, error) {
 			found.notes = append(found.notes, advice(kind)...)
 			p.found = &found
 			return found, nil
+		}
+		if errors.Is(last, context.DeadlineExceeded) || errors.Is(last, context.Canceled) {
+			break // a busy host is no evidence: nothing is chosen, least of all something weaker
 		}
 		found.notes = append(found.notes, fmt.Sprintf("%s does not work here: %v", kind, last))
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -49,6 +50,7 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 		}
 		args = append(args, insideRunner, "box-ssh")
 		cmd = exec.Command("bwrap", append(args, extra...)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	case KindUserns, KindPlain:
 		cmd = exec.Command(rec.Runner, append([]string{"box-ssh", "-init", rec.Kind}, extra...)...)
 		cmd.Dir = rec.home(dir)
@@ -60,7 +62,7 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 	default:
 		return nil, fmt.Errorf("box kind %q: unknown", rec.Kind)
 	}
-	cmd.Env = []string{"PATH=" + systemPath, "HOME=" + rec.home(dir), "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + rec.home(dir), "LANG=C.UTF-8"}
 	return cmd, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -59,9 +60,14 @@ func Probe(ctx context.Context, rec Record, dir string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	// The whole group: bwrap's second process, while young, does not die with the first.
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer stop()
-	if err := cmd.Wait(); err != nil {
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("probe: %w", ctx.Err())
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %s", err, lastLine(stderr.String()))
 	}
 	if strings.TrimSpace(stdout.String()) != "ok" {

@@ -156,7 +156,6 @@ type inside struct {
 	cmd    *exec.Cmd
 	life   net.Conn
 	exited chan struct{}
-	plain  bool
 }
 
 func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
@@ -190,7 +189,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 		_ = ours.Close()
 		return nil, fmt.Errorf("start the inside: %w", err)
 	}
-	in := &inside{cmd: cmd, life: ours, exited: make(chan struct{}), plain: s.rec.Kind == KindPlain}
+	in := &inside{cmd: cmd, life: ours, exited: make(chan struct{})}
 	go func() { // ends with the inside
 		_ = json.NewEncoder(stdin).Encode(config)
 		_ = stdin.Close()
@@ -217,14 +216,13 @@ func (in *inside) readBeats(ctx context.Context, contact chan<- byte) {
 	}
 }
 
-// kill ends every process of the box. In a box with process ids of its own the
-// kernel does it when the first one dies; in a plain box we look for them.
+// kill ends every process of the box and returns when they are dead. In a box with
+// process ids of its own the kernel kills them when the first one dies, and that
+// one comes to us as an orphan; in a plain box we look for them all.
 func (in *inside) kill() {
 	_ = in.cmd.Process.Kill()
 	<-in.exited
-	if in.plain {
-		killDescendants(killTimeout)
-	}
+	killDescendants(killTimeout)
 	_ = in.life.Close()
 }
 
