@@ -1,0 +1,132 @@
+package trust
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/util"
+)
+
+// routineAlt matches the texts that GitHub and operating systems give to pasted pictures.
+var routineAlt = regexp.MustCompile(`^(?i:image|img|screenshot|picture|logo|(?:screenshot|image|img|bildschirmfoto)[ _-]?[0-9 _.:-]{0,30}|[a-z0-9_-]{1,40}\.(?:png|jpe?g|gif|svg|webp))?$`)
+
+// link takes the title off a link and removes one that has nothing to click on.
+func (p *page) link(n *ast.Link) {
+	if n.Reference != nil {
+		p.used[util.ToLinkReference(n.Reference.Value)] = true
+	}
+	start, end := n.Pos(), p.ends.end[n]
+	if start < 0 || end <= start || end > len(p.source) {
+		return
+	}
+	if !showsSomething(n, p.source) {
+		p.remove(start, end, KindEmptyLink)
+		return
+	}
+	if n.Reference != nil || len(n.Title) == 0 {
+		return
+	}
+	title := string(n.Title)
+	at := strings.LastIndex(p.source[start:end], title)
+	if at < 1 {
+		// The title goes over several quoted lines: keep the text, let the link go.
+		p.replace(start, end, string(textOf(n, p.source)), KindLinkTitle, title)
+		return
+	}
+	from, to := start+at-1, start+at+len(title)+1
+	for from > start && strings.IndexByte(" \t\n", p.source[from-1]) >= 0 {
+		from--
+	}
+	p.replace(from, min(to, end-1), "", KindLinkTitle, title)
+}
+
+// image leaves the address of an image and takes its text away, which only machines read.
+func (p *page) image(n *ast.Image) {
+	start, end := n.Pos(), p.ends.end[n]
+	if start < 0 || end <= start || end > len(p.source) {
+		return
+	}
+	alt := string(textOf(n, p.source))
+	plain := "![](" + destination(string(n.Destination)) + ")"
+	if p.source[start:end] == plain {
+		return
+	}
+	if alt == "" && len(n.Title) == 0 && n.Reference == nil && n.FirstChild() == nil {
+		return
+	}
+	if len(n.Title) > 0 {
+		alt = strings.TrimSpace(alt + " " + string(n.Title))
+	}
+	kind := KindImageText
+	if routineAlt.MatchString(alt) {
+		kind = kindRoutine
+	}
+	p.replace(start, end, plain, kind, alt)
+}
+
+// destination writes an address so that it reads the same again.
+func destination(address string) string {
+	if address == "" || strings.ContainsAny(address, " \t\n()<>") {
+		return "<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A").Replace(address) + ">"
+	}
+	return address
+}
+
+// definitions removes link definitions that nothing uses, and titles from the others. Only the
+// first of several for a label counts.
+func (p *page) definitions() {
+	seen := map[string]bool{}
+	for _, n := range p.defs {
+		lines := n.Lines()
+		if lines.Len() == 0 {
+			continue
+		}
+		start, end := lines.At(0).Start, lines.At(lines.Len()-1).Stop
+		label := util.ToLinkReference(n.Label)
+		if !p.used[label] || seen[label] {
+			p.remove(start, end, KindDefinition)
+			continue
+		}
+		seen[label] = true
+		if len(n.Title) > 0 {
+			p.replace(start, end, "["+string(n.Label)+"]: "+destination(string(n.Destination)), KindLinkTitle, string(n.Title))
+		}
+	}
+}
+
+// showsSomething reports whether a node has text that is not blank, or an image.
+func showsSomething(n ast.Node, source string) bool {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Image:
+			return true
+		case *ast.Text:
+			if strings.TrimSpace(string(c.Segment.Value([]byte(source)))) != "" {
+				return true
+			}
+		case *ast.RawHTML:
+		default:
+			if showsSomething(c, source) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// textOf joins the texts below a node.
+func textOf(n ast.Node, source string) []byte {
+	var out []byte
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			out = append(out, source[t.Segment.Start:t.Segment.Stop]...)
+			if t.SoftLineBreak() || t.HardLineBreak() {
+				out = append(out, ' ')
+			}
+			continue
+		}
+		out = append(out, textOf(c, source)...)
+	}
+	return out
+}

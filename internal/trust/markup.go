@@ -1,0 +1,254 @@
+package trust
+
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	xhtml "golang.org/x/net/html"
+)
+
+// What raw HTML is searched for. A style is looked at in lower case and without spaces.
+var (
+	hidingStyle = regexp.MustCompile(`display:none|visibility:(?:hidden|collapse)|opacity:0?\.?0*(?:;|%|!|$)|` +
+		`(?:font-size|max-height|max-width|height|width):0*\.?0+(?:[a-z%]+)?(?:;|!|$)|` +
+		`(?:^|;)color:(?:transparent|white|#fff(?:fff)?\b|rgba\([^)]*,0?\.?0*\))|` +
+		`text-indent:-|(?:left|top|right|bottom):-\d{3,}|clip(?:-path)?:|font:0`)
+	wholeComment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	entity       = regexp.MustCompile(`&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
+	plainSize    = regexp.MustCompile(`^[0-9]{1,4}(?:px|%)?$`)
+	telling      = regexp.MustCompile(`^[0-9A-Za-z]`)
+)
+
+// tag is one start or end tag of raw HTML in the source.
+type tag struct {
+	span
+	name  string
+	end   bool
+	attrs []xhtml.Attribute
+}
+
+// shownTags are the elements that GitHub keeps, without those that only carry hidden things.
+func shownTags() map[string]bool {
+	shown := map[string]bool{}
+	for name := range strings.FieldsSeq(`a abbr b bdo blockquote br caption cite code dd del details dfn div dl dt em
+		figcaption figure h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p picture pre q rp rt ruby s samp small span strike
+		strong sub summary sup table tbody td tfoot th thead time tr tt ul var wbr`) {
+		shown[name] = true
+	}
+	return shown
+}
+
+// hiddenTags are the elements whose content no reader sees either.
+func hiddenTags() map[string]bool {
+	hidden := map[string]bool{}
+	for name := range strings.FieldsSeq(`script style template noscript iframe noembed noframes textarea title xmp plaintext
+		object embed applet audio video canvas svg math head select datalist dialog option`) {
+		hidden[name] = true
+	}
+	return hidden
+}
+
+// keptAttributes decide where a link or image leads or how a table or list is laid out. All other
+// attributes can carry text that nobody sees.
+func keptAttributes() map[string]bool {
+	return map[string]bool{"href": true, "src": true, "open": true, "colspan": true, "rowspan": true, "align": true, "start": true}
+}
+
+// inlineTag takes in a tag in running text; anything else in angle brackets goes at once.
+func (p *page) inlineTag(n *ast.RawHTML) {
+	if n.Segments.Len() == 0 {
+		return
+	}
+	start, end := n.Segments.At(0).Start, n.Segments.At(n.Segments.Len()-1).Stop
+	raw := p.source[start:end]
+	if strings.HasPrefix(raw, "<!") || strings.HasPrefix(raw, "<?") {
+		p.remove(start, end, KindComment)
+		return
+	}
+	p.tokenize(raw, func(int) int { return start }, func(int) int { return end })
+}
+
+// blockTags takes in an HTML block, whose lines may be apart in the source (in a quote).
+func (p *page) blockTags(n *ast.HTMLBlock) {
+	var raw strings.Builder
+	var starts, offsets []int
+	take := func(from, to int) {
+		starts, offsets = append(starts, raw.Len()), append(offsets, from)
+		raw.WriteString(p.source[from:to])
+	}
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		take(line.Start, line.Stop)
+	}
+	if n.HasClosure() {
+		take(n.ClosureLine.Start, n.ClosureLine.Stop)
+	}
+	if len(starts) == 0 {
+		return
+	}
+	at := func(offset int) int {
+		i, found := slices.BinarySearch(starts, offset)
+		if !found {
+			i--
+		}
+		return offsets[i] + offset - starts[i]
+	}
+	p.tokenize(raw.String(), at, func(offset int) int { return at(offset-1) + 1 })
+}
+
+// tokenize reads raw HTML as a browser does. What is left open swallows all that follows on the
+// page, so that all of it goes.
+func (p *page) tokenize(raw string, first, last func(int) int) {
+	z := xhtml.NewTokenizer(strings.NewReader(raw))
+	for offset := 0; ; {
+		kind := z.Next()
+		text := string(z.Raw())
+		if kind == xhtml.ErrorToken {
+			if offset < len(raw) {
+				p.remove(first(offset), len(p.source), KindElement)
+			}
+			return
+		}
+		if text == "" {
+			continue
+		}
+		start, end := first(offset), last(offset+len(text))
+		offset += len(text)
+		switch kind {
+		case xhtml.CommentToken, xhtml.DoctypeToken:
+			if strings.HasPrefix(text, "<!--") && !strings.HasSuffix(text, ">") {
+				end = len(p.source)
+			}
+			p.remove(start, end, KindComment)
+		case xhtml.StartTagToken, xhtml.SelfClosingTagToken, xhtml.EndTagToken:
+			token := z.Token()
+			p.tags = append(p.tags, tag{span: span{start, end}, name: token.Data, end: kind == xhtml.EndTagToken, attrs: token.Attr})
+		}
+	}
+}
+
+// markup judges the tags: hidden elements go with their content, unknown tags alone, and of the
+// others the attributes that nobody sees.
+func (p *page) markup() {
+	shown, hidden, kept := shownTags(), hiddenTags(), keptAttributes()
+	slices.SortStableFunc(p.tags, func(a, b tag) int { return a.start - b.start })
+	for i, t := range p.tags {
+		switch {
+		case !t.end && (hidden[t.name] || isHidden(t.attrs)):
+			p.remove(t.start, p.closing(i), KindElement)
+		case !shown[t.name]:
+			p.remove(t.start, t.span.end, KindMarkup)
+		case !t.end:
+			p.attributes(t, kept)
+		}
+	}
+}
+
+// closing returns where the element that the i-th tag opens ends: behind its end tag, at once for a
+// void element, else at the end of the text.
+func (p *page) closing(i int) int {
+	opened := p.tags[i]
+	switch opened.name {
+	case "br", "hr", "img", "wbr", "embed", "input":
+		return opened.span.end
+	}
+	depth := 0
+	for _, t := range p.tags[i:] {
+		if t.name != opened.name {
+			continue
+		}
+		if !t.end {
+			depth++
+			continue
+		}
+		if depth--; depth == 0 {
+			return t.span.end
+		}
+	}
+	return len(p.source)
+}
+
+func isHidden(attrs []xhtml.Attribute) bool {
+	for _, a := range attrs {
+		switch a.Key {
+		case "hidden":
+			return true
+		case "style":
+			compact := strings.Join(strings.Fields(strings.ToLower(a.Val)), "")
+			if hidingStyle.MatchString(compact) {
+				return true
+			}
+		case "width", "height":
+			if strings.Trim(a.Val, "0px% ") == "" && strings.Contains(a.Val, "0") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// attributes writes a start tag again with the attributes that stay, if any has to go.
+func (p *page) attributes(t tag, kept map[string]bool) {
+	var out strings.Builder
+	var gone []string
+	report := false
+	out.WriteString("<" + t.name)
+	for _, a := range t.attrs {
+		value := strings.TrimSpace(a.Val)
+		script := strings.HasPrefix(strings.ToLower(value), "javascript:") || strings.HasPrefix(strings.ToLower(value), "data:")
+		size := (a.Key == "width" || a.Key == "height") && plainSize.MatchString(value)
+		if !kept[a.Key] && !size || script {
+			gone = append(gone, a.Key+"="+a.Val)
+			report = report || a.Key != "alt" || !routineAlt.MatchString(value)
+			continue
+		}
+		out.WriteString(" " + a.Key)
+		if a.Val != "" {
+			out.WriteString(`="` + html.EscapeString(strings.ReplaceAll(a.Val, "\n", " ")) + `"`)
+		}
+	}
+	out.WriteString(">")
+	kind := kindRoutine
+	if report {
+		kind = KindAttribute
+	}
+	if len(gone) > 0 {
+		p.replace(t.start, t.span.end, out.String(), kind, strings.Join(gone, " "))
+	}
+}
+
+// comments is the safety net: a complete comment outside code goes even where goldmark takes it for
+// text, because other readers of Markdown may not.
+func (p *page) comments() {
+	for _, at := range wholeComment.FindAllStringIndex(p.source, -1) {
+		if !p.inCode(at[0], at[1]) {
+			p.remove(at[0], at[1], KindComment)
+		}
+	}
+}
+
+// inTag reports whether a position lies within a tag, where quotes have to stay encoded.
+func (p *page) inTag(at int) bool {
+	return slices.ContainsFunc(p.tags, func(t tag) bool { return t.start <= at && at < t.span.end })
+}
+
+// entities decodes characters that are written as HTML entities, so that a text reads as it looks.
+// Those with a meaning in HTML and Markdown stay as they are: decoded they would become markup.
+func (p *page) entities() {
+	for _, at := range entity.FindAllStringIndex(p.source, -1) {
+		raw := p.source[at[0]:at[1]]
+		plain := html.UnescapeString(raw)
+		if plain == raw || strings.ContainsAny(plain, "<>&[]`~\\|*") || p.inCode(at[0], at[1]) || p.inTag(at[0]) {
+			continue
+		}
+		plain = cleanRunes(plain, &report{})
+		kind := kindRoutine
+		if plain == "" || telling.MatchString(plain) {
+			kind = KindEncoded
+		}
+		p.replace(at[0], at[1], strings.ReplaceAll(plain, "\n", " "), kind, raw)
+	}
+}
