@@ -64,16 +64,23 @@ func versionCommand(version string) *cobra.Command {
 // exchange reads one JSON value from standard input, does something with it, and writes the answer.
 func exchange[In, Out any](cmd *cobra.Command, do func(context.Context, In) (Out, error)) error {
 	var in In
-	decoder := json.NewDecoder(io.LimitReader(cmd.InOrStdin(), maxInput))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil {
-		return fmt.Errorf("read standard input: %w", err)
+	if err := readInput(cmd, &in); err != nil {
+		return err
 	}
 	out, err := do(cmd.Context(), in)
 	if err != nil {
 		return err
 	}
 	return answer(cmd, out)
+}
+
+func readInput(cmd *cobra.Command, value any) error {
+	decoder := json.NewDecoder(io.LimitReader(cmd.InOrStdin(), maxInput))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(value); err != nil {
+		return fmt.Errorf("read standard input: %w", err)
+	}
+	return nil
 }
 
 func answer(cmd *cobra.Command, value any) error {

@@ -6,11 +6,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/runner/tetherd"
+	"github.com/errand-bot/errand/internal/runner/work"
 )
 
 func checkCommand(o *options) *cobra.Command {
-	_ = o
-	return &cobra.Command{Use: "check", Hidden: true}
+	return &cobra.Command{
+		Use: "check", Args: cobra.NoArgs,
+		Short: "Run a repository's checks in a fresh worktree: work.CheckSpec in, result lines out",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := o.dir()
+			if err != nil {
+				return err
+			}
+			var spec work.CheckSpec
+			if err := readInput(cmd, &spec); err != nil {
+				return err
+			}
+			return work.Check(cmd.Context(), root.CheckDir(), spec, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
 }
 
 func tetherCommand(o *options) *cobra.Command {

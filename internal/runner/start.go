@@ -23,7 +23,8 @@ const pollPause = 25 * time.Millisecond
 
 // Start starts a run under a detached supervisor and returns when that one is at work. It is
 // idempotent by the run's id: whatever has become of an earlier start is told by Status and Follow.
-// A run that could not be started at all (a file that cannot be written, say) leaves no trace.
+// A run whose files cannot be written is not started; one whose supervisor does not answer is an
+// error here and lost there.
 func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 	if err := spec.Validate(); err != nil {
 		return Started{}, fmt.Errorf("start run: %w", err)
@@ -87,7 +88,7 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 	if err != nil {
 		return Started{}, fmt.Errorf("find own file: %w", err)
 	}
-	if spec, err = resolve(spec, self, dir); err != nil {
+	if spec, err = resolve(root, spec, self, dir); err != nil {
 		return Started{}, err
 	}
 	if err := writeFiles(dir, spec.Files); err != nil {
@@ -101,9 +102,9 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 }
 
 // resolve fills in defaults and placeholders.
-func resolve(spec Spec, self, dir string) (Spec, error) {
+func resolve(root Root, spec Spec, self, dir string) (Spec, error) {
 	spec = spec.withDefaults()
-	replace := strings.NewReplacer("{runner}", self, "{run_dir}", dir).Replace
+	replace := strings.NewReplacer("{runner}", self, "{run_dir}", dir, "{root}", string(root)).Replace
 	argv := make([]string, len(spec.Argv))
 	for i, arg := range spec.Argv {
 		argv[i] = replace(arg)

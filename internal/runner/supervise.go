@@ -21,9 +21,6 @@ const (
 	readyFD = 4
 )
 
-// stopGrace is how long a command may take to end after SIGINT.
-const stopGrace = 5 * time.Second
-
 // supervisor is one run's life.
 type supervisor struct {
 	root      Root
@@ -33,8 +30,6 @@ type supervisor struct {
 	log       *logWriter
 	now       func() time.Time
 	started   time.Time
-	// grace is stopGrace.
-	grace time.Duration
 	// openRequests tells how many requests of the VM are open at the tether.
 	openRequests func() int
 }
@@ -47,14 +42,13 @@ func Supervise(root Root, id string) error {
 	proc.Detach()
 	ready := os.NewFile(readyFD, "ready")
 	s := &supervisor{
-		root: root, dir: root.RunDir(id), now: time.Now, grace: stopGrace,
+		root: root, dir: root.RunDir(id), now: time.Now,
 		openRequests: func() int { return tetherRequests(root) },
 	}
 	if err := readJSON(filepath.Join(s.dir, specFile), &s.spec); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
-	s.isolation = orDefault(s.spec.Isolation, "")
-	if s.isolation == "" {
+	if s.isolation = s.spec.Isolation; s.isolation == "" {
 		s.isolation = proc.Probe()
 	}
 	if err := writeFile(filepath.Join(s.dir, isolationFile), []byte(s.isolation), 0o600); err != nil {

@@ -45,7 +45,7 @@ func (s *supervisor) watch(process *proc.Process, part runPart) runlog.Cause {
 func (s *supervisor) end(process *proc.Process, why string) {
 	s.log.note("The run is being ended: %s.", why)
 	process.Interrupt()
-	grace := time.NewTimer(s.grace)
+	grace := time.NewTimer(s.spec.Grace)
 	defer grace.Stop()
 	select {
 	case <-process.Done():

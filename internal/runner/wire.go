@@ -20,13 +20,15 @@ const (
 	DefaultMaxLog = 256 << 20
 	// DefaultIdleCPU is the share of one processor below which a run counts as idle.
 	DefaultIdleCPU = 0.02
+	// DefaultGrace is how long a command may take to end after SIGINT.
+	DefaultGrace = 5 * time.Second
 	// DefaultSetupTimeout bounds one set-up command.
 	DefaultSetupTimeout = 15 * time.Minute
 )
 
 // Spec is one run: what `errand-runner start` reads. In Argv, in Dir, in the values of Env and in
-// the paths of Files, "{runner}" stands for the runner's own file and "{run_dir}" for the run's
-// directory. Durations are nanoseconds, as encoding/json writes them.
+// the paths of Files, "{runner}" stands for the runner's own file, "{root}" for its root and
+// "{run_dir}" for the run's directory. Durations are nanoseconds, as encoding/json writes them.
 type Spec struct {
 	// ID names the run and its directory: letters, digits, dots, dashes and underscores.
 	ID   string   `json:"id"`
@@ -45,6 +47,8 @@ type Spec struct {
 	// Stall is how long a run may give no sign of life. Negative turns the watch off.
 	Stall   time.Duration `json:"stall,omitempty"`
 	IdleCPU float64       `json:"idle_cpu,omitempty"`
+	// Grace is how long the command may take to end after SIGINT before everything is killed.
+	Grace   time.Duration `json:"grace,omitempty"`
 	MaxLine int           `json:"max_line,omitempty"`
 	MaxLog  int64         `json:"max_log,omitempty"`
 	// Isolation asks for less than the best: "subreaper" where a PID namespace would be in the way.
@@ -115,8 +119,8 @@ func (s *Spec) Validate() error {
 		return errors.New("argv: no command given")
 	case s.Dir == "":
 		return errors.New("dir: no workspace given")
-	case s.Duration < 0:
-		return errors.New("duration: must not be negative")
+	case s.Duration < 0 || s.Grace < 0:
+		return errors.New("duration, grace: must not be negative")
 	case s.MaxLine < 0 || s.MaxLog < 0 || s.IdleCPU < 0:
 		return errors.New("max_line, max_log, idle_cpu: must not be negative")
 	}
@@ -143,6 +147,7 @@ func (s Spec) withDefaults() Spec {
 	s.Duration = orDefault(s.Duration, DefaultDuration)
 	s.Stall = orDefault(s.Stall, DefaultStall)
 	s.IdleCPU = orDefault(s.IdleCPU, DefaultIdleCPU)
+	s.Grace = orDefault(s.Grace, DefaultGrace)
 	s.MaxLine = orDefault(s.MaxLine, DefaultMaxLine)
 	s.MaxLog = orDefault(s.MaxLog, DefaultMaxLog)
 	return s

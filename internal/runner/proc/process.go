@@ -94,6 +94,11 @@ func (p *Process) Interrupt() {
 // Kill ends every process at once. It may be called at any time and more than once; Wait tells when
 // all of them are gone.
 func (p *Process) Kill() {
+	select {
+	case <-p.done: // its number may be somebody else's by now
+		return
+	default:
+	}
 	if p.isolation == Group {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		return

@@ -1,0 +1,246 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// DefaultCheckTimeout bounds one check command whose Timeout is zero.
+const DefaultCheckTimeout = 20 * time.Minute
+
+// CheckSpec is what `check` reads. It is meant to be run as a run of its own (runner.Spec with Argv
+// {"{runner}", "check"}), so that it is detached and can be followed and stopped.
+type CheckSpec struct {
+	// Dir is the workspace whose objects are used; its files are not.
+	Dir string `json:"dir"`
+	// Head is the commit to check.
+	Head     string         `json:"head"`
+	Commands []CheckCommand `json:"commands"`
+	// ChangedFiles replaces "{changed_files}" in commands, quoted for sh, and is given to them in
+	// ERRAND_CHANGED_FILES, one path per line.
+	ChangedFiles []string `json:"changed_files,omitempty"`
+	// Env is added to a small environment whose HOME and TMPDIR are fresh. The key for caches, such
+	// as GOCACHE, is here: what is shared with the agent's runs is the caller's decision.
+	Env map[string]string `json:"env,omitempty"`
+	// Isolation asks for less than the best.
+	Isolation proc.Isolation `json:"isolation,omitempty"`
+}
+
+// CheckCommand is one check, for sh.
+type CheckCommand struct {
+	Name    string        `json:"name"`
+	Command string        `json:"command"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// The types of the lines that a check prints. Everything else it prints is the commands' output,
+// on standard error.
+const (
+	TypeCheckResult = "check_result"
+	TypeChecksDone  = "checks_done"
+)
+
+// CheckResult is one command's result. Tail is the end of its output: at most 100 lines and 16 kB.
+type CheckResult struct {
+	Type     string        `json:"type"`
+	Name     string        `json:"name"`
+	Code     int           `json:"code"`
+	Duration time.Duration `json:"duration"`
+	Tail     string        `json:"tail"`
+	TimedOut bool          `json:"timed_out,omitempty"`
+}
+
+// ChecksDone is the last line. OK means that every command ran and ended with 0. Error says why the
+// checks could not be run at all.
+type ChecksDone struct {
+	Type  string `json:"type"`
+	OK    bool   `json:"ok"`
+	Head  string `json:"head"`
+	Tree  string `json:"tree,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Check runs the commands one after the other, all of them, in a fresh worktree of the commit that
+// shares nothing with the workspace but its objects, and with a fresh home. Results go to out as
+// they come, the commands' output to log. It must run in a program of its own, because it ends every
+// process that a command left.
+func Check(ctx context.Context, root string, spec CheckSpec, out, log io.Writer) error {
+	encoder := json.NewEncoder(out)
+	done := ChecksDone{Type: TypeChecksDone, Head: spec.Head}
+	ok, err := check(ctx, root, spec, &done, encoder, log)
+	done.OK = ok && err == nil
+	if err != nil {
+		done.Error = err.Error()
+	}
+	return errors.Join(err, encoder.Encode(done))
+}
+
+func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, out *json.Encoder, log io.Writer) (bool, error) {
+	place, err := newCheckPlace(ctx, root, spec)
+	if err != nil {
+		return false, fmt.Errorf("make worktree: %w", err)
+	}
+	defer place.remove()
+	done.Tree = place.tree
+	isolation := spec.Isolation
+	if isolation == "" {
+		isolation = proc.Probe()
+	}
+	ok := true
+	for _, c := range spec.Commands {
+		result, err := place.run(ctx, c, spec, isolation, log)
+		if err != nil {
+			return false, fmt.Errorf("run check %s: %w", c.Name, err)
+		}
+		ok = ok && result.Code == 0 && !result.TimedOut
+		if err := out.Encode(result); err != nil {
+			return false, fmt.Errorf("write result: %w", err)
+		}
+	}
+	return ok, nil
+}
+
+// checkPlace is the directory of one check.
+type checkPlace struct {
+	dir  string // holds tree/, home/ and tmp/
+	tree string
+}
+
+// oldPlace is when the directory of a check that was killed may be removed.
+const oldPlace = 24 * time.Hour
+
+func newCheckPlace(ctx context.Context, root string, spec CheckSpec) (_ *checkPlace, err error) {
+	if !changeset.IsID(spec.Head) {
+		return nil, fmt.Errorf("%q is no commit id", spec.Head)
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, err
+	}
+	removeOld(root)
+	dir, err := os.MkdirTemp(root, "check-")
+	if err != nil {
+		return nil, err
+	}
+	p := &checkPlace{dir: dir}
+	defer func() {
+		if err != nil {
+			p.remove()
+		}
+	}()
+	for _, name := range []string{"tree", "home", "tmp"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.checkOut(ctx, spec); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// checkOut makes a repository of its own that borrows the workspace's objects and copies its refs:
+// a linked worktree would share the configuration, which the agent may have written.
+func (p *checkPlace) checkOut(ctx context.Context, spec CheckSpec) error {
+	from, to := openRepo(spec.Dir), openRepo(filepath.Join(p.dir, "tree"))
+	common, err := from.text(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return err
+	}
+	if _, err := to.run(ctx, "init", "--quiet", "--template=", "--initial-branch=check", "."); err != nil {
+		return err
+	}
+	alternates := filepath.Join(to.dir, ".git", "objects", "info", "alternates")
+	if err := os.MkdirAll(filepath.Dir(alternates), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(alternates, []byte(filepath.Join(common, "objects")+"\n"), 0o644); err != nil {
+		return err
+	}
+	shallow, err := os.ReadFile(filepath.Join(common, "shallow"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to.dir, ".git", "shallow"), shallow, 0o644)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	refs, err := from.text(ctx, "for-each-ref", "--format=create %(refname) %(objectname)", "refs/remotes", "refs/tags")
+	if err != nil {
+		return err
+	}
+	if refs != "" {
+		if _, err := to.pipe(ctx, strings.NewReader(withoutHeads(refs)), "update-ref", "--stdin"); err != nil {
+			return err
+		}
+	}
+	if _, err := to.run(ctx, "checkout", "--quiet", "--force", "--detach", spec.Head); err != nil {
+		return err
+	}
+	p.tree, err = to.tree(ctx, "HEAD")
+	return err
+}
+
+// withoutHeads leaves symbolic refs such as origin/HEAD out.
+func withoutHeads(refs string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(refs, "\n") {
+		if !strings.Contains(line, "/HEAD ") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// remove deletes the directory. Build tools make directories that cannot be written.
+func (p *checkPlace) remove() {
+	_ = filepath.WalkDir(p.dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(p.dir)
+}
+
+// removeOld deletes what killed checks have left, as far as possible.
+func removeOld(root string) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && strings.HasPrefix(entry.Name(), "check-") && time.Since(info.ModTime()) > oldPlace {
+			(&checkPlace{dir: filepath.Join(root, entry.Name())}).remove()
+		}
+	}
+}
+
+func (p *checkPlace) environment(spec CheckSpec) []string {
+	vars := map[string]string{
+		"PATH": os.Getenv("PATH"), "LANG": orText(os.Getenv("LANG"), "C.UTF-8"),
+		"USER": os.Getenv("USER"), "CI": "true",
+		"ERRAND_CHANGED_FILES": strings.Join(spec.ChangedFiles, "\n"),
+	}
+	maps.Copy(vars, spec.Env)
+	vars["HOME"], vars["TMPDIR"] = filepath.Join(p.dir, "home"), filepath.Join(p.dir, "tmp")
+	if mark := os.Getenv(proc.MarkVariable); mark != "" {
+		vars[proc.MarkVariable] = mark
+	}
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}

@@ -1,0 +1,109 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// What is kept of a check's output.
+const (
+	checkTailLines = 100
+	checkTailBytes = 16 << 10
+)
+
+// drainTimeout bounds the wait for the rest of the output once every process is gone.
+const drainTimeout = 5 * time.Second
+
+// run runs one command to its end or its time limit, with everything that it starts.
+func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, isolation proc.Isolation, log io.Writer) (CheckResult, error) {
+	result := CheckResult{Type: TypeCheckResult, Name: c.Name}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return result, err
+	}
+	defer reader.Close()
+	start := time.Now()
+	process, err := proc.Start(proc.Command{
+		Argv: []string{"/bin/sh", "-c", withFiles(c.Command, spec.ChangedFiles)},
+		Env:  p.environment(spec), Dir: filepath.Join(p.dir, "tree"),
+		Stdout: writer, Stderr: writer,
+	}, isolation)
+	_ = writer.Close()
+	if err != nil {
+		return result, err
+	}
+	tail := &tail{}
+	var group sync.WaitGroup
+	group.Go(func() { _, _ = io.Copy(io.MultiWriter(tail, log), reader) })
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = DefaultCheckTimeout
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-process.Done():
+	case <-timer.C:
+		result.TimedOut = true
+	case <-ctx.Done():
+	}
+	process.Kill()
+	end := process.Wait()
+	_ = reader.SetReadDeadline(time.Now().Add(drainTimeout))
+	group.Wait()
+	result.Code, result.Duration, result.Tail = end.Code, time.Since(start), tail.text()
+	if ctx.Err() != nil && !result.TimedOut {
+		return result, errors.New("interrupted")
+	}
+	return result, nil
+}
+
+// withFiles puts the changed files into a command, each quoted for sh.
+func withFiles(command string, files []string) string {
+	quoted := make([]string, len(files))
+	for i, file := range files {
+		quoted[i] = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	}
+	return strings.ReplaceAll(command, "{changed_files}", strings.Join(quoted, " "))
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	kept []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if excess := len(t.kept) - checkTailBytes; excess > checkTailBytes {
+		t.kept = append(t.kept[:0], t.kept[excess:]...)
+	}
+	return len(p), nil
+}
+
+// text returns the last lines as valid UTF-8, without a first line that is not whole if there is
+// more than one.
+func (t *tail) text() string {
+	kept := t.kept
+	cut := len(kept) > checkTailBytes
+	if cut {
+		kept = kept[len(kept)-checkTailBytes:]
+	}
+	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(kept), "\uFFFD"), "\n"), "\n")
+	if cut && len(lines) > 1 {
+		lines = lines[1:]
+	}
+	lines = lines[max(0, len(lines)-checkTailLines):]
+	text := strings.Join(lines, "\n")
+	if len(text) > checkTailBytes { // replaced bytes are longer
+		text = strings.ToValidUTF8(text[len(text)-checkTailBytes:], "")
+	}
+	return text
+}
