@@ -222,6 +222,9 @@ func (c *change) answered() {
 	}
 	c.t.Work = nil
 	c.to(PhasePROpen, fmt.Sprintf("review round %d is answered", c.t.Round))
+	if p := c.e.Post; p != nil {
+		c.post(fmt.Sprintf("round-%d", c.t.Round), *p)
+	}
 	if len(c.untaken()) > 0 {
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}

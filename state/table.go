@@ -64,7 +64,7 @@ func peopleRows() []Row {
 		{From: []Phase{PhaseFailed}, On: EventTriggered, To: running, Doc: "as retry", do: (*change).retry},
 		{From: open, On: EventTriggered, To: same, Doc: "one task per issue: a second trigger is told so", do: (*change).secondTrigger},
 		{From: open, On: EventUntriggered, If: "the assignment or label that started it", To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", when: (*change).sameTrigger, do: func(c *change) { c.cancel("the " + c.t.Trigger.Via + " was taken back by @" + c.e.By.Login) }},
-		{From: open, On: EventIssueClosed, If: "a pull request is open", To: same, Doc: "look at the pull request: a merge closes the issue too", when: (*change).hasPR, do: func(c *change) { c.due("closed", "issue", c.e.Now) }},
+		{From: open, On: EventIssueClosed, If: "a pull request is open", To: same, Doc: "look at the pull request: a merge closes the issue too", when: func(c *change) bool { return c.hasPR() && c.e.Via != "confirmed" }, do: func(c *change) { c.due("closed", "issue", c.e.Now) }},
 		{From: open, On: EventIssueClosed, To: []Phase{PhaseCancelled}, Doc: "cancelled", do: func(c *change) { c.cancel("the issue was closed") }},
 		{From: open, On: EventIssueGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: there is no issue any more", do: (*change).gone},
 		{From: open, On: EventGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: the App has no access any more", do: (*change).gone},

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // reply makes an action that answers a command with a short comment.
@@ -31,6 +32,9 @@ func (c *change) posted() {
 	c.t.Posted = append(c.t.Posted, p)
 	if len(c.t.Posted) > maxSeen {
 		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
+	}
+	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
+		c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	}
 	switch {
 	case post == nil:

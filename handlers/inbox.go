@@ -1,0 +1,187 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/palantir/go-githubapp/githubapp"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// maxPayload is GitHub's own limit on a webhook, with some room for a gateway's remarks.
+const maxPayload = 26 << 20
+
+// storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.
+const storeTimeout = 8 * time.Second
+
+// Deliveries is what the inbox needs of the store.
+type Deliveries interface {
+	PutDelivery(ctx context.Context, d state.Delivery) (isNew bool, err error)
+	PendingDeliveries(ctx context.Context, limit int) ([]state.Delivery, error)
+	SpendDelivery(ctx context.Context, guid string) error
+	FailDelivery(ctx context.Context, guid string, cause error) (failures int, err error)
+}
+
+// Applier applies events; *state.Store is one.
+type Applier interface {
+	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
+	Wake(ctx context.Context) <-chan struct{}
+}
+
+// Inbox stores webhooks before GitHub is answered, and works through them afterwards. It is a
+// githubapp.Scheduler.
+type Inbox struct {
+	store  Deliveries
+	apply  Applier
+	mapper *Mapper
+	log    zerolog.Logger
+	now    func() time.Time
+	// Received counts deliveries by event, for metrics; it may be nil.
+	Received func(event string, isNew bool)
+}
+
+var _ githubapp.Scheduler = (*Inbox)(nil)
+
+// NewInbox returns an Inbox.
+func NewInbox(store Deliveries, apply Applier, mapper *Mapper, log zerolog.Logger, now func() time.Time) *Inbox {
+	return &Inbox{store: store, apply: apply, mapper: mapper, log: log, now: now}
+}
+
+// Schedule stores a delivery under its GUID. Only when it returns nil is GitHub answered 200; an
+// error makes it a 500, which GitHub lists as failed and the delivery sweep fetches again.
+func (b *Inbox) Schedule(ctx context.Context, d githubapp.Dispatch) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return b.Insert(ctx, d.DeliveryID, d.EventType, d.Payload)
+}
+
+// Insert stores a delivery, as Schedule does, whoever brought it.
+func (b *Inbox) Insert(ctx context.Context, guid, event string, payload []byte) error {
+	isNew, err := b.store.PutDelivery(ctx, state.Delivery{GUID: guid, Event: event, Payload: payload, Received: b.now()})
+	if err != nil {
+		return fmt.Errorf("store delivery %s: %w", guid, err)
+	}
+	if b.Received != nil {
+		b.Received(event, isNew)
+	}
+	return nil
+}
+
+// batch is how many deliveries are read at once.
+const batch = 50
+
+// Run maps and applies deliveries in the order of their arrival until ctx ends.
+func (b *Inbox) Run(ctx context.Context) error {
+	wake := b.apply.Wake(ctx)
+	for {
+		list, err := b.store.PendingDeliveries(ctx, batch)
+		if err != nil && ctx.Err() == nil {
+			b.log.Error().Err(err).Msg("read the inbox")
+		}
+		for _, d := range list {
+			if ctx.Err() != nil {
+				return nil
+			}
+			b.work(ctx, d)
+		}
+		if len(list) == batch {
+			continue
+		}
+		timer := time.NewTimer(5 * time.Second)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// work maps one delivery and applies its events; the last one spends it. A delivery that cannot be
+// understood is tried a few times and then set aside, listed for the operator.
+func (b *Inbox) work(ctx context.Context, d state.Delivery) {
+	log := b.log.With().Str("delivery", d.GUID).Str("event", d.Event).Logger()
+	err := b.settle(ctx, d, log)
+	if err == nil || errors.Is(err, state.ErrSpent) || ctx.Err() != nil {
+		return
+	}
+	n, ferr := b.store.FailDelivery(ctx, d.GUID, err)
+	log.Error().Err(err).Int("failures", n).AnErr("store", ferr).Msg("work on a delivery")
+}
+
+func (b *Inbox) settle(ctx context.Context, d state.Delivery, log zerolog.Logger) error {
+	events, why, err := b.mapper.Map(ctx, d.Event, d.GUID, d.Payload)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		log.Debug().Str("why", why).Msg("nothing to do")
+		return b.store.SpendDelivery(ctx, d.GUID)
+	}
+	for i, e := range events {
+		ack := state.Ack{}
+		if i == len(events)-1 {
+			ack.Delivery = d.GUID
+		}
+		applied, err := b.apply.Apply(ctx, e, ack)
+		if err != nil {
+			return err
+		}
+		log.Info().Str("task", e.Task.String()).Str("kind", string(e.Kind)).Str("by", e.By.Login).Bool("changed", applied.Changed).Str("note", applied.Note).Msg("event")
+	}
+	return nil
+}
+
+// Front returns the webhook route: the body is bounded, a SHA-256 signature and a GUID are required,
+// and go-githubapp's dispatcher verifies and schedules. The secret must not be empty: the dispatcher
+// would take unsigned requests.
+func Front(secret string, inbox *Inbox) (http.Handler, error) {
+	if secret == "" {
+		return nil, errors.New("a webhook secret is required: without one anybody could direct the bot")
+	}
+	next := githubapp.NewEventDispatcher([]githubapp.EventHandler{all{}}, secret, githubapp.WithScheduler(inbox),
+		githubapp.WithErrorCallback(func(w http.ResponseWriter, r *http.Request, err error) {
+			inbox.log.Warn().Err(err).Str("delivery", r.Header.Get("X-GitHub-Delivery")).Msg("webhook refused")
+			githubapp.DefaultErrorCallback(w, r, err)
+		}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "POST only", http.StatusMethodNotAllowed)
+		case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
+			http.Error(w, "X-Hub-Signature-256 is missing: set a webhook secret in the App's settings", http.StatusBadRequest)
+		case r.Header.Get("X-GitHub-Delivery") == "":
+			http.Error(w, "X-GitHub-Delivery is missing", http.StatusBadRequest)
+		default:
+			r.Body = http.MaxBytesReader(w, r.Body, maxPayload)
+			next.ServeHTTP(w, r)
+		}
+	}), nil
+}
+
+// all names every event to the dispatcher, which drops those that no handler names. Handle is never
+// called: the inbox schedules by name.
+type all struct{}
+
+// Handles lists the events that errand knows.
+func (all) Handles() []string {
+	var names []string
+	for name := range mappings() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Handle says that it must not be called.
+func (all) Handle(context.Context, string, string, []byte) error {
+	return errors.New("deliveries are worked on from the inbox")
+}

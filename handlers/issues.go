@@ -1,0 +1,114 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/state"
+)
+
+// issues maps what happens to an issue itself.
+func (m *Mapper) issues(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.IssuesEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	if m.own(e.Sender) {
+		return nil, "our own act", nil
+	}
+	ev := state.Event{
+		Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo),
+		Installation: e.Installation.GetID(), Issue: issueOf(e.Issue, issueType(payload)), At: at(e.Issue.UpdatedAt),
+	}
+	if e.Issue.IsPullRequest() {
+		return nil, "a pull request", nil
+	}
+	return m.issueAction(ctx, e, ev)
+}
+
+// issueAction maps the action of an issues event.
+func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev state.Event) ([]state.Event, string, error) {
+	switch e.GetAction() {
+	case "assigned", "unassigned":
+		if !m.isAssignee(e.Assignee) {
+			return nil, "somebody else was assigned", nil
+		}
+		ev.Kind, ev.Via = triggerKind(e.GetAction() == "assigned"), "assigned"
+	case "labeled", "unlabeled":
+		if !m.isLabel(e.Label.GetName()) {
+			return nil, "another label", nil
+		}
+		ev.Kind, ev.Via = triggerKind(e.GetAction() == "labeled"), "label"
+	case "edited":
+		if e.Changes == nil || e.Changes.Title == nil && e.Changes.Body == nil {
+			return nil, "neither title nor text", nil
+		}
+		ev.Kind = state.EventIssueEdited
+		ev.ID = fmt.Sprintf("edit:%s:%d", state.FreezeHash(ev.Issue.Title, ev.Issue.Body)[:16], ev.At.Unix())
+	case "closed":
+		return m.closed(ctx, ev)
+	case "deleted", "transferred":
+		ev.Kind = state.EventIssueGone
+	default:
+		return nil, "nothing follows from " + e.GetAction(), nil
+	}
+	if ev.Kind == state.EventTriggered {
+		ev.Base = comment.Base(ev.Issue.Body)
+	}
+	return []state.Event{ev}, "", nil
+}
+
+func triggerKind(on bool) state.EventKind {
+	if on {
+		return state.EventTriggered
+	}
+	return state.EventUntriggered
+}
+
+// closed ends the issue's own task and pokes those that waited for it.
+func (m *Mapper) closed(ctx context.Context, ev state.Event) ([]state.Event, string, error) {
+	ev.Kind = state.EventIssueClosed
+	events := []state.Event{ev}
+	waiting, err := m.waitingFor(ctx, state.WaitBlocked)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, t := range waiting {
+		if t.Key != ev.Task {
+			events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
+		}
+	}
+	return events, "", nil
+}
+
+// waitingFor lists the open tasks that wait for one kind of thing. A blocker may be in another
+// repository, so all are looked at.
+func (m *Mapper) waitingFor(ctx context.Context, kind state.WaitKind) ([]*state.Task, error) {
+	open, err := m.tasks.OpenTasks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list open tasks: %w", err)
+	}
+	var list []*state.Task
+	for _, t := range open {
+		if t.Waiting != nil && t.Waiting.Kind == kind {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// dependencies pokes what waits for other issues: a blocker or sub-issue was added or removed.
+func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]state.Event, string, error) {
+	waiting, err := m.waitingFor(ctx, state.WaitBlocked)
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, t := range waiting {
+		events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
+	}
+	return events, "nothing waits for other issues", nil
+}

@@ -1,0 +1,95 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// pullRequest maps the end of a pull request of ours.
+func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.PullRequestEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	if e.GetAction() != "closed" {
+		return nil, "nothing follows from " + e.GetAction(), nil
+	}
+	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
+	if err != nil || !ok {
+		return nil, "not a pull request of ours", err
+	}
+	ev.Kind, ev.Merged = state.EventPRClosed, e.PullRequest.GetMerged()
+	return []state.Event{ev}, "", nil
+}
+
+// onPR begins an event about a pull request, if it is one of ours.
+func (m *Mapper) onPR(ctx context.Context, r *github.Repository, number int, by *github.User) (state.Event, bool, error) {
+	t, err := m.tasks.TaskByPR(ctx, r.GetID(), number)
+	if err != nil || t == nil {
+		return state.Event{}, false, err
+	}
+	return state.Event{Task: t.Key, By: person(by), Repo: repoOf(r)}, true, nil
+}
+
+// review maps a submitted review. Its threads are read when the round is gathered.
+func (m *Mapper) review(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.PullRequestReviewEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	if m.own(e.Review.GetUser()) {
+		return nil, "our own review", nil
+	}
+	if e.GetAction() != "submitted" {
+		return nil, "nothing follows from " + e.GetAction(), nil
+	}
+	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
+	if err != nil || !ok {
+		return nil, "not a pull request of ours", err
+	}
+	v := e.Review
+	ev.Kind, ev.ID, ev.At = state.EventReviewed, fmt.Sprintf("review-event:%d", v.GetID()), at(v.SubmittedAt)
+	ev.Review = &state.Review{ID: v.GetID(), State: lower(v.GetState()), Body: v.GetBody(), At: at(v.SubmittedAt), Head: v.GetCommitID()}
+	return []state.Event{ev}, "", nil
+}
+
+// reviewComment maps a comment in a review thread: it belongs to a review, whose event gathers it,
+// so only commands in it are taken here.
+func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.PullRequestReviewCommentEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	c := e.Comment
+	if m.own(e.Sender) || m.own(c.GetUser()) {
+		return nil, "our own comment", nil
+	}
+	if e.GetAction() != "created" {
+		return nil, "nothing follows from " + e.GetAction(), nil
+	}
+	parsed := m.parse(c.GetBody(), true)
+	var orders []state.Order
+	for _, o := range parsed.Orders {
+		if o.Verb != state.VerbMessage {
+			orders = append(orders, o)
+		}
+	}
+	if len(orders) == 0 {
+		return nil, "gathered with its review", nil
+	}
+	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
+	if err != nil || !ok {
+		return nil, "not a pull request of ours", err
+	}
+	top := c.GetInReplyTo()
+	if top == 0 {
+		top = c.GetID()
+	}
+	ev.Kind, ev.ID, ev.At, ev.Orders = state.EventCommented, fmt.Sprintf("review-comment:%d", c.GetID()), at(c.CreatedAt), orders
+	ev.Comment = &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true}
+	return []state.Event{ev}, "", nil
+}

@@ -1,0 +1,183 @@
+package handlers
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
+)
+
+func lower(s string) string { return strings.ToLower(s) }
+
+// push maps pushes by people to branches of ours, and to the default branch when it brings another
+// `.errand.yml` for tasks that wait for one.
+func (m *Mapper) push(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.PushEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	branch, ok := strings.CutPrefix(e.GetRef(), "refs/heads/")
+	if !ok || m.own(e.Sender) {
+		return nil, "no branch, or our own push", nil
+	}
+	open, err := m.tasks.OpenTasksOfRepo(ctx, e.Repo.GetID())
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, t := range open {
+		switch {
+		case t.Branch.Name == branch && t.Branch.Head != "" && !e.GetDeleted():
+			events = append(events, state.Event{Kind: state.EventPushed, Task: t.Key, By: person(e.Sender), Head: e.GetAfter()})
+		case branch == e.Repo.GetDefaultBranch() && t.Waiting != nil && (t.Waiting.Kind == state.WaitConfig || t.Waiting.Kind == state.WaitDisabled) && touchesConfig(e):
+			events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
+		}
+	}
+	return events, "no task on this branch", nil
+}
+
+// touchesConfig reports whether a push may have changed `.errand.yml`. GitHub lists the files of the
+// newest commits only, so a large push counts.
+func touchesConfig(e *github.PushEvent) bool {
+	if len(e.Commits) >= 20 {
+		return true
+	}
+	for _, c := range e.Commits {
+		for _, list := range [][]string{c.Added, c.Modified, c.Removed} {
+			for _, path := range list {
+				if path == ".errand.yml" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// checkPayload is what check_run and check_suite events share.
+type checkPayload struct {
+	Action     string             `json:"action"`
+	Repository *github.Repository `json:"repository"`
+	CheckRun   *github.CheckRun   `json:"check_run"`
+	CheckSuite *github.CheckSuite `json:"check_suite"`
+}
+
+// check maps the state of checks on a head of ours.
+func (m *Mapper) check(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[checkPayload](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case e.CheckSuite != nil && e.Action == "completed":
+		return m.checks(ctx, e.Repository, e.CheckSuite.GetHeadSHA(), e.CheckSuite.GetConclusion())
+	case e.CheckRun != nil && (e.Action == "created" || e.Action == "completed"):
+		conclusion := e.CheckRun.GetConclusion()
+		if e.CheckRun.GetStatus() != "completed" {
+			conclusion = "pending"
+		} else if conclusion == "success" {
+			return nil, "the suite says when all are green", nil
+		}
+		return m.checks(ctx, e.Repository, e.CheckRun.GetHeadSHA(), conclusion)
+	}
+	return nil, "nothing follows from " + e.Action, nil
+}
+
+// status maps a commit status.
+func (m *Mapper) status(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.StatusEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	return m.checks(ctx, e.Repo, e.GetSHA(), e.GetState())
+}
+
+// checks makes the event for the task whose branch is at a commit.
+func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha, conclusion string) ([]state.Event, string, error) {
+	open, err := m.tasks.OpenTasksOfRepo(ctx, r.GetID())
+	if err != nil {
+		return nil, "", err
+	}
+	word := map[string]string{"success": "success", "neutral": "success", "skipped": "success", "pending": "pending", "": "pending"}[conclusion]
+	if word == "" {
+		word = "failure"
+	}
+	for _, t := range open {
+		if t.PR != nil && t.Branch.Head == sha {
+			return []state.Event{{Kind: state.EventChecksChanged, Task: t.Key, Detail: word}}, "", nil
+		}
+	}
+	return nil, "not a head of ours", nil
+}
+
+// repository maps a rename or a transfer: tasks are keyed by id and go on.
+func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.RepositoryEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	kind := state.EventRenamed
+	switch e.GetAction() {
+	case "renamed", "transferred", "edited":
+	case "deleted":
+		kind = state.EventGone
+	default:
+		return nil, "nothing follows from " + e.GetAction(), nil
+	}
+	return m.eachOf(ctx, e.Repo.GetID(), state.Event{Kind: kind, Repo: repoOf(e.Repo)})
+}
+
+// eachOf makes an event for every open task of a repository.
+func (m *Mapper) eachOf(ctx context.Context, repo int64, ev state.Event) ([]state.Event, string, error) {
+	open, err := m.tasks.OpenTasksOfRepo(ctx, repo)
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, t := range open {
+		ev.Task = t.Key
+		events = append(events, ev)
+	}
+	return events, "no task there", nil
+}
+
+// installation maps the loss of access.
+func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.InstallationEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	if a := e.GetAction(); a != "deleted" && a != "suspend" {
+		return nil, "nothing follows from " + a, nil
+	}
+	open, err := m.tasks.OpenTasks(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, t := range open {
+		if t.Installation == e.Installation.GetID() {
+			events = append(events, state.Event{Kind: state.EventGone, Task: t.Key})
+		}
+	}
+	return events, "no task there", nil
+}
+
+// installationRepositories maps repositories that were taken away.
+func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+	e, err := decode[github.InstallationRepositoriesEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, r := range e.RepositoriesRemoved {
+		more, _, err := m.eachOf(ctx, r.GetID(), state.Event{Kind: state.EventGone})
+		if err != nil {
+			return nil, "", err
+		}
+		events = append(events, more...)
+	}
+	return events, "no repository with a task was removed", nil
+}

@@ -1,0 +1,254 @@
+// Package queue takes jobs from the store and has them done: claim under a lease, run the step,
+// apply its event, or try again later with back-off. It knows nothing of what a job does.
+//
+// A job is done exactly once in effect: the step's outside call ends before the lease does, the
+// event is applied under the lease's epoch, and a worker that comes too late changes nothing. What a
+// dead process had claimed is rescued when its lease has run out. Start reading at Queue.Run.
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Store is what the queue needs of the store.
+type Store interface {
+	Claimer
+	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
+	Retry(ctx context.Context, id string, epoch int64, f state.Failed) error
+}
+
+// Claimer gives jobs out.
+type Claimer interface {
+	Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error)
+	Rescue(ctx context.Context, now time.Time) (int, error)
+	NextDue(ctx context.Context) (time.Time, bool, error)
+	Wake(ctx context.Context) <-chan struct{}
+}
+
+// Handler does one job and returns what came of it.
+type Handler func(ctx context.Context, job *state.Job) (state.Event, error)
+
+// Verdict is what an error of a Handler means.
+type Verdict struct {
+	Temporary bool      // trying again may help, also after an unknown outcome: the step looks first
+	Retry     time.Time // not before; zero means back-off
+	Reason    string    // one sentence for people
+	Hint      string    // what a person can do
+	Class     string    // operator's word
+}
+
+// Config configures a Queue. Zero durations and counts mean the defaults in parentheses.
+type Config struct {
+	Store   Store
+	Handle  Handler
+	Judge   func(error) Verdict
+	Now     func() time.Time
+	Log     zerolog.Logger
+	Tries   int                               // attempts before a job gives up (8)
+	Backoff time.Duration                     // first wait, doubled each time, with jitter (2 s)
+	Max     time.Duration                     // longest wait (5 min)
+	Lease   func(state.JobKind) time.Duration // how long a job may take
+	Margin  time.Duration                     // a step ends so long before its lease (5 s)
+	// Exclusive says that no other process can hold leases of this store, as with bbolt, whose file
+	// is locked: what is claimed at the start was claimed by a dead process and is given back at once.
+	Exclusive bool
+	Rescue    time.Duration                          // between two looks for expired leases (10 s)
+	Workers   map[state.Lane]int                     // jobs at once per lane (4)
+	Done      func(*state.Job, time.Duration, error) // for metrics; may be nil
+}
+
+// Queue runs jobs until its context ends.
+type Queue struct{ cfg Config }
+
+// New returns a Queue.
+func New(cfg Config) *Queue {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&cfg.Backoff, 2*time.Second)
+	def(&cfg.Max, 5*time.Minute)
+	def(&cfg.Margin, 5*time.Second)
+	def(&cfg.Rescue, 10*time.Second)
+	if cfg.Tries == 0 {
+		cfg.Tries = 8
+	}
+	if cfg.Lease == nil {
+		cfg.Lease = func(state.JobKind) time.Duration { return 2 * time.Minute }
+	}
+	return &Queue{cfg: cfg}
+}
+
+// Run works until ctx ends, then waits for the steps under way, which end with ctx too.
+func (q *Queue) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, lane := range state.Lanes() {
+		g.Go(func() error { return q.lane(ctx, lane) })
+	}
+	g.Go(func() error { return q.rescue(ctx) })
+	return g.Wait()
+}
+
+// lane claims jobs of one lane and keeps a bounded number of them under way. Lanes do not share
+// workers: a long step of one task never delays a cancel of another.
+func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
+	wake := q.cfg.Store.Wake(ctx)
+	workers := q.cfg.Workers[lane]
+	if workers == 0 {
+		workers = 4
+	}
+	slots := make(chan struct{}, workers)
+	var g errgroup.Group
+	defer func() { _ = g.Wait() }() // the functions return nil
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		job, err := q.cfg.Store.Claim(ctx, state.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
+		if err == nil && job != nil {
+			g.Go(func() error {
+				defer func() { <-slots }()
+				q.do(ctx, job)
+				return nil
+			})
+			continue
+		}
+		<-slots
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			q.cfg.Log.Error().Err(err).Str("lane", string(lane)).Msg("claim a job")
+		}
+		q.wait(ctx, wake)
+	}
+}
+
+// idle is the longest sleep without a wake-up, should one be lost.
+const idle = 5 * time.Second
+
+// wait sleeps until something changed in the store or the next delayed job is due.
+func (q *Queue) wait(ctx context.Context, wake <-chan struct{}) {
+	d := idle
+	if at, ok, err := q.cfg.Store.NextDue(ctx); err == nil && ok {
+		d = max(10*time.Millisecond, min(idle, at.Sub(q.cfg.Now())))
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+// do runs one job and applies what came of it.
+func (q *Queue) do(ctx context.Context, job *state.Job) {
+	log := q.cfg.Log.With().Str("task", job.Task.String()).Str("job", string(job.Kind)).Str("job_id", job.ID).Int("attempt", job.Attempt).Logger()
+	begun := q.cfg.Now()
+	left := max(job.Until.Sub(begun)-q.cfg.Margin, time.Second)
+	stepCtx, cancel := context.WithTimeout(log.WithContext(ctx), left)
+	event, err := q.handle(stepCtx, job)
+	cancel()
+	if q.cfg.Done != nil {
+		q.cfg.Done(job, q.cfg.Now().Sub(begun), err)
+	}
+	if err != nil && ctx.Err() != nil {
+		return // shutting down: the lease runs out, or is taken up at the next start
+	}
+	if err == nil {
+		err = q.apply(ctx, job, event)
+	} else {
+		err = q.failed(ctx, job, err, log)
+	}
+	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
+		log.Error().Err(err).Msg("settle a job")
+	}
+}
+
+// handle runs the step; a panic of it is an error like any other.
+func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic in job %s: %v", job.Kind, r)
+		}
+	}()
+	return q.cfg.Handle(ctx, job)
+}
+
+// apply spends the job with its event.
+func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error {
+	ev.Task = job.Task
+	applied, err := q.cfg.Store.Apply(ctx, ev, state.Ack{Job: job.ID, Epoch: job.Epoch})
+	if err != nil {
+		return err
+	}
+	q.cfg.Log.Debug().Str("task", job.Task.String()).Str("job", string(job.Kind)).Str("event", string(ev.Kind)).Str("note", applied.Note).Bool("changed", applied.Changed).Msg("job done")
+	return nil
+}
+
+// failed tries again later, or tells the task that the job gave up.
+func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
+	v := q.cfg.Judge(cause)
+	if v.Temporary && job.Attempt < q.cfg.Tries {
+		at := q.cfg.Now().Add(q.delay(job.Attempt))
+		if v.Retry.After(at) {
+			at = v.Retry
+		}
+		log.Warn().Err(cause).Time("again", at).Msg("job goes wrong, will be tried again")
+		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at})
+	}
+	log.Error().Err(cause).Str("class", v.Class).Msg("job gives up")
+	return q.apply(ctx, job, state.Event{
+		Kind: state.EventStepFailed, Run: job.Run, Post: job.Post,
+		Failure: &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error()},
+	})
+}
+
+// delay is the back-off before the attempt after n, with jitter.
+func (q *Queue) delay(n int) time.Duration {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = q.cfg.Backoff, q.cfg.Max, 2, 0.2
+	var d time.Duration
+	for range min(max(n, 1), 32) {
+		d = b.NextBackOff()
+	}
+	return d
+}
+
+// rescue gives expired leases back, at once at the start and then now and again.
+func (q *Queue) rescue(ctx context.Context) error {
+	ahead := time.Duration(0)
+	if q.cfg.Exclusive {
+		ahead = 24 * time.Hour // beyond every lease
+	}
+	for ; ; ahead = 0 {
+		n, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(ahead))
+		if err != nil && ctx.Err() == nil {
+			q.cfg.Log.Error().Err(err).Msg("rescue jobs")
+		}
+		if n > 0 {
+			q.cfg.Log.Info().Int("jobs", n).Msg("rescued jobs whose lease had run out")
+		}
+		timer := time.NewTimer(q.cfg.Rescue + rand.N(q.cfg.Rescue/4+1))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/state"
+)
+
+// stop ends the active run and saves what it left. A VM that cannot be reached has nothing to save.
+func (s *Steps) stop(ctx context.Context, w *work) (state.Event, error) {
+	e := state.Event{Kind: state.EventSaved, Run: w.job.Run}
+	t := w.task
+	if t.VM == nil {
+		return e, nil
+	}
+	if err := s.Runner.Stop(ctx, t.VM.Name, w.job.Run, w.job.Args["why"]); err != nil {
+		if w.job.Attempt < 3 {
+			return state.Event{}, fmt.Errorf("stop run %s: %w", w.job.Run, err)
+		}
+		w.log.Warn().Err(err).Msg("stop a run; its VM is given up")
+		return e, nil
+	}
+	cs, err := s.readChangeset(ctx, w)
+	if err != nil || cs.Empty() {
+		if err != nil {
+			w.log.Warn().Err(err).Msg("save the work of a stopped run")
+		}
+		return e, nil
+	}
+	ref, err := s.Files.SaveChangeset(w.job.Run+"-saved", cs)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("save the work of a stopped run: %w", err)
+	}
+	e.Saved = &state.SavedWork{Run: w.job.Run, Ref: ref, At: s.Now(), Why: w.job.Args["why"]}
+	return e, nil
+}
+
+// release deletes the task's VM. It may be repeated.
+func (s *Steps) release(ctx context.Context, w *work) (state.Event, error) {
+	vm, why := w.job.Args["vm"], w.job.Args["why"]
+	if err := s.VMs.Release(ctx, vm, why); err != nil {
+		return state.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
+	}
+	return state.Event{Kind: state.EventReleased, Detail: why}, nil
+}
+
+// due turns a delayed job into its event; some first look at GitHub.
+func (s *Steps) due(ctx context.Context, w *work) (state.Event, error) {
+	what, key := w.job.Args["what"], w.job.Args["key"]
+	switch {
+	case what == "closed" && w.task.PR != nil:
+		return s.closedHow(ctx, w)
+	case what == "twin":
+		return s.lookForTwin(ctx, w, key)
+	}
+	return state.Event{Kind: state.EventDue, Detail: what, Hash: key}, nil
+}
+
+// closedHow tells a merge, which closes the issue too, from an issue that a person closed.
+func (s *Steps) closedHow(ctx context.Context, w *work) (state.Event, error) {
+	pr, err := s.GitHub.PR(ctx, w.repo, w.task.PR.Number)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look at the pull request: %w", err)
+	}
+	if pr.Merged {
+		return state.Event{Kind: state.EventPRClosed, Merged: true}, nil
+	}
+	i, err := s.GitHub.Issue(ctx, w.repo, w.task.Key.Issue)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look at the issue: %w", err)
+	}
+	if !i.Closed {
+		return done(), nil
+	}
+	return state.Event{Kind: state.EventIssueClosed, Via: "confirmed"}, nil
+}
+
+// lookForTwin looks once more, a while after an unknown outcome, for a second copy of a comment.
+func (s *Steps) lookForTwin(ctx context.Context, w *work, id string) (state.Event, error) {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+	}
+	for _, p := range w.task.Posted {
+		if p.ID != n {
+			continue
+		}
+		number := w.task.Key.Issue
+		if p.OnPR && w.task.PR != nil {
+			number = w.task.PR.Number
+		}
+		found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(p.Key), p.At.Add(-lookBack))
+		if err != nil {
+			return state.Event{}, fmt.Errorf("look for a twin comment: %w", err)
+		}
+		for _, f := range found {
+			if f.ID == n {
+				continue
+			}
+			if err := s.GitHub.DeleteComment(ctx, w.repo, f.ID); err != nil {
+				return state.Event{}, fmt.Errorf("delete a twin comment: %w", err)
+			}
+		}
+	}
+	return done(), nil
+}

@@ -1,0 +1,138 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// lookBack is how much before a job's creation its comment is looked for: clocks differ.
+const lookBack = 2 * time.Minute
+
+// post writes a comment once. Its hidden marker is the job's key: after an unknown outcome the
+// comment is looked for before it is written again, and a younger twin is removed.
+func (s *Steps) post(ctx context.Context, w *work) (state.Event, error) {
+	p := *w.job.Post
+	if p.Kind == state.PostPlan && planByHash(w.task, p.Hash) == nil {
+		return done(), nil
+	}
+	number := w.task.Key.Issue
+	if p.OnPR && w.task.PR != nil {
+		number = w.task.PR.Number
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return state.Event{}, err
+	}
+	body, _ := s.Redact.Redact(comment.Render(w.task, p, v))
+	posted, looked, err := s.writeOnce(ctx, w, number, body)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("post %s: %w", p.Kind, err)
+	}
+	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(posted.Body), Posted: &state.Posted{
+		Key: w.job.Key, Kind: string(p.Kind), ID: posted.ID, Node: posted.Node, URL: posted.URL, At: posted.At, OnPR: p.OnPR,
+	}}
+	if looked {
+		e.Detail = "looked"
+	}
+	return e, nil
+}
+
+// writeOnce creates the comment unless an earlier attempt did. looked says that there was one.
+func (s *Steps) writeOnce(ctx context.Context, w *work, number int, body string) (posted forge.Posted, looked bool, err error) {
+	before, err := s.attempted(ctx, w)
+	if err != nil {
+		return forge.Posted{}, false, err
+	}
+	marker := comment.Marker(w.job.Key)
+	if before {
+		found, err := s.GitHub.FindComments(ctx, w.repo, number, marker, w.job.Created.Add(-lookBack))
+		if err != nil {
+			return forge.Posted{}, true, err
+		}
+		if len(found) > 0 {
+			return found[0], true, s.deleteTwins(ctx, w, found[1:])
+		}
+	}
+	posted, err = s.GitHub.CreateComment(ctx, w.repo, number, body+"\n\n"+marker)
+	return posted, before, err
+}
+
+// deleteTwins removes younger comments with the same marker.
+func (s *Steps) deleteTwins(ctx context.Context, w *work, twins []forge.Posted) error {
+	for _, t := range twins {
+		if err := s.GitHub.DeleteComment(ctx, w.repo, t.ID); err != nil {
+			return fmt.Errorf("delete a twin comment: %w", err)
+		}
+	}
+	return nil
+}
+
+// status brings the status comment up to date with the store as it is now.
+func (s *Steps) status(ctx context.Context, w *work) (state.Event, error) {
+	t := w.task
+	if t.Status.Shown >= t.Visible {
+		return done(), nil
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return state.Event{}, err
+	}
+	body, _ := s.Redact.Redact(comment.Status(t, v))
+	sent := state.StatusComment{Comment: t.Status.Comment, Node: t.Status.Node, URL: t.Status.URL, Shown: t.Visible, At: s.Now()}
+	ctx = forge.WithPriority(ctx, forge.PriorityStatus)
+	if t.Status.Comment != 0 {
+		_, err := s.GitHub.EditComment(ctx, w.repo, t.Status.Comment, body+"\n\n"+comment.Marker(w.job.Key))
+		if err == nil {
+			return state.Event{Kind: state.EventStatusSent, Status: &sent}, nil
+		}
+		if !errors.Is(err, forge.ErrNotFound) {
+			return state.Event{}, fmt.Errorf("edit the status comment: %w", err)
+		}
+	}
+	posted, _, err := s.writeOnce(ctx, w, t.Key.Issue, body)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("post the status comment: %w", err)
+	}
+	sent.Comment, sent.Node, sent.URL = posted.ID, posted.Node, posted.URL
+	return state.Event{Kind: state.EventStatusSent, Status: &sent}, nil
+}
+
+// minimise folds a superseded plan. It may be repeated.
+func (s *Steps) minimise(ctx context.Context, w *work) (state.Event, error) {
+	if node := w.job.Args["node"]; node != "" {
+		if err := s.GitHub.Minimise(ctx, w.task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
+			return state.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
+		}
+	}
+	return done(), nil
+}
+
+// untick takes back a tick that does not count. The comment is written only if nothing but boxes
+// differs from what we wrote: a person's other edit is theirs.
+func (s *Steps) untick(ctx context.Context, w *work) (state.Event, error) {
+	i := slices.IndexFunc(w.task.Plans, func(p state.Plan) bool { return fmt.Sprint(p.Comment) == w.job.Args["comment"] })
+	if i < 0 {
+		return done(), nil
+	}
+	plan := w.task.Plans[i]
+	c, err := s.GitHub.Comment(ctx, w.repo, plan.Comment)
+	if errors.Is(err, forge.ErrNotFound) {
+		return done(), nil
+	}
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the plan comment: %w", err)
+	}
+	if clean := comment.Untick(c.Body); clean != c.Body && comment.BodyHash(c.Body) == plan.BodyHash {
+		if _, err := s.GitHub.EditComment(ctx, w.repo, plan.Comment, clean); err != nil {
+			return state.Event{}, fmt.Errorf("take back a tick: %w", err)
+		}
+	}
+	return done(), nil
+}

@@ -1,0 +1,194 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/pushgate"
+	"github.com/errand-bot/errand/state"
+)
+
+// collect reads the changeset from the VM, stores it and has the push gate judge it.
+func (s *Steps) collect(ctx context.Context, w *work) (state.Event, error) {
+	cs, err := s.readChangeset(ctx, w)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("collect the changeset: %w", err)
+	}
+	return s.judge(ctx, w, cs)
+}
+
+// readChangeset reads what the agent's checkout has beyond the published head.
+func (s *Steps) readChangeset(ctx context.Context, w *work) (*changeset.Changeset, error) {
+	t := w.task
+	if t.VM == nil {
+		return nil, &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: "vm", Permanent: true}
+	}
+	c := Collect{Base: knownHead(t), Message: s.commitMessage(t)}
+	if t.Settings.MergeCommits {
+		head, err := s.GitHub.Head(ctx, w.repo, t.Branch.Base)
+		if err != nil {
+			return nil, err
+		}
+		c.AllowMerges = []string{head}
+	}
+	cs, err := s.Runner.Collect(ctx, t.VM.Name, c)
+	if err != nil {
+		return nil, err
+	}
+	home := pushgate.Home{Owner: t.Repo.Owner, Name: t.Repo.Name, Issue: t.Key.Issue}
+	for i := range cs.Commits {
+		cs.Commits[i].Message = pushgate.SafeMessage(cs.Commits[i].Message, home)
+	}
+	return cs, nil
+}
+
+// knownHead is the commit that both sides know: the published head, or where the branch began.
+func knownHead(t *state.Task) string {
+	if t.Branch.Head != "" {
+		return t.Branch.Head
+	}
+	return t.Branch.BaseSHA
+}
+
+// judge stores a changeset and says what the push gate thinks of it.
+func (s *Steps) judge(ctx context.Context, w *work, cs *changeset.Changeset) (state.Event, error) {
+	run := w.job.Run
+	if cs.Empty() {
+		return state.Event{Kind: state.EventCollected, Run: run}, nil
+	}
+	ref, err := s.Files.SaveChangeset(run, cs)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("store the changeset: %w", err)
+	}
+	policy, err := s.gatePolicy(ctx, w, cs)
+	if err != nil {
+		return state.Event{}, err
+	}
+	e := state.Event{Kind: state.EventCollected, Run: run, Work: &state.Work{
+		Run: run, Ref: ref, Base: cs.Base, LocalHead: cs.Head(), LocalTree: cs.Commits[len(cs.Commits)-1].Tree,
+		Commits: len(cs.Commits), Paths: cs.Stats().Paths(), Notes: cs.Notes,
+	}}
+	for _, r := range pushgate.Judge(cs, policy) {
+		e.Refusals = append(e.Refusals, state.Refusal{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy})
+	}
+	return e, nil
+}
+
+// gatePolicy is what the repository's settings and its base tree mean for the push gate.
+func (s *Steps) gatePolicy(ctx context.Context, w *work, cs *changeset.Changeset) (pushgate.Policy, error) {
+	p := pushgate.Policy{Scanner: s.Scanner, Protected: pushgate.DefaultProtected()}
+	p.Protected = append(p.Protected, w.task.Settings.Protected...)
+	base, err := s.GitHub.Tree(ctx, w.repo, cs.Base)
+	if err != nil {
+		return p, fmt.Errorf("read the base tree: %w", err)
+	}
+	p.Base = gateTree(base)
+	p.Content = func(blob string) ([]byte, bool) {
+		data, err := s.GitHub.Blob(ctx, w.repo, blob)
+		return data, err == nil
+	}
+	for _, c := range cs.Commits {
+		for _, parent := range c.Parents[min(1, len(c.Parents)):] {
+			tree, err := s.GitHub.Tree(ctx, w.repo, parent)
+			if err != nil {
+				return p, fmt.Errorf("read the tree of a merged commit: %w", err)
+			}
+			if p.Merges == nil {
+				p.Merges = map[string]pushgate.Tree{}
+			}
+			p.Merges[parent] = gateTree(tree)
+		}
+	}
+	return p, nil
+}
+
+func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {
+	tree := make(pushgate.Tree, len(entries))
+	for path, e := range entries {
+		tree[path] = pushgate.Entry{Mode: changeset.Mode(e.Mode), Blob: e.ID}
+	}
+	return tree
+}
+
+// commit makes the changeset's objects on GitHub. Objects are named by their content, so a repeated
+// attempt makes nothing twice that anybody could see; what was made is not made again.
+func (s *Steps) commit(ctx context.Context, w *work) (state.Event, error) {
+	work := *w.task.Work
+	cs, err := s.Files.LoadChangeset(work.Ref)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("load the changeset: %w", err)
+	}
+	if _, err := s.attempted(ctx, w); err != nil {
+		return state.Event{}, err
+	}
+	out, err := s.GitHub.Commit(ctx, w.repo, cs, cs.Base, maps.Clone(work.IDs))
+	if err != nil {
+		return state.Event{}, fmt.Errorf("make the commits on GitHub: %w", err)
+	}
+	work.IDs, work.Head, work.Tree = out.IDs, out.Head, out.Tree
+	return state.Event{Kind: state.EventCommitted, Work: &work}, nil
+}
+
+// move puts the branch on the published head. It holds only if the branch is where we left it.
+func (s *Steps) move(ctx context.Context, w *work) (state.Event, error) {
+	t := w.task
+	if _, err := s.attempted(ctx, w); err != nil {
+		return state.Event{}, err
+	}
+	err := s.GitHub.Move(ctx, w.repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
+	var moved *forge.MovedError
+	switch {
+	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it
+	case errors.As(err, &moved) && t.Branch.Head == "":
+		return state.Event{}, &Problem{Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", t.Branch.Name),
+			Hint: "Rename or delete that branch, then comment `retry`.", Class: "github", Permanent: true, Err: err}
+	case errors.As(err, &moved) && moved.Head == "":
+		return state.Event{}, &Problem{Reason: fmt.Sprintf("The branch `%s` was deleted.", t.Branch.Name),
+			Hint: "Restore it, then comment `retry`.", Class: "github", Permanent: true, Err: err}
+	case errors.As(err, &moved):
+		return state.Event{Kind: state.EventOvertaken, Run: t.Work.Run, Head: moved.Head}, nil
+	case err != nil:
+		return state.Event{}, fmt.Errorf("move the branch: %w", err)
+	}
+	s.resetVM(ctx, w)
+	return state.Event{Kind: state.EventMoved, Run: t.Work.Run}, nil
+}
+
+// resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it
+// again.
+func (s *Steps) resetVM(ctx context.Context, w *work) {
+	if w.task.VM == nil {
+		return
+	}
+	err := s.Runner.Reset(ctx, w.task.VM.Name, Workspace{Task: w.task, Branch: w.task.Branch.Name, Commit: w.task.Work.Head})
+	if err != nil {
+		w.log.Warn().Err(err).Msg("reset the VM's checkout to the published head")
+	}
+}
+
+// rebase puts the VM's commits onto what somebody pushed, and judges the result like a new changeset.
+func (s *Steps) rebase(ctx context.Context, w *work) (state.Event, error) {
+	t, onto := w.task, w.job.Args["onto"]
+	if onto == "" {
+		onto = t.Branch.Head
+	}
+	if t.VM == nil {
+		return state.Event{}, &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: "vm", Permanent: true}
+	}
+	conflicts, err := s.Runner.Rebase(ctx, t.VM.Name, onto, t.Work.Base)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("rebase onto what was pushed: %w", err)
+	}
+	if len(conflicts) > 0 {
+		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: conflicts}, nil
+	}
+	cs, err := s.readChangeset(ctx, w)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("collect the rebased changeset: %w", err)
+	}
+	return s.judge(ctx, w, cs)
+}

@@ -1,0 +1,61 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// vet asks GitHub what the sender of an event may do, and returns the event with the answer. Bots
+// may do nothing unless they are listed; a listed one needs write permission like anybody.
+func (s *Steps) vet(ctx context.Context, w *work) (state.Event, error) {
+	e := *w.job.Event
+	if e.By.Bot && !slices.ContainsFunc(s.AllowBots, func(l string) bool { return strings.EqualFold(l, e.By.Login) }) {
+		e.Permission = state.PermissionNone
+		return e, nil
+	}
+	repo := w.repo
+	if w.task == nil {
+		repo = forge.Repo{Installation: e.Installation, Owner: e.Repo.Owner, Name: e.Repo.Name, ID: e.Repo.ID}
+	}
+	p, err := s.GitHub.Permission(ctx, repo, e.By.Login, e.By.ID)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err)
+	}
+	e.Permission = p
+	return e, nil
+}
+
+// react sets a reaction of ours. It may be repeated: GitHub keeps one of a kind per account.
+func (s *Steps) react(ctx context.Context, w *work) (state.Event, error) {
+	a := w.job.Args
+	repo := w.repo
+	if w.task == nil {
+		inst, err := strconv.ParseInt(a["installation"], 10, 64)
+		if err != nil {
+			return state.Event{}, fmt.Errorf("react: installation %q: %w", a["installation"], err)
+		}
+		repo = forge.Repo{Installation: inst, Owner: a["owner"], Name: a["name"], ID: w.job.Task.Repo}
+	}
+	target := forge.Target{Kind: forge.TargetIssue, ID: int64(w.job.Task.Issue)}
+	if c := a["comment"]; c != "" {
+		id, err := strconv.ParseInt(c, 10, 64)
+		if err != nil {
+			return state.Event{}, fmt.Errorf("react: comment %q: %w", c, err)
+		}
+		target = forge.Target{Kind: forge.TargetComment, ID: id}
+		if a["review"] != "" {
+			target.Kind = forge.TargetReviewComment
+		}
+	}
+	ctx = forge.WithPriority(ctx, forge.PriorityReact)
+	if err := s.GitHub.React(ctx, repo, target, a["content"]); err != nil {
+		return state.Event{}, fmt.Errorf("react with %s: %w", a["content"], err)
+	}
+	return done(), nil
+}
