@@ -77,8 +77,12 @@ func NewTranscript(w io.Writer, h Header) (*Transcript, error) {
 }
 
 // ContinueTranscript goes on with a transcript whose header is already written, as after a restart.
-func ContinueTranscript(w io.Writer) *Transcript {
-	return &Transcript{encoder: json.NewEncoder(w)}
+// It begins a new line, because the last one may have been cut short.
+func ContinueTranscript(w io.Writer) (*Transcript, error) {
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return nil, fmt.Errorf("continue transcript: %w", err)
+	}
+	return &Transcript{encoder: json.NewEncoder(w)}, nil
 }
 
 // Add appends one entry.
@@ -89,28 +93,34 @@ func (t *Transcript) Add(e Entry) error {
 	return nil
 }
 
-// ReadTranscript reads a transcript and calls entry for each of its entries, in order. A last entry
-// that was cut short by a crash is left out. An error of entry ends the reading and is returned.
+// ReadTranscript reads a transcript and calls entry for each of its entries, in order. An entry that
+// was cut short by a crash is left out. An error of entry ends the reading and is returned.
 func ReadTranscript(r io.Reader, entry func(Entry) error) (Header, error) {
 	var h Header
-	decoder := json.NewDecoder(bufio.NewReader(r))
-	if err := decoder.Decode(&h); err != nil {
+	reader := bufio.NewReader(r)
+	first, err := reader.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return h, fmt.Errorf("read transcript header: %w", err)
+	}
+	if err := json.Unmarshal(first, &h); err != nil {
 		return h, fmt.Errorf("read transcript header: %w", err)
 	}
 	if h.Version != transcriptVersion {
 		return h, fmt.Errorf("read transcript header: version %d is unknown", h.Version)
 	}
 	for {
+		data, err := reader.ReadBytes('\n')
 		var e Entry
-		err := decoder.Decode(&e)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if json.Unmarshal(data, &e) == nil {
+			if err := entry(e); err != nil {
+				return h, err
+			}
+		}
+		if errors.Is(err, io.EOF) {
 			return h, nil
 		}
 		if err != nil {
 			return h, fmt.Errorf("read transcript: %w", err)
-		}
-		if err := entry(e); err != nil {
-			return h, err
 		}
 	}
 }

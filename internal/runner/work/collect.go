@@ -228,7 +228,7 @@ func (c *collector) squashMessage(ctx context.Context, head string) (string, err
 	if c.spec.Message == "" || len(subjects) == 1 {
 		return orText(last.Message, c.spec.Message), nil
 	}
-	return cleanMessage(c.spec.Message + "\n\n- " + strings.Join(subjects, "\n- ") + "\n"), nil
+	return cleanMessage(strings.TrimSpace(c.spec.Message) + "\n\n- " + strings.Join(subjects, "\n- ") + "\n"), nil
 }
 
 func orText(texts ...string) string {
