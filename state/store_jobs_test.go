@@ -268,6 +268,24 @@ func TestLeases(t *testing.T) {
 	}
 }
 
+// TestNextDue looks at queues that wait; the work lane's retried job holds up the one behind it.
+func TestNextDue(t *testing.T) {
+	t.Parallel()
+	for lane, want := range map[Lane]time.Duration{LaneWork: time.Hour, LaneTalk: 0} {
+		s := newTestStore(t)
+		l := string(lane)
+		s.mustApply(t, event(task1, "", l+"/a"), Ack{})
+		job := s.mustClaim(t)
+		if err := s.Retry(t.Context(), job.ID, job.Epoch, Failed{Retry: s.time().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		s.mustApply(t, event(task1, "", l+"/b"), Ack{})
+		if at, ok, err := s.NextDue(t.Context()); !ok || err != nil || !at.Equal(testStart.Add(want)) {
+			t.Errorf("%s: next due %v, %v, %v; want after %v", lane, at, ok, err, want)
+		}
+	}
+}
+
 func TestRetryNeedsATime(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)

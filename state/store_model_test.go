@@ -173,7 +173,9 @@ func (m *model) apply(r *rapid.T) {
 	m.follow(e)
 }
 
-func drawGUID(r *rapid.T) string { return rapid.SampledFrom([]string{"g1", "g2", "g3"}).Draw(r, "guid") }
+func drawGUID(r *rapid.T) string {
+	return rapid.SampledFrom([]string{"g1", "g2", "g3"}).Draw(r, "guid")
+}
 
 func (m *model) put(r *rapid.T) {
 	guid := drawGUID(r)
