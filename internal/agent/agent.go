@@ -60,7 +60,7 @@ type Spec struct {
 	Prompt, System string
 	// Resume is the id of a session to continue; Session the id to give to a new one (a UUID).
 	Resume, Session string
-	// Tools limits the agent to these tools, in the agent's own names; empty leaves its default.
+	// Tools limits the agent to these tools, in the agent's own names; empty means those for coding.
 	Tools []string
 	// Deny lists calls that the agent's own rules shall refuse. They are a courtesy, no boundary.
 	Deny []string
@@ -74,7 +74,8 @@ type Spec struct {
 	BaseURL, RunToken string
 }
 
-// Cmd is how to start a run.
+// Cmd is how to start a run. Its stdout should be a file: an agent may drop what a full pipe has
+// not taken when it ends, its last line first of all, and then the run counts as crashed.
 type Cmd struct {
 	// Argv is the command with its arguments; Argv[0] is looked up in PATH unless it has a slash.
 	Argv []string

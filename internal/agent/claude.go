@@ -58,9 +58,11 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 		cmd.Files = append(cmd.Files, File{Path: in("rules.md"), Mode: 0o600, Content: []byte(s.System)})
 		cmd.Argv = append(cmd.Argv, "--append-system-prompt-file", in("rules.md"))
 	}
-	if len(s.Tools) > 0 {
-		cmd.Argv = append(cmd.Argv, "--tools", strings.Join(s.Tools, ","))
+	tools := s.Tools
+	if len(tools) == 0 {
+		tools = claudeTools()
 	}
+	cmd.Argv = append(cmd.Argv, "--tools", strings.Join(tools, ","))
 	if s.MaxUSD > 0 {
 		cmd.Argv = append(cmd.Argv, "--max-budget-usd", strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
 	}
@@ -75,6 +77,9 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 	}
 	return cmd, nil
 }
+
+// claudeTools are enough for coding work; the rest would cost tokens in every request.
+func claudeTools() []string { return []string{"Bash", "Edit", "Read", "Write", "Glob", "Grep"} }
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,9 +57,10 @@ func tokens(v float64) int64 {
 	return int64(clamp(v, 0, 1e12))
 }
 
-// text is the answer, or what went wrong in its place.
+// text is the answer, or what went wrong in its place, without the command's notes to its makers.
 func (r *claudeResult) text() string {
-	return firstOf(r.Result, strings.Join(r.Errors, "\n"))
+	errs := slices.DeleteFunc(slices.Clone(r.Errors), func(e string) bool { return strings.HasPrefix(e, "[ede_diagnostic]") })
+	return firstOf(r.Result, strings.Join(errs, "\n"))
 }
 
 // Exit judges by the last result, the exit code, stderr and what was asked for, all of them:

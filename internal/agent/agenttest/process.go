@@ -64,10 +64,12 @@ func Start(t *testing.T, h Harness, spec agent.Spec) *Process {
 	}
 	p.cmd.Stdin, p.cmd.Stderr = bytes.NewReader(c.Stdin), &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdout, err := p.cmd.StdoutPipe()
+	// A file, no pipe: the real command drops what a full pipe has not taken when it ends.
+	stdout, err := os.CreateTemp(t.TempDir(), "stdout")
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.cmd.Stdout = stdout
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,21 +81,12 @@ func Start(t *testing.T, h Harness, spec agent.Spec) *Process {
 	return p
 }
 
-// follow reads the output to its end, waits, and judges.
-func (p *Process) follow(stdout io.Reader) {
+// follow waits for the end, reads the output, and judges.
+func (p *Process) follow(stdout *os.File) {
 	defer close(p.done)
-	r := bufio.NewReader(stdout)
-	for {
-		line, err := r.ReadBytes('\n')
-		if line = bytes.TrimRight(line, "\n"); len(line) > 0 {
-			p.result.Lines = append(p.result.Lines, line)
-			p.result.Events = append(p.result.Events, p.parser.Line(line)...)
-		}
-		if err != nil {
-			break
-		}
-	}
+	defer stdout.Close()
 	err := p.cmd.Wait()
+	p.read(stdout)
 	p.mu.Lock()
 	stopped := p.stopped
 	p.mu.Unlock()
@@ -110,6 +103,25 @@ func (p *Process) follow(stdout io.Reader) {
 		}
 	}
 	p.result.Ended, p.result.Result = ended, p.parser.Exit(ended)
+}
+
+// read gives every line of the output to the parser.
+func (p *Process) read(stdout *os.File) {
+	if _, err := stdout.Seek(0, io.SeekStart); err != nil {
+		p.t.Errorf("read the output: %v", err)
+		return
+	}
+	r := bufio.NewReader(stdout)
+	for {
+		line, err := r.ReadBytes('\n')
+		if line = bytes.TrimRight(line, "\n"); len(line) > 0 {
+			p.result.Lines = append(p.result.Lines, line)
+			p.result.Events = append(p.result.Events, p.parser.Line(line)...)
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // Interrupt asks the run to stop, in the way that runs are stopped.

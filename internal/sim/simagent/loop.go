@@ -62,7 +62,7 @@ func (a *agent) loop(ctx context.Context) ending {
 		}
 		r, err := a.ask(ctx)
 		if ctx.Err() != nil {
-			return a.interrupted("aborted_streaming", turn, 0)
+			return interrupted("aborted_streaming", turn+1, 0)
 		}
 		if err != nil {
 			return a.failed(err, turn)
@@ -130,9 +130,11 @@ func (a *agent) runTools(ctx context.Context, r *reply, turn int) (end ending, o
 			continue
 		}
 		if b.Name == toolStructured && a.opt.schema != "" {
-			a.session.add(message{Role: "user", Content: []block{toolResult(b.ID, "Structured output provided successfully", false)}})
+			res := toolResult(b.ID, "Structured output provided successfully", false)
+			a.out.toolResult(res, nil)
+			a.session.add(message{Role: "user", Content: append(results, res)})
 			return ending{
-				subtype: "success", turns: turn, text: string(b.Input), structured: b.Input, stop: "end_turn", reason: "completed",
+				subtype: "success", turns: turn + 1, text: string(b.Input), structured: b.Input, stop: "end_turn", reason: "completed",
 			}, true
 		}
 		out := a.runTool(ctx, b)
@@ -145,7 +147,7 @@ func (a *agent) runTools(ctx context.Context, r *reply, turn int) (end ending, o
 	}
 	a.session.add(message{Role: "user", Content: results})
 	if ctx.Err() != nil {
-		return a.interrupted("aborted_tools", turn, 1), true
+		return interrupted("aborted_tools", turn+1, 1), true
 	}
 	return ending{}, false
 }
@@ -164,8 +166,11 @@ func (a *agent) runTool(ctx context.Context, b block) outcome {
 }
 
 // interrupted is the end after SIGINT.
-func (a *agent) interrupted(reason string, turns, exit int) ending {
-	return ending{subtype: "error_during_execution", isError: true, turns: turns, reason: reason, exit: exit}
+func interrupted(reason string, turns, exit int) ending {
+	return ending{
+		subtype: "error_during_execution", isError: true, turns: turns, reason: reason, exit: exit,
+		errors: []string{"[ede_diagnostic] interrupted"},
+	}
 }
 
 // finished is the end that the model chose.

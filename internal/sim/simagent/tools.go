@@ -141,7 +141,11 @@ func (a *agent) bash(ctx context.Context, in toolInput) outcome {
 	case err != nil:
 		return toolFailure("start the shell: %v", err)
 	}
-	return outcome{text: strings.TrimRight(text, "\n"), detail: detail}
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		text = "(Bash completed with no output)"
+	}
+	return outcome{text: text, detail: detail}
 }
 
 // shell prefers bash, which is what models write for.
@@ -171,33 +175,33 @@ func readFile(path string, in toolInput) outcome {
 	if err != nil {
 		return toolFailure("File does not exist or cannot be read: %v", err)
 	}
-	lines := strings.SplitAfter(string(data), "\n")
-	from := max(in.Offset, 1)
+	lines := strings.Split(string(data), "\n")
+	from := min(max(in.Offset, 1), len(lines)) - 1
 	limit := in.Limit
 	if limit <= 0 {
 		limit = 2000
 	}
-	var b strings.Builder
-	for i := from - 1; i < len(lines) && i < from-1+limit; i++ {
-		if lines[i] == "" {
-			break
-		}
-		fmt.Fprintf(&b, "%6d\t%s", i+1, lines[i])
+	shown := lines[from:min(from+limit, len(lines))]
+	for i, line := range shown {
+		shown[i] = fmt.Sprintf("%d\t%s", from+i+1, line)
 	}
-	return outcome{text: b.String(), detail: map[string]any{"type": "text", "file": map[string]any{"filePath": path, "numLines": len(lines)}}}
+	return outcome{
+		text:   strings.Join(shown, "\n"),
+		detail: map[string]any{"type": "text", "file": map[string]any{"filePath": path, "numLines": len(shown)}},
+	}
 }
 
 func writeFile(path string, in toolInput) outcome {
 	before, err := os.ReadFile(path)
-	verb := "updated"
+	text := "The file " + in.Path + " has been updated successfully."
 	if err != nil {
-		verb = "created"
+		text = "File created successfully at: " + in.Path
 	}
 	if err := replaceFile(path, in.Content); err != nil {
 		return toolFailure("%v", err)
 	}
 	return outcome{
-		text:   fmt.Sprintf("The file %s has been %s successfully.", path, verb),
+		text:   text + inContext,
 		detail: map[string]any{"filePath": path, "originalFile": string(before)},
 	}
 }
@@ -223,10 +227,13 @@ func editFile(path string, in toolInput) outcome {
 		return toolFailure("%v", err)
 	}
 	return outcome{
-		text:   fmt.Sprintf("The file %s has been updated successfully.", path),
+		text:   "The file " + in.Path + " has been updated successfully." + inContext,
 		detail: map[string]any{"filePath": path, "originalFile": before},
 	}
 }
+
+// inContext is what the real one adds to a file's change.
+const inContext = " (file state is current in your context — no need to Read it back)"
 
 // replaceFile writes a file, with its mode if it exists.
 func replaceFile(path, content string) error {
