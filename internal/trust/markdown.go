@@ -17,8 +17,6 @@ import (
 // What the source is searched for where goldmark gives no answer.
 var (
 	fenceLanguage = regexp.MustCompile(`^[A-Za-z0-9_+#.-]{1,20}`)
-	footnote      = regexp.MustCompile(`(?m)^[ \t>]*(\[\^[^\]\s]+\]):[^\n]*(?:\n[^\n]*\S[^\n]*)*(?:\n+(?:    |\t)[^\n]*)*`)
-	nextFootnote  = regexp.MustCompile(`\n[ \t>]*\[\^[^\]\s]+\]:`)
 	blankLines    = regexp.MustCompile(`\n{3,}`)
 )
 
@@ -48,6 +46,7 @@ type page struct {
 func stripMarkdown(source string, report *report) string {
 	p := &page{source: source, ends: &linkEnds{inner: parser.NewLinkParser(), end: map[ast.Node]int{}}, used: map[string]bool{}}
 	p.walk(p.parse())
+	slices.SortFunc(p.code, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	p.definitions()
 	p.footnotes()
 	p.markup()
@@ -150,9 +149,10 @@ func (p *page) replace(start, end int, with string, kind Kind, sample string) {
 	}
 }
 
-// inCode reports whether the range touches code.
+// inCode reports whether the range touches code. The code is in order and without overlap.
 func (p *page) inCode(start, end int) bool {
-	return slices.ContainsFunc(p.code, func(c span) bool { return start < c.end && c.start < end })
+	i, _ := slices.BinarySearchFunc(p.code, start, func(c span, at int) int { return cmp.Compare(c.end, at+1) })
+	return i < len(p.code) && p.code[i].start < end
 }
 
 // fence keeps a language behind the opening fence; GitHub shows nothing that stands there.
@@ -187,40 +187,6 @@ func (p *page) row(n *extast.TableRow) {
 		return
 	}
 	p.remove(stop+bar+1, stop+len(line), KindCell)
-}
-
-// footnotes removes footnotes to which nothing refers, down to the end of their paragraph and of
-// what is indented under it: GitHub does not show these.
-func (p *page) footnotes() {
-	for at := 0; at < len(p.source); {
-		m := footnote.FindStringSubmatchIndex(p.source[at:])
-		if m == nil {
-			return
-		}
-		start, end := at+m[0], at+m[1]
-		if cut := nextFootnote.FindStringIndex(p.source[start+1 : end]); cut != nil {
-			end = start + 1 + cut[0]
-		}
-		label := p.source[at+m[2] : at+m[3]]
-		if !p.inCode(start, at+m[3]) && !p.refersTo(label) {
-			p.remove(start, end, KindFootnote)
-		}
-		at = end
-	}
-}
-
-// refersTo reports whether a footnote's label stands somewhere else than before its colon.
-func (p *page) refersTo(label string) bool {
-	for at := 0; ; {
-		i := strings.Index(p.source[at:], label)
-		if i < 0 {
-			return false
-		}
-		at += i + len(label)
-		if !strings.HasPrefix(p.source[at:], ":") && !p.inCode(at-len(label), at) {
-			return true
-		}
-	}
 }
 
 // blanks closes the gaps that removed blocks leave.

@@ -1,0 +1,150 @@
+package trust
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+)
+
+// Text is an issue's title and body, frozen or as it is now. state.FreezeHash tells whether two are
+// the same.
+type Text struct{ Title, Body string }
+
+// The bounds of a shown difference.
+const (
+	diffContext  = 2
+	maxDiffLines = 60
+	maxDiffWidth = 200
+	diffLead     = 40 // what is kept of what two long lines have in common, on each side
+	maxDiffInput = 256 << 10
+)
+
+// Difference shows to people what an edit changed, as a Markdown block of at most about 60 lines of
+// 200 characters, or "" if nothing did. Line ends do not count. Long lines are cut down to where
+// they differ, and characters that nobody could see are written as code points, since hiding
+// something is one reason for an edit.
+func Difference(before, after Text) string {
+	old, now := plainText(before), plainText(after)
+	if old == now {
+		return ""
+	}
+	hunks, err := udiff.ToUnifiedDiff("before", "after", old, udiff.Lines(old, now), diffContext)
+	if err != nil || len(hunks.Hunks) == 0 {
+		return ""
+	}
+	var lines []string
+	for i, hunk := range hunks.Hunks {
+		if i > 0 {
+			lines = append(lines, " …")
+		}
+		lines = append(lines, hunkLines(hunk.Lines)...)
+	}
+	if more := len(lines) - maxDiffLines; more > 0 {
+		lines = append(lines[:maxDiffLines:maxDiffLines], fmt.Sprintf(" … %d more lines", more))
+	}
+	body := strings.Join(lines, "\n")
+	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
+	return fence + "diff\n" + body + "\n" + fence
+}
+
+// plainText joins title and body and makes unseen characters visible.
+func plainText(t Text) string {
+	body := strings.TrimRight(strings.ReplaceAll(t.Body, "\r\n", "\n"), "\n ")
+	text := strings.TrimRight(strings.ReplaceAll(t.Title, "\r\n", " "), "\n ") + "\n\n" + body + "\n"
+	if len(text) > maxDiffInput {
+		text = text[:maxDiffInput] + "\n"
+	}
+	var out strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
+		if r != '\n' && r != '\t' && (unseen(r) || unicode.IsControl(r)) {
+			fmt.Fprintf(&out, "\\u{%X}", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// hunkLines writes the lines of a hunk. Of a removed and an added line that belong together only the
+// surroundings of the change are shown if they are long.
+func hunkLines(in []udiff.Line) []string {
+	var out, removed, added []string
+	flush := func() {
+		for i := range min(len(removed), len(added)) {
+			removed[i], added[i] = shorten(removed[i], added[i])
+		}
+		for _, line := range removed {
+			out = append(out, "-"+cutTo(line, maxDiffWidth))
+		}
+		for _, line := range added {
+			out = append(out, "+"+cutTo(line, maxDiffWidth))
+		}
+		removed, added = nil, nil
+	}
+	for _, line := range in {
+		content := strings.TrimSuffix(line.Content, "\n")
+		switch line.Kind {
+		case udiff.Delete:
+			removed = append(removed, content)
+		case udiff.Insert:
+			added = append(added, content)
+		default:
+			flush()
+			out = append(out, " "+cutTo(content, maxDiffWidth))
+		}
+	}
+	flush()
+	return out
+}
+
+// shorten cuts what two long lines have in common at their ends.
+func shorten(a, b string) (string, string) {
+	x, y := []rune(a), []rune(b)
+	if len(x) <= maxDiffWidth && len(y) <= maxDiffWidth {
+		return a, b
+	}
+	head := 0
+	for head < min(len(x), len(y)) && x[head] == y[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(x), len(y))-head && x[len(x)-1-tail] == y[len(y)-1-tail] {
+		tail++
+	}
+	return around(x, head, tail), around(y, head, tail)
+}
+
+func around(line []rune, head, tail int) string {
+	from, to := max(head-diffLead, 0), min(len(line)-tail+diffLead, len(line))
+	text := string(line[from:to])
+	if from > 0 {
+		text = "…" + text
+	}
+	if to < len(line) {
+		text += "…"
+	}
+	return text
+}
+
+func cutTo(line string, width int) string {
+	runes := []rune(line)
+	if len(runes) <= width {
+		return line
+	}
+	return string(runes[:width]) + "…"
+}
+
+func longestRun(text string, char rune) int {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != char {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}

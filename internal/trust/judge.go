@@ -1,0 +1,157 @@
+package trust
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// judge decides text by text and remembers whom it trusts.
+type judge struct {
+	permissions Permissions
+	policy      Policy
+	known       map[int64]bool
+	left        int
+	exhausted   bool // somebody was not asked about, for the text under way
+}
+
+// issue decides about title and body. A bot vouches for nobody, listed or not: it may label or
+// assign whatever comes in.
+func (j *judge) issue(ctx context.Context, issue Issue, view *View) error {
+	vouched := false
+	if !issue.VouchedBy.Bot {
+		var err error
+		if vouched, err = j.trusts(ctx, issue.VouchedBy); err != nil {
+			return err
+		}
+	}
+	if !vouched {
+		verdict, err := j.comment(ctx, issue.Comment)
+		if err != nil {
+			return err
+		}
+		if verdict.reason != "" {
+			view.Withheld = append(view.Withheld, withhold(issue.Comment, verdict.reason))
+			return nil
+		}
+	}
+	view.ShowsIssue = true
+	title, fromTitle := j.policy.clean(StripLine, issue.Title)
+	body, fromBody := j.policy.clean(Strip, issue.Body)
+	view.Title, view.Body, view.Stripped = title, body, Join(fromTitle, fromBody)
+	return nil
+}
+
+// verdict is visible if it has no reason.
+type verdict struct {
+	reason    string
+	vouchedBy state.Person
+}
+
+func (j *judge) comment(ctx context.Context, c Comment) (verdict, error) {
+	j.exhausted = false
+	if c.Author.Bot && !j.listedBot(c.Author) {
+		return verdict{reason: ReasonBot}, nil
+	}
+	reason := ReasonOutsider
+	author, err := j.trusts(ctx, c.Author)
+	if err != nil {
+		return verdict{}, err
+	}
+	if author {
+		if c.EditedAt.IsZero() {
+			return verdict{}, nil
+		}
+		editor, err := j.trusts(ctx, c.EditedBy)
+		if err != nil || editor {
+			return verdict{}, err
+		}
+		reason = ReasonEditor
+	}
+	by, early, err := j.vouched(ctx, c)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case by.ID != 0:
+		return verdict{vouchedBy: by}, nil
+	case early:
+		reason = ReasonEditedAfter
+	case j.exhausted:
+		reason = ReasonTooMany
+	}
+	return verdict{reason: reason}, nil
+}
+
+// vouched looks for a 👍 that counts. early tells of one that was given before the last edit. People
+// who are known already are looked at first, so that a crowd does not use up the lookups.
+func (j *judge) vouched(ctx context.Context, c Comment) (by state.Person, early bool, err error) {
+	last := c.CreatedAt
+	if c.EditedAt.After(last) {
+		last = c.EditedAt
+	}
+	reactions := slices.Clone(c.ThumbsUp)
+	slices.SortStableFunc(reactions, func(a, b Reaction) int {
+		return cmp.Or(cmp.Compare(j.unknown(a.By), j.unknown(b.By)), a.At.Compare(b.At))
+	})
+	for _, r := range reactions {
+		if r.By.Bot {
+			continue
+		}
+		trusted, err := j.trusts(ctx, r.By)
+		if err != nil {
+			return state.Person{}, false, err
+		}
+		if trusted && r.At.After(last) {
+			return r.By, false, nil
+		}
+		early = early || trusted
+	}
+	return state.Person{}, early, nil
+}
+
+func (j *judge) unknown(who state.Person) int {
+	if _, known := j.known[who.ID]; known || listed(j.policy.Allowed, who.Login) {
+		return 0
+	}
+	return 1
+}
+
+// trusts reports whether a person may direct the bot. Deleted accounts and bots that are not listed
+// may not.
+func (j *judge) trusts(ctx context.Context, who state.Person) (bool, error) {
+	switch {
+	case who.ID == 0:
+		return false, nil
+	case who.Bot:
+		return j.listedBot(who), nil
+	case listed(j.policy.Allowed, who.Login):
+		return true, nil
+	}
+	if trusted, known := j.known[who.ID]; known {
+		return trusted, nil
+	}
+	if j.left == 0 {
+		j.exhausted = true
+		return false, nil
+	}
+	j.left--
+	permission, err := j.permissions.Permission(ctx, who)
+	if err != nil {
+		return false, fmt.Errorf("ask for the permission of %s: %w", who.Login, err)
+	}
+	j.known[who.ID] = permission.CanWrite()
+	return permission.CanWrite(), nil
+}
+
+func (j *judge) listedBot(who state.Person) bool {
+	return listed(j.policy.Bots, who.Login) || listed(j.policy.Bots, strings.TrimSuffix(who.Login, "[bot]"))
+}
+
+func listed(logins []string, login string) bool {
+	return login != "" && slices.ContainsFunc(logins, func(l string) bool { return strings.EqualFold(l, login) })
+}
+

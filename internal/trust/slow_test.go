@@ -1,0 +1,27 @@
+package trust
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestStripEndsOnRepetition feeds what makes careless parsers slow; the test's time limit is what
+// fails it. Texts are as long as GitHub allows.
+func TestStripEndsOnRepetition(t *testing.T) {
+	t.Parallel()
+	for name, unit := range map[string]string{
+		"hidden elements": "<b hidden>", "footnotes": "[^a]:\n", "paragraph footnotes": "[^a]: x\n\n",
+		"entities": "&#73;", "code spans": "`<!-- -->` ", "comment starts": "<!", "open comments": "<!-",
+		"brackets": "[", "images": "![a](b) ", "tags": "<a ", "definitions": "[a]: b\n", "bars": "|a",
+		"tables": "a|b\n-|-\n", "empty links": "[](a)", "blank lines": "\n\n\n\na", "blocks": "<div>\n\n",
+		"encoded encodings": "&&#35;", "stars": "*a ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, _ := Strip(strings.Repeat(unit, 65536/len(unit)))
+			if again, _ := Strip(out); again != out {
+				t.Error("not stable")
+			}
+		})
+	}
+}
