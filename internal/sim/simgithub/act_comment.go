@@ -1,0 +1,169 @@
+package simgithub
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// comment adds to a conversation.
+func (x *session) comment(i *Issue, body string) (*Comment, error) {
+	if err := x.writeTalk(i); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(body) == "" {
+		return nil, errUnprocessable("Validation Failed: body can't be blank")
+	}
+	if err := checkBody("IssueComment", body); err != nil {
+		return nil, err
+	}
+	k := &Comment{
+		ID: x.s.newID(), Author: x.login(), Body: body, ViaApp: x.viaApp(),
+		CreatedAt: x.s.now(), UpdatedAt: x.s.now(), issue: i,
+	}
+	k.NodeID = nodeID("IC", k.ID)
+	i.Comments = append(i.Comments, k)
+	i.UpdatedAt = k.CreatedAt
+	x.s.nodes[k.NodeID] = k
+	x.emitComment("created", k, nil)
+	x.crossReference(i, body)
+	return k, nil
+}
+
+// editComment changes a comment's text: its author may, and everyone with write.
+func (x *session) editComment(k *Comment, body string) error {
+	if err := x.own(k.issue, k.Author); err != nil {
+		return err
+	}
+	if x.viaApp() && x.need(k.issue.repo, "issues|pull_requests", "write", RoleWrite) != nil {
+		return errIntegration()
+	}
+	if strings.TrimSpace(body) == "" {
+		return errUnprocessable("Validation Failed: body can't be blank")
+	}
+	if err := checkBody("IssueComment", body); err != nil {
+		return err
+	}
+	if body == k.Body {
+		return nil
+	}
+	from := k.Body
+	k.Edits = append(k.Edits, Edit{At: x.s.now(), Editor: x.login(), From: from})
+	k.Body, k.UpdatedAt = body, x.s.now()
+	k.issue.UpdatedAt = k.UpdatedAt
+	x.emitComment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
+	return nil
+}
+
+// deleteComment removes a comment: its author may, and everyone with write.
+func (x *session) deleteComment(k *Comment) error {
+	if err := x.own(k.issue, k.Author); err != nil {
+		return err
+	}
+	i := k.issue
+	i.Comments = slices.DeleteFunc(i.Comments, func(o *Comment) bool { return o == k })
+	i.UpdatedAt = x.s.now()
+	delete(x.s.nodes, k.NodeID)
+	x.event(i, &Event{Event: "comment_deleted"})
+	x.emitComment("deleted", k, nil)
+	return nil
+}
+
+// commentByID finds a comment of a repository's conversations.
+func (x *session) commentByID(full string, id int64) (*Comment, error) {
+	r, err := x.repo(full)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := x.s.nodes[nodeID("IC", id)].(*Comment)
+	if !ok || k.issue.repo != r {
+		return nil, errNotFound()
+	}
+	perm := "issues"
+	if k.issue.Pull != nil {
+		perm = "issues|pull_requests"
+	}
+	return k, x.need(r, perm, "read", RoleRead)
+}
+
+// minimize hides a comment (write, or its author), or shows it again.
+func (x *session) minimize(k *Comment, minimized bool, reason string) error {
+	if err := x.own(k.issue, k.Author); err != nil {
+		return err
+	}
+	k.Minimized, k.MinimizedReason = minimized, ""
+	if minimized {
+		k.MinimizedReason = strings.ToLower(reason)
+	}
+	return nil
+}
+
+// reactionContents are all reactions there are, in GitHub's order.
+func reactionContents() []string {
+	return []string{"+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes"}
+}
+
+// react adds a reaction; made is false if the actor had it already. GitHub sends no webhook for reactions.
+func (x *session) react(i *Issue, list *[]*Reaction, content string) (re *Reaction, made bool, err error) {
+	if err := x.writeTalk(i); err != nil {
+		return nil, false, err
+	}
+	if !slices.Contains(reactionContents(), content) {
+		return nil, false, errInvalid("Reaction", "content", "invalid")
+	}
+	for _, re := range *list {
+		if re.User == x.login() && re.Content == content {
+			return re, false, nil
+		}
+	}
+	re = &Reaction{ID: x.s.newID(), User: x.login(), Content: content, CreatedAt: x.s.now()}
+	re.NodeID = nodeID("REA", re.ID)
+	*list = append(*list, re)
+	return re, true, nil
+}
+
+// unreact removes a reaction, by its id or (if id is 0) the actor's own of a content.
+func (x *session) unreact(i *Issue, list *[]*Reaction, id int64, content string) error {
+	if err := x.writeTalk(i); err != nil {
+		return err
+	}
+	for n, re := range *list {
+		if re.ID == id || id == 0 && re.User == x.login() && re.Content == content {
+			if re.User != x.login() {
+				return errForbidden("You may only remove your own reactions.")
+			}
+			*list = slices.Delete(*list, n, n+1)
+			return nil
+		}
+	}
+	return errNotFound()
+}
+
+// references finds "#N" and "owner/repo#N".
+var references = regexp.MustCompile(`(?:^|[\s(,;:])(?:([\w.-]+/[\w.-]+))?#(\d+)\b`)
+
+// crossReference notes in other issues' history that this one mentions them, once each.
+func (x *session) crossReference(i *Issue, body string) {
+	for _, m := range references.FindAllStringSubmatch(body, 50) {
+		full := i.repo.FullName()
+		if m[1] != "" {
+			full = m[1]
+		}
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			continue
+		}
+		r, err := x.repo(full)
+		if err != nil {
+			continue
+		}
+		target, ok := r.Issues[n]
+		if !ok || target == i || slices.ContainsFunc(target.Events, func(e *Event) bool {
+			return e.Event == "cross-referenced" && e.Source == i.ID
+		}) {
+			continue
+		}
+		x.event(target, &Event{Event: "cross-referenced", Source: i.ID})
+	}
+}

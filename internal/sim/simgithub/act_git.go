@@ -1,0 +1,231 @@
+package simgithub
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// refChange moves one reference. A zero Before is not checked; a zero-id After deletes.
+type refChange struct {
+	Name   string // full, such as refs/heads/main
+	Before string // what must be there; "": whatever is there; zeroSHA: nothing
+	After  string
+	Force  bool
+}
+
+// refName is what GitHub takes as a full reference name.
+var refName = regexp.MustCompile(`^refs/[A-Za-z0-9_][\w./@+=-]*[\w@+=-]$`)
+
+func validRef(name string) bool {
+	return refName.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") &&
+		!strings.HasSuffix(name, ".lock") && !strings.Contains(name, "/.") && strings.Count(name, "/") >= 2
+}
+
+// updateRef moves one reference and does all that follows from it.
+func (x *session) updateRef(r *Repo, c refChange) error {
+	return x.updateRefs(r, []refChange{c})
+}
+
+// updateRefs moves references together: all of them, or none and an error.
+func (x *session) updateRefs(r *Repo, list []refChange) error {
+	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
+		return err
+	}
+	var script strings.Builder
+	script.WriteString("start\n")
+	for n := range list {
+		if err := x.checkRef(r, &list[n]); err != nil {
+			return err
+		}
+		fmt.Fprintf(&script, "update %s %s %s\n", list[n].Name, list[n].After, list[n].Before)
+	}
+	script.WriteString("prepare\ncommit\n")
+	in := gitCmd{dir: r.Dir, stdin: []byte(script.String()), args: []string{"update-ref", "--stdin"}}
+	if _, _, err := x.s.git.run(in); err != nil {
+		return errUnprocessable("Reference cannot be updated")
+	}
+	for _, c := range list {
+		if err := x.refMoved(r, c.Name, c.Before, c.After); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRef refuses a change and fills in what is there now.
+func (x *session) checkRef(r *Repo, c *refChange) error {
+	if !validRef(c.Name) || strings.HasPrefix(c.Name, "refs/pull/") {
+		return errUnprocessable("Reference name is not valid: %s", c.Name)
+	}
+	now := x.s.git.ref(r, c.Name)
+	if now == "" {
+		now = zeroSHA
+	}
+	if c.Before != "" && c.Before != now {
+		return errUnprocessable("Reference %s is at %s but expected %s", c.Name, now, c.Before)
+	}
+	c.Before = now
+	if c.After == zeroSHA {
+		if now == zeroSHA {
+			return errUnprocessable("Reference does not exist")
+		}
+		if c.Name == "refs/heads/"+r.DefaultBranch {
+			return errUnprocessable("Cannot delete the default branch")
+		}
+		return nil
+	}
+	if strings.HasPrefix(c.Name, "refs/heads/") && x.s.git.resolve(r, c.After) != c.After || x.s.git.ref(r, c.After+"^{}") == "" {
+		return errUnprocessable("Object does not exist")
+	}
+	if now != zeroSHA && !c.Force && !x.s.git.isAncestor(r, now, c.After) {
+		return errUnprocessable("Update is not a fast forward")
+	}
+	return x.guardWorkflows(r, now, c.After)
+}
+
+// guardWorkflows refuses changes of workflow files by an installation without the workflows permission.
+func (x *session) guardWorkflows(r *Repo, before, after string) error {
+	if !x.viaApp() || levelRank(x.tok.perms["workflows"]) >= levelRank("write") {
+		return nil
+	}
+	args := []string{"log", "--format=", "--name-only", "-m", after, "--not", "--branches", "--tags"}
+	if before != zeroSHA {
+		args = append(args, before)
+	}
+	out, err := x.s.git.out(r, append(args, "--", ".github/workflows")...)
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		return nil
+	}
+	file, _, _ := strings.Cut(out, "\n")
+	return &Error{Status: http.StatusForbidden, Message: workflowRefusal(file)}
+}
+
+func workflowRefusal(file string) string {
+	return "refusing to allow a GitHub App to create or update workflow `" + file + "` without `workflows` permission"
+}
+
+// refMoved does what follows when a reference has moved: webhooks, pull requests, issues closed by commits.
+func (x *session) refMoved(r *Repo, name, before, after string) error {
+	r.PushedAt, r.UpdatedAt = x.s.now(), x.s.now()
+	if err := x.emitPush(r, name, before, after); err != nil {
+		return err
+	}
+	branch, ok := strings.CutPrefix(name, "refs/heads/")
+	if !ok {
+		return nil
+	}
+	for _, i := range r.issuesByNumber() {
+		if i.Pull == nil || i.State != "open" {
+			continue
+		}
+		switch branch {
+		case i.Pull.Head:
+			x.headMoved(i.Pull, before, after)
+		case i.Pull.Base:
+			x.baseMoved(i.Pull, after)
+		}
+	}
+	if branch == r.DefaultBranch && before != zeroSHA && after != zeroSHA {
+		return x.closeByCommits(r, before, after)
+	}
+	return nil
+}
+
+func (x *session) headMoved(p *Pull, before, after string) {
+	if after == zeroSHA {
+		x.event(p.issue, &Event{Event: "head_ref_deleted"})
+		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
+		return
+	}
+	p.HeadSHA, p.issue.UpdatedAt = after, x.s.now()
+	x.s.updatePullRef(p)
+	for _, t := range p.Threads {
+		x.s.git.moveThread(p.issue.repo, t, before, after)
+	}
+	if !x.s.git.isAncestor(p.issue.repo, before, after) {
+		x.event(p.issue, &Event{Event: "head_ref_force_pushed", CommitID: after})
+	}
+	x.emitPull("synchronize", p, obj{"before": before, "after": after})
+}
+
+// baseMoved merges a pull request whose head has arrived in its base by other ways.
+func (x *session) baseMoved(p *Pull, after string) {
+	if after == zeroSHA {
+		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
+		return
+	}
+	if x.s.git.isAncestor(p.issue.repo, p.HeadSHA, after) {
+		x.finishMerge(p, after)
+	}
+}
+
+func (x *session) closeByCommits(r *Repo, before, after string) error {
+	out, err := x.s.git.out(r, "log", "--format=%H %B%x00", before+".."+after)
+	if err != nil {
+		return err
+	}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		sha, message, _ := strings.Cut(strings.TrimSpace(entry), " ")
+		for _, i := range x.s.closes(r, message) {
+			if i.State == "open" {
+				_ = x.setState(i, "closed", "completed", sha) // "closed" is always a valid state
+			}
+		}
+	}
+	return nil
+}
+
+// updatePullRef points refs/pull/N/head at the head, as GitHub does. Best effort: nothing of ours depends on it.
+func (s *Sim) updatePullRef(p *Pull) {
+	name := fmt.Sprintf("refs/pull/%d/head", p.issue.Number)
+	if err := s.git.updateRef(p.issue.repo, name, p.HeadSHA, ""); err != nil {
+		s.log.Warn().Err(err).Msg("point the pull request's own reference")
+	}
+}
+
+// pushCommit makes one commit as a person would, and pushes it.
+func (x *session) pushCommit(full string, in Commit) (string, error) {
+	r, err := x.repo(full)
+	if err != nil {
+		return "", err
+	}
+	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
+		return "", err
+	}
+	if in.From == "" {
+		in.From = r.DefaultBranch
+	}
+	parent := x.s.git.branch(r, in.Branch)
+	before := parent
+	if parent == "" {
+		before, parent = zeroSHA, x.s.git.branch(r, in.From)
+	}
+	entries := make([]treeEntry, 0, len(in.Files)+len(in.Delete))
+	for path, content := range in.Files {
+		sha, err := x.s.git.writeBlob(r, []byte(content))
+		if err != nil {
+			return "", err
+		}
+		entries = append(entries, treeEntry{Path: path, Mode: "100644", Type: "blob", SHA: &sha})
+	}
+	for _, path := range in.Delete {
+		entries = append(entries, treeEntry{Path: path, Mode: "100644", Type: "blob"})
+	}
+	c := newCommit{message: in.Message, author: x.identity(), committer: x.identity()}
+	if parent != "" {
+		c.parents = []string{parent}
+	}
+	if c.tree, err = x.s.git.writeTree(r, parent, entries); err != nil {
+		return "", err
+	}
+	sha, err := x.s.makeCommit(r, c)
+	if err != nil {
+		return "", err
+	}
+	return sha, x.updateRef(r, refChange{Name: "refs/heads/" + in.Branch, Before: before, After: sha})
+}

@@ -1,0 +1,106 @@
+package simgithub
+
+import (
+	"slices"
+	"strings"
+)
+
+// addLabels puts labels on an issue, making those that the repository lacks.
+func (x *session) addLabels(i *Issue, names []string) {
+	for _, name := range names {
+		l := x.label(i.repo, name)
+		if l.Name == "" || slices.Contains(i.Labels, l.Name) {
+			continue
+		}
+		i.Labels = append(i.Labels, l.Name)
+		i.UpdatedAt = x.s.now()
+		x.event(i, &Event{Event: "labeled", Label: l.Name})
+		x.emitIssueOrPull("labeled", i, obj{"label": x.s.labelJSON(i.repo, l.Name)})
+	}
+}
+
+// removeLabel takes a label off; it is a 404 if it was not there.
+func (x *session) removeLabel(i *Issue, name string) error {
+	n := slices.IndexFunc(i.Labels, func(l string) bool { return strings.EqualFold(l, name) })
+	if n < 0 {
+		return &Error{Status: 404, Message: "Label does not exist"}
+	}
+	name = i.Labels[n]
+	i.Labels = slices.Delete(i.Labels, n, n+1)
+	i.UpdatedAt = x.s.now()
+	x.event(i, &Event{Event: "unlabeled", Label: name})
+	x.emitIssueOrPull("unlabeled", i, obj{"label": x.s.labelJSON(i.repo, name)})
+	return nil
+}
+
+func (x *session) setLabels(i *Issue, names []string) {
+	for _, name := range without(i.Labels, names) {
+		_ = x.removeLabel(i, name) // it is there: it was just listed
+	}
+	x.addLabels(i, names)
+}
+
+// label finds a label of a repository without regard to case, and makes it if it is missing.
+func (x *session) label(r *Repo, name string) Label {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return Label{}
+	}
+	for _, l := range r.Labels {
+		if strings.EqualFold(l.Name, name) {
+			return l
+		}
+	}
+	l := Label{ID: x.s.newID(), Name: name, Color: "ededed"}
+	l.NodeID = nodeID("LA", l.ID)
+	r.Labels = append(r.Labels, l)
+	return l
+}
+
+// assignable tells whether a login can be assigned: people with an explicit role, and who commented. Never a bot.
+func (s *Sim) assignable(i *Issue, login string) bool {
+	u, ok := s.users[login]
+	if !ok || u.Type != TypeUser {
+		return false
+	}
+	if s.assignableIn(i.repo, login) {
+		return true
+	}
+	return slices.ContainsFunc(i.Comments, func(k *Comment) bool { return k.Author == login })
+}
+
+func (s *Sim) assignableIn(r *Repo, login string) bool {
+	u, ok := s.users[login]
+	if !ok || u.Type != TypeUser {
+		return false
+	}
+	_, explicit := r.Collaborators[login]
+	return login == r.Owner || explicit && r.role(login).rank() >= RoleRead.rank()
+}
+
+// assign adds assignees, at most ten; logins that cannot be assigned are silently left out, as on GitHub.
+func (x *session) assign(i *Issue, logins []string) {
+	for _, login := range logins {
+		if slices.Contains(i.Assignees, login) || len(i.Assignees) >= 10 || !x.s.assignable(i, login) {
+			continue
+		}
+		i.Assignees = append(i.Assignees, login)
+		i.UpdatedAt = x.s.now()
+		x.event(i, &Event{Event: "assigned", Assignee: login})
+		x.emitIssueOrPull("assigned", i, obj{"assignee": x.s.userJSON(login)})
+	}
+}
+
+// unassign removes assignees; logins that are not assigned are left out.
+func (x *session) unassign(i *Issue, logins []string) {
+	for _, login := range logins {
+		n := slices.Index(i.Assignees, login)
+		if n < 0 {
+			continue
+		}
+		i.Assignees = slices.Delete(i.Assignees, n, n+1)
+		i.UpdatedAt = x.s.now()
+		x.event(i, &Event{Event: "unassigned", Assignee: login})
+		x.emitIssueOrPull("unassigned", i, obj{"assignee": x.s.userJSON(login)})
+	}
+}

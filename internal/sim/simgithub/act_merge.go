@@ -1,0 +1,120 @@
+package simgithub
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Merge says how to merge a pull request.
+type Merge struct {
+	Method  string // merge (default) or squash
+	Title   string
+	Message string
+	SHA     string // what the head must be; empty: anything
+}
+
+// merge really merges in the bare repository, closes what the body says it closes and tells everybody.
+func (x *session) merge(p *Pull, in Merge) error {
+	r := p.issue.repo
+	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
+		return err
+	}
+	if err := x.mayMerge(p, in); err != nil {
+		return err
+	}
+	base := x.s.git.branch(r, p.Base)
+	tree, err := x.s.git.mergeTree(r, base, p.HeadSHA)
+	if errors.Is(err, errConflict) {
+		return &Error{Status: http.StatusMethodNotAllowed, Message: "Pull Request is not mergeable"}
+	}
+	if err != nil {
+		return err
+	}
+	sha, err := x.commitMerge(p, in, base, tree)
+	if err != nil {
+		return err
+	}
+	if err := x.s.git.updateRef(r, "refs/heads/"+p.Base, sha, base); err != nil {
+		return err
+	}
+	x.finishMerge(p, sha)
+	return x.refMoved(r, "refs/heads/"+p.Base, base, sha)
+}
+
+func (x *session) mayMerge(p *Pull, in Merge) error {
+	refuse := func(msg string) error { return &Error{Status: http.StatusMethodNotAllowed, Message: msg} }
+	switch {
+	case p.issue.State != "open":
+		return refuse("Pull Request is not mergeable")
+	case p.Draft:
+		return refuse("Pull Request is still a draft")
+	case in.SHA != "" && in.SHA != p.HeadSHA:
+		return &Error{Status: http.StatusConflict, Message: "Head branch was modified. Review and try the merge again."}
+	case in.Method == "rebase":
+		return refuse("Rebase merges are not allowed on this repository.")
+	case in.Method != "" && in.Method != "merge" && in.Method != "squash":
+		return errInvalid("PullRequest", "merge_method", "invalid")
+	}
+	return nil
+}
+
+func (x *session) commitMerge(p *Pull, in Merge, base, tree string) (string, error) {
+	r := p.issue.repo
+	title, message := in.Title, in.Message
+	c := newCommit{tree: tree, author: x.identity(), committer: x.s.webFlow(), signed: true}
+	if in.Method == "squash" {
+		c.parents = []string{base}
+		if title == "" {
+			title = fmt.Sprintf("%s (#%d)", p.issue.Title, p.issue.Number)
+		}
+	} else {
+		c.parents = []string{base, p.HeadSHA}
+		if title == "" {
+			title = fmt.Sprintf("Merge pull request #%d from %s/%s", p.issue.Number, r.Owner, p.Head)
+		}
+		if message == "" {
+			message = p.issue.Title
+		}
+	}
+	c.message = strings.TrimSpace(title + "\n\n" + message)
+	return x.s.makeCommit(r, c)
+}
+
+// finishMerge records a merge, whoever made it.
+func (x *session) finishMerge(p *Pull, sha string) {
+	i := p.issue
+	p.Merged, p.MergedAt, p.MergedBy, p.MergeCommit = true, x.s.now(), x.login(), sha
+	i.State, i.ClosedAt, i.ClosedBy, i.UpdatedAt = "closed", x.s.now(), x.login(), x.s.now()
+	x.event(i, &Event{Event: "merged", CommitID: sha})
+	x.event(i, &Event{Event: "closed"})
+	x.emitPull("closed", p, nil)
+	for _, target := range x.s.closing(p) {
+		if target.State == "open" {
+			_ = x.setState(target, "closed", "completed", sha) // "closed" is always a valid state
+		}
+	}
+}
+
+// identity is who wrote a commit, and when.
+type identity struct {
+	name, email string
+	at          time.Time
+}
+
+// identity is the actor as git sees it.
+func (x *session) identity() identity { return x.s.identityOf(x.by) }
+
+func (s *Sim) identityOf(u *User) identity {
+	if u == nil {
+		return identity{name: "ghost", email: "ghost@users.noreply.github.com", at: s.now()}
+	}
+	return identity{name: u.Login, email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login), at: s.now()}
+}
+
+// webFlow is the committer of what GitHub commits on somebody's behalf, and signs.
+func (s *Sim) webFlow() identity {
+	return identity{name: "GitHub", email: "noreply@github.com", at: s.now()}
+}

@@ -1,0 +1,229 @@
+package simgithub
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fault makes requests fail. The zero value of each condition matches everything.
+type Fault struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`  // regular expression on the path below /api/v3, "/graphql", or a git path
+	Actor  string `json:"actor"` // "app" (JWT or installation token), "user" or empty
+	Nth    int    `json:"nth"`   // start with the n-th match, counted from 1
+	Count  int    `json:"count"` // how many matches to fail; 0: all from then on
+
+	Status     int               `json:"status"` // what to answer; 0 with Cut or Hang
+	Body       string            `json:"body"`   // default: a message in GitHub's form
+	Header     map[string]string `json:"header"`
+	RetryAfter int               `json:"retry_after"` // seconds; 0: no such header
+	After      bool              `json:"after"`       // the act takes effect, only its answer is lost or replaced
+	Cut        bool              `json:"cut"`         // close the connection instead of answering
+	Hang       bool              `json:"hang"`        // say nothing until the client gives up or the Sim is closed
+	Primary    bool              `json:"primary"`     // answer as the hourly limit does, with remaining 0
+	Secondary  bool              `json:"secondary"`   // answer as the secondary limit does
+
+	path *regexp.Regexp
+	seen int
+}
+
+// faultBook is the list of faults; the first that matches decides.
+type faultBook struct {
+	mu   sync.Mutex
+	list []*Fault
+}
+
+func newFaultBook() *faultBook { return &faultBook{} }
+
+// Fault adds a fault; an error means that its path is not a regular expression.
+func (s *Sim) Fault(f Fault) error {
+	re, err := regexp.Compile(f.Path)
+	if err != nil {
+		return fmt.Errorf("compile path of fault: %w", err)
+	}
+	f.path = re
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.list = append(s.faults.list, &f)
+	return nil
+}
+
+// ClearFaults takes away all faults of requests and deliveries; what is held stays held.
+func (s *Sim) ClearFaults() {
+	s.faults.mu.Lock()
+	s.faults.list = nil
+	s.faults.mu.Unlock()
+	s.hooks.mu.Lock()
+	s.hooks.rules = nil
+	s.hooks.mu.Unlock()
+	s.SetListLag(0)
+}
+
+func (b *faultBook) find(method, path, actor string) *Fault {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.list {
+		if cmp.Or(f.Method, method) != method || cmp.Or(f.Actor, actor) != actor || !f.path.MatchString(path) {
+			continue
+		}
+		f.seen++
+		first := max(f.Nth, 1)
+		if f.seen >= first && (f.Count == 0 || f.seen < first+f.Count) {
+			return f
+		}
+	}
+	return nil
+}
+
+// admit counts a request and says which fault, if any, it will meet.
+func (s *Sim) admit(r *http.Request, name, path string) *verdict {
+	actor := "user"
+	if cred, ok := credential(r); ok && !strings.HasPrefix(cred, "ghp_") {
+		actor = "app"
+	}
+	s.counts.add(name)
+	return &verdict{s: s, f: s.faults.find(r.Method, path, actor)}
+}
+
+// verdict is the fault that one request meets; its f may be nil.
+type verdict struct {
+	s *Sim
+	f *Fault
+}
+
+// before strikes ahead of the act; true means that the request is over.
+func (v *verdict) before(w http.ResponseWriter, r *http.Request) bool {
+	if v.f == nil || v.f.After {
+		return false
+	}
+	v.strike(w, r)
+	return true
+}
+
+// after strikes once the act has taken effect.
+func (v *verdict) after(w http.ResponseWriter, r *http.Request) bool {
+	if v.f == nil || !v.f.After {
+		return false
+	}
+	v.strike(w, r)
+	return true
+}
+
+func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
+	f := v.f
+	if f.Hang {
+		select {
+		case <-r.Context().Done():
+		case <-v.s.ctx.Done():
+		}
+		panic(http.ErrAbortHandler)
+	}
+	if f.Cut {
+		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	for k, val := range f.Header {
+		h.Set(k, val)
+	}
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	status, body := v.text()
+	if f.Primary {
+		h.Set("X-RateLimit-Limit", strconv.Itoa(v.s.cfg.RateLimit))
+		h.Set("X-RateLimit-Remaining", "0")
+		h.Set("X-RateLimit-Reset", strconv.FormatInt(v.s.cfg.AuthNow().Add(time.Minute).Unix(), 10))
+		h.Set("X-RateLimit-Resource", "core")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client is gone: nobody is left to tell
+}
+
+// text is the status and body of a fault's answer.
+func (v *verdict) text() (int, []byte) {
+	f := v.f
+	status := f.Status
+	e := &Error{Status: status, Message: http.StatusText(status)}
+	switch {
+	case f.Primary:
+		status = cmp.Or(status, http.StatusForbidden)
+		e = &Error{Status: status, Message: "API rate limit exceeded for installation.",
+			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"}
+	case f.Secondary:
+		status = cmp.Or(status, http.StatusForbidden)
+		e = &Error{Status: status, Message: "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",
+			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}
+	case status == 0:
+		status = http.StatusInternalServerError
+		e = &Error{Status: status, Message: "Server Error"}
+	}
+	if f.Body != "" {
+		return status, []byte(f.Body)
+	}
+	return status, e.json()
+}
+
+// serveFaults adds a fault from outside the process (POST), or takes all away (DELETE).
+func (s *Sim) serveFaults(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodDelete {
+		s.ClearFaults()
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	var in struct {
+		Fault
+		Hook *HookFault `json:"hook"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if in.Hook != nil {
+		s.FaultHooks(*in.Hook)
+	} else if err := s.Fault(in.Fault); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// callBook counts requests by method and route.
+type callBook struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func newCallBook() *callBook { return &callBook{counts: map[string]int{}} }
+
+func (b *callBook) add(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts[name]++
+}
+
+// CallCount is how often one route was called.
+type CallCount struct {
+	Route string // "METHOD pattern", such as "GET /repos/{owner}/{repo}/issues/{number}", or "git upload-pack"
+	Count int
+}
+
+// Calls tells how often each route was called, by REST, GraphQL and git, and the sum.
+func (s *Sim) Calls() (list []CallCount, total int) {
+	s.counts.mu.Lock()
+	defer s.counts.mu.Unlock()
+	for name, n := range s.counts.counts {
+		list = append(list, CallCount{Route: name, Count: n})
+		total += n
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Route < list[j].Route })
+	return list, total
+}

@@ -1,0 +1,151 @@
+package simgithub
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/graph-gophers/graphql-go"
+	gqlerrors "github.com/graph-gophers/graphql-go/errors"
+)
+
+//go:embed schema.graphql
+var schemaText string
+
+// graphQL answers POST /api/graphql.
+type graphQL struct {
+	s      *Sim
+	schema *graphql.Schema
+}
+
+func newGraphQL(s *Sim) (*graphQL, error) {
+	schema, err := graphql.ParseSchema(schemaText, &rootR{}, graphql.MaxParallelism(1), graphql.UseStringDescriptions())
+	if err != nil {
+		return nil, fmt.Errorf("parse GraphQL schema: %w", err)
+	}
+	return &graphQL{s: s, schema: schema}, nil
+}
+
+// request is what one query carries through its resolvers.
+type request struct {
+	*session
+	mu     sync.Mutex
+	errors []*gqlerrors.QueryError
+}
+
+type requestKey struct{}
+
+// from finds the request of a resolver's context; it is always there.
+func from(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r
+}
+
+// note adds an error for a place in the answer that is null.
+func (r *request) note(err error, path ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors = append(r.errors, &gqlerrors.QueryError{Message: message(err), ResolverError: err, Path: path})
+}
+
+func message(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// query is a request's body.
+type query struct {
+	Query         string         `json:"query"`
+	OperationName string         `json:"operationName"`
+	Variables     map[string]any `json:"variables"`
+}
+
+func (g *graphQL) serve(w http.ResponseWriter, r *http.Request) {
+	f := g.s.admit(r, "POST /graphql", "/graphql")
+	if f.before(w, r) {
+		return
+	}
+	var q query
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&q); err != nil {
+		answer{status: http.StatusBadRequest, body: []byte(`{"message":"Problems parsing JSON"}`)}.write(w)
+		return
+	}
+	a := g.perform(r, q)
+	if f.after(w, r) {
+		return
+	}
+	a.write(w)
+}
+
+// perform runs a query under the lock of the Sim; resolvers need no locking of their own.
+func (g *graphQL) perform(r *http.Request, q query) answer {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	c := &call{session: g.s.authenticate(r), r: r, header: http.Header{}}
+	c.header.Set("Content-Type", "application/json; charset=utf-8")
+	if c.bad != nil {
+		return c.failed(c.bad)
+	}
+	if c.by == nil {
+		return c.failed(&Error{Status: http.StatusUnauthorized, Message: "This endpoint requires you to be authenticated."})
+	}
+	if err := c.spend("graphql", false, c.header); err != nil {
+		body, _ := json.Marshal(obj{"errors": []obj{{"type": "RATE_LIMITED", "message": message(err)}}}) // plain strings
+		return answer{status: http.StatusOK, header: c.header, body: body}
+	}
+	req := &request{session: c.session}
+	resp := g.schema.Exec(context.WithValue(r.Context(), requestKey{}, req), q.Query, q.OperationName, q.Variables)
+	out := obj{"data": resp.Data}
+	if list := append(resp.Errors, req.errors...); len(list) > 0 {
+		out["errors"] = errorsJSON(list)
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return c.failed(err)
+	}
+	return answer{status: http.StatusOK, header: c.header, body: body}
+}
+
+// errorsJSON writes errors as GitHub does: with a type, which stands beside the message.
+func errorsJSON(list []*gqlerrors.QueryError) []obj {
+	out := make([]obj, 0, len(list))
+	for _, e := range list {
+		o := obj{"message": e.Message}
+		if len(e.Path) > 0 {
+			o["path"] = e.Path
+		}
+		if len(e.Locations) > 0 {
+			o["locations"] = e.Locations
+		}
+		var known *Error
+		if errors.As(e.ResolverError, &known) {
+			o["type"], o["message"] = errorType(known), known.Message
+			if len(known.Fields) > 0 {
+				o["message"] = known.Fields[0].Message
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func errorType(e *Error) string {
+	switch {
+	case e.Status == http.StatusNotFound:
+		return "NOT_FOUND"
+	case e.Status == http.StatusForbidden, e.Status == http.StatusUnauthorized:
+		return "FORBIDDEN"
+	case strings.HasPrefix(e.Message, "You may not provide more than"):
+		return "ARGUMENT_LIMIT"
+	default:
+		return "UNPROCESSABLE"
+	}
+}

@@ -1,0 +1,249 @@
+package simgithub
+
+import (
+	"context"
+	"strings"
+
+	"github.com/graph-gophers/graphql-go"
+)
+
+// result is the payload of any mutation; each payload type uses the fields that it has.
+type result struct {
+	x       *request
+	id      *string
+	comment *Comment
+	thread  *Thread
+	reply   *ReviewComment
+	pull    *Pull
+	re      *Reaction
+}
+
+// ClientMutationId is what the caller sent.
+func (r *result) ClientMutationId() *string { return r.id } //nolint:revive // named by the schema
+
+// MinimizedComment is the comment that was folded.
+func (r *result) MinimizedComment() *commentR { return newCommentR(r.x, r.comment) }
+
+// UnminimizedComment is the comment that was unfolded.
+func (r *result) UnminimizedComment() *commentR { return newCommentR(r.x, r.comment) }
+
+// Thread is the thread that changed.
+func (r *result) Thread() *threadR { return &threadR{r.x, r.thread} }
+
+// Comment is the answer that was written.
+func (r *result) Comment() *reviewCommentR { return newReviewCommentR(r.x, r.reply) }
+
+// PullRequest is the pull request that changed.
+func (r *result) PullRequest() *pullR { return newPullR(r.x, r.pull) }
+
+// Reaction is the reaction that was placed or taken back.
+func (r *result) Reaction() *reactionR { return &reactionR{r.x, r.re} }
+
+// target finds what a mutation is about.
+func target[T any](x *request, id graphql.ID) (T, error) {
+	var none T
+	n, err := x.node(string(id))
+	if err != nil {
+		return none, err
+	}
+	v, ok := n.v.(T)
+	if !ok {
+		return none, errUnprocessable("'%s' is not the kind of node that this mutation takes", id)
+	}
+	return v, nil
+}
+
+// refUpdate is one move of updateRefs.
+type refUpdate struct {
+	Name      word
+	AfterOid  word
+	BeforeOid *word
+	Force     *bool
+}
+
+// UpdateRefs moves references together, all or none.
+func (*rootR) UpdateRefs(ctx context.Context, a struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		RepositoryId     graphql.ID
+		RefUpdates       []refUpdate
+	}
+}) (*result, error) {
+	x := from(ctx)
+	r, err := target[*Repo](x, a.Input.RepositoryId)
+	if err != nil {
+		return nil, err
+	}
+	var list []refChange
+	for _, u := range a.Input.RefUpdates {
+		c := refChange{Name: string(u.Name), After: string(u.AfterOid), Force: u.Force != nil && *u.Force}
+		if u.BeforeOid != nil {
+			c.Before = string(*u.BeforeOid)
+		}
+		list = append(list, c)
+	}
+	return &result{x: x, id: a.Input.ClientMutationId}, x.updateRefs(r, list)
+}
+
+// MinimizeComment folds a comment.
+func (*rootR) MinimizeComment(ctx context.Context, a struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		SubjectId        graphql.ID
+		Classifier       string
+	}
+}) (*result, error) {
+	x := from(ctx)
+	k, err := target[*Comment](x, a.Input.SubjectId)
+	if err != nil {
+		return nil, err
+	}
+	reason := strings.ReplaceAll(strings.ToLower(a.Input.Classifier), "_", "-")
+	return &result{x: x, id: a.Input.ClientMutationId, comment: k}, x.minimize(k, true, reason)
+}
+
+// subject is the input of mutations about one thing that is called subject.
+type subject struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		SubjectId        graphql.ID
+	}
+}
+
+// UnminimizeComment unfolds a comment.
+func (*rootR) UnminimizeComment(ctx context.Context, a subject) (*result, error) {
+	x := from(ctx)
+	k, err := target[*Comment](x, a.Input.SubjectId)
+	if err != nil {
+		return nil, err
+	}
+	return &result{x: x, id: a.Input.ClientMutationId, comment: k}, x.minimize(k, false, "")
+}
+
+// threadInput names a thread.
+type threadInput struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		ThreadId         graphql.ID
+	}
+}
+
+func resolveThread(ctx context.Context, a threadInput, resolved bool) (*result, error) {
+	x := from(ctx)
+	t, err := target[*Thread](x, a.Input.ThreadId)
+	if err != nil {
+		return nil, err
+	}
+	return &result{x: x, id: a.Input.ClientMutationId, thread: t}, x.resolve(t, resolved)
+}
+
+// ResolveReviewThread settles a thread.
+func (*rootR) ResolveReviewThread(ctx context.Context, a threadInput) (*result, error) {
+	return resolveThread(ctx, a, true)
+}
+
+// UnresolveReviewThread opens a thread again.
+func (*rootR) UnresolveReviewThread(ctx context.Context, a threadInput) (*result, error) {
+	return resolveThread(ctx, a, false)
+}
+
+// AddPullRequestReviewThreadReply answers in a thread.
+func (*rootR) AddPullRequestReviewThreadReply(ctx context.Context, a struct {
+	Input struct {
+		ClientMutationId          *string //nolint:revive // named by the schema
+		PullRequestReviewThreadId graphql.ID
+		Body                      string
+	}
+}) (*result, error) {
+	x := from(ctx)
+	t, err := target[*Thread](x, a.Input.PullRequestReviewThreadId)
+	if err != nil {
+		return nil, err
+	}
+	k, err := x.reply(t, a.Input.Body)
+	return &result{x: x, id: a.Input.ClientMutationId, reply: k}, err
+}
+
+// pullInput names a pull request.
+type pullInput struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		PullRequestId    graphql.ID
+	}
+}
+
+func setDraft(ctx context.Context, a pullInput, draft bool) (*result, error) {
+	x := from(ctx)
+	p, err := target[*Pull](x, a.Input.PullRequestId)
+	if err != nil {
+		return nil, err
+	}
+	return &result{x: x, id: a.Input.ClientMutationId, pull: p}, x.setDraft(p, draft)
+}
+
+// ConvertPullRequestToDraft makes a draft.
+func (*rootR) ConvertPullRequestToDraft(ctx context.Context, a pullInput) (*result, error) {
+	return setDraft(ctx, a, true)
+}
+
+// MarkPullRequestReadyForReview ends a draft.
+func (*rootR) MarkPullRequestReadyForReview(ctx context.Context, a pullInput) (*result, error) {
+	return setDraft(ctx, a, false)
+}
+
+// reactionInput names a thing and a reaction.
+type reactionInput struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		SubjectId        graphql.ID
+		Content          string
+	}
+}
+
+// reactable finds the reactions of anything that has some.
+func reactable(x *request, id graphql.ID) (*Issue, *[]*Reaction, error) {
+	n, err := x.node(string(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	switch v := n.v.(type) {
+	case *Issue:
+		return v, &v.Reactions, nil
+	case *Pull:
+		return v.issue, &v.issue.Reactions, nil
+	case *Comment:
+		return v.issue, &v.Reactions, nil
+	case *ReviewComment:
+		return v.thread.pull.issue, &v.Reactions, nil
+	default:
+		return nil, nil, errUnprocessable("'%s' cannot be reacted to", id)
+	}
+}
+
+// AddReaction places a reaction.
+func (*rootR) AddReaction(ctx context.Context, a reactionInput) (*result, error) {
+	x := from(ctx)
+	i, list, err := reactable(x, a.Input.SubjectId)
+	if err != nil {
+		return nil, err
+	}
+	re, _, err := x.react(i, list, reactionContent(a.Input.Content))
+	return &result{x: x, id: a.Input.ClientMutationId, re: re}, err
+}
+
+// RemoveReaction takes one's own reaction back.
+func (*rootR) RemoveReaction(ctx context.Context, a reactionInput) (*result, error) {
+	x := from(ctx)
+	i, list, err := reactable(x, a.Input.SubjectId)
+	if err != nil {
+		return nil, err
+	}
+	content := reactionContent(a.Input.Content)
+	re := &Reaction{User: x.login(), Content: content}
+	for _, o := range *list {
+		if o.User == x.login() && o.Content == content {
+			re = o
+		}
+	}
+	return &result{x: x, id: a.Input.ClientMutationId, re: re}, x.unreact(i, list, 0, content)
+}

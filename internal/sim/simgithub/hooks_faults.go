@@ -1,0 +1,153 @@
+package simgithub
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+)
+
+// HookFault changes what happens to deliveries. The zero value of each condition matches everything.
+type HookFault struct {
+	Event  string `json:"event"`  // such as issue_comment
+	Action string `json:"action"` // such as created
+	Nth    int    `json:"nth"`    // start with the n-th match, counted from 1
+	Count  int    `json:"count"`  // how many matches to bend; 0: all
+
+	Lose         bool `json:"lose"`          // never sent and in no log, as when GitHub itself loses an event
+	Fail         bool `json:"fail"`          // not sent, but in the log as a failed delivery
+	Copies       int  `json:"copies"`        // so many further copies with the same GUID, all at once
+	Hold         bool `json:"hold"`          // kept back until ReleaseHooks
+	BadSignature bool `json:"bad_signature"` // signed with another secret
+
+	seen int
+}
+
+// FaultHooks adds a rule about deliveries; the first rule that matches decides.
+func (s *Sim) FaultHooks(f HookFault) {
+	s.hooks.mu.Lock()
+	defer s.hooks.mu.Unlock()
+	s.hooks.rules = append(s.hooks.rules, &f)
+}
+
+// HoldHooks keeps all further deliveries back until ReleaseHooks.
+func (s *Sim) HoldHooks() {
+	s.hooks.mu.Lock()
+	defer s.hooks.mu.Unlock()
+	s.hooks.holding = true
+}
+
+// ReleaseHooks sends what was held, in order or reversed, and holds no more.
+func (s *Sim) ReleaseHooks(reversed bool) {
+	q := s.hooks
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if reversed {
+		slices.Reverse(q.held)
+	}
+	q.queue = append(q.queue, q.held...)
+	q.held, q.holding = nil, false
+	q.signal()
+}
+
+// bent is a delivery after the rules.
+type bent struct {
+	*delivery
+	hold bool
+}
+
+// bend applies the rules to a delivery. It needs the queue's lock.
+func (q *hookQueue) bend(d *delivery) []bent {
+	f := q.rule(d)
+	if f == nil {
+		return []bent{{delivery: d}}
+	}
+	switch {
+	case f.Lose:
+		return nil
+	case f.Fail:
+		d.ReqHeader = hookHeader(d, q.sim.app.ID)
+		d.DeliveredAt, d.StatusCode, d.Status = q.sim.cfg.Now().UTC(), http.StatusBadGateway, "Invalid HTTP Response: 502"
+		q.log = append(q.log, d)
+		return nil
+	case f.BadSignature:
+		d.Secret = "not the secret"
+	}
+	out := []bent{{delivery: d, hold: f.Hold}}
+	for n := range f.Copies {
+		c := *d
+		c.ID = d.ID + int64(n+1)<<40
+		out = append(out, bent{delivery: &c, hold: f.Hold})
+	}
+	return out
+}
+
+func (q *hookQueue) rule(d *delivery) *HookFault {
+	for _, f := range q.rules {
+		if cmp.Or(f.Event, d.Event) != d.Event || cmp.Or(f.Action, d.Action) != d.Action {
+			continue
+		}
+		f.seen++
+		first := max(f.Nth, 1)
+		if f.seen >= first && (f.Count == 0 || f.seen < first+f.Count) {
+			return f
+		}
+	}
+	return nil
+}
+
+// Delivery is one attempt as a test sees it.
+type Delivery struct {
+	ID         int64
+	GUID       string
+	Event      string
+	Action     string
+	Status     string
+	StatusCode int
+	Redelivery bool
+	Payload    []byte
+}
+
+// Deliveries lists all attempts so far, oldest first.
+func (s *Sim) Deliveries() []Delivery {
+	s.hooks.mu.Lock()
+	defer s.hooks.mu.Unlock()
+	out := make([]Delivery, 0, len(s.hooks.log))
+	for _, d := range s.hooks.log {
+		out = append(out, Delivery{
+			ID: d.ID, GUID: d.GUID, Event: d.Event, Action: d.Action, Status: d.Status, StatusCode: d.StatusCode,
+			Redelivery: d.Redelivery, Payload: slices.Clone(d.Payload),
+		})
+	}
+	return out
+}
+
+// Redeliver sends a delivery again under its GUID, as the button on GitHub's page does; false if there is no such id.
+func (s *Sim) Redeliver(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.redeliver(id)
+}
+
+// redeliver needs the lock of the Sim.
+func (s *Sim) redeliver(id int64) bool {
+	d := s.hooks.find(id)
+	if d == nil {
+		return false
+	}
+	d.ID, d.Redelivery, d.URL, d.Secret = s.newID(), true, s.app.WebhookURL, s.app.WebhookSecret
+	s.hooks.enqueue(d)
+	return true
+}
+
+// find copies what is needed to send a logged delivery again.
+func (q *hookQueue) find(id int64) *delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.log {
+		if d.ID == id {
+			c := *d
+			return &c
+		}
+	}
+	return nil
+}

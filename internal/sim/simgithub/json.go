@@ -1,0 +1,199 @@
+package simgithub
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// obj is a JSON object; answers and payloads are built of these so that both have one shape.
+type obj = map[string]any
+
+func (s *Sim) api(format string, args ...any) string {
+	return s.base + "/api/v3" + fmt.Sprintf(format, args...)
+}
+
+func (s *Sim) html(format string, args ...any) string { return s.base + fmt.Sprintf(format, args...) }
+
+// stamp writes a time as GitHub does; the zero time is null.
+func stamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// orNull turns an empty string into null.
+func orNull(v string) any {
+	if v == "" {
+		return nil
+	}
+	return v
+}
+
+// userJSON is the "simple user"; null for nobody, and the ghost for an account that is gone.
+func (s *Sim) userJSON(login string) any {
+	if login == "" {
+		return nil
+	}
+	u, ok := s.users[login]
+	if !ok {
+		u = &User{Login: login, Type: TypeUser, NodeID: nodeID("U", 0)}
+	}
+	api := s.api("/users/%s", url.PathEscape(u.Login))
+	return obj{
+		"login": u.Login, "id": u.ID, "node_id": u.NodeID, "type": u.Type, "site_admin": false, "user_view_type": "public",
+		"avatar_url": s.html("/avatars/u/%d", u.ID), "gravatar_id": "", "url": api,
+		"html_url": s.html("/%s", url.PathEscape(u.Login)), "followers_url": api + "/followers",
+		"following_url": api + "/following{/other_user}", "gists_url": api + "/gists{/gist_id}",
+		"starred_url": api + "/starred{/owner}{/repo}", "subscriptions_url": api + "/subscriptions",
+		"organizations_url": api + "/orgs", "repos_url": api + "/repos", "events_url": api + "/events{/privacy}",
+		"received_events_url": api + "/received_events",
+	}
+}
+
+func (s *Sim) usersJSON(logins []string) []any {
+	out := make([]any, 0, len(logins))
+	for _, l := range logins {
+		out = append(out, s.userJSON(l))
+	}
+	return out
+}
+
+// repoLinks are the addresses that every repository object carries, as suffixes of its API address.
+var repoLinks = [...][2]string{
+	{"archive_url", "/{archive_format}{/ref}"}, {"assignees_url", "/assignees{/user}"}, {"blobs_url", "/git/blobs{/sha}"},
+	{"branches_url", "/branches{/branch}"}, {"collaborators_url", "/collaborators{/collaborator}"},
+	{"comments_url", "/comments{/number}"}, {"commits_url", "/commits{/sha}"}, {"compare_url", "/compare/{base}...{head}"},
+	{"contents_url", "/contents/{+path}"}, {"contributors_url", "/contributors"}, {"deployments_url", "/deployments"},
+	{"downloads_url", "/downloads"}, {"events_url", "/events"}, {"forks_url", "/forks"}, {"git_commits_url", "/git/commits{/sha}"},
+	{"git_refs_url", "/git/refs{/sha}"}, {"git_tags_url", "/git/tags{/sha}"}, {"hooks_url", "/hooks"},
+	{"issue_comment_url", "/issues/comments{/number}"}, {"issue_events_url", "/issues/events{/number}"},
+	{"issues_url", "/issues{/number}"}, {"keys_url", "/keys{/key_id}"}, {"labels_url", "/labels{/name}"},
+	{"languages_url", "/languages"}, {"merges_url", "/merges"}, {"milestones_url", "/milestones{/number}"},
+	{"notifications_url", "/notifications{?since,all,participating}"}, {"pulls_url", "/pulls{/number}"},
+	{"releases_url", "/releases{/id}"}, {"stargazers_url", "/stargazers"}, {"statuses_url", "/statuses/{sha}"},
+	{"subscribers_url", "/subscribers"}, {"subscription_url", "/subscription"}, {"tags_url", "/tags"},
+	{"teams_url", "/teams"}, {"trees_url", "/git/trees{/sha}"},
+}
+
+// repoJSON is a repository as it stands in lists, payloads and pull requests.
+func (s *Sim) repoJSON(r *Repo) obj {
+	api, page := s.api("/repos/%s", r.FullName()), s.html("/%s", r.FullName())
+	visibility := "public"
+	if r.Private {
+		visibility = "private"
+	}
+	open := 0
+	for _, i := range r.Issues {
+		if i.State == "open" {
+			open++
+		}
+	}
+	o := obj{
+		"id": r.ID, "node_id": r.NodeID, "name": r.Name, "full_name": r.FullName(), "private": r.Private,
+		"owner": s.userJSON(r.Owner), "html_url": page, "description": nil, "fork": false, "url": api,
+		"git_url": page + ".git", "ssh_url": "git@localhost:" + r.FullName() + ".git", "clone_url": page + ".git",
+		"svn_url": page, "mirror_url": nil, "homepage": nil, "language": nil, "forks_count": 0, "forks": 0,
+		"stargazers_count": 0, "watchers_count": 0, "watchers": 0, "size": 1, "default_branch": r.DefaultBranch,
+		"open_issues_count": open, "open_issues": open, "is_template": false, "topics": []any{}, "has_issues": true,
+		"has_projects": false, "has_wiki": false, "has_pages": false, "has_downloads": true, "has_discussions": false,
+		"archived": r.Archived, "disabled": false, "visibility": visibility, "license": nil, "allow_forking": true,
+		"web_commit_signoff_required": false, "created_at": stamp(r.CreatedAt), "updated_at": stamp(r.UpdatedAt),
+		"pushed_at": stamp(r.PushedAt),
+	}
+	for _, l := range repoLinks {
+		o[l[0]] = api + l[1]
+	}
+	return o
+}
+
+// fullRepoJSON is the answer to GET /repos/{owner}/{repo}.
+func (x *session) fullRepoJSON(r *Repo) obj {
+	o := x.s.repoJSON(r)
+	for k, v := range (obj{
+		"network_count": 0, "subscribers_count": 0, "allow_rebase_merge": false, "allow_squash_merge": true,
+		"allow_merge_commit": true, "allow_auto_merge": false, "delete_branch_on_merge": false,
+		"allow_update_branch": false, "use_squash_pr_title_as_default": false, "temp_clone_token": nil,
+		"squash_merge_commit_message": "COMMIT_MESSAGES", "squash_merge_commit_title": "COMMIT_OR_PR_TITLE",
+		"merge_commit_message": "PR_TITLE", "merge_commit_title": "MERGE_MESSAGE", "permissions": x.permissionsOf(r),
+	}) {
+		o[k] = v
+	}
+	return o
+}
+
+// permissionsOf tells what the actor may do in a repository.
+func (x *session) permissionsOf(r *Repo) obj {
+	role := RoleRead
+	if x.viaApp() {
+		if x.granted(r) && levelRank(x.tok.perms["contents"]) >= levelRank("write") {
+			role = RoleWrite
+		}
+	} else if x.by != nil {
+		role = r.role(x.by.Login)
+	}
+	return rolePermissions(role)
+}
+
+func rolePermissions(role Role) obj {
+	n := role.rank()
+	return obj{
+		"pull": n >= RoleRead.rank(), "triage": n >= RoleTriage.rank(), "push": n >= RoleWrite.rank(),
+		"maintain": n >= RoleMaintain.rank(), "admin": n >= RoleAdmin.rank(),
+	}
+}
+
+func (s *Sim) labelJSON(r *Repo, name string) obj {
+	for _, l := range r.Labels {
+		if l.Name == name {
+			return obj{
+				"id": l.ID, "node_id": l.NodeID, "url": s.api("/repos/%s/labels/%s", r.FullName(), url.PathEscape(name)),
+				"name": l.Name, "description": orNull(l.Description), "color": l.Color, "default": false,
+			}
+		}
+	}
+	return obj{"id": 0, "node_id": "", "url": "", "name": name, "description": nil, "color": "ededed", "default": false}
+}
+
+func (s *Sim) labelsJSON(i *Issue) []any {
+	out := make([]any, 0, len(i.Labels))
+	for _, l := range i.Labels {
+		out = append(out, s.labelJSON(i.repo, l))
+	}
+	return out
+}
+
+// association is what an author is to a repository, as far as anybody may know.
+func (r *Repo) association(login string) string {
+	switch {
+	case login == r.Owner:
+		return "OWNER"
+	case r.Collaborators[login].rank() > 0:
+		return "COLLABORATOR"
+	default:
+		return "NONE"
+	}
+}
+
+// performedVia is the App through which something was written, or null.
+func (s *Sim) performedVia(viaApp bool) any {
+	if !viaApp {
+		return nil
+	}
+	return s.appJSON()
+}
+
+// reactionRollup is the count of reactions that an object carries.
+func reactionRollup(list []*Reaction, address string) obj {
+	o := obj{"url": address, "total_count": len(list)}
+	for _, c := range reactionContents() {
+		o[c] = 0
+	}
+	for _, re := range list {
+		if n, ok := o[re.Content].(int); ok {
+			o[re.Content] = n + 1
+		}
+	}
+	return o
+}

@@ -1,0 +1,147 @@
+package simgithub
+
+import (
+	"strconv"
+	"strings"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func (w identity) json() obj { return obj{"name": w.name, "email": w.email, "date": stamp(w.at)} }
+
+// account finds the user behind a git identity: by the noreply address or the login as name.
+func (s *Sim) account(w identity) any {
+	local, ok := strings.CutSuffix(w.email, "@users.noreply.github.com")
+	if !ok {
+		return nil
+	}
+	if _, login, found := strings.Cut(local, "+"); found {
+		local = login
+	}
+	if _, ok := s.users[local]; !ok {
+		return nil
+	}
+	return s.userJSON(local)
+}
+
+func (s *Sim) verification(sha string) obj {
+	if s.verified[sha] {
+		return obj{
+			"verified": true, "reason": "valid", "signature": "-----BEGIN PGP SIGNATURE-----", "payload": "tree",
+			"verified_at": stamp(s.now()),
+		}
+	}
+	return obj{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
+}
+
+// gitCommitJSON is a commit of the Git Data API.
+func (s *Sim) gitCommitJSON(r *Repo, c *gitCommit) obj {
+	api := s.api("/repos/%s/git", r.FullName())
+	parents := make([]any, 0, len(c.Parents))
+	for _, p := range c.Parents {
+		parents = append(parents, obj{
+			"sha": p, "url": api + "/commits/" + p, "html_url": s.html("/%s/commit/%s", r.FullName(), p),
+		})
+	}
+	return obj{
+		"sha": c.SHA, "node_id": nodeID("C", 0) + c.SHA, "url": api + "/commits/" + c.SHA,
+		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "author": c.Author.json(), "committer": c.Committer.json(),
+		"tree": obj{"sha": c.Tree, "url": api + "/trees/" + c.Tree}, "message": c.Message, "parents": parents,
+		"verification": s.verification(c.SHA),
+	}
+}
+
+// commitJSON is a commit of the repository API.
+func (s *Sim) commitJSON(r *Repo, c *gitCommit) obj {
+	api := s.api("/repos/%s", r.FullName())
+	parents := make([]any, 0, len(c.Parents))
+	for _, p := range c.Parents {
+		parents = append(parents, obj{
+			"sha": p, "url": api + "/commits/" + p, "html_url": s.html("/%s/commit/%s", r.FullName(), p),
+		})
+	}
+	return obj{
+		"url": api + "/commits/" + c.SHA, "sha": c.SHA, "node_id": nodeID("C", 0) + c.SHA,
+		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "comments_url": api + "/commits/" + c.SHA + "/comments",
+		"commit": obj{
+			"url": api + "/git/commits/" + c.SHA, "author": c.Author.json(), "committer": c.Committer.json(),
+			"message": c.Message, "comment_count": 0, "tree": obj{"sha": c.Tree, "url": api + "/git/trees/" + c.Tree},
+			"verification": s.verification(c.SHA),
+		},
+		"author": s.account(c.Author), "committer": s.account(c.Committer), "parents": parents,
+	}
+}
+
+// shortCommit is a commit inside branches and tags.
+func (s *Sim) shortCommit(r *Repo, sha string) obj {
+	return obj{"sha": sha, "url": s.api("/repos/%s/commits/%s", r.FullName(), sha)}
+}
+
+func (s *Sim) refJSON(r *Repo, f gitRef) obj {
+	api := s.api("/repos/%s/git", r.FullName())
+	return obj{
+		"ref": f.Name, "node_id": nodeID("REF", 0) + f.Name, "url": api + "/" + f.Name,
+		"object": obj{"type": f.Type, "sha": f.SHA, "url": api + "/" + f.Type + "s/" + f.SHA},
+	}
+}
+
+// checkRunJSON is a check run.
+func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
+	api := s.api("/repos/%s/check-runs/%d", r.FullName(), c.ID)
+	app := s.appJSON()
+	if !c.ByApp {
+		app = obj{
+			"id": 15368, "slug": "github-actions", "node_id": nodeID("A", 15368), "owner": s.userJSON(r.Owner),
+			"name": "GitHub Actions", "description": "", "external_url": s.base, "html_url": s.html("/apps/github-actions"),
+			"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt),
+			"permissions": obj{"checks": "write"}, "events": []string{"check_run"},
+		}
+	}
+	return obj{
+		"id": c.ID, "node_id": c.NodeID, "head_sha": c.HeadSHA, "external_id": c.ExternalID, "url": api,
+		"html_url": s.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": orNull(c.DetailsURL), "status": c.Status,
+		"conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt), "completed_at": stamp(c.CompletedAt),
+		"name": c.Name, "check_suite": obj{"id": c.ID}, "app": app, "pull_requests": []any{},
+		"output": obj{
+			"title": orNull(c.Title), "summary": orNull(c.Summary), "text": orNull(c.Text), "annotations_count": 0,
+			"annotations_url": api + "/annotations",
+		},
+	}
+}
+
+func (s *Sim) statusJSON(r *Repo, c *Status) obj {
+	return obj{
+		"url": s.api("/repos/%s/statuses/%s", r.FullName(), c.SHA), "avatar_url": nil, "id": c.ID, "node_id": c.NodeID,
+		"state": c.State, "description": orNull(c.Description), "target_url": orNull(c.TargetURL), "context": c.Context,
+		"created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt), "creator": s.userJSON(c.Creator),
+	}
+}
+
+func (s *Sim) appJSON() obj {
+	return obj{
+		"id": s.app.ID, "slug": s.app.Slug, "node_id": s.app.NodeID, "client_id": s.app.ClientID,
+		"owner": s.userJSON(s.app.Owner), "name": s.app.Name, "description": "", "external_url": s.base,
+		"html_url": s.html("/apps/%s", s.app.Slug), "created_at": "2026-01-01T00:00:00Z",
+		"updated_at": "2026-01-01T00:00:00Z", "permissions": s.app.Permissions, "events": s.app.Events,
+	}
+}
+
+func (s *Sim) installationJSON(in *Installation) obj {
+	o := obj{
+		"id": in.ID, "account": s.userJSON(in.Account), "repository_selection": "selected",
+		"access_tokens_url": s.api("/app/installations/%d/access_tokens", in.ID),
+		"repositories_url":  s.api("/installation/repositories"),
+		"html_url":          s.html("/settings/installations/%d", in.ID),
+		"app_id":            s.app.ID, "client_id": s.app.ClientID, "target_id": 0, "target_type": "User", "permissions": in.Permissions,
+		"events": s.app.Events, "created_at": stamp(in.CreatedAt), "updated_at": stamp(in.UpdatedAt),
+		"single_file_name": nil, "has_multiple_single_files": false, "single_file_paths": []any{}, "app_slug": s.app.Slug,
+		"suspended_by": nil, "suspended_at": nil,
+	}
+	if u, ok := s.users[in.Account]; ok {
+		o["target_id"], o["target_type"] = u.ID, u.Type
+	}
+	if in.Suspended {
+		o["suspended_by"], o["suspended_at"] = s.userJSON(in.Account), stamp(in.UpdatedAt)
+	}
+	return o
+}

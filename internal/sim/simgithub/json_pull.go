@@ -1,0 +1,162 @@
+package simgithub
+
+import "strings"
+
+// pullJSON is a pull request as it stands in lists.
+func (s *Sim) pullJSON(p *Pull) obj {
+	i, r := p.issue, p.issue.repo
+	api := s.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
+	issue := s.api("/repos/%s/issues/%d", r.FullName(), i.Number)
+	page := s.issuePage(i)
+	o := obj{
+		"id": p.ID, "node_id": p.NodeID, "url": api, "html_url": page, "diff_url": page + ".diff", "patch_url": page + ".patch",
+		"issue_url": issue, "commits_url": api + "/commits", "review_comments_url": api + "/comments",
+		"review_comment_url": s.api("/repos/%s/pulls/comments{/number}", r.FullName()), "comments_url": issue + "/comments",
+		"statuses_url": s.api("/repos/%s/statuses/%s", r.FullName(), p.HeadSHA), "number": i.Number, "state": i.State,
+		"locked": i.Locked, "title": i.Title, "user": s.userJSON(i.Author), "body": orNull(i.Body), "labels": s.labelsJSON(i),
+		"milestone": s.milestoneJSON(i), "active_lock_reason": orNull(i.LockReason), "created_at": stamp(i.CreatedAt),
+		"updated_at": stamp(i.UpdatedAt), "closed_at": stamp(i.ClosedAt), "merged_at": stamp(p.MergedAt),
+		"merge_commit_sha": orNull(p.MergeCommit), "assignee": nil, "assignees": s.usersJSON(i.Assignees),
+		"requested_reviewers": s.usersJSON(p.RequestedReviewers), "requested_teams": []any{},
+		"head": s.endJSON(r, p.Head, p.HeadSHA), "base": s.endJSON(r, p.Base, p.BaseSHA),
+		"author_association": r.association(i.Author), "auto_merge": nil, "draft": p.Draft,
+		"_links": obj{
+			"self": obj{"href": api}, "html": obj{"href": page}, "issue": obj{"href": issue},
+			"comments": obj{"href": issue + "/comments"}, "review_comments": obj{"href": api + "/comments"},
+			"review_comment": obj{"href": s.api("/repos/%s/pulls/comments{/number}", r.FullName())},
+			"commits":        obj{"href": api + "/commits"},
+			"statuses":       obj{"href": s.api("/repos/%s/statuses/%s", r.FullName(), p.HeadSHA)},
+		},
+	}
+	if len(i.Assignees) > 0 {
+		o["assignee"] = s.userJSON(i.Assignees[0])
+	}
+	return o
+}
+
+// endJSON is one end of a pull request.
+func (s *Sim) endJSON(r *Repo, branch, sha string) obj {
+	return obj{
+		"label": r.Owner + ":" + branch, "ref": branch, "sha": sha, "user": s.userJSON(r.Owner), "repo": s.repoJSON(r),
+	}
+}
+
+// fullPullJSON is the answer to a single pull request and what payloads hold: with counts and mergeability.
+func (s *Sim) fullPullJSON(p *Pull) obj {
+	o := s.pullJSON(p)
+	r := p.issue.repo
+	additions, deletions, files, commits := 0, 0, 0, 0
+	if list, err := s.pullFiles(p); err == nil {
+		for _, f := range list {
+			additions += f.Additions
+			deletions += f.Deletions
+		}
+		files = len(list)
+	}
+	if ahead, _, err := s.git.countBetween(r, p.BaseSHA, p.HeadSHA); err == nil {
+		commits = ahead
+	}
+	mergeable, state := s.mergeability(p)
+	o["merged"], o["merged_by"], o["mergeable"] = p.Merged, s.userJSON(p.MergedBy), mergeable
+	o["mergeable_state"], o["rebaseable"] = state, mergeable
+	o["comments"], o["review_comments"], o["commits"] = len(p.issue.Comments), s.reviewCommentCount(p), commits
+	o["additions"], o["deletions"], o["changed_files"] = additions, deletions, files
+	o["maintainer_can_modify"] = false
+	return o
+}
+
+func (s *Sim) reviewCommentCount(p *Pull) int {
+	n := 0
+	for _, t := range p.Threads {
+		n += len(t.Comments)
+	}
+	return n
+}
+
+// mergeability tells whether a pull request merges by itself; nil while it is not open.
+func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
+	if p.issue.State != "open" {
+		return nil, "unknown"
+	}
+	r := p.issue.repo
+	if _, err := s.git.mergeTree(r, s.git.branch(r, p.Base), p.HeadSHA); err != nil {
+		return false, "dirty"
+	}
+	if p.Draft {
+		return true, "draft"
+	}
+	switch state, _ := s.combinedStatus(r, p.HeadSHA); state {
+	case "failure", "pending":
+		return true, "unstable"
+	}
+	return true, "clean"
+}
+
+// pullFiles lists what a pull request changes, against the point where it left its base.
+func (s *Sim) pullFiles(p *Pull) ([]FileChange, error) {
+	r := p.issue.repo
+	return s.git.diff(r, s.git.mergeBase(r, p.BaseSHA, p.HeadSHA), p.HeadSHA)
+}
+
+func (s *Sim) reviewJSON(v *Review) obj {
+	i := v.pull.issue
+	api := s.api("/repos/%s/pulls/%d", i.repo.FullName(), i.Number)
+	page := s.issuePage(i) + "#pullrequestreview-" + itoa(v.ID)
+	o := obj{
+		"id": v.ID, "node_id": v.NodeID, "user": s.userJSON(v.Author), "body": v.Body, "state": v.State, "html_url": page,
+		"pull_request_url": api, "_links": obj{"html": obj{"href": page}, "pull_request": obj{"href": api}},
+		"commit_id": v.CommitID, "author_association": i.repo.association(v.Author), "submitted_at": stamp(v.SubmittedAt),
+	}
+	if v.State == ReviewPending {
+		delete(o, "submitted_at")
+	}
+	return o
+}
+
+func (s *Sim) reviewCommentJSON(k *ReviewComment) obj {
+	t, i := k.thread, k.thread.pull.issue
+	r := i.repo
+	api := s.api("/repos/%s/pulls/comments/%d", r.FullName(), k.ID)
+	pull := s.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
+	page := s.issuePage(i) + "#discussion_r" + itoa(k.ID)
+	o := obj{
+		"id": k.ID, "node_id": k.NodeID, "url": api, "pull_request_review_id": k.ReviewID, "diff_hunk": t.DiffHunk,
+		"path": t.Path, "commit_id": t.pull.HeadSHA, "original_commit_id": t.OriginalCommitID, "user": s.userJSON(k.Author),
+		"body": k.Body, "created_at": stamp(k.CreatedAt), "updated_at": stamp(k.UpdatedAt), "html_url": page,
+		"pull_request_url": pull, "author_association": r.association(k.Author),
+		"_links":    obj{"self": obj{"href": api}, "html": obj{"href": page}, "pull_request": obj{"href": pull}},
+		"reactions": reactionRollup(k.Reactions, api+"/reactions"), "side": t.Side, "start_line": nil, "start_side": nil,
+		"original_start_line": nil, "line": nil, "original_line": t.OriginalLine, "position": nil, "original_position": 1,
+		"subject_type": "line",
+	}
+	if t.Line > 0 {
+		o["line"], o["position"] = t.Line, len(strings.Split(t.DiffHunk, "\n"))-1
+	}
+	if t.OriginalLine == 0 {
+		o["subject_type"], o["original_line"] = "file", nil
+	}
+	if t.StartLine > 0 {
+		o["start_line"], o["start_side"], o["original_start_line"] = t.StartLine, t.Side, t.StartLine
+	}
+	if k.InReplyTo != 0 {
+		o["in_reply_to_id"] = k.InReplyTo
+	}
+	return o
+}
+
+// fileJSON is one file of a pull request or comparison.
+func (s *Sim) fileJSON(r *Repo, f FileChange, ref string) obj {
+	o := obj{
+		"sha": f.SHA, "filename": f.Path, "status": f.Status, "additions": f.Additions, "deletions": f.Deletions,
+		"changes": f.Additions + f.Deletions, "blob_url": s.html("/%s/blob/%s/%s", r.FullName(), ref, f.Path),
+		"raw_url":      s.html("/%s/raw/%s/%s", r.FullName(), ref, f.Path),
+		"contents_url": s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), f.Path, ref),
+	}
+	if f.Patch != "" {
+		o["patch"] = f.Patch
+	}
+	if f.OldPath != "" {
+		o["previous_filename"] = f.OldPath
+	}
+	return o
+}

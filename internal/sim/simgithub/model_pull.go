@@ -1,0 +1,109 @@
+package simgithub
+
+import (
+	"slices"
+	"time"
+)
+
+// Pull is what a pull request has over an issue. Head and base branches are of the same repository: forks are not modelled.
+type Pull struct {
+	ID                 int64
+	NodeID             string
+	Base               string // branch
+	Head               string // branch
+	BaseSHA            string // base branch when the pull request was opened, or last moved
+	HeadSHA            string // follows the branch while open, stays when closed
+	Draft              bool
+	Merged             bool
+	MergedAt           time.Time
+	MergedBy           string
+	MergeCommit        string
+	RequestedReviewers []string
+	Reviews            []*Review
+	Threads            []*Thread
+
+	issue *Issue
+}
+
+// Review states, as REST writes them.
+const (
+	ReviewApproved         = "APPROVED"
+	ReviewChangesRequested = "CHANGES_REQUESTED"
+	ReviewCommented        = "COMMENTED"
+	ReviewDismissed        = "DISMISSED"
+	ReviewPending          = "PENDING"
+)
+
+// Review is a submitted (or pending) review.
+type Review struct {
+	ID          int64
+	NodeID      string
+	Author      string
+	Body        string
+	State       string
+	CommitID    string
+	ViaApp      bool
+	SubmittedAt time.Time
+
+	pull *Pull
+}
+
+// Thread is a conversation at a line of the diff.
+type Thread struct {
+	ID               int64
+	NodeID           string
+	Path             string
+	Side             string // RIGHT or LEFT
+	Line             int    // in the present head; 0 when outdated, or for a thread about a whole file
+	StartLine        int    // of a range, else 0
+	OriginalLine     int
+	OriginalCommitID string
+	DiffHunk         string
+	Resolved         bool
+	ResolvedBy       string
+	Outdated         bool
+	Comments         []*ReviewComment
+
+	pull *Pull
+}
+
+// ReviewComment is one comment in a thread; the first is the thread's root, all others answer it.
+type ReviewComment struct {
+	ID        int64
+	NodeID    string
+	ReviewID  int64
+	Author    string
+	Body      string
+	CommitID  string
+	InReplyTo int64 // id of the root, 0 for the root itself
+	Edits     []Edit
+	Reactions []*Reaction
+	ViaApp    bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+
+	thread *Thread
+}
+
+func (p *Pull) clone() *Pull {
+	c := *p
+	c.RequestedReviewers = slices.Clone(p.RequestedReviewers)
+	c.Reviews = cloneAll(p.Reviews)
+	c.Threads = make([]*Thread, len(p.Threads))
+	for i, t := range p.Threads {
+		c.Threads[i] = t.clone()
+	}
+	return &c
+}
+
+func (t *Thread) clone() *Thread {
+	c := *t
+	c.Comments = make([]*ReviewComment, len(t.Comments))
+	for i, k := range t.Comments {
+		v := *k
+		v.Edits = slices.Clone(k.Edits)
+		v.Reactions = cloneAll(k.Reactions)
+		c.Comments[i] = &v
+	}
+	return &c
+}

@@ -1,0 +1,103 @@
+package simgithub
+
+import "time"
+
+// Account types, as GitHub writes them.
+const (
+	TypeUser = "User"
+	TypeBot  = "Bot"
+	TypeOrg  = "Organization"
+)
+
+// User is an account. Users never change after they have been made, so that a pointer may be shared.
+type User struct {
+	ID        int64
+	NodeID    string
+	Login     string
+	Type      string // TypeUser, TypeBot or TypeOrg
+	Token     string `json:"-"` // a personal access token, empty for bots and organizations
+	CreatedAt time.Time
+}
+
+// Role is what a collaborator may do in a repository; its order is none < read < triage < write < maintain < admin.
+type Role string
+
+// The roles of a repository, weakest first.
+const (
+	RoleNone     Role = "none"
+	RoleRead     Role = "read"
+	RoleTriage   Role = "triage"
+	RoleWrite    Role = "write"
+	RoleMaintain Role = "maintain"
+	RoleAdmin    Role = "admin"
+)
+
+// rank orders roles; an unknown role ranks as none.
+func (r Role) rank() int {
+	switch r {
+	case RoleRead:
+		return 1
+	case RoleTriage:
+		return 2
+	case RoleWrite:
+		return 3
+	case RoleMaintain:
+		return 4
+	case RoleAdmin:
+		return 5
+	default:
+		return 0
+	}
+}
+
+// legacy is the older `permission` word: maintain counts as write and triage as read.
+func (r Role) legacy() string {
+	switch r {
+	case RoleMaintain:
+		return "write"
+	case RoleTriage:
+		return "read"
+	case RoleRead, RoleWrite, RoleAdmin:
+		return string(r)
+	default:
+		return "none"
+	}
+}
+
+// App is the one GitHub App of a stand-in.
+type App struct {
+	ID            int64
+	NodeID        string
+	Slug          string
+	Name          string
+	ClientID      string
+	Owner         string            // login of the account that owns the App
+	PEM           []byte            // PKCS#1 private key, for the client under test
+	WebhookSecret string            // at the time of the call; PATCH /app/hook/config changes it
+	WebhookURL    string            // empty: deliveries are recorded as failed
+	Permissions   map[string]string // what an installation grants: name to read, write or admin
+	Events        []string          // webhook events subscribed to
+	BotLogin      string            // slug[bot]
+	BotID         int64             // user id of the bot account
+}
+
+// Installation is the App on one account, with the repositories it was given.
+type Installation struct {
+	ID          int64
+	NodeID      string
+	Account     string
+	RepoIDs     []int64
+	Permissions map[string]string
+	Suspended   bool
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+func (i *Installation) has(repoID int64) bool {
+	for _, id := range i.RepoIDs {
+		if id == repoID {
+			return true
+		}
+	}
+	return false
+}

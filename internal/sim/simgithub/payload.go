@@ -1,0 +1,169 @@
+package simgithub
+
+import "maps"
+
+// base is what every payload of a repository's event holds.
+func (x *session) payload(r *Repo, action string, more ...obj) obj {
+	o := obj{"repository": x.s.repoJSON(r), "sender": x.s.userJSON(x.login())}
+	if action != "" {
+		o["action"] = action
+	}
+	for _, m := range more {
+		maps.Copy(o, m)
+	}
+	return o
+}
+
+func (x *session) emitIssue(action string, i *Issue, more obj) {
+	x.emit(i.repo, "issues", x.payload(i.repo, action, obj{"issue": x.s.fullIssueJSON(i)}, more))
+}
+
+// emitIssueOrPull sends issues.* for an issue and pull_request.* for a pull request.
+func (x *session) emitIssueOrPull(action string, i *Issue, more obj) {
+	if i.Pull != nil {
+		x.emitPull(action, i.Pull, more)
+		return
+	}
+	x.emitIssue(action, i, more)
+}
+
+func (x *session) emitComment(action string, k *Comment, more obj) {
+	r := k.issue.repo
+	x.emit(r, "issue_comment", x.payload(r, action,
+		obj{"issue": x.s.fullIssueJSON(k.issue), "comment": x.s.commentJSON(k)}, more))
+}
+
+func (x *session) emitPull(action string, p *Pull, more obj) {
+	r := p.issue.repo
+	x.emit(r, "pull_request", x.payload(r, action,
+		obj{"number": p.issue.Number, "pull_request": x.s.fullPullJSON(p)}, more))
+}
+
+func (x *session) emitReview(action string, v *Review, more obj) {
+	r := v.pull.issue.repo
+	review := x.s.reviewJSON(v)
+	review["state"] = lower(v.State) // payloads write it small, REST writes it large
+	review["body"] = orNull(v.Body)
+	x.emit(r, "pull_request_review", x.payload(r, action,
+		obj{"review": review, "pull_request": x.s.pullJSON(v.pull)}, more))
+}
+
+func (x *session) emitReviewComment(action string, k *ReviewComment, more obj) {
+	r := k.thread.pull.issue.repo
+	x.emit(r, "pull_request_review_comment", x.payload(r, action,
+		obj{"comment": x.s.reviewCommentJSON(k), "pull_request": x.s.pullJSON(k.thread.pull)}, more))
+}
+
+func (x *session) emitThread(action string, t *Thread) {
+	r := t.pull.issue.repo
+	comments := make([]any, 0, len(t.Comments))
+	for _, k := range t.Comments {
+		comments = append(comments, x.s.reviewCommentJSON(k))
+	}
+	x.emit(r, "pull_request_review_thread", x.payload(r, action, obj{
+		"thread": obj{"node_id": t.NodeID, "comments": comments}, "pull_request": x.s.pullJSON(t.pull),
+	}))
+}
+
+func (x *session) emitDependency(action string, blocked, blocker *Issue) {
+	x.emit(blocked.repo, "issue_dependencies", x.payload(blocked.repo, action, obj{
+		"blocked_issue_id": blocked.ID, "blocked_issue": x.s.issueJSON(blocked), "blocked_issue_repo": x.s.repoJSON(blocked.repo),
+		"blocking_issue_id": blocker.ID, "blocking_issue": x.s.issueJSON(blocker), "blocking_issue_repo": x.s.repoJSON(blocker.repo),
+	}))
+}
+
+func (x *session) emitSubIssue(action string, parent, child *Issue) {
+	x.emit(parent.repo, "sub_issues", x.payload(parent.repo, action, obj{
+		"parent_issue_id": parent.ID, "parent_issue": x.s.issueJSON(parent), "parent_issue_repo": x.s.repoJSON(parent.repo),
+		"sub_issue_id": child.ID, "sub_issue": x.s.issueJSON(child), "sub_issue_repo": x.s.repoJSON(child.repo),
+	}))
+}
+
+func (x *session) emitMember(r *Repo, login string, role Role) {
+	action := "edited"
+	if role.rank() == 0 {
+		action = "removed"
+	}
+	x.emit(r, "member", x.payload(r, action, obj{"member": x.s.userJSON(login)}))
+}
+
+func (x *session) emitCheckRun(action string, r *Repo, c *CheckRun) {
+	x.emit(r, "check_run", x.payload(r, action, obj{"check_run": x.s.checkRunJSON(r, c)}))
+}
+
+func (x *session) emitRepository(action string, r *Repo, more obj) {
+	x.emit(r, "repository", x.payload(r, action, more))
+}
+
+func (x *session) emitStatus(r *Repo, c *Status) {
+	branches := []any{}
+	o := x.s.statusJSON(r, c)
+	x.emit(r, "status", x.payload(r, "", obj{
+		"id": c.ID, "sha": c.SHA, "name": r.FullName(), "target_url": o["target_url"], "context": c.Context,
+		"description": o["description"], "state": c.State, "commit": obj{"sha": c.SHA}, "branches": branches,
+		"created_at": o["created_at"], "updated_at": o["updated_at"],
+	}))
+}
+
+// emitPush sends push, and create or delete when a reference came or went.
+func (x *session) emitPush(r *Repo, ref, before, after string) error {
+	api := x.s.html("/%s", r.FullName())
+	revs := []string{after}
+	switch {
+	case after == zeroSHA:
+		revs = nil
+	case before != zeroSHA:
+		revs = append(revs, "--not", before)
+	case ref != "refs/heads/"+r.DefaultBranch:
+		revs = append(revs, "--not", "refs/heads/"+r.DefaultBranch)
+	}
+	commits := []any{}
+	var head any
+	if revs != nil {
+		list, err := x.s.git.commits(r, 20, append(revs, "--")...)
+		if err != nil {
+			return err
+		}
+		for n := len(list) - 1; n >= 0; n-- {
+			commits = append(commits, x.pushedCommit(r, &list[n]))
+		}
+		if c := x.s.git.commit(r, after); c != nil {
+			head = x.pushedCommit(r, c)
+		}
+	}
+	created, deleted := before == zeroSHA, after == zeroSHA
+	x.emit(r, "push", x.payload(r, "", obj{
+		"ref": ref, "before": before, "after": after, "created": created, "deleted": deleted,
+		"forced":  !created && !deleted && !x.s.git.isAncestor(r, before, after),
+		"compare": api + "/compare/" + before[:12] + "..." + after[:12], "base_ref": nil, "commits": commits, "head_commit": head,
+		"pusher": obj{"name": x.login(), "email": x.identity().email},
+	}))
+	x.emitRef(r, ref, created, deleted)
+	return nil
+}
+
+// pushedCommit is a commit in a push payload.
+func (x *session) pushedCommit(r *Repo, c *gitCommit) obj {
+	parent := emptyTree
+	if len(c.Parents) > 0 {
+		parent = c.Parents[0]
+	}
+	added, removed, modified := []string{}, []string{}, []string{}
+	raw, _ := x.s.git.out(r, "diff", "--no-renames", "--raw", "-z", "--no-abbrev", parent, c.SHA)
+	for _, f := range parseRaw(raw) {
+		switch f.Status {
+		case "added":
+			added = append(added, f.Path)
+		case "removed":
+			removed = append(removed, f.Path)
+		default:
+			modified = append(modified, f.Path)
+		}
+	}
+	return obj{
+		"id": c.SHA, "tree_id": c.Tree, "distinct": true, "message": c.Message, "timestamp": stamp(c.Committer.at),
+		"url":    x.s.html("/%s/commit/%s", r.FullName(), c.SHA),
+		"author": obj{"name": c.Author.name, "email": c.Author.email}, "committer": obj{"name": c.Committer.name, "email": c.Committer.email},
+		"added": added, "removed": removed, "modified": modified,
+	}
+}

@@ -1,0 +1,249 @@
+package simgithub
+
+import "maps"
+
+// Person acts as one account, as its owner would in a browser: with that account's permissions, and with every webhook
+// that GitHub would send. Repositories are named "owner/name". A refusal is an *Error. Results are copies.
+type Person struct {
+	s     *Sim
+	login string
+}
+
+// As acts as an account, which is made if it does not exist.
+func (s *Sim) As(login string) Person {
+	s.AddUser(login)
+	return Person{s: s, login: login}
+}
+
+// Login is who acts.
+func (p Person) Login() string { return p.login }
+
+// do runs one act under the lock.
+func (p Person) do(act func(x *session) error) error {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return act(p.s.session(p.s.users[p.login]))
+}
+
+// onIssue runs one act on an issue or pull request.
+func (p Person) onIssue(repo string, number int, act func(x *session, i *Issue) error) error {
+	return p.do(func(x *session) error {
+		i, err := x.issue(repo, number)
+		if err != nil {
+			return err
+		}
+		return act(x, i)
+	})
+}
+
+// onPull runs one act on a pull request.
+func (p Person) onPull(repo string, number int, act func(x *session, pr *Pull) error) error {
+	return p.do(func(x *session) error {
+		pr, err := x.pull(repo, number)
+		if err != nil {
+			return err
+		}
+		return act(x, pr)
+	})
+}
+
+// OpenIssue opens an issue.
+func (p Person) OpenIssue(repo string, in NewIssue) (out *Issue, err error) {
+	err = p.do(func(x *session) error {
+		i, err := x.openIssue(repo, in)
+		if err == nil {
+			out = i.clone()
+		}
+		return err
+	})
+	return out, err
+}
+
+// EditIssue changes title, body, state, labels or assignees of an issue or pull request.
+func (p Person) EditIssue(repo string, number int, in IssueEdit) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.editIssue(i, in) })
+}
+
+// Close closes an issue or pull request; reason is completed, not_planned or empty.
+func (p Person) Close(repo string, number int, reason string) error {
+	state := "closed"
+	return p.EditIssue(repo, number, IssueEdit{State: &state, StateReason: &reason})
+}
+
+// Reopen opens a closed issue or pull request again.
+func (p Person) Reopen(repo string, number int) error {
+	state := "open"
+	return p.EditIssue(repo, number, IssueEdit{State: &state})
+}
+
+// Assign adds assignees; who cannot be assigned is silently left out.
+func (p Person) Assign(repo string, number int, logins ...string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error {
+		if err := x.triage(i); err != nil {
+			return err
+		}
+		x.assign(i, logins)
+		return nil
+	})
+}
+
+// Unassign removes assignees.
+func (p Person) Unassign(repo string, number int, logins ...string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error {
+		if err := x.triage(i); err != nil {
+			return err
+		}
+		x.unassign(i, logins)
+		return nil
+	})
+}
+
+// AddLabels puts labels on an issue, making those that are missing.
+func (p Person) AddLabels(repo string, number int, names ...string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error {
+		if err := x.triage(i); err != nil {
+			return err
+		}
+		x.addLabels(i, names)
+		return nil
+	})
+}
+
+// RemoveLabel takes a label off an issue.
+func (p Person) RemoveLabel(repo string, number int, name string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error {
+		if err := x.triage(i); err != nil {
+			return err
+		}
+		return x.removeLabel(i, name)
+	})
+}
+
+// Lock closes a conversation to those without write.
+func (p Person) Lock(repo string, number int, reason string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.lock(i, true, reason) })
+}
+
+// Unlock opens a locked conversation.
+func (p Person) Unlock(repo string, number int) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.lock(i, false, "") })
+}
+
+// AddBlockedBy makes an issue wait for another one, given by its database id.
+func (p Person) AddBlockedBy(repo string, number int, blocker int64) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.setBlockedBy(i, blocker, true) })
+}
+
+// RemoveBlockedBy takes a dependency away.
+func (p Person) RemoveBlockedBy(repo string, number int, blocker int64) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.setBlockedBy(i, blocker, false) })
+}
+
+// AddSubIssue makes another issue, given by its database id, a child of this one.
+func (p Person) AddSubIssue(repo string, number int, child int64) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.setSubIssue(i, child, true, false) })
+}
+
+// Comment writes into the conversation of an issue or pull request.
+func (p Person) Comment(repo string, number int, body string) (out *Comment, err error) {
+	err = p.onIssue(repo, number, func(x *session, i *Issue) error {
+		k, err := x.comment(i, body)
+		if err == nil {
+			out = k.clone()
+		}
+		return err
+	})
+	return out, err
+}
+
+// EditComment changes a comment: one's own, or anybody's with write.
+func (p Person) EditComment(repo string, id int64, body string) error {
+	return p.do(func(x *session) error {
+		k, err := x.commentByID(repo, id)
+		if err != nil {
+			return err
+		}
+		return x.editComment(k, body)
+	})
+}
+
+// DeleteComment removes a comment: one's own, or anybody's with write.
+func (p Person) DeleteComment(repo string, id int64) error {
+	return p.do(func(x *session) error {
+		k, err := x.commentByID(repo, id)
+		if err != nil {
+			return err
+		}
+		return x.deleteComment(k)
+	})
+}
+
+// MinimizeComment hides a comment for a reason (outdated, resolved, spam, …) or, if reason is empty, shows it again.
+func (p Person) MinimizeComment(repo string, id int64, reason string) error {
+	return p.do(func(x *session) error {
+		k, err := x.commentByID(repo, id)
+		if err != nil {
+			return err
+		}
+		return x.minimize(k, reason != "", reason)
+	})
+}
+
+// React reacts to a comment: content is +1, -1, laugh, hooray, confused, heart, rocket or eyes. No webhook follows.
+func (p Person) React(repo string, commentID int64, content string) error {
+	return p.do(func(x *session) error {
+		k, err := x.commentByID(repo, commentID)
+		if err != nil {
+			return err
+		}
+		_, _, err = x.react(k.issue, &k.Reactions, content)
+		return err
+	})
+}
+
+// Unreact takes a reaction to a comment back.
+func (p Person) Unreact(repo string, commentID int64, content string) error {
+	return p.do(func(x *session) error {
+		k, err := x.commentByID(repo, commentID)
+		if err != nil {
+			return err
+		}
+		return x.unreact(k.issue, &k.Reactions, 0, content)
+	})
+}
+
+// ReactToIssue reacts to an issue or pull request itself.
+func (p Person) ReactToIssue(repo string, number int, content string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error {
+		_, _, err := x.react(i, &i.Reactions, content)
+		return err
+	})
+}
+
+// UnreactToIssue takes a reaction to an issue back.
+func (p Person) UnreactToIssue(repo string, number int, content string) error {
+	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.unreact(i, &i.Reactions, 0, content) })
+}
+
+// SetPermission gives a login a role; RoleNone removes the collaborator. The actor must be an admin.
+func (p Person) SetPermission(repo, login string, role Role) error {
+	return p.do(func(x *session) error {
+		r, err := x.repo(repo)
+		if err != nil {
+			return err
+		}
+		if err := x.need(r, "administration", "write", RoleAdmin); err != nil {
+			return err
+		}
+		x.s.addUser(login, TypeUser)
+		collab := maps.Clone(r.Collaborators)
+		if role.rank() == 0 {
+			delete(collab, login)
+		} else {
+			collab[login] = role
+		}
+		r.Collaborators = collab
+		x.emitMember(r, login, role)
+		return nil
+	})
+}

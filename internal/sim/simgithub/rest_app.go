@@ -1,0 +1,247 @@
+package simgithub
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+func appRoutes() []route {
+	return []route{
+		{"GET", "/app", onlyApp(func(c *call) (any, error) { return c.s.appFull(), nil })},
+		{"GET", "/app/installations", onlyApp(listInstallations)},
+		{"GET", "/app/installations/{id}", onlyApp(getInstallation)},
+		{"POST", "/app/installations/{id}/access_tokens", onlyApp(createToken)},
+		{"GET", "/app/hook/config", onlyApp(func(c *call) (any, error) { return c.s.hookConfig(), nil })},
+		{"PATCH", "/app/hook/config", onlyApp(editHookConfig)},
+		{"GET", "/app/hook/deliveries", onlyApp(listDeliveries)},
+		{"GET", "/app/hook/deliveries/{id}", onlyApp(getDelivery)},
+		{"POST", "/app/hook/deliveries/{id}/attempts", onlyApp(redeliver)},
+		{"GET", "/repos/{owner}/{repo}/installation", onlyApp(repoInstallation)},
+		{"GET", "/users/{login}/installation", onlyApp(accountInstallation)},
+		{"GET", "/orgs/{login}/installation", onlyApp(accountInstallation)},
+		{"GET", "/installation/repositories", installationRepos},
+		{"DELETE", "/installation/token", revokeToken},
+	}
+}
+
+// onlyApp lets nothing but the App's JWT through.
+func onlyApp(h handler) handler {
+	return func(c *call) (any, error) {
+		if !c.jwt {
+			return nil, &Error{Status: http.StatusUnauthorized, Message: "A JSON web token could not be decoded"}
+		}
+		return h(c)
+	}
+}
+
+func (s *Sim) appFull() obj {
+	o := s.appJSON()
+	o["installations_count"] = len(s.installs)
+	return o
+}
+
+func listInstallations(c *call) (any, error) {
+	return each(page(c, c.s.installs), c.s.installationJSON), nil
+}
+
+func (c *call) theInstallation() (*Installation, error) {
+	for _, in := range c.s.installs {
+		if in.ID == c.id("id") {
+			return in, nil
+		}
+	}
+	return nil, errNotFound()
+}
+
+func getInstallation(c *call) (any, error) {
+	in, err := c.theInstallation()
+	if err != nil {
+		return nil, err
+	}
+	return c.s.installationJSON(in), nil
+}
+
+func repoInstallation(c *call) (any, error) {
+	r, ok := c.s.repos[repoKey(c.full())]
+	if !ok {
+		return nil, errNotFound()
+	}
+	for _, in := range c.s.installs {
+		if in.has(r.ID) {
+			return c.s.installationJSON(in), nil
+		}
+	}
+	return nil, errNotFound()
+}
+
+func accountInstallation(c *call) (any, error) {
+	for _, in := range c.s.installs {
+		if in.Account == c.vars["login"] {
+			return c.s.installationJSON(in), nil
+		}
+	}
+	return nil, errNotFound()
+}
+
+func createToken(c *call) (any, error) {
+	in, err := c.theInstallation()
+	if err != nil {
+		return nil, err
+	}
+	if in.Suspended {
+		return nil, errForbidden("This installation has been suspended")
+	}
+	var req tokenRequest
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	cred, t, err := c.s.mint(in, req)
+	if err != nil {
+		return nil, err
+	}
+	o := obj{
+		"token": cred, "expires_at": stamp(t.expires), "permissions": t.perms, "repository_selection": "selected",
+	}
+	if t.repos != nil {
+		list := []any{}
+		for _, id := range t.repos {
+			if r, ok := c.s.repoByID(id); ok {
+				list = append(list, c.s.repoJSON(r))
+			}
+		}
+		o["repositories"] = list
+	}
+	return c.created(o)
+}
+
+func revokeToken(c *call) (any, error) {
+	if !c.viaApp() {
+		return nil, errNeedAuth()
+	}
+	for cred, t := range c.s.tokens {
+		if t == c.tok {
+			delete(c.s.tokens, cred)
+		}
+	}
+	return nil, nil
+}
+
+func installationRepos(c *call) (any, error) {
+	if !c.viaApp() {
+		return nil, errForbidden("You must authenticate with an installation access token in order to list repositories for an installation.")
+	}
+	var list []*Repo
+	for _, id := range c.tok.install.RepoIDs {
+		if r, ok := c.s.repoByID(id); ok && c.granted(r) {
+			list = append(list, r)
+		}
+	}
+	total := len(list)
+	return obj{
+		"total_count": total, "repository_selection": "selected", "repositories": each(page(c, list), c.fullRepoJSON),
+	}, nil
+}
+
+func (s *Sim) hookConfig() obj {
+	return obj{"url": s.app.WebhookURL, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
+}
+
+func editHookConfig(c *call) (any, error) {
+	var req struct {
+		URL    *string `json:"url"`
+		Secret *string `json:"secret"`
+	}
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if req.URL != nil {
+		if u, err := url.Parse(*req.URL); err != nil || u.Host == "" {
+			return nil, errInvalid("Hook", "url", "invalid")
+		}
+		c.s.app.WebhookURL = *req.URL
+	}
+	if req.Secret != nil {
+		c.s.app.WebhookSecret = *req.Secret
+	}
+	return c.s.hookConfig(), nil
+}
+
+// deliveryLife is how long GitHub remembers deliveries.
+const deliveryLife = 3 * 24 * time.Hour
+
+func listDeliveries(c *call) (any, error) {
+	q := c.s.hooks
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	oldest := c.s.cfg.Now().Add(-deliveryLife)
+	var list []*delivery
+	for _, d := range slices.Backward(q.log) {
+		failed := d.StatusCode >= 400 && d.StatusCode < 600
+		if d.DeliveredAt.Before(oldest) || c.query("status") == "failure" && !failed ||
+			c.query("status") == "success" && d.Status != "OK" {
+			continue
+		}
+		list = append(list, d)
+	}
+	start := 0
+	if cursor := c.query("cursor"); cursor != "" {
+		start = slices.IndexFunc(list, func(d *delivery) bool { return "v1_"+itoa(d.ID) == cursor })
+		if start < 0 {
+			return nil, errUnprocessable("Invalid cursor")
+		}
+	}
+	list = list[start:]
+	if per := pageSize(c); len(list) > per {
+		u := *c.r.URL
+		v := u.Query()
+		v.Set("cursor", "v1_"+itoa(list[per].ID))
+		u.RawQuery = v.Encode()
+		c.header.Set("Link", "<"+c.s.base+u.RequestURI()+`>; rel="next"`)
+		list = list[:per]
+	}
+	return each(list, deliveryJSON), nil
+}
+
+func deliveryJSON(d *delivery) obj {
+	o := obj{
+		"id": d.ID, "guid": d.GUID, "delivered_at": d.DeliveredAt.Format(time.RFC3339Nano), "redelivery": d.Redelivery,
+		"duration": d.Duration.Seconds(), "status": d.Status, "status_code": d.StatusCode, "event": d.Event,
+		"action": orNull(d.Action), "installation_id": d.Installation, "repository_id": nil, "throttled_at": nil,
+	}
+	if d.Repository != 0 {
+		o["repository_id"] = d.Repository
+	}
+	return o
+}
+
+func getDelivery(c *call) (any, error) {
+	d := c.s.hooks.find(c.id("id"))
+	if d == nil {
+		return nil, errNotFound()
+	}
+	o := deliveryJSON(d)
+	o["url"] = d.URL
+	o["request"] = obj{"headers": flat(d.ReqHeader), "payload": json.RawMessage(d.Payload)}
+	o["response"] = obj{"headers": flat(d.RespHeader), "payload": d.RespBody}
+	return o, nil
+}
+
+// flat writes a header with one value per name, as GitHub's log does.
+func flat(h http.Header) obj {
+	o := obj{}
+	for k := range h {
+		o[k] = h.Get(k)
+	}
+	return o
+}
+
+func redeliver(c *call) (any, error) {
+	if !c.s.redeliver(c.id("id")) {
+		return nil, errNotFound()
+	}
+	c.status = http.StatusAccepted
+	return obj{}, nil
+}

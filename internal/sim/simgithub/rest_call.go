@@ -1,0 +1,149 @@
+package simgithub
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// full is the repository that a path names.
+func (c *call) full() string { return c.vars["owner"] + "/" + c.vars["repo"] }
+
+// repository finds the repository that a path names.
+func (c *call) repository() (*Repo, error) { return c.repo(c.full()) }
+
+// number reads a number from the path; anything else is a 404.
+func (c *call) number(name string) int {
+	n, err := strconv.Atoi(c.vars[name])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (c *call) id(name string) int64 { return int64(c.number(name)) }
+
+// theIssue finds the issue that a path names.
+func (c *call) theIssue() (*Issue, error) { return c.issue(c.full(), c.number("number")) }
+
+// thePull finds the pull request that a path names.
+func (c *call) thePull() (*Pull, error) { return c.pull(c.full(), c.number("number")) }
+
+// decode reads the body, which may be empty.
+func (c *call) decode(into any) error {
+	if len(strings.TrimSpace(string(c.body))) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(c.body, into); err != nil {
+		return &Error{Status: http.StatusBadRequest, Message: "Problems parsing JSON"}
+	}
+	return nil
+}
+
+// created answers 201 with a thing.
+func (c *call) created(v any) (any, error) {
+	c.status = http.StatusCreated
+	return v, nil
+}
+
+func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
+
+// queryTime reads a time from the query; the zero time if there is none.
+func (c *call) queryTime(name string) time.Time { return parseTime(c.query(name)) }
+
+// page cuts one page out of a list and writes the Link header.
+func page[T any](c *call, list []T) []T {
+	per, n := pageSize(c), 1
+	if v, err := strconv.Atoi(c.query("page")); err == nil && v > 0 {
+		n = v
+	}
+	last := max(1, (len(list)+per-1)/per)
+	var links []string
+	link := func(to int, rel string) {
+		u := *c.r.URL
+		q := u.Query()
+		q.Set("page", strconv.Itoa(to))
+		q.Set("per_page", strconv.Itoa(per))
+		u.RawQuery = q.Encode()
+		links = append(links, fmt.Sprintf(`<%s%s>; rel="%s"`, c.s.base, u.RequestURI(), rel))
+	}
+	if n > 1 {
+		link(1, "first")
+		link(n-1, "prev")
+	}
+	if n < last {
+		link(n+1, "next")
+		link(last, "last")
+	}
+	if len(links) > 0 {
+		c.header.Set("Link", strings.Join(links, ", "))
+	}
+	from, to := min((n-1)*per, len(list)), min(n*per, len(list))
+	return list[from:to]
+}
+
+func pageSize(c *call) int {
+	per, err := strconv.Atoi(c.query("per_page"))
+	if err != nil || per < 1 {
+		return 30
+	}
+	return min(per, 100)
+}
+
+// each maps a list to JSON; an empty list is [], not null.
+func each[T any](list []T, f func(T) obj) []any {
+	out := make([]any, 0, len(list))
+	for _, v := range list {
+		out = append(out, f(v))
+	}
+	return out
+}
+
+// bucket counts what one token has used of its hour.
+type bucket struct {
+	used  int
+	reset time.Time
+}
+
+// spend counts a request against the caller's hour and writes the headers; free requests only write them.
+func (x *session) spend(resource string, free bool, h http.Header) error {
+	b := x.bucket(resource)
+	limit := x.s.cfg.RateLimit
+	over := b.used >= limit
+	if !free && !over {
+		b.used++
+	}
+	h.Set("X-RateLimit-Limit", strconv.Itoa(limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(limit-b.used))
+	h.Set("X-RateLimit-Used", strconv.Itoa(b.used))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(b.reset.Unix(), 10))
+	h.Set("X-RateLimit-Resource", resource)
+	if over && !free {
+		return &Error{Status: http.StatusForbidden, Message: "API rate limit exceeded for " + x.login() + ".",
+			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"}
+	}
+	return nil
+}
+
+func (x *session) bucket(resource string) *bucket {
+	who := "anonymous"
+	switch {
+	case x.viaApp():
+		who = "installation " + itoa(x.tok.install.ID)
+	case x.jwt:
+		who = "app"
+	case x.by != nil:
+		who = x.by.Login
+	}
+	key := resource + " " + who
+	now := x.s.cfg.AuthNow()
+	b, ok := x.s.limits[key]
+	if !ok || !now.Before(b.reset) {
+		b = &bucket{reset: now.Add(time.Hour)}
+		x.s.limits[key] = b
+	}
+	return b
+}

@@ -1,0 +1,309 @@
+package simgithub
+
+import (
+	"slices"
+	"time"
+)
+
+func checkRoutes() []route {
+	return []route{
+		{"POST", "/repos/{owner}/{repo}/check-runs", createCheckRun},
+		{"PATCH", "/repos/{owner}/{repo}/check-runs/{id}", editCheckRun},
+		{"GET", "/repos/{owner}/{repo}/check-runs/{id}", getCheckRun},
+		{"POST", "/repos/{owner}/{repo}/statuses/{sha}", createStatus},
+	}
+}
+
+// checkRequest is a check run as sent.
+type checkRequest struct {
+	Name        *string    `json:"name"`
+	HeadSHA     string     `json:"head_sha"`
+	Status      *string    `json:"status"`
+	Conclusion  *string    `json:"conclusion"`
+	DetailsURL  *string    `json:"details_url"`
+	ExternalID  *string    `json:"external_id"`
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+	Output      *struct {
+		Title, Summary string
+		Text           *string
+	} `json:"output"`
+}
+
+// apply writes what was sent into a check run.
+func (q checkRequest) apply(k *CheckRun, now time.Time) error {
+	set := func(into *string, v *string) {
+		if v != nil {
+			*into = *v
+		}
+	}
+	set(&k.Name, q.Name)
+	set(&k.Status, q.Status)
+	set(&k.DetailsURL, q.DetailsURL)
+	set(&k.ExternalID, q.ExternalID)
+	if q.Conclusion != nil {
+		k.Conclusion, k.Status, k.CompletedAt = *q.Conclusion, "completed", now
+	}
+	if q.StartedAt != nil {
+		k.StartedAt = *q.StartedAt
+	}
+	if q.CompletedAt != nil {
+		k.CompletedAt = *q.CompletedAt
+	}
+	if q.Output != nil {
+		k.Title, k.Summary = q.Output.Title, q.Output.Summary
+		set(&k.Text, q.Output.Text)
+	}
+	if len([]rune(k.Summary)) > 65535 || len([]rune(k.Text)) > 65535 {
+		return errInvalid("CheckRun", "output", "too_long")
+	}
+	if k.Status == "completed" && k.Conclusion == "" {
+		return errInvalid("CheckRun", "conclusion", "missing_field")
+	}
+	return nil
+}
+
+func createCheckRun(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	var req checkRequest
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if !c.viaApp() {
+		return nil, errForbidden("You must authenticate via a GitHub App.")
+	}
+	if err := c.need(r, "checks", "write", RoleAdmin); err != nil {
+		return nil, err
+	}
+	k, err := c.addCheckRun(r, req)
+	if err != nil {
+		return nil, err
+	}
+	return c.created(c.s.checkRunJSON(r, k))
+}
+
+func (x *session) addCheckRun(r *Repo, req checkRequest) (*CheckRun, error) {
+	if req.Name == nil || *req.Name == "" {
+		return nil, errInvalid("CheckRun", "name", "missing_field")
+	}
+	if x.s.git.resolve(r, req.HeadSHA) != req.HeadSHA || req.HeadSHA == "" {
+		return nil, errUnprocessable("No commit found for SHA: %s", req.HeadSHA)
+	}
+	k := &CheckRun{ID: x.s.newID(), HeadSHA: req.HeadSHA, Status: "queued", ByApp: x.viaApp(), StartedAt: x.s.now()}
+	k.NodeID = nodeID("CR", k.ID)
+	if err := req.apply(k, x.s.now()); err != nil {
+		return nil, err
+	}
+	r.CheckRuns = append(r.CheckRuns, k)
+	action := "created"
+	if k.Status == "completed" {
+		action = "completed"
+	}
+	x.emitCheckRun(action, r, k)
+	return k, nil
+}
+
+func (c *call) theCheckRun(r *Repo) (*CheckRun, error) {
+	n := slices.IndexFunc(r.CheckRuns, func(k *CheckRun) bool { return k.ID == c.id("id") })
+	if n < 0 {
+		return nil, errNotFound()
+	}
+	return r.CheckRuns[n], nil
+}
+
+func editCheckRun(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.need(r, "checks", "write", RoleAdmin); err != nil {
+		return nil, err
+	}
+	k, err := c.theCheckRun(r)
+	if err != nil {
+		return nil, err
+	}
+	var req checkRequest
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	was := k.Status
+	if err := req.apply(k, c.s.now()); err != nil {
+		return nil, err
+	}
+	if was != "completed" && k.Status == "completed" {
+		c.emitCheckRun("completed", r, k)
+	}
+	return c.s.checkRunJSON(r, k), nil
+}
+
+func getCheckRun(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.need(r, "checks", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	k, err := c.theCheckRun(r)
+	if err != nil {
+		return nil, err
+	}
+	return c.s.checkRunJSON(r, k), nil
+}
+
+func listCheckRuns(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "checks", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	latest := map[string]*CheckRun{}
+	var list []*CheckRun
+	for _, k := range r.CheckRuns {
+		if k.HeadSHA != sha || c.query("check_name") != "" && c.query("check_name") != k.Name {
+			continue
+		}
+		if old, ok := latest[k.Name]; ok && c.query("filter") != "all" {
+			list = slices.DeleteFunc(list, func(o *CheckRun) bool { return o == old })
+		}
+		latest[k.Name] = k
+		list = append(list, k)
+	}
+	total := len(list)
+	return obj{
+		"total_count": total, "check_runs": each(page(c, list), func(k *CheckRun) obj { return c.s.checkRunJSON(r, k) }),
+	}, nil
+}
+
+func listCheckSuites(c *call, r *Repo, _ string) (any, error) {
+	if err := c.need(r, "checks", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	return obj{"total_count": 0, "check_suites": []any{}}, nil
+}
+
+// combinedStatus is the sum of statuses and check runs of a commit: failure, pending, success, or "" without any.
+func (s *Sim) combinedStatus(r *Repo, sha string) (state string, latest []*Status) {
+	byContext := map[string]*Status{}
+	for _, k := range r.Statuses {
+		if k.SHA == sha {
+			byContext[k.Context] = k
+		}
+	}
+	worst := 0
+	for _, k := range r.Statuses {
+		if byContext[k.Context] != k {
+			continue
+		}
+		latest = append(latest, k)
+		worst = max(worst, map[string]int{"success": 1, "pending": 2, "failure": 3, "error": 3}[k.State])
+	}
+	for _, k := range r.CheckRuns {
+		switch {
+		case k.HeadSHA != sha:
+		case k.Status != "completed":
+			worst = max(worst, 2)
+		case slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion):
+			worst = max(worst, 1)
+		default:
+			worst = max(worst, 3)
+		}
+	}
+	return []string{"", "success", "pending", "failure"}[worst], latest
+}
+
+func getStatus(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "statuses", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	bare := &Repo{Statuses: r.Statuses} // check runs do not count here
+	state, latest := c.s.combinedStatus(bare, sha)
+	if state == "" {
+		state = "pending"
+	}
+	return obj{
+		"state": state, "sha": sha, "total_count": len(latest), "repository": c.s.repoJSON(r),
+		"statuses":   each(latest, func(k *Status) obj { return c.s.statusJSON(r, k) }),
+		"commit_url": c.s.api("/repos/%s/commits/%s", r.FullName(), sha),
+		"url":        c.s.api("/repos/%s/commits/%s/status", r.FullName(), sha),
+	}, nil
+}
+
+func listStatuses(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "statuses", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	var list []*Status
+	for _, k := range slices.Backward(r.Statuses) {
+		if k.SHA == sha {
+			list = append(list, k)
+		}
+	}
+	return each(page(c, list), func(k *Status) obj { return c.s.statusJSON(r, k) }), nil
+}
+
+func createStatus(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.need(r, "statuses", "write", RoleWrite); err != nil {
+		return nil, err
+	}
+	var req struct {
+		State       string `json:"state"`
+		Context     string `json:"context"`
+		Description string `json:"description"`
+		TargetURL   string `json:"target_url"`
+	}
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	k, err := c.addStatus(r, Status{
+		SHA: c.vars["sha"], State: req.State, Context: req.Context, Description: req.Description, TargetURL: req.TargetURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.created(c.s.statusJSON(r, k))
+}
+
+func (x *session) addStatus(r *Repo, k Status) (*Status, error) {
+	if x.s.git.resolve(r, k.SHA) != k.SHA || k.SHA == "" {
+		return nil, errUnprocessable("No commit found for SHA: %s", k.SHA)
+	}
+	if !slices.Contains([]string{"error", "failure", "pending", "success"}, k.State) {
+		return nil, errInvalid("Status", "state", "invalid")
+	}
+	if k.Context == "" {
+		k.Context = "default"
+	}
+	k.ID, k.Creator, k.CreatedAt = x.s.newID(), x.login(), x.s.now()
+	k.NodeID = nodeID("SC", k.ID)
+	r.Statuses = append(r.Statuses, &k)
+	x.emitStatus(r, &k)
+	return &k, nil
+}
+
+// CheckRun reports a check by a CI that is not modelled, as GitHub Actions would: with status "completed" and a
+// conclusion, or with an empty conclusion while it runs. A later report of the same name replaces the earlier one.
+func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(repo)]
+	if !ok {
+		return errNotFound()
+	}
+	status := "in_progress"
+	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status}
+	if conclusion != "" {
+		req.Conclusion = &conclusion
+	}
+	k, err := s.session(s.users[r.Owner]).addCheckRun(r, req)
+	if err == nil {
+		k.Title, k.Summary = name, summary
+	}
+	return err
+}

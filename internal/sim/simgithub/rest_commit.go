@@ -1,0 +1,98 @@
+package simgithub
+
+import "strings"
+
+func commitRoutes() []route {
+	return []route{
+		{"GET", "/repos/{owner}/{repo}/commits", listCommits},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref...}", commitThings},
+	}
+}
+
+func listCommits(c *call) (any, error) {
+	r, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	rev := c.query("sha")
+	if rev == "" {
+		rev = r.DefaultBranch
+	}
+	sha := c.s.git.resolve(r, rev)
+	if sha == "" {
+		return nil, errNotFound()
+	}
+	args := []string{sha}
+	if since := c.query("since"); since != "" {
+		args = append(args, "--since="+since)
+	}
+	if path := c.query("path"); path != "" {
+		args = append(args, "--", path)
+	}
+	list, err := c.s.git.commits(r, 1000, args...)
+	if err != nil {
+		return nil, err
+	}
+	return each(page(c, list), func(k gitCommit) obj { return c.s.commitJSON(r, &k) }), nil
+}
+
+// commitThings serves a commit, its checks and its statuses; a reference may hold slashes, so that the suffix decides.
+func commitThings(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	for suffix, serve := range map[string]func(*call, *Repo, string) (any, error){
+		"/check-runs": listCheckRuns, "/status": getStatus, "/statuses": listStatuses, "/check-suites": listCheckSuites,
+		"/pulls": listCommitPulls,
+	} {
+		if ref, ok := strings.CutSuffix(c.vars["ref"], suffix); ok {
+			if sha := c.s.git.resolve(r, ref); sha != "" {
+				return serve(c, r, sha)
+			}
+			return nil, errUnprocessable("No commit found for SHA: %s", ref)
+		}
+	}
+	if err := c.need(r, "contents", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	k := c.s.git.commit(r, c.vars["ref"])
+	if k == nil {
+		return nil, errUnprocessable("No commit found for SHA: %s", c.vars["ref"])
+	}
+	return c.fullCommit(r, k)
+}
+
+// fullCommit is one commit with its files.
+func (c *call) fullCommit(r *Repo, k *gitCommit) (any, error) {
+	parent := ""
+	if len(k.Parents) > 0 {
+		parent = k.Parents[0]
+	}
+	files, err := c.s.git.diff(r, parent, k.SHA)
+	if err != nil {
+		return nil, err
+	}
+	add, del := 0, 0
+	for _, f := range files {
+		add += f.Additions
+		del += f.Deletions
+	}
+	o := c.s.commitJSON(r, k)
+	o["stats"] = obj{"additions": add, "deletions": del, "total": add + del}
+	o["files"] = each(files, func(f FileChange) obj { return c.s.fileJSON(r, f, k.SHA) })
+	return o, nil
+}
+
+func listCommitPulls(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "pull_requests", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	var list []*Pull
+	for _, i := range r.issuesByNumber() {
+		if i.Pull != nil && (i.Pull.HeadSHA == sha || i.Pull.MergeCommit == sha) {
+			list = append(list, i.Pull)
+		}
+	}
+	return each(page(c, list), c.s.pullJSON), nil
+}

@@ -1,0 +1,181 @@
+package simgithub
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+)
+
+func contentRoutes() []route {
+	return []route{
+		{"GET", "/repos/{owner}/{repo}/contents", getContents},
+		{"GET", "/repos/{owner}/{repo}/contents/{path...}", getContents},
+		{"GET", "/repos/{owner}/{repo}/compare/{basehead...}", compare},
+	}
+}
+
+// listing is one entry of a tree as git lists it.
+type listing struct {
+	mode, kind, sha, path string
+	size                  int
+}
+
+// list lists a tree: one level, or all levels. The pathspec is literal.
+func (g gitRunner) list(r *Repo, rev string, recursive bool, paths ...string) ([]listing, error) {
+	args := []string{"--literal-pathspecs", "ls-tree", "-z", "-l"}
+	if recursive {
+		args = append(args, "-r", "-t")
+	}
+	out, err := g.out(r, append(append(args, rev, "--"), paths...)...)
+	if err != nil {
+		return nil, err
+	}
+	var list []listing
+	for rec := range strings.SplitSeq(out, "\x00") {
+		meta, path, ok := strings.Cut(rec, "\t")
+		f := strings.Fields(meta)
+		if !ok || len(f) != 4 {
+			continue
+		}
+		size, _ := strconv.Atoi(f[3]) // "-" for anything but a blob
+		list = append(list, listing{mode: f[0], kind: f[1], sha: f[2], path: path, size: size})
+	}
+	return list, nil
+}
+
+// blob reads a blob.
+func (g gitRunner) blob(r *Repo, sha string) ([]byte, error) {
+	b, _, err := g.run(gitCmd{dir: r.Dir, args: []string{"cat-file", "blob", sha}})
+	return b, err
+}
+
+func getContents(c *call) (any, error) {
+	r, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	ref := c.query("ref")
+	if ref == "" {
+		ref = r.DefaultBranch
+	}
+	commit := c.s.git.resolve(r, ref)
+	if commit == "" {
+		return nil, &Error{Status: 404, Message: "No commit found for the ref " + ref}
+	}
+	path := strings.Trim(c.vars["path"], "/")
+	if path == "" {
+		return c.directory(r, commit, ref, "")
+	}
+	list, err := c.s.git.list(r, commit, false, path)
+	if err != nil || len(list) != 1 {
+		return nil, errNotFound()
+	}
+	if list[0].kind == "tree" {
+		return c.directory(r, commit, ref, path+"/")
+	}
+	content, err := c.s.git.blob(r, list[0].sha)
+	if err != nil {
+		return nil, errNotFound()
+	}
+	if strings.Contains(c.r.Header.Get("Accept"), "raw") {
+		c.header.Set("Content-Type", "application/vnd.github.raw; charset=utf-8")
+		return content, nil
+	}
+	o := c.entryJSON(r, list[0], ref)
+	o["encoding"], o["content"] = "base64", wrapped(content)
+	return o, nil
+}
+
+// wrapped is base64 in lines of 60, as GitHub writes it.
+func wrapped(content []byte) string {
+	enc := base64.StdEncoding.EncodeToString(content)
+	var b strings.Builder
+	for len(enc) > 60 {
+		b.WriteString(enc[:60] + "\n")
+		enc = enc[60:]
+	}
+	b.WriteString(enc + "\n")
+	return b.String()
+}
+
+func (c *call) directory(r *Repo, commit, ref, prefix string) (any, error) {
+	var paths []string
+	if prefix != "" {
+		paths = []string{prefix}
+	}
+	list, err := c.s.git.list(r, commit, false, paths...)
+	if err != nil {
+		return nil, err
+	}
+	return each(list, func(l listing) obj { return c.entryJSON(r, l, ref) }), nil
+}
+
+func (c *call) entryJSON(r *Repo, l listing, ref string) obj {
+	kind := map[string]string{"blob": "file", "tree": "dir", "commit": "submodule"}[l.kind]
+	if l.mode == "120000" {
+		kind = "symlink"
+	}
+	api := c.s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), l.path, ref)
+	git := c.s.api("/repos/%s/git/%ss/%s", r.FullName(), l.kind, l.sha)
+	page := c.s.html("/%s/blob/%s/%s", r.FullName(), ref, l.path)
+	return obj{
+		"name": l.path[strings.LastIndex(l.path, "/")+1:], "path": l.path, "sha": l.sha, "size": l.size, "url": api,
+		"html_url": page, "git_url": git, "download_url": c.s.html("/%s/raw/%s/%s", r.FullName(), ref, l.path), "type": kind,
+		"_links": obj{"self": api, "git": git, "html": page},
+	}
+}
+
+// compare answers base...head: how far apart they are, with commits and files.
+func compare(c *call) (any, error) {
+	r, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	left, right, ok := strings.Cut(c.vars["basehead"], "...")
+	if !ok {
+		return nil, errNotFound()
+	}
+	left, right = strings.TrimPrefix(left, r.Owner+":"), strings.TrimPrefix(right, r.Owner+":")
+	base, head := c.s.git.commit(r, left), c.s.git.commit(r, right)
+	if base == nil || head == nil {
+		return nil, errNotFound()
+	}
+	mergeBase := c.s.git.mergeBase(r, base.SHA, head.SHA)
+	if mergeBase == "" {
+		return nil, &Error{Status: 404, Message: "No common ancestor between " + left + " and " + right + "."}
+	}
+	return c.comparison(r, base, head, c.s.git.commit(r, mergeBase))
+}
+
+func (c *call) comparison(r *Repo, base, head, mergeBase *gitCommit) (any, error) {
+	ahead, behind, err := c.s.git.countBetween(r, base.SHA, head.SHA)
+	if err != nil {
+		return nil, err
+	}
+	commits, err := c.s.git.commits(r, 250, "--reverse", base.SHA+".."+head.SHA)
+	if err != nil {
+		return nil, err
+	}
+	files, err := c.s.git.diff(r, mergeBase.SHA, head.SHA)
+	if err != nil {
+		return nil, err
+	}
+	status := "identical"
+	switch {
+	case ahead > 0 && behind > 0:
+		status = "diverged"
+	case ahead > 0:
+		status = "ahead"
+	case behind > 0:
+		status = "behind"
+	}
+	page := c.s.html("/%s/compare/%s...%s", r.FullName(), base.SHA, head.SHA)
+	return obj{
+		"url":      c.s.api("/repos/%s/compare/%s...%s", r.FullName(), base.SHA, head.SHA),
+		"html_url": page, "permalink_url": page, "diff_url": page + ".diff", "patch_url": page + ".patch",
+		"base_commit": c.s.commitJSON(r, base), "merge_base_commit": c.s.commitJSON(r, mergeBase), "status": status,
+		"ahead_by": ahead, "behind_by": behind, "total_commits": ahead,
+		"commits": each(commits, func(k gitCommit) obj { return c.s.commitJSON(r, &k) }),
+		"files":   each(files, func(f FileChange) obj { return c.s.fileJSON(r, f, head.SHA) }),
+	}, nil
+}

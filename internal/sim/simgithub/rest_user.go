@@ -1,0 +1,73 @@
+package simgithub
+
+import "time"
+
+func userRoutes() []route {
+	return []route{
+		{"GET", "/users/{login}", getUser},
+		{"GET", "/user", currentUser},
+		{"GET", "/user/{id}", getUserByID},
+		{"GET", "/rate_limit", rateLimit},
+		{"GET", "/meta", meta},
+	}
+}
+
+func getUser(c *call) (any, error) {
+	u, ok := c.s.users[c.vars["login"]]
+	if !ok {
+		return nil, errNotFound()
+	}
+	return c.s.fullUser(u), nil
+}
+
+func getUserByID(c *call) (any, error) {
+	for _, u := range c.s.users {
+		if u.ID == c.id("id") {
+			return c.s.fullUser(u), nil
+		}
+	}
+	return nil, errNotFound()
+}
+
+func currentUser(c *call) (any, error) {
+	if c.viaApp() {
+		return nil, errIntegration()
+	}
+	if c.by == nil {
+		return nil, errNeedAuth()
+	}
+	return c.s.fullUser(c.by), nil
+}
+
+// fullUser is an account's own page: the simple user and its profile.
+func (s *Sim) fullUser(u *User) obj {
+	o, _ := s.userJSON(u.Login).(obj)
+	for _, k := range []string{"name", "company", "location", "email", "hireable", "bio"} {
+		o[k] = nil
+	}
+	o["blog"] = ""
+	for _, k := range []string{"public_repos", "public_gists", "followers", "following"} {
+		o[k] = 0
+	}
+	o["created_at"], o["updated_at"] = stamp(u.CreatedAt), stamp(u.CreatedAt)
+	return o
+}
+
+func rateLimit(c *call) (any, error) {
+	one := func(resource string) obj {
+		b, limit := c.bucket(resource), c.s.cfg.RateLimit
+		return obj{"limit": limit, "used": b.used, "remaining": limit - b.used, "reset": b.reset.Unix()}
+	}
+	fixed := func(limit int) obj {
+		return obj{"limit": limit, "used": 0, "remaining": limit, "reset": c.s.cfg.AuthNow().Add(time.Hour).Unix()}
+	}
+	return obj{
+		"resources": obj{"core": one("core"), "graphql": one("graphql"), "search": fixed(30)}, "rate": one("core"),
+	}, nil
+}
+
+func meta(c *call) (any, error) {
+	return obj{
+		"verifiable_password_authentication": false, "installed_version": "3.18.0", "hooks": []string{"127.0.0.0/8", "::1/128"},
+	}, nil
+}

@@ -1,0 +1,153 @@
+package simgithub
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// RepoSeed describes a repository to be made.
+type RepoSeed struct {
+	Owner         string
+	Name          string
+	Private       bool
+	DefaultBranch string            // default "main"
+	Files         map[string]string // first commit: path to content
+	FromDir       string            // instead of Files: a folder whose files (and their executable bits) are the first commit
+	Collaborators map[string]Role
+	NotInstalled  bool // do not give it to the App
+}
+
+// SeedRepo makes a repository with one commit by its owner, makes the accounts that it names, and installs the App on it.
+func (s *Sim) SeedRepo(seed RepoSeed) (*Repo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.seedRepo(seed)
+	if err != nil {
+		return nil, fmt.Errorf("seed repository %s/%s: %w", seed.Owner, seed.Name, err)
+	}
+	return r.clone(), nil
+}
+
+func (s *Sim) seedRepo(seed RepoSeed) (*Repo, error) {
+	if _, ok := s.repos[repoKey(seed.Owner+"/"+seed.Name)]; ok {
+		return nil, errInvalid("Repository", "name", "already_exists")
+	}
+	if seed.DefaultBranch == "" {
+		seed.DefaultBranch = "main"
+	}
+	owner := s.addUser(seed.Owner, TypeUser)
+	for login := range seed.Collaborators {
+		s.addUser(login, TypeUser)
+	}
+	r := &Repo{
+		ID: s.newID(), Owner: seed.Owner, Name: seed.Name, Private: seed.Private, DefaultBranch: seed.DefaultBranch,
+		Collaborators: maps.Clone(seed.Collaborators), Issues: map[int]*Issue{},
+		CreatedAt: s.now(), UpdatedAt: s.now(), PushedAt: s.now(),
+	}
+	if r.Collaborators == nil {
+		r.Collaborators = map[string]Role{}
+	}
+	r.NodeID = nodeID("R", r.ID)
+	r.Dir = filepath.Join(s.cfg.Dir, "repos", itoa(r.ID)+".git")
+	if err := s.initRepo(r); err != nil {
+		return nil, err
+	}
+	if err := s.firstCommit(r, owner, seed); err != nil {
+		return nil, err
+	}
+	s.repos[repoKey(r.FullName())] = r
+	s.nodes[r.NodeID] = r
+	if !seed.NotInstalled {
+		s.install(r)
+	}
+	return r, nil
+}
+
+// initRepo makes the bare repository, which serves what GitHub serves and never collects garbage by itself.
+func (s *Sim) initRepo(r *Repo) error {
+	init := gitCmd{dir: s.cfg.Dir, args: []string{"init", "--quiet", "--bare", "--template=", r.Dir}}
+	if _, _, err := s.git.run(init); err != nil {
+		return err
+	}
+	if _, err := s.git.out(r, "symbolic-ref", "HEAD", "refs/heads/"+r.DefaultBranch); err != nil {
+		return err
+	}
+	for _, kv := range [][2]string{
+		{"gc.auto", "0"}, {"receive.autogc", "false"}, {"http.receivepack", "true"}, {"uploadpack.allowFilter", "true"},
+		{"uploadpack.allowAnySHA1InWant", "true"}, {"core.logAllRefUpdates", "false"}, {"receive.denyDeleteCurrent", "true"},
+	} {
+		if _, err := s.git.out(r, "config", kv[0], kv[1]); err != nil {
+			return err
+		}
+	}
+	return writeHook(r)
+}
+
+func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
+	entries, err := s.seedEntries(r, seed)
+	if err != nil {
+		return err
+	}
+	tree, err := s.git.writeTree(r, "", entries)
+	if err != nil {
+		return err
+	}
+	who := s.identityOf(owner)
+	sha, err := s.makeCommit(r, newCommit{tree: tree, message: "Initial commit\n", author: who, committer: who})
+	if err != nil {
+		return err
+	}
+	return s.git.updateRef(r, "refs/heads/"+r.DefaultBranch, sha, "")
+}
+
+func (s *Sim) seedEntries(r *Repo, seed RepoSeed) ([]treeEntry, error) {
+	if seed.FromDir != "" {
+		return s.dirEntries(r, seed.FromDir)
+	}
+	var list []treeEntry
+	for _, path := range slices.Sorted(maps.Keys(seed.Files)) {
+		content := seed.Files[path]
+		list = append(list, treeEntry{Path: path, Mode: "100644", Type: "blob", Content: &content})
+	}
+	return list, nil
+}
+
+func (s *Sim) dirEntries(r *Repo, dir string) ([]treeEntry, error) {
+	var list []treeEntry
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == ".git":
+			return filepath.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		sha, err := s.git.writeBlob(r, content)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		mode := "100644"
+		if info, err := d.Info(); err == nil && info.Mode()&0o111 != 0 {
+			mode = "100755"
+		}
+		list = append(list, treeEntry{Path: filepath.ToSlash(rel), Mode: mode, Type: "blob", SHA: &sha})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read folder %s: %w", dir, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,212 @@
+package simgithub
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Config says what to stand in for. Only Dir is required.
+type Config struct {
+	Dir         string            // holds the bare repositories; made if missing
+	Now         func() time.Time  // stamps everything that happens, cut to whole seconds; default time.Now
+	AuthNow     func() time.Time  // judges JWTs and token expiry; default time.Now, which the clients use too
+	Log         zerolog.Logger    // default: silent
+	BaseURL     string            // where the handler is reached; Start sets it
+	AppSlug     string            // default "errand"
+	Permissions map[string]string // what the App asks for; default: all that errand needs
+	Events      []string          // what the App subscribes to; default: all that is modelled
+	RateLimit   int               // per token, hour and bucket; default 5000
+	HookTimeout time.Duration     // default 10 s, as GitHub's
+}
+
+// Sim is the stand-in. All its methods may be called at once from several goroutines.
+type Sim struct {
+	cfg     Config
+	log     zerolog.Logger
+	git     gitRunner
+	handler http.Handler
+	hooks   *hookQueue
+	faults  *faultBook
+	counts  *callBook
+
+	mu       sync.Mutex // guards all that follows
+	lastID   int64
+	base     string
+	app      App
+	key      *rsa.PrivateKey
+	users    map[string]*User // by login
+	repos    map[string]*Repo // by full name, lower case
+	installs []*Installation
+	tokens   map[string]*token
+	nodes    map[string]any // by node id
+	verified map[string]bool
+	limits   map[string]*bucket
+	listLag  time.Duration
+	born     map[int64]time.Time // when things were made, while lists lag
+
+	ctx    context.Context // ends when Close is called
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	server *http.Server
+}
+
+// New makes an empty GitHub with one App and no repository. Call Close when done.
+func New(cfg Config) (*Sim, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("simgithub: Dir is required")
+	}
+	if err := os.MkdirAll(filepath.Join(cfg.Dir, "repos"), 0o755); err != nil {
+		return nil, fmt.Errorf("create repository folder: %w", err)
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("find repository folder: %w", err)
+	}
+	cfg.Dir = dir
+	cfg = withDefaults(cfg)
+	git := gitRunner{home: cfg.Dir}
+	if git.backend, err = git.findBackend(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Sim{
+		cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
+		faults: newFaultBook(), counts: newCallBook(), lastID: 1000,
+		users: map[string]*User{}, repos: map[string]*Repo{}, tokens: map[string]*token{}, nodes: map[string]any{},
+		verified: map[string]bool{}, limits: map[string]*bucket{}, ctx: ctx, cancel: cancel,
+	}
+	s.hooks = newHookQueue(s)
+	if err := s.makeApp(); err != nil {
+		cancel()
+		return nil, err
+	}
+	handler, err := s.routes()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.handler = handler
+	s.wg.Go(s.hooks.run)
+	return s, nil
+}
+
+func withDefaults(cfg Config) Config {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.AuthNow == nil {
+		cfg.AuthNow = time.Now
+	}
+	if cfg.AppSlug == "" {
+		cfg.AppSlug = "errand"
+	}
+	if cfg.Permissions == nil {
+		cfg.Permissions = map[string]string{
+			"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write",
+			"checks": "write", "actions": "read", "statuses": "read",
+		}
+	}
+	if cfg.Events == nil {
+		cfg.Events = []string{
+			"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment",
+			"pull_request_review_thread", "push", "check_run", "check_suite", "workflow_run", "sub_issues",
+			"issue_dependencies", "repository", "status", "create", "delete",
+		}
+	}
+	if cfg.RateLimit == 0 {
+		cfg.RateLimit = 5000
+	}
+	if cfg.HookTimeout == 0 {
+		cfg.HookTimeout = 10 * time.Second
+	}
+	return cfg
+}
+
+// Handler serves all of GitHub. It may be used before BaseURL is known, but answers then hold relative addresses.
+func (s *Sim) Handler() http.Handler { return s.handler }
+
+// Start listens on addr (such as "127.0.0.1:0"), serves until Close and returns the base address, which it also sets.
+func (s *Sim) Start(addr string) (string, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("listen for the GitHub stand-in: %w", err)
+	}
+	base := "http://" + ln.Addr().String()
+	s.SetBaseURL(base)
+	srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+	s.mu.Lock()
+	s.server = srv
+	s.mu.Unlock()
+	s.wg.Go(func() {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("GitHub stand-in stopped serving")
+		}
+	})
+	return base, nil
+}
+
+// SetBaseURL tells under which address the handler is reached; it appears in answers and payloads.
+func (s *Sim) SetBaseURL(base string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.base = strings.TrimSuffix(base, "/")
+}
+
+// BaseURL is the address under which the handler is reached.
+func (s *Sim) BaseURL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.base
+}
+
+// SetWebhook tells where the App's deliveries go and, if secret is not empty, changes the secret.
+func (s *Sim) SetWebhook(url, secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.app.WebhookURL = url
+	if secret != "" {
+		s.app.WebhookSecret = secret
+	}
+}
+
+// Close stops serving, ends every hanging request and undelivered webhook, and waits for all of it. It may be called twice.
+func (s *Sim) Close() error {
+	s.cancel()
+	s.mu.Lock()
+	srv := s.server
+	s.server = nil
+	s.mu.Unlock()
+	var err error
+	if srv != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err = srv.Shutdown(ctx); err != nil {
+			err = srv.Close()
+		}
+	}
+	s.wg.Wait()
+	return err
+}
+
+// now is the time that stamps what happens: UTC in whole seconds, as GitHub's.
+func (s *Sim) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Second) }
+
+// newID is larger than every id before it.
+func (s *Sim) newID() int64 {
+	s.lastID++
+	if s.born != nil {
+		s.born[s.lastID] = time.Now()
+	}
+	return s.lastID
+}

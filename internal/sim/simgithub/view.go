@@ -1,0 +1,262 @@
+package simgithub
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Snapshot is a deep copy of everything there is, for assertions and for printing.
+type Snapshot struct {
+	Users         []User
+	Repos         []*Repo
+	Installations []Installation
+}
+
+// Snapshot copies everything: repositories by name, accounts by id.
+func (s *Sim) Snapshot() Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out Snapshot
+	for _, u := range s.users {
+		out.Users = append(out.Users, *u)
+	}
+	slices.SortFunc(out.Users, func(a, b User) int { return int(a.ID - b.ID) })
+	for _, r := range s.repos {
+		out.Repos = append(out.Repos, r.clone())
+	}
+	slices.SortFunc(out.Repos, func(a, b *Repo) int { return strings.Compare(a.FullName(), b.FullName()) })
+	for _, in := range s.installs {
+		c := *in
+		c.RepoIDs = slices.Clone(in.RepoIDs)
+		out.Installations = append(out.Installations, c)
+	}
+	return out
+}
+
+// Repo finds a repository of a snapshot by "owner/name".
+func (sn Snapshot) Repo(full string) (*Repo, bool) {
+	for _, r := range sn.Repos {
+		if strings.EqualFold(r.FullName(), full) {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// String lists repositories, issues and pull requests with their comments, one line each.
+func (sn Snapshot) String() string {
+	var b strings.Builder
+	for _, r := range sn.Repos {
+		fmt.Fprintf(&b, "%s\n", r.FullName())
+		for _, i := range r.issuesByNumber() {
+			kind := "issue"
+			if i.Pull != nil {
+				kind = "pull request"
+			}
+			fmt.Fprintf(&b, "  %s #%d %s %q by %s labels=%v assignees=%v\n", kind, i.Number, i.State, i.Title, i.Author, i.Labels, i.Assignees)
+			for _, k := range i.Comments {
+				first, _, _ := strings.Cut(k.Body, "\n")
+				fmt.Fprintf(&b, "    comment %d by %s minimized=%v reactions=%d %q\n", k.ID, k.Author, k.Minimized, len(k.Reactions), first)
+			}
+		}
+	}
+	return b.String()
+}
+
+// Repos lists the repositories that a person may see.
+func (p Person) Repos() (out []*Repo) {
+	_ = p.do(func(x *session) error { // listing cannot fail
+		for _, r := range x.s.repos {
+			if x.sees(r) {
+				out = append(out, r.clone())
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(out, func(a, b *Repo) int { return strings.Compare(a.FullName(), b.FullName()) })
+	return out
+}
+
+// Repo reads a repository with all its issues and pull requests.
+func (p Person) Repo(full string) (out *Repo, err error) {
+	err = p.do(func(x *session) error {
+		r, err := x.repo(full)
+		if err == nil {
+			out = r.clone()
+		}
+		return err
+	})
+	return out, err
+}
+
+// Role is what the person may do in a repository.
+func (p Person) Role(full string) (role Role) {
+	role = RoleNone
+	_ = p.do(func(x *session) error { // a hidden repository leaves RoleNone
+		r, err := x.repo(full)
+		if err == nil {
+			role = r.role(p.login)
+		}
+		return err
+	})
+	return role
+}
+
+// Issue reads an issue or pull request.
+func (p Person) Issue(full string, number int) (out *Issue, err error) {
+	err = p.onIssue(full, number, func(_ *session, i *Issue) error {
+		out = i.clone()
+		return nil
+	})
+	return out, err
+}
+
+// PullView is what the page of a pull request shows beside the pull request itself.
+type PullView struct {
+	Files     []FileChange
+	Commits   []CommitView
+	Mergeable bool
+	State     string // clean, dirty, unstable, draft or unknown, as mergeable_state
+	Checks    []CheckRun
+	Statuses  []Status
+	Closes    []int // issues of the same repository that merging will close
+}
+
+// CommitView is one commit as pages show it.
+type CommitView struct {
+	SHA      string
+	Message  string
+	Author   string
+	Verified bool
+	At       time.Time
+}
+
+// PullView reads a pull request's files, commits, checks and mergeability.
+func (p Person) PullView(full string, number int) (out PullView, err error) {
+	err = p.onPull(full, number, func(x *session, pr *Pull) error {
+		out, err = x.s.pullView(pr)
+		return err
+	})
+	return out, err
+}
+
+func (s *Sim) pullView(p *Pull) (out PullView, err error) {
+	if out.Files, err = s.pullFiles(p); err != nil {
+		return out, err
+	}
+	commits, err := s.pullCommits(p)
+	if err != nil {
+		return out, err
+	}
+	for _, k := range commits {
+		out.Commits = append(out.Commits, s.commitView(k))
+	}
+	mergeable, state := s.mergeability(p)
+	out.Mergeable, _ = mergeable.(bool)
+	out.State = state
+	for _, k := range p.issue.repo.CheckRuns {
+		if k.HeadSHA == p.HeadSHA {
+			out.Checks = append(out.Checks, *k)
+		}
+	}
+	for _, k := range p.issue.repo.Statuses {
+		if k.SHA == p.HeadSHA {
+			out.Statuses = append(out.Statuses, *k)
+		}
+	}
+	for _, i := range s.closing(p) {
+		if i.repo == p.issue.repo {
+			out.Closes = append(out.Closes, i.Number)
+		}
+	}
+	return out, nil
+}
+
+func (s *Sim) commitView(k gitCommit) CommitView {
+	return CommitView{SHA: k.SHA, Message: k.Message, Author: k.Author.name, Verified: s.verified[k.SHA], At: k.Committer.at}
+}
+
+// Branches lists the branches of a repository with their heads, by name.
+func (p Person) Branches(full string) (out map[string]string, err error) {
+	out = map[string]string{}
+	err = p.do(func(x *session) error {
+		r, err := x.repo(full)
+		if err != nil {
+			return err
+		}
+		refs, err := x.s.git.refs(r, "refs/heads/")
+		for _, f := range refs {
+			out[strings.TrimPrefix(f.Name, "refs/heads/")] = f.SHA
+		}
+		return err
+	})
+	return out, err
+}
+
+// File reads a file at a branch, tag or commit; a missing one is a 404 *Error.
+func (p Person) File(full, rev, path string) (content []byte, err error) {
+	err = p.do(func(x *session) error {
+		r, err := x.repo(full)
+		if err != nil {
+			return err
+		}
+		sha := x.s.git.resolve(r, rev)
+		if sha == "" {
+			return errNotFound()
+		}
+		list, err := x.s.git.list(r, sha, false, path)
+		if err != nil || len(list) != 1 || list[0].kind != "blob" {
+			return errNotFound()
+		}
+		content, err = x.s.git.blob(r, list[0].sha)
+		return err
+	})
+	return content, err
+}
+
+// Files lists all paths at a branch, tag or commit.
+func (p Person) Files(full, rev string) (paths []string, err error) {
+	err = p.do(func(x *session) error {
+		r, err := x.repo(full)
+		if err != nil {
+			return err
+		}
+		sha := x.s.git.resolve(r, rev)
+		if sha == "" {
+			return errNotFound()
+		}
+		list, err := x.s.git.list(r, sha, true)
+		for _, l := range list {
+			if l.kind != "tree" {
+				paths = append(paths, l.path)
+			}
+		}
+		return err
+	})
+	return paths, err
+}
+
+// SetListLag makes lists leave out issues, pull requests and comments that are younger than d, in real time, as when
+// GitHub's replicas lag behind. Single reads are not affected; things made before the lag was set are always shown.
+func (s *Sim) SetListLag(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listLag = d
+	if d == 0 {
+		s.born = nil
+	} else if s.born == nil {
+		s.born = map[int64]time.Time{}
+	}
+}
+
+// listed tells whether lists show a thing yet. It needs the lock of the Sim.
+func (s *Sim) listed(id int64) bool {
+	born, ok := s.born[id]
+	return !ok || time.Since(born) >= s.listLag
+}
+
+// pages serves what is neither API nor git.
+func (s *Sim) pages() http.Handler { return http.NotFoundHandler() }
