@@ -15,6 +15,17 @@ func (c *change) checkCandidate() {
 	c.checkApproval(k)
 }
 
+// lateThumb answers a 👍 on a revision that a change request has overtaken.
+func (c *change) lateThumb() {
+	p := c.planByComment(c.e.Candidate.Comment)
+	if p == nil || !p.Superseded {
+		return
+	}
+	c.e.Candidate.By, c.e.Candidate.Permission, c.e.Candidate.Hash = c.e.By, c.e.Permission, p.Hash
+	c.e.Detail = NotOvertaken
+	c.noApproval()
+}
+
 // planByComment finds the revision that a comment shows.
 func (c *change) planByComment(id int64) *Plan {
 	for i := range c.t.Plans {

@@ -41,6 +41,7 @@ type Run struct {
 	Adapter string    `json:"adapter,omitempty"`
 	Model   string    `json:"model,omitempty"`
 	Session string    `json:"session,omitempty"` // the agent's own session, for resuming
+	Round   int       `json:"round,omitempty"`   // of a review
 	Plan    string    `json:"plan,omitempty"`    // hash of the plan it works on
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
@@ -58,6 +59,13 @@ type Run struct {
 	// Repeat is why an equal run had to be made again, empty for the first.
 	Repeat string `json:"repeat,omitempty"`
 }
+
+// StatusVMLost is the status of a run whose VM is gone. StatusNoSession says that the session to be
+// resumed was not there. The other statuses are the adapter's.
+const (
+	StatusVMLost    = "vm_lost"
+	StatusNoSession = "no_session"
+)
 
 // RunResult is what a supervisor reports at the end of a run, judged by the agent's adapter.
 type RunResult struct {

@@ -33,6 +33,7 @@ func (c *change) launchRun(kind RunKind) {
 		State:   RunLaunching,
 		Seq:     c.t.RunSeq,
 		Session: c.session(kind),
+		Round:   c.t.Round,
 		Attempt: attempt,
 		Repeat:  repeat,
 	}
@@ -110,6 +111,23 @@ func (c *change) file() {
 	}
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
+	if res.Status == StatusVMLost && c.t.VM != nil {
+		c.release("vanished")
+		c.e.Detail = "vanished"
+		c.released()
+	}
+}
+
+// noSession runs the same again without the session that was not there: the prompt then carries the
+// conversation so far.
+func (c *change) noSession() {
+	kind := c.t.Run.Kind
+	c.file()
+	for i := range c.t.Runs {
+		c.t.Runs[i].Session = ""
+	}
+	c.launchRun(kind)
+	c.t.Run.Repeat = "the agent's session was not there any more"
 }
 
 // dropRun files a run whose result nobody waits for any more, without having it stopped: it was not

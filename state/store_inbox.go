@@ -13,9 +13,9 @@ import (
 // MaxDeliveryFailures is how often a delivery may fail before it is put aside as poison.
 const MaxDeliveryFailures = 5
 
-// maxPayloadParts bounds a stored payload, so that spending it stays one update: about 31 MB after
-// compression, where GitHub sends at most 25 MB before.
-const maxPayloadParts = 64
+// MaxPayloadBytes bounds a delivery's payload, as GitHub does. Even if it cannot be compressed its
+// parts are few enough to be spent in one update.
+const MaxPayloadBytes = 25 << 20
 
 // roomForHead is what a delivery needs in an update besides its payload.
 const roomForHead = 8 << 10
@@ -58,14 +58,14 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 	if !validGUID(d.GUID) {
 		return false, fmt.Errorf("store delivery %.100q: %w", d.GUID, ErrBadDelivery)
 	}
+	if len(d.Payload) > MaxPayloadBytes {
+		return false, fmt.Errorf("store delivery %s of %d bytes: %w", d.GUID, len(d.Payload), ErrBadDelivery)
+	}
 	if d.Received.IsZero() {
 		d.Received = s.now()
 	}
 	data := s.packer.pack(d.Payload)
 	parts := split(data)
-	if len(parts) > maxPayloadParts {
-		return false, fmt.Errorf("store delivery %s of %d bytes: %w", d.GUID, len(d.Payload), ErrBadDelivery)
-	}
 	// Parts that do not fit beside the delivery's row go ahead, each on its own; without the row
 	// nobody sees them, and dropLooseParts removes them at the next start.
 	ahead := len(data)+roomForHead > kv.MaxUpdateBytes

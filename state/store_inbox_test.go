@@ -134,7 +134,7 @@ func TestDeliveryIsSpentOnlyWithItsEvent(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	s.put(t, "guid", "{}")
-	_, err := s.Apply(t.Context(), event(task1, "body=3000000"), Ack{Delivery: "guid"})
+	_, err := s.Apply(t.Context(), event(task1, "body=1500000"), Ack{Delivery: "guid"})
 	wantIs(t, "an event that cannot be stored", err, kv.ErrTooLarge)
 	wantPending(t, s, "guid")
 	s.mustApply(t, event(task1, ""), Ack{Delivery: "guid"})
@@ -181,8 +181,20 @@ func TestBadDeliveries(t *testing.T) {
 		_, err := s.PutDelivery(t.Context(), Delivery{GUID: guid})
 		wantIs(t, fmt.Sprintf("GUID %.10q", guid), err, ErrBadDelivery)
 	}
-	_, err := s.PutDelivery(t.Context(), Delivery{GUID: "huge", Payload: []byte(noise(40 << 20))})
-	wantIs(t, "40 MB", err, ErrBadDelivery)
+	_, err := s.PutDelivery(t.Context(), Delivery{GUID: "huge", Payload: make([]byte, MaxPayloadBytes+1)})
+	wantIs(t, "too large a payload", err, ErrBadDelivery)
+}
+
+func TestLargestDelivery(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	payload := noise(MaxPayloadBytes)
+	s.put(t, "largest", payload)
+	list, err := s.PendingDeliveries(t.Context(), 1)
+	if err != nil || len(list) != 1 || string(list[0].Payload) != payload {
+		t.Fatalf("the payload is not what was put: %v", err)
+	}
+	s.mustApply(t, event(task1, "save", "work/a", "status/s"), Ack{Delivery: "largest"})
 }
 
 func TestPruneTombstones(t *testing.T) {

@@ -80,6 +80,7 @@ func peopleRows() []Row {
 		{From: open, On: EventPlanDeleted, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(StaleDeleted) }},
 		{From: open, On: EventThumb, If: "by somebody who may not approve", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
 		{From: awaiting, On: EventThumb, If: "on a plan", To: same, Doc: "the 👍 is checked as an approval", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).checkCandidate},
+		{From: planning, On: EventThumb, If: "on a plan that is being made anew", To: same, Doc: "answered: a change request came first", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).lateThumb},
 		{From: awaiting, On: EventThumb, If: "on an outsider's comment", To: planning, Doc: "it counts as a comment by the person who vouched for it", do: (*change).revise},
 		{From: working, On: EventThumb, If: "on an outsider's comment", To: same, Doc: "kept for the next run; a task that waits for text starts", when: func(c *change) bool { return c.e.Comment != nil }, do: (*change).keepOrPoke},
 		{From: []Phase{PhasePROpen, PhaseAddressingReview, PhaseImplementing, PhaseAwaitingAnswer, PhaseInterrupted}, On: EventReviewed, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
@@ -139,6 +140,7 @@ func runRows() []Row {
 	return []Row{
 		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
 		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
+		{From: running, On: EventRunEnded, If: "the session to resume was not there", To: same, Doc: "run again without it, with the conversation so far in the prompt", when: is(func(c *change) bool { return c.e.Result.Status == StatusNoSession && c.t.Run.Session != "" }), do: (*change).noSession},
 		{From: running, On: EventRunEnded, If: "a limit, a lost VM, an overloaded model", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "tried again by itself after a while, a bounded number of times", when: is(class("retryable")), do: (*change).interrupted},
 		{From: running, On: EventRunEnded, If: "anything else that is not success", To: []Phase{PhaseFailed}, Doc: "the work is saved; reason and hint are posted", when: is(not(class("success"))), do: (*change).runFailed},
 		{From: building, On: EventRunEnded, If: "checks", To: []Phase{Same, PhaseImplementing, PhaseAddressingReview}, Doc: "green: publish; red: the agent gets the tails, a bounded number of times", when: is((*change).checkRun), do: (*change).checked},

@@ -202,6 +202,7 @@ type Withheld struct {
 	Node   string `json:"node,omitempty"`
 	By     Person `json:"by"`
 	Reason string `json:"reason"`
+	Body   string `json:"body,omitempty"` // stripped; used when somebody vouches for it
 }
 
 // Existing is work by somebody else that is linked to the issue.

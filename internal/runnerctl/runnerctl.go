@@ -1,0 +1,299 @@
+// Package runnerctl is our side of errand-runner: what the orchestrator has done on a VM, over SSH.
+//
+// Each method runs one subcommand of errand-runner with JSON in and out. The runner's binary is put
+// on the VM first where the provider has not done so. Every method may be called again after any
+// failure, because every subcommand may. What comes back was said by a VM and is untrusted: answers
+// are bounded, changesets are validated.
+package runnerctl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/tetherd"
+	"github.com/errand-bot/errand/internal/runner/work"
+)
+
+// Fleet is what is needed of the VMs.
+type Fleet interface {
+	Client(ctx context.Context, vm string) (*remote.Client, error)
+	Get(ctx context.Context, vm string) (fleet.VM, error)
+}
+
+// Controller reaches the runners of all VMs. It may be used by many goroutines.
+type Controller struct {
+	fleet Fleet
+	// binDir holds errand-runner, and errand-runner-linux-ARCH for VMs of another kind.
+	binDir string
+
+	mu    sync.Mutex
+	ready map[string]string // VM name → path of the runner on it
+}
+
+// New returns a Controller. binDir is where the runner's binaries lie.
+func New(f Fleet, binDir string) *Controller {
+	return &Controller{fleet: f, binDir: binDir, ready: map[string]string{}}
+}
+
+// Place is where things are on a VM.
+type Place struct {
+	Runner   string // the runner's binary
+	Home     string // of the agent's user
+	Dir      string // the checkout
+	BaseURL  string // of the tether, without a slash at the end
+	Isolated bool   // the agent cannot see this host's files
+}
+
+// Place finds out where things are on a VM, and brings the runner there if it is missing.
+func (c *Controller) Place(ctx context.Context, vm string) (Place, error) {
+	facts, err := c.fleet.Get(ctx, vm)
+	if err != nil {
+		return Place{}, fmt.Errorf("look up VM %s: %w", vm, err)
+	}
+	bin, err := c.install(ctx, facts)
+	if err != nil {
+		return Place{}, fmt.Errorf("bring the runner to VM %s: %w", vm, err)
+	}
+	home := facts.Facts[fleet.FactHome]
+	if home == "" {
+		return Place{}, fmt.Errorf("VM %s: its provider does not say where the home directory is", vm)
+	}
+	return Place{
+		Runner: bin, Home: home, Dir: path.Join(home, "work"), BaseURL: fmt.Sprintf("http://127.0.0.1:%d", facts.TetherPort),
+		Isolated: facts.Isolation != fleet.IsolationNone,
+	}, nil
+}
+
+// install returns the path of the runner on a VM.
+func (c *Controller) install(ctx context.Context, vm fleet.VM) (string, error) {
+	if p := vm.Facts[fleet.FactRunner]; p != "" {
+		return p, nil
+	}
+	c.mu.Lock()
+	p := c.ready[vm.Name]
+	c.mu.Unlock()
+	if p != "" {
+		return p, nil
+	}
+	cl, err := c.fleet.Client(ctx, vm.Name)
+	if err != nil {
+		return "", err
+	}
+	p, err = c.copyRunner(ctx, cl, vm)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.ready[vm.Name] = p
+	c.mu.Unlock()
+	return p, nil
+}
+
+// copyRunner puts the binary for the VM's machine type under a name of its content, so that a new
+// release never overwrites one that is in use.
+func (c *Controller) copyRunner(ctx context.Context, cl *remote.Client, vm fleet.VM) (string, error) {
+	res, err := cl.Run(ctx, remote.Cmd{Argv: []string{"uname", "-m"}})
+	if err != nil {
+		return "", fmt.Errorf("ask for the machine type: %w", err)
+	}
+	arch := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[strings.TrimSpace(string(res.Stdout))]
+	data, err := os.ReadFile(filepath.Join(c.binDir, "errand-runner-linux-"+arch))
+	if err != nil {
+		return "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
+	}
+	sum := sha256.Sum256(data)
+	p := path.Join(vm.Facts[fleet.FactHome], ".errand", "bin", "errand-runner-"+hex.EncodeToString(sum[:6]))
+	if res, err := cl.Run(ctx, remote.Cmd{Argv: []string{"test", "-x", p}}); err == nil && res.Code == 0 {
+		return p, nil
+	}
+	return p, cl.Copy(ctx, bytes.NewReader(data), int64(len(data)), p, 0o755)
+}
+
+// maxAnswer bounds the JSON that a subcommand answers with.
+const maxAnswer = 4 << 20
+
+// call runs a subcommand with in as JSON on its standard input, and reads its answer into out.
+func (c *Controller) call(ctx context.Context, vm string, in, out any, args ...string) error {
+	var stdin io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode input of %s: %w", args[0], err)
+		}
+		stdin = bytes.NewReader(data)
+	}
+	stdout, err := c.run(ctx, vm, stdin, maxAnswer, args...)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(stdout, out); err != nil {
+		return fmt.Errorf("read the answer of errand-runner %s: %w", strings.Join(args[:min(2, len(args))], " "), err)
+	}
+	return nil
+}
+
+// run runs a subcommand and returns its output.
+func (c *Controller) run(ctx context.Context, vm string, stdin io.Reader, limit int, args ...string) ([]byte, error) {
+	place, err := c.Place(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := c.fleet.Client(ctx, vm)
+	if err != nil {
+		return nil, fmt.Errorf("reach VM %s: %w", vm, err)
+	}
+	res, err := cl.Run(ctx, remote.Cmd{Argv: append([]string{place.Runner}, args...), Stdin: stdin, MaxOutput: limit})
+	if err != nil {
+		return nil, fmt.Errorf("run errand-runner %s on VM %s: %w", args[0], vm, err)
+	}
+	if err := res.Check("errand-runner " + args[0]); err != nil {
+		return nil, fmt.Errorf("on VM %s: %w", vm, err)
+	}
+	return res.Stdout, nil
+}
+
+// Start starts a run; a run of this id that was started before is left alone.
+func (c *Controller) Start(ctx context.Context, vm string, spec runner.Spec) error {
+	var out runner.Started
+	return c.call(ctx, vm, spec, &out, "start")
+}
+
+// Stop ends a run and waits until all its processes are gone. A run that never began is no error.
+func (c *Controller) Stop(ctx context.Context, vm, run, why string) error {
+	var st runner.Status
+	if err := c.call(ctx, vm, nil, &st, "status", "--run", run); err != nil {
+		return err
+	}
+	if st.State == runner.StateUnknown {
+		return nil
+	}
+	var exit runlog.Exit
+	return c.call(ctx, vm, nil, &exit, "stop", "--run", run, "--reason", why)
+}
+
+// Prepare makes the checkout, or finds it as it was left.
+func (c *Controller) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (work.Place, error) {
+	var out work.Place
+	err := c.call(ctx, vm, spec, &out, "workspace", "prepare")
+	return out, err
+}
+
+// Reset puts the checkout on a published commit.
+func (c *Controller) Reset(ctx context.Context, vm string, spec work.ResetSpec) error {
+	var out work.Place
+	return c.call(ctx, vm, spec, &out, "workspace", "reset")
+}
+
+// Rebase moves the agent's commits; conflicts are an answer.
+func (c *Controller) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (work.Rebased, error) {
+	var out work.Rebased
+	err := c.call(ctx, vm, spec, &out, "workspace", "rebase")
+	return out, err
+}
+
+// maxChangeset bounds a changeset as it crosses the wire: 64 MiB of content in base64, and the rest.
+const maxChangeset = 128 << 20
+
+// Collect reads the changeset of a checkout and holds it to the limits.
+func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error) {
+	args := []string{"changeset", "--dir", spec.Dir, "--base", spec.Base, "--message", spec.Message}
+	for _, m := range spec.AllowMerge {
+		args = append(args, "--allow-merge", m)
+	}
+	out, err := c.run(ctx, vm, nil, maxChangeset, args...)
+	if err != nil {
+		return nil, err
+	}
+	cs, err := changeset.Decode(bytes.NewReader(out), changeset.DefaultLimits())
+	if err != nil {
+		return nil, fmt.Errorf("changeset from VM %s: %w", vm, err)
+	}
+	if cs.Base != spec.Base {
+		return nil, fmt.Errorf("changeset from VM %s begins at %s, not at %s", vm, cs.Base, spec.Base)
+	}
+	return cs, nil
+}
+
+// ErrUnknownRun says that the VM knows no run of this id.
+var ErrUnknownRun = errors.New("the VM knows no such run")
+
+// Follow streams a run's records from the line after from. Close ends it.
+func (c *Controller) Follow(ctx context.Context, vm, run string, from int64) (*Followed, error) {
+	place, err := c.Place(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+	var st runner.Status
+	if err := c.call(ctx, vm, nil, &st, "status", "--run", run); err != nil {
+		return nil, err
+	}
+	if st.State == runner.StateUnknown {
+		return nil, fmt.Errorf("follow run %s on VM %s: %w", run, vm, ErrUnknownRun)
+	}
+	cl, err := c.fleet.Client(ctx, vm)
+	if err != nil {
+		return nil, fmt.Errorf("reach VM %s: %w", vm, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	out, _, err := cl.Stream(ctx, remote.Cmd{Argv: []string{place.Runner, "follow", "--run", run, "--from", fmt.Sprint(from)}})
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("follow run %s on VM %s: %w", run, vm, err)
+	}
+	return &Followed{Reader: runlog.NewReader(out, from), out: out, cancel: cancel}, nil
+}
+
+// Followed is a run's log as it grows.
+type Followed struct {
+	*runlog.Reader
+	out    io.Closer
+	cancel context.CancelFunc
+}
+
+// Close ends the stream.
+func (f *Followed) Close() error {
+	f.cancel()
+	return f.out.Close()
+}
+
+// Attach makes sure that the VM's end of the tether serves, and attaches to it: the returned stream
+// carries a yamux session whose server is the caller.
+func (c *Controller) Attach(ctx context.Context, vm string) (io.ReadWriteCloser, error) {
+	facts, err := c.fleet.Get(ctx, vm)
+	if err != nil {
+		return nil, fmt.Errorf("look up VM %s: %w", vm, err)
+	}
+	var st tetherd.Status
+	if err := c.call(ctx, vm, nil, &st, "tether", "serve", "--detach", "--listen", fmt.Sprintf("127.0.0.1:%d", facts.TetherPort)); err != nil {
+		return nil, fmt.Errorf("serve the tether: %w", err)
+	}
+	place, err := c.Place(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := c.fleet.Client(ctx, vm)
+	if err != nil {
+		return nil, fmt.Errorf("reach VM %s: %w", vm, err)
+	}
+	rw, err := cl.Attach(ctx, remote.Cmd{Argv: []string{place.Runner, "tether", "attach"}})
+	if err != nil {
+		return nil, fmt.Errorf("attach to the tether of VM %s: %w", vm, err)
+	}
+	return rw, nil
+}

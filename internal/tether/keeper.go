@@ -1,0 +1,157 @@
+package tether
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/yamux"
+	"github.com/rs/zerolog"
+)
+
+// Attacher opens the byte stream to a VM's end of the tether: a yamux session whose server is ours.
+type Attacher interface {
+	Attach(ctx context.Context, vm string) (io.ReadWriteCloser, error)
+}
+
+// Keeper keeps the tethers of the VMs that are wanted attached, over cut connections, until it is
+// told to forget them or Run's context ends.
+type Keeper struct {
+	attach  Attacher
+	handler *Handler
+	log     zerolog.Logger
+
+	mu    sync.Mutex
+	ctx   context.Context // of Run, nil before; the goroutines' life, not a call's
+	lines map[string]*line
+	wg    sync.WaitGroup
+}
+
+// line is one VM's tether.
+type line struct {
+	cancel context.CancelFunc
+	up     chan struct{} // closed when attached; replaced when cut
+	isUp   bool
+}
+
+// NewKeeper returns a Keeper. Nothing happens before Run.
+func NewKeeper(a Attacher, h *Handler, log zerolog.Logger) *Keeper {
+	return &Keeper{attach: a, handler: h, log: log, lines: map[string]*line{}}
+}
+
+// Run keeps tethers attached until ctx ends; then every connection is closed.
+func (k *Keeper) Run(ctx context.Context) error {
+	k.mu.Lock()
+	k.ctx = ctx
+	k.mu.Unlock()
+	<-ctx.Done()
+	k.wg.Wait()
+	return nil
+}
+
+// ErrNotRunning says that Run has not been called, or has ended.
+var ErrNotRunning = errors.New("the tether keeper does not run")
+
+// Ensure has the VM's tether attached and waits until it is.
+func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
+	k.mu.Lock()
+	if k.ctx == nil || k.ctx.Err() != nil {
+		k.mu.Unlock()
+		return ErrNotRunning
+	}
+	l := k.lines[p.VM]
+	if l == nil {
+		lctx, cancel := context.WithCancel(k.ctx)
+		l = &line{cancel: cancel, up: make(chan struct{})}
+		k.lines[p.VM] = l
+		k.wg.Go(func() { k.keep(lctx, p, l) })
+	}
+	up := l.up
+	k.mu.Unlock()
+	select {
+	case <-up:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Forget lets a VM's tether go.
+func (k *Keeper) Forget(vm string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.lines[vm]; l != nil {
+		l.cancel()
+		delete(k.lines, vm)
+	}
+}
+
+// keep attaches again and again, with back-off between failures.
+func (k *Keeper) keep(ctx context.Context, p Peer, l *line) {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := k.serve(ctx, p, l)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			b.Reset()
+		}
+		wait := b.NextBackOff()
+		k.log.Warn().Err(err).Str("vm", p.VM).Dur("again", wait).Msg("tether: connection lost")
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// serve attaches once and answers until the connection ends.
+func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
+	attachCtx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	// The stream lives as long as the context that it was opened with, so the timeout must not be its.
+	streamCtx, endStream := context.WithCancel(ctx)
+	defer endStream()
+	stop := context.AfterFunc(attachCtx, endStream)
+	rw, err := k.attach.Attach(streamCtx, p.VM)
+	if !stop() || err != nil {
+		return errors.Join(err, attachCtx.Err())
+	}
+	defer func() { _ = rw.Close() }()
+	cfg := yamux.DefaultConfig()
+	cfg.LogOutput = io.Discard
+	cfg.KeepAliveInterval, cfg.ConnectionWriteTimeout = 10*time.Second, 15*time.Second
+	session, err := yamux.Server(rw, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = session.Close() }()
+	k.mark(l, true)
+	defer k.mark(l, false)
+	srv := &http.Server{Handler: k.handler.For(p), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	end := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer end()
+	return srv.Serve(session)
+}
+
+// mark says whether the line is up.
+func (k *Keeper) mark(l *line, up bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if up && !l.isUp {
+		close(l.up)
+	} else if !up && l.isUp {
+		l.up = make(chan struct{})
+	}
+	l.isUp = up
+}

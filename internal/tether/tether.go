@@ -1,0 +1,126 @@
+// Package tether is our end of the one way out of a VM: it answers what a VM asks through the
+// loopback port that the runner owns there.
+//
+// Which VM and which task a request is from follows from the connection that it came over, never
+// from anything that it says; the bearer token only proves that it is the run's and not another
+// user's on that VM. Behind the connection a VM reaches the model's API with our key put in (/llm/),
+// its task's repository for reading (/git/), and nothing else. A later issue adds call-backs and the
+// allow-listed proxy to Handler's table.
+//
+// Start reading at Keeper, then Handler.
+package tether
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Peer is who is at the other end of a connection.
+type Peer struct {
+	VM   string
+	Task state.TaskKey
+}
+
+// Tasks tells what a task may reach now.
+type Tasks interface {
+	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
+}
+
+// Upstream is a model provider's API.
+type Upstream struct {
+	BaseURL string // without a slash at the end
+	Key     string
+	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
+	Header string
+}
+
+// Config configures a Handler.
+type Config struct {
+	Tasks Tasks
+	// Key is a secret of this deployment from which the tokens of VMs and runs are derived.
+	Key []byte
+	// Models are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
+	Models map[string]Upstream
+	// Git returns where a task's repository is read, and a read-only token for it.
+	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
+	Log zerolog.Logger
+}
+
+// Handler makes the handlers of connections.
+type Handler struct{ cfg Config }
+
+// New returns a Handler.
+func New(cfg Config) *Handler { return &Handler{cfg: cfg} }
+
+// RunToken is the token that a run shows. It is worth nothing outside its own VM's connection.
+func (h *Handler) RunToken(run string) string { return h.token("run", run) }
+
+// VMToken is the token with which the runner itself reads the repository.
+func (h *Handler) VMToken(vm string) string { return h.token("vm", vm) }
+
+func (h *Handler) token(kind, name string) string {
+	mac := hmac.New(sha256.New, h.cfg.Key)
+	mac.Write([]byte(kind + "\x00" + name))
+	return "errand-" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// For returns what a VM's connection is answered with.
+func (h *Handler) For(p Peer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) { h.model(w, r, p) })
+	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) { h.git(w, r, p) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "errand: nothing is reached this way", http.StatusNotFound)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		log := h.cfg.Log.Debug().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).Str("path", r.URL.Path)
+		t, err := h.cfg.Tasks.Task(r.Context(), p.Task)
+		if err != nil || t == nil {
+			http.Error(w, "errand: the task is not known", http.StatusServiceUnavailable)
+			return
+		}
+		if !h.authorised(r, t, p) {
+			log.Msg("tether: wrong token")
+			http.Error(w, "errand: the token is not this run's", http.StatusUnauthorized)
+			return
+		}
+		log.Msg("tether")
+		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), taskKey{}, t)))
+	})
+}
+
+// taskKey is under which a request's context has its task.
+type taskKey struct{}
+
+func taskOf(r *http.Request) *state.Task { return r.Context().Value(taskKey{}).(*state.Task) }
+
+// authorised reports whether the request shows the token of the VM or of its active run.
+func (h *Handler) authorised(r *http.Request, t *state.Task, p Peer) bool {
+	shown := shownToken(r)
+	ok := subtle.ConstantTimeCompare([]byte(shown), []byte(h.VMToken(p.VM))) == 1
+	if t.Run != nil && t.Run.VM == p.VM || t.Run != nil && t.Run.State == state.RunLaunching {
+		ok = ok || subtle.ConstantTimeCompare([]byte(shown), []byte(h.RunToken(t.Run.ID))) == 1
+	}
+	return ok
+}
+
+// shownToken reads a token from where CLIs and git put it.
+func shownToken(r *http.Request) string {
+	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return t
+	}
+	if t := r.Header.Get("X-Api-Key"); t != "" {
+		return t
+	}
+	_, password, _ := r.BasicAuth()
+	return password
+}

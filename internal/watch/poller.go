@@ -1,0 +1,205 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// Thumber reads the 👍 on comments of one installation, up to 100 comments for one point.
+type Thumber interface {
+	Thumbs(ctx context.Context, installation int64, nodes []string) (forge.Thumbs, error)
+}
+
+// PollerConfig configures a Poller. Zero durations mean the defaults in parentheses.
+type PollerConfig struct {
+	Store interface {
+		Reader
+		Applier
+	}
+	GitHub Thumber
+	Log    zerolog.Logger
+	Now    func() time.Time
+	Young  time.Duration // a plan is young for so long (10 min)
+	Fast   time.Duration // between polls while a plan is young (15 s)
+	Slow   time.Duration // otherwise (60 s)
+	Gap    time.Duration // at least, however often it is poked (2 s)
+	Low    int           // with fewer points left than this, polls are slow (1000)
+	Polled func(cost int)
+}
+
+// Poller reads reactions: one call per installation for all plans that wait, and for the comments
+// that are withheld from the agent until somebody vouches for them.
+type Poller struct {
+	cfg  PollerConfig
+	poke chan struct{}
+	// seen holds the reactions that were reported, so that one that does not count is not reported
+	// at every poll. It is forgotten at a restart: the store knows what counted.
+	seen map[string]bool
+	low  bool
+}
+
+// NewPoller returns a Poller.
+func NewPoller(cfg PollerConfig) *Poller {
+	for _, d := range []struct {
+		at  *time.Duration
+		def time.Duration
+	}{{&cfg.Young, 10 * time.Minute}, {&cfg.Fast, 15 * time.Second}, {&cfg.Slow, time.Minute}, {&cfg.Gap, 2 * time.Second}} {
+		if *d.at == 0 {
+			*d.at = d.def
+		}
+	}
+	if cfg.Low == 0 {
+		cfg.Low = 1000
+	}
+	return &Poller{cfg: cfg, poke: make(chan struct{}, 1), seen: map[string]bool{}}
+}
+
+// Poke asks for a poll out of turn, because something else happened on an issue.
+func (p *Poller) Poke() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Run polls until ctx ends.
+func (p *Poller) Run(ctx context.Context) error {
+	wake := p.cfg.Store.Wake(ctx)
+	for {
+		young, any := p.poll(ctx)
+		d := p.cfg.Slow
+		if young && !p.low {
+			d = p.cfg.Fast
+		}
+		if !any { // nothing waits: the store says when something does
+			if !pause(ctx, p.cfg.Slow, wake) {
+				return nil
+			}
+			continue
+		}
+		if !pause(ctx, p.cfg.Gap, nil) || !pause(ctx, max(d-p.cfg.Gap, 0), p.poke) {
+			return nil
+		}
+	}
+}
+
+// poll reads the reactions on all that waits. young says that a plan was posted lately.
+func (p *Poller) poll(ctx context.Context) (young, any bool) {
+	tasks, err := p.cfg.Store.OpenTasks(ctx)
+	if err != nil {
+		p.cfg.Log.Error().Err(err).Msg("list tasks for the reaction poll")
+		return false, false
+	}
+	by := map[int64]map[string]mark{}
+	for _, t := range tasks {
+		for node, m := range marks(t) {
+			if by[t.Installation] == nil {
+				by[t.Installation] = map[string]mark{}
+			}
+			by[t.Installation][node] = m
+			any = true
+			young = young || m.plan != nil && p.cfg.Now().Sub(m.plan.PostedAt) < p.cfg.Young
+		}
+	}
+	for installation, ms := range by {
+		if err := p.read(ctx, installation, ms); err != nil && ctx.Err() == nil {
+			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("read reactions")
+		}
+	}
+	return young, any
+}
+
+// mark is a comment whose reactions matter.
+type mark struct {
+	task     *state.Task
+	plan     *state.Plan     // a revision
+	withheld *state.Withheld // or an outsider's text
+}
+
+// marks lists the comments of a task whose reactions matter now: the newest two revisions while one
+// waits or is being made anew (the older one so that a 👍 on it is answered), and withheld text.
+func marks(t *state.Task) map[string]mark {
+	out := map[string]mark{}
+	planning := t.Phase == state.PhasePreliminaryPlanning || t.Phase == state.PhasePlanning
+	if t.Phase.AwaitsApproval() || planning {
+		for i := max(0, len(t.Plans)-2); i < len(t.Plans); i++ {
+			if p := &t.Plans[i]; p.Posted() && (t.Approval == nil || t.Approval.Hash != p.Hash) {
+				out[p.CommentNode] = mark{task: t, plan: p}
+			}
+		}
+	}
+	if t.Phase.AwaitsApproval() || planning || t.Phase == state.PhaseQueued {
+		for i := range t.Context.Withheld {
+			w := &t.Context.Withheld[i]
+			node := w.Node
+			if w.ID == 0 && node == "" {
+				node = t.IssueNode
+			}
+			if node != "" {
+				out[node] = mark{task: t, withheld: w}
+			}
+		}
+	}
+	return out
+}
+
+// read asks for the reactions of one installation and reports the new ones.
+func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mark) error {
+	nodes := make([]string, 0, len(ms))
+	for node := range ms {
+		nodes = append(nodes, node)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	thumbs, err := p.cfg.GitHub.Thumbs(ctx, installation, nodes)
+	if err != nil {
+		return err
+	}
+	if p.cfg.Polled != nil {
+		p.cfg.Polled(thumbs.Cost)
+	}
+	p.low = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
+	for node, list := range thumbs.By {
+		for i := len(list) - 1; i >= 0; i-- { // oldest first
+			if err := p.report(ctx, ms[node], list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, node := range thumbs.Gone {
+		if m := ms[node]; m.plan != nil && m.plan.Open() {
+			e := state.Event{Kind: state.EventStale, Task: m.task.Key, Hash: m.plan.Hash, Detail: state.StaleDeleted}
+			if _, err := p.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+				return fmt.Errorf("report a deleted plan: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// report turns one 👍 into an event, once.
+func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb) error {
+	id := "thumb:" + th.Node
+	if m.task == nil || p.seen[id] {
+		return nil
+	}
+	e := state.Event{Kind: state.EventThumb, Task: m.task.Key, ID: id, By: th.By, At: th.At}
+	if m.plan != nil {
+		e.Candidate = &state.Candidate{Comment: m.plan.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: th.At, By: th.By}}
+	} else {
+		e.ID += ":" + strconv.FormatInt(m.withheld.ID, 10)
+		e.Comment = &state.Comment{ID: m.withheld.ID, Node: m.withheld.Node, Body: m.withheld.Body, At: th.At}
+	}
+	if _, err := p.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+		return fmt.Errorf("report a reaction: %w", err)
+	}
+	p.seen[id] = true
+	return nil
+}

@@ -1,0 +1,253 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+)
+
+// Records is a run's log as it grows. Next returns io.EOF after the exit.
+type Records interface {
+	Next() (runlog.Record, error)
+	Close() error
+}
+
+// Interpreter makes events and a judgement of one run's lines. It sees every line from the first.
+type Interpreter interface {
+	Line(l runlog.Line) []runlog.Event
+	Exit(x runlog.Exit) state.RunResult
+}
+
+// Transcript keeps what a run said. Add drops lines that it has already, by number.
+type Transcript interface {
+	Add(l runlog.Line, events []runlog.Event) error
+	Close() error
+}
+
+// SupervisorConfig configures a Supervisor. Zero durations mean the defaults in parentheses.
+type SupervisorConfig struct {
+	Store interface {
+		Reader
+		Applier
+	}
+	// Follow opens a run's log after line from. Gone reports whether an error of it means that the
+	// VM will not come back.
+	Follow func(ctx context.Context, vm, run string, from int64) (Records, error)
+	Gone   func(error) bool
+	// Tether has the VM's way out open while the run goes on.
+	Tether      func(ctx context.Context, t *state.Task) error
+	Interpret   func(t *state.Task, r *state.Run) Interpreter
+	Transcripts func(run string) (Transcript, error)
+	Log         zerolog.Logger
+	Now         func() time.Time
+	Every       time.Duration // between two signs of life in the store (5 s)
+	GiveUp      time.Duration // a VM that cannot be reached for so long is lost (10 min)
+}
+
+// Supervisor follows every active run until its end, also over restarts of errand and cut
+// connections: the run goes on without us, and its log is read on from where we were.
+type Supervisor struct {
+	cfg SupervisorConfig
+	mu  sync.Mutex
+	on  map[string]bool // runs that are being followed
+}
+
+// NewSupervisor returns a Supervisor.
+func NewSupervisor(cfg SupervisorConfig) *Supervisor {
+	if cfg.Every == 0 {
+		cfg.Every = 5 * time.Second
+	}
+	if cfg.GiveUp == 0 {
+		cfg.GiveUp = 10 * time.Minute
+	}
+	return &Supervisor{cfg: cfg, on: map[string]bool{}}
+}
+
+// Run follows runs until ctx ends.
+func (s *Supervisor) Run(ctx context.Context) error {
+	wake := s.cfg.Store.Wake(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		tasks, err := s.cfg.Store.TasksIn(ctx, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview)
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error().Err(err).Msg("list active runs")
+		}
+		for _, t := range tasks {
+			if t.Run == nil || t.Run.State != state.RunActive || !s.take(t.Run.ID) {
+				continue
+			}
+			wg.Go(func() {
+				defer s.drop(t.Run.ID)
+				s.follow(ctx, t)
+			})
+		}
+		if !pause(ctx, 5*time.Second, wake) {
+			return nil
+		}
+	}
+}
+
+func (s *Supervisor) take(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.on[run] {
+		return false
+	}
+	s.on[run] = true
+	return true
+}
+
+func (s *Supervisor) drop(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.on, run)
+}
+
+// follow reads a run to its end and reports it.
+func (s *Supervisor) follow(ctx context.Context, t *state.Task) {
+	log := s.cfg.Log.With().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("vm", t.Run.VM).Logger()
+	f := &following{s: s, task: t.Key, run: t.Run.ID, in: s.cfg.Interpret(t, t.Run), lastOK: s.cfg.Now()}
+	tr, err := s.cfg.Transcripts(t.Run.ID)
+	if err != nil {
+		log.Error().Err(err).Msg("open the transcript")
+		return
+	}
+	defer func() { _ = tr.Close() }() // each Add is complete in itself
+	f.transcript = tr
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 200*time.Millisecond, 15*time.Second
+	for ctx.Err() == nil {
+		ended, err := f.read(ctx, t)
+		if ended || ctx.Err() != nil || f.superseded(ctx) {
+			return
+		}
+		log.Warn().Err(err).Msg("follow a run")
+		if s.cfg.Gone(err) || s.cfg.Now().Sub(f.lastOK) > s.cfg.GiveUp {
+			f.lost(ctx, err, log)
+			return
+		}
+		if !pause(ctx, b.NextBackOff(), nil) {
+			return
+		}
+	}
+}
+
+// following is one run being followed.
+type following struct {
+	s          *Supervisor
+	task       state.TaskKey
+	run        string
+	in         Interpreter
+	transcript Transcript
+	last       int64 // last line that the interpreter saw
+	lastOK     time.Time
+	told       time.Time // when the store last heard of it
+	progress   state.Progress
+}
+
+// errTold says that the run's end is in the store.
+var errTold = errors.New("told")
+
+// read follows the run over one connection. ended says that its end is in the store.
+func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err error) {
+	if err := f.s.cfg.Tether(ctx, t); err != nil {
+		return false, err
+	}
+	rec, err := f.s.cfg.Follow(ctx, t.Run.VM, f.run, f.last)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = rec.Close() }()
+	for {
+		r, err := rec.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return false, err
+		}
+		f.lastOK = f.s.cfg.Now()
+		if err := f.record(ctx, r); err != nil {
+			return errors.Is(err, errTold), err
+		}
+	}
+}
+
+// record takes one record in.
+func (f *following) record(ctx context.Context, r runlog.Record) error {
+	switch {
+	case r.Line != nil:
+		if r.Line.Seq <= f.last {
+			return nil
+		}
+		events := f.in.Line(*r.Line)
+		if err := f.transcript.Add(*r.Line, events); err != nil {
+			return err
+		}
+		f.last = r.Line.Seq
+		f.note(events)
+		return f.tell(ctx, false)
+	case r.Exit != nil:
+		return f.end(ctx, f.in.Exit(*r.Exit))
+	}
+	return f.tell(ctx, false)
+}
+
+// note keeps what people may want to see of some events.
+func (f *following) note(events []runlog.Event) {
+	f.progress.Sign, f.progress.LastSeq = f.s.cfg.Now(), f.last
+	for _, e := range events {
+		switch e.Kind {
+		case runlog.KindStarted:
+			f.progress.Session, f.progress.Model = e.Session, e.Model
+		case runlog.KindToolUse:
+			f.progress.Doing = runlog.Cut(e.ToolName+" "+e.Input, 120)
+		case runlog.KindText:
+			f.progress.Turns++
+			f.progress.Doing = runlog.Cut(e.Text, 120)
+		}
+	}
+}
+
+// tell stores a sign of life, not too often.
+func (f *following) tell(ctx context.Context, now bool) error {
+	if f.progress.LastSeq == 0 || !now && f.s.cfg.Now().Sub(f.told) < f.s.cfg.Every {
+		return nil
+	}
+	f.told = f.s.cfg.Now()
+	p := f.progress
+	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, Progress: &p}, state.Ack{})
+	return err
+}
+
+// end stores the run's end.
+func (f *following) end(ctx context.Context, res state.RunResult) error {
+	res.LastSeq = f.last
+	if _, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, state.Ack{}); err != nil {
+		return err
+	}
+	return errTold
+}
+
+// superseded reports whether nobody waits for this run any more.
+func (f *following) superseded(ctx context.Context) bool {
+	t, err := f.s.cfg.Store.Task(ctx, f.task)
+	return err == nil && (t == nil || t.Run == nil || t.Run.ID != f.run || t.Run.State != state.RunActive)
+}
+
+// lost reports a VM that will not come back.
+func (f *following) lost(ctx context.Context, cause error, log zerolog.Logger) {
+	res := state.RunResult{Status: state.StatusVMLost, Class: "retryable", Message: "the VM was lost", Ended: f.s.cfg.Now()}
+	if err := f.end(ctx, res); err != nil && !errors.Is(err, errTold) {
+		log.Error().Err(err).AnErr("cause", cause).Msg("report a lost VM")
+	}
+}
