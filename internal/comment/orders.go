@@ -149,7 +149,9 @@ func readPlan(args, tail string) (state.Order, verdict) {
 func Print(o state.Order) string {
 	var args []string
 	switch o.Verb {
-	case state.VerbMessage, state.VerbUnknown:
+	case state.VerbUnknown:
+		return o.Text
+	case state.VerbMessage:
 		return printMessage(o)
 	case state.VerbApprove:
 		if o.Hash != "" {
@@ -189,11 +191,13 @@ func Print(o state.Order) string {
 // printMessage prints free text; text that would be read as a command goes to the next line.
 func printMessage(o state.Order) string {
 	line, tail, _ := strings.Cut(o.Text, "\n")
-	again := readBlock(line, tail, false)
-	if len(again) == 1 && again[0] == o {
-		return o.Text
+	for _, onPR := range []bool{false, true} {
+		again := readBlock(line, tail, onPR)
+		if len(again) != 1 || again[0] != o || strings.TrimLeft(o.Text, " \t,:") != o.Text {
+			return "\n" + o.Text
+		}
 	}
-	return "\n" + o.Text
+	return o.Text
 }
 
 // dollars prints millionths of a dollar exactly, without needless zeros: 5, 5.5, 0.000001.

@@ -1,0 +1,89 @@
+package comment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A box's hidden part names the revision and the approach (0 for none), so that nothing that looks
+// like a box in a plan's text can pass for one: Embed lets no marker of ours through.
+var (
+	anyBox  = regexp.MustCompile(`(?m)^([ \t]*(?:>[ \t]*)*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[[ xX]\]`)
+	ourBox  = regexp.MustCompile(`(?m)^- \[([ xX])\] [^\n]*<!-- errand:box ([0-9a-f]{7,40}) ([0-9]) -->[ \t\r]*$`)
+	openBox = "[ ]"
+)
+
+// ApprovalBox returns the line with the box that approves a revision.
+func ApprovalBox(hash string) string {
+	return fmt.Sprintf("- [ ] **Approve this plan** (`%s`) <!-- errand:box %s 0 -->", hash, hash)
+}
+
+// ApproachBox returns the line with the box that approves a revision and chooses one of its
+// approaches, numbered from 1. The title is the agent's, so it is made safe here.
+func ApproachBox(hash string, n int, title string) string {
+	return fmt.Sprintf("- [ ] **Approve with approach %d**: %s <!-- errand:box %s %d -->", n, line(title, 120), hash, n)
+}
+
+// BoxTicked compares a plan comment before and after an edit. onlyBox is set if nothing but boxes
+// changed (line ends and trailing space apart); ticked if an approval box of ours went from empty to
+// ticked by that edit, and choice is then its approach, 0 for the plan as it is. An edit that ticks
+// two approaches at once is no tick: it does not say which.
+func BoxTicked(before, after string) (onlyBox, ticked bool, choice int) {
+	if BodyHash(before) != BodyHash(after) {
+		return false, false, 0
+	}
+	was, is := boxes(before), boxes(after)
+	onlyBox = normalBody(before, false) != normalBody(after, false)
+	count := 0
+	for key, full := range is {
+		if full && !was[key] {
+			count++
+			choice = key.choice
+		}
+	}
+	if count != 1 {
+		return onlyBox, false, 0
+	}
+	return onlyBox, true, choice
+}
+
+// Untick returns a plan comment with every box empty again.
+func Untick(body string) string { return anyBox.ReplaceAllString(body, "${1}"+openBox) }
+
+// BodyHash returns the hash of a comment with every box as empty, line ends alike and no trailing
+// space: what GitHub and a tick may change leaves it as it is, any other edit does not.
+func BodyHash(body string) string {
+	sum := sha256.Sum256([]byte(normalBody(body, true)))
+	return hex.EncodeToString(sum[:])
+}
+
+func normalBody(body string, empty bool) string {
+	lines := strings.Split(normalise(body), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " \t")
+	}
+	body = strings.TrimSpace(strings.Join(lines, "\n"))
+	if empty {
+		body = Untick(body)
+	}
+	return body
+}
+
+type boxKey struct {
+	hash   string
+	choice int
+}
+
+// boxes reads the approval boxes of a comment: which are ticked.
+func boxes(body string) map[boxKey]bool {
+	found := map[boxKey]bool{}
+	for _, m := range ourBox.FindAllStringSubmatch(normalise(body), -1) {
+		n, _ := strconv.Atoi(m[3])
+		found[boxKey{m[2], n}] = m[1] != " "
+	}
+	return found
+}

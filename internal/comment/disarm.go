@@ -1,0 +1,229 @@
+package comment
+
+import (
+	"strings"
+)
+
+// disarm rewrites a text outside its code so that every sign that could do more than be read is
+// shown instead. See Embed for what that is.
+func disarm(s string) string {
+	src := []byte(s)
+	d := disarmer{src: s}
+	for _, code := range codeRanges(src) {
+		if code.from < d.at || code.to <= code.from {
+			continue
+		}
+		d.plain(code.from)
+		d.code(code.to)
+	}
+	d.plain(len(s))
+	return strings.TrimLeft(strings.TrimRight(d.out.String(), " \t\n"), "\n")
+}
+
+// disarmer walks over a text once.
+type disarmer struct {
+	src string
+	at  int
+	out strings.Builder
+	// tail is the last byte written, for the signs whose meaning depends on what is before.
+	tail byte
+}
+
+func (d *disarmer) write(s string) {
+	if s != "" {
+		d.out.WriteString(s)
+		d.tail = s[len(s)-1]
+	}
+}
+
+// span writes text as code, apart from other ticks.
+func (d *disarmer) span(s string) {
+	if d.tail == '`' {
+		d.write(" ")
+	}
+	d.write("`" + s + "`")
+}
+
+// code copies code as it is, up to a position.
+func (d *disarmer) code(to int) {
+	if d.tail == '`' {
+		d.write(" ")
+	}
+	d.write(breakMarkers(d.src[d.at:to]))
+	d.at = to
+}
+
+// plain rewrites text up to a position.
+func (d *disarmer) plain(to int) {
+	for d.at < to {
+		if d.at == 0 || d.src[d.at-1] == '\n' {
+			d.lineStart(to)
+		}
+		if d.at < to {
+			d.step(to)
+		}
+	}
+}
+
+// lineStart handles what means something only at the start of a line: headings.
+func (d *disarmer) lineStart(to int) {
+	line, _, _ := strings.Cut(d.src[d.at:to], "\n")
+	if m := atxHeading.FindStringSubmatch(line); m != nil {
+		d.write(m[1] + strings.Repeat("#", min(len(m[2])+2, 6)))
+		d.at += len(m[1]) + len(m[2])
+		return
+	}
+	m := underline.FindStringSubmatchIndex(line)
+	if m == nil || d.at == 0 {
+		return
+	}
+	above := d.src[:d.at-1]
+	above = above[strings.LastIndexByte(above, '\n')+1:]
+	if strings.Trim(above, " \t>") == "" {
+		return
+	}
+	d.write(line[:m[2]] + `\`)
+	d.at += m[2]
+}
+
+// step rewrites what is at the position.
+func (d *disarmer) step(to int) {
+	rest := d.src[d.at:to]
+	switch c := rest[0]; c {
+	case '\\':
+		d.escape(rest)
+	case '`':
+		d.swap(1, "&#96;")
+	case '<':
+		if tag := detailsTag.FindString(rest); tag != "" {
+			d.swap(len(tag), "")
+			return
+		}
+		d.swap(1, "&lt;")
+	case '&':
+		if e := atEntity.FindString(rest); e != "" {
+			d.at += len(e)
+			d.mention("@" + d.src[d.at:to])
+			return
+		}
+		d.swap(1, "&")
+	case '@':
+		d.at++
+		d.mention(rest)
+	case '!', '[':
+		d.bracket(rest)
+	case ']':
+		if len(rest) > 1 && (rest[1] == '(' || rest[1] == ':') {
+			d.swap(2, `]\`+rest[1:2])
+			return
+		}
+		d.swap(1, "]")
+	default:
+		if d.afterClosingWord() {
+			if ref := reference.FindString(rest); ref != "" {
+				d.at += len(ref)
+				d.span(ref)
+				d.gap(to)
+				return
+			}
+		}
+		d.swap(1, rest[:1])
+	}
+}
+
+// swap writes s for the next n bytes.
+func (d *disarmer) swap(n int, s string) {
+	d.write(s)
+	d.at += n
+}
+
+// escape handles a backslash and what it escapes.
+func (d *disarmer) escape(rest string) {
+	switch {
+	case len(rest) == 1:
+		d.swap(1, `\\`)
+	case rest[1] == '`' || rest[1] == '@' || rest[1] == '&':
+		d.at++ // these are shown by other means
+	case rest[1] >= 0x80 || rest[1] == '\n':
+		d.swap(1, `\`)
+	default:
+		d.swap(2, rest[:2])
+	}
+}
+
+// bracket handles links, images and boxes. rest begins with the bracket or the image's sign.
+func (d *disarmer) bracket(rest string) {
+	if m := plainLink.FindStringSubmatch(rest); m != nil {
+		// The words are read again, so that nothing hides in them; the address follows in brackets.
+		d.relink(m)
+		return
+	}
+	switch {
+	case strings.HasPrefix(rest, "!["):
+		d.at++
+	case boxMark.MatchString(rest):
+		d.swap(3, `\`+rest[:3])
+	default:
+		d.swap(1, rest[:1])
+	}
+}
+
+// relink writes a link as its words and its address.
+func (d *disarmer) relink(m []string) {
+	inner := disarmer{src: strings.TrimSpace(m[1]), tail: d.tail}
+	for inner.at < len(inner.src) {
+		inner.step(len(inner.src))
+	}
+	words := inner.out.String()
+	if words != "" {
+		words += " "
+	}
+	d.write(words + "(")
+	d.at += len(m[0])
+	address := disarmer{src: m[2], tail: '('}
+	for address.at < len(address.src) {
+		address.step(len(address.src))
+	}
+	d.write(address.out.String() + ")")
+}
+
+// mention writes a name as code if GitHub could take it for a person's. rest begins with the sign,
+// which is read already; the position is behind it.
+func (d *disarmer) mention(rest string) {
+	name := handle.FindString(rest)
+	switch {
+	case name != "" && isAlnum(d.tail):
+		d.write("@") // an address of mail, not a person
+	case name != "":
+		d.at += len(name) - 1
+		d.span(name)
+		d.gap(len(d.src))
+	case len(rest) > 1 && strings.IndexByte(" \t\n.,;:!?)", rest[1]) >= 0:
+		d.write("@")
+	default:
+		d.span("@")
+		d.gap(len(d.src))
+	}
+}
+
+// gap keeps a span that was written apart from ticks that follow.
+func (d *disarmer) gap(to int) {
+	if d.at < to && d.src[d.at] == '`' {
+		d.write(" ")
+	}
+}
+
+// afterClosingWord reports whether the words before would make GitHub close an issue.
+func (d *disarmer) afterClosingWord() bool {
+	if d.at == 0 || strings.IndexByte(" \t\n*_:", d.src[d.at-1]) < 0 {
+		return false
+	}
+	before := d.src[max(0, d.at-24):d.at]
+	trimmed := strings.TrimRight(before, " \t\n*_")
+	trimmed = strings.TrimRight(strings.TrimSuffix(trimmed, ":"), " \t\n*_")
+	return trimmed != before && closes.MatchString(trimmed)
+}
+
+func isAlnum(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}

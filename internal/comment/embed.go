@@ -1,0 +1,280 @@
+package comment
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// Embed makes untrusted Markdown safe to stand among our own words: whatever it holds, it ends where
+// it ends, and it can do nothing but be read. HTML is shown as text, boxes cannot be ticked, names
+// of people are code and so notify nobody, links show where they go, images are links, headings are
+// two levels deeper, issue numbers after a closing word are code. Text that still looks dangerous to
+// a Markdown parser afterwards is shown verbatim in a code block. The result has no trailing space.
+func Embed(s string) string {
+	s = tidy(s)
+	if s == "" {
+		return ""
+	}
+	if flatten(s) != s { // nested too deep to be read with care
+		return codeBlock(s)
+	}
+	safe := closeFences(disarm(s))
+	if why := dangers(safe); why != "" {
+		return codeBlock(s)
+	}
+	return safe
+}
+
+// tidy makes line ends alike and takes away what is invisible.
+func tidy(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return -1
+		}
+		return r
+	}, normalise(s))
+	return strings.Trim(strings.TrimRight(s, " \t\n"), "\n")
+}
+
+// codeBlock shows text as it is, in a fence that is longer than any within.
+func codeBlock(s string) string {
+	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
+	return fence + "text\n" + breakMarkers(strings.TrimRight(normalise(s), "\n")) + "\n" + fence
+}
+
+// longestRun returns the length of the longest run of c in s.
+func longestRun(s string, c byte) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		if s[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+var (
+	ourMarker  = regexp.MustCompile(`(?i)<!--(\s*errand:)`)
+	plainLink  = regexp.MustCompile(`^!?\[([^\[\]\n` + "`" + `<@\\]*)\]\((https?://[^\s()<>` + "`" + `\\]+)\)`)
+	boxMark    = regexp.MustCompile(`^\[[ \txX]\]`)
+	atEntity   = regexp.MustCompile(`(?i)^&(?:#0{0,9}64|#x0{0,9}40|commat);`)
+	handle     = regexp.MustCompile(`^@[A-Za-z0-9](?:[A-Za-z0-9/_-]*[A-Za-z0-9])?(?:\[bot\])?`)
+	closes     = regexp.MustCompile(`(?i)\b(close[sd]?|fix(?:es|ed)?|resolve[sd]?)$`)
+	reference  = regexp.MustCompile(`^(?:(?:[\w.-]+/[\w.-]+)?#\d+|[gG][hH]-\d+|https?://[^\s()<>` + "`" + `]+/(?:issues|pull)/\d+)`)
+	atxHeading = regexp.MustCompile(`^( {0,3}(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*)(#{1,6})(?:[ \t]|$)`)
+	underline  = regexp.MustCompile(`^[ \t>]*(=+|-+)[ \t]*$`)
+	detailsTag = regexp.MustCompile(`(?i)^</?(?:details|summary|br|p|b|i|em|strong|sub|sup|kbd)[ \t]*/?>`)
+)
+
+// breakMarkers spoils what would read as a hidden marker of ours, even in code.
+func breakMarkers(s string) string { return ourMarker.ReplaceAllString(s, "<! --$1") }
+
+// untrustedParser reads text as it is after HTML was disarmed: no HTML, no links.
+func untrustedParser() parser.Parser {
+	md := goldmark.New(goldmark.WithParser(parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(util.Prioritized(parser.NewCodeSpanParser(), 100)),
+	)), goldmark.WithExtensions(extension.Table))
+	return md.Parser()
+}
+
+// codeRanges finds the code in a text: spans with their ticks, blocks with their fences.
+func codeRanges(src []byte) []extent {
+	var list []extent
+	_ = ast.Walk(untrustedParser().Parse(text.NewReader(src)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.CodeSpan:
+			list = append(list, spanExtent(n, src))
+			return ast.WalkSkipChildren, nil
+		case *ast.FencedCodeBlock:
+			list = append(list, fenceExtent(n, src))
+		case *ast.CodeBlock:
+			for i := range n.Lines().Len() {
+				list = append(list, extent{n.Lines().At(i).Start, n.Lines().At(i).Stop})
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	slices.SortFunc(list, func(a, b extent) int { return a.from - b.from })
+	return list
+}
+
+// spanExtent is a code span with the ticks around it.
+func spanExtent(n *ast.CodeSpan, src []byte) extent {
+	first, ok1 := n.FirstChild().(*ast.Text)
+	last, ok2 := n.LastChild().(*ast.Text)
+	if !ok1 || !ok2 {
+		return extent{}
+	}
+	e := extent{first.Segment.Start, last.Segment.Stop}
+	for e.from > 0 && src[e.from-1] != '`' {
+		e.from--
+	}
+	for e.from > 0 && src[e.from-1] == '`' {
+		e.from--
+	}
+	for e.to < len(src) && src[e.to] != '`' {
+		e.to++
+	}
+	for e.to < len(src) && src[e.to] == '`' {
+		e.to++
+	}
+	return e
+}
+
+// fenceExtent is a fenced block from the opening line to the closing one, if there is one.
+func fenceExtent(n *ast.FencedCodeBlock, src []byte) extent {
+	at := n.Pos()
+	if n.Info != nil {
+		at = n.Info.Segment.Start
+	}
+	e := extent{from: lineStart(src, at), to: lineEnd(src, at)}
+	if l := n.Lines().Len(); l > 0 {
+		e.to = max(e.to, n.Lines().At(l-1).Stop)
+	}
+	if e.to > 0 && e.to < len(src) && src[e.to-1] != '\n' {
+		e.to = lineEnd(src, e.to)
+	}
+	next := src[e.to:lineEnd(src, e.to)]
+	if trimmed := strings.Trim(string(next), " \t>\n"); len(trimmed) >= 3 && strings.Trim(trimmed, "`~") == "" {
+		e.to += len(next)
+	}
+	return e
+}
+
+func lineStart(src []byte, at int) int {
+	for at > 0 && src[at-1] != '\n' {
+		at--
+	}
+	return at
+}
+
+// lineEnd is behind the newline that ends the line of at.
+func lineEnd(src []byte, at int) int {
+	for at < len(src) && src[at] != '\n' {
+		at++
+	}
+	return min(at+1, len(src))
+}
+
+// closeFences adds the fence that an unfinished code block lacks.
+func closeFences(s string) string {
+	const probe = "\n\nprobe\n"
+	for _, end := range []string{"", "\n```", "\n~~~", "\n````", "\n~~~~", "\n``````"} {
+		if endsPlain(s+end+probe, len(s+end)+2) {
+			return s + end
+		}
+	}
+	return s
+}
+
+// endsPlain reports whether the paragraph at the position is one of its own at the top level.
+func endsPlain(s string, at int) bool {
+	doc := untrustedParser().Parse(text.NewReader([]byte(s)))
+	last, ok := doc.LastChild().(*ast.Paragraph)
+	return ok && last.Lines().Len() == 1 && last.Lines().At(0).Start == at
+}
+
+// dangers looks at finished text as GitHub would and names what must not be there; it is empty for
+// text that is safe.
+func dangers(s string) string {
+	const probe = "\n\nprobe\n"
+	if !endsPlain(s+probe, len(s)+2) {
+		return "it does not end"
+	}
+	if ourMarker.MatchString(s) {
+		return "a marker of ours"
+	}
+	src := []byte(s)
+	doc := goldmark.New(goldmark.WithExtensions(extension.Table, extension.TaskList)).Parser().Parse(text.NewReader(src))
+	found := ""
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.HTMLBlock, *ast.RawHTML, *ast.Image, *ast.Link, *ast.LinkReferenceDefinition, *extast.TaskCheckBox:
+			found = fmt.Sprintf("a %s", n.Kind())
+		case *ast.CodeSpan, *ast.CodeBlock, *ast.FencedCodeBlock:
+			return ast.WalkSkipChildren, nil
+		default:
+			if n.Type() != ast.TypeInline && mentionsSomebody(n, src) {
+				found = "a mention"
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return found
+}
+
+var anyMention = regexp.MustCompile(`(?:^|[^A-Za-z0-9\x00])@[A-Za-z0-9]`)
+
+// mentionsSomebody reports whether the text that a block shows, code apart, would notify anybody.
+func mentionsSomebody(block ast.Node, src []byte) bool {
+	var b strings.Builder
+	_ = ast.Walk(block, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.CodeSpan:
+			if entering {
+				b.WriteByte(0)
+			}
+			return ast.WalkSkipChildren, nil
+		case *ast.Text:
+			if entering {
+				b.Write(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(n.Segment.Value(src)))))
+				if n.SoftLineBreak() || n.HardLineBreak() {
+					b.WriteByte('\n')
+				}
+			}
+		default:
+			if n != block && n.Type() == ast.TypeBlock {
+				return ast.WalkSkipChildren, nil
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return anyMention.MatchString(b.String())
+}
+
+// clip cuts text to a number of characters at a line's end where it can, and reports how many are
+// left out.
+func clip(s string, limit int) (string, int) {
+	n := utf8.RuneCountInString(s)
+	if n <= limit {
+		return s, 0
+	}
+	r := []rune(s)[:max(limit, 0)]
+	cut := string(r)
+	if i := strings.LastIndexByte(cut, '\n'); i > len(cut)/2 {
+		cut = cut[:i]
+	}
+	return cut, n - utf8.RuneCountInString(cut)
+}

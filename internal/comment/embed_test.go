@@ -1,0 +1,105 @@
+package comment
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEmbed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ in, want string }{
+		"plain":             {"Change `a.go` and *b*.", "Change `a.go` and *b*."},
+		"HTML":              {"a <b>x</b> <img src=x> c < d", "a x &lt;img src=x> c &lt; d"},
+		"comment":           {"a <!-- errand:x --> b", "a &lt;!-- errand:x --> b"},
+		"marker in code":    {"`<!-- errand:x -->`", "`<! -- errand:x -->`"},
+		"details":           {"</details>\n\nx", "x"},
+		"box":               {"- [ ] Approve\n- [x] y", "- \\[ ] Approve\n- \\[x] y"},
+		"person":            {"ask @bob, or @a/team", "ask `@bob`, or `@a/team`"},
+		"escaped person":    {`\@bob`, "`@bob`"},
+		"entity person":     {"&#64;bob &commat;bob", "`@bob` `@bob`"},
+		"half a person":     {"@&#98;ob", "`@`&#98;ob"},
+		"mail":              {"a@b.c", "a@b.c"},
+		"person by a tick":  {"it`s @bob", "it&#96;s `@bob`"},
+		"person by code":    {"``a``@bob", "``a`` `@bob`"},
+		"person then code":  {"@bob`code`", "`@bob` `code`"},
+		"person in code":    {"`@bob`", "`@bob`"},
+		"headings":          {"# A\n\n##### B\n\nx\n===\n", "### A\n\n###### B\n\nx\n\\==="},
+		"heading in quote":  {"> # A", "> ### A"},
+		"rule":              {"a\n\n---\n\nb", "a\n\n---\n\nb"},
+		"link":              {"see [the *docs*](https://x.org/a)", "see the *docs* (https://x.org/a)"},
+		"link to a trap":    {"[a](javascript:x)", `[a]\(javascript:x)`},
+		"reference":         {"[a]: https://x.org", `[a]\: https://x.org`},
+		"image":             {"![a](https://x.org/p.png)", "a (https://x.org/p.png)"},
+		"open fence":        {"x\n```go\ny := 1", "x\n```go\ny := 1\n```"},
+		"open long fence":   {"~~~~\ny", "~~~~\ny\n~~~~"},
+		"fence in list":     {"- a\n  ```\n  @bob", "- a\n  ```\n  @bob"},
+		"headings in fence": {"```sh\n# x\n- [ ] y\n```\n# z", "```sh\n# x\n- [ ] y\n```\n### z"},
+		"empty fence":       {"```\n```\n@bob", "```\n```\n`@bob`"},
+		"indented code":     {"a\n\n    # <b>\n\nc", "a\n\n    # <b>\n\nc"},
+		"closing word":      {"Fixes #12, closes: a/b#3, see #4", "Fixes `#12`, closes: `a/b#3`, see #4"},
+		"table":             {"| a | b |\n|---|---|\n| `x` | @y |", "| a | b |\n|---|---|\n| `x` | `@y` |"},
+		"tick in a table":   {"| a | b |\n|---|---|\n| `x | @y` |", "| a | b |\n|---|---|\n| &#96;x | `@y` &#96; |"},
+		"pre hides a fence": {"<pre>\n```\n</pre>\n@bob", "&lt;pre>\n```\n</pre>\n@bob\n```"},
+		"zero width":        {"@\u200bbob\u202e", "`@bob`"},
+		"carriage returns":  {"a\r\n# b\r", "a\n### b"},
+		"empty":             {" \n", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Embed(tt.in); got != tt.want {
+				t.Errorf("Embed(%q)\n got %q\nwant %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDangersAreSeen(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]string{
+		"fence": "```\nx", "HTML": "<b>x</b>", "comment": "x\n\n<!-- y", "box": "- [ ] x", "person": "hi @bob",
+		"escaped person": `\@bob`, "entity": "&#64;bob", "marker": "`<!-- errand:x -->`", "link": "[a](b)", "image": "![a](b)",
+		"reference": "x\n\n[a]: b", "person in a cell": "| a |\n|---|\n| @bob |", "emphasised": "*@bob*",
+	} {
+		if dangers(s) == "" {
+			t.Errorf("%s: %q passes", name, s)
+		}
+	}
+	if why := dangers("a `@bob` x@y.z\n\n```\n<b> @bob\n```"); why != "" {
+		t.Errorf("harmless text is refused: %s", why)
+	}
+}
+
+func TestEmbedTakesBoundedTime(t *testing.T) {
+	t.Parallel()
+	for name, unit := range map[string]string{"ticks": "`a``b", "brackets": "[", "links": "[a](", "closing": "fixes a/", "quotes": "> ", "at": "@a", "refs": "fixes https://a", "stars": "*a _b"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			Embed(strings.Repeat(unit, 60_000/len(unit)))
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func FuzzEmbed(f *testing.F) {
+	for _, s := range []string{"a <b>`@x`</b> @y", "- [ ] x\n  ```\n  <!-- errand:a -->", "[a](https://x `b`) c`", "``a``@b \\`@c", "| a |\n|-|\n| `x | @y` |", "x\n---\n\n    @a\n> # `\n> @b`",
+		"~~~\n```\n", "![[a]](https://b)@c", "fixes #1 `x\n# y`"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > 4000 {
+			return
+		}
+		got := Embed(s)
+		if why := dangers(got); got != "" && why != "" {
+			t.Errorf("Embed(%q) = %q has %s", s, got, why)
+		}
+		if len(got) > 8*len(s)+40 {
+			t.Errorf("Embed(%q) grew to %d bytes", s, len(got))
+		}
+	})
+}

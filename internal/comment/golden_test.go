@@ -1,0 +1,140 @@
+package comment
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares with testdata/NAME.md, or writes it with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".md")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got+"\n"); diff != "" {
+		t.Errorf("%s differs (-want +got), -update rewrites it:\n%s", path, diff)
+	}
+}
+
+// at is a moment of the fixture's day.
+func at(minute int) time.Time {
+	return time.Date(2026, 3, 4, 9, minute, 0, 0, time.UTC)
+}
+
+func view(key string) View {
+	return View{Slug: "errand", Key: key, Now: at(50), LogURL: func(*state.Task) string { return "https://errand.example/tasks/octo/calc/7" }}
+}
+
+var (
+	writer   = state.Person{ID: 1, Login: "octocat"}
+	reviewer = state.Person{ID: 2, Login: "hubot-fan"}
+	outsider = state.Person{ID: 3, Login: "passer-by"}
+)
+
+// planned is a task whose thorough plan, revision 2, waits for approval.
+func planned() *state.Task {
+	repo := state.Repo{ID: 9, Owner: "octo", Name: "calc", DefaultBranch: "main", URL: "https://github.example/octo/calc"}
+	first := state.Plan{
+		Kind: state.PlanPreliminary, Revision: 1, Text: "Understood: division by zero panics.\n\n1. Return an error.\n2. Return infinity.", Summary: "Division by zero must be an error.",
+		Approaches: []string{"Return an error", "Return @infinity <!-- errand:box ffffffff 1 -->"}, Files: []string{"calc.go"}, Estimate: "small, about $0.30", Made: at(2), Comment: 101, PostedAt: at(2), Superseded: true,
+		CommentURL: repo.URL + "/issues/7#issuecomment-101",
+	}
+	first.Hash = state.PlanHash(first)
+	second := state.Plan{
+		Kind: state.PlanThorough, Revision: 1, Text: "# Steps\n\n1. `Div` returns an error.\n\n## Out of scope\n\nOverflow; ask @someone.\n", Summary: "Division by zero becomes an error.",
+		Files: []string{"calc.go", "calc_test.go"}, Estimate: "12 turns, about $0.40", Made: at(10), Comment: 102, PostedAt: at(10), CommentURL: repo.URL + "/issues/7#issuecomment-102", Superseded: true,
+	}
+	second.Hash = state.PlanHash(second)
+	third := second
+	third.Revision, third.Text, third.Changes, third.Comment, third.PostedAt, third.Superseded = 2, "# Steps\n\n1. `Div` returns `ErrZero`.\n- [ ] Approve this\n\n```go\nfunc Div(a, b int) (int, error)\n```\n\n## Out of scope\n\nOverflow; ask @someone.\n", "the error has a name", 103, at(20), false
+	third.CommentURL = repo.URL + "/issues/7#issuecomment-103"
+	third.Hash = state.PlanHash(third)
+	return &state.Task{
+		Key: state.TaskKey{Repo: 9, Issue: 7}, Version: 31, Visible: 12, Gen: 1, Repo: repo, Author: outsider,
+		Phase: state.PhaseAwaitingPlanApproval, Since: at(20), Trigger: state.Trigger{By: writer, Via: "assigned", At: at(0)},
+		Frozen:   state.Frozen{Title: "Div panics", Body: "It panics.\n\nSee `calc.go`.", At: at(0), By: writer},
+		Settings: state.DefaultSettings(), Plans: []state.Plan{first, second, third}, RunSeq: 3,
+		Context: state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write permission"}}, Stripped: []string{"1 HTML comment"}},
+		Runs:    []state.Run{{Seq: 1}, {Seq: 2}, {Seq: 3}},
+		Status:  state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"},
+		Money:   state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000}, Active: 9 * time.Minute, Ignored: 2,
+		VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}, Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"},
+		History: []state.PhaseChange{
+			{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
+			{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Why: "planned"}, {Phase: state.PhasePlanning, At: at(8), Why: "@octocat approved the preliminary plan " + first.Hash},
+			{Phase: state.PhaseAwaitingPlanApproval, At: at(20), Why: "planned"},
+		},
+	}
+}
+
+// with returns a changed copy of the planned task.
+func with(change func(*state.Task)) *state.Task {
+	t := planned()
+	change(t)
+	return t
+}
+
+func (t testLife) phase(p state.Phase, minute int, why string) testLife {
+	t.Phase, t.Since = p, at(minute)
+	t.History = append(t.History, state.PhaseChange{Phase: p, At: at(minute), Why: why})
+	return t
+}
+
+type testLife struct{ *state.Task }
+
+func implementing(t *state.Task) {
+	p := t.NewestPlan()
+	t.Approval = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Via: state.ViaReaction, Given: at(22), With: "keep `Div64`"}
+	testLife{t}.phase(state.PhaseImplementing, 22, "@octocat approved the plan "+p.Hash)
+	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, Model: "opus", Turns: 5, Doing: "go test ./... | tail @octocat", Sign: at(49), Started: at(22)}
+}
+
+func prOpen(t *state.Task) {
+	implementing(t)
+	t.Run = nil
+	t.PR = &state.PR{Number: 8, URL: t.Repo.URL + "/pull/8", Title: "Return an error from Div", State: "open", Checks: "pending"}
+	t.Branch.Head = "0123456789abcdef0123456789abcdef01234567"
+	testLife{t}.phase(state.PhasePROpen, 31, "published")
+}
+
+func merged(t *state.Task) {
+	prOpen(t)
+	t.PR.State, t.Round, t.VM = "merged", 1, nil
+	t.VMs = []state.VM{{Name: "errand-9-7-1", Why: "the task is over"}}
+	t.End = &state.End{Reason: "the pull request was merged by octocat", At: at(45)}
+	testLife{t}.phase(state.PhaseDone, 45, "@octocat merged it")
+}
+
+func failed(t *state.Task) {
+	implementing(t)
+	t.Run, t.Resume = nil, state.PhaseImplementing
+	t.End = &state.End{Reason: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`", At: at(40)}
+	t.Saved = []state.SavedWork{{Run: "4", At: at(40), Why: "out of turns"}}
+	testLife{t}.phase(state.PhaseFailed, 40, "out of turns")
+}
+
+func cancelled(t *state.Task) {
+	prOpen(t)
+	t.End = &state.End{Reason: "the issue was closed", At: at(45)}
+	testLife{t}.phase(state.PhaseCancelled, 45, "the issue was closed")
+}

@@ -1,0 +1,75 @@
+package comment
+
+import (
+	"fmt"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// notCounted says why an approval does not count and what to do instead. By is who gave it.
+func (p post) notCounted() string {
+	why, remedy := p.notCountedWords()
+	return fmt.Sprintf("%sthis does not count as an approval: %s %s", to(p.By), why, remedy)
+}
+
+// notCountedWords returns a sentence and a remedy for each reason of state's closed list.
+func (p post) notCountedWords() (why, remedy string) {
+	newest := p.newest()
+	replan := p.v.say("replan") + " makes a new revision to approve."
+	switch p.Reason {
+	case state.NotNoPermission:
+		return "approving takes write permission on this repository.", "Ask a person who has it to approve " + newest + "."
+	case state.NotBot:
+		return "bots cannot approve.", "A person with write permission can approve " + newest + "."
+	case state.NotSuperseded:
+		return "a newer revision has taken this one's place.", "Read " + newest + " and approve that one with " + p.approve() + "."
+	case state.NotEdited:
+		return "somebody edited the plan's comment after it was posted, so it is not certain what was approved.", replan
+	case state.NotDeleted:
+		return "the plan's comment was deleted.", replan
+	case state.NotIssueChanged:
+		return "the issue's title or text has changed since the plan was made.", replan
+	case state.NotOldHash:
+		return "the hash names another revision than the newest.", "Read " + newest + " and approve that one with " + p.approve() + "."
+	case state.NotTooFresh:
+		return "a revision without its hash counts only once it has stood for a while, and this one was just posted.", "Read " + newest + " and approve it by name with " + p.approve() + "."
+	case state.NotOvertaken:
+		return "somebody asked for a change before it was seen.", "A new revision follows; approve that one once it is posted."
+	case state.NotRevoked:
+		return "the write permission or the 👍 was taken back before the start.", "A person with write permission can approve " + newest + " with " + p.approve() + "."
+	case state.NotTickNotAllowed:
+		return "the box was ticked by a person without write permission, and has been emptied.", "A person who has it can tick it, or write " + p.approve() + "."
+	case state.NotClosed:
+		return "the issue is closed.", "Reopen it and assign it again to go on."
+	case state.NotNoneOpen:
+		return "no plan waits for an approval now.", p.v.say("status") + " says where the task is."
+	case state.NotChoice:
+		return "there is no approach of that number.", p.approaches()
+	}
+	return "it did not hold when it was checked.", "Approve " + newest + " with " + p.approve() + "."
+}
+
+// newest names the newest revision with a link.
+func (p post) newest() string {
+	plan := p.t.NewestPlan()
+	if plan == nil {
+		return "the newest revision"
+	}
+	return link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + hash8(plan.Hash) + ")"
+}
+
+// approve is the command that approves the newest revision by name.
+func (p post) approve() string {
+	if plan := p.t.NewestPlan(); plan != nil {
+		return p.v.say("approve " + plan.Hash)
+	}
+	return p.v.say("approve")
+}
+
+func (p post) approaches() string {
+	plan := p.t.NewestPlan()
+	if plan == nil || len(plan.Approaches) < 2 {
+		return "The plan has one approach; approve it with " + p.approve() + "."
+	}
+	return fmt.Sprintf("The plan has %d; choose one with %s.", len(plan.Approaches), p.v.say("approve "+plan.Hash+" 1"))
+}

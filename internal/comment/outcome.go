@@ -1,0 +1,242 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// question asks people something. By is who is asked; Reason is the question's kind.
+func (p post) question() string {
+	switch p.Reason {
+	case state.AskExisting:
+		return p.existing()
+	case state.AskKey:
+		return paragraphs(
+			to(p.By)+"this repository wants a ticket key in the names of branch, commits and pull request, and none was found in the issue.",
+			sentence(p.Text),
+			"Write "+p.v.say("create pr KEY-123")+" with the right key, or put it into the issue's title.",
+		)
+	case state.AskStopped:
+		return "Stopped" + byWhom(p.By) + ". What was done so far is saved. Go on with " + p.v.say("retry") + ", say in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
+	}
+	return paragraphs(
+		to(p.By)+"a question before this goes on:",
+		quote(p.embed()),
+		list(p.Items, 10),
+		"Answer in a comment; the task goes on with the first answer by a person with write permission.",
+	)
+}
+
+func byWhom(who state.Person) string {
+	if who.Login == "" {
+		return ""
+	}
+	return " by " + name(who)
+}
+
+// existing shows the work of others that is linked to the issue.
+func (p post) existing() string {
+	var b strings.Builder
+	for i, e := range p.t.Context.Existing {
+		if i == 10 {
+			fmt.Fprintf(&b, "- and %d more\n", len(p.t.Context.Existing)-i)
+			break
+		}
+		fmt.Fprintf(&b, "- %s %s by %s", line(e.Kind, 20), link(code(e.Name), e.URL), name(e.By))
+		if e.Merged {
+			b.WriteString(", merged")
+		}
+		b.WriteString("\n")
+	}
+	items := b.String()
+	if items == "" {
+		items = paragraphs(sentence(p.Text), list(p.Items, 10))
+	}
+	return paragraphs(
+		to(p.By)+"somebody seems to be at work on this issue already:",
+		items,
+		"To go on anyway, write "+p.v.say("plan")+" or say what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
+	)
+}
+
+// report is the answer of a task that builds nothing.
+func (p post) report() string {
+	title, end := "Report", "This answers the issue; the task is done."
+	switch state.Outcome(p.Reason) {
+	case state.OutcomeAlreadyFixed:
+		title, end = "Already fixed", "There is nothing left to build; the task is done. Close the issue if you agree."
+	case state.OutcomeNotReproducible:
+		title, end = "Not reproducible", "Nothing was changed; the task is done. If it does happen, say how to bring it about and write "+p.v.say("plan")+"."
+	}
+	return paragraphs("## "+title, embedFolded("The whole answer", p.Text, p.budget, p.v.log(p.t, "the log")), end)
+}
+
+// opened tells the issue of its pull request. By is asked for a review.
+func (p post) opened() string {
+	pr := p.t.PR
+	if pr == nil {
+		return "The pull request is open."
+	}
+	draft := "pull request"
+	if pr.Draft {
+		draft = "draft pull request"
+	}
+	s := fmt.Sprintf("%sthe %s %s is open: %s", to(p.By), draft, link(fmt.Sprintf("#%d", pr.Number), pr.URL), sentence(pr.Title))
+	if p.By.Login == "" {
+		s = upper(s)
+	}
+	return paragraphs(s, p.embed(), list(p.Items, 20),
+		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), span(p.t.Active), p.v.Slug))
+}
+
+// round says on the pull request what a round did. Items are lines, such as one per commit.
+func (p post) round() string {
+	title := "**Review answered.**"
+	if p.t.Round > 0 {
+		title = fmt.Sprintf("**Round %d answered.**", p.t.Round)
+	}
+	text := p.embed()
+	if text != "" && !strings.Contains(text, "\n") {
+		title, text = title+" "+text, ""
+	}
+	spent := fmt.Sprintf("<sub>%s spent so far.</sub>", money(p.t.Money))
+	return paragraphs(title, text, list(p.Items, 30), spent)
+}
+
+// thread is an answer in a review thread. Items are the published commits that did what was asked.
+func (p post) thread() string {
+	text := p.embed()
+	if text == "" {
+		text = "Looked at; nothing was changed for it."
+	}
+	var commits []string
+	for _, id := range p.Items[:min(len(p.Items), 5)] {
+		commits = append(commits, commit(p.t, id))
+	}
+	if len(commits) > 0 {
+		return paragraphs(text, "Done in "+strings.Join(commits, ", ")+".")
+	}
+	return text
+}
+
+// noChanges says that a run ended without anything to publish.
+func (p post) noChanges() string {
+	return paragraphs(
+		to(p.By)+"the run ended without a change to any file, so there is nothing to publish.",
+		embedFolded("What the agent says", p.Text, p.budget, p.v.log(p.t, "the log")),
+		"Say in a comment what is missing, go on with "+p.v.say("retry")+", or end the task with "+p.v.say("cancel")+".",
+	)
+}
+
+// refused shows what the push gate does not let through. By has to decide.
+func (p post) refused() string {
+	var b strings.Builder
+	for i, r := range p.Refusals {
+		if i == 20 {
+			fmt.Fprintf(&b, "- and %d more\n", len(p.Refusals)-i)
+			break
+		}
+		fmt.Fprintf(&b, "- **%s**", line(r.Rule, 40))
+		if r.Path != "" {
+			fmt.Fprintf(&b, " in %s", code(clipped(r.Path, 200)))
+		}
+		fmt.Fprintf(&b, ": %s", sentence(r.Detail))
+		if r.Remedy != "" {
+			fmt.Fprintf(&b, " *%s*", strings.TrimSuffix(sentence(upper(r.Remedy)), " "))
+		}
+		b.WriteString("\n")
+	}
+	return paragraphs(
+		fmt.Sprintf("%snothing was published: the commits break %s of the push gate.", to(p.By), many(len(p.Refusals), "rule")),
+		b.String(),
+		"The work is kept. Say in a comment how to go on (the agent gets it together with this list), try again with "+p.v.say("retry")+" after the settings changed, or end the task with "+p.v.say("cancel")+".",
+	)
+}
+
+// failed says why the task stopped. Text is the reason, Hint what helps, By who may act.
+func (p post) failed() string {
+	reason := p.Text
+	if reason == "" && p.t.End != nil {
+		reason = p.t.End.Reason
+	}
+	hint := p.Hint
+	if hint == "" && p.t.End != nil {
+		hint = p.t.End.Hint
+	}
+	s := to(p.By) + "this stopped while " + doing(p.t) + ": " + sentence(reason)
+	saved := ""
+	if len(p.t.Saved) > 0 {
+		saved = "What was done so far is saved."
+	}
+	return paragraphs(
+		s,
+		strings.TrimSpace(strings.Join([]string{sentence(upper(hint)), saved}, " ")),
+		fmt.Sprintf("Go on from there with %s, or from a new VM with %s. More is in %s.", p.v.say("retry"), p.v.say("retry fresh"), p.v.log(p.t, "the log")),
+		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), many(runs(p.t), "run")),
+	)
+}
+
+// doing names the phase in which the task stopped.
+func doing(t *state.Task) string {
+	phase := t.Resume
+	if phase == "" {
+		phase = t.Phase
+	}
+	switch phase {
+	case state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer:
+		return "at work"
+	case state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPreliminaryApproval, state.PhasePROpen:
+		return "waiting (" + phaseName(phase) + ")"
+	}
+	return phaseName(phase)
+}
+
+// ended is the last comment: why, and what it took.
+func (p post) ended() string {
+	t := p.t
+	first := "The task is over."
+	switch {
+	case t.Phase == state.PhaseDone && t.PR != nil && t.PR.State == "merged":
+		first = fmt.Sprintf("%s is merged; the task is done.", link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL))
+	case t.Phase == state.PhaseDone:
+		first = "The task is done."
+	case t.Phase == state.PhaseCancelled:
+		first = "The task is cancelled."
+	}
+	if s := endText(t); s != "" && (t.PR == nil || t.PR.State != "merged") {
+		first += " " + s
+	}
+	var kept string
+	if t.Phase == state.PhaseCancelled && (len(t.Saved) > 0 || t.Branch.Head != "") {
+		kept = "What was done so far is kept for a day"
+		if t.Branch.Head != "" {
+			kept += ", and the branch " + code(t.Branch.Name) + " stays"
+		}
+		kept += ". " + p.v.say("plan") + " on the issue begins anew."
+	}
+	return paragraphs(first, kept, totals(t, p.v))
+}
+
+// totals is a table of what the task took.
+func totals(t *state.Task, v View) string {
+	var b strings.Builder
+	b.WriteString("| Cost | Runs | Agent time | Review rounds | From start to end |\n|---|---|---|---|---|\n")
+	end := v.Now
+	if t.End != nil && !t.End.At.IsZero() {
+		end = t.End.At
+	}
+	whole := ""
+	if len(t.History) > 0 {
+		whole = span(end.Sub(t.History[0].At))
+	}
+	fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |", money(t.Money), runs(t), span(t.Active), t.Round, whole)
+	for i := len(t.Plans) - 1; i >= 0; i-- {
+		if t.Plans[i].Kind == state.PlanThorough && t.Plans[i].Estimate != "" {
+			fmt.Fprintf(&b, "\n\nThe plan's estimate was: %s", sentence(t.Plans[i].Estimate))
+			break
+		}
+	}
+	return b.String()
+}

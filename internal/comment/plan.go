@@ -1,0 +1,103 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// plan is a revision: what it is, what changed, the plan itself, and how to approve it.
+func (p post) plan() string {
+	plan := p.revision()
+	if plan == nil {
+		return "The plan " + hash8(p.Hash) + " is not kept any more. " + p.v.say("replan") + " makes a new one."
+	}
+	title := "Preliminary plan"
+	if plan.Kind == state.PlanThorough {
+		title = "Plan"
+	}
+	var changed string
+	if plan.Revision > 1 {
+		changed = fmt.Sprintf("**Changed since revision %d:** ", plan.Revision-1)
+		if plan.Changes == "" {
+			changed += "see the text."
+		} else if words := Embed(plan.Changes); strings.Contains(words, "\n") {
+			changed += "\n\n" + embedCut(plan.Changes, p.budget/4, p.v.log(p.t, "the log"))
+		} else {
+			changed += sentence(plan.Changes)
+		}
+	}
+	return paragraphs(
+		fmt.Sprintf("## %s, revision %d (%s)", title, plan.Revision, hash8(plan.Hash)),
+		changed,
+		p.planText(plan),
+		planFacts(plan),
+		"---",
+		p.approval(plan),
+		withheld(p.t),
+	)
+}
+
+// planText is the plan in full; what the budget cuts off is named.
+func (p post) planText(plan *state.Plan) string {
+	return embedCut(plan.Text, p.budget, p.v.log(p.t, "the log")+", which has the whole plan")
+}
+
+func planFacts(plan *state.Plan) string {
+	var parts []string
+	if len(plan.Files) > 0 {
+		parts = append(parts, "**Files:** "+codes(plan.Files, 20))
+	}
+	if plan.Estimate != "" {
+		parts = append(parts, "**Estimate:** "+sentence(plan.Estimate))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// approval says how to approve, who may, and what counts.
+func (p post) approval(plan *state.Plan) string {
+	next := "Then it is implemented as written above, and a pull request is opened."
+	if plan.Kind == state.PlanPreliminary {
+		next = "Then it is worked out in detail; nothing is implemented before you approve that plan too."
+	}
+	boxes := []string{ApprovalBox(plan.Hash)}
+	how := "Tick the box, give this comment a 👍, or write "
+	if len(plan.Approaches) > 1 {
+		boxes = nil
+		for i, title := range plan.Approaches[:min(len(plan.Approaches), maxChoice)] {
+			boxes = append(boxes, ApproachBox(plan.Hash, i+1, title))
+		}
+		how = "Tick one box or write " + p.v.say(fmt.Sprintf("approve %s 2", plan.Hash)) + " to choose. A 👍 on this comment, or "
+	}
+	how += p.v.say("approve " + plan.Hash)
+	if len(plan.Approaches) > 1 {
+		how += ", leaves the choice to the agent."
+	} else {
+		how += "."
+	}
+	return paragraphs(
+		fmt.Sprintf("### Approve revision %d?", plan.Revision),
+		strings.Join(boxes, "\n"),
+		how+" "+next,
+		"Add conditions with "+p.v.say("approve "+plan.Hash+" with: …")+". To have it changed, say so in a comment: that makes a new revision.",
+		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment or the issue, it has to be made anew.</sub>",
+	)
+}
+
+// reminder says that a plan stands unapproved.
+func (p post) reminder() string {
+	plan := p.revision()
+	if plan == nil {
+		plan = p.t.NewestPlan()
+	}
+	if plan == nil {
+		return to(p.t.Trigger.By) + "a plan still waits for a 👍."
+	}
+	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By),
+		link(fmt.Sprintf("revision %d of the %s", plan.Revision, kindName(plan.Kind)), plan.CommentURL), hash8(plan.Hash), p.v.clock(plan.PostedAt))
+	if expire := p.t.Settings.Limits.Expire; expire > 0 && !plan.PostedAt.IsZero() {
+		s += fmt.Sprintf(" At %s the task is cancelled by itself.", p.v.clock(plan.PostedAt.Add(expire)))
+	}
+	return s + fmt.Sprintf(" Approve it with %s, or end the task now with %s.", p.v.say("approve "+plan.Hash), p.v.say("cancel"))
+}

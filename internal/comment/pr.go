@@ -1,0 +1,277 @@
+package comment
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// PRInput is what goes into a pull request's text besides the task.
+type PRInput struct {
+	// Template is the repository's pull-request template, empty for none. It is the repository's own
+	// and is trusted, its HTML comments apart, which are left out.
+	Template string
+	// Summary is what the agent says that it did, Markdown.
+	Summary string
+	// Checks are the results of the repository's own commands on what is published.
+	Checks []state.CheckResult
+	// Notes are lines about the publishing, such as a rebase.
+	Notes []string
+}
+
+// PRBody writes the text of a pull request. Every section of the template is filled: by its heading
+// where that says what is meant, else with a word that there is nothing. "Closes" stands in it only
+// if the base is the default branch, for otherwise GitHub would not act on it.
+func PRBody(t *state.Task, in PRInput, v View) string {
+	var text string
+	for _, budget := range budgets() {
+		w := prWriter{t: t, in: in, v: v, budget: budget / 2}
+		if strings.TrimSpace(in.Template) == "" {
+			text = w.own()
+		} else {
+			text = w.fill()
+		}
+		if utf8.RuneCountInString(text) <= MaxLength-300 {
+			break
+		}
+	}
+	if v.Key == "" {
+		return text
+	}
+	return text + "\n\n" + Marker(v.Key)
+}
+
+// prWriter is one text while it is written.
+type prWriter struct {
+	t      *state.Task
+	in     PRInput
+	v      View
+	budget int
+}
+
+// own is the text where there is no template.
+func (w prWriter) own() string {
+	return paragraphs(
+		"## Motivation", w.motivation(),
+		"## What changed", w.changes(),
+		"## Checks", w.checks(),
+		"## Out of scope", w.outOfScope(),
+		w.foot(),
+	)
+}
+
+var (
+	htmlComment     = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
+	templateHeading = regexp.MustCompile(`^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$`)
+	templateBox     = regexp.MustCompile(`^[ \t]*[-*+][ \t]+\[[ xX]\]`)
+)
+
+// fill goes through the template section by section.
+func (w prWriter) fill() string {
+	var out []string
+	var heading string
+	var body []string
+	used := map[string]bool{}
+	flush := func() {
+		if heading != "" {
+			out = append(out, heading, w.section(templateHeading.FindStringSubmatch(heading)[1], body, used))
+		} else {
+			out = append(out, strings.TrimSpace(strings.Join(body, "\n")))
+		}
+		body = nil
+	}
+	fenced := false
+	for l := range strings.Lines(htmlComment.ReplaceAllString(normalise(w.in.Template), "")) {
+		l = strings.TrimRight(l, "\n")
+		if strings.HasPrefix(strings.TrimSpace(l), "```") {
+			fenced = !fenced
+		}
+		if !fenced && templateHeading.MatchString(l) {
+			flush()
+			heading = l
+			continue
+		}
+		body = append(body, l)
+	}
+	flush()
+	for _, need := range []struct{ name, heading, text string }{
+		{"motivation", "## Motivation", w.motivation()}, {"changes", "## What changed", w.changes()}, {"checks", "## Checks", w.checks()},
+	} {
+		if !used[need.name] {
+			out = append(out, need.heading, need.text)
+		}
+	}
+	return paragraphs(append(out, w.foot())...)
+}
+
+// topics says by which words of a heading a section is known. The first that fits is used.
+func (w prWriter) topics() []struct {
+	name, words string
+	text        func() string
+} {
+	return []struct {
+		name, words string
+		text        func() string
+	}{
+		{"scope", "out of scope|not in scope|limitation|follow", w.outOfScope},
+		{"issue", "issue|ticket|closes|related|reference|link", w.issueLine},
+		{"checks", "test|verif|check|qa|how has|validation", w.checks},
+		{"motivation", "motivation|why|context|background|problem|purpose|reason|goal", w.motivation},
+		{"plan", "plan|approach|design", w.planLine},
+		{"changes", "change|what|description|summary|solution|overview|detail|implement|proposed", w.changes},
+	}
+}
+
+// section is the text under a heading of the template. Boxes stay as the repository wrote them:
+// nobody but a person may tick them.
+func (w prWriter) section(heading string, body []string, used map[string]bool) string {
+	var boxes []string
+	for _, l := range body {
+		if templateBox.MatchString(l) {
+			boxes = append(boxes, l)
+		}
+	}
+	if len(boxes) > 0 {
+		return strings.TrimSpace(strings.Join(body, "\n"))
+	}
+	for _, topic := range w.topics() {
+		if regexp.MustCompile(`(?i)\b(?:` + topic.words + `)`).MatchString(heading) {
+			if used[topic.name] {
+				return "See above."
+			}
+			used[topic.name] = true
+			return topic.text()
+		}
+	}
+	return "Nothing to add."
+}
+
+// motivation says why: the issue, and what the plan makes of it.
+func (w prWriter) motivation() string {
+	s := fmt.Sprintf("#%d: %s", w.t.Key.Issue, sentence(w.t.Frozen.Title))
+	if p := w.plan(); p != nil && p.Summary != "" {
+		s += "\n\n" + embedCut(p.Summary, w.budget/4, "the plan")
+	}
+	return s
+}
+
+func (w prWriter) changes() string {
+	if strings.TrimSpace(w.in.Summary) == "" {
+		return paragraphs("See the commits, one step of the plan each.", list(w.in.Notes, 10))
+	}
+	return paragraphs(embedFolded("What changed, in full", w.in.Summary, w.budget, w.v.log(w.t, "the log")), list(w.in.Notes, 10))
+}
+
+// checks is a table of the repository's own commands.
+func (w prWriter) checks() string {
+	if len(w.in.Checks) == 0 {
+		return "The repository names no checks in `.errand.yml`; none were run besides the agent's own."
+	}
+	var b strings.Builder
+	b.WriteString("| Check | Result | Took |\n|---|---|---|\n")
+	for i, c := range w.in.Checks {
+		if i == 30 {
+			fmt.Fprintf(&b, "| and %d more | | |\n", len(w.in.Checks)-i)
+			break
+		}
+		result := "passed"
+		switch {
+		case c.TimedOut:
+			result = "**timed out**"
+		case c.Code != 0:
+			result = fmt.Sprintf("**failed** (exit %d)", c.Code)
+		}
+		what := c.Name
+		if what == "" {
+			what = c.Command
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(code(clipped(what, 100))), result, span(c.Duration))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// outOfScope is what the plan says that it leaves alone.
+func (w prWriter) outOfScope() string {
+	if p := w.plan(); p != nil {
+		if s := Section(p.Text, "out of scope"); s != "" {
+			return embedCut(s, w.budget/4, "the plan")
+		}
+	}
+	return "The plan names nothing."
+}
+
+func (w prWriter) planLine() string {
+	p := w.plan()
+	if p == nil {
+		return "There was no plan to approve: the repository's settings ask for none."
+	}
+	s := fmt.Sprintf("The %s, revision %d (%s)", link(kindName(p.Kind), p.CommentURL), p.Revision, hash8(p.Hash))
+	if a := w.t.Approval; a != nil && a.Hash == p.Hash {
+		s += ", approved by " + name(a.By)
+		if a.With != "" {
+			s += " with the condition: " + line(a.With, 300)
+		}
+	}
+	return s + "."
+}
+
+// issueLine closes the issue, or says why it does not.
+func (w prWriter) issueLine() string {
+	n := w.t.Key.Issue
+	if w.t.Branch.Base == w.t.Repo.DefaultBranch {
+		return fmt.Sprintf("Closes #%d", n)
+	}
+	return fmt.Sprintf("For #%d, which stays open: the base is %s, not the default branch.", n, code(w.t.Branch.Base))
+}
+
+// foot is what every pull request says at its end.
+func (w prWriter) foot() string {
+	return paragraphs("---", w.planLine()+" "+w.issueLine()+endPeriod(w.issueLine()),
+		fmt.Sprintf("<sub>Reviews by people with write permission are answered here. %s · %s lists the commands.</sub>", w.v.log(w.t, "Log"), w.v.say("help")))
+}
+
+func endPeriod(s string) string {
+	if strings.HasSuffix(s, ".") {
+		return ""
+	}
+	return "."
+}
+
+// plan is the newest thorough plan, or the newest of any kind.
+func (w prWriter) plan() *state.Plan {
+	for i := len(w.t.Plans) - 1; i >= 0; i-- {
+		if w.t.Plans[i].Kind == state.PlanThorough {
+			return &w.t.Plans[i]
+		}
+	}
+	return w.t.NewestPlan()
+}
+
+// Section returns what stands in a Markdown text under the first heading that contains the words, up
+// to the next heading of the same or a higher level. It is empty if there is none.
+func Section(text, words string) string {
+	var out []string
+	level, fenced := 0, false
+	for l := range strings.Lines(normalise(text)) {
+		l = strings.TrimRight(l, "\n")
+		if strings.HasPrefix(strings.TrimSpace(l), "```") {
+			fenced = !fenced
+		}
+		if m := atxHeading.FindStringSubmatch(l); m != nil && !fenced {
+			switch {
+			case level > 0 && len(m[2]) <= level:
+				return strings.TrimSpace(strings.Join(out, "\n"))
+			case level == 0 && strings.Contains(strings.ToLower(l), strings.ToLower(words)):
+				level = len(m[2])
+				continue
+			}
+		}
+		if level > 0 {
+			out = append(out, l)
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}

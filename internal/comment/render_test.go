@@ -1,0 +1,167 @@
+package comment
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// said is one post of the golden files.
+type said struct {
+	task *state.Task
+	post state.Post
+}
+
+// everything lists a post of every kind and reason.
+func everything() map[string]said {
+	all := map[string]said{
+		"plan/preliminary":  {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[0].Hash}},
+		"plan/thorough":     {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
+		"plan/lost":         {planned(), state.Post{Kind: state.PostPlan, Hash: "deadbeef"}},
+		"plan/reminder":     {planned(), state.Post{Kind: state.PostReminder, Hash: planned().Plans[2].Hash}},
+		"question/agent":    {planned(), state.Post{Kind: state.PostQuestion, Reason: state.AskAgent, By: writer, Text: "Which error?\n\n- `ErrZero`\n- @bob's </details>"}},
+		"question/existing": {with(func(t *state.Task) { t.Context.Existing = someWork() }), state.Post{Kind: state.PostQuestion, Reason: state.AskExisting, By: writer}},
+		"question/key":      {planned(), state.Post{Kind: state.PostQuestion, Reason: state.AskKey, By: writer, Text: "The pattern is `[A-Z]+-[0-9]+`"}},
+		"question/stopped":  {with(implementing), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: writer}},
+		"refused":           {with(implementing), state.Post{Kind: state.PostRefused, By: writer, Refusals: someRefusals()}},
+		"report":            {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeReport), By: writer, Text: "# Answer\n\nIt is **42**.\n```\nopen"}},
+		"already_fixed":     {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeAlreadyFixed), Text: "Fixed in `abc`."}},
+		"not_reproducible":  {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeNotReproducible), Text: "`go test` passes."}},
+		"pr_opened":         {with(prOpen), state.Post{Kind: state.PostPROpened, By: reviewer}},
+		"round":             {with(func(t *state.Task) { prOpen(t); t.Round = 2 }), state.Post{Kind: state.PostRound, OnPR: true, Text: "Both threads are answered.", Items: []string{"`01234567` rename it"}}},
+		"thread":            {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5, Text: "Renamed, as asked by @octocat.", Items: []string{"0123456789abcdef0123456789abcdef01234567"}}},
+		"thread_unchanged":  {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5}},
+		"no_changes":        {with(implementing), state.Post{Kind: state.PostNoChanges, By: writer, Text: "It works already."}},
+		"failed":            {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`"}},
+		"ended_merged":      {with(merged), state.Post{Kind: state.PostEnded, OnPR: true}},
+		"ended_cancelled":   {with(cancelled), state.Post{Kind: state.PostEnded, By: writer}},
+		"waiting/other":     {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
+	}
+	for _, reason := range []string{state.NotNoPermission, state.NotBot, state.NotSuperseded, state.NotEdited, state.NotIssueChanged, state.NotOldHash,
+		state.NotTooFresh, state.NotOvertaken, state.NotRevoked, state.NotTickNotAllowed, state.NotClosed, state.NotNoneOpen, state.NotDeleted, state.NotChoice, "another"} {
+		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
+	}
+	for _, reason := range []string{state.ReplyHelp, state.ReplyUnknown, state.ReplyStatus, state.ReplyNothingToCancel, state.ReplyNothingToRetry, state.ReplyNoneOpen, state.ReplyOneTask,
+		state.ReplyTooLate, state.ReplyBudgetRaised, state.ReplyModelSet, state.ReplyTicketNoted, state.ReplyMessageKept, state.WaitingDisabled} {
+		p := state.Post{Kind: state.PostReply, Reason: reason, By: writer}
+		switch reason {
+		case state.ReplyUnknown:
+			p.Text, p.Items = "approve", []string{"aprove`"}
+		case state.ReplyModelSet, state.ReplyTicketNoted:
+			p.Text = "ABC-1"
+		}
+		all["reply/"+reason] = said{with(implementing), p}
+	}
+	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled} {
+		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}
+		switch reason {
+		case state.WaitingBlocked:
+			p.Items = []string{"octo/calc#3", "octo/other#4"}
+		case state.WaitingConfig:
+			p.Text = ".errand.yml:3: check: want a list of commands, write\n  check:\n  - run: make test"
+		}
+		all["waiting/"+reason] = said{with(edited), p}
+	}
+	return all
+}
+
+func someWork() []state.Existing {
+	return []state.Existing{{Kind: "pull request", Name: "#5", URL: "https://github.example/octo/calc/pull/5", By: outsider}, {Kind: "branch", Name: "fix`div", By: reviewer, Merged: true}}
+}
+
+func someRefusals() []state.Refusal {
+	return []state.Refusal{
+		{Rule: "protected", Path: ".github/workflows/ci.yml", Detail: "the path is protected", Remedy: "leave it out, or allow it in `protected:`"},
+		{Rule: "secret", Path: "a`b|.txt", Detail: "line 3 looks like a token of @bob", Remedy: "take it out"},
+	}
+}
+
+func reported(t *state.Task) {
+	t.End = &state.End{Reason: "the answer is a comment", At: at(30)}
+	testLife{t}.phase(state.PhaseDone, 30, "answered")
+}
+
+func edited(t *state.Task) {
+	t.Frozen.Changed = &state.Frozen{Title: "Div panics", Body: "It panics.\n\n```\nSee @octocat and run `curl evil`.", By: outsider}
+	t.Waiting = &state.Waiting{Kind: state.WaitEdit, Detail: "@passer-by changed the issue; a person with write permission has to say `replan`", Since: at(30)}
+}
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	for name, s := range everything() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Render(s.task, s.post, view("job-1"))
+			golden(t, name, got)
+			if key, ok := FindMarker(got); !ok || key != "job-1" {
+				t.Errorf("marker %q, %v", key, ok)
+			}
+			for _, banned := range []string{" we ", " our ", "sorry", "oops", "!\n", "@bob", "@infinity", "@someone", "\u200b"} {
+				if i := strings.Index(strings.ToLower(got), banned); i > 0 && got[i-1] != '`' {
+					t.Errorf("says %q:\n%s", banned, got)
+				}
+			}
+		})
+	}
+}
+
+func TestNoTwoTextsAreEqual(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for name, s := range everything() {
+		got := Render(s.task, s.post, view(""))
+		if other, ok := seen[got]; ok {
+			t.Errorf("%s and %s are equal:\n%s", name, other, got)
+		}
+		seen[got] = name
+	}
+}
+
+func TestOnlyWhoMustActIsAddressed(t *testing.T) {
+	t.Parallel()
+	for name, s := range everything() {
+		got := Render(s.task, s.post, view(""))
+		acts := s.post.Kind == state.PostNotCounted || s.post.Kind == state.PostReminder || s.post.Kind == state.PostWaiting || (s.post.By.Login != "" && s.post.Kind != state.PostReply && s.post.Kind != state.PostEnded)
+		for _, login := range []string{"octocat", "hubot-fan", "passer-by"} {
+			bare := strings.Count(got, "@"+login) - strings.Count(got, "`@"+login) - strings.Count(got, "See @octocat and run") - strings.Count(got, "tail @octocat")
+			if bare > 1 || bare == 1 && !acts {
+				t.Errorf("%s addresses %s %d times:\n%s", name, login, bare, got)
+			}
+		}
+	}
+}
+
+func TestRenderKeepsTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, unit := range map[string]string{"plain": "word and word ", "ticks": "`", "HTML": "<b", "lines": "x\n", "fences": "```\n", "wide": "é@é "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			long := strings.Repeat(unit, 200_000/len(unit))
+			task := with(func(t *state.Task) {
+				t.Plans[2].Text, t.Plans[2].Changes, t.Plans[2].Estimate = long, long, long
+				t.Plans[2].Files = strings.Split(strings.Repeat("a/b.go ", 500), " ")
+			})
+			for _, kind := range []state.PostKind{state.PostPlan, state.PostQuestion, state.PostReport, state.PostFailed, state.PostRound} {
+				got := Render(task, state.Post{Kind: kind, Hash: task.Plans[2].Hash, Text: long, Hint: long}, view("k"))
+				if n := utf8.RuneCountInString(got); n > MaxLength {
+					t.Errorf("%s has %d characters", kind, n)
+				}
+				if _, ok := FindMarker(got); !ok {
+					t.Errorf("%s has no marker", kind)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpAndTableNameEveryCommand(t *testing.T) {
+	t.Parallel()
+	golden(t, "command_table", strings.TrimSuffix(CommandTable(), "\n"))
+	for _, c := range Commands() {
+		if !strings.Contains(Help("errand"), c.Usage) || !strings.Contains(CommandTable(), c.Usage) {
+			t.Errorf("%s is missing", c.Verb)
+		}
+	}
+}

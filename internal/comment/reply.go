@@ -1,0 +1,93 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// reply is a short answer to a command. By gave it; Text and Items are what the state says of it.
+func (p post) reply() string {
+	switch p.Reason {
+	case state.ReplyHelp:
+		return "What can be written here, by people with write permission:\n\n" + Help(p.v.Slug)
+	case state.ReplyUnknown:
+		return p.unknown()
+	case state.ReplyStatus:
+		return p.status()
+	}
+	if s := p.replyWords(); s != "" {
+		return s
+	}
+	return p.embed()
+}
+
+// replyWords are the answers of one or two sentences.
+func (p post) replyWords() string {
+	v := p.v
+	switch p.Reason {
+	case state.ReplyNothingToCancel:
+		return fmt.Sprintf("There is nothing to end: the task is %s. %s begins anew on the issue.", phaseName(p.t.Phase), v.say("plan"))
+	case state.ReplyNothingToRetry:
+		return fmt.Sprintf("There is nothing to retry: the task is %s. %s says more.", phaseName(p.t.Phase), v.say("status"))
+	case state.ReplyNoneOpen:
+		return fmt.Sprintf("No plan waits for an approval: the task is %s. %s says more.", phaseName(p.t.Phase), v.say("status"))
+	case state.ReplyOneTask:
+		return fmt.Sprintf("This issue has its task already, %s; see %s. An issue has one task at a time.", phaseName(p.t.Phase), p.statusLink())
+	case state.ReplyTooLate:
+		return fmt.Sprintf("It is too late to plan anew: the task is %s. Say in a comment what should be different, or end it with %s.", phaseName(p.t.Phase), v.say("cancel"))
+	case state.ReplyBudgetRaised:
+		return fmt.Sprintf("The cap of this task is %s now; %s is spent.", usd(p.t.Money.CapMicroUSD), usd(p.t.Money.MicroUSD))
+	case state.ReplyModelSet:
+		model := p.Text
+		if model == "" {
+			model = p.t.Model
+		}
+		return "The next run uses the model " + code(model) + "; a run under way goes on with its own."
+	case state.ReplyTicketNoted:
+		ticket := p.Text
+		if ticket == "" {
+			ticket = p.t.Ticket
+		}
+		return "The ticket " + code(ticket) + " goes into the names of the branch, the commits and the pull request."
+	case state.ReplyMessageKept:
+		if p.t.Run == nil {
+			return "Noted; the next run takes it into account."
+		}
+		return fmt.Sprintf("Noted. Run %d is under way and is not disturbed; the comment is taken into account right after it. To interrupt it, write %s.", p.t.Run.Seq, v.say("stop"))
+	case state.WaitingDisabled:
+		return "Nothing new is started here at present: `enabled` is false in the settings. What was said is kept."
+	}
+	return ""
+}
+
+// unknown answers a word that looks like a command. Text is the nearest one, Items[0] what was written.
+func (p post) unknown() string {
+	wrote := "That"
+	if len(p.Items) > 0 && p.Items[0] != "" {
+		wrote, _ = clip(p.Items[0], 80)
+		wrote = code(wrote)
+	}
+	s := wrote + " is not a command here."
+	if p.Text != "" {
+		s += " Did you mean " + p.v.say(strings.Trim(code(p.Text), "`")) + "?"
+	}
+	return s + " Nothing was done; " + p.v.say("help") + " lists the commands."
+}
+
+// status says in a paragraph where the task is.
+func (p post) status() string {
+	t := p.t
+	s := fmt.Sprintf("At %s: **%s**", p.v.clock(p.v.Now), headline(t))
+	if n := len(t.History); n > 0 && !t.Ended() {
+		s += " for " + span(p.v.Now.Sub(t.History[n-1].At))
+	}
+	s += fmt.Sprintf(", %s spent, %s of agent time. ", money(t.Money), span(t.Active))
+	if now := stepText(t, p.v); now != "" {
+		s += now + ". "
+	}
+	return s + awaited(t, p.v) + " More is in " + p.statusLink() + "."
+}
+
+func (p post) statusLink() string { return link("the status comment", p.t.Status.URL) }

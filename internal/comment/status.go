@@ -1,0 +1,397 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// maxPhases is how many lines of history the status comment shows.
+const maxPhases = 6
+
+// maxWithheld is how many withheld comments are listed by name.
+const maxWithheld = 3
+
+// StatusKey is the key of the status comment's marker.
+const StatusKey = "status"
+
+// Status renders the status comment: where the task is, what is awaited from whom, what it cost.
+// It never has more than 40 lines, and depends on the task, the slug and v.Now alone.
+func Status(t *state.Task, v View) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n%s\n\n", headline(t), awaited(t, v))
+	b.WriteString(phaseTable(t, v))
+	for _, s := range facts(t, v) {
+		b.WriteString("- " + s + "\n")
+	}
+	if s := withheld(t); s != "" {
+		b.WriteString("\n" + s + "\n")
+	}
+	fmt.Fprintf(&b, "\n<sub>%s · %s, %s or %s at the start of a comment · updated %s</sub>\n\n%s",
+		v.log(t, "Log"), v.say("help"), v.say("status"), v.say("cancel"), v.clock(v.Now), Marker(StatusKey))
+	return b.String()
+}
+
+// headline names the phase in words, and what it waits for.
+func headline(t *state.Task) string {
+	s := phaseName(t.Phase)
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if t.Phase == state.PhaseInterrupted && t.Resume != "" {
+		s += ": " + phaseName(t.Resume)
+	}
+	if t.Waiting != nil && !t.Ended() {
+		s += ", waiting for " + waitName(t.Waiting.Kind)
+	}
+	return s
+}
+
+// phaseName is what people read for a phase.
+func phaseName(p state.Phase) string {
+	switch p {
+	case state.PhaseQueued:
+		return "getting ready"
+	case state.PhasePreliminaryPlanning:
+		return "writing the preliminary plan"
+	case state.PhaseAwaitingPreliminaryApproval:
+		return "preliminary plan awaits approval"
+	case state.PhasePlanning:
+		return "working the plan out"
+	case state.PhaseAwaitingPlanApproval:
+		return "plan awaits approval"
+	case state.PhaseImplementing:
+		return "implementing"
+	case state.PhasePROpen:
+		return "pull request open"
+	case state.PhaseAddressingReview:
+		return "answering the review"
+	case state.PhaseAwaitingAnswer:
+		return "awaiting an answer"
+	case state.PhaseInterrupted:
+		return "interrupted"
+	case state.PhaseDone:
+		return "done"
+	case state.PhaseCancelled:
+		return "cancelled"
+	case state.PhaseFailed:
+		return "failed"
+	}
+	return string("in phase " + p)
+}
+
+// waitName is what people read for a thing waited for.
+func waitName(k state.WaitKind) string {
+	switch k {
+	case state.WaitBlocked:
+		return "other issues"
+	case state.WaitVM:
+		return "a VM"
+	case state.WaitMoney:
+		return "money"
+	case state.WaitLimit:
+		return "a limit to end"
+	case state.WaitConfig:
+		return "a valid `.errand.yml`"
+	case state.WaitEdit:
+		return "a word on an edit"
+	case state.WaitText:
+		return "text that the agent may see"
+	case state.WaitDisabled:
+		return "being enabled"
+	}
+	return string(k)
+}
+
+// awaited says what has to happen next and who does it.
+func awaited(t *state.Task, v View) string {
+	if w := t.Waiting; w != nil && !t.Ended() {
+		s := "**Awaited:** " + sentence(w.Detail)
+		if !w.Until.IsZero() {
+			s += " It is tried again at " + v.clock(w.Until) + "."
+		}
+		return s
+	}
+	switch t.Phase {
+	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval:
+		return awaitedApproval(t)
+	case state.PhaseAwaitingAnswer:
+		return awaitedAnswer(t, v)
+	case state.PhasePROpen:
+		if t.PR != nil && t.PR.Ready {
+			return "**Awaited:** a merge; the pull request is approved and ready."
+		}
+		return "**Awaited:** a review of the pull request, or a merge, by a person with write permission."
+	case state.PhaseInterrupted:
+		return "**Awaited:** nothing; the task goes on by itself. " + v.say("retry") + " goes on at once."
+	case state.PhaseFailed:
+		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t)
+	case state.PhaseDone, state.PhaseCancelled:
+		return strings.TrimSpace("Nothing is awaited; the task is over. " + endText(t))
+	}
+	return "**Awaited:** nothing from people for now; a comment is taken into account at any time."
+}
+
+func awaitedApproval(t *state.Task) string {
+	p := t.NewestPlan()
+	switch {
+	case p == nil || !p.Posted():
+		return "**Awaited:** nothing yet; the plan is about to be posted."
+	case p.Stale != "":
+		return "**Awaited:** a person with write permission to ask for a new revision; the present one can no longer be approved."
+	}
+	return fmt.Sprintf("**Awaited:** a 👍 on %s (%s), by a person with write permission, or a comment that asks for a change.",
+		link(fmt.Sprintf("revision %d", p.Revision), p.CommentURL), hash8(p.Hash))
+}
+
+func awaitedAnswer(t *state.Task, v View) string {
+	if t.Question == nil {
+		return "**Awaited:** a comment by a person with write permission."
+	}
+	if t.Question.Kind == state.AskStopped {
+		return "**Awaited:** " + v.say("retry") + ", or a comment that says how to go on."
+	}
+	where := link("the question", commentURL(t, t.Question.Comment))
+	return "**Awaited:** an answer to " + where + ", by a person with write permission."
+}
+
+func endText(t *state.Task) string {
+	if t.End == nil {
+		return ""
+	}
+	return strings.TrimSpace(sentence(upper(t.End.Reason)) + " " + sentence(upper(t.End.Hint)))
+}
+
+func upper(s string) string {
+	if s != "" && 'a' <= s[0] && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}
+
+// phaseTable lists the last phases with their times.
+func phaseTable(t *state.Task, v View) string {
+	if len(t.History) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("| Phase | Began | Took | Why |\n|---|---|---|---|\n")
+	first := max(0, len(t.History)-maxPhases)
+	if first > 0 {
+		fmt.Fprintf(&b, "| *%s before* | | | |\n", many(first, "phase"))
+	}
+	for i := first; i < len(t.History); i++ {
+		h := t.History[i]
+		took := "so far " + span(v.Now.Sub(h.At))
+		if i+1 < len(t.History) {
+			took = span(t.History[i+1].At.Sub(h.At))
+		} else if t.Ended() {
+			took = ""
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", phaseName(h.Phase), v.clock(h.At), took, cell(line(h.Why, 100)))
+	}
+	return b.String() + "\n"
+}
+
+// facts are the bullet points of the status comment, at most ten.
+func facts(t *state.Task, v View) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if s := stepText(t, v); s != "" {
+		add("%s", s)
+	}
+	if p := t.NewestPlan(); p != nil {
+		add("**Plan:** %s", planState(t, p, v))
+	}
+	if t.Branch.Name != "" {
+		add("**Branch:** %s from %s", code(t.Branch.Name), code(t.Branch.Base))
+	}
+	if t.PR != nil {
+		add("**Pull request:** %s", prState(t.PR))
+	}
+	add("**Money:** %s in %s, %s of agent time", money(t.Money), many(runs(t), "run"), span(t.Active))
+	if t.VM != nil {
+		add("**VM:** %s", vmText(t.VM))
+	} else if n := len(t.VMs); n > 0 {
+		add("**VM:** none now; the last one ended: %s", line(t.VMs[n-1].Why, 80))
+	}
+	if n := len(t.Saved); n > 0 {
+		add("**Saved work:** of %s, %s", v.clock(t.Saved[n-1].At), line(t.Saved[n-1].Why, 80))
+	}
+	if n := len(t.Context.Stripped); n > 0 {
+		add("**Hidden content** was taken out of the text before the agent saw it: %s", line(strings.Join(t.Context.Stripped, ", "), 120))
+	}
+	if t.Ignored > 0 {
+		add("**Ignored:** %s by people without write permission", many(t.Ignored, "attempt"))
+	}
+	return list
+}
+
+func runs(t *state.Task) int {
+	n := len(t.Runs)
+	if t.Run != nil {
+		n++
+	}
+	return n
+}
+
+// stepText says what is under way and when it last gave a sign of life.
+func stepText(t *state.Task, v View) string {
+	r := t.Run
+	if r == nil {
+		if t.Step != "" && t.Phase.Working() {
+			return "**Now:** " + stepName(t.Step)
+		}
+		return ""
+	}
+	s := fmt.Sprintf("**Now:** %s, run %d", runName(r.Kind), r.Seq)
+	if t.Round > 0 {
+		s += fmt.Sprintf(" of round %d", t.Round)
+	}
+	if r.Model != "" {
+		s += ", " + code(r.Model)
+	}
+	if r.Turns > 0 {
+		s += ", " + many(r.Turns, "turn")
+	}
+	if r.Doing != "" {
+		s += ": " + line(r.Doing, 100)
+	}
+	if !r.Sign.IsZero() {
+		s += fmt.Sprintf(" (last sign of life %s, %s ago)", v.clock(r.Sign), span(v.Now.Sub(r.Sign)))
+	}
+	return s
+}
+
+func runName(k state.RunKind) string {
+	switch k {
+	case state.RunPreliminary:
+		return "the agent reads the code and drafts a plan"
+	case state.RunPlan:
+		return "the agent works the plan out"
+	case state.RunImplement:
+		return "the agent implements the plan"
+	case state.RunCheck:
+		return "the repository's checks run"
+	case state.RunReview:
+		return "the agent answers the review"
+	}
+	return "the agent runs"
+}
+
+func stepName(k state.JobKind) string {
+	switch k {
+	case state.JobStart:
+		return "reading the repository's settings and what there is already"
+	case state.JobLaunch:
+		return "bringing up a VM"
+	case state.JobCollect:
+		return "reading and judging the commits"
+	case state.JobCommit, state.JobMove:
+		return "publishing the commits"
+	case state.JobRebase:
+		return "putting the commits on top of what was pushed meanwhile"
+	case state.JobOpenPR:
+		return "opening the pull request"
+	case state.JobAnswer:
+		return "answering the threads"
+	case state.JobGather:
+		return "reading the review"
+	}
+	return string(k)
+}
+
+// planState says which plan is the newest and what became of it.
+func planState(t *state.Task, p *state.Plan, v View) string {
+	s := fmt.Sprintf("%s, revision %d, %s", kindName(p.Kind), p.Revision, link(hash8(p.Hash), p.CommentURL))
+	switch a := t.Approval; {
+	case a != nil && a.Hash == p.Hash:
+		return s + fmt.Sprintf(", approved by %s (%s) at %s", name(a.By), viaName(a.Via), v.clock(a.Given))
+	case p.Stale != "":
+		return s + ", cannot be approved any more"
+	case p.Superseded:
+		return s + ", being revised"
+	}
+	return s + ", not approved yet"
+}
+
+func kindName(k state.PlanKind) string {
+	if k == state.PlanPreliminary {
+		return "preliminary plan"
+	}
+	return "plan"
+}
+
+func viaName(v state.ApprovalVia) string {
+	switch v {
+	case state.ViaReaction:
+		return "👍"
+	case state.ViaBox:
+		return "box"
+	case state.ViaCommand:
+		return "command"
+	}
+	return "by the settings"
+}
+
+func prState(p *state.PR) string {
+	s := link(fmt.Sprintf("#%d", p.Number), p.URL)
+	if p.Draft {
+		s += ", draft"
+	}
+	if p.State != "" {
+		s += ", " + p.State
+	}
+	if p.Checks != "" {
+		s += ", checks: " + line(p.Checks, 40)
+	}
+	if p.Ready {
+		s += ", ready to merge"
+	}
+	return s
+}
+
+// vmText names a VM and how well it is closed off.
+func vmText(vm *state.VM) string {
+	s := code(vm.Name)
+	if s == "" {
+		s = "unnamed"
+	}
+	s += " (" + line(vm.Provider, 20)
+	if vm.Provider == "" {
+		s += "unknown provider"
+	}
+	switch vm.Kind {
+	case "":
+	case "bwrap":
+		s += ", bubblewrap: own files, own processes, no network"
+	case "userns":
+		s += ", user namespaces: own processes, no network"
+	case "plain":
+		s += ", plain folder: **not isolated**"
+	default:
+		s += ", " + line(vm.Kind, 30)
+	}
+	return s + ")"
+}
+
+// withheld folds the list of what the agent does not see.
+func withheld(t *state.Task) string {
+	list := t.Context.Withheld
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, w := range list {
+		if i == maxWithheld {
+			fmt.Fprintf(&b, "- and %d more\n", len(list)-i)
+			break
+		}
+		what := link("a comment", commentURL(t, w.ID))
+		if w.ID == 0 {
+			what = "the issue's own text"
+		}
+		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), sentence(w.Reason))
+	}
+	b.WriteString("\nA 👍 on it by a person with write permission lets the agent see it.")
+	return fold(fmt.Sprintf("%s withheld from the agent", many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
+}

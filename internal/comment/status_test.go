@@ -1,0 +1,122 @@
+package comment
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/errand-bot/errand/state"
+)
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	tests := map[string]*state.Task{
+		"queued": with(func(t *state.Task) {
+			*t = state.Task{Key: t.Key, Repo: t.Repo, Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1], Money: state.Money{CapMicroUSD: 10_000_000}}
+		}),
+		"awaiting":     planned(),
+		"implementing": with(implementing),
+		"pr_open":      with(prOpen),
+		"ready":        with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
+		"merged":       with(merged),
+		"failed":       with(failed),
+		"cancelled":    with(cancelled),
+		"edited":       with(edited),
+		"asked": with(func(t *state.Task) {
+			t.Question = &state.Question{Kind: state.AskAgent, Comment: 120, Text: "?"}
+			testLife{t}.phase(state.PhaseAwaitingAnswer, 33, "a question")
+		}),
+		"limit": with(func(t *state.Task) {
+			t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: "the model's provider allows no more calls", Until: at(59)}
+			t.Resume = state.PhaseImplementing
+			testLife{t}.phase(state.PhaseInterrupted, 34, "a limit")
+		}),
+		"stale": with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
+	}
+	for name, task := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Status(task, view(""))
+			golden(t, "status/"+name, got)
+			if key, _ := FindMarker(got); key != StatusKey {
+				t.Errorf("marker %q", key)
+			}
+		})
+	}
+}
+
+// Whatever a task holds, its status stays short, notifies nobody and has no open ends.
+func TestStatusOfRandomTasks(t *testing.T) {
+	t.Parallel()
+	phases := state.Phases()
+	nasty := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"a\nb\nc", "```", "<details>", "@bob `", "| x |", "- [ ] x", "<!-- errand:x -->", strings.Repeat("long ", 200), "`|`"}))
+	rapid.Check(t, func(r *rapid.T) {
+		task := planned()
+		change := func(label string, do func()) {
+			if rapid.Bool().Draw(r, label) {
+				do()
+			}
+		}
+		change("implementing", func() { implementing(task); task.Run.Doing = nasty.Draw(r, "doing"); task.Run.Model = nasty.Draw(r, "model") })
+		change("pr", func() { prOpen(task); task.PR.Checks = nasty.Draw(r, "checks") })
+		change("end", func() { task.End = &state.End{Reason: nasty.Draw(r, "reason"), Hint: nasty.Draw(r, "hint")} })
+		change("waiting", func() {
+			task.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: nasty.Draw(r, "detail"), Until: at(59)}
+		})
+		change("stripped", func() { task.Context.Stripped = rapid.SliceOf(nasty).Draw(r, "stripped") })
+		change("ended VM", func() { task.VM, task.VMs = nil, []state.VM{{Why: nasty.Draw(r, "why")}} })
+		for range rapid.IntRange(0, 40).Draw(r, "history") {
+			testLife{task}.phase(rapid.SampledFrom(phases).Draw(r, "phase"), 40, nasty.Draw(r, "because"))
+		}
+		for range rapid.IntRange(0, 12).Draw(r, "withheld") {
+			task.Context.Withheld = append(task.Context.Withheld, state.Withheld{ID: 4, By: state.Person{Login: nasty.Draw(r, "login")}, Reason: nasty.Draw(r, "reason")})
+		}
+		for range rapid.IntRange(0, 3).Draw(r, "saved") {
+			task.Saved = append(task.Saved, state.SavedWork{At: at(3), Why: nasty.Draw(r, "saved why")})
+		}
+		task.VM, task.Branch.Name = &state.VM{Name: nasty.Draw(r, "VM"), Kind: nasty.Draw(r, "kind")}, nasty.Draw(r, "branch")
+		got := Status(task, view(""))
+		if n := strings.Count(got, "\n") + 1; n > 40 {
+			r.Fatalf("%d lines:\n%s", n, got)
+		}
+		if strings.Count(got, "<!-- errand:") != 1 || strings.Count(got, "\n<details>") != strings.Count(got, "\n</details>") {
+			r.Fatalf("broken:\n%s", got)
+		}
+		if why := dangersApartFromOurs(got); why != "" {
+			r.Fatalf("%s in:\n%s", why, got)
+		}
+	})
+}
+
+// ourHTML is what we write ourselves into a status comment.
+var ourHTML = regexp.MustCompile(`(?m)^<details><summary>\d+ texts? withheld from the agent</summary>$|^</details>$|^<sub>|</sub>$`)
+
+// dangersApartFromOurs allows the links and the HTML that are ours.
+func dangersApartFromOurs(s string) string {
+	why := dangers(ourLink.ReplaceAllString(ourHTML.ReplaceAllString(strings.TrimSuffix(s, Marker(StatusKey)), ""), "$1"))
+	return why
+}
+
+// ourLink is a link of ours; text of others has none.
+var ourLink = regexp.MustCompile(`\[([^\[\]\n]*)\]\(https://[^\s()]*\)`)
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{"0 s": -time.Second, "59 s": 59 * time.Second, "1 min": 119 * time.Second, "1 h 05 min": 65 * time.Minute, "3 days": 73 * time.Hour} {
+		if got := span(d); got != want {
+			t.Errorf("span(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestUSD(t *testing.T) {
+	t.Parallel()
+	for want, micro := range map[string]int64{"$0.00": 0, "under $0.01": 4999, "$0.01": 5000, "$10.00": 10_000_000} {
+		if got := usd(micro); got != want {
+			t.Errorf("usd(%d) = %q, want %q", micro, got, want)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package comment
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// View is what rendering needs besides the task: nothing in it changes what is said, only how.
+type View struct {
+	// Slug is the bot's name as in its mention.
+	Slug string
+	// Key goes into the hidden marker at the end; empty means no marker. For a post it is the job's.
+	Key string
+	// Now is the time of rendering; times are shown in UTC.
+	Now time.Time
+	// LogURL is where people find a task's page; nil or an empty result shows no link.
+	LogURL func(*state.Task) string
+}
+
+// log returns a link to the task's page with the words, or the words alone.
+func (v View) log(t *state.Task, words string) string {
+	if v.LogURL != nil {
+		if url := v.LogURL(t); url != "" {
+			return "[" + words + "](" + url + ")"
+		}
+	}
+	return words
+}
+
+// say returns a command as people write it, as code.
+func (v View) say(command string) string { return say(v.Slug, command) }
+
+// clock shows a time: the hour for today, with the day for others.
+func (v View) clock(at time.Time) string {
+	at, now := at.UTC(), v.Now.UTC()
+	if at.Year() == now.Year() && at.YearDay() == now.YearDay() {
+		return at.Format("15:04 UTC")
+	}
+	return at.Format("2 Jan 15:04 UTC")
+}
+
+// span shows a duration in the two largest units that matter.
+func span(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// usd shows millionths of a dollar in cents.
+func usd(micro int64) string {
+	if micro > 0 && micro < 5_000 {
+		return "under $0.01"
+	}
+	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
+}
+
+// money shows what was spent, of what may be.
+func money(m state.Money) string {
+	s := usd(m.MicroUSD)
+	if m.CapMicroUSD > 0 {
+		s += " of " + usd(m.CapMicroUSD)
+	}
+	if n := m.InputTokens + m.OutputTokens; n > 0 {
+		s += fmt.Sprintf(" (%s tokens)", short(n))
+	}
+	return s
+}
+
+// short shows a count in thousands or millions.
+func short(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 10_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// many shows a count with its word.
+func many(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+var loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
+
+// to addresses a person who has to do something: "@login, ". Bots and nobody are not addressed.
+func to(p state.Person) string {
+	if p.Bot || !loginForm.MatchString(p.Login) {
+		return ""
+	}
+	return "@" + p.Login + ", "
+}
+
+// name shows a person without notifying them.
+func name(p state.Person) string {
+	if s := code(strings.ReplaceAll(p.Login, "|", "")); s != "" {
+		return s
+	}
+	return "somebody"
+}
+
+// line makes untrusted text safe within a line of ours, cut to a number of characters. It never
+// holds a line break.
+func line(s string, limit int) string {
+	s = strings.Join(strings.Fields(tidy(s)), " ")
+	if cut, more := clip(s, limit); more > 0 {
+		s = strings.TrimRight(cut, " ") + " …"
+	}
+	if s == "" {
+		return ""
+	}
+	safe, ok := strings.CutPrefix(Embed("x "+s), "x ")
+	if !ok || strings.Contains(safe, "\n") {
+		safe = "`" + strings.ReplaceAll(s, "`", "'") + "`"
+		safe = breakMarkers(safe)
+	}
+	return safe
+}
+
+// cell makes a line of ours fit into a table.
+func cell(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, `\|`, "|"), "|", `\|`)
+}
+
+// sentence makes untrusted text one safe sentence with a full stop.
+func sentence(s string) string {
+	s = line(s, 400)
+	if s == "" || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
+		return s
+	}
+	return s + "."
+}
+
+// code shows a word as code; ticks in it are left out.
+func code(s string) string {
+	s = strings.Join(strings.Fields(strings.ReplaceAll(tidy(s), "`", "")), " ")
+	if s == "" {
+		return ""
+	}
+	if strings.HasSuffix(s, `\`) {
+		s += " "
+	}
+	return "`" + breakMarkers(s) + "`"
+}
+
+// codes shows a list of words as code, at most limit of them.
+func codes(list []string, limit int) string {
+	var out []string
+	for i, s := range list {
+		if i == limit {
+			out = append(out, fmt.Sprintf("and %d more", len(list)-limit))
+			break
+		}
+		if c := code(s); c != "" {
+			out = append(out, c)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// hash8 shows a commit or plan hash shortly, as code.
+func hash8(h string) string {
+	if len(h) > 8 {
+		h = h[:8]
+	}
+	return code(h)
+}
+
+// commentURL is the address of a comment on the task's issue.
+func commentURL(t *state.Task, id int64) string {
+	if t.Repo.URL == "" || id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s/issues/%d#issuecomment-%d", t.Repo.URL, t.Key.Issue, id)
+}
+
+// link shows words that lead somewhere, or the words alone.
+func link(words, url string) string {
+	if url == "" || strings.ContainsAny(url, " ()<>\n") {
+		return words
+	}
+	return "[" + words + "](" + url + ")"
+}
+
+// commit shows a commit with a link.
+func commit(t *state.Task, id string) string {
+	if t.Repo.URL == "" {
+		return hash8(id)
+	}
+	return link(hash8(id), t.Repo.URL+"/commit/"+id)
+}
+
+// quote makes every line a quoted one.
+func quote(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight("> "+l, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fold hides a text behind a line.
+func fold(title, body string) string {
+	return "<details><summary>" + title + "</summary>\n\n" + body + "\n\n</details>"
+}
+
+// embedFolded shows untrusted text, cut to the budget, behind a line if it is long.
+func embedFolded(title, s string, budget int, more string) string {
+	text := embedCut(s, budget, more)
+	if utf8.RuneCountInString(text) > 3000 || strings.Count(text, "\n") > 60 {
+		return fold(title, text)
+	}
+	return text
+}
+
+// embedCut shows untrusted text, cut to the budget with a note of how much is missing.
+func embedCut(s string, budget int, more string) string {
+	cut, missing := clip(s, budget)
+	text := Embed(cut)
+	if missing > 0 {
+		text += fmt.Sprintf("\n\n*%d more characters: see %s.*", missing, more)
+	}
+	return text
+}

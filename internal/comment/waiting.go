@@ -1,0 +1,104 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// waiting says why nothing goes on and what to do about it. Text is the cause in words, Items are
+// the things waited for; By is who brought it about, or who has to act.
+func (p post) waiting() string {
+	switch p.Reason {
+	case state.WaitingBlocked:
+		return p.blocked()
+	case state.WaitingConfig:
+		return paragraphs(
+			to(p.t.Trigger.By)+"`.errand.yml` is not valid, so nothing was started:",
+			codeBlock(clipped(p.Text, 2000)),
+			p.listed(),
+			"A fix on the default branch is noticed and the task starts by itself.",
+		)
+	case state.WaitingText:
+		return p.nothingVisible()
+	case state.WaitingEdited:
+		return p.edited()
+	case state.WaitingDisabled:
+		return "Nothing new is started at present: `enabled` is false in the settings. The task is kept and begins when that changes."
+	}
+	words := "The task waits: " + sentence(p.Text)
+	if w := p.t.Waiting; w != nil && !w.Until.IsZero() {
+		words += " It is tried again at " + p.v.clock(w.Until) + "."
+	}
+	return paragraphs(words, p.listed(), sentence(p.Hint))
+}
+
+func (p post) listed() string { return list(p.Items, 20) }
+
+// clipped cuts text and says so.
+func clipped(s string, limit int) string {
+	cut, more := clip(s, limit)
+	if more > 0 {
+		cut += fmt.Sprintf("\n… %d more characters", more)
+	}
+	return cut
+}
+
+func (p post) blocked() string {
+	items := make([]string, len(p.Items))
+	for i, issue := range p.Items {
+		items[i] = strings.TrimPrefix(issue, p.t.Repo.FullName())
+	}
+	return paragraphs(
+		"This waits for other issues to be closed:",
+		list(items, 20),
+		"It starts by itself then. If they do not matter, take the words or the relation away and write "+p.v.say("replan")+".",
+	)
+}
+
+// nothingVisible says which text needs a 👍 before the agent may see it.
+func (p post) nothingVisible() string {
+	var b strings.Builder
+	for i, w := range p.t.Context.Withheld {
+		if i == 10 {
+			fmt.Fprintf(&b, "- and %d more\n", len(p.t.Context.Withheld)-i)
+			break
+		}
+		what := link("a comment", commentURL(p.t, w.ID))
+		if w.ID == 0 {
+			what = "the issue itself"
+		}
+		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), sentence(w.Reason))
+	}
+	return paragraphs(
+		to(p.t.Trigger.By)+"the agent may see none of the text here, so nothing was started: it sees only what people with write permission wrote, or gave a 👍 to after its last edit.",
+		b.String(),
+		"Give a 👍 to what it should see; the task then starts by itself.",
+	)
+}
+
+// edited shows what an outsider changed in the issue.
+func (p post) edited() string {
+	f := p.t.Frozen
+	if f.Changed == nil {
+		return "The issue was changed and is as before again; the task goes on."
+	}
+	diff := udiff.Unified("as approved for the agent", "as it is now", whole(f), whole(*f.Changed))
+	lines := strings.Split(strings.TrimRight(diff, "\n"), "\n")
+	if more := len(lines) - 80; more > 0 {
+		lines = append(lines[:80], fmt.Sprintf("… %d more lines", more))
+	}
+	shown := clipped(strings.Join(lines, "\n"), min(8000, p.budget+200))
+	return paragraphs(
+		fmt.Sprintf("%sthe issue was changed by %s, who has no write permission here. The task is paused; nothing is approved, built or posted with either text until this is cleared.", to(p.t.Trigger.By), name(p.By)),
+		strings.Replace(codeBlock(shown), "text\n", "diff\n", 1),
+		"Read the change. To work with the new text, write "+p.v.say("replan")+". To keep the old one, undo the edit.",
+	)
+}
+
+func whole(f state.Frozen) string {
+	return strings.TrimRight(tidy(f.Title)+"\n\n"+tidy(f.Body), "\n") + "\n"
+}
