@@ -13,7 +13,7 @@ import (
 )
 
 // movingFor is how long after its last byte an answer still counts as on its way.
-const movingFor = 5 * time.Second
+const movingFor = 2 * time.Second
 
 // link is one accepted connection.
 type link struct {
@@ -44,7 +44,7 @@ func (d *daemon) link(ctx context.Context, conn net.Conn) {
 		delete(d.links, l)
 		d.mu.Unlock()
 	}()
-	stream, err := d.openStream(ctx)
+	stream, err := d.openStream(ctx, conn)
 	if err != nil {
 		return
 	}
@@ -55,14 +55,26 @@ func (d *daemon) link(ctx context.Context, conn net.Conn) {
 	l.carry(stream)
 }
 
-var errHeldTooLong = errors.New("nobody attached in time")
+// Why a held connection was closed.
+var (
+	errHeldTooLong = errors.New("nobody attached in time")
+	errGone        = errors.New("the connection's other end has gone")
+)
+
+// gonePause is the pause between two looks whether a held connection is still wanted.
+const gonePause = time.Second
 
 // openStream waits for a session that takes a stream.
-func (d *daemon) openStream(ctx context.Context) (*yamux.Stream, error) {
+func (d *daemon) openStream(ctx context.Context, conn net.Conn) (*yamux.Stream, error) {
 	timer := time.NewTimer(d.config.Hold)
 	defer timer.Stop()
+	look := time.NewTicker(gonePause)
+	defer look.Stop()
 	for {
 		session, attached := d.current()
+		if gone(conn) {
+			return nil, errGone
+		}
 		if session != nil {
 			stream, err := session.OpenStream()
 			if err == nil {
@@ -74,6 +86,7 @@ func (d *daemon) openStream(ctx context.Context) (*yamux.Stream, error) {
 		}
 		select {
 		case <-attached:
+		case <-look.C:
 		case <-timer.C:
 			return nil, errHeldTooLong
 		case <-ctx.Done():
