@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -274,12 +275,20 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 		t.Errorf("a fact that had changed nothing was dropped: %+v", got)
 	}
 
-	for i := range maxSeen + 10 {
-		e.ID = "comment:" + strconv.Itoa(100+i)
+	// Only the newest are remembered.
+	s.next = func(old *Task, _ Event, _ Policy) Change {
+		after := old.clone()
+		for i := len(after.Seen); i < maxSeen; i++ {
+			after.Seen = append(after.Seen, "older:"+strconv.Itoa(i))
+		}
+		return Change{Task: after}
+	}
+	for _, id := range []string{"comment:9", "comment:10"} {
+		e.ID = id
 		s.mustApply(t, e, Ack{})
 	}
 	task, err := s.Task(t.Context(), task1)
-	if err != nil || len(task.Seen) != maxSeen || task.Seen[maxSeen-1] != e.ID {
+	if err != nil || len(task.Seen) != maxSeen || task.Seen[maxSeen-1] != e.ID || slices.Contains(task.Seen, "comment:7") {
 		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.Seen), task.Seen[len(task.Seen)-1], err)
 	}
 }
