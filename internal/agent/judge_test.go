@@ -1,0 +1,244 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/google/go-cmp/cmp"
+)
+
+// result is a result line with the fields given, over those of a success.
+func result(fields string) string {
+	return `{"type":"result","subtype":"success","is_error":false,"num_turns":3,"result":"Done.","session_id":"s1",` +
+		`"terminal_reason":"completed",` + fields + `"x":0}`
+}
+
+// TestClaudeJudges has one case for every way to end that was seen, and for every rule of trust.
+func TestClaudeJudges(t *testing.T) {
+	t.Parallel()
+	code := func(n int) agent.Ended { return agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: n}} }
+	cause := func(c runlog.Cause) agent.Ended {
+		return agent.Ended{Exit: runlog.Exit{Cause: c, Message: "as the runner says"}}
+	}
+	failed := func(fields string) []string {
+		return []string{result(`"is_error":true,"result":"API Error",` + fields)}
+	}
+	for name, tc := range map[string]struct {
+		lines []string
+		ended agent.Ended
+		want  agent.Status
+		says  string
+	}{
+		"done":                      {lines: []string{result("")}, want: agent.StatusOK},
+		"success with a bad exit":   {lines: []string{result("")}, ended: code(1), want: agent.StatusCrashed, says: "code 1"},
+		"exit 0 and no result":      {want: agent.StatusCrashed, says: "no result"},
+		"the last result counts":    {lines: []string{failed("")[0], result("")}, want: agent.StatusOK},
+		"a failure after a success": {lines: []string{result(""), failed(`"api_error_status":529,`)[0]}, ended: code(1), want: agent.StatusOverloaded},
+
+		"stop asked for, success":    {lines: []string{result("")}, ended: agent.Ended{StopRequested: true}, want: agent.StatusInterrupted},
+		"stopped by the runner":      {lines: []string{result("")}, ended: cause(runlog.CauseStopped), want: agent.StatusInterrupted},
+		"aborted without our asking": {lines: []string{result(`"subtype":"error_during_execution","terminal_reason":"aborted_streaming",`)}, want: agent.StatusInterrupted},
+		"time up":                    {lines: []string{result("")}, ended: cause(runlog.CauseDuration), want: agent.StatusDuration, says: "as the runner"},
+		"stalled":                    {ended: cause(runlog.CauseStalled), want: agent.StatusStalled},
+		"lost":                       {ended: cause(runlog.CauseLost), want: agent.StatusLost},
+		"set-up failed":              {ended: cause(runlog.CauseSetupFailed), want: agent.StatusSetupFailed},
+		"not started":                {ended: cause(runlog.CauseStartFailed), want: agent.StatusStartFailed},
+
+		"resumed":         {lines: []string{result("")}, ended: agent.Ended{WantSession: "s1"}, want: agent.StatusOK},
+		"another session": {lines: []string{result("")}, ended: agent.Ended{WantSession: "s2"}, want: agent.StatusNoSession},
+		"no such session": {lines: []string{result(`"subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: s9"],`)}, ended: code(1), want: agent.StatusNoSession},
+		"no such session, only on stderr": {
+			ended: agent.Ended{Exit: runlog.Exit{Code: 1}, Stderr: "No conversation found with session ID: s9\n"}, want: agent.StatusNoSession,
+		},
+
+		"schema met":       {lines: []string{result(`"structured_output":{"a":1},`)}, ended: agent.Ended{WantSchema: true}, want: agent.StatusOK},
+		"schema forgotten": {lines: []string{result("")}, ended: agent.Ended{WantSchema: true}, want: agent.StatusNoStructuredOutput},
+		"schema null":      {lines: []string{result(`"structured_output":null,`)}, ended: agent.Ended{WantSchema: true}, want: agent.StatusNoStructuredOutput},
+		"schema missed":    {lines: []string{result(`"subtype":"error_max_structured_output_retries","is_error":true,`)}, ended: code(1), want: agent.StatusNoStructuredOutput},
+
+		"nothing done":   {lines: []string{result(`"num_turns":0,"result":"Unknown command: /x",`)}, want: agent.StatusNoOp, says: "Unknown command"},
+		"max turns":      {lines: []string{result(`"subtype":"error_max_turns","is_error":true,"result":"","errors":["Reached maximum number of turns (2)"],`)}, ended: code(1), want: agent.StatusMaxTurns, says: "(2)"},
+		"budget":         {lines: []string{result(`"subtype":"error_max_budget_usd","is_error":true,`)}, ended: code(1), want: agent.StatusBudget},
+		"hook":           {lines: []string{result(`"terminal_reason":"hook_stopped",`)}, want: agent.StatusHookStopped},
+		"refusal":        {lines: failed(`"stop_reason":"refusal",`), ended: code(1), want: agent.StatusRefused},
+		"polite refusal": {lines: []string{result(`"stop_reason":"refusal",`)}, want: agent.StatusRefused},
+		"other error":    {lines: []string{result(`"subtype":"error_of_the_future","is_error":true,`)}, ended: code(1), want: agent.StatusCrashed},
+
+		"too long":      {lines: failed(`"api_error_status":400,"terminal_reason":"prompt_too_long",`), ended: code(1), want: agent.StatusContextOverflow},
+		"not logged in": {lines: append([]string{`{"type":"assistant","error":"authentication_failed","message":{"content":[{"type":"text","text":"Not logged in"}]}}`}, failed(`"api_error_status":null,`)...), ended: code(1), want: agent.StatusAuth},
+		"no network":    {lines: failed(`"result":"API Error: Unable to connect to API (ConnectionRefused)",`), ended: code(1), want: agent.StatusNetwork},
+		"no credit":     {lines: append([]string{`{"type":"assistant","error":"billing_error","message":{"content":[]}}`}, failed(`"api_error_status":400,`)...), ended: code(1), want: agent.StatusBilling},
+		"unexplained":   {lines: failed(""), ended: code(1), want: agent.StatusCrashed},
+
+		"bad flag":     {ended: agent.Ended{Exit: runlog.Exit{Code: 1}, Stderr: "warning\nerror: unknown option '--x'\n"}, want: agent.StatusInvalid, says: "--x"},
+		"not found":    {ended: code(127), want: agent.StatusStartFailed},
+		"terminated":   {ended: code(143), want: agent.StatusCrashed, says: "143"},
+		"killed":       {ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},
+		"silent death": {ended: code(1), want: agent.StatusCrashed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newAdapter(t, agent.Config{}).NewParser()
+			for _, l := range tc.lines {
+				p.Line([]byte(l))
+			}
+			got := p.Exit(tc.ended)
+			if got.Status != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("status %q, message %q; want %q and %q", got.Status, got.Message, tc.want, tc.says)
+			}
+			if got.Status != agent.StatusOK && got.Message == "" && tc.ended.Exit.Cause == runlog.CauseExited {
+				t.Error("no message says why")
+			}
+		})
+	}
+}
+
+func TestClaudeTellsWhenALimitEnds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
+	limited := func(text string) string {
+		return result(fmt.Sprintf(`"is_error":true,"api_error_status":429,"result":%q,`, text))
+	}
+	for name, tc := range map[string]struct {
+		lines []string
+		want  time.Time
+	}{
+		"by event": {[]string{
+			`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795300000,"rateLimitType":"five_hour"}}`,
+			limited("You've hit your session limit"),
+		}, time.Unix(1795300000, 0).UTC()},
+		"a warning is no end": {[]string{
+			`{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795300000}}`, limited("x"),
+		}, time.Time{}},
+		"by text, later today":    {[]string{limited("limit · resets 11:26pm (UTC)")}, time.Date(2026, 11, 21, 23, 26, 0, 0, time.UTC)},
+		"by text, tomorrow":       {[]string{limited("limit · resets 6am (UTC)")}, time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)},
+		"by text that is no time": {[]string{limited("limit · resets 77:99pm (UTC)")}, time.Time{}},
+		"far beyond any time":     {[]string{`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1e300}}`, limited("x")}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newAdapter(t, agent.Config{}).NewParser()
+			for _, l := range tc.lines {
+				p.Line([]byte(l))
+			}
+			got := p.Exit(agent.Ended{Exit: runlog.Exit{Code: 1, EndedAt: now}})
+			if got.Status != agent.StatusRateLimited || !got.ResetAt.Equal(tc.want) {
+				t.Errorf("status %q, reset %s; want %s", got.Status, got.ResetAt, tc.want)
+			}
+		})
+	}
+}
+
+func TestClaudeEvents(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		line string
+		want []runlog.Event
+	}{
+		"failed MCP server": {
+			`{"type":"system","subtype":"init","session_id":"s","model":"m","mcp_servers":[{"name":"a","status":"failed"},{"name":"b","status":"connected"}]}`,
+			[]runlog.Event{{Kind: runlog.KindStarted, Session: "s", Model: "m"}, {Kind: runlog.KindNotice, Text: "MCP server a could not be reached"}},
+		},
+		"thinking and text": {
+			`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"ah"},{"type":"new"}]}}`,
+			[]runlog.Event{{Kind: runlog.KindThinking, Text: "hm"}, {Kind: runlog.KindText, Text: "ah"}},
+		},
+		"failure as text": {
+			`{"type":"assistant","error":"rate_limit","message":{"content":[{"type":"text","text":"no"}]}}`,
+			[]runlog.Event{{Kind: runlog.KindNotice, Text: "no", IsError: true}},
+		},
+		"retry": {
+			`{"type":"system","subtype":"api_retry","retry_delay_ms":529.5,"error_status":null,"error":"unknown"}`,
+			[]runlog.Event{{Kind: runlog.KindRetry, Text: "unknown", IsError: true, Delay: 529500 * time.Microsecond}},
+		},
+		"result in blocks, one odd": {
+			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image"}]},{"type":7}]}}`,
+			[]runlog.Event{{Kind: runlog.KindToolResult, ToolID: "t", IsError: true, Text: "a\n[image]"}},
+		},
+		"injected": {
+			`{"type":"user","isSynthetic":true,"message":{"content":"Stop hook says no"}}`,
+			[]runlog.Event{{Kind: runlog.KindNotice, Text: "Stop hook says no"}},
+		},
+		"our own words":  {`{"type":"user","message":{"content":"the prompt"}}`, nil},
+		"fallback":       {`{"type":"system","subtype":"model_fallback","original_model":"a","fallback_model":"b"}`, []runlog.Event{{Kind: runlog.KindNotice, Text: "model a replaced by b"}}},
+		"compaction":     {`{"type":"system","subtype":"compact_boundary"}`, []runlog.Event{{Kind: runlog.KindNotice, Text: "conversation compacted"}}},
+		"failed hook":    {`{"type":"system","subtype":"hook_response","hook_event":"Stop","outcome":"error"}`, []runlog.Event{{Kind: runlog.KindNotice, Text: "hook Stop: error"}}},
+		"partial stream": {`{"type":"stream_event","event":{"type":"content_block_delta"}}`, nil},
+		"status":         {`{"type":"system","subtype":"status","status":"requesting"}`, nil},
+		"made-up usage": {
+			`{"type":"result","subtype":"success","modelUsage":{"a":{"inputTokens":-5,"outputTokens":1e300},"b":{"inputTokens":2,"cacheReadInputTokens":3}}}`,
+			[]runlog.Event{
+				{Kind: runlog.KindUsage, Usage: &runlog.Usage{Input: 2, Output: 1e12, CacheRead: 3}},
+				{Kind: runlog.KindResult},
+			},
+		},
+		"a long text is cut": {
+			`{"type":"user","message":{"content":[{"type":"tool_result","content":"` + strings.Repeat("ä", 10_000) + `"}]}}`,
+			[]runlog.Event{{Kind: runlog.KindToolResult, Text: strings.Repeat("ä", 8192) + "…"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := newAdapter(t, agent.Config{}).NewParser().Line([]byte(tc.line))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryStatusHasItsAdvice(t *testing.T) {
+	t.Parallel()
+	want := map[agent.Status]string{
+		"ok": "success", "max_turns": "fatal", "budget": "fatal",
+		"rate_limited": "retryable session later", "overloaded": "retryable session later", "network": "retryable session later",
+		"auth": "fatal pause", "billing": "fatal pause", "context_overflow": "retryable summary once", "refused": "fatal",
+		"no_session": "retryable summary once", "no_structured_output": "fatal", "no_op": "fatal", "interrupted": "retryable session",
+		"hook_stopped": "fatal", "duration": "fatal", "stalled": "retryable session once", "lost": "retryable session",
+		"setup_failed": "fatal", "start_failed": "fatal", "invalid": "fatal", "crashed": "retryable session once",
+	}
+	got := map[agent.Status]string{}
+	for _, s := range agent.Statuses() {
+		a := s.Advice()
+		words := []string{string(s.Class()), string(a.From)}
+		for word, set := range map[string]bool{"later": a.Backoff, "once": a.Once, "pause": a.PauseProvider} {
+			if set {
+				words = append(words, word)
+			}
+		}
+		got[s] = strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("advice (-want +got):\n%s", diff)
+	}
+	if c := agent.Status("from the future").Class(); c != agent.ClassFatal {
+		t.Errorf("an unknown status is %q", c)
+	}
+}
+
+func FuzzClaudeParser(f *testing.F) {
+	f.Add(`{"type":"system","subtype":"init","session_id":"s"}`+"\n"+result(`"permission_denials":[{"tool_name":"Bash"}],`), 0, "")
+	f.Add(`{"type":"assistant","message":{"content":[{"type":"tool_use","input":{"a":[1]}}]}}`, 1, "Error: x")
+	f.Add(`{"type":"user","message":{"content":[{"type":"tool_result","content":[7]}]}}`, 143, "")
+	f.Fuzz(func(t *testing.T, out string, code int, stderr string) {
+		p := newAdapter(t, agent.Config{}).NewParser()
+		for line := range strings.SplitSeq(out, "\n") {
+			for _, e := range p.Line([]byte(line)) {
+				if e.Kind == "" || len(e.Text) > 300<<10 || len(e.Input) > 20<<10 {
+					t.Errorf("event %+v", e)
+				}
+				if e.Usage != nil && (e.Usage.Input < 0 || e.Usage.Output < 0) {
+					t.Errorf("usage %+v", e.Usage)
+				}
+			}
+		}
+		r := p.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code}, Stderr: stderr, StopRequested: true})
+		if r.Status != agent.StatusInterrupted {
+			t.Errorf("after a stop the run counts as %q", r.Status)
+		}
+	})
+}
