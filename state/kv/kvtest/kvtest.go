@@ -51,6 +51,7 @@ func Run(t *testing.T, b Backend) {
 		"ended context":    testEndedContext,
 		"wake-ups":         testWakeUps,
 		"closed":           testClosed,
+		"random":           testRandom,
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
