@@ -12,6 +12,12 @@ import (
 // maxPointerBytes is the size that an LFS pointer stays under by its specification.
 const maxPointerBytes = 1024
 
+// The two lines of a pointer that matter.
+var (
+	lfsOID  = regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`)
+	lfsSize = regexp.MustCompile(`(?m)^size ([0-9]+)$`)
+)
+
 // lfsVersions begin a pointer file; the second is the one of old releases.
 func lfsVersions() []string {
 	return []string{"version https://git-lfs.github.com/spec/", "version https://hawser.github.com/spec/"}
@@ -58,8 +64,7 @@ func parsePointer(data []byte) (oid string, isPointer bool) {
 	if !isPointer {
 		return "", false
 	}
-	hash := regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`).FindStringSubmatch(text)
-	size := regexp.MustCompile(`(?m)^size ([0-9]+)$`).FindStringSubmatch(text)
+	hash, size := lfsOID.FindStringSubmatch(text), lfsSize.FindStringSubmatch(text)
 	if hash == nil || size == nil {
 		return "", true
 	}

@@ -27,28 +27,29 @@ type Home struct {
 func SafeMessage(message string, home Home) string {
 	message = strings.ReplaceAll(message, "\r\n", "\n")
 	message = strings.ReplaceAll(message, "\r", "\n")
-	message = regexp.MustCompile(trailers).ReplaceAllString(message, "")
-	message = regexp.MustCompile(skipCI).ReplaceAllString(message, "($1)")
+	message = trailers.ReplaceAllString(message, "")
+	message = skipCI.ReplaceAllString(message, "($1)")
 	message = disarmClosing(message, home)
-	message = regexp.MustCompile(mention).ReplaceAllString(message, "$1@ $2")
-	message = regexp.MustCompile(`\n{3,}`).ReplaceAllString(message, "\n\n")
+	message = mention.ReplaceAllString(message, "$1@ $2")
+	message = blankLines.ReplaceAllString(message, "\n\n")
 	if message = strings.TrimSpace(message); message == "" {
 		return "Update files"
 	}
 	return message
 }
 
-const (
-	trailers = `(?im)^[ \t]*(?:(?:co-authored|co-developed|signed-off|reviewed|acked|approved|tested|committed)-by|skip-checks)[ \t]*:.*(?:\n|$)`
-	skipCI   = `(?i)\[((?:skip[ _-]?(?:ci|actions))|(?:(?:ci|actions)[ _-]?skip)|no[ _-]?ci)\]`
-	mention  = `(^|[^\w@/.` + "`" + `])@([A-Za-z0-9])`
-	closing  = `(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?[ \t]+)(\S*#|https?://\S+/(?:issues|pull)/|gh-)(\d+)\b`
+// What GitHub, or a person who reads a history, gives a meaning.
+var (
+	trailers   = regexp.MustCompile(`(?im)^[ \t]*(?:(?:co-authored|co-developed|signed-off|reviewed|acked|approved|tested|committed)-by|skip-checks)[ \t]*:.*(?:\n|$)`)
+	skipCI     = regexp.MustCompile(`(?i)\[((?:skip[ _-]?(?:ci|actions))|(?:(?:ci|actions)[ _-]?skip)|no[ _-]?ci)\]`)
+	mention    = regexp.MustCompile("(^|[^\\w@/.`])@([A-Za-z0-9])")
+	closing    = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?[ \t]+)(\S*#|https?://\S+/(?:issues|pull)/|gh-)(\d+)\b`)
+	blankLines = regexp.MustCompile(`\n{3,}`)
 )
 
 func disarmClosing(message string, home Home) string {
-	pattern := regexp.MustCompile(closing)
-	return pattern.ReplaceAllStringFunc(message, func(match string) string {
-		parts := pattern.FindStringSubmatch(match)
+	return closing.ReplaceAllStringFunc(message, func(match string) string {
+		parts := closing.FindStringSubmatch(match)
 		where, number := parts[2], parts[3]
 		own := where == "#" || strings.EqualFold(where, "gh-") || strings.EqualFold(where, home.Repo+"#")
 		if n, err := strconv.Atoi(number); own && err == nil && n == home.Issue {

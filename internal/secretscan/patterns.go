@@ -36,18 +36,20 @@ type rule struct {
 type ownRule struct {
 	id, regex string
 	keywords  []string
+	entropy   float64 // in bits per character, above which a match counts
 }
 
 // ownRules returns token forms that must never get out, whatever an allow-list says. GitHub's
-// installation tokens have been several hundred characters with dots since 2026.
+// installation tokens have been several hundred characters with dots since 2026. A password in an
+// address has to look random, or every postgres:postgres@localhost would be one.
 func ownRules() []ownRule {
 	return []ownRule{
-		{"github-token", `\bgh[pousr]_[A-Za-z0-9._-]{36,}`, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}},
-		{"github-fine-grained-token", `\bgithub_pat_[A-Za-z0-9_]{22,}`, []string{"github_pat_"}},
-		{"anthropic-token", `\bsk-ant-[A-Za-z0-9_-]{20,}`, []string{"sk-ant-"}},
-		{"openai-token", `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}`, []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
-		{"url-password", `\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@"'<>]{0,100}:([^\s/:@"'<>$\{\[]{8,300})@`, []string{"://"}},
-		{"private-key-block", `-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{20,}?-----END [A-Z ]{0,40}PRIVATE KEY-----`, []string{"private key"}},
+		{"github-token", `gh[pousr]_[A-Za-z0-9._-]{36,}`, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 0},
+		{"github-fine-grained-token", `github_pat_[A-Za-z0-9_]{22,}`, []string{"github_pat_"}, 0},
+		{"anthropic-token", `sk-ant-[A-Za-z0-9_-]{20,}`, []string{"sk-ant-"}, 0},
+		{"openai-token", `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}`, []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}, 0},
+		{"url-password", `\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@"'<>]{0,100}:([^\s/:@"'<>$\{\[]{8,300})@`, []string{"://"}, 3.3},
+		{"private-key-block", `-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{20,}?-----END [A-Z ]{0,40}PRIVATE KEY-----`, []string{"private key"}, 0},
 	}
 }
 
@@ -78,7 +80,7 @@ func compile(library config.Config) (*Patterns, error) {
 			return nil, fmt.Errorf("compile secret pattern %s: %w", own.id, err)
 		}
 		group := min(regex.NumSubexp(), 1)
-		p.add(rule{id: own.id, regex: regex, group: group, strict: true}, own.keywords)
+		p.add(rule{id: own.id, regex: regex, group: group, entropy: own.entropy, strict: true}, own.keywords)
 	}
 	for _, r := range library.GetOrderedRules() {
 		if r.Regex == nil || r.SkipReport || len(r.RequiredRules) > 0 {

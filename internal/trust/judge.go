@@ -154,4 +154,3 @@ func (j *judge) listedBot(who state.Person) bool {
 func listed(logins []string, login string) bool {
 	return login != "" && slices.ContainsFunc(logins, func(l string) bool { return strings.EqualFold(l, login) })
 }
-
