@@ -40,14 +40,15 @@ func newCommand(version string) *cobra.Command {
 		Short:         "The part of errand that runs on a VM",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
 	}
+	root.DisableSuggestions = true // an error is one line
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
 		statusCommand(o), workspaceCommand(), changesetCommand(), checkCommand(o), tetherCommand(o), initCommand(),
 	)
+	root.AddCommand(boxCommands()...)
 	return root
 }
 
@@ -182,7 +183,9 @@ func statusCommand(o *options) *cobra.Command {
 }
 
 func workspaceCommand() *cobra.Command {
-	workspace := &cobra.Command{Use: "workspace", Short: "Make and move workspaces"}
+	workspace := &cobra.Command{
+		Use: "workspace", Short: "Make and move workspaces", Args: cobra.NoArgs, RunE: needsSubcommand,
+	}
 	workspace.AddCommand(
 		&cobra.Command{
 			Use: "prepare", Short: "Make a workspace: work.PrepareSpec in, work.Place out", Args: cobra.NoArgs,
@@ -198,6 +201,11 @@ func workspaceCommand() *cobra.Command {
 		},
 	)
 	return workspace
+}
+
+// needsSubcommand refuses a bare parent, which would otherwise print its help and succeed.
+func needsSubcommand(cmd *cobra.Command, _ []string) error {
+	return fmt.Errorf("%s: name one of its subcommands; see --help", cmd.CommandPath())
 }
 
 func changesetCommand() *cobra.Command {

@@ -28,7 +28,9 @@ func checkCommand(o *options) *cobra.Command {
 }
 
 func tetherCommand(o *options) *cobra.Command {
-	tether := &cobra.Command{Use: "tether", Short: "The VM's end of the tether"}
+	tether := &cobra.Command{
+		Use: "tether", Short: "The VM's end of the tether", Args: cobra.NoArgs, RunE: needsSubcommand,
+	}
 	tether.AddCommand(serveCommand(o), attachCommand(o), tetherStatusCommand(o), tetherStopCommand(o))
 	return tether
 }

@@ -2,6 +2,7 @@ package tetherd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -33,7 +34,7 @@ func Attach(ctx context.Context, dir string, in io.Reader, out io.Writer) error 
 			_ = unix.Close()
 		}
 	}()
-	if _, err := io.Copy(out, reader); err != nil && ctx.Err() == nil {
+	if _, err := io.Copy(out, reader); err != nil && ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("attach tether: %w", err)
 	}
 	return nil

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+)
+
+// boxCommands are the subcommands with which the local provider starts its boxes. Their flags are
+// box's own.
+func boxCommands() []*cobra.Command {
+	return []*cobra.Command{
+		boxCommand("box-supervise", "Supervise a local box (started by the local provider)", box.Supervise),
+		boxCommand("box-ssh", "Serve SSH in a local box (started by box-supervise)", box.ServeSSH),
+	}
+}
+
+func boxCommand(name, short string, do func(context.Context, []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Hidden: true, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) },
+	}
+}
