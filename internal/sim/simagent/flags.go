@@ -90,7 +90,7 @@ func flags() map[string]flag {
 		"--session-id":                   text(func(o *options) *string { return &o.sessionID }),
 		"--settings":                     text(func(o *options) *string { return &o.settings }),
 		"--json-schema":                  text(func(o *options) *string { return &o.schema }),
-		"--mcp-config":                   list(func(o *options) *[]string { return &o.mcp }),
+		"--mcp-config":                   {many, func(o *options, v []string) error { o.mcp = append(o.mcp, v...); return nil }},
 		"--allowedTools":                 list(func(o *options) *[]string { return &o.allowed }),
 		"--disallowedTools":              list(func(o *options) *[]string { return &o.denied }),
 		"-r":                             {maybe, setResume},
