@@ -17,9 +17,16 @@ func result(fields string) string {
 		`"terminal_reason":"completed",` + fields + `"x":0}`
 }
 
-// TestClaudeJudges has one case for every way to end that was seen, and for every rule of trust.
-func TestClaudeJudges(t *testing.T) {
-	t.Parallel()
+// judgeCase is a way to end.
+type judgeCase struct {
+	lines []string
+	ended agent.Ended
+	want  agent.Status
+	says  string
+}
+
+// judgeCases has one case for every way to end that was seen, and for every rule of trust.
+func judgeCases() map[string]judgeCase {
 	code := func(n int) agent.Ended { return agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: n}} }
 	cause := func(c runlog.Cause) agent.Ended {
 		return agent.Ended{Exit: runlog.Exit{Cause: c, Message: "as the runner says"}}
@@ -27,12 +34,7 @@ func TestClaudeJudges(t *testing.T) {
 	failed := func(fields string) []string {
 		return []string{result(`"is_error":true,"result":"API Error",` + fields)}
 	}
-	for name, tc := range map[string]struct {
-		lines []string
-		ended agent.Ended
-		want  agent.Status
-		says  string
-	}{
+	return map[string]judgeCase{
 		"done":                      {lines: []string{result("")}, want: agent.StatusOK},
 		"success with a bad exit":   {lines: []string{result("")}, ended: code(1), want: agent.StatusCrashed, says: "code 1"},
 		"exit 0 and no result":      {want: agent.StatusCrashed, says: "no result"},
@@ -79,7 +81,12 @@ func TestClaudeJudges(t *testing.T) {
 		"terminated":   {ended: code(143), want: agent.StatusCrashed, says: "143"},
 		"killed":       {ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},
 		"silent death": {ended: code(1), want: agent.StatusCrashed},
-	} {
+	}
+}
+
+func TestClaudeJudges(t *testing.T) {
+	t.Parallel()
+	for name, tc := range judgeCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newAdapter(t, agent.Config{}).NewParser()

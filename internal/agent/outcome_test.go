@@ -8,14 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseOutcome(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		text    string
-		want    agent.Outcome
-		rest    string
-		wantErr string
-	}{
+// outcomeCase is a final answer, and what is to be read in it.
+type outcomeCase struct {
+	text    string
+	want    agent.Outcome
+	rest    string
+	wantErr string
+}
+
+func outcomeCases() map[string]outcomeCase {
+	return map[string]outcomeCase{
 		"no block": {text: "Just words.\n", rest: "Just words."},
 		"empty":    {},
 		"a plan": {
@@ -60,7 +62,11 @@ func TestParseOutcome(t *testing.T) {
 		"approach 0":             {text: "```errand\n{\"approaches\":[{\"title\":\"x\"}]}\n```", wantErr: "below 1"},
 		"too long":               {text: "```errand\n{\"title\":\"" + strings.Repeat("x", 600<<10) + "\"}\n```", wantErr: "at most"},
 	}
-	for name, tc := range tests {
+}
+
+func TestParseOutcome(t *testing.T) {
+	t.Parallel()
+	for name, tc := range outcomeCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, rest, err := agent.ParseOutcome(tc.text)

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// stderrTail is how much of stderr is kept for the judgement.
+const stderrTail = 8 << 10
+
+// Reader reads a run's log through an adapter's parser: it numbers and dates the events like the
+// lines that they come from, and collects what the judgement needs. It is for one goroutine. A log
+// may be read again from its first line by a new Reader, with the same events and the same result;
+// it must not be begun in its middle, because the parser would miss what came before.
+type Reader struct {
+	parser Parser
+	want   Wants
+	stderr string
+	seq    int64
+}
+
+// Wants is what was asked of a run, as far as its judgement depends on it.
+type Wants struct {
+	// Session is the session that was to be resumed, empty if none.
+	Session string
+	// Schema: a structured answer was asked for.
+	Schema bool
+}
+
+// NewReader returns a Reader for one run of the spec.
+func NewReader(a Adapter, spec Spec) *Reader {
+	return &Reader{parser: a.NewParser(), want: Wants{Session: spec.Resume, Schema: len(spec.Schema) > 0}}
+}
+
+// Line returns the events of one line. A line that was read already is ignored, so that a follower
+// may repeat some after it was cut off. Remarks of the runner, and lines of stderr, are notices.
+func (r *Reader) Line(l runlog.Line) []runlog.Event {
+	if l.Seq != 0 && l.Seq <= r.seq {
+		return nil
+	}
+	r.seq = l.Seq
+	var events []runlog.Event
+	switch l.Stream {
+	case runlog.StreamStderr:
+		r.stderr += l.Text + "\n"
+		if cut := len(r.stderr) - stderrTail; cut > 0 {
+			r.stderr = strings.ToValidUTF8(r.stderr[cut:], "")
+		}
+		if strings.TrimSpace(l.Text) != "" {
+			events = []runlog.Event{notice(l.Text)}
+		}
+	case runlog.StreamRunner:
+		events = []runlog.Event{notice(l.Text)}
+	default:
+		events = r.parser.Line([]byte(l.Text))
+		if l.Cut > 0 {
+			events = append(events, notice(fmt.Sprintf("a line was too long; %d bytes of it are missing", l.Cut)))
+		}
+	}
+	for i := range events {
+		events[i].Seq, events[i].Time = l.Seq, l.Time
+	}
+	return events
+}
+
+// Exit judges the run, after its last line. stopRequested says that we asked for its end.
+func (r *Reader) Exit(exit runlog.Exit, stopRequested bool) Result {
+	return r.parser.Exit(Ended{
+		Exit: exit, StopRequested: stopRequested, Stderr: r.stderr, WantSession: r.want.Session, WantSchema: r.want.Schema,
+	})
+}
