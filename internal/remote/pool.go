@@ -21,7 +21,7 @@ type Resolve func(ctx context.Context, vmID string) (Endpoint, error)
 type Pool struct {
 	cfg     Config
 	resolve Resolve
-	giveUp time.Duration
+	giveUp  time.Duration
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

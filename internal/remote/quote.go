@@ -18,7 +18,8 @@ var (
 func Quote(argv ...string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
-		if plainWord.MatchString(word) {
+		assignment := i == 0 && strings.Contains(word, "=")
+		if plainWord.MatchString(word) && !assignment {
 			words[i] = word
 			continue
 		}
