@@ -137,7 +137,7 @@ func readPlan(args, tail string) (state.Order, verdict) {
 	if rest == "" {
 		return state.Order{Text: tail}, readYes
 	}
-	base := Base(rest)
+	base := baseIn(rest)
 	if base == "" || strings.TrimSpace(baseWord.ReplaceAllString(rest, "")) != "" {
 		return state.Order{}, readNo
 	}

@@ -38,7 +38,7 @@ func Parse(body, slug string, onPR bool) Parsed {
 		body = strings.ToValidUTF8(body[:maxBody], "")
 	}
 	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
-		return Parsed{Text: strings.TrimSpace(body), Base: quickBase(body)}
+		return Parsed{Text: strings.TrimSpace(body), Base: Base(body)}
 	}
 	doc := parseBlocks(body)
 	var p Parsed
@@ -48,7 +48,7 @@ func Parse(body, slug string, onPR bool) Parsed {
 			starts = append(starts, mention{line: line, end: line + end})
 		}
 	}
-	p.Base = Base(doc.visible(body))
+	p.Base = baseIn(doc.visible(body))
 	if len(starts) == 0 {
 		p.Text = strings.TrimSpace(body)
 		p.Quoted = mentionsAnywhere(body, slug)
@@ -207,9 +207,18 @@ func cutWord(line, word string) (rest string, ok bool) {
 
 var baseWord = regexp.MustCompile("(?i)(?:^|[\\s(,;])base:[ \\t]*`?([A-Za-z0-9][A-Za-z0-9._/+-]*)`?")
 
-// Base returns the branch that a text names with "base: NAME", or the empty string. The name is one
-// that git takes.
+// Base returns the branch that a text names with "base: NAME" outside quotes, code and hidden text,
+// or the empty string. The name is one that git takes.
 func Base(text string) string {
+	text = normalise(text)
+	if len(text) > maxBody || !baseWord.MatchString(text) {
+		return ""
+	}
+	return baseIn(parseBlocks(text).visible(text))
+}
+
+// baseIn is Base of text that is all visible.
+func baseIn(text string) string {
 	m := baseWord.FindStringSubmatch(text)
 	if m == nil {
 		return ""
@@ -219,14 +228,6 @@ func Base(text string) string {
 		return ""
 	}
 	return name
-}
-
-// quickBase is Base of the visible part of a text, parsing it only where it can matter.
-func quickBase(body string) string {
-	if !baseWord.MatchString(body) {
-		return ""
-	}
-	return Base(parseBlocks(body).visible(body))
 }
 
 func isWord(c byte) bool {

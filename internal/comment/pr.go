@@ -38,10 +38,7 @@ func PRBody(t *state.Task, in PRInput, v View) string {
 			break
 		}
 	}
-	if v.Key == "" {
-		return text
-	}
-	return text + "\n\n" + Marker(v.Key)
+	return v.marked(text)
 }
 
 // prWriter is one text while it is written.

@@ -37,10 +37,7 @@ func Render(t *state.Task, p state.Post, v View) string {
 			break
 		}
 	}
-	if v.Key == "" {
-		return text
-	}
-	return text + "\n\n" + Marker(v.Key)
+	return v.marked(text)
 }
 
 func (p post) text() string {

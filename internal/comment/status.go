@@ -13,11 +13,8 @@ const maxPhases = 6
 // maxWithheld is how many withheld comments are listed by name.
 const maxWithheld = 3
 
-// StatusKey is the key of the status comment's marker.
-const StatusKey = "status"
-
 // Status renders the status comment: where the task is, what is awaited from whom, what it cost.
-// It never has more than 40 lines, and depends on the task, the slug and v.Now alone.
+// It never has more than 40 lines, the marker of v.Key (which may be empty) included.
 func Status(t *state.Task, v View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n%s\n\n", headline(t), awaited(t, v))
@@ -28,9 +25,9 @@ func Status(t *state.Task, v View) string {
 	if s := withheld(t); s != "" {
 		b.WriteString("\n" + s + "\n")
 	}
-	fmt.Fprintf(&b, "\n<sub>%s · %s, %s or %s at the start of a comment · updated %s</sub>\n\n%s",
-		v.log(t, "Log"), v.say("help"), v.say("status"), v.say("cancel"), v.clock(v.Now), Marker(StatusKey))
-	return b.String()
+	fmt.Fprintf(&b, "\n<sub>%s · %s, %s or %s at the start of a comment · updated %s</sub>",
+		v.log(t, "Log"), v.say("help"), v.say("status"), v.say("cancel"), v.clock(v.Now))
+	return v.marked(b.String())
 }
 
 // headline names the phase in words, and what it waits for.

@@ -39,9 +39,9 @@ func TestStatus(t *testing.T) {
 	for name, task := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := Status(task, view(""))
+			got := Status(task, view("status"))
 			golden(t, "status/"+name, got)
-			if key, _ := FindMarker(got); key != StatusKey {
+			if key, _ := FindMarker(got); key != "status" {
 				t.Errorf("marker %q", key)
 			}
 		})
@@ -78,7 +78,7 @@ func TestStatusOfRandomTasks(t *testing.T) {
 			task.Saved = append(task.Saved, state.SavedWork{At: at(3), Why: nasty.Draw(r, "saved why")})
 		}
 		task.VM, task.Branch.Name = &state.VM{Name: nasty.Draw(r, "VM"), Kind: nasty.Draw(r, "kind")}, nasty.Draw(r, "branch")
-		got := Status(task, view(""))
+		got := Status(task, view("status"))
 		if n := strings.Count(got, "\n") + 1; n > 40 {
 			r.Fatalf("%d lines:\n%s", n, got)
 		}
@@ -96,7 +96,7 @@ var ourHTML = regexp.MustCompile(`(?m)^<details><summary>\d+ texts? withheld fro
 
 // dangersApartFromOurs allows the links and the HTML that are ours.
 func dangersApartFromOurs(s string) string {
-	why := dangers(ourLink.ReplaceAllString(ourHTML.ReplaceAllString(strings.TrimSuffix(s, Marker(StatusKey)), ""), "$1"))
+	why := dangers(ourLink.ReplaceAllString(ourHTML.ReplaceAllString(strings.TrimSuffix(s, Marker("status")), ""), "$1"))
 	return why
 }
 

@@ -32,6 +32,14 @@ func (v View) log(t *state.Task, words string) string {
 	return words
 }
 
+// marked appends the hidden marker, if there is one.
+func (v View) marked(text string) string {
+	if v.Key == "" {
+		return text
+	}
+	return text + "\n\n" + Marker(v.Key)
+}
+
 // say returns a command as people write it, as code.
 func (v View) say(command string) string { return say(v.Slug, command) }
 

@@ -1,0 +1,161 @@
+package prompts
+
+import (
+	"fmt"
+	"time"
+)
+
+// Data is what a prompt is made of. Texts in it are what the agent may see, redacted and stripped.
+type Data struct {
+	Task  Task
+	Issue Issue
+	// Discussion are the visible comments on the issue, oldest first.
+	Discussion []Said
+	// Withheld says in a line each what the agent does not see.
+	Withheld []string
+
+	// Plan is the approved plan that this run carries out or works out: required for plan,
+	// implement and review, except where the settings ask for no plan.
+	Plan *Plan
+	// Previous is the last revision of the plan that this run makes; nil for the first.
+	Previous *Plan
+	// Since are the visible comments made after the plan (or after Previous).
+	Since []Said
+	// Drift is what changed in the files that the plan names, since it was made.
+	Drift []Drift
+
+	// PR is required for review.
+	PR *PullRequest
+	// Feedback is what the run has to answer, one by one; required for review.
+	Feedback []Feedback
+	// Checks are those of the repository's commands that failed.
+	Checks []Check
+	// Refusals are what the push gate said of the last commits.
+	Refusals []Refusal
+
+	// Resume is what changed since the last run, in a line each; the prompt begins with it.
+	Resume []string
+	// Conversation is what was said so far, for a session that cannot be resumed.
+	Conversation []Turn
+}
+
+// Task says where the agent works and under which rules of the repository.
+type Task struct {
+	Owner, Repo string
+	Issue       int
+	Run         int // the run's number within the task
+	Base        string
+	Branch      string
+	// Commit is the template of the first line of a commit's message, such as "{key}: {task}" with
+	// the key already put in; empty for no rule. Prefix is what stands before the words.
+	Commit, Prefix string
+	// Setup and Check are the repository's own commands; errand runs Check after the agent.
+	Setup, Check []string
+	MergeCommits bool
+	// Protected are the path patterns that may not be changed.
+	Protected []string
+	Turns     int           // at most, 0 for no limit
+	Duration  time.Duration // at most, 0 for no limit
+	Memory    string        // of the VM, in words, empty if unknown
+	Network   string        // what the VM reaches, in words, empty if unknown
+}
+
+// Issue is the issue as it was frozen.
+type Issue struct {
+	Title, Body, Author string
+	Labels              []string
+	Type, Milestone     string
+}
+
+// Said is a visible comment.
+type Said struct {
+	Author string
+	At     time.Time
+	Body   string
+}
+
+// Plan is a stored revision, verbatim.
+type Plan struct {
+	Kind       string // preliminary, thorough
+	Revision   int
+	Hash       string
+	Text       string
+	ApprovedBy string
+	// Conditions come from "approve with: …".
+	Conditions []string
+	// Approach is the chosen approach, as "2: title"; empty for none.
+	Approach string
+}
+
+// Drift is how a file that the plan names has changed since.
+type Drift struct {
+	Path, Diff string
+}
+
+// PullRequest is the task's pull request.
+type PullRequest struct {
+	Number int
+	Title  string
+}
+
+// Feedback is one thing to answer.
+type Feedback struct {
+	ID     string // to be repeated in the answer
+	Kind   string // comment, review, thread, checks, refusal, conflict, answer, condition, edit
+	Author string
+	At     time.Time
+	Body   string
+	Path   string
+	Line   int
+	Hunk   string
+}
+
+// Check is a command of the repository that failed.
+type Check struct {
+	Name, Command string
+	Code          int
+	TimedOut      bool
+	Tail          string
+}
+
+// Refusal is a rule of the push gate that the last commits broke.
+type Refusal struct {
+	Rule, Path, Detail, Remedy string
+}
+
+// Turn is a piece of the conversation so far. Role is "errand" or "agent".
+type Turn struct {
+	Role, Text string
+}
+
+// check names the first thing that a prompt needs and Data lacks.
+func (d Data) check(name string) error {
+	needs := []struct {
+		what string
+		ok   bool
+		in   []string
+	}{
+		{"Task.Owner and Task.Repo", d.Task.Owner != "" && d.Task.Repo != "", Names()},
+		{"Task.Issue", d.Task.Issue > 0, Names()},
+		{"Task.Run", d.Task.Run > 0, Names()},
+		{"Task.Base", d.Task.Base != "", Names()},
+		{"Task.Branch", d.Task.Branch != "", []string{Implement, Review}},
+		{"Issue.Title", d.Issue.Title != "", Names()},
+		{"Plan.Text and Plan.Hash", d.Plan == nil || d.Plan.Text != "" && d.Plan.Hash != "", Names()},
+		{"PR", d.PR != nil, []string{Review}},
+		{"Feedback, Checks or Refusals", len(d.Feedback)+len(d.Checks)+len(d.Refusals) > 0, []string{Review}},
+	}
+	for _, n := range needs {
+		for _, in := range n.in {
+			if in == name && !n.ok {
+				return fmt.Errorf("%s is missing", n.what)
+			}
+		}
+	}
+	for i, f := range d.Feedback {
+		if f.ID == "" || f.Kind == "" {
+			return fmt.Errorf("Feedback[%d] has no ID or kind", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package prompts
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The names of the prompts; they equal the kinds of runs.
+const (
+	PreliminaryPlan = "preliminary_plan"
+	PlanName        = "plan"
+	Implement       = "implement"
+	Review          = "review"
+)
+
+// Bounds of what others wrote, in characters, so that a prompt stays readable by a model.
+const (
+	maxText    = 40_000 // an issue's body, a plan
+	maxComment = 12_000 // a comment, a diff
+	maxTail    = 6_000  // the end of a log
+	maxTalk    = 60_000 // the conversation so far, its end
+)
+
+//go:embed templates/*.tmpl
+var files embed.FS
+
+// Prompt is what an agent is told. Adapters without a system prompt put System before User.
+type Prompt struct {
+	System string
+	User   string
+}
+
+// Names lists the prompts.
+func Names() []string { return []string{PreliminaryPlan, PlanName, Implement, Review} }
+
+// Render fills the prompt of a name. data is a Data or a pointer to one; what the prompt needs and
+// data lacks is an error that names it. The first line of User is "errand-step: NAME", the second
+// "errand-task: OWNER/REPO#ISSUE run SEQ". The same data gives the same prompt.
+func Render(name string, data any) (Prompt, error) {
+	d, err := dataOf(data)
+	if err != nil {
+		return Prompt{}, fmt.Errorf("render prompt %s: %w", name, err)
+	}
+	if !slices.Contains(Names(), name) {
+		return Prompt{}, fmt.Errorf("render prompt %q: want one of %s", name, strings.Join(Names(), ", "))
+	}
+	if err := d.check(name); err != nil {
+		return Prompt{}, fmt.Errorf("render prompt %s: %w", name, err)
+	}
+	t, err := template.New("prompts").Funcs(funcs()).Option("missingkey=error").ParseFS(files, "templates/*.tmpl")
+	if err != nil {
+		return Prompt{}, fmt.Errorf("parse prompts: %w", err)
+	}
+	in := struct {
+		Data
+		Name string
+	}{d, name}
+	var p Prompt
+	for _, part := range []struct {
+		file string
+		to   *string
+	}{{"system.tmpl", &p.System}, {name + ".tmpl", &p.User}} {
+		var b strings.Builder
+		if err := t.ExecuteTemplate(&b, part.file, in); err != nil {
+			return Prompt{}, fmt.Errorf("render prompt %s: %w", name, err)
+		}
+		*part.to = squeeze(b.String())
+	}
+	return p, nil
+}
+
+func dataOf(data any) (Data, error) {
+	switch d := data.(type) {
+	case Data:
+		return d, nil
+	case *Data:
+		if d != nil {
+			return *d, nil
+		}
+	}
+	return Data{}, fmt.Errorf("data is %T, want prompts.Data", data)
+}
+
+// funcs are what the templates may call.
+func funcs() template.FuncMap {
+	return template.FuncMap{
+		"text":    func(s string) string { return fence("text", head(s, maxText)) },
+		"comment": func(s string) string { return fence("text", head(s, maxComment)) },
+		"diff":    func(s string) string { return fence("diff", head(s, maxComment)) },
+		"tail":    func(s string) string { return fence("text", end(s, maxTail)) },
+		"talk":    talk,
+		"word":    word,
+		"words":   words,
+		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+		"minutes": func(d time.Duration) string { return strconv.Itoa(int(d.Minutes())) },
+		"add":     func(a, b int) int { return a + b },
+		"outcome": outcomes,
+	}
+}
+
+// fence puts text between fences that are longer than any run of backticks in it. Control
+// characters other than tab and newline go: a terminal or a log may show the prompt.
+func fence(kind, s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "\uFFFD"))
+	ticks := strings.Repeat("`", max(3, longestRun(s)+1))
+	return ticks + kind + "\n" + strings.Trim(s, "\n") + "\n" + ticks
+}
+
+// longestRun is the length of the longest run of backticks.
+func longestRun(s string) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		if s[i] != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// word shows a short untrusted text on a line of ours: quoted, without line breaks, cut.
+func word(s string) string {
+	return strconv.Quote(head(strings.Join(strings.Fields(s), " "), 300))
+}
+
+// words shows several.
+func words(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = word(s)
+	}
+	return strings.Join(out, ", ")
+}
+
+// head keeps the beginning of a text and says what is left out.
+func head(s string, limit int) string {
+	n := utf8.RuneCountInString(s)
+	if n <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit]) + fmt.Sprintf("\n[%d more characters are left out]", n-limit)
+}
+
+// end keeps the end of a text and says what is left out.
+func end(s string, limit int) string {
+	n := utf8.RuneCountInString(s)
+	if n <= limit {
+		return s
+	}
+	return fmt.Sprintf("[%d characters before this are left out]\n", n-limit) + string([]rune(s)[n-limit:])
+}
+
+// talk shows the end of a conversation, turn by turn.
+func talk(turns []Turn) string {
+	var parts []string
+	left := maxTalk
+	for _, t := range slices.Backward(turns) {
+		if left <= 0 {
+			parts = append(parts, "[earlier turns are left out]")
+			break
+		}
+		cut := end(t.Text, min(left, maxComment))
+		left -= utf8.RuneCountInString(cut)
+		who := "The agent said:"
+		if t.Role == "errand" {
+			who = "The agent was told:"
+		}
+		parts = append(parts, who+"\n\n"+fence("text", cut))
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, "\n\n")
+}
+
+// outcomes lists what a run of a kind may answer.
+func outcomes(name string) string {
+	plan := `"build", "report", "already_fixed", "not_reproducible", "question" or "blocked"`
+	if name == Implement || name == Review {
+		return `"done", "question" or "blocked"`
+	}
+	return plan
+}
+
+// squeeze takes away what templates leave: more than one blank line in a row outside fences, and
+// trailing space.
+func squeeze(s string) string {
+	var out []string
+	fenced := ""
+	for line := range strings.Lines(s) {
+		line = strings.TrimSuffix(line, "\n")
+		ticks := line[:len(line)-len(strings.TrimLeft(line, "`"))]
+		switch {
+		case fenced == "" && len(ticks) >= 3:
+			fenced = ticks
+		case fenced != "" && line == fenced:
+			fenced = ""
+		case fenced == "":
+			line = strings.TrimRight(line, " \t")
+			if line == "" && (len(out) == 0 || out[len(out)-1] == "") {
+				continue
+			}
+		}
+		out = append(out, line)
+	}
+	return strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n"
+}
