@@ -68,7 +68,7 @@ type NewPR struct {
 	Title string
 	Body  string
 	Draft bool
-	// Look for an open one with this head first: an earlier try may have made it.
+	// Look for one with this head first, open or merged: an earlier try may have made it.
 	Look bool
 }
 
@@ -80,7 +80,7 @@ const draftPrefix = "[WIP] "
 func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 	if want.Look {
 		found, err := f.PRByHead(ctx, r, want.Head)
-		if err != nil || (found != nil && found.Open) {
+		if err != nil || (found != nil && (found.Open || found.Merged)) {
 			return deref(found), err
 		}
 	}

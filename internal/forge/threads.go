@@ -37,7 +37,7 @@ type ThreadComment struct {
 
 const threadCommentFields = `{
             pageInfo { hasNextPage endCursor }
-            nodes { id databaseId url body diffHunk createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }
+            nodes { id url body diffHunk createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }
           }`
 
 const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {

@@ -215,7 +215,8 @@ func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) 
 	}
 	out := req.Clone(ctx)
 	if body != nil {
-		out.Body = io.NopCloser(bytes.NewReader(body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Body, _ = out.GetBody()
 		out.ContentLength = int64(len(body))
 	}
 	start := time.Now()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-github/v66/github"
@@ -26,7 +28,8 @@ type CommentView struct {
 	ThumbsUp  []Thumb // all of them, newest first
 }
 
-const viewFields = `id databaseId url body createdAt lastEditedAt isMinimized
+// viewFields leaves the database id out: it does not fit into GraphQL's Int any more. It is in the URL.
+const viewFields = `id url body createdAt lastEditedAt isMinimized
       author ` + actorFields + ` editor ` + actorFields + `
       reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
 
@@ -39,7 +42,6 @@ const viewsQuery = `query($ids: [ID!]!) {
 
 type viewNode struct {
 	ID           string       `json:"id"`
-	DatabaseID   int64        `json:"databaseId"`
 	URL          string       `json:"url"`
 	Body         string       `json:"body"`
 	CreatedAt    time.Time    `json:"createdAt"`
@@ -52,13 +54,24 @@ type viewNode struct {
 
 func (n *viewNode) view() CommentView {
 	v := CommentView{
-		ID: n.DatabaseID, Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimised: n.IsMinimized,
+		ID: idOf(n.URL), Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimised: n.IsMinimized,
 	}
 	if n.LastEditedAt != nil {
 		editor := n.Editor.person()
 		v.EditedAt, v.Editor = *n.LastEditedAt, &editor
 	}
 	return v
+}
+
+// idOf reads the database id at the end of a comment's address: …#issuecomment-123, …#discussion_r123.
+// An address without one is an issue's own text: 0.
+func idOf(address string) int64 {
+	_, fragment, _ := strings.Cut(address, "#")
+	id, err := strconv.ParseInt(strings.TrimLeft(fragment, "abcdefghijklmnopqrstuvwxyz_-"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
 }
 
 // IssueComments returns all comments of an issue, or of a pull request's conversation, oldest first.

@@ -1,0 +1,293 @@
+package forge_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/forge"
+)
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	reset := strconv.FormatInt(now.Add(20*time.Minute).Unix(), 10)
+	tests := map[string]struct {
+		status  int
+		header  map[string]string
+		body    any
+		graphql bool
+		kind    forge.LimitKind
+		wait    time.Duration
+	}{
+		"primary 403":           {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, m{"message": "API rate limit exceeded"}, false, forge.LimitPrimary, 20*time.Minute + time.Second},
+		"primary 429":           {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, m{"message": "API rate limit exceeded"}, false, forge.LimitPrimary, 20*time.Minute + time.Second},
+		"secondary with time":   {403, map[string]string{"Retry-After": "90"}, m{"message": "You have exceeded a secondary rate limit."}, false, forge.LimitSecondary, 90 * time.Second},
+		"secondary 429":         {429, nil, m{"message": "Slow down"}, false, forge.LimitSecondary, time.Minute},
+		"secondary no time":     {403, nil, m{"message": "x", "documentation_url": "https://docs.github.com/rest/overview#secondary-rate-limits"}, false, forge.LimitSecondary, time.Minute},
+		"retry-after wins":      {403, map[string]string{"Retry-After": "5", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, m{}, false, forge.LimitPrimary, 5 * time.Second},
+		"GraphQL primary 200":   {200, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}, m{"errors": []m{{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}}}, true, forge.LimitPrimary, 20*time.Minute + time.Second},
+		"GraphQL secondary":     {200, map[string]string{"Retry-After": "7"}, m{"errors": []m{{"message": "You have exceeded a secondary rate limit"}}}, true, forge.LimitSecondary, 7 * time.Second},
+		"GraphQL secondary 403": {403, nil, m{"message": "You have exceeded a secondary rate limit"}, true, forge.LimitSecondary, time.Minute},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) {
+				for k, v := range tt.header {
+					w.Header().Set(k, v)
+				}
+				answer(w, tt.status, tt.body)
+			})
+			f := newForge(t, gh.URL, func(c *forge.Config) { c.Now = func() time.Time { return now } })
+			call := func() error {
+				if tt.graphql {
+					return f.Minimise(t.Context(), 7, "IC_1")
+				}
+				_, err := f.CreateComment(t.Context(), testRepo, 3, "hello")
+				return err
+			}
+			for range 2 { // the second one is not sent
+				err := call()
+				var limit *forge.LimitError
+				if !errors.As(err, &limit) {
+					t.Fatalf("got %v, want a LimitError", err)
+				}
+				if limit.Kind != tt.kind || limit.Until.Sub(now) != tt.wait || limit.Installation != 7 {
+					t.Errorf("got %s of %d for %s, want %s for %s", limit.Kind, limit.Installation, limit.Until.Sub(now), tt.kind, tt.wait)
+				}
+				if class, until := forge.Classify(err); class != forge.ClassTemporary || !until.Equal(limit.Until) {
+					t.Errorf("class %s until %s", class, until)
+				}
+			}
+			if n := len(gh.seen()); n != 1 {
+				t.Errorf("%d requests, want 1", n)
+			}
+		})
+	}
+}
+
+func TestLimitsArePerInstallationAndEnd(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	limited := true
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) {
+		if limited {
+			limited = false
+			w.Header().Set("Retry-After", "60")
+			answer(w, 429, m{})
+			return
+		}
+		answer(w, 201, m{"id": 5})
+	})
+	f := newForge(t, gh.URL, func(c *forge.Config) { c.Now = func() time.Time { return now } })
+	comment := func(installation int64) error {
+		r := testRepo
+		r.Installation = installation
+		_, err := f.CreateComment(t.Context(), r, 3, "hello")
+		return err
+	}
+	if err := comment(7); err == nil {
+		t.Fatal("no limit")
+	}
+	if err := comment(8); err != nil {
+		t.Errorf("another installation: %v", err)
+	}
+	now = now.Add(time.Minute)
+	if err := comment(7); err != nil {
+		t.Errorf("after the limit's end: %v", err)
+	}
+}
+
+func TestSecondaryLimitsWithoutTimeGrow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 429, m{}) })
+	f := newForge(t, gh.URL, func(c *forge.Config) { c.Now = func() time.Time { return now } })
+	var waits []time.Duration
+	for range 6 {
+		_, err := f.CreateComment(t.Context(), testRepo, 3, "hello")
+		_, until := forge.Classify(err)
+		waits = append(waits, until.Sub(now))
+		now = until
+	}
+	want := []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFailures shows what each way to fail means, and how often GitHub is asked.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	drop := func(w http.ResponseWriter, _ *http.Request) { // the answer is lost
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}
+	say := func(status int, body any) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { answer(w, status, body) }
+	}
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client is gone
+		<-r.Context().Done()
+	}
+	read := func(ctx context.Context, f *forge.Forge) error { _, err := f.Issue(ctx, testRepo, 3); return err }
+	write := func(ctx context.Context, f *forge.Forge) error {
+		_, err := f.CreateComment(ctx, testRepo, 3, "hello")
+		return err
+	}
+	mutate := func(ctx context.Context, f *forge.Forge) error { return f.Minimise(ctx, 7, "IC_1") }
+	tests := map[string]struct {
+		handle http.HandlerFunc
+		call   func(context.Context, *forge.Forge) error
+		class  forge.Class
+		is     error
+		calls  int
+	}{
+		"read 502":                {say(502, m{}), read, forge.ClassTemporary, nil, 3},
+		"read 500":                {say(500, m{}), read, forge.ClassTemporary, nil, 1},
+		"read lost":               {drop, read, forge.ClassTemporary, nil, 3},
+		"read timed out":          {hang, read, forge.ClassTemporary, nil, 3},
+		"read 404":                {say(404, m{"message": "Not Found"}), read, forge.ClassPermanent, forge.ErrNotFound, 1},
+		"read 410":                {say(410, m{"message": "This issue was deleted"}), read, forge.ClassPermanent, forge.ErrNotFound, 1},
+		"read nonsense":           {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, read, forge.ClassTemporary, nil, 1},
+		"write 502":               {say(502, m{}), write, forge.ClassUnknown, nil, 1},
+		"write 500":               {say(500, m{}), write, forge.ClassUnknown, nil, 1},
+		"write lost":              {drop, write, forge.ClassUnknown, nil, 1},
+		"write timed out":         {hang, write, forge.ClassUnknown, nil, 1},
+		"write answered nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, write, forge.ClassUnknown, nil, 1},
+		"write 401":               {say(401, m{"message": "Bad credentials"}), write, forge.ClassPermanent, nil, 1},
+		"write 403":               {say(403, m{"message": "Resource not accessible by integration"}), write, forge.ClassPermanent, nil, 1},
+		"write 422":               {say(422, m{"message": "Validation Failed"}), write, forge.ClassPermanent, nil, 1},
+		"write moved": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(301)
+		}, write, forge.ClassTemporary, forge.ErrRenamed, 1},
+		"mutation refused": {say(200, m{"data": nil, "errors": []m{{"type": "FORBIDDEN", "message": "no"}}}), mutate, forge.ClassPermanent, nil, 1},
+		"mutation gone":    {say(200, m{"errors": []m{{"type": "NOT_FOUND", "message": "no"}}}), mutate, forge.ClassPermanent, forge.ErrNotFound, 1},
+		"mutation failed":  {say(200, m{"errors": []m{{"message": "Something went wrong"}}}), mutate, forge.ClassUnknown, nil, 1},
+		"mutation lost":    {drop, mutate, forge.ClassUnknown, nil, 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gh := newFake(t, tt.handle)
+			f := newForge(t, gh.URL, func(c *forge.Config) { c.Timeout = 200 * time.Millisecond })
+			err := tt.call(t.Context(), f)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if class, _ := forge.Classify(err); class != tt.class {
+				t.Errorf("class %s, want %s: %v", class, tt.class, err)
+			}
+			if tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("%v is not %v", err, tt.is)
+			}
+			if reason, _ := forge.Explain(err); !strings.HasSuffix(reason, ".") {
+				t.Errorf("reason %q is no sentence", reason)
+			}
+			if n := len(gh.seen()); n != tt.calls {
+				t.Errorf("%d requests, want %d", n, tt.calls)
+			}
+		})
+	}
+}
+
+func TestNeverSentIsTemporary(t *testing.T) {
+	t.Parallel()
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 201, m{"id": 1}) })
+	f := newForge(t, gh.URL)
+	if _, err := f.CreateComment(t.Context(), testRepo, 3, "a"); err != nil { // has a token now
+		t.Fatal(err)
+	}
+	gh.Listener.Close()
+	_, err := f.CreateComment(t.Context(), testRepo, 3, "b")
+	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
+		t.Errorf("class %s: %v", class, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.CreateComment(ctx, testRepo, 3, "c")
+	if class, _ := forge.Classify(err); class != forge.ClassTemporary || !errors.Is(err, context.Canceled) {
+		t.Errorf("class %s: %v", class, err)
+	}
+}
+
+func TestReadsAreRepeated(t *testing.T) {
+	t.Parallel()
+	n := 0
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n++; n < 3 {
+			answer(w, 503, m{})
+			return
+		}
+		answer(w, 200, m{"number": 3, "title": "A bug", "state": "open", "type": m{"name": "Bug"}})
+	})
+	var seen []int
+	f := newForge(t, gh.URL, func(c *forge.Config) { c.Metrics = func(call forge.Call) { seen = append(seen, call.Status) } })
+	i, err := f.Issue(t.Context(), testRepo, 3)
+	if err != nil || i.Title != "A bug" || i.Type != "Bug" || i.Closed {
+		t.Errorf("got %+v, %v", i, err)
+	}
+	if diff := cmp.Diff([]int{201, 503, 503, 200}, seen); diff != "" {
+		t.Error(diff)
+	}
+	if f.Calls() != 4 {
+		t.Errorf("%d calls, want 4", f.Calls())
+	}
+}
+
+func TestNotInstalled(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{403, 404} {
+		gh := newFake(t, nil)
+		gh.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, status, m{"message": "no"}) })
+		f := newForge(t, gh.URL)
+		_, err := f.CreateComment(t.Context(), testRepo, 3, "hello")
+		if class, _ := forge.Classify(err); class != forge.ClassPermanent || !errors.Is(err, forge.ErrNotInstalled) {
+			t.Errorf("%d: class %s: %v", status, class, err)
+		}
+		if _, _, err = f.GitToken(t.Context(), testRepo); !errors.Is(err, forge.ErrNotInstalled) {
+			t.Errorf("%d: git token: %v", status, err)
+		}
+	}
+}
+
+func TestSunsetIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Sunset", "Fri, 10 Mar 2028 00:00:00 GMT")
+		answer(w, 201, m{"id": 1})
+	})
+	var log bytes.Buffer
+	f := newForge(t, gh.URL, func(c *forge.Config) { c.Log = zerolog.New(&log) })
+	for range 3 {
+		if _, err := f.CreateComment(t.Context(), testRepo, 3, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "10 Mar 2028"); n != 1 {
+		t.Errorf("logged %d times, want once: %s", n, log.String())
+	}
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	if _, err := forge.New(forge.Config{PrivateKey: testKey()}); err == nil {
+		t.Error("no App id, no error")
+	}
+	if _, err := forge.New(forge.Config{AppID: 1, PrivateKey: []byte("nonsense")}); err == nil {
+		t.Error("no key, no error")
+	}
+}
