@@ -28,9 +28,12 @@ func randomHex(n int) string {
 }
 
 func (s *Sim) makeApp() error {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return fmt.Errorf("make App key: %w", err)
+	key := s.cfg.Key
+	if key == nil {
+		var err error
+		if key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			return fmt.Errorf("make App key: %w", err)
+		}
 	}
 	id := s.newID()
 	bot := s.addUser(s.cfg.AppSlug+"[bot]", TypeBot)

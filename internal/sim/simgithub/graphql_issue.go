@@ -142,11 +142,11 @@ func (i *issueR) ClosedByPullRequestsReferences(a struct {
 	After            *string
 	Last             *int32
 	Before           *string
-	IncludeClosedPrs *bool
+	IncludeClosedPrs bool
 }) (*connection[pullR], error) {
 	var all []*pullR
 	for _, o := range i.i.repo.issuesByNumber() {
-		if o.Pull == nil || o.State != "open" && (a.IncludeClosedPrs == nil || !*a.IncludeClosedPrs) {
+		if o.Pull == nil || o.State != "open" && !a.IncludeClosedPrs {
 			continue
 		}
 		for _, c := range i.x.s.closing(o.Pull) {

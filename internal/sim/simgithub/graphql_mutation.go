@@ -58,7 +58,7 @@ type refUpdate struct {
 	Name      word
 	AfterOid  word
 	BeforeOid *word
-	Force     *bool
+	Force     bool
 }
 
 // UpdateRefs moves references together, all or none.
@@ -76,7 +76,7 @@ func (*rootR) UpdateRefs(ctx context.Context, a struct {
 	}
 	var list []refChange
 	for _, u := range a.Input.RefUpdates {
-		c := refChange{Name: string(u.Name), After: string(u.AfterOid), Force: u.Force != nil && *u.Force}
+		c := refChange{Name: string(u.Name), After: string(u.AfterOid), Force: u.Force}
 		if u.BeforeOid != nil {
 			c.Before = string(*u.BeforeOid)
 		}

@@ -38,7 +38,7 @@ func (*rootR) Nodes(ctx context.Context, a struct{ IDs []graphql.ID }) ([]*nodeR
 // Repository finds a repository by name.
 func (*rootR) Repository(ctx context.Context, a struct {
 	Owner, Name   string
-	FollowRenames *bool
+	FollowRenames bool
 }) (*repositoryR, error) {
 	x := from(ctx)
 	r, err := x.repo(a.Owner + "/" + a.Name)
@@ -65,7 +65,7 @@ func (*rootR) Viewer(ctx context.Context) *actorR {
 }
 
 // RateLimit tells what is left of the hour.
-func (*rootR) RateLimit(ctx context.Context, _ struct{ DryRun *bool }) *rateLimitR {
+func (*rootR) RateLimit(ctx context.Context, _ struct{ DryRun bool }) *rateLimitR {
 	x := from(ctx)
 	return &rateLimitR{b: *x.bucket("graphql"), limit: x.s.cfg.RateLimit}
 }

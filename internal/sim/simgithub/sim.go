@@ -26,6 +26,7 @@ type Config struct {
 	AppSlug     string            // default "errand"
 	Permissions map[string]string // what the App asks for; default: all that errand needs
 	Events      []string          // what the App subscribes to; default: all that is modelled
+	Key         *rsa.PrivateKey   // the App's key; default: a new one, which takes a while to make
 	RateLimit   int               // per token, hour and bucket; default 5000
 	HookTimeout time.Duration     // default 10 s, as GitHub's
 }
