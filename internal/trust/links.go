@@ -24,6 +24,10 @@ func (p *page) link(n *ast.Link) {
 		p.remove(start, end, KindEmptyLink)
 		return
 	}
+	if isData(n.Destination) {
+		p.replace(start, end, string(textOf(n, p.source)), KindInlineData, string(n.Destination))
+		return
+	}
 	if n.Reference != nil || len(n.Title) == 0 {
 		return
 	}
@@ -47,6 +51,10 @@ func (p *page) image(n *ast.Image) {
 	if start < 0 || end <= start || end > len(p.source) {
 		return
 	}
+	if isData(n.Destination) {
+		p.remove(start, end, KindInlineData)
+		return
+	}
 	alt := string(textOf(n, p.source))
 	plain := "![](" + destination(string(n.Destination)) + ")"
 	if p.source[start:end] == plain {
@@ -63,6 +71,13 @@ func (p *page) image(n *ast.Image) {
 		kind = kindRoutine
 	}
 	p.replace(start, end, plain, kind, alt)
+}
+
+// isData reports whether an address leads nowhere but carries text or a program. GitHub does not
+// follow such.
+func isData(address []byte) bool {
+	lower := strings.ToLower(strings.TrimSpace(string(address)))
+	return strings.HasPrefix(lower, "data:") || strings.HasPrefix(lower, "javascript:") || strings.HasPrefix(lower, "vbscript:")
 }
 
 // destination writes an address so that it reads the same again.

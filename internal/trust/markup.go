@@ -41,14 +41,14 @@ func shownTags() map[string]bool {
 	return shown
 }
 
-// hiddenTags are the elements whose content no reader sees either.
-func hiddenTags() map[string]bool {
-	hidden := map[string]bool{}
-	for name := range strings.FieldsSeq(`script style template noscript iframe noembed noframes textarea title xmp plaintext
-		object embed applet audio video canvas svg math head select datalist dialog option`) {
-		hidden[name] = true
+// literalTags are the elements that GitHub's Markdown shows as text, angle brackets and all. Here
+// they become text too, so that what stands in them is read as GitHub reads it.
+func literalTags() map[string]bool {
+	literal := map[string]bool{}
+	for name := range strings.FieldsSeq(`title textarea style xmp iframe noembed noframes script plaintext`) {
+		literal[name] = true
 	}
-	return hidden
+	return literal
 }
 
 // keptAttributes decide where a link or image leads or how a table or list is laid out. All other
@@ -130,14 +130,16 @@ func (p *page) tokenize(raw string, first, last func(int) int) {
 	}
 }
 
-// markup judges the tags: hidden elements go with their content, unknown tags alone, and of the
-// others the attributes that nobody sees.
+// markup judges the tags: hidden elements go with their content, unknown tags alone (as on GitHub,
+// which shows what stands between them), and of the others the attributes that nobody sees.
 func (p *page) markup() {
-	shown, hidden, kept := shownTags(), hiddenTags(), keptAttributes()
+	shown, literal, kept := shownTags(), literalTags(), keptAttributes()
 	slices.SortStableFunc(p.tags, func(a, b tag) int { return a.start - b.start })
 	for i, t := range p.tags {
 		switch {
-		case !t.end && (hidden[t.name] || isHidden(t.attrs)):
+		case literal[t.name]:
+			p.replace(t.start, t.start+1, "&lt;", kindRoutine, "")
+		case !t.end && isHidden(t.attrs):
 			p.remove(t.start, p.closing(i), KindElement)
 		case !shown[t.name]:
 			p.remove(t.start, t.span.end, KindMarkup)
@@ -197,8 +199,7 @@ func (p *page) attributes(t tag, kept map[string]bool) {
 	report := false
 	out.WriteString("<" + t.name)
 	for _, a := range t.attrs {
-		value := strings.TrimSpace(a.Val)
-		script := strings.HasPrefix(strings.ToLower(value), "javascript:") || strings.HasPrefix(strings.ToLower(value), "data:")
+		value, script := strings.TrimSpace(a.Val), isData([]byte(a.Val))
 		size := (a.Key == "width" || a.Key == "height") && plainSize.MatchString(value)
 		if !kept[a.Key] && !size || script {
 			gone = append(gone, a.Key+"="+a.Val)

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,6 +21,7 @@ const (
 	KindImageText     Kind = "image text"
 	KindLinkTitle     Kind = "link title"
 	KindEmptyLink     Kind = "link without text"
+	KindInlineData    Kind = "address that is itself data"
 	KindDefinition    Kind = "link definition that nothing uses"
 	KindFootnote      Kind = "footnote that nothing uses"
 	KindCell          Kind = "table cell beyond the header"
@@ -39,6 +41,16 @@ type Stripped struct {
 	Count int
 	// Sample is the beginning of the first one, on one line and visible, empty for a secret.
 	Sample string
+}
+
+// String returns a clause for people, with the sample as code: nothing in it mentions anybody or is
+// markup.
+func (s Stripped) String() string {
+	text := fmt.Sprintf("%d × %s", s.Count, s.Kind)
+	if s.Sample == "" {
+		return text
+	}
+	return text + ": `" + strings.ReplaceAll(s.Sample, "`", "'") + "`"
 }
 
 // maxPasses bounds how often a text is gone over. What is taken out can bring together what then

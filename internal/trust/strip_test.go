@@ -116,6 +116,18 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+func TestStrippedString(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]Stripped{
+		"2 × secret":                          {KindSecret, 2, ""},
+		"1 × HTML comment: `<!-- @all ' -->`": {KindComment, 1, "<!-- @all ` -->"},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // FuzzStrip checks what must hold for any text: stable, no character unseen, and in texts that
 // cannot have code no complete comment and no attribute that carries text.
 func FuzzStrip(f *testing.F) {
