@@ -71,8 +71,9 @@ func (v *vm) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := &gliderssh.Server{
-		HostSigners: []gliderssh.Signer{v.host},
-		Handler:     v.handle,
+		HostSigners:  []gliderssh.Signer{v.host},
+		Handler:      v.handle,
+		ConnCallback: v.connected,
 		PublicKeyHandler: func(_ gliderssh.Context, key gliderssh.PublicKey) bool {
 			return gliderssh.KeysEqual(key, v.client.PublicKey())
 		},
