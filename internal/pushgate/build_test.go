@@ -78,19 +78,22 @@ func gone(path string) changeset.Change {
 	return changeset.Change{Path: path, OldMode: changeset.ModeFile}
 }
 
-// store holds the content of a base tree.
-type store map[string][]byte
+// store holds the content of a base tree. Cases that run at the same time share one.
+type store struct{ blobs sync.Map }
 
-func (s store) entry(content string) Entry { return s.as(changeset.ModeFile, content) }
+func (s *store) entry(content string) Entry { return s.as(changeset.ModeFile, content) }
 
-func (s store) as(mode changeset.Mode, content string) Entry {
-	s[blobID(content)] = []byte(content)
+func (s *store) as(mode changeset.Mode, content string) Entry {
+	s.blobs.Store(blobID(content), []byte(content))
 	return Entry{Mode: mode, Blob: blobID(content)}
 }
 
-func (s store) get(blob string) ([]byte, bool) {
-	data, ok := s[blob]
-	return data, ok
+func (s *store) get(blob string) ([]byte, bool) {
+	data, ok := s.blobs.Load(blob)
+	if !ok {
+		return nil, false
+	}
+	return data.([]byte), true
 }
 
 // ruleCase is one changeset and what one rule says about it, as "path: detail" lines of which each

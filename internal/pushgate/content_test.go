@@ -12,7 +12,7 @@ func TestSymlinks(t *testing.T) {
 	one := func(path, target string) func(*builder) {
 		return func(b *builder) { b.commit(b.link(path, target)) }
 	}
-	files := store{}
+	files := &store{}
 	checkRule(t, RuleSymlinks, map[string]ruleCase{
 		"beside it":             {build: one("a/b", "c")},
 		"up to the root":        {build: one("a/b/c", "../../README.md")},
@@ -83,7 +83,7 @@ func TestLFS(t *testing.T) {
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	files := store{}
+	files := &store{}
 	line := "token = " + fakeToken() + "\n"
 	withBase := func(path, content string) func(*Policy) {
 		return func(p *Policy) {

@@ -18,7 +18,7 @@ func FuzzJudge(f *testing.F) {
 		b := &builder{}
 		b.commitAs(message, b.put(changeset.Mode(mode1), path1, content1), b.put(changeset.Mode(mode2), path2, content2))
 		b.mergeOf(parent, gone(path1), b.put(changeset.Mode(mode1), path2, content1))
-		files := store{}
+		files := &store{}
 		policy := Policy{
 			Scanner: words, Content: files.get,
 			Base:   Tree{path1: files.as(changeset.Mode(mode2), content2)},

@@ -60,15 +60,17 @@ func liked(by state.Person, second int) func(*Comment) {
 	return func(c *Comment) { c.ThumbsUp = append(c.ThumbsUp, Reaction{By: by, At: at(second)}) }
 }
 
-func TestDecideComment(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		comment Comment
-		policy  func(*Policy)
-		reason  string // "" is visible
-		voucher string
-		silent  bool // neither visible nor withheld
-	}{
+// decideCase is a comment and what is decided about it.
+type decideCase struct {
+	comment Comment
+	policy  func(*Policy)
+	reason  string // "" is visible
+	voucher string
+	silent  bool // neither visible nor withheld
+}
+
+func decideCases() map[string]decideCase {
+	return map[string]decideCase{
 		"a writer":                          {comment: said(bea())},
 		"an admin":                          {comment: said(ann())},
 		"an outsider":                       {comment: said(out()), reason: ReasonOutsider},
@@ -104,7 +106,11 @@ func TestDecideComment(t *testing.T) {
 		"nobody can be asked about it":      {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 2 }, reason: ReasonTooMany},
 		"enough people can be asked for it": {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 3 }, voucher: "bea"},
 	}
-	for name, tc := range tests {
+}
+
+func TestDecideComment(t *testing.T) {
+	t.Parallel()
+	for name, tc := range decideCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			policy := Policy{Self: self().ID}
