@@ -153,7 +153,7 @@ func TestMessages(t *testing.T) {
 
 func TestSafeMessage(t *testing.T) {
 	t.Parallel()
-	home := Home{Repo: "acme/widget", Issue: 7}
+	home := Home{Owner: "acme", Name: "widget", Issue: 7}
 	tests := map[string]struct{ in, want string }{
 		"plain":                   {"Fix it\n\nBecause.\n", "Fix it\n\nBecause."},
 		"own issue":               {"Fixes #7, closes acme/widget#7", "Fixes #7, closes acme/widget#7"},

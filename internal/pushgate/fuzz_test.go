@@ -35,7 +35,7 @@ func FuzzSafeMessage(f *testing.F) {
 	f.Add("Fix @a, closes x/y#2\n\nCo-authored-by: z\n[skip ci]\r\n")
 	f.Add("fixes fixes #1 fix: see#2 [no-ci [no ci]] @@a")
 	f.Fuzz(func(t *testing.T, message string) {
-		home := Home{Repo: "acme/widget", Issue: 7}
+		home := Home{Owner: "acme", Name: "widget", Issue: 7}
 		once := SafeMessage(message, home)
 		if once == "" {
 			t.Fatal("empty")

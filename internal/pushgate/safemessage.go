@@ -8,8 +8,8 @@ import (
 
 // Home is where a commit belongs.
 type Home struct {
-	// Repo is owner/name.
-	Repo string
+	// Owner and Name are the repository's.
+	Owner, Name string
 	// Issue is the number of the task's own issue, the only one that a message may close.
 	Issue int
 }
@@ -51,7 +51,7 @@ func disarmClosing(message string, home Home) string {
 	return closing.ReplaceAllStringFunc(message, func(match string) string {
 		parts := closing.FindStringSubmatch(match)
 		where, number := parts[2], parts[3]
-		own := where == "#" || strings.EqualFold(where, "gh-") || strings.EqualFold(where, home.Repo+"#")
+		own := where == "#" || strings.EqualFold(where, "gh-") || strings.EqualFold(where, home.Owner+"/"+home.Name+"#")
 		if n, err := strconv.Atoi(number); own && err == nil && n == home.Issue {
 			return match
 		}
