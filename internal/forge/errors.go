@@ -185,6 +185,8 @@ func (c *call) refused(e *Error, r *github.ErrorResponse) {
 		e.Class, e.Reason = ClassPermanent, "GitHub does not know it, or errand may not see it."
 		e.Hint = "Check that the App is installed on the repository and has accepted its permissions."
 		e.Err = fmt.Errorf("%w: %w", ErrNotFound, r)
+	case e.Status == http.StatusUnauthorized && c.renew != nil && c.renew():
+		e.Class, e.Reason = ClassTemporary, "GitHub's access token ended early."
 	case e.Status == http.StatusUnauthorized:
 		e.Class, e.Reason = ClassPermanent, "GitHub does not accept the App's credentials."
 		e.Hint = "An operator should check the App's id, its private key and this computer's clock."

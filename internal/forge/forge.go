@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -48,15 +47,16 @@ type Config struct {
 
 // Forge is GitHub as one App sees it. All methods may be called at once. Every failure is an *Error.
 type Forge struct {
-	cfg     Config
-	creator githubapp.ClientCreator
-	app     *github.Client
-	tr      *transport
-	tokens  *tokens
+	cfg    Config
+	app    *github.Client
+	tr     *transport
+	tokens *tokens
 
-	mu    sync.Mutex
-	self  *App
-	nodes map[int64]string // GraphQL ids of repositories, by database id
+	mu      sync.Mutex
+	clients githubapp.ClientCreator // keeps installations' clients with their tokens
+	renewed time.Time               // when clients was last thrown away
+	self    *App
+	nodes   map[int64]string // GraphQL ids of repositories, by database id
 }
 
 // Repo is where a call goes. ID is used where a name will not do: tokens and GraphQL.
@@ -91,15 +91,47 @@ func New(cfg Config) (*Forge, error) {
 		gate: newGate(cfg.Now), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
 		pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{},
 	}
-	delegate := githubapp.NewClientCreator(cfg.V3APIURL, cfg.V4APIURL, cfg.AppID, cfg.PrivateKey,
-		githubapp.WithClientUserAgent(cfg.UserAgent), githubapp.WithTransport(f.tr))
-	if f.creator, err = githubapp.NewCachingClientCreator(delegate, cfg.Installations); err != nil {
-		return nil, fmt.Errorf("make GitHub clients: %w", err)
+	if f.clients, err = f.newClients(); err != nil {
+		return nil, err
 	}
-	if f.app, err = f.creator.NewAppClient(); err != nil {
+	if f.app, err = f.clients.NewAppClient(); err != nil {
 		return nil, fmt.Errorf("read the App's private key: %w", err)
 	}
 	return f, nil
+}
+
+func (f *Forge) newClients() (githubapp.ClientCreator, error) {
+	delegate := githubapp.NewClientCreator(f.cfg.V3APIURL, f.cfg.V4APIURL, f.cfg.AppID, f.cfg.PrivateKey,
+		githubapp.WithClientUserAgent(f.cfg.UserAgent), githubapp.WithTransport(f.tr))
+	clients, err := githubapp.NewCachingClientCreator(delegate, f.cfg.Installations)
+	if err != nil {
+		return nil, fmt.Errorf("make GitHub clients: %w", err)
+	}
+	return clients, nil
+}
+
+// creator returns the present maker of clients.
+func (f *Forge) creator() githubapp.ClientCreator {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.clients
+}
+
+// renew throws all installations' tokens away, once a minute at most, and reports whether it did. A
+// token is refused before its end when the installation was suspended or made anew meanwhile.
+func (f *Forge) renew() bool {
+	clients, err := f.newClients()
+	if err != nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.cfg.Now()
+	if !f.renewed.IsZero() && now.Sub(f.renewed) < time.Minute {
+		return false
+	}
+	f.clients, f.renewed = clients, now
+	return true
 }
 
 func withDefaults(cfg Config) Config {
@@ -149,90 +181,4 @@ func (f *Forge) Calls() int64 { return f.tr.calls.Load() }
 // GitURL returns where a repository is fetched from, without credentials.
 func (f *Forge) GitURL(r Repo) string {
 	return strings.TrimSuffix(f.cfg.WebURL, "/") + "/" + r.FullName() + ".git"
-}
-
-// use is one call under way: its client, its context, and the maker of its errors.
-type use struct {
-	*call
-	ctx    context.Context
-	client *github.Client
-}
-
-// reads begins a call that changes nothing. name is for metrics, about says which thing it is.
-func (f *Forge) reads(ctx context.Context, installation int64, name, about string) (*use, error) {
-	return f.begin(ctx, &call{name: name, kind: kindRead, installation: installation}, about)
-}
-
-// writes begins a call that people see the effect of.
-func (f *Forge) writes(ctx context.Context, installation int64, name, about string) (*use, error) {
-	return f.begin(ctx, &call{name: name, kind: kindWrite, installation: installation, priority: priorityOf(ctx, PriorityAnswer)}, about)
-}
-
-// begin makes a use of a call. Installation 0 stands for the App itself.
-func (f *Forge) begin(ctx context.Context, c *call, about string) (*use, error) {
-	c.op, c.now = strings.TrimSpace(c.name+" "+about), f.cfg.Now
-	u := &use{call: c, ctx: c.in(ctx), client: f.app}
-	if c.installation != 0 {
-		client, err := f.creator.NewInstallationClient(c.installation)
-		if err != nil {
-			return nil, c.wrap(fmt.Errorf("make client: %w", err))
-		}
-		u.client = client
-	}
-	return u, nil
-}
-
-// get fetches one page of path (relative to the REST address) into out and returns the next page's
-// number, 0 at the end.
-func (u *use) get(path string, out any) (next int, err error) {
-	req, err := u.client.NewRequest(http.MethodGet, path, nil)
-	if err != nil {
-		return 0, fmt.Errorf("make request: %w", err)
-	}
-	resp, err := u.client.Do(u.ctx, req, out)
-	if err != nil {
-		return 0, err
-	}
-	return resp.NextPage, nil
-}
-
-// maxPages bounds every loop over pages: 100 × 100 things are more than any issue has.
-const maxPages = 100
-
-// pages calls one with page numbers until it returns 0 as the next one.
-func pages(one func(page int) (next int, err error)) error {
-	page := 1
-	for range maxPages {
-		next, err := one(page)
-		if err != nil {
-			return err
-		}
-		if next == 0 {
-			return nil
-		}
-		page = next
-	}
-	return nil
-}
-
-// all gathers a list of all pages that go-github's method one returns.
-func all[T any](one func(o github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
-	var list []T
-	err := pages(func(page int) (int, error) {
-		part, resp, err := one(github.ListOptions{Page: page, PerPage: 100})
-		if err != nil {
-			return 0, err
-		}
-		list = append(list, part...)
-		return resp.NextPage, nil
-	})
-	return list, err
-}
-
-// person maps an account; nil is the ghost of a deleted one.
-func person(u *github.User) state.Person {
-	if u == nil {
-		return state.Person{Login: "ghost"}
-	}
-	return state.Person{ID: u.GetID(), Login: u.GetLogin(), Bot: u.GetType() == "Bot"}
 }

@@ -86,7 +86,7 @@ func installed(err error) error {
 // Revoke ends a token at once. A token that has ended already is no error.
 func (f *Forge) Revoke(ctx context.Context, token string) error {
 	f.tokens.drop(token)
-	client, err := f.creator.NewTokenClient(token)
+	client, err := f.creator().NewTokenClient(token)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}

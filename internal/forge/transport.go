@@ -59,6 +59,7 @@ type call struct {
 	installation int64
 	priority     Priority
 	now          func() time.Time
+	renew        func() bool // gets a new token; nil for calls as the App
 	sent         atomic.Bool // a write has left this process
 }
 

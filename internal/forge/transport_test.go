@@ -167,7 +167,7 @@ func TestFailures(t *testing.T) {
 		"write lost":              {drop, write, forge.ClassUnknown, nil, 1},
 		"write timed out":         {hang, write, forge.ClassUnknown, nil, 1},
 		"write answered nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, write, forge.ClassUnknown, nil, 1},
-		"write 401":               {say(401, m{"message": "Bad credentials"}), write, forge.ClassPermanent, nil, 1},
+		"write 401":               {say(401, m{"message": "Bad credentials"}), write, forge.ClassTemporary, nil, 1}, // with a new token
 		"write 403":               {say(403, m{"message": "Resource not accessible by integration"}), write, forge.ClassPermanent, nil, 1},
 		"write 422":               {say(422, m{"message": "Validation Failed"}), write, forge.ClassPermanent, nil, 1},
 		"write moved": {func(w http.ResponseWriter, _ *http.Request) {
@@ -263,6 +263,23 @@ func TestNotInstalled(t *testing.T) {
 		}
 	}
 }
+
+func TestBadCredentialsArePermanent(t *testing.T) {
+	t.Parallel()
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 401, m{"message": "Bad credentials"}) })
+	f := newForge(t, gh.URL)
+	var classes []forge.Class
+	for range 3 { // a new token is tried once
+		class, _ := forge.Classify(errOf(f.CreateComment(t.Context(), testRepo, 3, "hello")))
+		classes = append(classes, class)
+	}
+	if diff := cmp.Diff([]forge.Class{forge.ClassTemporary, forge.ClassPermanent, forge.ClassPermanent}, classes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// errOf returns the error of a call whose value is of no interest.
+func errOf[T any](_ T, err error) error { return err }
 
 func TestSunsetIsLoggedOnce(t *testing.T) {
 	t.Parallel()

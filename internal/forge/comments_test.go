@@ -1,0 +1,217 @@
+package forge_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// issueOf reads the issue's title from a webhook's payload.
+func issueOf(t *testing.T, payload []byte) string {
+	t.Helper()
+	var p struct {
+		Issue struct {
+			Title string `json:"title"`
+		} `json:"issue"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p.Issue.Title
+}
+
+func TestCommentLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue(t, "A bug").Number
+	posted := must(w.f.CreateComment(t.Context(), w.repo, n, "first"))(t)
+	if posted.ID == 0 || posted.Node == "" || posted.URL == "" || posted.At.IsZero() || posted.Body != "first" {
+		t.Errorf("got %+v", posted)
+	}
+	fresh := must(w.f.Comment(t.Context(), w.repo, posted.ID))(t)
+	if fresh.ID != posted.ID || fresh.Author.ID != w.App().BotID || fresh.Author.Login != "errand[bot]" || !fresh.Author.Bot || fresh.Editor != nil || !fresh.EditedAt.IsZero() {
+		t.Errorf("got %+v", fresh)
+	}
+	must(w.f.EditComment(t.Context(), w.repo, posted.ID, "second"))(t)
+	if err := w.f.Minimise(t.Context(), w.repo.Installation, posted.Node); err != nil {
+		t.Fatal(err)
+	}
+	fresh = must(w.f.Comment(t.Context(), w.repo, posted.ID))(t)
+	if fresh.Body != "second" || fresh.Editor == nil || fresh.Editor.ID != w.App().BotID || fresh.EditedAt.IsZero() || !fresh.Minimised {
+		t.Errorf("got %+v", fresh)
+	}
+	for range 2 {
+		if err := w.f.DeleteComment(t.Context(), w.repo, posted.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := w.f.Comment(t.Context(), w.repo, posted.ID); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if err := w.f.Minimise(t.Context(), w.repo.Installation, posted.Node); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFindComment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue(t, "A bug").Number
+	const marker = "<!-- errand:post-1 -->"
+	must(w.As("sam").Comment(fullName, n, "a copied "+marker))(t)
+	find := func() *forge.Posted {
+		t.Helper()
+		return must(w.f.FindComment(t.Context(), w.repo, n, marker, time.Time{}))(t)
+	}
+	if got := find(); got != nil {
+		t.Errorf("found somebody's %+v", got)
+	}
+	must(w.f.CreateComment(t.Context(), w.repo, n, "another <!-- errand:post-12 -->"))(t)
+	mine := must(w.f.CreateComment(t.Context(), w.repo, n, "mine\n"+marker))(t)
+	twin := must(w.f.CreateComment(t.Context(), w.repo, n, "twin\n"+marker))(t)
+	if got := find(); got == nil || got.ID != mine.ID {
+		t.Errorf("found %+v", got)
+	}
+	list := must(w.f.FindComments(t.Context(), w.repo, n, marker, mine.At.Add(-time.Minute)))(t)
+	if len(list) != 2 || list[1].ID != twin.ID {
+		t.Errorf("found %+v", list)
+	}
+	if got := must(w.f.FindComment(t.Context(), w.repo, n, marker, time.Now().Add(time.Hour)))(t); got != nil {
+		t.Errorf("found %+v in the future", got)
+	}
+}
+
+func TestLostAnswerThenFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue(t, "A bug").Number
+	must(w.f.Self(t.Context()))(t)
+	w.fault(t, simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
+	_, err := w.f.CreateComment(t.Context(), w.repo, n, "hello <!-- errand:k -->")
+	if class, _ := forge.Classify(err); class != forge.ClassUnknown {
+		t.Fatalf("class %s: %v", class, err)
+	}
+	if got := must(w.f.FindComment(t.Context(), w.repo, n, "<!-- errand:k -->", time.Time{}))(t); got == nil {
+		t.Error("the comment is not found")
+	}
+}
+
+func TestIssueComments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue(t, "A bug").Number
+	const many = 103 // more than one page, more than one nodes field
+	var last *simgithub.Comment
+	for i := range many {
+		last = must(w.As("sam").Comment(fullName, n, fmt.Sprintf("number %d", i)))(t)
+	}
+	if err := w.As("wendy").EditComment(fullName, last.ID, "number 102, edited"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("wendy").React(fullName, last.ID, "+1"); err != nil {
+		t.Fatal(err)
+	}
+	list := must(w.f.IssueComments(t.Context(), w.repo, n))(t)
+	if len(list) != many {
+		t.Fatalf("%d comments, want %d", len(list), many)
+	}
+	for i, c := range list[:many-1] {
+		if c.Body != fmt.Sprintf("number %d", i) || c.Author.Login != "sam" || c.Editor != nil || len(c.ThumbsUp) != 0 {
+			t.Fatalf("comment %d is %+v", i, c)
+		}
+	}
+	c := list[many-1]
+	if c.ID != last.ID || c.Body != "number 102, edited" || c.Editor == nil || c.Editor.Login != "wendy" || c.EditedAt.IsZero() {
+		t.Errorf("got %+v", c)
+	}
+	if len(c.ThumbsUp) != 1 || c.ThumbsUp[0].By.ID != w.AddUser("wendy").ID || c.ThumbsUp[0].At.IsZero() {
+		t.Errorf("thumbs %+v", c.ThumbsUp)
+	}
+}
+
+func TestThumbs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	issue := w.issue(t, "A bug")
+	n := issue.Number
+	var nodes []string
+	var ids []int64
+	for i := range 102 {
+		c := must(w.As("sam").Comment(fullName, n, fmt.Sprint(i)))(t)
+		nodes, ids = append(nodes, c.NodeID), append(ids, c.ID)
+	}
+	for i := range 25 { // a crowd in front of wendy, and one after her
+		react(t, w, fmt.Sprintf("fan%d", i), ids[0])
+	}
+	react(t, w, "wendy", ids[0])
+	react(t, w, "rita", ids[101])
+	if err := w.As("wendy").ReactToIssue(fullName, n, "+1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("sam").DeleteComment(fullName, ids[5]); err != nil {
+		t.Fatal(err)
+	}
+	got := must(w.f.Thumbs(t.Context(), w.repo.Installation, append(nodes, issue.NodeID)))(t)
+	if diff := cmp.Diff([]string{nodes[5]}, got.Gone); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.By) != 3 || len(got.By[nodes[0]]) != 26 || len(got.By[nodes[101]]) != 1 || len(got.By[issue.NodeID]) != 1 {
+		t.Errorf("got %d things, %d 👍 on the first", len(got.By), len(got.By[nodes[0]]))
+	}
+	if !slices.ContainsFunc(got.By[nodes[0]], func(k forge.Thumb) bool { return k.By.Login == "wendy" && k.By.ID == w.AddUser("wendy").ID }) {
+		t.Error("wendy's 👍 is hidden by the crowd")
+	}
+	if got.Cost < 1 || got.Remaining < 1 {
+		t.Errorf("cost %d, remaining %d", got.Cost, got.Remaining)
+	}
+}
+
+func react(t *testing.T, w *world, login string, comment int64) {
+	t.Helper()
+	if err := w.As(login).React(fullName, comment, "+1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue(t, "A bug").Number
+	c := must(w.As("sam").Comment(fullName, n, "hi"))(t)
+	if err := w.As("sam").React(fullName, c.ID, "eyes"); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []forge.Target{{Kind: forge.TargetIssue, ID: int64(n)}, {Kind: forge.TargetComment, ID: c.ID}} {
+		count := func() int {
+			i := must(w.As("octo").Issue(fullName, n))(t)
+			if target.Kind == forge.TargetIssue {
+				return len(i.Reactions)
+			}
+			return len(i.Comments[0].Reactions) - 1 // sam's
+		}
+		for range 2 {
+			if err := w.f.React(t.Context(), w.repo, target, "eyes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if count() != 1 {
+			t.Errorf("%d reactions of ours on the %s", count(), target.Kind)
+		}
+		for range 2 {
+			if err := w.f.Unreact(t.Context(), w.repo, target, "eyes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if count() != 0 {
+			t.Errorf("%d reactions of ours on the %s", count(), target.Kind)
+		}
+	}
+}
