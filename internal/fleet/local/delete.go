@@ -17,8 +17,10 @@ import (
 
 const (
 	deleteTimeout = 30 * time.Second
-	// stopPatience is how long a supervisor may take before it is killed, and the
-	// box with it.
+	// answerPatience is how long a supervisor may take to say anything.
+	answerPatience = 2 * time.Second
+	// stopPatience is how long it may take to end its box before it is killed, and
+	// the box with it.
 	stopPatience = 8 * time.Second
 )
 
@@ -73,16 +75,32 @@ func (p *Provider) stop(ctx context.Context, dir string, rec box.Record, why fle
 	if err != nil || !alive {
 		return err
 	}
-	ask, cancel := context.WithTimeout(ctx, stopPatience)
-	defer cancel()
-	asked := box.Stop(ask, rec, string(why), "")
-	if free := p.awaitFree(ask, dir); free == nil {
+	asked := p.askToStop(ctx, dir, rec, why)
+	if asked == nil {
 		return nil
 	}
 	if err := box.KillSupervisor(ctx, rec); err != nil {
 		return fmt.Errorf("the supervisor does not end: %w", errors.Join(asked, err))
 	}
 	return p.awaitFree(ctx, dir)
+}
+
+// askToStop fails soon if the supervisor does not answer at all, and in the end if
+// the box lives on.
+func (p *Provider) askToStop(ctx context.Context, dir string, rec box.Record, why fleet.Reason) error {
+	answer, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	if _, err := box.Ask(answer, rec); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	asked := box.Stop(ctx, rec, string(why), "")
+	// The lock is what counts: it may have been about to end without us.
+	if err := p.awaitFree(ctx, dir); err != nil {
+		return errors.Join(asked, err)
+	}
+	return nil
 }
 
 func (p *Provider) awaitFree(ctx context.Context, dir string) error {

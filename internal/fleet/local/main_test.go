@@ -21,5 +21,9 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
+	// What must not reach a box.
+	if err := os.Setenv("ERRAND_TEST_SECRET", "1"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }

@@ -1,0 +1,172 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/remote"
+)
+
+// endsAs waits, without a sign of life to the box, until its lock is free.
+func endsAs(t *testing.T, p fleet.Provider, name string, want fleet.Reason) fleet.VM {
+	t.Helper()
+	var vm fleet.VM
+	eventually(t, name+" ends", func() bool {
+		var err error
+		if vm, err = p.Get(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		return vm.State == fleet.StateEnded
+	})
+	if vm.Ended != want {
+		t.Errorf("ended as %q (%s), want %q", vm.Ended, vm.Detail, want)
+	}
+	_, err := p.Create(t.Context(), fleet.Spec{Name: name, Labels: map[string]string{fleet.LabelOwner: "1-2"}})
+	if !errors.Is(err, fleet.ErrEnded) {
+		t.Errorf("Create of what has ended: %v", err)
+	}
+	return vm
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not in time", what)
+		}
+	}
+}
+
+// supervisor finds a box's supervisor, as only a test on this host can.
+func supervisor(t *testing.T, log string) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(data, []byte("box-supervise\x00-dir\x00"+filepath.Dir(log))) {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	t.Skip("SKIP: no /proc here")
+	return 0
+}
+
+func TestIdleBoxEnds(t *testing.T) {
+	t.Parallel()
+	p, signer := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = 300 * time.Millisecond })
+	vm := create(t, p, "idle")
+	c := dial(t, vm, signer)
+	run(t, c, "sleep 1") // an open connection is contact
+	if got := run(t, c, "echo up"); got != "up" {
+		t.Errorf("box says %q", got)
+	}
+	_ = c.Close()
+	socket := vm.Endpoint.Address
+	eventually(t, "box goes", func() bool { _, err := os.Stat(socket); return err != nil })
+	endsAs(t, p, "idle", fleet.ReasonIdle)
+}
+
+func TestLookingKeepsABox(t *testing.T) {
+	t.Parallel()
+	p, _ := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = 400 * time.Millisecond })
+	create(t, p, "watched")
+	until := time.Now().Add(1200 * time.Millisecond)
+	eventually(t, "time passes", func() bool {
+		vm, err := p.Get(t.Context(), "watched")
+		if err != nil || vm.State != fleet.StateRunning {
+			t.Fatalf("box is %s (%s), %v", vm.State, vm.Detail, err)
+		}
+		return time.Now().After(until)
+	})
+}
+
+func TestSupervisorKilled(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, signer := newProvider(t, kind, nil)
+			vm := create(t, p, "orphan")
+			c := dial(t, vm, signer)
+			mark := "errand-mark-" + t.Name()[strings.LastIndexByte(t.Name(), '/')+1:] + strconv.Itoa(os.Getpid())
+			run(t, c, "setsid nohup sh -c 'while :; do sleep 1; done' "+mark+" </dev/null >/dev/null 2>&1 &")
+			eventually(t, "process starts", func() bool { return processes(t, mark) > 0 })
+			if err := syscall.Kill(supervisor(t, vm.Facts[fleet.FactLog]), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the box's processes end", func() bool { return processes(t, mark) == 0 })
+			endsAs(t, p, "orphan", fleet.ReasonVanished)
+		})
+	}
+}
+
+func TestFrozenSupervisorIsDeleted(t *testing.T) {
+	t.Parallel()
+	p, _ := newProvider(t, local.KindPlain, nil)
+	vm := create(t, p, "frozen")
+	pid := supervisor(t, vm.Facts[fleet.FactLog])
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Delete(t.Context(), "frozen", fleet.ReasonDone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Get(t.Context(), "frozen"); !errors.Is(err, fleet.ErrNotFound) {
+		t.Errorf("Get: %v", err)
+	}
+}
+
+func TestServerKilledFromInside(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, signer := newProvider(t, kind, nil)
+			c := dial(t, create(t, p, "suicide"), signer)
+			_, err := c.Run(t.Context(), remote.Cmd{Argv: []string{"sh", "-c", "kill -KILL $PPID; sleep 60"}})
+			if !errors.Is(err, remote.ErrConnectionLost) {
+				t.Errorf("error is %v", err)
+			}
+			endsAs(t, p, "suicide", fleet.ReasonCrashed)
+		})
+	}
+}
+
+func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
+	t.Parallel()
+	var dir string
+	p, signer := newProvider(t, local.KindPlain, func(c *local.Config) { dir = c.Dir })
+	c := dial(t, create(t, p, "stubborn"), signer)
+	run(t, c, "mkdir -p a/b && touch a/b/c && chmod 555 a/b && mkdir d && chmod 000 d")
+	if err := p.Delete(t.Context(), "stubborn", fleet.ReasonDone); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "boxes"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

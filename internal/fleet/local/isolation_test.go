@@ -1,0 +1,200 @@
+package local_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
+)
+
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	connect := "git ls-remote http://127.0.0.1:" + port + "/x 2>&1 | grep -c -i -E 'refused|connect' "
+	tests := map[string]struct {
+		kinds []string
+		line  string
+		want  string
+	}{
+		"host files":      {kinds: []string{local.KindBwrap}, line: "cat " + secret + " 2>/dev/null || echo hidden", want: "hidden"},
+		"host key":        {kinds: []string{local.KindBwrap}, line: "find / -xdev -name host_key 2>/dev/null | wc -l", want: "0"},
+		"host's loopback": {kinds: []string{local.KindBwrap, local.KindUserns}, want: "1", line: connect},
+		"processes": {kinds: []string{local.KindBwrap, local.KindUserns}, want: "few",
+			line: "[ $(ls /proc | grep -c '^[0-9]') -lt 10 ] && echo few"},
+		"own loopback": {kinds: kinds, want: "up", line: "sh -c 'grep -q lo: /proc/net/dev' && echo up"},
+		"not root":     {kinds: []string{local.KindBwrap, local.KindUserns}, line: "[ $(id -u) -ne 0 ] && echo user", want: "user"},
+		"no capability": {kinds: []string{local.KindBwrap, local.KindUserns}, want: "0000000000000000",
+			line: "grep CapEff /proc/self/status | cut -f2"},
+		"system is read-only": {kinds: []string{local.KindBwrap}, line: "touch /usr/x 2>/dev/null || echo no", want: "no"},
+		"orchestrator's environment": {kinds: kinds, want: "",
+			line: "cat /proc/$PPID/environ /proc/self/environ /proc/1/environ 2>/dev/null | tr '\\0' '\\n' | grep ^ERRAND_TEST_SECRET"},
+		"tools":     {kinds: kinds, line: "command -v git sh >/dev/null && echo both", want: "both"},
+		"temporary": {kinds: kinds, line: "f=$(mktemp) && echo x > $f && cat $f && ls -d $TMPDIR >/dev/null", want: "x"},
+		"user name": {kinds: []string{local.KindBwrap}, line: "id -un; echo ~agent", want: "agent\n/home/agent"},
+		"name":      {kinds: kinds, line: "echo $ERRAND_BOX", want: "one"},
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, signer := newProvider(t, kind, nil)
+			c := dial(t, create(t, p, "one"), signer)
+			for name, test := range tests {
+				if !slices.Contains(test.kinds, kind) {
+					continue
+				}
+				if got := run(t, c, test.line+" || true"); got != test.want {
+					t.Errorf("%s: got %q, want %q", name, got, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestBindsAndPath(t *testing.T) {
+	t.Parallel()
+	tools, cache := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "hello"), []byte("#!/bin/sh\necho hello\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p, signer := newProvider(t, local.KindBwrap, func(c *local.Config) {
+		c.Binds = []local.Bind{{Path: tools}, {Path: cache, Writable: true}}
+		c.Path = []string{tools}
+	})
+	c := dial(t, create(t, p, "bound"), signer)
+	if got := run(t, c, "hello; touch "+tools+"/x 2>/dev/null || echo read-only; touch "+cache+"/kept"); got != "hello\nread-only" {
+		t.Errorf("box says %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(cache, "kept")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunnerInsideWorks(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, signer := newProvider(t, kind, nil)
+			vm := create(t, p, "one")
+			c := dial(t, vm, signer)
+			// The runner, which is this test binary, refuses a directory that is no box.
+			got := run(t, c, vm.Facts[fleet.FactRunner]+" box-supervise -dir /nowhere 2>&1 || true")
+			if !strings.Contains(got, "read box") {
+				t.Errorf("runner says %q", got)
+			}
+		})
+	}
+}
+
+func TestLongPaths(t *testing.T) {
+	t.Parallel()
+	p, signer := newProvider(t, local.KindPlain, func(c *local.Config) {
+		c.Dir = filepath.Join(c.Dir, strings.Repeat("long/", 30))
+	})
+	vm := create(t, p, "far-away")
+	if len(vm.Endpoint.Address) > 103 {
+		t.Errorf("socket path has %d bytes", len(vm.Endpoint.Address))
+	}
+	if got := run(t, dial(t, vm, signer), "echo up"); got != "up" {
+		t.Errorf("box says %q", got)
+	}
+	if err := p.Delete(t.Context(), "far-away", fleet.ReasonDone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(vm.Endpoint.Address)); !os.IsNotExist(err) {
+		t.Errorf("the sockets' directory is left: %v", err)
+	}
+}
+
+func TestTetherPort(t *testing.T) {
+	t.Parallel()
+	p, _ := newProvider(t, local.KindPlain, nil)
+	a, b := create(t, p, "a"), create(t, p, "b")
+	if a.TetherPort == b.TetherPort {
+		t.Errorf("two plain boxes share port %d", a.TetherPort)
+	}
+	p, _ = newProvider(t, local.KindUserns, nil)
+	if vm := create(t, p, "c"); vm.TetherPort != 9413 {
+		t.Errorf("port is %d", vm.TetherPort)
+	}
+}
+
+// TestAutoFallsBack runs a provider whose PATH has no bwrap: the next kind is
+// taken, and the notes say why.
+func TestAutoFallsBack(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range []string{"git", "sh"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin)
+	p, _ := newProvider(t, local.KindAuto, nil)
+	about, err := p.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if about.Kind == local.KindBwrap || len(about.Notes) < 2 || !strings.Contains(about.Notes[0], "bwrap does not work here") {
+		t.Errorf("described as %+v", about)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	key := newSigner(t).PublicKey()
+	tests := map[string]struct {
+		change func(*local.Config)
+	}{
+		"kind":       {func(c *local.Config) { c.Kind = "docker" }},
+		"runner":     {func(c *local.Config) { c.Runner = "" }},
+		"key":        {func(c *local.Config) { c.ClientKey = ssh.PublicKey(nil) }},
+		"deployment": {func(c *local.Config) { c.Deployment = "" }},
+		"dir":        {func(c *local.Config) { c.Dir = "" }},
+		"dir's path": {func(c *local.Config) { c.Dir = "/dev/null/x" }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := local.Config{Dir: t.TempDir(), Runner: "/bin/true", ClientKey: key, Deployment: "test"}
+			test.change(&cfg)
+			if _, err := local.New(cfg); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func TestBrokenRunnerIsAnError(t *testing.T) {
+	t.Parallel()
+	p, err := local.New(local.Config{Dir: t.TempDir(), Runner: "/bin/false", ClientKey: newSigner(t).PublicKey(), Deployment: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Create(t.Context(), fleet.Spec{Name: "none"}); err == nil || !strings.Contains(err.Error(), "no kind of box works here") {
+		t.Errorf("error is %v", err)
+	}
+	if vms, err := p.List(t.Context()); err != nil || len(vms) != 0 {
+		t.Errorf("listed %v, %v", vms, err)
+	}
+}
