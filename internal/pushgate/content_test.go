@@ -1,6 +1,7 @@
 package pushgate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,6 +54,22 @@ func TestSymlinks(t *testing.T) {
 		"gone in the end, still published": {
 			build: func(b *builder) { b.commit(b.link("a", "/etc")).commit(gone("a")) },
 			want:  []string{"absolute"},
+		},
+		"old links are not asked for without need": {
+			build: one("x", "v/index.md"),
+			policy: func(p *Policy) {
+				p.Base = Tree{}
+				for i := range 5000 {
+					p.Base[fmt.Sprintf("links/%04d", i)] = Entry{Mode: changeset.ModeSymlink, Blob: "b"}
+				}
+				calls := 0
+				p.Content = func(string) ([]byte, bool) {
+					if calls++; calls > maxOldLinks {
+						panic("asked for too many links")
+					}
+					return []byte("elsewhere"), true
+				}
+			},
 		},
 		"a file that says the same": {build: func(b *builder) { b.commit(b.file("a", "/etc/passwd")) }},
 	})

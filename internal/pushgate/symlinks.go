@@ -2,11 +2,19 @@ package pushgate
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
 )
+
+// maxOldLinks is how many links of the base are looked at because a new one may bend them.
+const maxOldLinks = 100
+
+// lookup returns the target of the link at a path, if there is one.
+type lookup func(path string) (target string, ok bool)
 
 // maxLinkSteps is how many links may be followed for one, as in Linux.
 const maxLinkSteps = 40
@@ -34,7 +42,7 @@ func judgeSymlinks(s *subject) []Refusal {
 			refuse(change.Path, detail)
 			return
 		}
-		if _, detail := follow(nil, change.Path, string(target)); detail != "" {
+		if _, detail := follow(noLinks, change.Path, string(target)); detail != "" {
 			refuse(change.Path, detail)
 		}
 	})
@@ -42,7 +50,11 @@ func judgeSymlinks(s *subject) []Refusal {
 		return refusals
 	}
 	links := s.links()
-	for from, target := range links {
+	for _, from := range s.linksToFollow(touched) {
+		target, ok := links(from)
+		if !ok {
+			continue
+		}
 		visited, detail := follow(links, from, target)
 		concerned := touched[from]
 		for _, link := range visited {
@@ -55,18 +67,48 @@ func judgeSymlinks(s *subject) []Refusal {
 	return refusals
 }
 
-// links returns the targets of all links of the final tree that are known.
-func (s *subject) links() map[string]string {
-	links := map[string]string{}
-	for p, entry := range s.final {
-		if entry.Mode != changeset.ModeSymlink {
+// links returns a look-up of links of the final tree that are known. It asks for a target only
+// once, and only for a link that somebody follows: asking may mean a call to GitHub.
+func (s *subject) links() lookup {
+	seen := map[string]*string{}
+	return func(p string) (string, bool) {
+		if target, ok := seen[p]; ok {
+			return deref(target)
+		}
+		seen[p] = nil
+		if entry, ok := s.final[p]; ok && entry.Mode == changeset.ModeSymlink {
+			if data, ok := s.content(entry.Blob); ok {
+				target := string(data)
+				seen[p] = &target
+			}
+		}
+		return deref(seen[p])
+	}
+}
+
+func deref(target *string) (string, bool) {
+	if target == nil {
+		return "", false
+	}
+	return *target, true
+}
+
+// linksToFollow lists the touched links and, up to a bound, the old ones that these might bend.
+func (s *subject) linksToFollow(touched map[string]bool) []string {
+	var list []string
+	old := 0
+	for _, p := range slices.Sorted(maps.Keys(s.final)) {
+		if s.final[p].Mode != changeset.ModeSymlink {
 			continue
 		}
-		if target, ok := s.content(entry.Blob); ok {
-			links[p] = string(target)
+		if !touched[p] {
+			if old++; old > maxOldLinks {
+				continue
+			}
 		}
+		list = append(list, p)
 	}
-	return links
+	return list
 }
 
 func badTarget(target string) string {
@@ -81,9 +123,11 @@ func badTarget(target string) string {
 	return ""
 }
 
+func noLinks(string) (string, bool) { return "", false }
+
 // follow walks from a link to where it ends, part by part as a kernel does, and returns the other
 // links that it went through and what is wrong, if anything.
-func follow(links map[string]string, from, target string) (visited []string, detail string) {
+func follow(links lookup, from, target string) (visited []string, detail string) {
 	at := parts(path.Dir(from))
 	todo := parts(target)
 	for steps := 0; len(todo) > 0; {
@@ -100,7 +144,7 @@ func follow(links map[string]string, from, target string) (visited []string, det
 			return visited, "the link leads into git's own directory"
 		}
 		at = append(at[:len(at):len(at)], name)
-		next, isLink := links[strings.Join(at, "/")]
+		next, isLink := links(strings.Join(at, "/"))
 		if !isLink {
 			continue
 		}
