@@ -103,7 +103,11 @@ func script(s agenttest.Scenario) simmodel.Script {
 		rule := simmodel.Rule{Match: regexp.QuoteMeta(reply.Prompt), Repeat: reply.Repeat}
 		for _, turn := range reply.Turns {
 			one := simmodel.Turn{
-				Text: turn.Text, Bash: turn.Bash, Wait: turn.Wait, Status: turn.Status, Message: turn.Message, Times: -1,
+				Text: turn.Text, Bash: turn.Bash, Wait: turn.Wait, Stop: turn.Stop,
+				Status: turn.Status, Message: turn.Message, Cut: turn.Cut, Times: turn.Times,
+			}
+			if turn.Times == 0 {
+				one.Times = -1
 			}
 			for _, c := range turn.Calls {
 				one.Tools = append(one.Tools, simmodel.Call{Name: c.Name, Input: c.Input})

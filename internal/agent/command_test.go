@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func TestCommandRefuses(t *testing.T) {
 
 func TestPromptIsNeutralised(t *testing.T) {
 	t.Parallel()
-	const note = "\n\n(In this text, \\@ stands for a plain @.)"
+	const note = "\n\n(Above, a backslash before an at sign stands for the at sign alone.)"
 	for in, want := range map[string]string{
 		"plain text":       "plain text",
 		"mail a@b.c":       "mail a@b.c",
@@ -117,6 +118,28 @@ func TestPromptIsNeutralised(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", in, diff)
 		}
 	}
+}
+
+func FuzzPromptIsNeutralised(f *testing.F) {
+	for _, seed := range []string{"/x", "a @b", "\u00a0@c", "@@d", "\\@e", "\t@\"f g\"", "x\r@y"} {
+		f.Add(seed)
+	}
+	mentioned := regexp.MustCompile(`(^|[\s\pZ"'(\[{,;:])@[^\s]`)
+	f.Fuzz(func(t *testing.T, prompt string) {
+		spec := fullSpec()
+		spec.Prompt = prompt
+		cmd, err := newAdapter(t, agent.Config{}).Command(spec)
+		if err != nil {
+			return
+		}
+		in := string(cmd.Stdin)
+		if strings.HasPrefix(strings.TrimSpace(in), "/") || mentioned.MatchString(in) {
+			t.Errorf("%q is read as %q", prompt, in)
+		}
+		if plain := strings.NewReplacer("\\@", "@").Replace(in); !strings.Contains(plain, strings.ReplaceAll(prompt, "\\@", "@")) {
+			t.Errorf("%q was changed to %q", prompt, in)
+		}
+	})
 }
 
 func TestConfig(t *testing.T) {

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,8 +233,9 @@ func FuzzClaudeParser(f *testing.F) {
 	f.Add(`{"type":"assistant","message":{"content":[{"type":"tool_use","input":{"a":[1]}}]}}`, 1, "Error: x")
 	f.Add(`{"type":"user","message":{"content":[{"type":"tool_result","content":[7]}]}}`, 143, "")
 	f.Fuzz(func(t *testing.T, out string, code int, stderr string) {
-		p := newAdapter(t, agent.Config{}).NewParser()
+		p, q := newAdapter(t, agent.Config{}).NewParser(), newAdapter(t, agent.Config{}).NewParser()
 		for line := range strings.SplitSeq(out, "\n") {
+			q.Line([]byte(line))
 			for _, e := range p.Line([]byte(line)) {
 				if e.Kind == "" || len(e.Text) > 300<<10 || len(e.Input) > 20<<10 {
 					t.Errorf("event %+v", e)
@@ -246,6 +248,10 @@ func FuzzClaudeParser(f *testing.F) {
 		r := p.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code}, Stderr: stderr, StopRequested: true})
 		if r.Status != agent.StatusInterrupted {
 			t.Errorf("after a stop the run counts as %q", r.Status)
+		}
+		r = q.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code}, Stderr: stderr})
+		if !slices.Contains(agent.Statuses(), r.Status) || len(r.Message) > 2010 || (r.Status == agent.StatusOK && code != 0) {
+			t.Errorf("code %d: result %+v", code, r)
 		}
 	})
 }

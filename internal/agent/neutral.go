@@ -5,7 +5,7 @@ import "strings"
 // slashLine and escapeLine are our own words around a prompt that the agent would misread.
 const (
 	slashLine  = "The task follows.\n\n"
-	escapeLine = "\n\n(In this text, \\@ stands for a plain @.)"
+	escapeLine = "\n\n(Above, a backslash before an at sign stands for the at sign alone.)"
 )
 
 // neutralise takes away what an agent's command line would act on by itself: a slash at the start

@@ -40,6 +40,7 @@ type Outcome struct {
 	Question string      `json:"question,omitempty"`
 	Title    string      `json:"title,omitempty"`
 	Summary  string      `json:"summary,omitempty"`
+	Changes  string      `json:"changes,omitempty"` // what a revision changed, in a sentence or two
 	// Threads answers review threads, by the ids that the prompt gave them; each id at most once.
 	Threads []ThreadAnswer `json:"threads,omitempty"`
 	// Files are the paths that are expected to change.

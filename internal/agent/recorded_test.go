@@ -52,6 +52,13 @@ func recordings() map[string]recording {
 			scenario: agenttest.Scenario{{Repeat: true, Turns: []agenttest.Turn{{Bash: []string{"true"}}}}},
 			spec:     func(s *agent.Spec) { s.MaxTurns = 1 },
 		},
+		"overloaded":      {scenario: turns(agenttest.Turn{Text: "at last", Status: 529, Times: 2})},
+		"not_found":       {scenario: turns(agenttest.Turn{Status: 404, Message: "model: claude-sonnet-5"})},
+		"cut_before_call": {scenario: turns(agenttest.Turn{Text: "all of it, word by word", Cut: 1, Times: 1})},
+		"cut_after_call": {scenario: turns(
+			agenttest.Turn{Bash: []string{"echo one", "echo two three four five six seven"}, Cut: 2, Times: 1}, agenttest.Turn{Text: "end"},
+		)},
+		"refusal":      {scenario: turns(agenttest.Turn{Text: "I must not.", Stop: "refusal"})},
 		"rate_limited": {scenario: turns(agenttest.Turn{Status: 429, Message: "Number of requests has exceeded your limit"})},
 		"no_session":   {scenario: turns(agenttest.Turn{Text: "x"}), spec: func(s *agent.Spec) { s.Resume = "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e" }},
 		"interrupted":  {scenario: turns(agenttest.Turn{Text: "x", Wait: "gate"}), stopAt: "gate"},
@@ -126,6 +133,9 @@ func TestStandInIsLikeTheRealOne(t *testing.T) {
 			for _, r := range []*agent.Result{&want, &got.Result} {
 				// These are each run's own.
 				r.Session, r.Usage, r.CostUSD = "", runlog.Usage{}, 0
+				if r.Status != agent.StatusOK {
+					r.Text, r.Message = "", ""
+				}
 			}
 			if diff := cmp.Diff(want, got.Result); diff != "" {
 				t.Errorf("result (-real +stand-in):\n%s", diff)
@@ -134,11 +144,14 @@ func TestStandInIsLikeTheRealOne(t *testing.T) {
 	}
 }
 
-// essence leaves out of events what differs from run to run. The last lines of a stopped run are
-// left out too: the real one does not always come to print them.
+// essence leaves out of events what differs from run to run, and the wording of failures. The last
+// lines of a stopped run are left out too: the real one does not always come to print them.
 func essence(events []runlog.Event) []runlog.Event {
 	var out []runlog.Event
 	for _, e := range events {
+		if e.IsError && (e.Kind == runlog.KindNotice || e.Kind == runlog.KindResult) && e.Text != "" {
+			e.Text = "(a failure)"
+		}
 		if e.Kind == runlog.KindUsage || e.Kind == runlog.KindResult && e.Text == "" {
 			continue
 		}

@@ -47,9 +47,14 @@ type Turn struct {
 	Calls []Call
 	// Wait names a gate that the answer waits at.
 	Wait string
-	// Status, if not 0, is an HTTP failure that is answered for ever, with Message.
+	// Status, if not 0, is an HTTP failure that is answered instead, with Message; Cut, if not 0,
+	// breaks the stream after that many pieces. Both strike Times times, 0 means always.
 	Status  int
 	Message string
+	Cut     int
+	Times   int
+	// Stop is the stop reason, if it is not the usual one.
+	Stop string
 }
 
 // Call is a tool call.

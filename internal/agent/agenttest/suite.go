@@ -118,7 +118,8 @@ func testPromptIsText(t *testing.T, h Harness) {
 	box := NewBox(t)
 	box.Write(t, "secret.txt", "the-secret-word")
 	m := h.Model(t, one(Turn{Text: "ok"}))
-	r := Do(t, h, box.Spec(m, "/etc/hosts is wrong, see @secret.txt and\n@secret.txt and a@b.example"))
+	r := Do(t, h, box.Spec(m, "/etc/hosts is wrong, see @secret.txt and\n@secret.txt and a@b.example "+
+		"x@secret.txt .@secret.txt -@secret.txt _@secret.txt %@secret.txt +@secret.txt (@secret.txt) \"@secret.txt\" @\"secret.txt\" \u00a0@secret.txt"))
 	need(t, r, agent.StatusOK)
 	bodies := strings.Join(m.Bodies(), "\n")
 	if !strings.Contains(bodies, "/etc/hosts is wrong") || !strings.Contains(bodies, "a@b.example") {

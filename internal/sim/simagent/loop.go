@@ -177,7 +177,8 @@ func interrupted(reason string, turns, exit int) ending {
 func (a *agent) finished(r *reply, turns int) ending {
 	end := ending{subtype: "success", turns: turns, text: r.text(), stop: r.stop, reason: "completed"}
 	if r.stop == "refusal" {
-		end.isError, end.exit = true, 1
+		end.isError, end.exit, end.text = true, 1, "API Error: the model declined to answer this request"
+		a.out.assistant(r, block{Type: "text", Text: end.text}, "invalid_request")
 	}
 	return end
 }

@@ -26,6 +26,9 @@ import (
 // maxBody bounds one request. The real API refuses more than 32 MB.
 const maxBody = 32 << 20
 
+// statusClientGone marks records of requests whose client did not wait for the answer.
+const statusClientGone = 499
+
 // Config is what a Server needs. The zero value answers every request with "no rule".
 type Config struct {
 	Script Script
@@ -221,11 +224,18 @@ func (s *Server) hold(ctx context.Context, p play) error {
 	if p.turn.Wait != "" {
 		bounded, cancel := context.WithTimeout(ctx, s.cfg.MaxHold)
 		defer cancel()
-		if err := s.gates.pass(bounded, p.turn.Wait); err != nil {
+		err := s.gates.pass(bounded, p.turn.Wait)
+		switch {
+		case ctx.Err() != nil:
+			return apiError{Status: statusClientGone, Message: "the client has gone"}
+		case err != nil:
 			return apiError{Status: 529, Message: "simmodel: nobody opened the gate " + p.turn.Wait}
 		}
 	}
-	return pause(ctx, p.turn.Delay)
+	if pause(ctx, p.turn.Delay) != nil {
+		return apiError{Status: statusClientGone, Message: "the client has gone"}
+	}
+	return nil
 }
 
 // fault returns the turn's scripted failure while it still has to strike, or the zero value.
