@@ -192,8 +192,8 @@ type Start struct {
 	Settings Settings `json:"settings"`
 	Context  Context  `json:"context"`
 	Branch   Branch   `json:"branch"`
-	// Clean is the issue's text as the agent may see it, hidden content stripped.
-	Visible bool `json:"visible"` // the agent sees the issue's own text
+	Ticket   string   `json:"ticket,omitempty"`
+	Visible  bool     `json:"visible"` // there is text for the agent to go by
 }
 
 // Launch is what the job launch did.
@@ -203,8 +203,10 @@ type Launch struct {
 	Adapter string    `json:"adapter"`
 	Model   string    `json:"model,omitempty"`
 	VMHead  string    `json:"vm_head,omitempty"`
+	BaseSHA string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
 	Started time.Time `json:"started"`
-	// Discussion, Drift: what was put into the prompt besides the plan, for the status comment.
+	Resumed bool      `json:"resumed,omitempty"` // the agent goes on with its session
+	// Notes say what was put into the prompt besides the plan, for the status comment.
 	Notes []string `json:"notes,omitempty"`
 	// Taken are the ids of the feedback that the prompt carries.
 	Taken []string `json:"taken,omitempty"`

@@ -38,6 +38,9 @@ func (c *change) takeStart() {
 	if c.t.Branch.Head == "" {
 		c.t.Branch = s.Branch
 	}
+	if c.t.Ticket == "" {
+		c.t.Ticket = s.Ticket
+	}
 	c.t.Waiting = nil
 }
 

@@ -61,6 +61,9 @@ func (c *change) session(kind RunKind) string {
 func (c *change) launched() {
 	l, r := c.e.Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
+	if !l.Resumed {
+		r.Session = ""
+	}
 	vm := l.VM
 	if c.t.VM != nil && c.t.VM.Name != vm.Name {
 		old := *c.t.VM
@@ -70,6 +73,9 @@ func (c *change) launched() {
 	c.t.VM, c.t.Fresh, c.t.Waiting, c.t.Turns = &vm, false, nil, 0
 	if l.VMHead != "" {
 		c.t.Branch.VMHead = l.VMHead
+	}
+	if l.BaseSHA != "" && c.t.Branch.Head == "" {
+		c.t.Branch.BaseSHA = l.BaseSHA
 	}
 	for _, id := range l.Taken {
 		for i := range c.t.Feedback {

@@ -178,14 +178,18 @@ const (
 // Context is what was gathered about the issue for the prompts. Text in it has been through
 // internal/trust: only what the agent may see.
 type Context struct {
-	Labels    []string   `json:"labels,omitempty"`
-	IssueType string     `json:"issue_type,omitempty"`
-	Milestone string     `json:"milestone,omitempty"`
-	Comments  []Said     `json:"comments,omitempty"` // visible, oldest first
-	Withheld  []Withheld `json:"withheld,omitempty"`
-	Existing  []Existing `json:"existing,omitempty"` // pull requests and branches that were there
-	Cleared   bool       `json:"cleared,omitempty"`  // a person said to go on despite Existing
-	Stripped  []string   `json:"stripped,omitempty"` // what was hidden in visible text, for people
+	// Title and Body are the frozen text with hidden content taken out; empty unless ShowsIssue.
+	Title      string     `json:"title,omitempty"`
+	Body       string     `json:"body,omitempty"`
+	ShowsIssue bool       `json:"shows_issue,omitempty"`
+	Labels     []string   `json:"labels,omitempty"`
+	IssueType  string     `json:"issue_type,omitempty"`
+	Milestone  string     `json:"milestone,omitempty"`
+	Comments   []Said     `json:"comments,omitempty"` // visible, oldest first
+	Withheld   []Withheld `json:"withheld,omitempty"`
+	Existing   []Existing `json:"existing,omitempty"` // pull requests and branches that were there
+	Cleared    bool       `json:"cleared,omitempty"`  // a person said to go on despite Existing
+	Stripped   []string   `json:"stripped,omitempty"` // what was hidden in visible text, for people
 }
 
 // Said is a visible comment.

@@ -15,7 +15,7 @@ import (
 // it, the issue as frozen, the person's permission and, for a 👍, that it is still there and younger
 // than the comment. What the store knows (newest revision, change requests) is judged by the
 // transition table, in the same transaction that starts the work.
-func (s *Steps) approve(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	k := *w.job.Candidate
 	e := state.Event{Kind: state.EventNoApproval, Candidate: &k}
 	plan := planByHash(w.task, k.Hash)
@@ -58,7 +58,7 @@ func planByHash(t *state.Task, hash string) *state.Plan {
 }
 
 // planStands says why the plan as it stands on GitHub cannot be approved, or nothing.
-func (s *Steps) planStands(ctx context.Context, w *work, plan *state.Plan) (string, error) {
+func (s *Steps) planStands(ctx context.Context, w *unit, plan *state.Plan) (string, error) {
 	c, err := s.GitHub.Comment(ctx, w.repo, plan.Comment)
 	if errors.Is(err, forge.ErrNotFound) {
 		return state.NotDeleted, nil
@@ -98,7 +98,7 @@ func (s *Steps) thumbStands(ctx context.Context, t *state.Task, plan *state.Plan
 
 // stillApproved asks again, at the start of what was approved, whether the approval holds. After the
 // start a withdrawn 👍 does nothing.
-func (s *Steps) stillApproved(ctx context.Context, w *work) (bool, error) {
+func (s *Steps) stillApproved(ctx context.Context, w *unit) (bool, error) {
 	a := w.task.Approval
 	if a == nil || a.Via == state.ViaSettings {
 		return true, nil

@@ -8,6 +8,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -27,6 +29,7 @@ type GitHub interface {
 	publisher
 	pulls
 	reviews
+	relations
 }
 
 type self interface {
@@ -48,8 +51,8 @@ type talker interface {
 }
 
 type reader interface {
-	File(ctx context.Context, r forge.Repo, ref, path string) ([]byte, error)
-	OrgFile(ctx context.Context, r forge.Repo, path string) ([]byte, error)
+	File(ctx context.Context, r forge.Repo, ref, path string) (content []byte, sha string, err error)
+	OrgFile(ctx context.Context, r forge.Repo, path string) (content []byte, sha string, err error)
 	Head(ctx context.Context, r forge.Repo, branch string) (string, error)
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 }
@@ -62,7 +65,7 @@ type issues interface {
 }
 
 type publisher interface {
-	Commit(ctx context.Context, r forge.Repo, cs *changeset.Changeset, onto string, known map[string]string) (forge.Committed, error)
+	Commit(ctx context.Context, r forge.Repo, cs *changeset.Changeset, onto string, known map[string]string) (forge.Published, error)
 	Move(ctx context.Context, r forge.Repo, branch, before, after string) error
 	Tree(ctx context.Context, r forge.Repo, commit string) (map[string]forge.TreeEntry, error)
 	Blob(ctx context.Context, r forge.Repo, id string) ([]byte, error)
@@ -70,7 +73,7 @@ type publisher interface {
 
 type pulls interface {
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
-	PRByHead(ctx context.Context, r forge.Repo, branch string) (*forge.PR, error)
+	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 	RequestReview(ctx context.Context, r forge.Repo, number int, login string) (string, error)
 }
@@ -78,7 +81,13 @@ type pulls interface {
 type reviews interface {
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
 	ReplyInThread(ctx context.Context, r forge.Repo, pr int, top int64, body string) (forge.Posted, error)
-	LinkedPRs(ctx context.Context, r forge.Repo, number int) ([]forge.LinkedPR, error)
+	FindReply(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) (*forge.Posted, error)
+}
+
+type relations interface {
+	LinkedPRs(ctx context.Context, r forge.Repo, number int, node string) ([]forge.LinkedPR, error)
+	Branches(ctx context.Context, r forge.Repo, prefix string) ([]forge.Branch, error)
+	IssueState(ctx context.Context, installation int64, owner, name string, number int) (open bool, err error)
 	Blockers(ctx context.Context, r forge.Repo, number int) ([]forge.Blocker, error)
 }
 
@@ -90,28 +99,30 @@ type VMs interface {
 	Release(ctx context.Context, vm, why string) error
 }
 
-// Runner is what errand-runner does on a VM for us. Each method may be called again.
+// Runner is what errand-runner does on a VM for us; *runnerctl.Controller has it all. Each method
+// may be called again.
 type Runner interface {
-	Prepare(ctx context.Context, vm string, w Workspace) (head string, err error)
+	Place(ctx context.Context, vm string) (runnerctl.Place, error)
+	checkouts
 	Start(ctx context.Context, vm string, spec runner.Spec) error
 	Stop(ctx context.Context, vm, run, why string) error
-	Collect(ctx context.Context, vm string, c Collect) (*changeset.Changeset, error)
-	Rebase(ctx context.Context, vm, onto, base string) (conflicts []string, err error)
-	Reset(ctx context.Context, vm string, w Workspace) error
 }
 
-// Workspace is the checkout that a run needs.
-type Workspace struct {
-	Task   *state.Task
-	Branch string
-	Commit string // where it is to stand
+type checkouts interface {
+	Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (work.Place, error)
+	Reset(ctx context.Context, vm string, spec work.ResetSpec) error
+	Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (work.Rebased, error)
+	Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error)
 }
 
-// Collect says what to read from a checkout.
-type Collect struct {
-	Base        string
-	AllowMerges []string
-	Message     string // of a commit for what was left uncommitted
+// Tether is the VM's way out.
+type Tether interface {
+	// Ensure has it attached, and waits until it is.
+	Ensure(ctx context.Context, vm string, task state.TaskKey) error
+	Forget(vm string)
+	// RunToken and VMToken are what a run and the runner itself show there.
+	RunToken(run string) string
+	VMToken(vm string) string
 }
 
 // Files keeps what is too large for the store.

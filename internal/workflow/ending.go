@@ -10,7 +10,7 @@ import (
 )
 
 // stop ends the active run and saves what it left. A VM that cannot be reached has nothing to save.
-func (s *Steps) stop(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) stop(ctx context.Context, w *unit) (state.Event, error) {
 	e := state.Event{Kind: state.EventSaved, Run: w.job.Run}
 	t := w.task
 	if t.VM == nil {
@@ -39,7 +39,7 @@ func (s *Steps) stop(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // release deletes the task's VM. It may be repeated.
-func (s *Steps) release(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) release(ctx context.Context, w *unit) (state.Event, error) {
 	vm, why := w.job.Args["vm"], w.job.Args["why"]
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
 		return state.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
@@ -48,7 +48,7 @@ func (s *Steps) release(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // due turns a delayed job into its event; some first look at GitHub.
-func (s *Steps) due(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) due(ctx context.Context, w *unit) (state.Event, error) {
 	what, key := w.job.Args["what"], w.job.Args["key"]
 	switch {
 	case what == "closed" && w.task.PR != nil:
@@ -60,7 +60,7 @@ func (s *Steps) due(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // closedHow tells a merge, which closes the issue too, from an issue that a person closed.
-func (s *Steps) closedHow(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) closedHow(ctx context.Context, w *unit) (state.Event, error) {
 	pr, err := s.GitHub.PR(ctx, w.repo, w.task.PR.Number)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("look at the pull request: %w", err)
@@ -79,7 +79,7 @@ func (s *Steps) closedHow(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // lookForTwin looks once more, a while after an unknown outcome, for a second copy of a comment.
-func (s *Steps) lookForTwin(ctx context.Context, w *work, id string) (state.Event, error) {
+func (s *Steps) lookForTwin(ctx context.Context, w *unit, id string) (state.Event, error) {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)

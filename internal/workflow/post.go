@@ -17,7 +17,7 @@ const lookBack = 2 * time.Minute
 
 // post writes a comment once. Its hidden marker is the job's key: after an unknown outcome the
 // comment is looked for before it is written again, and a younger twin is removed.
-func (s *Steps) post(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	p := *w.job.Post
 	if p.Kind == state.PostPlan && planByHash(w.task, p.Hash) == nil {
 		return done(), nil
@@ -30,6 +30,7 @@ func (s *Steps) post(ctx context.Context, w *work) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, err
 	}
+	v.Key = w.job.Key
 	body, _ := s.Redact.Redact(comment.Render(w.task, p, v))
 	posted, looked, err := s.writeOnce(ctx, w, number, body)
 	if err != nil {
@@ -45,14 +46,13 @@ func (s *Steps) post(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // writeOnce creates the comment unless an earlier attempt did. looked says that there was one.
-func (s *Steps) writeOnce(ctx context.Context, w *work, number int, body string) (posted forge.Posted, looked bool, err error) {
+func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string) (posted forge.Posted, looked bool, err error) {
 	before, err := s.attempted(ctx, w)
 	if err != nil {
 		return forge.Posted{}, false, err
 	}
-	marker := comment.Marker(w.job.Key)
 	if before {
-		found, err := s.GitHub.FindComments(ctx, w.repo, number, marker, w.job.Created.Add(-lookBack))
+		found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Key), w.job.Created.Add(-lookBack))
 		if err != nil {
 			return forge.Posted{}, true, err
 		}
@@ -60,12 +60,12 @@ func (s *Steps) writeOnce(ctx context.Context, w *work, number int, body string)
 			return found[0], true, s.deleteTwins(ctx, w, found[1:])
 		}
 	}
-	posted, err = s.GitHub.CreateComment(ctx, w.repo, number, body+"\n\n"+marker)
+	posted, err = s.GitHub.CreateComment(ctx, w.repo, number, body)
 	return posted, before, err
 }
 
 // deleteTwins removes younger comments with the same marker.
-func (s *Steps) deleteTwins(ctx context.Context, w *work, twins []forge.Posted) error {
+func (s *Steps) deleteTwins(ctx context.Context, w *unit, twins []forge.Posted) error {
 	for _, t := range twins {
 		if err := s.GitHub.DeleteComment(ctx, w.repo, t.ID); err != nil {
 			return fmt.Errorf("delete a twin comment: %w", err)
@@ -75,7 +75,7 @@ func (s *Steps) deleteTwins(ctx context.Context, w *work, twins []forge.Posted) 
 }
 
 // status brings the status comment up to date with the store as it is now.
-func (s *Steps) status(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) status(ctx context.Context, w *unit) (state.Event, error) {
 	t := w.task
 	if t.Status.Shown >= t.Visible {
 		return done(), nil
@@ -84,11 +84,12 @@ func (s *Steps) status(ctx context.Context, w *work) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, err
 	}
+	v.Key = w.job.Key
 	body, _ := s.Redact.Redact(comment.Status(t, v))
 	sent := state.StatusComment{Comment: t.Status.Comment, Node: t.Status.Node, URL: t.Status.URL, Shown: t.Visible, At: s.Now()}
 	ctx = forge.WithPriority(ctx, forge.PriorityStatus)
 	if t.Status.Comment != 0 {
-		_, err := s.GitHub.EditComment(ctx, w.repo, t.Status.Comment, body+"\n\n"+comment.Marker(w.job.Key))
+		_, err := s.GitHub.EditComment(ctx, w.repo, t.Status.Comment, body)
 		if err == nil {
 			return state.Event{Kind: state.EventStatusSent, Status: &sent}, nil
 		}
@@ -105,7 +106,7 @@ func (s *Steps) status(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // minimise folds a superseded plan. It may be repeated.
-func (s *Steps) minimise(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) minimise(ctx context.Context, w *unit) (state.Event, error) {
 	if node := w.job.Args["node"]; node != "" {
 		if err := s.GitHub.Minimise(ctx, w.task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return state.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
@@ -116,7 +117,7 @@ func (s *Steps) minimise(ctx context.Context, w *work) (state.Event, error) {
 
 // untick takes back a tick that does not count. The comment is written only if nothing but boxes
 // differs from what we wrote: a person's other edit is theirs.
-func (s *Steps) untick(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) untick(ctx context.Context, w *unit) (state.Event, error) {
 	i := slices.IndexFunc(w.task.Plans, func(p state.Plan) bool { return fmt.Sprint(p.Comment) == w.job.Args["comment"] })
 	if i < 0 {
 		return done(), nil

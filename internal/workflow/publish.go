@@ -9,11 +9,12 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/pushgate"
+	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/state"
 )
 
 // collect reads the changeset from the VM, stores it and has the push gate judge it.
-func (s *Steps) collect(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) collect(ctx context.Context, w *unit) (state.Event, error) {
 	cs, err := s.readChangeset(ctx, w)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("collect the changeset: %w", err)
@@ -22,18 +23,22 @@ func (s *Steps) collect(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // readChangeset reads what the agent's checkout has beyond the published head.
-func (s *Steps) readChangeset(ctx context.Context, w *work) (*changeset.Changeset, error) {
+func (s *Steps) readChangeset(ctx context.Context, w *unit) (*changeset.Changeset, error) {
 	t := w.task
 	if t.VM == nil {
 		return nil, &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: "vm", Permanent: true}
 	}
-	c := Collect{Base: knownHead(t), Message: s.commitMessage(t)}
+	place, err := s.Runner.Place(ctx, t.VM.Name)
+	if err != nil {
+		return nil, err
+	}
+	c := work.CollectSpec{Dir: place.Dir, Base: knownHead(t), Message: s.commitMessage(t)}
 	if t.Settings.MergeCommits {
 		head, err := s.GitHub.Head(ctx, w.repo, t.Branch.Base)
 		if err != nil {
 			return nil, err
 		}
-		c.AllowMerges = []string{head}
+		c.AllowMerge = []string{head}
 	}
 	cs, err := s.Runner.Collect(ctx, t.VM.Name, c)
 	if err != nil {
@@ -55,7 +60,7 @@ func knownHead(t *state.Task) string {
 }
 
 // judge stores a changeset and says what the push gate thinks of it.
-func (s *Steps) judge(ctx context.Context, w *work, cs *changeset.Changeset) (state.Event, error) {
+func (s *Steps) judge(ctx context.Context, w *unit, cs *changeset.Changeset) (state.Event, error) {
 	run := w.job.Run
 	if cs.Empty() {
 		return state.Event{Kind: state.EventCollected, Run: run}, nil
@@ -79,7 +84,7 @@ func (s *Steps) judge(ctx context.Context, w *work, cs *changeset.Changeset) (st
 }
 
 // gatePolicy is what the repository's settings and its base tree mean for the push gate.
-func (s *Steps) gatePolicy(ctx context.Context, w *work, cs *changeset.Changeset) (pushgate.Policy, error) {
+func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset) (pushgate.Policy, error) {
 	p := pushgate.Policy{Scanner: s.Scanner, Protected: pushgate.DefaultProtected()}
 	p.Protected = append(p.Protected, w.task.Settings.Protected...)
 	base, err := s.GitHub.Tree(ctx, w.repo, cs.Base)
@@ -116,25 +121,25 @@ func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {
 
 // commit makes the changeset's objects on GitHub. Objects are named by their content, so a repeated
 // attempt makes nothing twice that anybody could see; what was made is not made again.
-func (s *Steps) commit(ctx context.Context, w *work) (state.Event, error) {
-	work := *w.task.Work
-	cs, err := s.Files.LoadChangeset(work.Ref)
+func (s *Steps) commit(ctx context.Context, w *unit) (state.Event, error) {
+	set := *w.task.Work
+	cs, err := s.Files.LoadChangeset(set.Ref)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("load the changeset: %w", err)
 	}
 	if _, err := s.attempted(ctx, w); err != nil {
 		return state.Event{}, err
 	}
-	out, err := s.GitHub.Commit(ctx, w.repo, cs, cs.Base, maps.Clone(work.IDs))
+	out, err := s.GitHub.Commit(ctx, w.repo, cs, cs.Base, maps.Clone(set.IDs))
 	if err != nil {
 		return state.Event{}, fmt.Errorf("make the commits on GitHub: %w", err)
 	}
-	work.IDs, work.Head, work.Tree = out.IDs, out.Head, out.Tree
-	return state.Event{Kind: state.EventCommitted, Work: &work}, nil
+	set.IDs, set.Head, set.Tree = out.IDs, out.Head, out.Tree
+	return state.Event{Kind: state.EventCommitted, Work: &set}, nil
 }
 
 // move puts the branch on the published head. It holds only if the branch is where we left it.
-func (s *Steps) move(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) move(ctx context.Context, w *unit) (state.Event, error) {
 	t := w.task
 	if _, err := s.attempted(ctx, w); err != nil {
 		return state.Event{}, err
@@ -160,18 +165,30 @@ func (s *Steps) move(ctx context.Context, w *work) (state.Event, error) {
 
 // resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it
 // again.
-func (s *Steps) resetVM(ctx context.Context, w *work) {
+func (s *Steps) resetVM(ctx context.Context, w *unit) {
 	if w.task.VM == nil {
 		return
 	}
-	err := s.Runner.Reset(ctx, w.task.VM.Name, Workspace{Task: w.task, Branch: w.task.Branch.Name, Commit: w.task.Work.Head})
-	if err != nil {
+	if err := s.resetTo(ctx, w, w.task.Branch.Name, w.task.Work.Head); err != nil {
 		w.log.Warn().Err(err).Msg("reset the VM's checkout to the published head")
 	}
 }
 
+// resetTo fetches a published commit of a branch on the VM and puts the checkout on it.
+func (s *Steps) resetTo(ctx context.Context, w *unit, from, commit string) error {
+	vm := w.task.VM.Name
+	place, err := s.Runner.Place(ctx, vm)
+	if err != nil {
+		return err
+	}
+	if err := s.Tether.Ensure(ctx, vm, w.task.Key); err != nil {
+		return fmt.Errorf("attach the tether: %w", err)
+	}
+	return s.Runner.Reset(ctx, vm, work.ResetSpec{Dir: place.Dir, Source: s.source(w.task, vm, place, from), Branch: w.task.Branch.Name, Head: commit})
+}
+
 // rebase puts the VM's commits onto what somebody pushed, and judges the result like a new changeset.
-func (s *Steps) rebase(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 	t, onto := w.task, w.job.Args["onto"]
 	if onto == "" {
 		onto = t.Branch.Head
@@ -179,12 +196,21 @@ func (s *Steps) rebase(ctx context.Context, w *work) (state.Event, error) {
 	if t.VM == nil {
 		return state.Event{}, &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: "vm", Permanent: true}
 	}
-	conflicts, err := s.Runner.Rebase(ctx, t.VM.Name, onto, t.Work.Base)
+	place, err := s.Runner.Place(ctx, t.VM.Name)
+	if err != nil {
+		return state.Event{}, err
+	}
+	if err := s.Tether.Ensure(ctx, t.VM.Name, t.Key); err != nil {
+		return state.Event{}, fmt.Errorf("attach the tether: %w", err)
+	}
+	out, err := s.Runner.Rebase(ctx, t.VM.Name, work.RebaseSpec{
+		Dir: place.Dir, Source: s.source(t, t.VM.Name, place, t.Branch.Name), Base: t.Work.Base, Onto: onto, Message: s.commitMessage(t),
+	})
 	if err != nil {
 		return state.Event{}, fmt.Errorf("rebase onto what was pushed: %w", err)
 	}
-	if len(conflicts) > 0 {
-		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: conflicts}, nil
+	if !out.OK {
+		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: out.Conflicts}, nil
 	}
 	cs, err := s.readChangeset(ctx, w)
 	if err != nil {

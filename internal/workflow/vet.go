@@ -13,7 +13,7 @@ import (
 
 // vet asks GitHub what the sender of an event may do, and returns the event with the answer. Bots
 // may do nothing unless they are listed; a listed one needs write permission like anybody.
-func (s *Steps) vet(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) vet(ctx context.Context, w *unit) (state.Event, error) {
 	e := *w.job.Event
 	if e.By.Bot && !slices.ContainsFunc(s.AllowBots, func(l string) bool { return strings.EqualFold(l, e.By.Login) }) {
 		e.Permission = state.PermissionNone
@@ -32,7 +32,7 @@ func (s *Steps) vet(ctx context.Context, w *work) (state.Event, error) {
 }
 
 // react sets a reaction of ours. It may be repeated: GitHub keeps one of a kind per account.
-func (s *Steps) react(ctx context.Context, w *work) (state.Event, error) {
+func (s *Steps) react(ctx context.Context, w *unit) (state.Event, error) {
 	a := w.job.Args
 	repo := w.repo
 	if w.task == nil {

@@ -29,6 +29,7 @@ type Config struct {
 	GitHub  GitHub
 	VMs     VMs
 	Runner  Runner
+	Tether  Tether
 	Files   Files
 	Adapter agent.Adapter
 	Agent   agent.Config
@@ -38,8 +39,12 @@ type Config struct {
 	// key, what to write.
 	RepoConfig func(data []byte) (state.Settings, error)
 	Defaults   state.Settings
-	Policy     state.Policy
-	Now        func() time.Time
+	// Memory is the memory of a VM in words, for prompts; it may be empty.
+	Memory string
+	// RealAgent is set for an agent that is not ours: it is refused where nothing isolates it,
+	// unless AllowUnsandboxed.
+	RealAgent, AllowUnsandboxed bool
+	Now                         func() time.Time
 	// StatusURL is where people find a task's page; it may be nil.
 	StatusURL func(*state.Task) string
 	// AllowUsers and AllowBots are logins whose text the agent may see besides writers'.
@@ -53,7 +58,7 @@ type Steps struct {
 }
 
 // step does one job of one task. The task is nil when there is none (yet).
-type step func(s *Steps, ctx context.Context, w *work) (state.Event, error)
+type step func(s *Steps, ctx context.Context, w *unit) (state.Event, error)
 
 // New returns the steps.
 func New(cfg Config) *Steps {
@@ -80,8 +85,8 @@ func New(cfg Config) *Steps {
 	}}
 }
 
-// work is one job with its task and what steps share.
-type work struct {
+// unit is one job with its task and what steps share.
+type unit struct {
 	job  *state.Job
 	task *state.Task
 	repo forge.Repo
@@ -98,7 +103,7 @@ func (s *Steps) Handle(ctx context.Context, job *state.Job) (state.Event, error)
 	if err != nil {
 		return state.Event{}, err
 	}
-	w := &work{job: job, task: t, log: zerolog.Ctx(ctx)}
+	w := &unit{job: job, task: t, log: zerolog.Ctx(ctx)}
 	if t != nil {
 		w.repo = forge.RepoOf(t)
 	}
@@ -116,7 +121,7 @@ func done() state.Event { return state.Event{Kind: EventNothing} }
 
 // attempted marks, durably, that the job's outside effect may have happened from now on. It reports
 // whether that was so before, in which case the step has to look for it first.
-func (s *Steps) attempted(ctx context.Context, w *work) (before bool, err error) {
+func (s *Steps) attempted(ctx context.Context, w *unit) (before bool, err error) {
 	if w.job.Attempted {
 		return true, nil
 	}

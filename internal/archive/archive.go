@@ -1,0 +1,246 @@
+// Package archive keeps on disk what is too large for the store: changesets on their way to GitHub,
+// the work of runs that were cut short, and the transcripts of runs.
+//
+// Files are written whole, synced and renamed into place, so that a name in the store always leads
+// to a complete file; transcripts are appended to, a line at a time. Names come from run ids and are
+// checked. Nothing here is read by an agent.
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// Dir is the folder of one deployment.
+type Dir struct {
+	path  string
+	clean func(string) string // takes secrets out of raw lines
+}
+
+// Open makes the folder, readable by its owner only. clean takes secrets out of what a run said
+// before it is written; nil leaves it.
+func Open(path string, clean func(string) string) (*Dir, error) {
+	for _, sub := range []string{"changesets", "transcripts"} {
+		if err := os.MkdirAll(filepath.Join(path, sub), 0o700); err != nil {
+			return nil, fmt.Errorf("make the data folder: %w", err)
+		}
+	}
+	if clean == nil {
+		clean = func(s string) string { return s }
+	}
+	return &Dir{path: path, clean: clean}, nil
+}
+
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
+
+// file returns the path of a file, if its name can be one.
+func (d *Dir) file(sub, base, ext string) (string, error) {
+	if !name.MatchString(base) {
+		return "", fmt.Errorf("archive name %q: letters, digits, dots, dashes and underscores only", base)
+	}
+	return filepath.Join(d.path, sub, base+ext), nil
+}
+
+// SaveChangeset stores a changeset and returns the name by which LoadChangeset finds it. The name
+// holds the head, so that a rebased changeset of the same run does not replace the one before.
+func (d *Dir) SaveChangeset(run string, cs *changeset.Changeset) (ref string, err error) {
+	ref = run + "-" + cs.Head()[:min(12, len(cs.Head()))]
+	path, err := d.file("changesets", ref, ".json.zst")
+	if err != nil {
+		return "", err
+	}
+	var buf bytes.Buffer
+	z, err := zstd.NewWriter(&buf)
+	if err != nil {
+		return "", fmt.Errorf("compress changeset: %w", err)
+	}
+	if err := changeset.Encode(z, cs); err != nil {
+		return "", fmt.Errorf("encode changeset: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return "", fmt.Errorf("compress changeset: %w", err)
+	}
+	return ref, writeWhole(path, buf.Bytes())
+}
+
+// LoadChangeset reads a stored changeset.
+func (d *Dir) LoadChangeset(ref string) (*changeset.Changeset, error) {
+	path, err := d.file("changesets", ref, ".json.zst")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open changeset: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("read changeset %s: %w", ref, err)
+	}
+	defer z.Close()
+	cs, err := changeset.Decode(z, changeset.DefaultLimits())
+	if err != nil {
+		return nil, fmt.Errorf("read changeset %s: %w", ref, err)
+	}
+	return cs, nil
+}
+
+// writeWhole puts a complete file in place, durably.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// BeginTranscript writes a run's transcript up to its header. One that has begun is left alone.
+func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
+	path, err := d.file("transcripts", run, ".jsonl")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	var buf bytes.Buffer
+	if _, err := runlog.NewTranscript(&buf, h); err != nil {
+		return fmt.Errorf("begin transcript: %w", err)
+	}
+	return writeWhole(path, buf.Bytes())
+}
+
+// Transcript appends to a run's transcript. It drops lines that are there already.
+type Transcript struct {
+	d    *Dir
+	mu   sync.Mutex
+	file *os.File
+	out  *runlog.Transcript
+	last int64
+}
+
+// Transcript opens a run's transcript to go on with it.
+func (d *Dir) Transcript(run string) (*Transcript, error) {
+	path, err := d.file("transcripts", run, ".jsonl")
+	if err != nil {
+		return nil, err
+	}
+	last, err := lastLine(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open transcript: %w", err)
+	}
+	out, err := runlog.ContinueTranscript(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("continue transcript: %w", err), f.Close())
+	}
+	return &Transcript{d: d, file: f, out: out, last: last}, nil
+}
+
+// lastLine returns the number of the last complete line in a transcript, and cuts off a torn one.
+func lastLine(path string) (int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open transcript: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	var last, size int64
+	r := bufio.NewReader(f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return last, f.Truncate(size)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read transcript: %w", err)
+		}
+		size += int64(len(line))
+		var e runlog.Entry
+		if json.Unmarshal(line, &e) == nil && e.Line != nil && e.Line.Seq > last {
+			last = e.Line.Seq
+		}
+	}
+}
+
+// Add appends a line with its events.
+func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.Seq <= t.last {
+		return nil
+	}
+	l.Text = t.d.clean(l.Text)
+	if err := t.out.Add(runlog.Entry{Line: &l, Events: events}); err != nil {
+		return fmt.Errorf("append to transcript: %w", err)
+	}
+	t.last = l.Seq
+	return nil
+}
+
+// Close closes the file.
+func (t *Transcript) Close() error { return t.file.Close() }
+
+// OpenTranscript opens a run's transcript for reading, for instance while it grows.
+func (d *Dir) OpenTranscript(run string) (*os.File, error) {
+	path, err := d.file("transcripts", run, ".jsonl")
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// Prune removes changesets and transcripts that were last written before the given times.
+func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) {
+	for sub, before := range map[string]time.Time{"changesets": changesets, "transcripts": transcripts} {
+		entries, err := os.ReadDir(filepath.Join(d.path, sub))
+		if err != nil {
+			return removed, fmt.Errorf("list %s: %w", sub, err)
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil || !info.ModTime().Before(before) {
+				continue
+			}
+			if err := os.Remove(filepath.Join(d.path, sub, e.Name())); err != nil {
+				return removed, fmt.Errorf("remove an old file: %w", err)
+			}
+			removed++
+		}
+	}
+	return removed, nil
+}

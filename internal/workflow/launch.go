@@ -1,0 +1,313 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/state"
+)
+
+// ErrNoVM says that no VM can be had now; the task waits. Its message says why.
+var ErrNoVM = errors.New("no VM can be had now")
+
+// launch brings up the VM and the checkout, writes the prompt and starts the run. Each part looks
+// for what an earlier attempt did; a run that was started is left alone.
+func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
+	t := w.task
+	if t.Run == nil || t.Run.ID != w.job.Run || t.Run.State != state.RunLaunching {
+		return done(), nil // the task turned away
+	}
+	if starts(t) {
+		ok, err := s.stillApproved(ctx, w)
+		if err != nil {
+			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
+		}
+		if !ok {
+			return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
+		}
+	}
+	vm, err := s.VMs.Acquire(ctx, t)
+	if errors.Is(err, ErrNoVM) {
+		return heldUp(&state.Waiting{Kind: state.WaitVM, Detail: err.Error()}), nil
+	}
+	if err != nil {
+		return state.Event{}, fmt.Errorf("get a VM: %w", err)
+	}
+	place, err := s.Runner.Place(ctx, vm.Name)
+	if err != nil {
+		return state.Event{}, err
+	}
+	if s.RealAgent && !place.Isolated && !s.AllowUnsandboxed {
+		return state.Event{}, &Problem{Reason: "This host cannot isolate an agent: only plain boxes can be had here.", Class: "vm", Permanent: true,
+			Hint: "The operator can install bubblewrap, or set `local.allow_unsandboxed: true` and take the risk."}
+	}
+	if err := s.Tether.Ensure(ctx, vm.Name, t.Key); err != nil {
+		return state.Event{}, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
+	}
+	return s.launchOn(ctx, w, vm, place)
+}
+
+// starts reports whether this run is the first one that an approval allows: until then the approval
+// can be taken back.
+func starts(t *state.Task) bool {
+	if t.Approval == nil || t.Run.Kind != state.RunPlan && t.Run.Kind != state.RunImplement {
+		return false
+	}
+	for _, r := range t.Runs {
+		if r.Kind == t.Run.Kind && !r.Started.IsZero() && r.Plan == t.Approval.Hash {
+			return false
+		}
+	}
+	return true
+}
+
+// launchOn starts the run on a VM that is there and reachable.
+func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place) (state.Event, error) {
+	t := w.task
+	l := &state.Launch{Run: t.Run.ID, VM: vm, Started: s.Now()}
+	var spec runner.Spec
+	var err error
+	if t.Run.Kind == state.RunCheck {
+		spec, err = s.checkSpec(t, place)
+	} else {
+		spec, err = s.agentSpec(ctx, w, vm, place, l)
+	}
+	if err != nil {
+		return state.Event{}, err
+	}
+	if err := s.Runner.Start(ctx, vm.Name, spec); err != nil {
+		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
+	}
+	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: l}, nil
+}
+
+// source is where a VM fetches the task's repository from: its own end of the tether.
+func (s *Steps) source(t *state.Task, vm string, place runnerctl.Place, branch string) work.Source {
+	return work.Source{
+		URL:   fmt.Sprintf("%s/git/%s/%s", place.BaseURL, t.Repo.Owner, t.Repo.Name),
+		Token: s.Tether.VMToken(vm), Ref: "refs/heads/" + branch,
+	}
+}
+
+// checkout puts the VM's checkout where the run has to begin. Work of an earlier attempt that is not
+// published yet is kept; anything else begins at the published head, or at the base's newest commit.
+func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place, l *state.Launch) error {
+	t := w.task
+	from, commit := t.Branch.Name, t.Branch.Head
+	if commit == "" {
+		from = t.Branch.Base
+		head, err := s.GitHub.Head(ctx, w.repo, from)
+		if err != nil {
+			return fmt.Errorf("find the base's newest commit: %w", err)
+		}
+		commit = head
+		if goesOn(t, vm) {
+			commit = t.Branch.BaseSHA // the work under way began there
+		}
+		l.BaseSHA = commit
+	}
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := s.Runner.Prepare(ctx, vm.Name, work.PrepareSpec{
+		Dir: place.Dir, Source: s.source(t, vm.Name, place, from), Branch: t.Branch.Name, Base: commit,
+		UserName: me.BotLogin, UserEmail: fmt.Sprintf("%d+%s@users.noreply.github.com", me.BotID, me.BotLogin),
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the checkout: %w", err)
+	}
+	l.VMHead = at.Head
+	if goesOn(t, vm) || at.Head == commit {
+		return nil
+	}
+	l.VMHead = commit
+	err = s.Runner.Reset(ctx, vm.Name, work.ResetSpec{Dir: place.Dir, Source: s.source(t, vm.Name, place, from), Branch: t.Branch.Name, Head: commit})
+	if err != nil {
+		return fmt.Errorf("put the checkout on %s: %w", commit, err)
+	}
+	return nil
+}
+
+// goesOn reports whether the VM holds unpublished work that this run continues: an earlier run of
+// the same kind and round was on it, and nothing of it was published.
+func goesOn(t *state.Task, vm state.VM) bool {
+	if t.Run.Kind != state.RunImplement && t.Run.Kind != state.RunReview {
+		return false
+	}
+	for i := len(t.Runs) - 1; i >= 0; i-- {
+		r := t.Runs[i]
+		if r.Kind == t.Run.Kind && r.Round == t.Run.Round && !r.Started.IsZero() {
+			return r.VM == vm.Name
+		}
+	}
+	return false
+}
+
+// agentSpec is how the run's agent is started.
+func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place, l *state.Launch) (runner.Spec, error) {
+	t := w.task
+	if err := s.checkout(ctx, w, vm, place, l); err != nil {
+		return runner.Spec{}, err
+	}
+	resume := t.Run.Session
+	if !sameVM(t, vm) || !s.Adapter.Capabilities().Resume {
+		resume = ""
+	}
+	prompt, err := s.prompt(ctx, w, resume == "", l)
+	if err != nil {
+		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
+	}
+	model := t.Model
+	if model == "" {
+		model = s.Agent.ModelFor(string(t.Run.Kind))
+	}
+	turns := t.Turns
+	if turns == 0 {
+		turns = t.Settings.Limits.Turns
+	}
+	cmd, err := s.Adapter.Command(agent.Spec{
+		WorkDir: place.Dir, Home: place.Home, RunDir: path.Join(place.Home, ".errand", "runs", t.Run.ID), Step: string(t.Run.Kind), Model: model,
+		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String(),
+		MaxTurns: turns, BaseURL: place.BaseURL + "/llm/anthropic", RunToken: s.Tether.RunToken(t.Run.ID),
+	})
+	if err != nil {
+		return runner.Spec{}, &Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: "agent", Permanent: true, Err: err}
+	}
+	l.Adapter, l.Model, l.Resumed = s.Adapter.Name(), model, resume != ""
+	head := runlog.Header{Run: t.Run.ID, Task: taskName(t), Step: string(t.Run.Kind), Agent: l.Adapter, Model: model, Started: l.Started}
+	head.System, _ = s.Redact.Redact(prompt.System)
+	head.User, _ = s.Redact.Redact(prompt.User)
+	for _, x := range t.Context.Withheld {
+		head.Withheld = append(head.Withheld, fmt.Sprintf("comment %d by @%s: %s", x.ID, x.By.Login, x.Reason))
+	}
+	if err := s.Files.BeginTranscript(t.Run.ID, head); err != nil {
+		return runner.Spec{}, err
+	}
+	return s.runSpec(t, place, cmd), nil
+}
+
+// sameVM reports whether the agent's session is on this VM: the last run that had one was there.
+func sameVM(t *state.Task, vm state.VM) bool {
+	for i := len(t.Runs) - 1; i >= 0; i-- {
+		if t.Runs[i].Session != "" {
+			return t.Runs[i].VM == vm.Name
+		}
+	}
+	return false
+}
+
+// runSpec is the command as the runner starts it, within the task's limits.
+func (s *Steps) runSpec(t *state.Task, place runnerctl.Place, cmd agent.Cmd) runner.Spec {
+	spec := runner.Spec{
+		ID: t.Run.ID, Argv: cmd.Argv, Env: cmd.Env, Dir: place.Dir, Stdin: string(cmd.Stdin),
+		Duration: max(t.Settings.Limits.Duration-t.Active, time.Minute), Stall: t.Settings.Limits.Stall,
+	}
+	if t.Run.Kind == state.RunPreliminary || t.Run.Kind == state.RunPlan {
+		spec.Duration = min(spec.Duration, t.Settings.Limits.PlanDuration)
+	}
+	for _, f := range cmd.Files {
+		spec.Files = append(spec.Files, runner.File{Path: f.Path, Mode: uint32(f.Mode.Perm()), Content: f.Content})
+	}
+	for _, c := range t.Settings.Setup {
+		spec.Setup = append(spec.Setup, runner.SetupCommand{Command: c.Run, Timeout: c.Timeout})
+	}
+	return spec
+}
+
+// checkSpec is how the repository's own commands are run on the changeset's head, detached like an
+// agent's run.
+func (s *Steps) checkSpec(t *state.Task, place runnerctl.Place) (runner.Spec, error) {
+	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead}
+	limit := time.Minute
+	for _, c := range t.Settings.Check {
+		in.Commands = append(in.Commands, work.CheckCommand{Name: nameOf(c), Command: c.Run, Timeout: c.Timeout})
+		limit += max(c.Timeout, 10*time.Minute)
+	}
+	stdin, err := jsonOf(in)
+	if err != nil {
+		return runner.Spec{}, err
+	}
+	head := runlog.Header{Run: t.Run.ID, Task: taskName(t), Step: string(t.Run.Kind), Started: s.Now()}
+	if err := s.Files.BeginTranscript(t.Run.ID, head); err != nil {
+		return runner.Spec{}, err
+	}
+	return runner.Spec{ID: t.Run.ID, Argv: []string{"{runner}", "check"}, Dir: place.Dir, Stdin: stdin, Duration: limit, Isolation: "subreaper"}, nil
+}
+
+func nameOf(c state.Command) string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.Run
+}
+
+func taskName(t *state.Task) string { return fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue) }
+
+// commitMessage is for what an agent left uncommitted, and for squashed commits.
+func (s *Steps) commitMessage(t *state.Task) string {
+	prefix := s.commitPrefix(t)
+	if t.Round > 0 {
+		words := "Address review feedback"
+		if t.Work != nil && t.Work.Summary != "" {
+			words += " — " + firstLine(t.Work.Summary)
+		}
+		return prefix + words
+	}
+	msg, err := comment.Expand(t.Settings.Commit, s.vars(t, t.Ticket))
+	if err != nil {
+		return prefix + t.Frozen.Title
+	}
+	return msg
+}
+
+// commitPrefix is what the repository's template puts before the words.
+func (s *Steps) commitPrefix(t *state.Task) string {
+	v := s.vars(t, t.Ticket)
+	v.Task = "\x00"
+	msg, err := comment.Expand(t.Settings.Commit, v)
+	if err != nil {
+		return ""
+	}
+	prefix, _, _ := strings.Cut(msg, "\x00")
+	return prefix
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return runlog.Cut(line, 72)
+}
+
+// drift is how the files that the plan names changed since it was made.
+func (s *Steps) drift(ctx context.Context, w *unit, plan *state.Plan, head string) ([]forge.ChangedFile, error) {
+	if plan == nil || plan.BaseSHA == "" || head == "" || plan.BaseSHA == head || len(plan.Files) == 0 {
+		return nil, nil
+	}
+	cmp, err := s.GitHub.ChangedSince(ctx, w.repo, plan.BaseSHA, head)
+	if err != nil {
+		return nil, fmt.Errorf("compare the base with the plan's: %w", err)
+	}
+	var out []forge.ChangedFile
+	for _, f := range cmp.Files {
+		for _, named := range plan.Files {
+			if f.Path == named || f.OldPath == named || strings.HasPrefix(f.Path, strings.TrimSuffix(named, "/")+"/") {
+				out = append(out, f)
+				break
+			}
+		}
+	}
+	return out, nil
+}

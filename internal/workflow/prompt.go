@@ -1,0 +1,185 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/errand-bot/errand/internal/pushgate"
+	"github.com/errand-bot/errand/prompts"
+	"github.com/errand-bot/errand/state"
+)
+
+// prompt writes what the agent is told. anew says that no session is resumed, so that the prompt
+// carries the conversation so far.
+func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch) (prompts.Prompt, error) {
+	t := w.task
+	d := prompts.Data{Task: s.promptTask(t), Issue: promptIssue(t)}
+	for _, x := range t.Context.Withheld {
+		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
+	}
+	s.promptPlans(t, &d)
+	promptDiscussion(t, &d)
+	s.promptFeedback(t, &d, l)
+	if d.Plan != nil {
+		files, err := s.drift(ctx, w, planByHash(t, d.Plan.Hash), l.BaseSHA)
+		if err != nil {
+			return prompts.Prompt{}, err
+		}
+		for _, f := range files {
+			d.Drift = append(d.Drift, prompts.Drift{Path: f.Path, Diff: f.Patch})
+			l.Notes = append(l.Notes, fmt.Sprintf("`%s` changed since the plan", f.Path))
+		}
+	}
+	if t.PR != nil {
+		d.PR = &prompts.PullRequest{Number: t.PR.Number, Title: t.PR.Title}
+	}
+	promptResume(t, l, &d, anew)
+	return prompts.Render(string(t.Run.Kind), d)
+}
+
+func (s *Steps) promptTask(t *state.Task) prompts.Task {
+	turns := t.Turns
+	if turns == 0 {
+		turns = t.Settings.Limits.Turns
+	}
+	p := prompts.Task{
+		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
+		Commit: t.Settings.Commit, Prefix: s.commitPrefix(t), MergeCommits: t.Settings.MergeCommits,
+		Protected: append(pushgate.DefaultProtected(), t.Settings.Protected...), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
+	}
+	for _, c := range t.Settings.Setup {
+		p.Setup = append(p.Setup, c.Run)
+	}
+	for _, c := range t.Settings.Check {
+		p.Check = append(p.Check, c.Run)
+	}
+	return p
+}
+
+func promptIssue(t *state.Task) prompts.Issue {
+	title, body := t.Context.Title, t.Context.Body
+	if title == "" {
+		title = fmt.Sprintf("Issue %d (its text is withheld)", t.Key.Issue)
+	}
+	return prompts.Issue{Title: title, Body: body, Author: t.Author.Login, Labels: t.Context.Labels, Type: t.Context.IssueType, Milestone: t.Context.Milestone}
+}
+
+// promptPlans adds the approved plan, verbatim, and the revision that this run replaces.
+func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
+	if a := t.Approval; a != nil {
+		if p := planByHash(t, a.Hash); p != nil {
+			d.Plan = promptPlan(p)
+			d.Plan.ApprovedBy = a.By.Login
+			if a.Choice > 0 && a.Choice <= len(p.Approaches) {
+				d.Plan.Approach = fmt.Sprintf("%d: %s", a.Choice, p.Approaches[a.Choice-1])
+			}
+			for _, f := range t.Feedback {
+				if f.Kind == "condition" {
+					d.Plan.Conditions = append(d.Plan.Conditions, f.Body)
+				}
+			}
+		}
+	}
+	want := state.PlanThorough
+	if t.Run.Kind == state.RunPreliminary {
+		want = state.PlanPreliminary
+	}
+	if t.Run.Kind == state.RunPreliminary || t.Run.Kind == state.RunPlan {
+		for i := range t.Plans {
+			if t.Plans[i].Kind == want {
+				d.Previous = promptPlan(&t.Plans[i])
+			}
+		}
+	}
+}
+
+func promptPlan(p *state.Plan) *prompts.Plan {
+	return &prompts.Plan{Kind: string(p.Kind), Revision: p.Revision, Hash: p.Hash, Text: p.Text}
+}
+
+// promptDiscussion adds the visible comments: those before the plan, and those since.
+func promptDiscussion(t *state.Task, d *prompts.Data) {
+	pivot := planByHash(t, hashOf(d.Plan))
+	for _, c := range t.Context.Comments {
+		said := prompts.Said{Author: c.By.Login, At: c.At, Body: c.Body}
+		if pivot != nil && c.At.After(pivot.Made) {
+			d.Since = append(d.Since, said)
+		} else {
+			d.Discussion = append(d.Discussion, said)
+		}
+	}
+	if d.Plan == nil {
+		return
+	}
+	for _, f := range t.Feedback { // what came since the context was read, for runs that answer nothing
+		if f.Kind == "comment" && t.Run.Kind == state.RunImplement {
+			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: f.Body})
+		}
+	}
+}
+
+func hashOf(p *prompts.Plan) string {
+	if p == nil {
+		return ""
+	}
+	return p.Hash
+}
+
+// promptFeedback adds what the run has to answer, and notes that it took it.
+func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) {
+	for _, f := range t.Feedback {
+		if f.Kind == "condition" {
+			continue
+		}
+		if f.Taken != "" && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.Taken && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
+			continue
+		}
+		l.Taken = append(l.Taken, f.ID)
+		body, _ := s.Redact.Redact(f.Body)
+		d.Feedback = append(d.Feedback, prompts.Feedback{
+			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk,
+		})
+	}
+}
+
+// promptResume says what changed since the last run, and, for a new session, what was said so far.
+func promptResume(t *state.Task, l *state.Launch, d *prompts.Data, anew bool) {
+	var last *state.Run
+	for i := range t.Runs {
+		if t.Runs[i].Kind != state.RunCheck && !t.Runs[i].Started.IsZero() {
+			last = &t.Runs[i]
+		}
+	}
+	if last == nil {
+		return
+	}
+	if last.VM != "" && last.VM != l.VM.Name {
+		d.Resume = append(d.Resume, "This is another VM than in the last run: files outside the checkout are gone.")
+	}
+	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
+		d.Resume = append(d.Resume, fmt.Sprintf("The checkout stands at %s now; commits by people or a newer base are in it.", l.VMHead))
+	}
+	if t.Run.Repeat != "" {
+		d.Resume = append(d.Resume, "The last attempt did not end well: "+t.Run.Repeat)
+	}
+	if !anew {
+		return
+	}
+	for _, p := range t.Plans {
+		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: p.Text})
+	}
+	if t.Work != nil && t.Work.Text != "" {
+		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: t.Work.Text})
+	}
+}
+
+// jsonOf encodes a value that cannot fail to encode but by a defect.
+func jsonOf(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode %T: %w", v, err)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,305 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/state"
+)
+
+// start reads all that has to be known before an agent is asked: the repository's settings, what
+// the agent may see, what blocks the issue, what others did already, where the branch begins. It
+// only reads, so it may be repeated at any time.
+func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
+	settings, held, err := s.settings(ctx, w)
+	if held != nil || err != nil {
+		return heldUp(held), err
+	}
+	view, err := s.visible(ctx, w, settings)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the discussion: %w", err)
+	}
+	e := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: settings, Context: s.context(w.task, view), Visible: !view.Empty()}}
+	if view.Empty() {
+		return e, nil
+	}
+	if held, err = s.blocked(ctx, w, view); held != nil || err != nil {
+		return heldUp(held), err
+	}
+	if err := s.branch(ctx, w, e.Start, view); err != nil {
+		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
+	}
+	return s.questions(ctx, w, e)
+}
+
+// heldUp is the event of a step that cannot go on for now.
+func heldUp(w *state.Waiting) state.Event {
+	return state.Event{Kind: state.EventHeldUp, Waiting: w}
+}
+
+// configFile is the repository's own settings, read from its default branch only.
+const configFile = ".errand.yml"
+
+// settings reads them, from the organisation's `.github` repository where the repository has none.
+func (s *Steps) settings(ctx context.Context, w *unit) (state.Settings, *state.Waiting, error) {
+	data, _, err := s.GitHub.File(ctx, w.repo, w.task.Repo.DefaultBranch, configFile)
+	if errors.Is(err, forge.ErrNotFound) {
+		data, _, err = s.GitHub.OrgFile(ctx, w.repo, configFile)
+	}
+	if errors.Is(err, forge.ErrNotFound) {
+		data, err = nil, nil
+	}
+	if err != nil {
+		return state.Settings{}, nil, fmt.Errorf("read %s: %w", configFile, err)
+	}
+	settings := s.Defaults
+	if data != nil {
+		if settings, err = s.RepoConfig(data); err != nil {
+			return settings, &state.Waiting{Kind: state.WaitConfig, Detail: err.Error()}, nil
+		}
+	}
+	if !settings.Enabled {
+		return settings, &state.Waiting{Kind: state.WaitDisabled, Detail: "`enabled` is false, so nothing new is started"}, nil
+	}
+	return settings, nil, nil
+}
+
+// visible decides what the agent may see of the issue and its discussion as they are now.
+func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings) (trust.View, error) {
+	t := w.task
+	text, err := s.GitHub.IssueText(ctx, w.repo, t.IssueNode)
+	if err != nil {
+		return trust.View{}, err
+	}
+	list, err := s.GitHub.IssueComments(ctx, w.repo, t.Key.Issue)
+	if err != nil {
+		return trust.View{}, err
+	}
+	issue := trust.Issue{Title: t.Frozen.Title, Comment: commentOf(text), VouchedBy: t.Frozen.By}
+	issue.Body = t.Frozen.Body // as frozen, whatever stands there now
+	comments := make([]trust.Comment, 0, len(list))
+	for _, c := range list {
+		comments = append(comments, commentOf(c))
+	}
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return trust.View{}, err
+	}
+	return trust.Decide(ctx, issue, comments, permissionsOf{s.GitHub, w.repo}, trust.Policy{
+		Self: me.BotID, Allowed: slices.Concat(s.AllowUsers, settings.AllowUsers), Bots: slices.Concat(s.AllowBots, settings.AllowBots), Redactor: s.Redact,
+	})
+}
+
+func commentOf(c forge.CommentView) trust.Comment {
+	out := trust.Comment{ID: c.ID, Node: c.Node, Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, EditedAt: c.EditedAt}
+	if c.Editor != nil {
+		out.EditedBy = *c.Editor
+	}
+	for _, th := range c.ThumbsUp {
+		out.ThumbsUp = append(out.ThumbsUp, trust.Reaction{By: th.By, At: th.At})
+	}
+	return out
+}
+
+// permissionsOf asks for permissions on one repository.
+type permissionsOf struct {
+	github people
+	repo   forge.Repo
+}
+
+// Permission asks GitHub.
+func (p permissionsOf) Permission(ctx context.Context, who state.Person) (state.Permission, error) {
+	return p.github.Permission(ctx, p.repo, who.Login, who.ID)
+}
+
+// context is what the task keeps of what the agent may see.
+func (s *Steps) context(t *state.Task, v trust.View) state.Context {
+	c := state.Context{Labels: t.Context.Labels, IssueType: t.Context.IssueType, Milestone: t.Context.Milestone, Title: v.Title, Body: v.Body, ShowsIssue: v.ShowsIssue}
+	for _, m := range v.Comments {
+		c.Comments = append(c.Comments, state.Said{ID: m.ID, By: m.Author, At: m.At, Body: m.Body})
+	}
+	for _, m := range v.Withheld {
+		c.Withheld = append(c.Withheld, state.Withheld{ID: m.ID, Node: m.Node, By: m.By, Reason: m.Reason})
+	}
+	for _, x := range v.Stripped {
+		if x.Kind != "" {
+			c.Stripped = append(c.Stripped, fmt.Sprintf("%d × %s", x.Count, x.Kind))
+		}
+	}
+	return c
+}
+
+// blocked says which other issues have to be closed first: GitHub's dependencies and sub-issues,
+// and what trusted people wrote.
+func (s *Steps) blocked(ctx context.Context, w *unit, v trust.View) (*state.Waiting, error) {
+	t := w.task
+	found, err := s.GitHub.Blockers(ctx, w.repo, t.Key.Issue)
+	if err != nil {
+		return nil, fmt.Errorf("read what blocks the issue: %w", err)
+	}
+	var open []string
+	for _, b := range found {
+		if b.Open {
+			open = append(open, b.String())
+		}
+	}
+	home := trust.IssueRef{Owner: t.Repo.Owner, Name: t.Repo.Name, Number: t.Key.Issue}
+	texts := []string{v.Body}
+	for _, c := range v.Comments {
+		texts = append(texts, c.Body)
+	}
+	for _, ref := range trust.Blockers(strings.Join(texts, "\n\n"), home) {
+		isOpen, err := s.GitHub.IssueState(ctx, t.Installation, ref.Owner, ref.Name, ref.Number)
+		if errors.Is(err, forge.ErrNotFound) {
+			continue // a reference to what we cannot see blocks nothing
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look at %s/%s#%d: %w", ref.Owner, ref.Name, ref.Number, err)
+		}
+		name := fmt.Sprintf("%s/%s#%d", ref.Owner, ref.Name, ref.Number)
+		if isOpen && !slices.Contains(open, name) {
+			open = append(open, name)
+		}
+	}
+	if len(open) == 0 {
+		return nil, nil
+	}
+	return &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by " + strings.Join(open, ", "), Issues: open}, nil
+}
+
+// branch finds the base, its newest commit, the ticket key and a name for the branch.
+func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.View) error {
+	t := w.task
+	b := state.Branch{Base: t.Trigger.Base}
+	if b.Base == "" {
+		b.Base = st.Settings.Base
+	}
+	if b.Base == "" {
+		b.Base = t.Repo.DefaultBranch
+	}
+	var err error
+	if b.BaseSHA, err = s.GitHub.Head(ctx, w.repo, b.Base); errors.Is(err, forge.ErrNotFound) {
+		return &Problem{Reason: fmt.Sprintf("The base branch `%s` does not exist.", b.Base), Hint: "Name another with `base: NAME` in the issue or in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true, Err: err}
+	} else if err != nil {
+		return err
+	}
+	b.Name, err = comment.Expand(st.Settings.Branch, s.vars(t, s.ticket(t, st.Settings, v)))
+	if err != nil {
+		return &Problem{Reason: "The branch template cannot be used.", Hint: err.Error(), Class: "config", Permanent: true, Err: err}
+	}
+	if t.Gen > 1 { // an earlier life may have left its branch
+		b.Name = fmt.Sprintf("%s-%d", b.Name, t.Gen)
+	}
+	if !comment.ValidRef(b.Name) {
+		return &Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which git does not take as a name.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
+	}
+	st.Branch = b
+	return nil
+}
+
+// vars are what the templates for branches, commits and titles are filled with.
+func (s *Steps) vars(t *state.Task, ticket string) comment.Vars {
+	title := t.Frozen.Title
+	if t.Work != nil && t.Work.Title != "" {
+		title = t.Work.Title
+	}
+	return comment.Vars{Key: ticket, Number: t.Key.Issue, Slug: comment.Slug(t.Frozen.Title), Task: title}
+}
+
+// ticket finds the repository's ticket key in what people said, or as they named it.
+func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) string {
+	if t.Ticket != "" || settings.Key.Pattern == "" {
+		return t.Ticket
+	}
+	re, err := regexp.Compile(settings.Key.Pattern)
+	if err != nil {
+		return "" // the settings were validated when they were read
+	}
+	texts := []string{v.Title, v.Body}
+	for _, c := range v.Comments {
+		texts = append(texts, c.Body)
+	}
+	for _, text := range texts {
+		if key := re.FindString(text); key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// questions asks people before going on: about work by others, and about a required ticket key.
+func (s *Steps) questions(ctx context.Context, w *unit, e state.Event) (state.Event, error) {
+	t, st := w.task, e.Start
+	if !t.Context.Cleared && len(t.Plans) == 0 {
+		existing, err := s.existing(ctx, w, st.Branch.Name)
+		if err != nil {
+			return state.Event{}, fmt.Errorf("look for work by others: %w", err)
+		}
+		st.Context.Existing = existing
+		if len(existing) > 0 {
+			return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}, nil
+		}
+	}
+	ticket := t.Ticket
+	if st.Settings.Key.Pattern != "" && ticket == "" {
+		ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
+	}
+	st.Ticket = ticket
+	if st.Settings.Key.Required && ticket == "" {
+		return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}, nil
+	}
+	return e, nil
+}
+
+func saidOf(list []state.Said) []trust.Visible {
+	var out []trust.Visible
+	for _, c := range list {
+		out = append(out, trust.Visible{ID: c.ID, Author: c.By, At: c.At, Body: c.Body})
+	}
+	return out
+}
+
+func namesOf(list []state.Existing) string {
+	var names []string
+	for _, x := range list {
+		names = append(names, x.Kind+" "+x.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// existing lists open pull requests that are linked to the issue and branches that match the
+// template, unless they are ours.
+func (s *Steps) existing(ctx context.Context, w *unit, branch string) ([]state.Existing, error) {
+	t := w.task
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	linked, err := s.GitHub.LinkedPRs(ctx, w.repo, t.Key.Issue, t.IssueNode)
+	if err != nil {
+		return nil, err
+	}
+	var out []state.Existing
+	for _, p := range linked {
+		if p.Open && p.By.ID != me.BotID {
+			out = append(out, state.Existing{Kind: "pull request", Name: fmt.Sprintf("#%d", p.Number), URL: p.URL, By: p.By})
+		}
+	}
+	branches, err := s.GitHub.Branches(ctx, w.repo, branch)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range branches {
+		if t.Gen == 1 {
+			out = append(out, state.Existing{Kind: "branch", Name: b.Name, URL: t.Repo.URL + "/tree/" + b.Name})
+		}
+	}
+	return out, nil
+}
