@@ -16,7 +16,7 @@ const maxDepth = 60
 // blocks is what a Markdown parser says about a text: where plain lines begin, and what is hidden,
 // quoted or code.
 type blocks struct {
-	lines  []int   // starts of the words of plain lines, ascending
+	lines  []int    // starts of the words of plain lines, ascending
 	hidden []extent // quotes, code, HTML; ascending
 }
 

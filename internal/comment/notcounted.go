@@ -9,7 +9,12 @@ import (
 // notCounted says why an approval does not count and what to do instead. By is who gave it.
 func (p post) notCounted() string {
 	why, remedy := p.notCountedWords()
-	return fmt.Sprintf("%sthis does not count as an approval: %s %s", to(p.By), why, remedy)
+	what := "that approval does not count"
+	switch p.Reason { // these hold whether or not anybody has approved yet
+	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
+		what = p.named() + " cannot be approved any more"
+	}
+	return fmt.Sprintf("%s%s: %s %s", to(p.By), what, why, remedy)
 }
 
 // notCountedWords returns a sentence and a remedy for each reason of state's closed list.
@@ -24,9 +29,9 @@ func (p post) notCountedWords() (why, remedy string) {
 	case state.NotSuperseded:
 		return "a newer revision has taken this one's place.", "Read " + newest + " and approve that one with " + p.approve() + "."
 	case state.NotEdited:
-		return "somebody edited the plan's comment after it was posted, so it is not certain what was approved.", replan
+		return "its comment was edited after it was posted, so it is not certain what an approval means.", replan
 	case state.NotDeleted:
-		return "the plan's comment was deleted.", replan
+		return "its comment was deleted.", replan
 	case state.NotIssueChanged:
 		return "the issue's title or text has changed since the plan was made.", replan
 	case state.NotOldHash:
@@ -47,6 +52,15 @@ func (p post) notCountedWords() (why, remedy string) {
 		return "there is no approach of that number.", p.approaches()
 	}
 	return "it did not hold when it was checked.", "Approve " + newest + " with " + p.approve() + "."
+}
+
+// named names the revision that the post is about.
+func (p post) named() string {
+	plan := p.revision()
+	if plan == nil {
+		return "the plan"
+	}
+	return link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + hash8(plan.Hash) + ")"
 }
 
 // newest names the newest revision with a link.

@@ -57,7 +57,7 @@ func (p post) existing() string {
 	return paragraphs(
 		to(p.By)+"somebody seems to be at work on this issue already:",
 		items,
-		"To go on anyway, write "+p.v.say("plan")+" or say what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
+		"To go on anyway, write "+p.v.say("retry")+" or say what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
 	)
 }
 

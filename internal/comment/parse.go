@@ -2,8 +2,8 @@ package comment
 
 import (
 	"regexp"
-	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -33,10 +33,10 @@ type Parsed struct {
 // a pull request, where some commands mean nothing. Comments by strangers may be passed: the time
 // is bounded, and nothing in one is believed beyond its words.
 func Parse(body, slug string, onPR bool) Parsed {
-	body = normalise(body)
 	if len(body) > maxBody {
-		body = strings.ToValidUTF8(body[:maxBody], "")
+		body = body[:maxBody]
 	}
+	body = trimLines(normalise(body))
 	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
 		return Parsed{Text: strings.TrimSpace(body), Base: Base(body)}
 	}
@@ -137,6 +137,15 @@ func readBlock(line, tail string, onPR bool) []state.Order {
 		return []state.Order{o, {Verb: state.VerbMessage, Text: text}}
 	}
 	return []state.Order{o}
+}
+
+// trimLines takes away the space at the ends of lines: it means nothing and nobody sees it.
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRightFunc(l, unicode.IsSpace)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // oneMessage joins the messages of a comment into the first: a comment says one thing to the agent.
@@ -243,47 +252,4 @@ func asciiLower(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// nearest returns the usual word of the command that the line probably means, or the empty string.
-func nearest(line string, onPR bool) string {
-	first, rest, _ := strings.Cut(polite(line), " ")
-	first = asciiLower(first)
-	best, found := 3, ""
-	for _, c := range Commands() {
-		for _, word := range c.Words {
-			d := distance(first, word)
-			if d == 0 || d >= best || len(first) < 3 || 2*d > len(word) || c.takesText && rest != "" {
-				continue
-			}
-			if _, got := readLine(strings.TrimSpace(word+" "+rest), "", onPR); got == readYes {
-				best, found = d, c.Words[0]
-			}
-		}
-	}
-	return found
-}
-
-// distance is the number of letters to add, drop or change between two short words; 9 for long ones.
-func distance(a, b string) int {
-	if len(a) > 24 || len(b) > 24 {
-		return 9
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next := slices.Clone(row)
-		next[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
-		}
-		row = next
-	}
-	return row[len(b)]
 }

@@ -10,24 +10,29 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func TestParse(t *testing.T) {
-	t.Parallel()
-	one := func(o state.Order) Parsed { return Parsed{Mention: true, Orders: []state.Order{o}} }
-	message := func(s string) Parsed { return one(state.Order{Verb: state.VerbMessage, Text: s}) }
-	approve := one(state.Order{Verb: state.VerbApprove})
-	tests := map[string]struct {
-		body string
-		onPR bool
-		want Parsed
-	}{
-		"approve":              {body: "@errand approve", want: approve},
-		"case":                 {body: "@ERRAND Approve", want: approve},
-		"bot suffix":           {body: "@errand[bot] approve", want: approve},
-		"colon":                {body: "@errand: approve", want: approve},
-		"comma":                {body: "@errand, approve!", want: approve},
-		"polite":               {body: "@errand approve, please.", want: approve},
-		"windows line ends":    {body: "@errand approve\r\n", want: approve},
-		"leading spaces":       {body: "  @errand approve", want: approve},
+// parsing is one comment and what it says.
+type parsing struct {
+	body string
+	onPR bool
+	want Parsed
+}
+
+func one(o state.Order) Parsed { return Parsed{Mention: true, Orders: []state.Order{o}} }
+
+func message(s string) Parsed { return one(state.Order{Verb: state.VerbMessage, Text: s}) }
+
+func approve() Parsed { return one(state.Order{Verb: state.VerbApprove}) }
+
+func approvals() map[string]parsing {
+	return map[string]parsing{
+		"approve":              {body: "@errand approve", want: approve()},
+		"case":                 {body: "@ERRAND Approve", want: approve()},
+		"bot suffix":           {body: "@errand[bot] approve", want: approve()},
+		"colon":                {body: "@errand: approve", want: approve()},
+		"comma":                {body: "@errand, approve!", want: approve()},
+		"polite":               {body: "@errand approve, please.", want: approve()},
+		"windows line ends":    {body: "@errand approve\r\n", want: approve()},
+		"leading spaces":       {body: "  @errand approve", want: approve()},
 		"after a heading line": {body: "@errand approve\n---", want: one(state.Order{Verb: state.VerbApprove, With: "---"})},
 		"hash":                 {body: "@errand approve A1B2C3D4", want: one(state.Order{Verb: state.VerbApprove, Hash: "a1b2c3d4"})},
 		"hash in code":         {body: "@errand approve `a1b2c3d4`", want: one(state.Order{Verb: state.VerbApprove, Hash: "a1b2c3d4"})},
@@ -40,6 +45,11 @@ func TestParse(t *testing.T) {
 		"approve but":          {body: "@errand approve but rename it first", want: message("approve but rename it first")},
 		"not approve":          {body: "@errand do not approve", want: message("do not approve")},
 		"choice zero":          {body: "@errand approve 0", want: message("approve 0")},
+	}
+}
+
+func commands() map[string]parsing {
+	return map[string]parsing{
 		"retry":                {body: "@errand retry fresh turns=60", want: one(state.Order{Verb: state.VerbRetry, Fresh: true, Turns: 60})},
 		"retry in prose":       {body: "@errand retry the flaky test", want: message("retry the flaky test")},
 		"retry bound":          {body: "@errand retry turns=100000", want: one(state.Order{Verb: state.VerbUnknown, Arg: "retry fresh turns=60", Text: "retry turns=100000"})},
@@ -72,35 +82,46 @@ func TestParse(t *testing.T) {
 		"one odd word":         {body: "@errand thanks", want: message("thanks")},
 		"short odd word":       {body: "@errand ok", want: message("ok")},
 		"like replan in prose": {body: "@errand reply to Bob", want: message("reply to Bob")},
-		"in a line":            {body: "ask @errand approve", want: Parsed{Text: "ask @errand approve"}},
-		"other name":           {body: "@errands approve", want: Parsed{Text: "@errands approve"}},
-		"team":                 {body: "@errand/team approve", want: Parsed{Text: "@errand/team approve"}},
-		"long s is no s":       {body: "@errand ſtop", want: one(state.Order{Verb: state.VerbUnknown, Arg: "stop", Text: "ſtop"})},
-		"quote":                {body: "> @errand approve", want: Parsed{Quoted: true, Text: "> @errand approve"}},
-		"lazy quote":           {body: "> plan\n@errand approve", want: Parsed{Quoted: true, Text: "> plan\n@errand approve"}},
-		"after a quote":        {body: "> plan\n\n@errand approve", want: Parsed{Mention: true, Text: "> plan", Orders: approve.Orders}},
-		"fence":                {body: "```\n@errand approve\n```", want: Parsed{Quoted: true, Text: "```\n@errand approve\n```"}},
-		"open fence":           {body: "~~~\n@errand approve", want: Parsed{Quoted: true, Text: "~~~\n@errand approve"}},
-		"indented code":        {body: "x\n\n    @errand approve", want: Parsed{Quoted: true, Text: "x\n\n    @errand approve"}},
-		"code span":            {body: "`@errand approve`", want: Parsed{Quoted: true, Text: "`@errand approve`"}},
-		"code over lines":      {body: "see `a\n@errand approve\nb`", want: Parsed{Quoted: true, Text: "see `a\n@errand approve\nb`"}},
-		"HTML comment":         {body: "<!--\n@errand approve\n-->", want: Parsed{Quoted: true, Text: "<!--\n@errand approve\n-->"}},
-		"inline comment":       {body: "x <!-- y\n@errand approve\n--> z", want: Parsed{Quoted: true, Text: "x <!-- y\n@errand approve\n--> z"}},
-		"details":              {body: "<details>\n@errand approve\n</details>", want: Parsed{Quoted: true, Text: "<details>\n@errand approve\n</details>"}},
-		"attribute":            {body: "x <a title='\n@errand approve\n'>y</a>", want: Parsed{Quoted: true, Text: "x <a title='\n@errand approve\n'>y</a>"}},
-		"reference":            {body: "[x]:\n@errand", want: Parsed{Quoted: true, Text: "[x]:\n@errand"}},
-		"list item":            {body: "- @errand approve", want: Parsed{Quoted: true, Text: "- @errand approve"}},
-		"list continuation":    {body: "- a\n  @errand approve", want: Parsed{Quoted: true, Text: "- a\n  @errand approve"}},
-		"base in code":         {body: "```\nbase: develop\n```", want: Parsed{Text: "```\nbase: develop\n```"}},
-		"empty":                {body: "", want: Parsed{}},
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tt.want, Parse(tt.body, "errand", tt.onPR)); diff != "" {
-				t.Errorf("Parse(%q) differs (-want +got):\n%s", tt.body, diff)
-			}
-		})
+}
+
+func noCommands() map[string]parsing {
+	return map[string]parsing{
+		"in a line":         {body: "ask @errand approve", want: Parsed{Text: "ask @errand approve"}},
+		"other name":        {body: "@errands approve", want: Parsed{Text: "@errands approve"}},
+		"team":              {body: "@errand/team approve", want: Parsed{Text: "@errand/team approve"}},
+		"long s is no s":    {body: "@errand ſtop", want: one(state.Order{Verb: state.VerbUnknown, Arg: "stop", Text: "ſtop"})},
+		"quote":             {body: "> @errand approve", want: Parsed{Quoted: true, Text: "> @errand approve"}},
+		"lazy quote":        {body: "> plan\n@errand approve", want: Parsed{Quoted: true, Text: "> plan\n@errand approve"}},
+		"after a quote":     {body: "> plan\n\n@errand approve", want: Parsed{Mention: true, Text: "> plan", Orders: approve().Orders}},
+		"fence":             {body: "```\n@errand approve\n```", want: Parsed{Quoted: true, Text: "```\n@errand approve\n```"}},
+		"open fence":        {body: "~~~\n@errand approve", want: Parsed{Quoted: true, Text: "~~~\n@errand approve"}},
+		"indented code":     {body: "x\n\n    @errand approve", want: Parsed{Quoted: true, Text: "x\n\n    @errand approve"}},
+		"code span":         {body: "`@errand approve`", want: Parsed{Quoted: true, Text: "`@errand approve`"}},
+		"code over lines":   {body: "see `a\n@errand approve\nb`", want: Parsed{Quoted: true, Text: "see `a\n@errand approve\nb`"}},
+		"HTML comment":      {body: "<!--\n@errand approve\n-->", want: Parsed{Quoted: true, Text: "<!--\n@errand approve\n-->"}},
+		"inline comment":    {body: "x <!-- y\n@errand approve\n--> z", want: Parsed{Quoted: true, Text: "x <!-- y\n@errand approve\n--> z"}},
+		"details":           {body: "<details>\n@errand approve\n</details>", want: Parsed{Quoted: true, Text: "<details>\n@errand approve\n</details>"}},
+		"attribute":         {body: "x <a title='\n@errand approve\n'>y</a>", want: Parsed{Quoted: true, Text: "x <a title='\n@errand approve\n'>y</a>"}},
+		"reference":         {body: "[x]:\n@errand", want: Parsed{Quoted: true, Text: "[x]:\n@errand"}},
+		"list item":         {body: "- @errand approve", want: Parsed{Quoted: true, Text: "- @errand approve"}},
+		"list continuation": {body: "- a\n  @errand approve", want: Parsed{Quoted: true, Text: "- a\n  @errand approve"}},
+		"base in code":      {body: "```\nbase: develop\n```", want: Parsed{Text: "```\nbase: develop\n```"}},
+		"empty":             {body: "", want: Parsed{}},
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, tests := range []map[string]parsing{approvals(), commands(), noCommands()} {
+		for name, tt := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				if diff := cmp.Diff(tt.want, Parse(tt.body, "errand", tt.onPR)); diff != "" {
+					t.Errorf("Parse(%q) differs (-want +got):\n%s", tt.body, diff)
+				}
+			})
+		}
 	}
 }
 

@@ -28,7 +28,10 @@ func (p post) replyWords() string {
 	v := p.v
 	switch p.Reason {
 	case state.ReplyNothingToCancel:
-		return fmt.Sprintf("There is nothing to end: the task is %s. %s begins anew on the issue.", phaseName(p.t.Phase), v.say("plan"))
+		if p.t.Ended() {
+			return fmt.Sprintf("There is nothing to end: the task is %s. %s begins anew on the issue.", phaseName(p.t.Phase), v.say("plan"))
+		}
+		return fmt.Sprintf("Nothing runs that could be stopped: the task is %s. %s ends it.", phaseName(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
 		return fmt.Sprintf("There is nothing to retry: the task is %s. %s says more.", phaseName(p.t.Phase), v.say("status"))
 	case state.ReplyNoneOpen:

@@ -60,7 +60,11 @@ func TestStatusOfRandomTasks(t *testing.T) {
 				do()
 			}
 		}
-		change("implementing", func() { implementing(task); task.Run.Doing = nasty.Draw(r, "doing"); task.Run.Model = nasty.Draw(r, "model") })
+		change("implementing", func() {
+			implementing(task)
+			task.Run.Doing = nasty.Draw(r, "doing")
+			task.Run.Model = nasty.Draw(r, "model")
+		})
 		change("pr", func() { prOpen(task); task.PR.Checks = nasty.Draw(r, "checks") })
 		change("end", func() { task.End = &state.End{Reason: nasty.Draw(r, "reason"), Hint: nasty.Draw(r, "hint")} })
 		change("waiting", func() {

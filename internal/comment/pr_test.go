@@ -1,0 +1,112 @@
+package comment
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const template = `<!-- Thanks! Fill this in. Closes #99 -->
+Please read CONTRIBUTING first.
+
+## Why is this needed?
+
+<!-- say why -->
+
+## Description
+
+Describe it here.
+
+## How has this been tested?
+
+## Related issue
+
+Fixes #
+
+## Screenshots
+
+## Checklist
+
+- [ ] I have read the guide
+- [ ] Tests pass
+
+### Out of scope
+`
+
+func input(tpl string) PRInput {
+	return PRInput{
+		Template: tpl, Summary: "`Div` returns `ErrZero`.\n\nFixes #1, thanks @octocat. - [ ] x",
+		Checks: []state.CheckResult{{Name: "test", Command: "go test ./...", Duration: 4 * time.Second}, {Command: "a|b`", Code: 2, Duration: time.Minute}, {Name: "slow", TimedOut: true}},
+		Notes:  []string{"1 commit was put on top of what was pushed meanwhile"},
+	}
+}
+
+func TestPRBody(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		task *state.Task
+		in   PRInput
+	}{
+		"own":           {with(implementing), input("")},
+		"template":      {with(implementing), input(template)},
+		"bare":          {with(func(t *state.Task) { t.Plans, t.Approval = nil, nil }), PRInput{}},
+		"other_base":    {with(func(t *state.Task) { implementing(t); t.Branch.Base = "release/1" }), PRInput{Summary: "Done."}},
+		"only_heading":  {with(implementing), PRInput{Template: "# What & why\n", Summary: "Done."}},
+		"open_comment":  {with(implementing), PRInput{Template: "## Summary\n<!-- never closed\n## Hidden\n", Summary: "Done."}},
+		"fenced_sharps": {with(implementing), PRInput{Template: "```sh\n# no heading\n```\n\n## Changes\n", Summary: "Done."}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := PRBody(tt.task, tt.in, view("pr"))
+			golden(t, "pr/"+name, got)
+			for _, banned := range []string{"Closes #99", "Fixes #1,", " @octocat. -"} {
+				if strings.Contains(got, banned) {
+					t.Errorf("has %q:\n%s", banned, got)
+				}
+			}
+			closing := strings.Contains(got, "Closes #7")
+			if want := tt.task.Branch.Base == "main"; closing != want {
+				t.Errorf("closes the issue: %v, want %v", closing, want)
+			}
+			if !strings.Contains(got, "#7") {
+				t.Error("does not name the issue")
+			}
+		})
+	}
+}
+
+func TestPRBodyKeepsTheLimit(t *testing.T) {
+	t.Parallel()
+	in := input("## Summary\n## Why\n## Tests\n")
+	in.Summary = strings.Repeat("<b `\n", 50_000)
+	for range 500 {
+		in.Checks = append(in.Checks, state.CheckResult{Name: strings.Repeat("n", 500)})
+		in.Notes = append(in.Notes, strings.Repeat("n ", 500))
+	}
+	if n := utf8.RuneCountInString(PRBody(with(implementing), in, view("pr"))); n > MaxLength {
+		t.Errorf("%d characters", n)
+	}
+}
+
+func TestSection(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"found":       {"# A\nx\n## Out of Scope\n\na\n### more\nb\n## C\nc", "a\n### more\nb"},
+		"last":        {"## out of scope\na\n", "a"},
+		"none":        {"# A\nout of scope", ""},
+		"in a fence":  {"```\n# out of scope\n```\nx", ""},
+		"sharp fence": {"# Out of scope\n```\n# c\n```\n# D", "```\n# c\n```"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Section(tt.text, "out of scope"); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
