@@ -86,48 +86,6 @@ type body struct {
 	Metadata  map[string]string `json:"metadata"`
 }
 
-// failure is an answer of the API that is not a message, or, with status 0, no answer at all.
-type failure struct {
-	status  int
-	message string
-	after   time.Duration
-	header  http.Header
-}
-
-func (f *failure) Error() string { return fmt.Sprintf("API error %d: %s", f.status, f.message) }
-
-// retryable reports whether the same request may be sent again.
-func (f *failure) retryable() bool {
-	switch {
-	case f.after > maxObeyed || f.limited():
-		return false
-	case f.status == 0, f.status == http.StatusUnauthorized, f.status == http.StatusRequestTimeout,
-		f.status == http.StatusConflict, f.status == http.StatusTooManyRequests:
-		return true
-	}
-	return f.status >= http.StatusInternalServerError
-}
-
-// limited reports whether a subscription is used up.
-func (f *failure) limited() bool {
-	return f.status == http.StatusTooManyRequests && f.header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"
-}
-
-// kind is the name that retry events give the failure.
-func (f *failure) kind() string {
-	switch {
-	case f.status == 529:
-		return "overloaded"
-	case f.status == http.StatusTooManyRequests:
-		return "rate_limit"
-	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
-		return "authentication_failed"
-	case f.status >= http.StatusInternalServerError:
-		return "server_error"
-	}
-	return "unknown"
-}
-
 // hooks are told what happens while an answer comes.
 type hooks struct {
 	block   func(r *reply, b block)
@@ -230,28 +188,6 @@ func (c *client) headers(h http.Header) {
 	if bearer := c.token + c.oauth; bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
 	}
-}
-
-// readFailure reads an error response; its body may be anything.
-func readFailure(res *http.Response) *failure {
-	f := &failure{status: res.StatusCode, header: res.Header}
-	data, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		data = nil
-	}
-	var wire struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	f.message = strings.TrimSpace(string(data))
-	if json.Unmarshal(data, &wire) == nil && wire.Error.Message != "" {
-		f.message = wire.Error.Message
-	}
-	if s, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && s > 0 {
-		f.after = time.Duration(s) * time.Second
-	}
-	return f
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

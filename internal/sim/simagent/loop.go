@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -192,56 +191,6 @@ func (a *agent) overBudget(turn int) (ending, bool) {
 		subtype: "error_max_budget_usd", isError: true, turns: turn, exit: 1,
 		errors: []string{fmt.Sprintf("Reached maximum budget ($%g)", a.opt.maxUSD)},
 	}, true
-}
-
-// failed is the end when the model cannot be asked; its text is an answer of the model as well.
-func (a *agent) failed(err error, turns int) ending {
-	var f *failure
-	if !errors.As(err, &f) {
-		f = &failure{message: err.Error(), header: http.Header{}}
-	}
-	text, kind, reason := "", "server_error", ""
-	switch {
-	case !a.client.loggedIn():
-		text, kind = f.message, "authentication_failed"
-	case f.limited() && a.client.oauth != "":
-		text, kind = a.limitText(f), "rate_limit"
-	case f.status == http.StatusTooManyRequests:
-		text, kind = "API Error: Request rejected (429) · "+f.message, "rate_limit"
-	case f.status == 0:
-		text = "API Error: Unable to connect to API (" + f.message + ")"
-	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
-		text, kind = fmt.Sprintf("Failed to authenticate. API Error: %d %s", f.status, f.message), "authentication_failed"
-	case f.status == http.StatusPaymentRequired:
-		text, kind = "Credit balance is too low", "billing_error"
-	case f.status == http.StatusBadRequest && strings.Contains(f.message, "prompt is too long"):
-		text, kind, reason = "Prompt is too long", "invalid_request", "prompt_too_long"
-	case f.status == http.StatusNotFound:
-		text, kind = "API Error: 404 "+f.message, "model_not_found"
-	default:
-		text = fmt.Sprintf("API Error: %d %s", f.status, f.message)
-		if f.status < http.StatusInternalServerError {
-			kind = "invalid_request"
-		}
-	}
-	r := &reply{ID: newID(), Model: "<synthetic>"}
-	a.out.assistant(r, block{Type: "text", Text: text}, kind)
-	return ending{
-		subtype: "success", isError: true, status: f.status, turns: max(turns, 1), text: text,
-		stop: "stop_sequence", reason: reason, exit: 1,
-	}
-}
-
-// limitText says when a subscription may be used again, and prints the event that goes with it.
-func (a *agent) limitText(f *failure) string {
-	reset, err := strconv.ParseInt(f.header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
-	if err != nil {
-		return "You've hit your session limit"
-	}
-	a.out.emit("rate_limit_event", event{"rate_limit_info": event{
-		"status": "rejected", "resetsAt": reset, "rateLimitType": "five_hour", "utilization": 1,
-	}})
-	return "You've hit your session limit · resets " + time.Unix(reset, 0).UTC().Format("3:04pm") + " (UTC)"
 }
 
 // userContent is the prompt, and after it every file that the prompt mentions as @path.

@@ -2,6 +2,7 @@ package simmodel
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -59,6 +60,7 @@ func (r *recorder) all() []Record {
 //	POST /_sim/release?gate=NAME   open a gate
 //	GET  /_sim/waiting?gate=NAME   answer 200 once somebody waits there, 504 after 30 s
 //	GET  /_sim/requests            the records
+//	PUT  /_sim/script              replace the script by the one in the body, in YAML
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	gate := r.URL.Query().Get("gate")
 	switch r.Method + " " + r.URL.Path {
@@ -79,7 +81,27 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case "GET /_sim/requests":
 		writeJSON(w, http.StatusOK, s.Requests())
+	case "PUT /_sim/script":
+		s.putScript(w, r)
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// putScript takes a new script, or says what is wrong with it.
+func (s *Server) putScript(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	script, err := ParseScript(data)
+	if err == nil {
+		err = s.SetScript(script)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }

@@ -1,13 +1,12 @@
 package simmodel_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"net/http"
-	"net/http/httptest"
 
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
@@ -65,6 +64,35 @@ rules:
 	_, body := postRaw(t, url, key, `{"model":"m","system":[{"type":"text","text":"a special one"}],"messages":[{"role":"user","content":"x"}]}`)
 	if !strings.Contains(body, "by system") {
 		t.Errorf("by system prompt: %s", body)
+	}
+}
+
+func TestScriptIsReplaced(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, simmodel.Config{Key: key, Script: fixed(simmodel.Turn{Text: "old"})})
+	put := func(body string) int {
+		req, err := http.NewRequest(http.MethodPut, url+"/_sim/script", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	if code := put("rules: [{turns: []}]"); code != http.StatusUnprocessableEntity {
+		t.Errorf("a wrong script: status %d", code)
+	}
+	if got := ask(t, url, user("x")).text(); got != "old" {
+		t.Errorf("after a wrong script: %q", got)
+	}
+	if code := put("rules: [{turns: [{text: new}]}]"); code != http.StatusNoContent {
+		t.Errorf("a new script: status %d", code)
+	}
+	if got := ask(t, url, user("x")).text(); got != "new" {
+		t.Errorf("after a new script: %q", got)
 	}
 }
 

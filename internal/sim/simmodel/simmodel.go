@@ -26,9 +26,6 @@ import (
 // maxBody bounds one request. The real API refuses more than 32 MB.
 const maxBody = 32 << 20
 
-// statusClientGone marks records of requests whose client did not wait for the answer.
-const statusClientGone = 499
-
 // Config is what a Server needs. The zero value answers every request with "no rule".
 type Config struct {
 	Script Script
@@ -49,11 +46,11 @@ type Config struct {
 // Server is the model. It is an http.Handler and may be used by many goroutines at once.
 type Server struct {
 	cfg   Config
-	rules []rule
 	gates *gates
 	log   *recorder
 
 	mu     sync.Mutex
+	rules  []rule
 	seq    int
 	faults map[string]int
 	total  Totals
@@ -93,6 +90,25 @@ func New(cfg Config) (*Server, error) {
 		log:    &recorder{maxCount: cfg.MaxRecords, maxBytes: cfg.MaxRecordBytes},
 		faults: map[string]int{},
 	}, nil
+}
+
+// SetScript replaces the script from the next request on. On an error the old one stays.
+func (s *Server) SetScript(script Script) error {
+	rules, err := compile(script)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = rules
+	return nil
+}
+
+// script returns the rules of the moment; they are never changed in place.
+func (s *Server) script() []rule {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rules
 }
 
 // Release opens the gate for good: whoever waits there goes on, and nobody waits there again.
@@ -195,7 +211,7 @@ func (s *Server) decide(r *http.Request, body []byte) (play, error) {
 		return play{}, err
 	}
 	p := play{conv: conv, stream: req.Stream}
-	rl, turn, err := choose(s.rules, &p.conv)
+	rl, turn, err := choose(s.script(), &p.conv)
 	if err != nil {
 		return p, err
 	}
@@ -219,52 +235,6 @@ func (s *Server) authorised(r *http.Request) bool {
 	return ok && bearer == s.cfg.Key || r.Header.Get("X-Api-Key") == s.cfg.Key
 }
 
-// hold waits for the turn's gate and delay.
-func (s *Server) hold(ctx context.Context, p play) error {
-	if p.turn.Wait != "" {
-		bounded, cancel := context.WithTimeout(ctx, s.cfg.MaxHold)
-		defer cancel()
-		err := s.gates.pass(bounded, p.turn.Wait)
-		switch {
-		case ctx.Err() != nil:
-			return apiError{Status: statusClientGone, Message: "the client has gone"}
-		case err != nil:
-			return apiError{Status: 529, Message: "simmodel: nobody opened the gate " + p.turn.Wait}
-		}
-	}
-	if pause(ctx, p.turn.Delay) != nil {
-		return apiError{Status: statusClientGone, Message: "the client has gone"}
-	}
-	return nil
-}
-
-// fault returns the turn's scripted failure while it still has to strike, or the zero value.
-func (s *Server) fault(p play) apiError {
-	if p.turn.Status == 0 || p.turn.Status == http.StatusOK || !s.strike(p, "status") {
-		return apiError{}
-	}
-	return apiError{Status: p.turn.Status, Message: p.turn.Message, RetryAfter: p.turn.RetryAfter, Header: p.turn.Header}
-}
-
-// strike counts one use of a fault for this very conversation and reports whether it happens.
-func (s *Server) strike(p play, kind string) bool {
-	times := p.turn.Times
-	if times < 0 {
-		return true
-	}
-	if times == 0 {
-		times = 1
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	const maxFaults = 10_000
-	if len(s.faults) >= maxFaults {
-		clear(s.faults)
-	}
-	s.faults[kind+p.key]++
-	return s.faults[kind+p.key] <= times
-}
-
 // count adds one request to the totals.
 func (s *Server) count(status int, p play) {
 	s.mu.Lock()
@@ -282,19 +252,4 @@ func (s *Server) nextID(prefix string) string {
 	defer s.mu.Unlock()
 	s.seq++
 	return fmt.Sprintf("%s_sim%08d", prefix, s.seq)
-}
-
-// pause waits for d, or less if ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

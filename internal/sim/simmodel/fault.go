@@ -1,0 +1,71 @@
+package simmodel
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// statusClientGone marks records of requests whose client did not wait for the answer.
+const statusClientGone = 499
+
+// hold waits for the turn's gate and delay.
+func (s *Server) hold(ctx context.Context, p play) error {
+	if p.turn.Wait != "" {
+		bounded, cancel := context.WithTimeout(ctx, s.cfg.MaxHold)
+		defer cancel()
+		err := s.gates.pass(bounded, p.turn.Wait)
+		switch {
+		case ctx.Err() != nil:
+			return apiError{Status: statusClientGone, Message: "the client has gone"}
+		case err != nil:
+			return apiError{Status: 529, Message: "simmodel: nobody opened the gate " + p.turn.Wait}
+		}
+	}
+	if pause(ctx, p.turn.Delay) != nil {
+		return apiError{Status: statusClientGone, Message: "the client has gone"}
+	}
+	return nil
+}
+
+// fault returns the turn's scripted failure while it still has to strike, or the zero value.
+func (s *Server) fault(p play) apiError {
+	if p.turn.Status == 0 || p.turn.Status == http.StatusOK || !s.strike(p, "status") {
+		return apiError{}
+	}
+	return apiError{Status: p.turn.Status, Message: p.turn.Message, RetryAfter: p.turn.RetryAfter, Header: p.turn.Header}
+}
+
+// strike counts one use of a fault for this very conversation and reports whether it happens.
+func (s *Server) strike(p play, kind string) bool {
+	times := p.turn.Times
+	if times < 0 {
+		return true
+	}
+	if times == 0 {
+		times = 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const maxFaults = 10_000
+	if len(s.faults) >= maxFaults {
+		clear(s.faults)
+	}
+	s.faults[kind+p.key]++
+	return s.faults[kind+p.key] <= times
+}
+
+// pause waits for d, or less if ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
