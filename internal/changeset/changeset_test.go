@@ -69,87 +69,93 @@ func TestEncodeAndDecode(t *testing.T) {
 	}
 }
 
+// change is the first change of a changeset.
+func change(c *changeset.Changeset) *changeset.Change { return &c.Commits[0].Changes[0] }
+
+// path makes a changeset delete one path.
+func path(p string) func(*changeset.Changeset) {
+	return func(c *changeset.Changeset) {
+		c.Commits = c.Commits[:1]
+		c.Commits[0].Changes = []changeset.Change{{Path: p, OldMode: changeset.ModeFile}}
+		c.Blobs = nil
+	}
+}
+
+// alterations are what may be wrong with a changeset.
+var alterations = map[string]struct {
+	change func(*changeset.Changeset)
+	want   string // part of the error; empty: valid
+}{
+	"as it is":                {func(*changeset.Changeset) {}, ""},
+	"nothing":                 {func(c *changeset.Changeset) { *c = changeset.Changeset{Base: base} }, ""},
+	"empty commit":            {func(c *changeset.Changeset) { c.Commits[1].Changes = nil }, ""},
+	"base is a name":          {func(c *changeset.Changeset) { c.Base = "main" }, "base"},
+	"base in capitals":        {func(c *changeset.Changeset) { c.Base = strings.ToUpper(base) }, "base"},
+	"commit id":               {func(c *changeset.Changeset) { c.Commits[0].ID = "x" }, "id is no commit id"},
+	"commit twice":            {func(c *changeset.Changeset) { c.Commits[1].ID = first }, "twice"},
+	"commit is the base":      {func(c *changeset.Changeset) { c.Commits[0].ID = base }, "twice"},
+	"tree id":                 {func(c *changeset.Changeset) { c.Commits[0].Tree = "" }, "tree"},
+	"no parent":               {func(c *changeset.Changeset) { c.Commits[0].Parents = nil }, "0 parents"},
+	"three parents":           {func(c *changeset.Changeset) { c.Commits[1].Parents = []string{first, other, tree} }, "3 parents"},
+	"chain broken":            {func(c *changeset.Changeset) { c.Commits[1].Parents = []string{base} }, "first parent"},
+	"order turned":            {func(c *changeset.Changeset) { c.Commits[0], c.Commits[1] = c.Commits[1], c.Commits[0] }, "first parent"},
+	"merge with the chain":    {func(c *changeset.Changeset) { c.Commits[1].Parents[1] = base }, "second parent"},
+	"merge with itself":       {func(c *changeset.Changeset) { c.Commits[1].Parents[1] = second }, "second parent"},
+	"message not UTF-8":       {func(c *changeset.Changeset) { c.Commits[0].Message = "\xff" }, "UTF-8"},
+	"message with NUL":        {func(c *changeset.Changeset) { c.Commits[0].Message = "a\x00b" }, "NUL"},
+	"message too long":        {func(c *changeset.Changeset) { c.Commits[0].Message = strings.Repeat("m", 65<<10) }, "too large"},
+	"too many commits":        {func(c *changeset.Changeset) { c.Commits = make([]changeset.Commit, 1001) }, "too large"},
+	"too many changes":        {func(c *changeset.Changeset) { c.Commits[0].Changes = make([]changeset.Change, 20001) }, "too large"},
+	"too many notes":          {func(c *changeset.Changeset) { c.Notes = make([]string, 101) }, "too large"},
+	"note not UTF-8":          {func(c *changeset.Changeset) { c.Notes = []string{"\xff"} }, "note"},
+	"unknown mode":            {func(c *changeset.Changeset) { change(c).Mode = "100664" }, "unknown mode"},
+	"mode of a directory":     {func(c *changeset.Changeset) { change(c).Mode = "040000" }, "unknown mode"},
+	"unknown old mode":        {func(c *changeset.Changeset) { change(c).OldMode = "0" }, "unknown old mode"},
+	"blob id":                 {func(c *changeset.Changeset) { change(c).Blob = "../../x" }, "no object id"},
+	"deleted with content":    {func(c *changeset.Changeset) { change(c).Mode = ""; change(c).OldMode = changeset.ModeFile }, "with content"},
+	"deleted from nothing":    {func(c *changeset.Changeset) { change(c).Mode = ""; change(c).Blob = "" }, "neither"},
+	"blob missing":            {func(c *changeset.Changeset) { delete(c.Blobs, change(c).Blob) }, "missing"},
+	"blob of another content": {func(c *changeset.Changeset) { c.Blobs[change(c).Blob] = []byte("x") }, "another id"},
+	"blob of no path":         {func(c *changeset.Changeset) { c.Blobs[changeset.BlobID(nil)] = []byte{} }, "no path"},
+	"same path twice": {func(c *changeset.Changeset) {
+		c.Commits[0].Changes[1] = c.Commits[0].Changes[0]
+	}, "twice"},
+	"not sorted": {func(c *changeset.Changeset) {
+		c.Commits[0].Changes[0], c.Commits[0].Changes[1] = c.Commits[0].Changes[1], c.Commits[0].Changes[0]
+	}, "not sorted"},
+	"file and directory": {func(c *changeset.Changeset) {
+		c.Commits[0].Changes[0].Path = "dir"
+	}, "a file and a directory"},
+	"file becomes directory": {func(c *changeset.Changeset) {
+		c.Commits = c.Commits[:1]
+		c.Commits[0].Changes[0] = changeset.Change{Path: "dir", OldMode: changeset.ModeFile}
+		delete(c.Blobs, changeset.BlobID([]byte("one\n")))
+	}, ""},
+	"path empty":               {path(""), "empty path"},
+	"path absolute":            {path("/etc/passwd"), "absolute"},
+	"path up":                  {path("a/../b"), ".. part"},
+	"path here":                {path("./a"), ". or .."},
+	"path with empty part":     {path("a//b"), "empty part"},
+	"path ends with slash":     {path("a/"), "empty part"},
+	"path with NUL":            {path("a\x00b"), "control"},
+	"path with line end":       {path("a\nb"), "control"},
+	"path not UTF-8":           {path("a\xff"), "UTF-8"},
+	"path too long":            {path(strings.Repeat("a/", 2048) + "a"), "too large"},
+	"path .git":                {path(".git/config"), ".git"},
+	"path .GIT":                {path("a/.GiT/hooks/x"), ".git"},
+	"path .git.":               {path(".git. ./x"), ".git"},
+	"path git~1":               {path("GIT~1/config"), ".git"},
+	"path .git stream":         {path(".git::$INDEX_ALLOCATION/x"), ".git"},
+	"path .git with ignorable": {path(".g\u200cit/config"), ".git"},
+	"path .git by backslash":   {path(`a\.git\config`), ".git"},
+	"path .gitignore":          {path(".gitignore"), ""},
+	"path with spaces":         {path("a b/ü ñ.txt"), ""},
+	"path with backslash":      {path(`a\b`), ""},
+}
+
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	change := func(c *changeset.Changeset) *changeset.Change { return &c.Commits[0].Changes[0] }
-	path := func(p string) func(*changeset.Changeset) {
-		return func(c *changeset.Changeset) {
-			c.Commits = c.Commits[:1]
-			c.Commits[0].Changes = []changeset.Change{{Path: p, OldMode: changeset.ModeFile}}
-			c.Blobs = nil
-		}
-	}
-	tests := map[string]struct {
-		change func(*changeset.Changeset)
-		want   string // part of the error; empty: valid
-	}{
-		"as it is":                {func(*changeset.Changeset) {}, ""},
-		"nothing":                 {func(c *changeset.Changeset) { *c = changeset.Changeset{Base: base} }, ""},
-		"empty commit":            {func(c *changeset.Changeset) { c.Commits[1].Changes = nil }, ""},
-		"base is a name":          {func(c *changeset.Changeset) { c.Base = "main" }, "base"},
-		"base in capitals":        {func(c *changeset.Changeset) { c.Base = strings.ToUpper(base) }, "base"},
-		"commit id":               {func(c *changeset.Changeset) { c.Commits[0].ID = "x" }, "id is no commit id"},
-		"commit twice":            {func(c *changeset.Changeset) { c.Commits[1].ID = first }, "twice"},
-		"commit is the base":      {func(c *changeset.Changeset) { c.Commits[0].ID = base }, "twice"},
-		"tree id":                 {func(c *changeset.Changeset) { c.Commits[0].Tree = "" }, "tree"},
-		"no parent":               {func(c *changeset.Changeset) { c.Commits[0].Parents = nil }, "0 parents"},
-		"three parents":           {func(c *changeset.Changeset) { c.Commits[1].Parents = []string{first, other, tree} }, "3 parents"},
-		"chain broken":            {func(c *changeset.Changeset) { c.Commits[1].Parents = []string{base} }, "first parent"},
-		"order turned":            {func(c *changeset.Changeset) { c.Commits[0], c.Commits[1] = c.Commits[1], c.Commits[0] }, "first parent"},
-		"merge with the chain":    {func(c *changeset.Changeset) { c.Commits[1].Parents[1] = base }, "second parent"},
-		"merge with itself":       {func(c *changeset.Changeset) { c.Commits[1].Parents[1] = second }, "second parent"},
-		"message not UTF-8":       {func(c *changeset.Changeset) { c.Commits[0].Message = "\xff" }, "UTF-8"},
-		"message with NUL":        {func(c *changeset.Changeset) { c.Commits[0].Message = "a\x00b" }, "NUL"},
-		"message too long":        {func(c *changeset.Changeset) { c.Commits[0].Message = strings.Repeat("m", 65<<10) }, "too large"},
-		"too many commits":        {func(c *changeset.Changeset) { c.Commits = make([]changeset.Commit, 1001) }, "too large"},
-		"too many changes":        {func(c *changeset.Changeset) { c.Commits[0].Changes = make([]changeset.Change, 20001) }, "too large"},
-		"too many notes":          {func(c *changeset.Changeset) { c.Notes = make([]string, 101) }, "too large"},
-		"note not UTF-8":          {func(c *changeset.Changeset) { c.Notes = []string{"\xff"} }, "note"},
-		"unknown mode":            {func(c *changeset.Changeset) { change(c).Mode = "100664" }, "unknown mode"},
-		"mode of a directory":     {func(c *changeset.Changeset) { change(c).Mode = "040000" }, "unknown mode"},
-		"unknown old mode":        {func(c *changeset.Changeset) { change(c).OldMode = "0" }, "unknown old mode"},
-		"blob id":                 {func(c *changeset.Changeset) { change(c).Blob = "../../x" }, "no object id"},
-		"deleted with content":    {func(c *changeset.Changeset) { change(c).Mode = ""; change(c).OldMode = changeset.ModeFile }, "with content"},
-		"deleted from nothing":    {func(c *changeset.Changeset) { change(c).Mode = ""; change(c).Blob = "" }, "neither"},
-		"blob missing":            {func(c *changeset.Changeset) { delete(c.Blobs, change(c).Blob) }, "missing"},
-		"blob of another content": {func(c *changeset.Changeset) { c.Blobs[change(c).Blob] = []byte("x") }, "another id"},
-		"blob of no path":         {func(c *changeset.Changeset) { c.Blobs[changeset.BlobID(nil)] = []byte{} }, "no path"},
-		"same path twice": {func(c *changeset.Changeset) {
-			c.Commits[0].Changes[1] = c.Commits[0].Changes[0]
-		}, "twice"},
-		"not sorted": {func(c *changeset.Changeset) {
-			c.Commits[0].Changes[0], c.Commits[0].Changes[1] = c.Commits[0].Changes[1], c.Commits[0].Changes[0]
-		}, "not sorted"},
-		"file and directory": {func(c *changeset.Changeset) {
-			c.Commits[0].Changes[0].Path = "dir"
-		}, "a file and a directory"},
-		"file becomes directory": {func(c *changeset.Changeset) {
-			c.Commits = c.Commits[:1]
-			c.Commits[0].Changes[0] = changeset.Change{Path: "dir", OldMode: changeset.ModeFile}
-			delete(c.Blobs, changeset.BlobID([]byte("one\n")))
-		}, ""},
-		"path empty":               {path(""), "empty path"},
-		"path absolute":            {path("/etc/passwd"), "absolute"},
-		"path up":                  {path("a/../b"), ".. part"},
-		"path here":                {path("./a"), ". or .."},
-		"path with empty part":     {path("a//b"), "empty part"},
-		"path ends with slash":     {path("a/"), "empty part"},
-		"path with NUL":            {path("a\x00b"), "control"},
-		"path with line end":       {path("a\nb"), "control"},
-		"path not UTF-8":           {path("a\xff"), "UTF-8"},
-		"path too long":            {path(strings.Repeat("a/", 2048) + "a"), "too large"},
-		"path .git":                {path(".git/config"), ".git"},
-		"path .GIT":                {path("a/.GiT/hooks/x"), ".git"},
-		"path .git.":               {path(".git. ./x"), ".git"},
-		"path git~1":               {path("GIT~1/config"), ".git"},
-		"path .git stream":         {path(".git::$INDEX_ALLOCATION/x"), ".git"},
-		"path .git with ignorable": {path(".g\u200cit/config"), ".git"},
-		"path .git by backslash":   {path(`a\.git\config`), ".git"},
-		"path .gitignore":          {path(".gitignore"), ""},
-		"path with spaces":         {path("a b/ü ñ.txt"), ""},
-		"path with backslash":      {path(`a\b`), ""},
-	}
-	for name, test := range tests {
+	for name, test := range alterations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := sample()

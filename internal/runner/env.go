@@ -18,7 +18,7 @@ const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 // environment is what the commands of a run see: a few variables of ours, what the spec adds, and
 // the mark by which leftovers are found.
-func environment(spec Spec) []string {
+func environment(spec Spec, runDir string) []string {
 	vars := map[string]string{"PATH": fallbackPath}
 	if path := os.Getenv("PATH"); path != "" {
 		vars["PATH"] = path
@@ -29,7 +29,7 @@ func environment(spec Spec) []string {
 		}
 	}
 	maps.Copy(vars, spec.Env)
-	vars[proc.MarkVariable] = spec.ID
+	vars["ERRAND_RUN"], vars[proc.MarkVariable] = spec.ID, runDir
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])

@@ -45,7 +45,7 @@ func until(t *testing.T, what string, condition func() bool) {
 }
 
 func shell(id, script string) runner.Spec {
-	return runner.Spec{ID: id, Argv: []string{"sh", "-c", script}, Grace: 200 * time.Millisecond}
+	return runner.Spec{ID: id, Argv: []string{"sh", "-c", script}, Grace: 30 * time.Second}
 }
 
 // start starts a run in a new root, and makes sure that it does not outlive the test.
@@ -110,109 +110,110 @@ func texts(lines []runlog.Line) []string {
 	return all
 }
 
+// runs are runs with what they leave, whatever holds their processes together.
+var runs = map[string]struct {
+	spec  runner.Spec
+	lines []string
+	exit  runlog.Exit
+}{
+	"output, error and code": {
+		spec:  shell("a", "echo one; echo two >&2; exit 3"),
+		lines: []string{"stdout: one", "stderr: two"},
+		exit:  runlog.Exit{Cause: runlog.CauseExited, Code: 3},
+	},
+	"stdin is the prompt and ends": {
+		spec:  runner.Spec{ID: "a", Argv: []string{"cat"}, Stdin: "line\nno end"},
+		lines: []string{"stdout: line", "stdout: no end"},
+		exit:  runlog.Exit{Cause: runlog.CauseExited},
+	},
+	"killed by itself": {
+		spec: shell("a", "kill -9 $$"),
+		exit: runlog.Exit{Cause: runlog.CauseExited, Code: 137, Signal: "killed"},
+	},
+	"command not found": {
+		spec: runner.Spec{ID: "a", Argv: []string{"no-such-command"}},
+		exit: runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127,
+			Message: `command could not be started: find "no-such-command" in PATH: file does not exist`},
+	},
+	"environment and files": {
+		spec: runner.Spec{
+			ID: "a", Argv: []string{"sh", "-c", `echo "$GREETING $ERRAND_RUN"; cat "$FILE"; stat -c %a "$1"`, "sh", "{run_dir}/x/file"},
+			Env:   map[string]string{"GREETING": "hello", "FILE": "{run_dir}/x/file"},
+			Files: []runner.File{{Path: "x/file", Mode: 0o750, Content: []byte("content\n")}},
+		},
+		lines: []string{"stdout: hello a", "stdout: content", "stdout: 750"},
+		exit:  runlog.Exit{Cause: runlog.CauseExited},
+	},
+	"long lines are cut": {
+		spec: func() runner.Spec {
+			s := shell("a", `printf '0123456789\nabc\n'; printf '0123456789'`)
+			s.MaxLine = 4
+			return s
+		}(),
+		lines: []string{"stdout: 0123 (cut 6)", "stdout: abc", "stdout: 0123 (cut 6)"},
+		exit:  runlog.Exit{Cause: runlog.CauseExited},
+	},
+	"set-up comes first": {
+		spec: func() runner.Spec {
+			s := shell("a", "cat made")
+			s.Setup = []runner.SetupCommand{{Command: "echo by set-up > made; echo ok"}}
+			return s
+		}(),
+		lines: []string{"runner: setup: echo by set-up > made; echo ok", "runner: ok", "stdout: by set-up"},
+		exit:  runlog.Exit{Cause: runlog.CauseExited},
+	},
+	"set-up fails": {
+		spec: func() runner.Spec {
+			s := shell("a", "echo never")
+			s.Setup = []runner.SetupCommand{{Command: "true"}, {Command: "echo why; exit 4"}, {Command: "echo never"}}
+			return s
+		}(),
+		lines: []string{"runner: setup: true", "runner: setup: echo why; exit 4", "runner: why"},
+		exit: runlog.Exit{Cause: runlog.CauseSetupFailed, Code: 4,
+			Message: "setup command failed (exit code 4): echo why; exit 4\nwhy"},
+	},
+	"set-up takes too long": {
+		spec: func() runner.Spec {
+			s := shell("a", "echo never")
+			s.Setup = []runner.SetupCommand{{Command: "exec sleep 1000", Timeout: 50 * time.Millisecond}}
+			return s
+		}(),
+		lines: []string{"runner: setup: exec sleep 1000", "runner: The run is being ended: its time of 50ms is up."},
+		exit: runlog.Exit{Cause: runlog.CauseSetupFailed, Code: 130, Signal: "interrupt",
+			Message: "setup command failed (its time of 50ms was up): exec sleep 1000\nThe run is being ended: its time of 50ms is up."},
+	},
+	"duration": {
+		spec: func() runner.Spec {
+			s := shell("a", `trap 'echo last word; exit 9' INT; while :; do sleep 0.05; done`)
+			s.Duration = 300 * time.Millisecond
+			return s
+		}(),
+		lines: []string{"runner: The run is being ended: its time of 300ms is up.", "stdout: last word"},
+		exit:  runlog.Exit{Cause: runlog.CauseDuration, Code: 9},
+	},
+	"stalled": {
+		spec: func() runner.Spec {
+			s := shell("a", "exec sleep 1000")
+			s.Stall = 300 * time.Millisecond
+			return s
+		}(),
+		lines: []string{"runner: The run is being ended: no output, no open request and no CPU use for 300ms."},
+		exit:  runlog.Exit{Cause: runlog.CauseStalled, Code: 130, Signal: "interrupt"},
+	},
+	"CPU use is a sign of life": {
+		spec: func() runner.Spec {
+			s := shell("a", "trap 'exit 0' INT; while :; do :; done")
+			s.Stall, s.Duration = 600*time.Millisecond, 1800*time.Millisecond
+			return s
+		}(),
+		lines: []string{"runner: The run is being ended: its time of 1.8s is up."},
+		exit:  runlog.Exit{Cause: runlog.CauseDuration},
+	},
+}
+
 func TestRun(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		spec  runner.Spec
-		lines []string
-		exit  runlog.Exit
-	}{
-		"output, error and code": {
-			spec:  shell("a", "echo one; echo two >&2; exit 3"),
-			lines: []string{"stdout: one", "stderr: two"},
-			exit:  runlog.Exit{Cause: runlog.CauseExited, Code: 3},
-		},
-		"stdin is the prompt and ends": {
-			spec:  runner.Spec{ID: "a", Argv: []string{"cat"}, Stdin: "line\nno end"},
-			lines: []string{"stdout: line", "stdout: no end"},
-			exit:  runlog.Exit{Cause: runlog.CauseExited},
-		},
-		"killed by itself": {
-			spec: shell("a", "kill -9 $$"),
-			exit: runlog.Exit{Cause: runlog.CauseExited, Code: 137, Signal: "killed"},
-		},
-		"command not found": {
-			spec: runner.Spec{ID: "a", Argv: []string{"no-such-command"}},
-			exit: runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127,
-				Message: `command could not be started: find "no-such-command" in PATH: file does not exist`},
-		},
-		"environment and files": {
-			spec: runner.Spec{
-				ID: "a", Argv: []string{"sh", "-c", `echo "$GREETING $ERRAND_RUN"; cat "$FILE"; stat -c %a "$1"`, "sh", "{run_dir}/x/file"},
-				Env:   map[string]string{"GREETING": "hello", "FILE": "{run_dir}/x/file"},
-				Files: []runner.File{{Path: "x/file", Mode: 0o750, Content: []byte("content\n")}},
-			},
-			lines: []string{"stdout: hello a", "stdout: content", "stdout: 750"},
-			exit:  runlog.Exit{Cause: runlog.CauseExited},
-		},
-		"long lines are cut": {
-			spec: func() runner.Spec {
-				s := shell("a", `printf '0123456789\nabc\n'; printf '0123456789'`)
-				s.MaxLine = 4
-				return s
-			}(),
-			lines: []string{"stdout: 0123 (cut 6)", "stdout: abc", "stdout: 0123 (cut 6)"},
-			exit:  runlog.Exit{Cause: runlog.CauseExited},
-		},
-		"set-up comes first": {
-			spec: func() runner.Spec {
-				s := shell("a", "cat made")
-				s.Setup = []runner.SetupCommand{{Command: "echo by set-up > made; echo ok"}}
-				return s
-			}(),
-			lines: []string{"runner: setup: echo by set-up > made; echo ok", "runner: ok", "stdout: by set-up"},
-			exit:  runlog.Exit{Cause: runlog.CauseExited},
-		},
-		"set-up fails": {
-			spec: func() runner.Spec {
-				s := shell("a", "echo never")
-				s.Setup = []runner.SetupCommand{{Command: "true"}, {Command: "echo why; exit 4"}, {Command: "echo never"}}
-				return s
-			}(),
-			lines: []string{"runner: setup: true", "runner: setup: echo why; exit 4", "runner: why"},
-			exit: runlog.Exit{Cause: runlog.CauseSetupFailed, Code: 4,
-				Message: "setup command failed (exit code 4): echo why; exit 4\nwhy"},
-		},
-		"set-up takes too long": {
-			spec: func() runner.Spec {
-				s := shell("a", "echo never")
-				s.Setup = []runner.SetupCommand{{Command: "exec sleep 1000", Timeout: 50 * time.Millisecond}}
-				return s
-			}(),
-			lines: []string{"runner: setup: exec sleep 1000", "runner: The run is being ended: its time of 50ms is up."},
-			exit: runlog.Exit{Cause: runlog.CauseSetupFailed, Code: 130, Signal: "interrupt",
-				Message: "setup command failed (its time of 50ms was up): exec sleep 1000\nThe run is being ended: its time of 50ms is up."},
-		},
-		"duration": {
-			spec: func() runner.Spec {
-				s := shell("a", `trap 'echo last word; exit 9' INT; while :; do sleep 0.05; done`)
-				s.Duration = 300 * time.Millisecond
-				s.Grace = 5 * time.Second
-				return s
-			}(),
-			lines: []string{"runner: The run is being ended: its time of 300ms is up.", "stdout: last word"},
-			exit:  runlog.Exit{Cause: runlog.CauseDuration, Code: 9},
-		},
-		"stalled": {
-			spec: func() runner.Spec {
-				s := shell("a", "exec sleep 1000")
-				s.Stall = 300 * time.Millisecond
-				return s
-			}(),
-			lines: []string{"runner: The run is being ended: no output, no open request and no CPU use for 300ms."},
-			exit:  runlog.Exit{Cause: runlog.CauseStalled, Code: 130, Signal: "interrupt"},
-		},
-		"CPU use is a sign of life": {
-			spec: func() runner.Spec {
-				s := shell("a", "trap 'exit 0' INT; while :; do :; done")
-				s.Stall, s.Duration = 300*time.Millisecond, 1500*time.Millisecond
-				return s
-			}(),
-			lines: []string{"runner: The run is being ended: its time of 1.5s is up."},
-			exit:  runlog.Exit{Cause: runlog.CauseDuration},
-		},
-	}
-	for name, test := range tests {
+	for name, test := range runs {
 		for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
 			t.Run(name+"/"+string(isolation), func(t *testing.T) {
 				t.Parallel()
@@ -401,7 +402,9 @@ func TestNothingOutlivesARun(t *testing.T) {
 
 func TestStopKillsWhatIgnoresInterrupts(t *testing.T) {
 	t.Parallel()
-	root := start(t, shell("a", "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"))
+	spec := shell("a", "trap '' INT TERM; echo ready; while :; do sleep 0.05; done")
+	spec.Grace = 100 * time.Millisecond
+	root := start(t, spec)
 	until(t, "the run is ready", func() bool {
 		data, err := os.ReadFile(filepath.Join(root.RunDir("a"), "events.jsonl"))
 		return err == nil && strings.Contains(string(data), "ready")
@@ -447,6 +450,7 @@ func TestLost(t *testing.T) {
 			if status, err := runner.StatusOf(root, "a"); err != nil || status.State != runner.StateRunning {
 				t.Errorf("status %+v, %v", status, err)
 			}
+			neighbour := start(t, shell("a", "exec sleep 1000")) // of the same name
 			killSupervisor(t, root)
 			until(t, "the run is seen to be lost", func() bool {
 				status, err := runner.StatusOf(root, "a")
@@ -461,6 +465,9 @@ func TestLost(t *testing.T) {
 			}
 			if pids := running(t, mark); len(pids) > 0 {
 				t.Errorf("%d processes outlived the supervisor", len(pids))
+			}
+			if status, err := runner.StatusOf(neighbour, "a"); err != nil || status.State != runner.StateRunning {
+				t.Errorf("the neighbour is %+v, %v", status, err)
 			}
 			if status, err := runner.StatusOf(root, "a"); err != nil || status.State != runner.StateExited {
 				t.Errorf("status %+v, %v", status, err)

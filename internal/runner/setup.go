@@ -67,15 +67,19 @@ func (s *supervisor) setupFailed(c SetupCommand, exit runlog.Exit, before int64)
 	return runlog.Exit{Cause: runlog.CauseSetupFailed, Code: exit.Code, Signal: exit.Signal, Message: message}
 }
 
-// setupMarker names the file that says that these commands have succeeded in this workspace. A new
-// workspace or a changed list is set up again.
+// setupMarker names the file that says that these commands have succeeded in this workspace. It lies
+// in the workspace's git directory, so that a new workspace is set up again, as is a changed list.
 func (s *supervisor) setupMarker() string {
 	commands, err := json.Marshal(s.spec.Setup)
 	if err != nil {
 		commands = fmt.Append(nil, s.spec.Setup)
 	}
 	sum := sha256.Sum256(append([]byte(s.spec.Dir+"\x00"), commands...))
-	return filepath.Join(string(s.root), "setup", hex.EncodeToString(sum[:16]))
+	home := filepath.Join(string(s.root), "setup")
+	if info, err := os.Stat(filepath.Join(s.spec.Dir, ".git")); err == nil && info.IsDir() {
+		home = filepath.Join(s.spec.Dir, ".git", "errand-setup")
+	}
+	return filepath.Join(home, hex.EncodeToString(sum[:16]))
 }
 
 // logTail returns the last lines that were logged after the given number.

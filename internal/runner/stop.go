@@ -95,7 +95,7 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 	if exit, err := readExit(dir); exit != nil || err != nil {
 		return exit, err
 	}
-	left := proc.KillMarked(id)
+	left := proc.KillMarked(dir)
 	exit := runlog.Exit{
 		Cause: runlog.CauseLost, Code: -1, EndedAt: time.Now().UTC(),
 		Message: "The run's supervisor was killed or the VM restarted.",

@@ -124,7 +124,7 @@ type runPart struct {
 
 // command runs one command to its end, with everything it started.
 func (s *supervisor) command(part runPart) runlog.Exit {
-	part.command.Env = environment(s.spec)
+	part.command.Env = environment(s.spec, s.dir)
 	part.command.Dir = s.spec.Dir
 	process, output, err := s.startPiped(part)
 	if err != nil {

@@ -37,8 +37,9 @@ const (
 // opposed to what surrounds it.
 var ErrNotStarted = errors.New("command could not be started")
 
-// MarkVariable is the environment variable that marks the processes of a run.
-const MarkVariable = "ERRAND_RUN"
+// MarkVariable is the environment variable that marks the processes of a run. Its value is the run's
+// directory, which no other run on this host has.
+const MarkVariable = "ERRAND_RUN_DIR"
 
 // Command is what to start. The files are inherited by the command as they are and stay the
 // caller's to close; nil means /dev/null.

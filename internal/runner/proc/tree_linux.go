@@ -181,8 +181,8 @@ func killUntilGone(list func() []int) int {
 // KillMarked ends every process whose environment carries the run's mark: what is left of a run
 // whose supervisor was killed. It returns how many could not be ended. Processes that changed their
 // environment are not found; a PID namespace leaves none to find.
-func KillMarked(run string) int {
-	mark := []byte(MarkVariable + "=" + run)
+func KillMarked(runDir string) int {
+	mark := []byte(MarkVariable + "=" + runDir)
 	self := os.Getpid()
 	return killUntilGone(func() []int {
 		var pids []int

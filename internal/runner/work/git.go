@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,6 +81,7 @@ func openRepo(dir string, extra ...string) *repo {
 		"GIT_SEQUENCE_EDITOR=true",
 		"GIT_MERGE_AUTOEDIT=no",
 		"GIT_LITERAL_PATHSPECS=0",
+		"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir), // a workspace without .git is not its parent's
 		"NO_PROXY=127.0.0.1,localhost",
 	}
 	return &repo{dir: dir, env: append(env, extra...)}
@@ -186,10 +188,12 @@ func (r *repo) tree(ctx context.Context, commit string) (string, error) {
 	return r.text(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
 }
 
-// bearer returns the variables that give git a bearer token without showing it in any argument.
-func bearer(token string, settings ...[2]string) []string {
+// bearer returns the variables that give git a bearer token without showing it in any argument. It
+// is sent to this URL only, wherever the workspace's configuration may redirect a fetch to.
+func bearer(url, token string) []string {
+	settings := [][2]string{{"http.followRedirects", "false"}}
 	if token != "" {
-		settings = append(settings, [2]string{"http.extraHeader", "Authorization: Bearer " + token})
+		settings = append(settings, [2]string{"http." + url + ".extraHeader", "Authorization: Bearer " + token})
 	}
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings))}
 	for i, s := range settings {

@@ -14,10 +14,13 @@ type ResetSpec struct {
 	Branch string `json:"branch"`
 	// Head is the published commit.
 	Head string `json:"head"`
+	// Clean removes untracked files too, such as what a planning run left. Ignored ones stay.
+	Clean bool `json:"clean,omitempty"`
 }
 
 // Reset fetches a commit and moves the branch and all tracked files to it. Untracked and ignored
-// files stay unless they are in the way. Whatever git was in the middle of is forgotten.
+// files stay unless they are in the way or Clean is set. Whatever git was in the middle of is
+// forgotten.
 func Reset(ctx context.Context, spec ResetSpec) (Place, error) {
 	p, err := reset(ctx, spec)
 	if err != nil {
@@ -38,7 +41,7 @@ func reset(ctx context.Context, spec ResetSpec) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	if err := removeStaleLock(gitDir); err != nil {
+	if err := removeStaleLocks(gitDir); err != nil {
 		return Place{}, err
 	}
 	for _, op := range operations {
@@ -53,6 +56,11 @@ func reset(ctx context.Context, spec ResetSpec) (Place, error) {
 	}
 	if _, err := r.run(ctx, "reset", "--quiet", "--hard", spec.Head); err != nil {
 		return Place{}, err
+	}
+	if spec.Clean {
+		if _, err := r.run(ctx, "clean", "--quiet", "--force", "--force", "-d"); err != nil {
+			return Place{}, err
+		}
 	}
 	return place(ctx, r, "HEAD")
 }

@@ -116,12 +116,19 @@ func (c *collector) sizes(ctx context.Context, list []wanted) error {
 	if len(lines) != len(list) {
 		return errors.New("read sizes: unexpected number of answers")
 	}
-	var total int64
 	for i, line := range lines {
 		if list[i].size, err = parseObject(line, list[i].id); err != nil {
 			return fmt.Errorf("read size of %s: %w", list[i].path, err)
 		}
-		total += list[i].size
+	}
+	return withinLimit(list)
+}
+
+// withinLimit refuses more content than a changeset may have, and names the largest files.
+func withinLimit(list []wanted) error {
+	var total int64
+	for _, want := range list {
+		total += want.size
 	}
 	if limit := changeset.DefaultLimits().Blobs; total > limit {
 		return fmt.Errorf("%w: %d MiB of content, at most %d MiB; the largest are %s",

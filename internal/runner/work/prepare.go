@@ -85,7 +85,7 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	if err := removeStaleLock(gitDir); err != nil {
+	if err := removeStaleLocks(gitDir); err != nil {
 		return Place{}, err
 	}
 	// Files first, branch last: the branch says that all of this is done.
@@ -171,7 +171,7 @@ func trackingSpec(ref string) string {
 }
 
 func (r *repo) fetchSpec(ctx context.Context, from Source, refspec string) error {
-	authorised := openRepo(r.dir, bearer(from.Token, [2]string{"http.followRedirects", "false"})...)
+	authorised := openRepo(r.dir, bearer(from.URL, from.Token)...)
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"}
 	if from.Depth > 0 {
 		args = append(args, "--depth="+strconv.Itoa(from.Depth))

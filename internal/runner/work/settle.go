@@ -31,7 +31,7 @@ func (c *collector) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := removeStaleLock(gitDir); err != nil {
+	if err := removeStaleLocks(gitDir); err != nil {
 		return err
 	}
 	for _, op := range operations {
@@ -53,12 +53,26 @@ func (r *repo) gitDir(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// removeStaleLock removes the index lock of a git that was killed. No git of the agent is alive
-// when the runner works.
-func removeStaleLock(gitDir string) error {
-	err := os.Remove(filepath.Join(gitDir, "index.lock"))
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("remove stale lock: %w", err)
+// removeStaleLocks removes the locks of a git that was killed. No git of the agent is alive when the
+// runner works.
+func removeStaleLocks(gitDir string) error {
+	stale, err := filepath.Glob(filepath.Join(gitDir, "*.lock"))
+	if err != nil {
+		return fmt.Errorf("find stale locks: %w", err)
+	}
+	err = filepath.WalkDir(filepath.Join(gitDir, "refs"), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".lock") {
+			stale = append(stale, path)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("find stale locks: %w", err)
+	}
+	for _, path := range stale {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("remove stale lock: %w", err)
+		}
 	}
 	return nil
 }
@@ -126,6 +140,9 @@ func (c *collector) addAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list untracked files: %w", err)
 	}
+	if err := c.checkSizes(ctx); err != nil {
+		return err
+	}
 	args := []string{"add", "--all", "--", "."}
 	for path := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		dir, isDir := strings.CutSuffix(path, "/")
@@ -141,6 +158,22 @@ func (c *collector) addAll(ctx context.Context) error {
 		return fmt.Errorf("stage changes: %w", err)
 	}
 	return nil
+}
+
+// checkSizes refuses uncommitted files that are too much for a changeset before git reads them, so
+// that the refusal leaves no commit behind.
+func (c *collector) checkSizes(ctx context.Context) error {
+	out, err := c.repo.run(ctx, "ls-files", "-z", "--others", "--modified", "--exclude-standard")
+	if err != nil {
+		return fmt.Errorf("list uncommitted files: %w", err)
+	}
+	var list []wanted
+	for path := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		if info, err := os.Lstat(filepath.Join(c.repo.dir, path)); err == nil && info.Mode().IsRegular() {
+			list = append(list, wanted{path: path, size: info.Size()})
+		}
+	}
+	return withinLimit(list)
 }
 
 func (c *collector) commit(ctx context.Context, message string) error {

@@ -145,6 +145,17 @@ func TestPrepareWithToken(t *testing.T) {
 	if err != nil || len(set.Commits) != 1 {
 		t.Errorf("changeset %+v, %v", set, err)
 	}
+	// The agent may redirect a fetch, but not the token with it.
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the token went elsewhere")
+		}
+	}))
+	t.Cleanup(thief.Close)
+	git(t, spec.Dir, "config", "url."+thief.URL+".insteadOf", server.URL)
+	if _, err := work.Reset(testContext(t), work.ResetSpec{Dir: spec.Dir, Source: spec.Source, Branch: "b", Head: o.head}); err == nil {
+		t.Error("the fetch went where it should, so this shows nothing")
+	}
 	spec.Dir, spec.Token = t.TempDir(), "wrong"
 	if _, err := work.Prepare(testContext(t), spec); err == nil {
 		t.Error("a wrong token was enough")
@@ -194,6 +205,20 @@ func TestReset(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestResetClean(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	dir := prepared(t, o)
+	script(t, dir, "echo x > untracked; mkdir d; echo x > d/e; git init -q inner; echo keep > ignored")
+	_, err := work.Reset(testContext(t), work.ResetSpec{Dir: dir, Branch: "errand/1-x", Head: o.head, Clean: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := git(t, dir, "status", "--porcelain", "--ignored"); got != "!! ignored" {
+		t.Errorf("status %q", got)
 	}
 }
 
