@@ -1,0 +1,269 @@
+package simgithub_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+func TestDeliveryLogAndRedelivery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	w.settled()
+	w.inbox.answer(http.StatusInternalServerError)
+	w.issue("Lost")
+	w.settled()
+	w.inbox.answer(http.StatusOK)
+	w.issue("Found")
+	w.settled()
+	var all []*github.HookDelivery
+	o := &github.ListCursorOptions{PerPage: 1}
+	for {
+		list, resp, err := w.app.Apps.ListHookDeliveries(ctx, o)
+		check(t, err)
+		all = append(all, list...)
+		if resp.Cursor == "" {
+			break
+		}
+		o.Cursor = resp.Cursor
+	}
+	if len(all) != 3 || all[0].GetStatus() != "OK" || all[1].GetStatusCode() != 500 || all[1].GetStatus() == "OK" {
+		t.Fatalf("newest first: an OK, a failure and the installation; got %v", all)
+	}
+	full, _, err := w.app.Apps.GetHookDelivery(ctx, all[1].GetID())
+	check(t, err)
+	event, err := full.ParseRequestPayload()
+	check(t, err)
+	if e, ok := event.(*github.IssuesEvent); !ok || e.GetIssue().GetTitle() != "Lost" || full.Request.Headers["X-Github-Delivery"] != all[1].GetGUID() {
+		t.Errorf("payload %T, headers %v", event, full.Request.Headers)
+	}
+	_, _, err = w.app.Apps.RedeliverHookDelivery(ctx, all[1].GetID())
+	var accepted *github.AcceptedError
+	if !errors.As(err, &accepted) {
+		t.Fatalf("redelivery: %v", err)
+	}
+	check(t, w.sim.WaitHooks(ctx))
+	h, ok := w.inbox.last("issues.opened")
+	if !ok || h.header.Get("X-Github-Delivery") != all[1].GetGUID() {
+		t.Error("the redelivery has another GUID")
+	}
+	list := w.sim.Deliveries()
+	if last := list[len(list)-1]; !last.Redelivery || last.Status != "OK" {
+		t.Errorf("logged as %+v", last)
+	}
+}
+
+func TestHookConfigCanBeChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, _, err := w.app.Apps.UpdateHookConfig(t.Context(), &github.HookConfig{Secret: ptr("rotated")})
+	check(t, err)
+	if c.GetURL() != w.inbox.server.URL || w.sim.App().WebhookSecret != "rotated" {
+		t.Errorf("config %v", c)
+	}
+	w.settled()
+	w.issue("Signed anew")
+	check(t, w.sim.WaitHooks(t.Context()))
+	if h, _ := w.inbox.last("issues.opened"); h.valid {
+		t.Error("signed with the old secret")
+	}
+}
+
+func TestFaultsOfDeliveries(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault       simgithub.HookFault
+		want        []string
+		bad, failed int
+	}{
+		"lost":       {simgithub.HookFault{Event: "issues", Lose: true}, []string{"issue_comment.created"}, 0, 0},
+		"failed":     {simgithub.HookFault{Action: "opened", Fail: true}, []string{"issues.closed", "issue_comment.created"}, 0, 1},
+		"second":     {simgithub.HookFault{Event: "issues", Nth: 2, Lose: true}, []string{"issues.opened", "issue_comment.created"}, 0, 0},
+		"once":       {simgithub.HookFault{Event: "issues", Count: 1, Lose: true}, []string{"issues.closed", "issue_comment.created"}, 0, 0},
+		"duplicated": {simgithub.HookFault{Action: "closed", Copies: 2}, []string{"issues.opened", "issues.closed", "issues.closed", "issues.closed", "issue_comment.created"}, 0, 0},
+		"badly signed": {
+			simgithub.HookFault{Action: "closed", BadSignature: true}, []string{"issues.opened", "issues.closed", "issue_comment.created"}, 1, 0,
+		},
+		"held": {simgithub.HookFault{Action: "opened", Hold: true}, []string{"issues.closed", "issue_comment.created", "issues.opened"}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.settled()
+			w.sim.FaultHooks(c.fault)
+			i := w.issue("One")
+			check(t, w.owner.Close(repo, i.Number, ""))
+			check(t, second(w.owner.Comment(repo, i.Number, "bye")))
+			check(t, w.sim.WaitHooks(t.Context()))
+			w.sim.ReleaseHooks(false)
+			check(t, w.sim.WaitHooks(t.Context()))
+			bad, failed := 0, 0
+			for _, h := range w.inbox.got {
+				if !h.valid {
+					bad++
+				}
+			}
+			for _, d := range w.sim.Deliveries() {
+				if d.Status != "OK" {
+					failed++
+				}
+			}
+			if diff := cmp.Diff(c.want, w.settled()); diff != "" || bad != c.bad || failed != c.failed {
+				t.Errorf("%d badly signed, %d failed; webhooks (-want +got):\n%s", bad, failed, diff)
+			}
+		})
+	}
+}
+
+func TestHeldDeliveriesCanBeReversed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	w.sim.HoldHooks()
+	i := w.issue("One")
+	check(t, w.owner.Close(repo, i.Number, ""))
+	if got := w.settled(); len(got) != 0 {
+		t.Errorf("held, but delivered %v", got)
+	}
+	w.sim.ReleaseHooks(true)
+	if diff := cmp.Diff([]string{"issues.closed", "issues.opened"}, w.settled()); diff != "" {
+		t.Errorf("webhooks (-want +got):\n%s", diff)
+	}
+}
+
+func TestFaultsOfRequests(t *testing.T) {
+	t.Parallel()
+	const comments = `/issues/1/comments$`
+	for name, c := range map[string]struct {
+		fault    simgithub.Fault
+		statuses []int // of three comments in turn
+		written  int
+	}{
+		"500 before":         {simgithub.Fault{Method: "POST", Path: comments, Status: 500, Count: 1}, []int{500, 0, 0}, 2},
+		"502 after":          {simgithub.Fault{Method: "POST", Path: comments, Status: 502, Nth: 2, Count: 1, After: true}, []int{0, 502, 0}, 3},
+		"cut after":          {simgithub.Fault{Method: "POST", Path: comments, Nth: 3, After: true, Cut: true}, []int{0, 0, -1}, 3},
+		"people only":        {simgithub.Fault{Path: comments, Status: 500, Actor: "user"}, []int{0, 0, 0}, 3},
+		"secondary with 429": {simgithub.Fault{Method: "POST", Path: comments, Secondary: true, Status: 429, RetryAfter: 1, Count: 1}, []int{429, 0, 0}, 2},
+		"another path":       {simgithub.Fault{Method: "POST", Path: "/reactions$", Status: 500}, []int{0, 0, 0}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.issue("One")
+			check(t, w.sim.Fault(c.fault))
+			var got []int
+			for range 3 {
+				_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("x")})
+				got = append(got, status(err))
+			}
+			i, err := w.owner.Issue(repo, 1)
+			check(t, err)
+			if diff := cmp.Diff(c.statuses, got); diff != "" || len(i.Comments) != c.written {
+				t.Errorf("%d comments written, want %d; statuses (-want +got):\n%s", len(i.Comments), c.written, diff)
+			}
+		})
+	}
+}
+
+func TestLimitsAreRecognisedByGoGitHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	check(t, w.sim.Fault(simgithub.Fault{Path: "^/repos/octo/calc$", Primary: true, Count: 1}))
+	check(t, w.sim.Fault(simgithub.Fault{Path: "/issues$", Secondary: true, RetryAfter: 7}))
+	_, _, err := w.bot.Issues.ListByRepo(t.Context(), "octo", "calc", nil)
+	var abuse *github.AbuseRateLimitError
+	if !errors.As(err, &abuse) || abuse.GetRetryAfter() != 7*time.Second {
+		t.Errorf("secondary limit: %v", err)
+	}
+	fresh := w.client(nil).WithAuthToken(w.sim.AddUser("alice").Token)
+	_, _, err = fresh.Repositories.Get(t.Context(), "octo", "calc")
+	var primary *github.RateLimitError
+	if !errors.As(err, &primary) {
+		t.Errorf("primary limit: %v", err)
+	}
+}
+
+func TestFaultsFromOutsideAndHanging(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	post := func(body string) {
+		t.Helper()
+		resp, err := http.Post(w.url+"/_sim/faults", "application/json", strings.NewReader(body))
+		check(t, err)
+		check(t, resp.Body.Close())
+		if resp.StatusCode != http.StatusNoContent {
+			t.Fatalf("set a fault: %s", resp.Status)
+		}
+	}
+	post(`{"path":"/branches","hang":true}`)
+	post(`{"path":"/meta$","status":503}`)
+	post(`{"hook":{"event":"issues","lose":true}}`)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := w.human("alice").Repositories.GetBranch(ctx, "octo", "calc", "main", 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a hanging request: %v", err)
+	}
+	if got := w.get(t, "/api/v3/meta", "").StatusCode; got != 503 {
+		t.Errorf("status %d", got)
+	}
+	w.settled()
+	w.issue("Lost")
+	if got := w.settled(); len(got) != 0 {
+		t.Errorf("webhooks %v", got)
+	}
+	w.sim.ClearFaults()
+	if got := w.get(t, "/api/v3/meta", "").StatusCode; got != 200 {
+		t.Errorf("after clearing: %d", got)
+	}
+}
+
+func TestListsCanLag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("One")
+	w.sim.SetListLag(time.Hour)
+	k, err := w.owner.Comment(repo, i.Number, "fresh")
+	check(t, err)
+	list, _, err := w.bot.Issues.ListComments(t.Context(), "octo", "calc", i.Number, nil)
+	check(t, err)
+	if len(list) != 0 {
+		t.Errorf("the list shows %v", list)
+	}
+	if _, _, err := w.bot.Issues.GetComment(t.Context(), "octo", "calc", k.ID); err != nil {
+		t.Errorf("a single read: %v", err)
+	}
+	w.sim.ClearFaults()
+	if list, _, _ = w.bot.Issues.ListComments(t.Context(), "octo", "calc", i.Number, nil); len(list) != 1 {
+		t.Errorf("without lag the list shows %v", list)
+	}
+}
+
+func TestCallsAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, before := w.sim.Calls()
+	w.issue("One")
+	_, _, err := w.bot.Issues.Get(t.Context(), "octo", "calc", 1)
+	check(t, err)
+	_, _, err = w.bot.Issues.Get(t.Context(), "octo", "calc", 1)
+	check(t, err)
+	list, after := w.sim.Calls()
+	found := 0
+	for _, c := range list {
+		if c.Route == "GET /repos/{owner}/{repo}/issues/{number}" {
+			found = c.Count
+		}
+	}
+	if found != 2 || after-before != 3 { // one token was minted
+		t.Errorf("%d calls of the route, %d in all", found, after-before)
+	}
+}
