@@ -105,8 +105,8 @@ func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
 // A line that grows beyond maxLine is passed on in parts; keepBack of it stay, so that no secret is
 // cut in two unseen.
 const (
-	maxLine  = 256 << 10
-	keepBack = 16 << 10
+	maxLine  = 64 << 10
+	keepBack = 8 << 10
 )
 
 type lineWriter struct {
