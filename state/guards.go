@@ -109,15 +109,14 @@ func (c *change) sameNewest() bool {
 	return p != nil && p.Hash == c.e.Hash
 }
 
-// lifeJob reports whether a job's failure stops the task: only what the life waits for does.
+// lifeJob reports whether a job's failure stops the task: only what the life waits for does. What
+// people have meanwhile turned away from may fail.
 func (c *change) lifeJob() bool {
-	switch c.e.Failure.Job {
-	case JobStart, JobLaunch, JobCollect, JobCommit, JobMove, JobRebase, JobOpenPR, JobAnswer:
-		return true
-	case JobPost: // a plan that cannot be posted cannot be approved
-		return c.e.Post != nil && c.e.Post.Kind == PostPlan
+	job, post := c.e.Failure.Job, c.e.Post
+	if c.t.Phase.AwaitsApproval() { // a plan that cannot be posted cannot be approved
+		return job == JobPost && post != nil && post.Kind == PostPlan && post.Hash == c.newestHash()
 	}
-	return false
+	return job == c.t.Step
 }
 
 // approvable reports whether a checked approval counts now.

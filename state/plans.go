@@ -114,6 +114,12 @@ func (c *change) planned() {
 	if c.t.Frozen.Changed != nil {
 		c.t.NewestPlan().Stale = StaleIssueChanged
 	}
+	c.postPlan()
+}
+
+// postPlan has the newest revision posted. The key is the revision's, so it is never posted twice.
+func (c *change) postPlan() {
+	p := c.t.NewestPlan()
 	c.post("plan-"+p.Hash, Post{Kind: PostPlan, Hash: p.Hash})
 }
 

@@ -241,16 +241,18 @@ func (c *change) goOn(why string) {
 
 // takeStep enqueues the task's present step again.
 func (c *change) takeStep() {
+	switch {
+	case c.t.Phase == PhaseQueued: // whatever the step was: nothing is planned yet
+		c.work(JobStart)
+		return
+	case c.t.Phase.AwaitsApproval():
+		c.postPlan()
+		return
+	}
 	switch c.t.Step {
-	case JobStart, "":
-		if c.t.Phase == PhaseQueued {
-			c.work(JobStart)
-			return
-		}
-		c.launchRun(runOfPhase(c.t.Phase))
 	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect:
 		c.work(c.t.Step)
-	default: // launch, run
+	default: // start, launch, run
 		c.launchRun(runOfPhase(c.t.Phase))
 	}
 }

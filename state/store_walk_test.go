@@ -325,7 +325,10 @@ func (w *walker) check() {
 	if task == nil {
 		return
 	}
-	if problem := stuck(task, jobs); problem != "" {
+	for _, problem := range []string{stuck(task, jobs), unapproved(task)} {
+		if problem == "" {
+			continue
+		}
 		w.fatal("in phase %s, step %q, run %+v, waiting %+v, with jobs %v: %s", task.Phase, task.Step, task.Run, task.Waiting, kindsOf(jobs), problem)
 	}
 }

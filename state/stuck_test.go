@@ -47,6 +47,22 @@ func leak(t *Task, has func(...JobKind) bool) string {
 	return ""
 }
 
+// unapproved says what is being built that nobody approved.
+func unapproved(t *Task) string {
+	if t.Run == nil || t.Run.Kind != RunImplement && t.Run.Kind != RunReview {
+		return ""
+	}
+	switch a, p := t.Approval, t.NewestPlan(); {
+	case a == nil:
+		return "a run builds what nobody approved"
+	case a.Via == ViaSettings:
+		return ""
+	case a.Kind != PlanThorough || p == nil || a.Hash != p.Hash:
+		return "the approval of " + a.Hash + " is not that of the newest plan"
+	}
+	return ""
+}
+
 // idle looks at a task that should be at work.
 func idle(t *Task, busy, recheck, launching bool) string {
 	waitsForPeople := t.Waiting != nil && t.Waiting.Kind == WaitEdit

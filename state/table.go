@@ -172,8 +172,8 @@ func stepRows() []Row {
 		{From: awaiting, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
 		{From: awaiting, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved the plan in time") }},
 		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: func(c *change) { c.note = c.e.Failure.Reason }},
-		{From: working, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
-		{From: working, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
+		{From: slices.Concat(working, awaiting), On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
+		{From: slices.Concat(working, awaiting), On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
 		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
 		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil }, do: (*change).released},
 	}
