@@ -58,8 +58,10 @@ type Spec struct {
 	Model string
 	// Prompt is the task; System is added to the agent's own system prompt.
 	Prompt, System string
-	// Resume is the id of a session to continue; Session the id to give to a new one (a UUID).
+	// Resume is the id of a session to continue; Session the id to give to a new one (a UUID). With
+	// Fork the session to continue stays as it is, and a copy of it goes on under an id of its own.
 	Resume, Session string
+	Fork            bool
 	// Tools limits the agent to these tools, in the agent's own names; empty means those for coding.
 	Tools []string
 	// Deny lists calls that the agent's own rules shall refuse. They are a courtesy, no boundary.

@@ -69,13 +69,23 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 	if len(s.Schema) > 0 {
 		cmd.Argv = append(cmd.Argv, "--json-schema", compact(s.Schema))
 	}
-	switch {
-	case s.Resume != "":
-		cmd.Argv = append(cmd.Argv, "--resume", s.Resume)
-	case s.Session != "":
-		cmd.Argv = append(cmd.Argv, "--session-id", s.Session)
-	}
+	cmd.Argv = append(cmd.Argv, claudeSession(s)...)
 	return cmd, nil
+}
+
+// claudeSession says which conversation the run belongs to.
+func claudeSession(s Spec) []string {
+	var args []string
+	if s.Resume != "" {
+		args = append(args, "--resume", s.Resume)
+	}
+	if s.Fork {
+		args = append(args, "--fork-session")
+	}
+	if s.Session != "" {
+		args = append(args, "--session-id", s.Session)
+	}
+	return args
 }
 
 // claudeTools are enough for coding work; the rest would cost tokens in every request.
@@ -95,8 +105,10 @@ func (c *claude) check(s Spec) error {
 		return errors.New("the prompt is empty")
 	case strings.ContainsRune(s.Prompt, 0):
 		return errors.New("the prompt contains a zero byte")
-	case s.Resume != "" && s.Session != "":
+	case s.Resume != "" && s.Session != "" && !s.Fork:
 		return errors.New("a resumed session keeps its id; give Resume or Session, not both")
+	case s.Fork && s.Resume == "":
+		return errors.New("there is no session to fork; give Resume too")
 	case strings.HasPrefix(s.Model, "-"):
 		return fmt.Errorf("%q is no model", s.Model)
 	case len(s.MCP) > 0 && !json.Valid(s.MCP):

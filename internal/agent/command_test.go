@@ -76,6 +76,7 @@ func TestCommandRefuses(t *testing.T) {
 		"relative work":    {func(s *agent.Spec) { s.WorkDir = "w" }, "work directory"},
 		"no run directory": {func(s *agent.Spec) { s.RunDir = "" }, "run directory"},
 		"both sessions":    {func(s *agent.Spec) { s.Resume = s.Session }, "not both"},
+		"nothing to fork":  {func(s *agent.Spec) { s.Fork = true }, "fork"},
 		"a path to resume": {func(s *agent.Spec) { s.Session, s.Resume = "", "/etc/passwd" }, "not a UUID"},
 		"model as a flag":  {func(s *agent.Spec) { s.Model = "--resume" }, "no model"},
 		"wrong MCP":        {func(s *agent.Spec) { s.MCP = json.RawMessage("{") }, "MCP"},

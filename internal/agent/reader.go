@@ -29,9 +29,18 @@ type Wants struct {
 	Schema bool
 }
 
+// Wants returns what a run of the spec will be judged by. A fork has an id that nobody knows before.
+func (s Spec) Wants() Wants {
+	w := Wants{Session: s.Resume, Schema: len(s.Schema) > 0}
+	if s.Fork {
+		w.Session = s.Session
+	}
+	return w
+}
+
 // NewReader returns a Reader for one run of the spec.
 func NewReader(a Adapter, spec Spec) *Reader {
-	return &Reader{parser: a.NewParser(), want: Wants{Session: spec.Resume, Schema: len(spec.Schema) > 0}}
+	return &Reader{parser: a.NewParser(), want: spec.Wants()}
 }
 
 // Line returns the events of one line. A line that was read already is ignored, so that a follower

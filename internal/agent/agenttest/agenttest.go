@@ -143,6 +143,7 @@ func Run(t *testing.T, h Harness) {
 		{"resumes", can.Resume, testResume},
 		{"resumes after a stop", can.Resume, testResumeAfterStop},
 		{"resumes from copied files", can.Resume, testSessionFiles},
+		{"forks", can.Fork, testFork},
 		{"reports an unknown session", can.Resume, testUnknownSession},
 		{"takes a session id", can.Resume, testSessionID},
 		{"answers to a schema", can.Schema, testSchema},

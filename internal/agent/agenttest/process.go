@@ -90,10 +90,11 @@ func (p *Process) follow(stdout *os.File) {
 	p.mu.Lock()
 	stopped := p.stopped
 	p.mu.Unlock()
+	want := p.spec.Wants()
 	ended := agent.Ended{
 		Exit:          runlog.Exit{Cause: runlog.CauseExited, EndedAt: time.Now()},
 		StopRequested: stopped, Stderr: p.stderr.String(),
-		WantSession: p.spec.Resume, WantSchema: len(p.spec.Schema) > 0,
+		WantSession: want.Session, WantSchema: want.Schema,
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -111,6 +111,29 @@ func testSessionFiles(t *testing.T, h Harness) {
 	checkContinued(t, m, first, second)
 }
 
+func testFork(t *testing.T, h Harness) {
+	box := NewBox(t)
+	m := h.Model(t, twoPrompts())
+	first := Do(t, h, box.Spec(m, "first prompt"))
+	need(t, first, agent.StatusOK)
+	spec := box.Spec(m, "second prompt")
+	spec.Resume, spec.Fork = first.Result.Session, true
+	fork := Do(t, h, spec)
+	need(t, fork, agent.StatusOK)
+	if fork.Result.Session == "" || fork.Result.Session == first.Result.Session {
+		t.Errorf("the fork has the id %q of the first", fork.Result.Session)
+	}
+	if last := m.Bodies()[len(m.Bodies())-1]; !strings.Contains(last, "first prompt") {
+		t.Error("the fork does not know what came before")
+	}
+	spec.Fork = false
+	again := Do(t, h, spec)
+	need(t, again, agent.StatusOK)
+	if n := strings.Count(m.Bodies()[len(m.Bodies())-1], "second prompt"); n != 1 {
+		t.Errorf("the first session has the second prompt %d times: the fork wrote into it", n)
+	}
+}
+
 func testUnknownSession(t *testing.T, h Harness) {
 	m := h.Model(t, one(Turn{Text: "never said"}))
 	spec := NewBox(t).Spec(m, "Go on.")
