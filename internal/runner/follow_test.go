@@ -1,0 +1,69 @@
+package runner_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/tetherd"
+)
+
+func TestFollowGoesOnWhereItWasCut(t *testing.T) {
+	t.Parallel()
+	root := start(t, shell("a", "for i in 1 2 3 4 5 6; do echo $i; sleep 0.05; done; until [ -e ../go ]; do sleep 0.01; done; echo 7"))
+	ctx, cancel := context.WithCancel(testContext(t))
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(runner.Follow(ctx, root, "a", 0, w)) }()
+	reader := runlog.NewReader(r, 0)
+	for reader.Last() < 3 {
+		if _, err := reader.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	_ = r.Close()
+	if err := os.WriteFile(filepath.Join(string(root), "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, exit := follow(t, root, "a", reader.Last())
+	if diff := cmp.Diff([]string{"stdout: 4", "stdout: 5", "stdout: 6", "stdout: 7"}, texts(lines)); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if exit.Cause != runlog.CauseExited || exit.LastSeq != 7 {
+		t.Errorf("exit %+v", exit)
+	}
+}
+
+func TestOpenRequestIsASignOfLife(t *testing.T) {
+	t.Parallel()
+	root := runner.Root(t.TempDir())
+	ctx := testContext(t)
+	status, err := tetherd.ServeDetached(ctx, string(root), tetherd.Config{Dir: root.TetherDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := tetherd.Stop(context.Background(), root.TetherDir()); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := net.Dial("tcp", status.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	spec := shell("a", "exec sleep 1000")
+	spec.Stall, spec.Duration = 200*time.Millisecond, 1200*time.Millisecond
+	startIn(t, root, spec)
+	if _, exit := follow(t, root, "a", 0); exit.Cause != runlog.CauseDuration {
+		t.Errorf("with an open request the run ended as %+v", exit)
+	}
+}
