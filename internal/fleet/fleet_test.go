@@ -1,0 +1,103 @@
+package fleet_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/remote"
+)
+
+// TestMain makes the test binary serve as errand-runner, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		serve := map[string]func(context.Context, []string) error{"box-supervise": box.Supervise, "box-ssh": box.ServeSSH}
+		if run, ok := serve[os.Args[1]]; ok {
+			if err := run(context.Background(), os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// TestLifeOfAVM goes through everything that a task does with its VM.
+func TestLifeOfAVM(t *testing.T) {
+	t.Parallel()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := local.New(local.Config{Dir: t.TempDir(), Kind: local.KindPlain, Runner: self, ClientKey: signer.PublicKey(), Deployment: "demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cfg := fleet.Config{Deployment: "demo", SSH: remote.Config{Signer: signer}}
+	f := fleet.New(p, cfg)
+	vm := acquire(t, f, "42#7", 1)
+	c, err := f.Client(ctx, vm.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := f.Client(ctx, vm.Name); err != nil || again != c {
+		t.Errorf("another connection, %v", err)
+	}
+	if _, err := c.Run(ctx, remote.Cmd{Argv: []string{"touch", "work"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+
+	f = fleet.New(p, cfg) // the orchestrator restarts
+	defer f.Close()
+	c, err = f.Client(ctx, acquire(t, f, "42#7", 1).Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := c.Run(ctx, remote.Cmd{Argv: []string{"ls"}}); err != nil || string(res.Stdout) != "work\n" {
+		t.Errorf("after the restart: %q, %v", res.Stdout, err)
+	}
+	// The VM dies under us.
+	_, _ = c.Run(ctx, remote.Cmd{Argv: []string{"sh", "-c", "kill -KILL $PPID"}})
+	<-c.Done()
+	if _, err := f.Client(ctx, vm.Name); !errors.Is(err, fleet.ErrEnded) {
+		t.Errorf("Client: %v", err)
+	}
+	if _, err := f.Acquire(ctx, "42#7", 1, fleet.Needs{}); !errors.Is(err, fleet.ErrEnded) {
+		t.Errorf("Acquire: %v", err)
+	}
+	if err := f.Release(ctx, vm.Name, fleet.ReasonCrashed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Client(ctx, vm.Name); !errors.Is(err, fleet.ErrNotFound) {
+		t.Errorf("Client: %v", err)
+	}
+	next := acquire(t, f, "42#7", 2)
+	if err := f.Release(ctx, next.Name, fleet.ReasonDone); err != nil {
+		t.Fatal(err)
+	}
+	if vms, err := f.List(ctx); err != nil || len(vms) != 0 {
+		t.Errorf("left: %v, %v", vms, err)
+	}
+}

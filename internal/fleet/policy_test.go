@@ -1,0 +1,185 @@
+package fleet_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+func newFleet(t *testing.T, maxVMs int) (*fleet.Fleet, *memory, *clock) {
+	t.Helper()
+	c := newClock()
+	m := newMemory(c.now)
+	f := fleet.New(m, fleet.Config{Deployment: "demo", MaxVMs: maxVMs, Now: c.now})
+	t.Cleanup(f.Close)
+	return f, m, c
+}
+
+func acquire(t *testing.T, f *fleet.Fleet, owner string, gen int) fleet.VM {
+	t.Helper()
+	vm, err := f.Acquire(t.Context(), owner, gen, fleet.Needs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vm
+}
+
+func TestVMName(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		deployment, owner string
+		gen               int
+		prefix            string
+	}{
+		"plain":       {"demo", "42-7", 1, "errand-demo-42-7-"},
+		"odd letters": {"My Org", "12#7/ä", 2, "errand-my-org-12-7-"},
+		"long":        {"demo", strings.Repeat("x", 200), 12, "errand-demo-xxx"},
+		"empty":       {"", "", 0, "errand-"},
+	}
+	seen := map[string]string{}
+	for what, test := range tests {
+		name := fleet.VMName(test.deployment, test.owner, test.gen)
+		if err := fleet.ValidName(name); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if !strings.HasPrefix(name, test.prefix) {
+			t.Errorf("%s: %s does not begin with %s", what, name, test.prefix)
+		}
+		if name != fleet.VMName(test.deployment, test.owner, test.gen) {
+			t.Errorf("%s: another name the second time", what)
+		}
+		seen[name] = what
+	}
+	// Arguments that look alike still give different names.
+	for _, alike := range [][2]string{{"demo", "1#2"}, {"demo", "1-2"}, {"demo-1", "2"}, {"demo", "1/2"}} {
+		name := fleet.VMName(alike[0], alike[1], 1)
+		if other, ok := seen[name]; ok {
+			t.Errorf("%v has the name of %s: %s", alike, other, name)
+		}
+		seen[name] = strings.Join(alike[:], " ")
+	}
+}
+
+func FuzzVMName(f *testing.F) {
+	f.Add("demo", "1#2", 1)
+	f.Add("", "---", -1)
+	f.Add(strings.Repeat("-", 99), "ß", 1<<62)
+	f.Fuzz(func(t *testing.T, deployment, owner string, gen int) {
+		if gen < 0 {
+			gen = 0
+		}
+		if err := fleet.ValidName(fleet.VMName(deployment, owner, gen)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAcquireIsTheSameVM(t *testing.T) {
+	t.Parallel()
+	f, m, _ := newFleet(t, 1)
+	first, second := acquire(t, f, "1#2", 1), acquire(t, f, "1#2", 1)
+	if first.Name != second.Name || len(m.vms) != 1 {
+		t.Errorf("acquired %s and %s of %d", first.Name, second.Name, len(m.vms))
+	}
+	if got := first.Labels[fleet.LabelOwner]; got != "1-2" {
+		t.Errorf("owner label is %q", got)
+	}
+	if got := first.Labels[fleet.LabelDeployment]; got != "demo" {
+		t.Errorf("deployment label is %q", got)
+	}
+}
+
+func TestCap(t *testing.T) {
+	t.Parallel()
+	f, m, _ := newFleet(t, 2)
+	one := acquire(t, f, "one", 1)
+	two := acquire(t, f, "two", 1)
+	_, err := f.Acquire(t.Context(), "three", 1, fleet.Needs{})
+	var full *fleet.NoCapacityError
+	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &full) || full.Reason != "2 of 2 VMs are in use" || full.Hint() == "" {
+		t.Errorf("error is %v", err)
+	}
+	acquire(t, f, "one", 1) // has its place
+	m.end(two.Name)         // takes none any more
+	acquire(t, f, "three", 1)
+	if err := f.Release(t.Context(), one.Name, fleet.ReasonDone); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, f, "four", 1)
+	if _, err := f.Acquire(t.Context(), "two", 1, fleet.Needs{}); err == nil {
+		t.Error("an ended VM is acquired")
+	}
+}
+
+// TestCapHoldsAtOnce lets many ask while no creation has finished yet.
+func TestCapHoldsAtOnce(t *testing.T) {
+	t.Parallel()
+	f, m, _ := newFleet(t, 2)
+	m.gate = make(chan struct{})
+	var wg sync.WaitGroup
+	results := make(chan error, 6)
+	for i := range 6 {
+		wg.Go(func() {
+			_, err := f.Acquire(t.Context(), string(rune('a'+i)), 1, fleet.Needs{})
+			results <- err
+		})
+	}
+	for range 4 { // those that are refused return before any creation does
+		if err := <-results; !errors.Is(err, fleet.ErrNoCapacity) {
+			t.Errorf("error is %v", err)
+		}
+	}
+	close(m.gate)
+	wg.Wait()
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(m.vms) != 2 {
+		t.Errorf("there are %d VMs", len(m.vms))
+	}
+}
+
+func TestAcquireWithoutAListIsAnError(t *testing.T) {
+	t.Parallel()
+	f, m, _ := newFleet(t, 2)
+	m.listErr = errors.New("page 2 is missing")
+	if _, err := f.Acquire(t.Context(), "one", 1, fleet.Needs{}); !errors.Is(err, m.listErr) || len(m.vms) != 0 {
+		t.Errorf("error is %v, VMs %v", err, m.vms)
+	}
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	f, m, _ := newFleet(t, 1)
+	vm := acquire(t, f, "one", 1)
+	if err := f.Release(t.Context(), vm.Name, "because"); err == nil || len(m.vms) != 1 {
+		t.Errorf("a reason out of the list is taken: %v", err)
+	}
+	for range 2 {
+		if err := f.Release(t.Context(), vm.Name, fleet.ReasonCancelled); err != nil {
+			t.Error(err)
+		}
+	}
+	if m.why[vm.Name] != fleet.ReasonCancelled || len(m.vms) != 0 {
+		t.Errorf("released as %q, %d left", m.why[vm.Name], len(m.vms))
+	}
+}
+
+func TestReasonsAreWords(t *testing.T) {
+	t.Parallel()
+	seen := map[fleet.Reason]bool{}
+	for _, r := range fleet.Reasons() {
+		if !r.Valid() || seen[r] || strings.Trim(string(r), "abcdefghijklmnopqrstuvwxyz_") != "" {
+			t.Errorf("reason %q", r)
+		}
+		seen[r] = true
+	}
+	if fleet.Reason("").Valid() {
+		t.Error("the empty reason is valid")
+	}
+}
