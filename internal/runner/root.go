@@ -97,12 +97,18 @@ var errLocked = errors.New("locked")
 
 // tryLock opens the file and locks it for this open file and all that inherit it. The lock goes
 // when the last of them is closed, also by a crash.
-func tryLock(path string) (*os.File, error) {
+func tryLock(path string) (*os.File, error) { return tryFlock(path, unix.LOCK_EX) }
+
+// trySharedLock is for those who only want to know whether somebody holds the lock; they do not
+// disturb one another.
+func trySharedLock(path string) (*os.File, error) { return tryFlock(path, unix.LOCK_SH) }
+
+func tryFlock(path string, kind int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = unix.Flock(int(f.Fd()), kind|unix.LOCK_NB)
 	if err == nil {
 		return f, nil
 	}

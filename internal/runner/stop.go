@@ -59,7 +59,7 @@ func StatusOf(root Root, id string) (Status, error) {
 	}
 	dir := root.RunDir(id)
 	status.Isolation = readIsolation(dir)
-	lock, err := tryLock(filepath.Join(dir, aliveFile))
+	lock, err := trySharedLock(filepath.Join(dir, aliveFile))
 	if err == nil {
 		defer lock.Close()
 	} else if !errors.Is(err, errLocked) {
