@@ -10,8 +10,12 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxDepth bounds how deep quotes and lists are nested before a line counts as quoted unread.
-const maxDepth = 60
+// maxDepth bounds how deep quotes and lists are nested before a line counts as quoted unread;
+// maxBrackets how many lines may begin as a link's definition does.
+const (
+	maxDepth    = 60
+	maxBrackets = 300
+)
 
 // blocks is what a Markdown parser says about a text: where plain lines begin, and what is hidden,
 // quoted or code.
@@ -62,22 +66,17 @@ func parseBlocks(body string) blocks {
 	return b
 }
 
-// flatten blanks lines that nest absurdly deep, keeping every position: a parser's time grows with
-// the depth, and nobody means anything by it.
+// flatten blanks lines that nest absurdly deep or define links without end, keeping every position: a
+// parser's time grows with the square of both, and nobody means anything by them.
 func flatten(body string) string {
 	var out []byte
-	at := 0
+	at, brackets := 0, 0
 	for line := range strings.Lines(body) {
-		depth := 0
-		for _, c := range []byte(line) {
-			if c != '>' && c != ' ' && c != '\t' && c != '-' && c != '*' && c != '+' {
-				break
-			}
-			if c != ' ' && c != '\t' {
-				depth++
-			}
+		depth, first := nesting(line)
+		if first == '[' {
+			brackets++
 		}
-		if depth > maxDepth {
+		if depth > maxDepth || first == '[' && brackets > maxBrackets {
 			if out == nil {
 				out = []byte(body)
 			}
@@ -91,6 +90,20 @@ func flatten(body string) string {
 		return body
 	}
 	return string(out)
+}
+
+// nesting counts the signs of quotes and lists at the start of a line, and returns what follows them.
+func nesting(line string) (depth int, first byte) {
+	for _, c := range []byte(line) {
+		switch c {
+		case ' ', '\t':
+		case '>', '-', '*', '+':
+			depth++
+		default:
+			return depth, c
+		}
+	}
+	return depth, 0
 }
 
 // addLines notes the lines of a block that begin at the margin.

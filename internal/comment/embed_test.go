@@ -78,7 +78,7 @@ func TestEmbedTakesBoundedTime(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			Embed(strings.Repeat(unit, 60_000/len(unit)))
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took > 60*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -36,8 +36,8 @@ func Expand(template string, v Vars) (string, error) {
 	if wrong != "" {
 		return "", fmt.Errorf("expand template %q: %s is unknown, use {key}, {number}, {slug} or {task}", template, wrong)
 	}
-	for name, value := range values {
-		if value == "" {
+	for _, name := range []string{"key", "slug", "task"} {
+		if values[name] == "" {
 			template = dropEmpty(template, "{"+name+"}")
 		}
 	}

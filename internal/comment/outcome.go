@@ -70,7 +70,7 @@ func (p post) report() string {
 	case state.OutcomeNotReproducible:
 		title, end = "Not reproducible", "Nothing was changed; the task is done. If it does happen, say how to bring it about and write "+p.v.say("plan")+"."
 	}
-	return paragraphs("## "+title, embedFolded("The whole answer", p.Text, p.budget, p.v.log(p.t, "the log")), end)
+	return paragraphs("## "+title, embedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), end)
 }
 
 // opened tells the issue of its pull request. By is asked for a review.
@@ -125,7 +125,7 @@ func (p post) thread() string {
 func (p post) noChanges() string {
 	return paragraphs(
 		to(p.By)+"the run ended without a change to any file, so there is nothing to publish.",
-		embedFolded("What the agent says", p.Text, p.budget, p.v.log(p.t, "the log")),
+		embedFolded("What the agent says", p.Text, 3000, p.budget, p.v.log(p.t, "the log")),
 		"Say in a comment what is missing, go on with "+p.v.say("retry")+", or end the task with "+p.v.say("cancel")+".",
 	)
 }

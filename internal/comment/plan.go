@@ -39,9 +39,14 @@ func (p post) plan() string {
 	)
 }
 
-// planText is the plan in full; what the budget cuts off is named.
+// planText is the plan in full, behind a line if it is very long; what the budget cuts off is named.
 func (p post) planText(plan *state.Plan) string {
-	return embedCut(plan.Text, p.budget, p.v.log(p.t, "the log")+", which has the whole plan")
+	summary := ""
+	text := embedFolded("The plan in full", plan.Text, 10_000, p.budget, p.v.log(p.t, "the log")+", which has the whole plan")
+	if strings.HasPrefix(text, "<details>") {
+		summary = sentence(plan.Summary)
+	}
+	return paragraphs(summary, text)
 }
 
 func planFacts(plan *state.Plan) string {

@@ -159,7 +159,7 @@ func (w prWriter) changes() string {
 	if strings.TrimSpace(w.in.Summary) == "" {
 		return paragraphs("See the commits, one step of the plan each.", list(w.in.Notes, 10))
 	}
-	return paragraphs(embedFolded("What changed, in full", w.in.Summary, w.budget, w.v.log(w.t, "the log")), list(w.in.Notes, 10))
+	return paragraphs(embedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), list(w.in.Notes, 10))
 }
 
 // checks is a table of the repository's own commands.

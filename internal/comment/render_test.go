@@ -19,6 +19,7 @@ func everything() map[string]said {
 	all := map[string]said{
 		"plan/preliminary":  {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[0].Hash}},
 		"plan/thorough":     {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
+		"plan/long":         {with(longPlan), state.Post{Kind: state.PostPlan, Hash: "abcdef01"}},
 		"plan/lost":         {planned(), state.Post{Kind: state.PostPlan, Hash: "deadbeef"}},
 		"plan/reminder":     {planned(), state.Post{Kind: state.PostReminder, Hash: planned().Plans[2].Hash}},
 		"question/agent":    {planned(), state.Post{Kind: state.PostQuestion, Reason: state.AskAgent, By: writer, Text: "Which error?\n\n- `ErrZero`\n- @bob's </details>"}},
@@ -40,7 +41,7 @@ func everything() map[string]said {
 		"waiting/other":     {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
 	for _, reason := range []string{state.NotNoPermission, state.NotBot, state.NotSuperseded, state.NotEdited, state.NotIssueChanged, state.NotOldHash,
-		state.NotTooFresh, state.NotOvertaken, state.NotRevoked, state.NotTickNotAllowed, state.NotClosed, state.NotNoneOpen, state.NotDeleted, state.NotChoice, "another"} {
+		state.NotTooFresh, state.NotOvertaken, state.NotRevoked, state.NotTickNotAllowed, state.NotClosed, state.NotNoneOpen, state.NotDeleted, state.NotChoice, NotQuoted, "another"} {
 		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
 	}
 	for _, reason := range []string{state.ReplyHelp, state.ReplyUnknown, state.ReplyStatus, state.ReplyNothingToCancel, state.ReplyNothingToRetry, state.ReplyNoneOpen, state.ReplyOneTask,
@@ -65,6 +66,11 @@ func everything() map[string]said {
 		all["waiting/"+reason] = said{with(edited), p}
 	}
 	return all
+}
+
+func longPlan(t *state.Task) {
+	p := t.NewestPlan()
+	p.Hash, p.Text = "abcdef01", strings.Repeat("A line of the plan, which is very long.\n\n", 300)+"```\nopen"
 }
 
 func someWork() []state.Existing {

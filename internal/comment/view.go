@@ -228,10 +228,11 @@ func fold(title, body string) string {
 	return "<details><summary>" + title + "</summary>\n\n" + body + "\n\n</details>"
 }
 
-// embedFolded shows untrusted text, cut to the budget, behind a line if it is long.
-func embedFolded(title, s string, budget int, more string) string {
+// embedFolded shows untrusted text, cut to the budget, behind a line if it is longer than so many
+// characters.
+func embedFolded(title, s string, long, budget int, more string) string {
 	text := embedCut(s, budget, more)
-	if utf8.RuneCountInString(text) > 3000 || strings.Count(text, "\n") > 60 {
+	if utf8.RuneCountInString(text) > long {
 		return fold(title, text)
 	}
 	return text
