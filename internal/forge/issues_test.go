@@ -1,0 +1,269 @@
+package forge_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+func readAll(t *testing.T, r *http.Request) string {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(body)
+}
+
+func TestIssue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	opened := must(w.As("wendy").OpenIssue(fullName, simgithub.NewIssue{Title: "A bug", Body: "It breaks.", Labels: []string{"bug"}, Assignees: []string{"tom"}, Type: "Bug"}))(t)
+	i := must(w.f.Issue(t.Context(), w.repo, opened.Number))(t)
+	if i.Title != "A bug" || i.Body != "It breaks." || i.Node != opened.NodeID || i.Author.Login != "wendy" || !cmp.Equal(i.Labels, []string{"bug"}) ||
+		len(i.Assignees) != 1 || i.Assignees[0].Login != "tom" || i.Type != "Bug" || i.Closed || i.IsPR || i.CreatedAt.IsZero() || i.URL == "" {
+		t.Errorf("got %+v", i)
+	}
+	text := must(w.f.IssueText(t.Context(), w.repo, i.Node))(t)
+	if text.ID != 0 || text.Body != "It breaks." || text.Author.Login != "wendy" || text.Editor != nil {
+		t.Errorf("got %+v", text)
+	}
+	body := "It breaks often."
+	if err := w.As("octo").EditIssue(fullName, i.Number, simgithub.IssueEdit{Body: &body}); err != nil {
+		t.Fatal(err)
+	}
+	text = must(w.f.IssueText(t.Context(), w.repo, i.Node))(t)
+	if text.Body != body || text.Editor == nil || text.Editor.Login != "octo" || text.EditedAt.IsZero() {
+		t.Errorf("got %+v", text)
+	}
+	if open := must(w.f.IssueState(t.Context(), w.repo.Installation, "octo", "app", i.Number))(t); !open {
+		t.Error("closed")
+	}
+	if err := w.As("octo").Close(fullName, i.Number, "completed"); err != nil {
+		t.Fatal(err)
+	}
+	if open := must(w.f.IssueState(t.Context(), w.repo.Installation, "octo", "app", i.Number))(t); open {
+		t.Error("open")
+	}
+	if _, err := w.f.Issue(t.Context(), w.repo, 999); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenIssuesFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ask := func(want forge.Filter) (numbers []int) {
+		t.Helper()
+		for _, i := range must(w.f.OpenIssuesFor(t.Context(), w.repo, want))(t) {
+			numbers = append(numbers, i.Number)
+		}
+		return numbers
+	}
+	var want []int
+	for i := range 101 { // two pages
+		n := must(w.As("wendy").OpenIssue(fullName, simgithub.NewIssue{Title: fmt.Sprint(i), Labels: []string{"errand"}}))(t).Number
+		want = append(want, n)
+	}
+	w.issue(t, "no label")
+	w.open(t, "a-pull-request")
+	assigned := must(w.As("wendy").OpenIssue(fullName, simgithub.NewIssue{Title: "x", Assignees: []string{"tom"}}))(t).Number
+	if diff := cmp.Diff(want, ask(forge.Filter{Label: "errand"})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]int{assigned}, ask(forge.Filter{Assignee: "tom"})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestIssueActor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue(t, "A bug").Number
+	if err := w.As("octo").Assign(fullName, n, "mia"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("wendy").Assign(fullName, n, "tom"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("tom").AddLabels(fullName, n, "errand"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ what, subject, want string }{{"assigned", "TOM", "wendy"}, {"assigned", "mia", "octo"}, {"labeled", "errand", "tom"}} {
+		by, at, err := w.f.IssueActor(t.Context(), w.repo, n, tt.what, tt.subject)
+		if err != nil || by.Login != tt.want || by.ID != w.AddUser(tt.want).ID || at.IsZero() {
+			t.Errorf("%s %s by %+v at %s: %v", tt.what, tt.subject, by, at, err)
+		}
+	}
+	if _, _, err := w.f.IssueActor(t.Context(), w.repo, n, "labeled", "other"); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBlockers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b, c := w.issue(t, "a"), w.issue(t, "b"), w.issue(t, "c")
+	if got := must(w.f.Blockers(t.Context(), w.repo, a.Number))(t); len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if err := w.As("wendy").AddBlockedBy(fullName, a.Number, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("wendy").AddSubIssue(fullName, a.Number, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("wendy").Close(fullName, c.Number, "completed"); err != nil {
+		t.Fatal(err)
+	}
+	want := []forge.Blocker{
+		{Owner: "octo", Name: "app", Number: b.Number, Title: "b", Open: true, Via: "dependency"},
+		{Owner: "octo", Name: "app", Number: c.Number, Title: "c", Open: false, Via: "sub-issue"},
+	}
+	got := must(w.f.Blockers(t.Context(), w.repo, a.Number))(t)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if s := got[0].String(); s != fmt.Sprintf("octo/app#%d", b.Number) {
+		t.Errorf("got %s", s)
+	}
+}
+
+func TestBlockersOnAnOlderGitHub(t *testing.T) {
+	t.Parallel()
+	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 404, m{"message": "Not Found"}) })
+	if got := must(newForge(t, gh.URL).Blockers(t.Context(), testRepo, 3))(t); len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestLinkedPRs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue(t, "A bug")
+	w.branch(t, "closes")
+	w.branch(t, "mentions")
+	other := w.issue(t, "Another")
+	must(w.As("wendy").Comment(fullName, other.Number, fmt.Sprintf("see #%d", i.Number)))(t) // no pull request
+	closes := must(w.As("wendy").OpenPull(fullName, simgithub.NewPull{Title: "Fix", Body: fmt.Sprintf("Fixes #%d", i.Number), Head: "closes"}))(t)
+	mentions := must(w.As("tom").OpenPull(fullName, simgithub.NewPull{Title: "See", Body: fmt.Sprintf("About #%d", i.Number), Head: "mentions"}))(t)
+	got := map[int]forge.LinkedPR{}
+	list := must(w.f.LinkedPRs(t.Context(), w.repo, i.Number, i.NodeID))(t)
+	for _, p := range list {
+		got[p.Number] = p
+	}
+	a, b := got[closes.Number], got[mentions.Number]
+	if len(list) != 2 || !a.Closes || !a.Open || a.Merged || a.By.Login != "wendy" || a.Repo != fullName || a.Title != "Fix" || a.URL == "" {
+		t.Errorf("got %+v", list)
+	}
+	if b.Closes || !b.Open || b.By.Login != "tom" || b.Repo != fullName || b.Title != "See" {
+		t.Errorf("got %+v", b)
+	}
+}
+
+func TestBranches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	head := w.branch(t, "errand/12-fix")
+	w.branch(t, "errand/2-other")
+	got := must(w.f.Branches(t.Context(), w.repo, "errand/12-"))(t)
+	if diff := cmp.Diff([]forge.Branch{{Name: "errand/12-fix", SHA: head}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := must(w.f.Branches(t.Context(), w.repo, "nothing/"))(t); len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	big := strings.Repeat("0123456789abcde\n", 70_000)
+	head := must(w.As("wendy").PushCommit(fullName, simgithub.Commit{Branch: "side", From: "main", Message: "x", Files: map[string]string{"README.md": "changed\n", "big": big, "empty": ""}}))(t)
+	tests := map[string]struct{ ref, path, want string }{
+		"default branch": {"", "README.md", "# app\n"},
+		"branch":         {"side", "README.md", "changed\n"},
+		"commit":         {head, "dir/a.txt", "a\n"},
+		"over 1 MB":      {head, "big", big},
+		"empty":          {head, "empty", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			content, sha, err := w.f.File(t.Context(), w.repo, tt.ref, tt.path)
+			if err != nil || string(content) != tt.want || len(sha) != 40 {
+				t.Errorf("got %d bytes, id %q: %v", len(content), sha, err)
+			}
+		})
+	}
+	for _, path := range []string{"nothing", "dir"} {
+		if _, _, err := w.f.File(t.Context(), w.repo, "", path); !errors.Is(err, forge.ErrNotFound) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+	if _, _, err := w.f.OrgFile(t.Context(), w.repo, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: ".github", Files: map[string]string{".errand.yml": "plan: none\n"}}))(t)
+	if content, _, err := w.f.OrgFile(t.Context(), w.repo, ".errand.yml"); err != nil || string(content) != "plan: none\n" {
+		t.Errorf("got %q: %v", content, err)
+	}
+}
+
+func TestPRTemplate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if got := must(w.f.PRTemplate(t.Context(), w.repo, ""))(t); got != "## Why\n" {
+		t.Errorf("got %q", got)
+	}
+	seed := func(name string, files map[string]string) forge.Repo {
+		t.Helper()
+		r := must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: name, Files: files}))(t)
+		return forge.Repo{Installation: w.repo.Installation, Owner: "octo", Name: name, ID: r.ID}
+	}
+	bare := seed("bare", map[string]string{"x": "x"})
+	if got := must(w.f.PRTemplate(t.Context(), bare, ""))(t); got != "" {
+		t.Errorf("got %q", got)
+	}
+	docs := seed("docs", map[string]string{"docs/pull_request_template.md": "from docs\n"})
+	if got := must(w.f.PRTemplate(t.Context(), docs, ""))(t); got != "from docs\n" {
+		t.Errorf("got %q", got)
+	}
+	seed(".github", map[string]string{"PULL_REQUEST_TEMPLATE.md": "the owner's\n"})
+	if got := must(w.f.PRTemplate(t.Context(), bare, ""))(t); got != "the owner's\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestChangedSince(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base := must(w.f.Head(t.Context(), w.repo, "main"))(t)
+	head := must(w.As("wendy").PushCommit(fullName, simgithub.Commit{
+		Branch: "side", From: "main", Message: "x", Files: map[string]string{"README.md": "# new\n", "new.txt": "n\n"}, Delete: []string{"old.txt"},
+	}))(t)
+	got := must(w.f.ChangedSince(t.Context(), w.repo, base, head))(t)
+	status := map[string]string{}
+	for _, c := range got.Files {
+		status[c.Path] = c.Status
+		if c.Path == "README.md" && !strings.Contains(c.Patch, "+# new") {
+			t.Errorf("patch %q", c.Patch)
+		}
+	}
+	if got.AheadBy != 1 || got.BehindBy != 0 || got.MergeBase != base || got.Truncated {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff(map[string]string{"README.md": "modified", "new.txt": "added", "old.txt": "removed"}, status); diff != "" {
+		t.Error(diff)
+	}
+	if back := must(w.f.ChangedSince(t.Context(), w.repo, "side", "main"))(t); back.AheadBy != 0 || back.BehindBy != 1 {
+		t.Errorf("got %+v", back)
+	}
+}

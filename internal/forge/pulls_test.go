@@ -1,0 +1,277 @@
+package forge_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// branch pushes a commit to a new branch, from main.
+func (w *world) branch(t *testing.T, name string) (head string) {
+	t.Helper()
+	return must(w.As("wendy").PushCommit(fullName, simgithub.Commit{
+		Branch: name, From: "main", Message: "Work", Files: map[string]string{"dir/a.txt": "one\ntwo\nthree\n"},
+	}))(t)
+}
+
+func (w *world) open(t *testing.T, branch string) forge.PR {
+	t.Helper()
+	w.branch(t, branch)
+	return must(w.f.OpenPR(t.Context(), w.repo, forge.NewPR{Head: branch, Base: "main", Title: "Fix it", Body: "Why."}))(t)
+}
+
+func TestPRLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	head := w.branch(t, "errand/1")
+	want := forge.NewPR{Head: "errand/1", Base: "main", Title: "Fix it", Body: "Why.", Draft: true, Look: true}
+	p := must(w.f.OpenPR(t.Context(), w.repo, want))(t)
+	if p.Title != "Fix it" || p.Body != "Why." || !p.Open || !p.Draft || p.Head != head || p.HeadBranch != "errand/1" || p.Base != "main" || p.By.ID != w.App().BotID {
+		t.Errorf("got %+v", p)
+	}
+	if s := p.State(); s.State != "open" || s.Number != p.Number || s.URL == "" || s.Node == "" {
+		t.Errorf("state %+v", s)
+	}
+	for _, look := range []bool{true, false} { // found, or refused as a duplicate and then found
+		want.Look = look
+		if again := must(w.f.OpenPR(t.Context(), w.repo, want))(t); again.Number != p.Number {
+			t.Errorf("look %v: a second pull request: %+v", look, again)
+		}
+	}
+	title, body := "Fix it well", "Because."
+	p = must(w.f.UpdatePR(t.Context(), w.repo, p.Number, forge.PRChange{Title: &title, Body: &body}))(t)
+	if p.Title != title || p.Body != body || !p.Open {
+		t.Errorf("got %+v", p)
+	}
+	poll(t, "mergeability", func() bool {
+		p = must(w.f.PR(t.Context(), w.repo, p.Number))(t)
+		return p.Mergeable != nil
+	})
+	if !*p.Mergeable {
+		t.Errorf("got %+v", p)
+	}
+	if err := w.As("octo").SetDraft(fullName, p.Number, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.As("octo").Merge(fullName, p.Number, simgithub.Merge{}); err != nil {
+		t.Fatal(err)
+	}
+	p = must(w.f.PR(t.Context(), w.repo, p.Number))(t)
+	if !p.Merged || p.Open || p.MergedBy.Login != "octo" || p.State().State != "merged" {
+		t.Errorf("got %+v", p)
+	}
+	want.Look = true
+	if again := must(w.f.OpenPR(t.Context(), w.repo, want))(t); again.Number != p.Number || !again.Merged {
+		t.Errorf("got %+v, want the merged one", again)
+	}
+}
+
+func TestOpenPRRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	main := must(w.f.Head(t.Context(), w.repo, "main"))(t)
+	if err := w.f.Move(t.Context(), w.repo, "same", "", main); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.f.OpenPR(t.Context(), w.repo, forge.NewPR{Head: "same", Base: "main", Title: "x"})
+	reason, hint := forge.Explain(err)
+	if class, _ := forge.Classify(err); class != forge.ClassPermanent || !strings.Contains(reason, "No commits between") || hint == "" {
+		t.Errorf("class %s, reason %q, hint %q", class, reason, hint)
+	}
+}
+
+func TestClosedPRIsOpenedAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.open(t, "errand/1")
+	if closed := must(w.f.UpdatePR(t.Context(), w.repo, p.Number, forge.PRChange{Close: true}))(t); closed.State().State != "closed" {
+		t.Errorf("got %+v", closed)
+	}
+	again := must(w.f.OpenPR(t.Context(), w.repo, forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}))(t)
+	if again.Number == p.Number {
+		t.Error("the closed one was returned")
+	}
+	if found := must(w.f.PRByHead(t.Context(), w.repo, "errand/1"))(t); found.Number != again.Number {
+		t.Errorf("found %+v", found)
+	}
+	if found := must(w.f.PRByHead(t.Context(), w.repo, "errand/2"))(t); found != nil {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestDraftsThatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+		body := readAll(t, r)
+		if strings.Contains(body, `"draft":true`) {
+			answer(w, 422, m{"message": "Validation Failed", "errors": []m{{"message": "Draft pull requests are not supported in this repository."}}})
+			return
+		}
+		answer(w, 201, m{"number": 4, "state": "open", "title": "[WIP] Fix it"})
+		if !strings.Contains(body, `"title":"[WIP] Fix it"`) {
+			t.Errorf("asked with %s", body)
+		}
+	})
+	f := newForge(t, gh.URL)
+	p := must(f.OpenPR(t.Context(), testRepo, forge.NewPR{Head: "h", Base: "main", Title: "Fix it", Draft: true}))(t)
+	if p.Number != 4 || p.Draft {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestRequestReview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.open(t, "errand/1")
+	for range 2 {
+		if note := must(w.f.RequestReview(t.Context(), w.repo, p.Number, "wendy"))(t); note != "" {
+			t.Errorf("note %q", note)
+		}
+	}
+	if pull := must(w.As("octo").Issue(fullName, p.Number))(t).Pull; !cmp.Equal(pull.RequestedReviewers, []string{"wendy"}) {
+		t.Errorf("reviewers %v", pull.RequestedReviewers)
+	}
+	w.AddUser("sam")
+	if note := must(w.f.RequestReview(t.Context(), w.repo, p.Number, "sam"))(t); !strings.Contains(note, "sam") {
+		t.Errorf("note %q for a stranger", note)
+	}
+}
+
+func TestReviewsAndThreads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.open(t, "errand/1")
+	must(w.As("wendy").Review(fullName, p.Number, simgithub.NewReview{
+		Event: "REQUEST_CHANGES", Body: "Please.",
+		Comments: []simgithub.NewReviewComment{{Path: "dir/a.txt", Line: 2, Body: "Why two?"}, {Path: "dir/a.txt", Line: 3, Body: "And three?"}},
+	}))(t)
+	must(w.As("octo").Review(fullName, p.Number, simgithub.NewReview{Event: "APPROVE"}))(t)
+
+	reviews := must(w.f.Reviews(t.Context(), w.repo, p.Number))(t)
+	if len(reviews) != 2 || reviews[0].State != "changes_requested" || reviews[0].Body != "Please." || reviews[0].By.Login != "wendy" ||
+		reviews[0].Head != p.Head || reviews[1].State != "approved" || reviews[0].At.IsZero() {
+		t.Errorf("got %+v", reviews)
+	}
+	threads := must(w.f.Threads(t.Context(), w.repo, p.Number))(t)
+	if len(threads) != 2 {
+		t.Fatalf("got %+v", threads)
+	}
+	k := threads[0]
+	if k.Path != "dir/a.txt" || k.Line != 2 || k.Resolved || k.Outdated || !strings.Contains(k.Hunk, "two") || len(k.Comments) != 1 ||
+		k.TopID != k.Comments[0].ID || k.Comments[0].Body != "Why two?" || k.Comments[0].By.ID != w.AddUser("wendy").ID {
+		t.Errorf("got %+v", k)
+	}
+
+	const marker = "<!-- errand:answer-1 -->"
+	simID := must(w.As("octo").Issue(fullName, p.Number))(t).Pull.Threads[0].ID
+	must(w.As("sam").ReplyToThread(fullName, p.Number, simID, "copied "+marker))(t)
+	if got := must(w.f.FindReply(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); got != nil {
+		t.Errorf("found somebody's %+v", got)
+	}
+	posted := must(w.f.ReplyInThread(t.Context(), w.repo, p.Number, k.TopID, "Because.\n"+marker))(t)
+	if got := must(w.f.FindReply(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); got == nil || got.ID != posted.ID {
+		t.Errorf("found %+v", got)
+	}
+	if err := w.f.React(t.Context(), w.repo, forge.Target{Kind: forge.TargetReviewComment, ID: k.TopID}, "eyes"); err != nil {
+		t.Error(err)
+	}
+	if err := w.As("wendy").ResolveThread(fullName, p.Number, simID, true); err != nil {
+		t.Fatal(err)
+	}
+	k = must(w.f.Threads(t.Context(), w.repo, p.Number))(t)[0]
+	if !k.Resolved || len(k.Comments) != 3 || k.Comments[2].ID != posted.ID || k.Comments[2].By.ID != w.App().BotID {
+		t.Errorf("got %+v", k)
+	}
+	for range 2 {
+		if err := w.f.DeleteReply(t.Context(), w.repo, posted.ID); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestThreadsOfAllPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.open(t, "errand/1")
+	var top int64
+	for i := range 55 {
+		c := must(w.As("wendy").CommentOnLine(fullName, p.Number, simgithub.NewReviewComment{Path: "dir/a.txt", Line: 1, Body: fmt.Sprint(i)}))(t)
+		top = c.ID
+	}
+	simID := must(w.As("octo").Issue(fullName, p.Number))(t).Pull.Threads[54].ID
+	for i := range 60 {
+		must(w.As("wendy").ReplyToThread(fullName, p.Number, simID, fmt.Sprintf("reply %d", i)))(t)
+	}
+	threads := must(w.f.Threads(t.Context(), w.repo, p.Number))(t)
+	if len(threads) != 55 || len(threads[54].Comments) != 61 || threads[54].TopID != top || threads[54].Comments[60].Body != "reply 59" {
+		t.Errorf("%d threads, %d comments in the last", len(threads), len(threads[len(threads)-1].Comments))
+	}
+}
+
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	run := func(status, conclusion string) m {
+		return m{"name": "test", "status": status, "conclusion": conclusion}
+	}
+	status := func(s string) m { return m{"context": "lint", "state": s} }
+	tests := map[string]struct {
+		runs, statuses []m
+		want           string
+	}{
+		"none":             {nil, nil, forge.ChecksNone},
+		"running":          {[]m{run("in_progress", "")}, nil, forge.ChecksPending},
+		"success":          {[]m{run("completed", "success"), run("completed", "skipped"), run("completed", "neutral")}, nil, forge.ChecksSuccess},
+		"one fails":        {[]m{run("completed", "success"), run("completed", "failure"), run("queued", "")}, nil, forge.ChecksFailure},
+		"timed out":        {[]m{run("completed", "timed_out")}, nil, forge.ChecksFailure},
+		"pending last":     {[]m{run("completed", "success"), run("queued", "")}, nil, forge.ChecksPending},
+		"pending first":    {[]m{run("queued", ""), run("completed", "success")}, nil, forge.ChecksPending},
+		"old status fails": {[]m{run("completed", "success")}, []m{status("error")}, forge.ChecksFailure},
+		"old status waits": {nil, []m{status("pending")}, forge.ChecksPending},
+		"old status good":  {nil, []m{status("success")}, forge.ChecksSuccess},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/check-runs") {
+					answer(w, 200, m{"total_count": len(tt.runs), "check_runs": tt.runs})
+					return
+				}
+				answer(w, 200, m{"state": "pending", "statuses": tt.statuses})
+			})
+			got := must(newForge(t, gh.URL).Checks(t.Context(), testRepo, "abc"))(t)
+			if got.State != tt.want || len(got.Runs) != len(tt.runs)+len(tt.statuses) {
+				t.Errorf("got %+v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestChecksWithoutPermissionForStatuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.GrantPermissions("octo", map[string]string{"metadata": "read", "checks": "write", "contents": "read"})
+	if got := must(w.f.Checks(t.Context(), w.repo, must(w.f.Head(t.Context(), w.repo, "main"))(t)))(t); got.State != forge.ChecksNone {
+		t.Errorf("got %+v", got)
+	}
+	_, err := w.f.CreateComment(t.Context(), w.repo, 1, "no permission")
+	if err == nil {
+		t.Error("commented without permission")
+	}
+}
+
+func TestStateOfPR(t *testing.T) {
+	t.Parallel()
+	want := state.PR{Number: 3, Title: "T", State: "closed"}
+	if diff := cmp.Diff(want, forge.PR{Number: 3, Title: "T"}.State()); diff != "" {
+		t.Error(diff)
+	}
+}
