@@ -46,8 +46,8 @@ type Task struct {
 	Run         int // the run's number within the task
 	Base        string
 	Branch      string
-	// Commit is the template of the first line of a commit's message, such as "{key}: {task}" with
-	// the key already put in; empty for no rule. Prefix is what stands before the words.
+	// Commit is the template of the first line of a commit's message, such as "{key}: {task}"; empty
+	// or "{task}" for no rule. Prefix is what stands before the words once it is filled in.
 	Commit, Prefix string
 	// Setup and Check are the repository's own commands; errand runs Check after the agent.
 	Setup, Check []string
@@ -108,6 +108,7 @@ type Feedback struct {
 	Path   string
 	Line   int
 	Hunk   string
+	Items  []string // paths or commits that it is about
 }
 
 // Check is a command of the repository that failed.

@@ -44,6 +44,7 @@ func most() Data {
 	d.Since = []Said{{Author: "octocat", At: when(20), Body: "Mind the docs."}}
 	d.Drift = []Drift{{Path: "calc.go", Diff: "-a\n+b"}}
 	d.Feedback = []Feedback{{ID: "thread:PRRT_1", Kind: "thread", Author: "octocat", At: when(30), Body: "Rename it.", Path: "calc.go", Line: 12, Hunk: "@@ -1 +1 @@\n-a\n+b"}}
+	d.Feedback = append(d.Feedback, Feedback{ID: "conflict:1", Kind: "conflict", At: when(31), Body: "The rebase failed.", Items: []string{"calc.go", "a\nb"}})
 	d.Checks = []Check{{Name: "test", Command: "go test ./...", Code: 1, Tail: "--- FAIL: TestDiv\n```"}, {Name: "vet", Command: "go vet", TimedOut: true}}
 	d.Refusals = []Refusal{{Rule: "protected", Path: ".github/x.yml", Detail: "the path is protected", Remedy: "leave it out"}}
 	d.Resume = []string{"a new VM; the checkout is at /work/calc", "octocat pushed 1 commit"}
@@ -146,6 +147,22 @@ func change(f func(*Data)) Data {
 	d := least()
 	f(&d)
 	return d
+}
+
+func TestSubject(t *testing.T) {
+	t.Parallel()
+	for want, in := range map[string]struct {
+		commit, prefix, name string
+	}{
+		"":              {"{task}", "", Implement},
+		"fix: {task}":   {"fix: {task}", "fix: ", Implement},
+		"ABC-1: {task}": {"{key}: {task}", "ABC-1: ", Implement},
+		"ABC-1: Address review feedback — {summary}": {"{key}: {task}", "ABC-1: ", Review},
+	} {
+		if got := subject(Task{Commit: in.commit, Prefix: in.prefix}, in.name); got != want {
+			t.Errorf("%+v gives %q, want %q", in, got, want)
+		}
+	}
 }
 
 func TestLongTextsAreCut(t *testing.T) {
