@@ -201,7 +201,10 @@ func TestRateLimitAndConditionalRequests(t *testing.T) {
 	if again.StatusCode != http.StatusNotModified || again.Header.Get("X-Github-Request-Id") == "" {
 		t.Errorf("conditional request: %s", again.Status)
 	}
-	for range 4 {
+	if left := again.Header.Get("X-Ratelimit-Remaining"); left != "4" {
+		t.Errorf("an answer of not modified costs: %s left", left)
+	}
+	for range 5 {
 		resp = w.get(t, "/api/v3/repos/octo/calc", alice)
 	}
 	if resp.StatusCode != http.StatusForbidden || resp.Header.Get("X-Ratelimit-Remaining") != "0" {

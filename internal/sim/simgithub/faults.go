@@ -90,13 +90,14 @@ func (s *Sim) admit(r *http.Request, name, path string) *verdict {
 		actor = "app"
 	}
 	s.counts.add(name)
-	return &verdict{s: s, f: s.faults.find(r.Method, path, actor)}
+	return &verdict{s: s, f: s.faults.find(r.Method, path, actor), graphql: path == "/graphql"}
 }
 
 // verdict is the fault that one request meets; its f may be nil.
 type verdict struct {
-	s *Sim
-	f *Fault
+	s       *Sim
+	f       *Fault
+	graphql bool
 }
 
 // before strikes ahead of the act; true means that the request is over.
@@ -142,7 +143,7 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-RateLimit-Limit", strconv.Itoa(v.s.cfg.RateLimit))
 		h.Set("X-RateLimit-Remaining", "0")
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(v.s.cfg.AuthNow().Add(time.Minute).Unix(), 10))
-		h.Set("X-RateLimit-Resource", "core")
+		h.Set("X-RateLimit-Resource", map[bool]string{true: "graphql", false: "core"}[v.graphql])
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client is gone: nobody is left to tell
@@ -154,6 +155,8 @@ func (v *verdict) text() (int, []byte) {
 	status := f.Status
 	e := &Error{Status: status, Message: http.StatusText(status)}
 	switch {
+	case f.Primary && v.graphql: // GraphQL says so inside of a success
+		return cmp.Or(status, http.StatusOK), []byte(`{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded for installation."}]}`)
 	case f.Primary:
 		status = cmp.Or(status, http.StatusForbidden)
 		e = &Error{Status: status, Message: "API rate limit exceeded for installation.",

@@ -52,6 +52,16 @@ func (s *Sim) userJSON(login string) any {
 	}
 }
 
+// orgJSON is an organization as payloads hold it.
+func (s *Sim) orgJSON(u *User) obj {
+	api := s.api("/orgs/%s", u.Login)
+	return obj{
+		"login": u.Login, "id": u.ID, "node_id": u.NodeID, "url": api, "repos_url": api + "/repos", "events_url": api + "/events",
+		"hooks_url": api + "/hooks", "issues_url": api + "/issues", "members_url": api + "/members{/member}",
+		"public_members_url": api + "/public_members{/member}", "avatar_url": s.html("/avatars/u/%d", u.ID), "description": nil,
+	}
+}
+
 func (s *Sim) usersJSON(logins []string) []any {
 	out := make([]any, 0, len(logins))
 	for _, l := range logins {
@@ -114,7 +124,7 @@ func (x *session) fullRepoJSON(r *Repo) obj {
 	for k, v := range (obj{
 		"network_count": 0, "subscribers_count": 0, "allow_rebase_merge": false, "allow_squash_merge": true,
 		"allow_merge_commit": true, "allow_auto_merge": false, "delete_branch_on_merge": false,
-		"allow_update_branch": false, "use_squash_pr_title_as_default": false, "temp_clone_token": nil,
+		"allow_update_branch": false, "use_squash_pr_title_as_default": false, "temp_clone_token": "",
 		"squash_merge_commit_message": "COMMIT_MESSAGES", "squash_merge_commit_title": "COMMIT_OR_PR_TITLE",
 		"merge_commit_message": "PR_TITLE", "merge_commit_title": "MERGE_MESSAGE", "permissions": x.permissionsOf(r),
 	}) {

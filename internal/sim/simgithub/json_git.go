@@ -97,9 +97,13 @@ func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
 			"permissions": obj{"checks": "write"}, "events": []string{"check_run"},
 		}
 	}
+	details := c.DetailsURL
+	if details == "" {
+		details = s.html("/%s/runs/%d", r.FullName(), c.ID)
+	}
 	return obj{
 		"id": c.ID, "node_id": c.NodeID, "head_sha": c.HeadSHA, "external_id": c.ExternalID, "url": api,
-		"html_url": s.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": orNull(c.DetailsURL), "status": c.Status,
+		"html_url": s.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": details, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt), "completed_at": stamp(c.CompletedAt),
 		"name": c.Name, "check_suite": obj{"id": c.ID}, "app": app, "pull_requests": []any{},
 		"output": obj{

@@ -8,6 +8,9 @@ func (x *session) payload(r *Repo, action string, more ...obj) obj {
 	if action != "" {
 		o["action"] = action
 	}
+	if u, ok := x.s.users[r.Owner]; ok && u.Type == TypeOrg {
+		o["organization"] = x.s.orgJSON(u)
+	}
 	for _, m := range more {
 		maps.Copy(o, m)
 	}
@@ -98,9 +101,13 @@ func (x *session) emitRepository(action string, r *Repo, more obj) {
 func (x *session) emitStatus(r *Repo, c *Status) {
 	branches := []any{}
 	o := x.s.statusJSON(r, c)
+	commit := obj{"sha": c.SHA}
+	if k := x.s.git.commit(r, c.SHA); k != nil {
+		commit = x.s.commitJSON(r, k)
+	}
 	x.emit(r, "status", x.payload(r, "", obj{
 		"id": c.ID, "sha": c.SHA, "name": r.FullName(), "target_url": o["target_url"], "context": c.Context,
-		"description": o["description"], "state": c.State, "commit": obj{"sha": c.SHA}, "branches": branches,
+		"description": o["description"], "state": c.State, "commit": commit, "branches": branches,
 		"created_at": o["created_at"], "updated_at": o["updated_at"],
 	}))
 }

@@ -161,11 +161,18 @@ func (s *Sim) perform(rt route, c *call) answer {
 	if err := c.spend("core", rt.pattern == "/rate_limit", c.header); err != nil {
 		return c.failed(err)
 	}
+	if a, ok := c.redirect(); ok {
+		return a
+	}
 	out, err := rt.handle(c)
 	if err != nil {
 		return c.failed(err)
 	}
-	return c.finish(out)
+	a := c.finish(out)
+	if a.status == http.StatusNotModified {
+		c.refund("core", a.header)
+	}
+	return a
 }
 
 // finish marshals a success, or answers 304 if the client has it already.

@@ -111,21 +111,31 @@ type bucket struct {
 // spend counts a request against the caller's hour and writes the headers; free requests only write them.
 func (x *session) spend(resource string, free bool, h http.Header) error {
 	b := x.bucket(resource)
-	limit := x.s.cfg.RateLimit
-	over := b.used >= limit
+	over := b.used >= x.s.cfg.RateLimit
 	if !free && !over {
 		b.used++
 	}
-	h.Set("X-RateLimit-Limit", strconv.Itoa(limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(limit-b.used))
-	h.Set("X-RateLimit-Used", strconv.Itoa(b.used))
-	h.Set("X-RateLimit-Reset", strconv.FormatInt(b.reset.Unix(), 10))
-	h.Set("X-RateLimit-Resource", resource)
+	b.write(h, x.s.cfg.RateLimit, resource)
 	if over && !free {
 		return &Error{Status: http.StatusForbidden, Message: "API rate limit exceeded for " + x.login() + ".",
 			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"}
 	}
 	return nil
+}
+
+// refund gives a request back: answers of "not modified" cost nothing.
+func (x *session) refund(resource string, h http.Header) {
+	b := x.bucket(resource)
+	b.used = max(0, b.used-1)
+	b.write(h, x.s.cfg.RateLimit, resource)
+}
+
+func (b *bucket) write(h http.Header, limit int, resource string) {
+	h.Set("X-RateLimit-Limit", strconv.Itoa(limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(limit-b.used))
+	h.Set("X-RateLimit-Used", strconv.Itoa(b.used))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(b.reset.Unix(), 10))
+	h.Set("X-RateLimit-Resource", resource)
 }
 
 func (x *session) bucket(resource string) *bucket {

@@ -1,11 +1,14 @@
 package simgithub
 
-import "strings"
-
 func commitRoutes() []route {
 	return []route{
 		{"GET", "/repos/{owner}/{repo}/commits", listCommits},
-		{"GET", "/repos/{owner}/{repo}/commits/{ref...}", commitThings},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref}/check-runs", ofCommit(listCheckRuns)},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref}/check-suites", ofCommit(listCheckSuites)},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref}/status", ofCommit(getStatus)},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref}/statuses", ofCommit(listStatuses)},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref}/pulls", ofCommit(listCommitPulls)},
+		{"GET", "/repos/{owner}/{repo}/commits/{ref...}", getCommit},
 	}
 }
 
@@ -36,24 +39,24 @@ func listCommits(c *call) (any, error) {
 	return each(page(c, list), func(k gitCommit) obj { return c.s.commitJSON(r, &k) }), nil
 }
 
-// commitThings serves a commit, its checks and its statuses; a reference may hold slashes, so that the suffix decides.
-func commitThings(c *call) (any, error) {
-	r, err := c.repository()
-	if err != nil {
-		return nil, err
-	}
-	for suffix, serve := range map[string]func(*call, *Repo, string) (any, error){
-		"/check-runs": listCheckRuns, "/status": getStatus, "/statuses": listStatuses, "/check-suites": listCheckSuites,
-		"/pulls": listCommitPulls,
-	} {
-		if ref, ok := strings.CutSuffix(c.vars["ref"], suffix); ok {
-			if sha := c.s.git.resolve(r, ref); sha != "" {
-				return serve(c, r, sha)
-			}
-			return nil, errUnprocessable("No commit found for SHA: %s", ref)
+// ofCommit serves what belongs to a commit, which may be named by a branch or tag with its slashes escaped.
+func ofCommit(serve func(c *call, r *Repo, sha string) (any, error)) handler {
+	return func(c *call) (any, error) {
+		r, err := c.repository()
+		if err != nil {
+			return nil, err
 		}
+		sha := c.s.git.resolve(r, c.vars["ref"])
+		if sha == "" {
+			return nil, errUnprocessable("No commit found for SHA: %s", c.vars["ref"])
+		}
+		return serve(c, r, sha)
 	}
-	if err := c.need(r, "contents", "read", RoleRead); err != nil {
+}
+
+func getCommit(c *call) (any, error) {
+	r, err := c.readable()
+	if err != nil {
 		return nil, err
 	}
 	k := c.s.git.commit(r, c.vars["ref"])

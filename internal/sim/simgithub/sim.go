@@ -48,6 +48,7 @@ type Sim struct {
 	key      *rsa.PrivateKey
 	users    map[string]*User // by login
 	repos    map[string]*Repo // by full name, lower case
+	moved    map[string]int64 // old full names of renamed repositories
 	installs []*Installation
 	tokens   map[string]*token
 	nodes    map[string]any // by node id
@@ -84,7 +85,7 @@ func New(cfg Config) (*Sim, error) {
 	s := &Sim{
 		cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
 		faults: newFaultBook(), counts: newCallBook(), lastID: 1000,
-		users: map[string]*User{}, repos: map[string]*Repo{}, tokens: map[string]*token{}, nodes: map[string]any{},
+		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, ctx: ctx, cancel: cancel,
 	}
 	s.hooks = newHookQueue(s)

@@ -2,7 +2,6 @@ package simgithub
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -257,6 +256,3 @@ func (s *Sim) listed(id int64) bool {
 	born, ok := s.born[id]
 	return !ok || time.Since(born) >= s.listLag
 }
-
-// pages serves what is neither API nor git.
-func (s *Sim) pages() http.Handler { return http.NotFoundHandler() }

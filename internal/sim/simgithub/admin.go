@@ -1,0 +1,76 @@
+package simgithub
+
+import (
+	"net/http"
+	"slices"
+)
+
+// RenameRepo gives a repository another name. Its id stays; the old address redirects by GET, as on GitHub.
+func (s *Sim) RenameRepo(full, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(full)]
+	if !ok {
+		return errNotFound()
+	}
+	if _, taken := s.repos[repoKey(r.Owner+"/"+name)]; taken {
+		return errInvalid("Repository", "name", "already_exists")
+	}
+	from := r.Name
+	delete(s.repos, repoKey(full))
+	s.moved[repoKey(full)] = r.ID
+	r.Name = name
+	s.repos[repoKey(r.FullName())] = r
+	delete(s.moved, repoKey(r.FullName()))
+	s.session(s.users[r.Owner]).emitRepository("renamed", r, obj{
+		"changes": obj{"repository": obj{"name": obj{"from": from}}},
+	})
+	return nil
+}
+
+// ArchiveRepo makes a repository read-only.
+func (s *Sim) ArchiveRepo(full string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(full)]
+	if !ok {
+		return errNotFound()
+	}
+	r.Archived = true
+	s.session(s.users[r.Owner]).emitRepository("archived", r, nil)
+	return nil
+}
+
+// RemoveFromInstallation takes a repository away from the App.
+func (s *Sim) RemoveFromInstallation(full string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(full)]
+	if !ok {
+		return errNotFound()
+	}
+	for _, in := range s.installs {
+		if in.has(r.ID) {
+			in.RepoIDs = slices.DeleteFunc(in.RepoIDs, func(id int64) bool { return id == r.ID })
+			in.UpdatedAt = s.now()
+			s.session(s.users[r.Owner]).emitInstallationRepos(in, "removed", r)
+		}
+	}
+	return nil
+}
+
+// redirect answers for a repository that has another name now; ok is false if it has not.
+func (c *call) redirect() (a answer, ok bool) {
+	id, ok := c.s.moved[repoKey(c.full())]
+	if !ok {
+		return answer{}, false
+	}
+	to := c.s.api("/repositories/%d", id)
+	c.header.Set("Location", to)
+	status := http.StatusMovedPermanently
+	if c.r.Method != http.MethodGet {
+		status = http.StatusTemporaryRedirect
+	}
+	e := &Error{Status: status, Message: "Moved Permanently"}
+	return answer{status: status, header: c.header, body: e.json()}, true
+}

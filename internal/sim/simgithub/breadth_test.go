@@ -1,0 +1,280 @@
+package simgithub_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// do sends a request that go-github has no method for.
+func do(t *testing.T, c *github.Client, method, path string, body any) (status int, out map[string]any) {
+	t.Helper()
+	req, err := c.NewRequest(method, path, body)
+	check(t, err)
+	resp, err := c.Do(t.Context(), req, &out)
+	if resp == nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, out
+}
+
+func TestRelationsByREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := w.issue("First"), w.issue("Second")
+	for _, c := range []struct {
+		method, path string
+		body         any
+		want         int
+	}{
+		{"POST", "repos/octo/calc/issues/1/dependencies/blocked_by", map[string]any{"issue_id": second.ID}, 201},
+		{"POST", "repos/octo/calc/issues/1/dependencies/blocked_by", map[string]any{"issue_id": second.ID}, 422},
+		{"POST", "repos/octo/calc/issues/1/dependencies/blocked_by", map[string]any{"issue_id": 1}, 404},
+		{"DELETE", "repos/octo/calc/issues/1/dependencies/blocked_by/" + strconv.FormatInt(second.ID, 10), nil, 200},
+		{"DELETE", "repos/octo/calc/issues/1/dependencies/blocked_by/" + strconv.FormatInt(second.ID, 10), nil, 404},
+		{"POST", "repos/octo/calc/issues/1/sub_issues", map[string]any{"sub_issue_id": second.ID}, 201},
+		{"POST", "repos/octo/calc/issues/2/sub_issues", map[string]any{"sub_issue_id": second.ID}, 404},
+		{"GET", "repos/octo/calc/issues/2/parent", nil, 200},
+		{"DELETE", "repos/octo/calc/issues/1/sub_issue", map[string]any{"sub_issue_id": second.ID}, 200},
+		{"GET", "repos/octo/calc/issues/2/parent", nil, 404},
+		{"PUT", "repos/octo/calc/issues/1/lock", map[string]any{"lock_reason": "rude"}, 422},
+		{"PUT", "repos/octo/calc/issues/1/lock", map[string]any{"lock_reason": "spam"}, 204},
+		{"DELETE", "repos/octo/calc/issues/1/lock", nil, 204},
+	} {
+		if got, _ := do(t, w.bot, c.method, c.path, c.body); got != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, got, c.want)
+		}
+	}
+	check(t, w.owner.AddBlockedBy(repo, first.Number, second.ID))
+	if _, out := do(t, w.bot, "GET", "repos/octo/calc/issues/2", nil); out["issue_dependencies_summary"].(map[string]any)["blocking"] != 1.0 {
+		t.Errorf("summary %v", out["issue_dependencies_summary"])
+	}
+	check(t, w.owner.RemoveBlockedBy(repo, first.Number, second.ID))
+}
+
+func TestReviewsByREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	p := w.pull("octo", "fix", map[string]string{"calc.go": fixed}, "")
+	alice := w.human("alice")
+	w.settled()
+	v, _, err := alice.PullRequests.CreateReview(ctx, "octo", "calc", p.Number, &github.PullRequestReviewRequest{
+		Body: ptr("draft"), Comments: []*github.DraftReviewComment{{Path: ptr("calc.go"), Line: ptr(4), Body: ptr("hm")}},
+	})
+	check(t, err)
+	if v.GetState() != "PENDING" || len(w.settled()) != 0 {
+		t.Errorf("a pending review is silent; state %s", v.GetState())
+	}
+	if list, _, _ := w.bot.PullRequests.ListReviews(ctx, "octo", "calc", p.Number, nil); len(list) != 0 {
+		t.Errorf("others see a pending review: %v", list)
+	}
+	v, _, err = alice.PullRequests.SubmitReview(ctx, "octo", "calc", p.Number, v.GetID(), &github.PullRequestReviewRequest{Event: ptr("REQUEST_CHANGES")})
+	check(t, err)
+	comments, _, err := w.bot.PullRequests.ListReviewComments(ctx, "octo", "calc", p.Number, v.GetID(), nil)
+	check(t, err)
+	if v.GetState() != "CHANGES_REQUESTED" || len(comments) != 1 {
+		t.Errorf("submitted as %s with %d comments", v.GetState(), len(comments))
+	}
+	id := comments[0].GetID()
+	_, _, err = w.bot.Reactions.CreatePullRequestCommentReaction(ctx, "octo", "calc", id, "eyes")
+	check(t, err)
+	_, _, err = alice.PullRequests.EditComment(ctx, "octo", "calc", id, &github.PullRequestComment{Body: ptr("hm!")})
+	check(t, err)
+	k, _, err := w.bot.PullRequests.GetComment(ctx, "octo", "calc", id)
+	check(t, err)
+	if k.GetBody() != "hm!" || k.Reactions.GetEyes() != 1 {
+		t.Errorf("comment %v", k)
+	}
+	line, _, err := alice.PullRequests.CreateComment(ctx, "octo", "calc", p.Number, &github.PullRequestComment{
+		Body: ptr("and here"), CommitID: ptr(p.Pull.HeadSHA), Path: ptr("calc.go"), Line: ptr(3), Side: ptr("RIGHT"),
+	})
+	check(t, err)
+	_, err = alice.PullRequests.DeleteComment(ctx, "octo", "calc", line.GetID())
+	check(t, err)
+	_, _, err = w.human("octo").PullRequests.DismissReview(ctx, "octo", "calc", p.Number, v.GetID(), &github.PullRequestReviewDismissalRequest{Message: ptr("done")})
+	check(t, err)
+	got, _, err := w.bot.PullRequests.GetReview(ctx, "octo", "calc", p.Number, v.GetID())
+	check(t, err)
+	want := []string{
+		"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.edited",
+		"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.deleted",
+		"pull_request_review.dismissed",
+	}
+	if diff := cmp.Diff(want, w.settled()); diff != "" || got.GetState() != "DISMISSED" {
+		t.Errorf("state %s; webhooks (-want +got):\n%s", got.GetState(), diff)
+	}
+}
+
+func TestPullRequestsByREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	p := w.pull("octo", "fix", map[string]string{"calc.go": fixed}, "")
+	edited, _, err := w.bot.PullRequests.Edit(ctx, "octo", "calc", p.Number, &github.PullRequest{Title: ptr("Better"), Body: ptr("More")})
+	check(t, err)
+	if edited.GetTitle() != "Better" || edited.GetBody() != "More" {
+		t.Errorf("edited %v", edited)
+	}
+	commits, _, err := w.bot.PullRequests.ListCommits(ctx, "octo", "calc", p.Number, nil)
+	check(t, err)
+	if len(commits) != 1 || commits[0].GetAuthor().GetLogin() != "octo" {
+		t.Errorf("commits %v", commits)
+	}
+	diff, _, err := w.bot.PullRequests.GetRaw(ctx, "octo", "calc", p.Number, github.RawOptions{Type: github.Diff})
+	check(t, err)
+	if !strings.Contains(diff, "+\treturn a + b") {
+		t.Errorf("diff %q", diff)
+	}
+	_, _, err = w.bot.PullRequests.RequestReviewers(ctx, "octo", "calc", p.Number, github.ReviewersRequest{Reviewers: []string{"alice"}})
+	check(t, err)
+	asked, _, err := w.bot.PullRequests.ListReviewers(ctx, "octo", "calc", p.Number, nil)
+	check(t, err)
+	if len(asked.Users) != 1 {
+		t.Errorf("asked %v", asked.Users)
+	}
+	_, err = w.bot.PullRequests.RemoveReviewers(ctx, "octo", "calc", p.Number, github.ReviewersRequest{Reviewers: []string{"alice"}})
+	check(t, err)
+	if merged, _, _ := w.bot.PullRequests.IsMerged(ctx, "octo", "calc", p.Number); merged {
+		t.Error("merged already")
+	}
+	_, _, err = w.human("alice").Repositories.CreateStatus(ctx, "octo", "calc", p.Pull.HeadSHA, &github.RepoStatus{State: ptr("success"), Context: ptr("ci")})
+	check(t, err)
+	state, _, err := w.bot.Repositories.GetCombinedStatus(ctx, "octo", "calc", "fix", nil)
+	check(t, err)
+	if state.GetState() != "success" || state.GetTotalCount() != 1 {
+		t.Errorf("status %v", state)
+	}
+	check(t, w.owner.Close(repo, p.Number, ""))
+	check(t, w.owner.Reopen(repo, p.Number))
+	check(t, w.owner.SetDraft(repo, p.Number, true))
+	view, err := w.owner.PullView(repo, p.Number)
+	check(t, err)
+	if !view.Mergeable || view.State != "draft" || len(view.Files) != 1 || len(view.Commits) != 1 || len(view.Statuses) != 1 {
+		t.Errorf("view %+v", view)
+	}
+}
+
+func TestLabelsAssigneesAndAccounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	w.issue("One")
+	labels, _, err := w.bot.Issues.AddLabelsToIssue(ctx, "octo", "calc", 1, []string{"bug", "ready"})
+	check(t, err)
+	if len(labels) != 2 {
+		t.Errorf("labels %v", labels)
+	}
+	_, err = w.bot.Issues.RemoveLabelForIssue(ctx, "octo", "calc", 1, "bug")
+	check(t, err)
+	if _, err = w.bot.Issues.RemoveLabelForIssue(ctx, "octo", "calc", 1, "bug"); status(err) != 404 {
+		t.Errorf("removing what is not there: %v", err)
+	}
+	_, _, err = w.bot.Issues.ReplaceLabelsForIssue(ctx, "octo", "calc", 1, []string{"done"})
+	check(t, err)
+	_, _, err = w.bot.Issues.CreateLabel(ctx, "octo", "calc", &github.Label{Name: ptr("errand"), Color: ptr("00ff00")})
+	check(t, err)
+	if _, _, err = w.bot.Issues.CreateLabel(ctx, "octo", "calc", &github.Label{Name: ptr("Errand")}); status(err) != 422 {
+		t.Errorf("the same label twice: %v", err)
+	}
+	i, _, err := w.bot.Issues.AddAssignees(ctx, "octo", "calc", 1, []string{"alice"})
+	check(t, err)
+	if i.GetAssignee().GetLogin() != "alice" || len(i.Labels) != 1 || i.Labels[0].GetName() != "done" {
+		t.Errorf("issue %v", i)
+	}
+	for login, want := range map[string]bool{"alice": true, "eve": false, "errand[bot]": false} {
+		if ok, _, err := w.bot.Issues.IsAssignee(ctx, "octo", "calc", login); err != nil || ok != want {
+			t.Errorf("%s assignable: %v, %v", login, ok, err)
+		}
+	}
+	people, _, err := w.bot.Issues.ListAssignees(ctx, "octo", "calc", nil)
+	check(t, err)
+	if diff := cmp.Diff([]string{"alice", "octo", "rob", "tina"}, logins(people)); diff != "" {
+		t.Errorf("assignable (-want +got):\n%s", diff)
+	}
+	me, _, err := w.human("alice").Users.Get(ctx, "")
+	check(t, err)
+	if me.GetLogin() != "alice" {
+		t.Errorf("me %v", me)
+	}
+	limits, _, err := w.bot.RateLimit.Get(ctx)
+	check(t, err)
+	if limits.GetCore().Limit != 5000 {
+		t.Errorf("limits %v", limits)
+	}
+}
+
+func TestRenamedAndRemovedRepositories(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settled()
+	check(t, w.sim.RenameRepo(repo, "calculator"))
+	r, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc")
+	check(t, err)
+	if r.GetFullName() != "octo/calculator" {
+		t.Errorf("the old address leads to %s", r.GetFullName())
+	}
+	i, err := w.owner.OpenIssue("octo/calculator", simgithub.NewIssue{Title: "Still here"})
+	check(t, err)
+	check(t, w.sim.RemoveFromInstallation("octo/calculator"))
+	if _, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calculator", i.Number, &github.IssueComment{Body: ptr("x")}); status(err) != 403 {
+		t.Errorf("writing without installation: %v", err)
+	}
+	check(t, w.sim.ArchiveRepo("octo/calculator"))
+	if _, err := w.owner.Comment("octo/calculator", i.Number, "x"); status(err) != 403 {
+		t.Errorf("writing into an archive: %v", err)
+	}
+	if diff := cmp.Diff([]string{"repository.renamed", "issues.opened", "installation_repositories.removed"}, w.settled()); diff != "" {
+		t.Errorf("webhooks (-want +got):\n%s", diff)
+	}
+}
+
+func TestHistoryOfARepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	i := w.issue("Close me by a commit")
+	sha, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Fixes #1", Files: map[string]string{"x": "1"}, Delete: []string{"README.md"}})
+	check(t, err)
+	if got, _ := w.owner.Issue(repo, i.Number); got.State != "closed" {
+		t.Errorf("the issue is %s", got.State)
+	}
+	list, _, err := w.bot.Repositories.ListCommits(ctx, "octo", "calc", nil)
+	check(t, err)
+	if len(list) != 2 || list[0].GetSHA() != sha {
+		t.Errorf("commits %v", list)
+	}
+	c, _, err := w.bot.Git.GetCommit(ctx, "octo", "calc", sha)
+	check(t, err)
+	full, _, err := w.bot.Repositories.GetCommit(ctx, "octo", "calc", sha, nil)
+	check(t, err)
+	if c.GetMessage() != "Fixes #1" || len(full.Files) != 2 || full.GetStats().GetTotal() != 2 {
+		t.Errorf("commit %v with %d files, stats %v", c.GetMessage(), len(full.Files), full.GetStats())
+	}
+	branches, _, err := w.bot.Repositories.ListBranches(ctx, "octo", "calc", nil)
+	check(t, err)
+	files, err := w.owner.Files(repo, "main")
+	check(t, err)
+	if diff := cmp.Diff([]string{"calc.go", "x"}, files); diff != "" || len(branches) != 1 {
+		t.Errorf("%d branches; files (-want +got):\n%s", len(branches), diff)
+	}
+	blob, _, err := w.bot.Git.GetBlob(ctx, "octo", "calc", full.Files[1].GetSHA())
+	check(t, err)
+	if blob.GetSize() != 1 {
+		t.Errorf("blob %v", blob)
+	}
+	_, _, err = w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, false)
+	if status(err) != 422 {
+		t.Errorf("backwards without force: %v", err)
+	}
+	ref, _, err := w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, true)
+	check(t, err)
+	if ref.GetObject().GetSHA() != list[1].GetSHA() || len(w.owner.Repos()) != 1 {
+		t.Errorf("reference %v", ref)
+	}
+}
