@@ -3,6 +3,8 @@ package forge_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -80,6 +82,30 @@ func TestFailedDeliveries(t *testing.T) {
 	}
 	if later := must(w.f.FailedDeliveries(t.Context(), time.Now().Add(time.Hour)))(t); len(later) != 0 {
 		t.Errorf("got %d from the future", len(later))
+	}
+}
+
+func TestFailedDeliveriesOfAllPages(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	entry := func(id int, guid, status string, age time.Duration) m {
+		return m{"id": id, "guid": guid, "status": status, "event": "issues", "delivered_at": now.Add(-age)}
+	}
+	gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("cursor") == "" {
+			w.Header().Set("Link", "<"+"http://"+r.Host+r.URL.Path+`?per_page=100&cursor=v1_2>; rel="next"`)
+			answer(w, 200, []m{entry(9, "redelivered", "OK", 0), entry(8, "b", "timed out", time.Minute), entry(7, "b", "Service Timeout", 2*time.Minute)})
+			return
+		}
+		answer(w, 200, []m{entry(3, "redelivered", "failed to connect", time.Hour), entry(2, "a", "Invalid HTTP Response: 500", time.Hour), entry(1, "old", "timed out", 5*time.Hour)})
+	})
+	list := must(newForge(t, gh.URL).FailedDeliveries(t.Context(), now.Add(-2*time.Hour)))(t)
+	var got []string
+	for _, d := range list {
+		got = append(got, fmt.Sprint(d.GUID, d.ID))
+	}
+	if diff := cmp.Diff([]string{"a2", "b8"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

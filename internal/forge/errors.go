@@ -141,6 +141,9 @@ func (c *call) wrap(err error) error {
 		c.noToken(e, statusOf(err))
 	case errors.As(err, &gql):
 		gql.explain(e)
+		if e.Class == ClassUnknown && c.kind == kindRead {
+			e.Class = ClassTemporary
+		}
 	case errors.As(err, &refused) && refused.Response != nil:
 		c.refused(e, refused)
 	default:

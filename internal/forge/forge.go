@@ -85,10 +85,14 @@ func New(cfg Config) (*Forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse GraphQL address: %w", err)
 	}
+	v3, err := url.Parse(cfg.V3APIURL)
+	if err != nil {
+		return nil, fmt.Errorf("parse REST address: %w", err)
+	}
 	f := &Forge{cfg: cfg, tokens: newTokens(), nodes: map[int64]string{}}
 	f.tr = &transport{
-		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path, token: cfg.StatelessTokens,
-		gate: newGate(cfg.Now), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
+		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path,
+		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
 		pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{},
 	}
 	if f.clients, err = f.newClients(); err != nil {

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"unicode/utf8"
@@ -65,7 +66,7 @@ func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, 
 	e := &github.TreeEntry{Path: &c.Path, Mode: github.String(string(c.Mode)), Type: github.String("blob")}
 	switch c.Mode {
 	case "": // deleted: neither content nor id
-		e.Mode = github.String(string(c.OldMode))
+		e.Mode = github.String(string(cmp.Or(c.OldMode, changeset.ModeFile)))
 		if c.OldMode == changeset.ModeSubmodule {
 			e.Type = github.String("commit")
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,6 +88,7 @@ type transport struct {
 	timeout time.Duration // of one attempt, including the answer's body
 	backoff time.Duration // before the second attempt
 	graphql string        // path of the GraphQL API
+	hosts   []string      // where credentials may go
 	token   string        // X-GitHub-Stateless-S2S-Token for new tokens, or empty
 	gate    *gate
 	log     zerolog.Logger
@@ -118,6 +120,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.token != "" && mint {
 		req = req.Clone(req.Context())
 		req.Header.Set("X-GitHub-Stateless-S2S-Token", t.token)
+	}
+	if l := t.gate.check(c.installation, t.apiOf(req)); l != nil {
+		return nil, l
 	}
 	if !mint {
 		if err := t.turn(req.Context(), c); err != nil {
@@ -200,12 +205,16 @@ func (t *transport) pacer(c *call) *pacer {
 	return p
 }
 
+func (t *transport) apiOf(req *http.Request) api {
+	if req.URL.Path == t.graphql {
+		return apiGraphQL
+	}
+	return apiREST
+}
+
 // attempt sends the request once and reads the whole answer.
 func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) (*http.Response, error) {
-	a := apiREST
-	if req.URL.Path == t.graphql {
-		a = apiGraphQL
-	}
+	a := t.apiOf(req)
 	if l := t.gate.check(c.installation, a); l != nil {
 		return nil, l
 	}
@@ -215,6 +224,9 @@ func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) 
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }})
 	}
 	out := req.Clone(ctx)
+	if !slices.Contains(t.hosts, out.URL.Host) { // a redirection: the clients above add the token again
+		out.Header.Del("Authorization")
+	}
 	if body != nil {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		out.Body, _ = out.GetBody()

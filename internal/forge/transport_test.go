@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -148,6 +149,7 @@ func TestFailures(t *testing.T) {
 		return err
 	}
 	mutate := func(ctx context.Context, f *forge.Forge) error { return f.Minimise(ctx, 7, "IC_1") }
+	query := func(ctx context.Context, f *forge.Forge) error { return errOf(f.IssueText(ctx, testRepo, "I_1")) }
 	tests := map[string]struct {
 		handle http.HandlerFunc
 		call   func(context.Context, *forge.Forge) error
@@ -177,6 +179,7 @@ func TestFailures(t *testing.T) {
 		"mutation refused": {say(200, m{"data": nil, "errors": []m{{"type": "FORBIDDEN", "message": "no"}}}), mutate, forge.ClassPermanent, nil, 1},
 		"mutation gone":    {say(200, m{"errors": []m{{"type": "NOT_FOUND", "message": "no"}}}), mutate, forge.ClassPermanent, forge.ErrNotFound, 1},
 		"mutation failed":  {say(200, m{"errors": []m{{"message": "Something went wrong"}}}), mutate, forge.ClassUnknown, nil, 1},
+		"query failed":     {say(200, m{"errors": []m{{"message": "Something went wrong"}}}), query, forge.ClassTemporary, nil, 1},
 		"mutation lost":    {drop, mutate, forge.ClassUnknown, nil, 1},
 	}
 	for name, tt := range tests {
@@ -306,5 +309,37 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 	if _, err := forge.New(forge.Config{AppID: 1, PrivateKey: []byte("nonsense")}); err == nil {
 		t.Error("no key, no error")
+	}
+}
+
+func TestCredentialsStayWithGitHub(t *testing.T) {
+	t.Parallel()
+	var leaked string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaked = r.Header.Get("Authorization")
+		answer(w, 200, m{"number": 3})
+	}))
+	defer other.Close()
+	gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
+	})
+	if i := must(newForge(t, gh.URL).Issue(t.Context(), testRepo, 3))(t); i.Number != 3 || leaked != "" {
+		t.Errorf("issue %d, credentials %q", i.Number, leaked)
+	}
+}
+
+func TestStatelessTokensAreAskedFor(t *testing.T) {
+	t.Parallel()
+	var asked string
+	gh := newFake(t, nil)
+	gh.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked == "" {
+			asked = r.Header.Get("X-GitHub-Stateless-S2S-Token")
+		}
+		answer(w, 201, m{"token": "ghs_x", "expires_at": time.Now().Add(time.Hour)})
+	})
+	f := newForge(t, gh.URL, func(c *forge.Config) { c.StatelessTokens = "disabled" })
+	if _, _, err := f.GitToken(t.Context(), testRepo); err != nil || asked != "disabled" {
+		t.Errorf("asked with %q: %v", asked, err)
 	}
 }
