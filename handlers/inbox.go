@@ -44,6 +44,8 @@ type Inbox struct {
 	now    func() time.Time
 	// Received counts deliveries by event, for metrics; it may be nil.
 	Received func(event string, isNew bool)
+	// Applied is called after a delivery moved something; it may be nil.
+	Applied func()
 }
 
 var _ githubapp.Scheduler = (*Inbox)(nil)
@@ -136,6 +138,9 @@ func (b *Inbox) settle(ctx context.Context, d state.Delivery, log zerolog.Logger
 			return err
 		}
 		log.Info().Str("task", e.Task.String()).Str("kind", string(e.Kind)).Str("by", e.By.Login).Bool("changed", applied.Changed).Str("note", applied.Note).Msg("event")
+	}
+	if b.Applied != nil {
+		b.Applied()
 	}
 	return nil
 }

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/admin"
+)
+
+// listen opens the listeners, so that a port that is taken is an error of New.
+func (s *Server) listen(ctx context.Context) (err error) {
+	s.listener = s.opts.Listener
+	if s.listener == nil {
+		var lc net.ListenConfig
+		if s.listener, err = lc.Listen(ctx, "tcp", s.cfg.Listen); err != nil {
+			return fmt.Errorf("listen: %w; choose another address with `listen`", err)
+		}
+	}
+	if a := s.cfg.Admin.Listen; a != "" {
+		var lc net.ListenConfig
+		if s.adminLn, err = lc.Listen(ctx, "tcp", a); err != nil {
+			return fmt.Errorf("admin.listen: %w", err)
+		}
+	}
+	return nil
+}
+
+// routes is what is served on the public address: the webhook, health, and the pages unless they
+// have an address of their own.
+func (s *Server) routes() (http.Handler, error) {
+	// Deliveries are stored from the first moment on, also before GitHub has said who we are.
+	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now))
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/github/hook", hook)
+	mux.HandleFunc("GET /healthz", health)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	if s.adminLn == nil {
+		pages, err := s.pages()
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle("/", pages)
+	}
+	return mux, nil
+}
+
+// readyz answers 200 once webhooks are worked on.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if !s.ready.Load() {
+		http.Error(w, "not yet: GitHub has not said who we are", http.StatusServiceUnavailable)
+		return
+	}
+	health(w, r)
+}
+
+// pages are the status pages and metrics.
+func (s *Server) pages() (http.Handler, error) {
+	return admin.New(admin.Config{
+		Store: s.store, Transcripts: s.archive, Token: s.cfg.Admin.Token.Reveal(), Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
+		Describe: func(ctx context.Context) (kind, isolation string, notes []string, err error) {
+			d, err := s.fleet.Describe(ctx)
+			return d.Kind, string(d.Isolation), d.Notes, err
+		},
+	})
+}
+
+// serve runs one HTTP server until ctx ends, then lets requests end for a while.
+func (s *Server) serve(ctx context.Context, ln net.Listener, h http.Handler) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	errs := make(chan error, 1)
+	go func() { errs <- srv.Serve(ln) }()
+	select {
+	case err := <-errs:
+		return fmt.Errorf("serve on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timing.Shutdown)
+	defer cancel()
+	err := srv.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = srv.Close()
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/secretscan"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// makeFleet makes the VMs' provider, the connections and the tether.
+func (s *Server) makeFleet(context.Context) error {
+	signer, err := clientKey(filepath.Join(s.cfg.Data, "client_key"))
+	if err != nil {
+		return err
+	}
+	if s.opts.BinDir == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find the program's folder: %w", err)
+		}
+		s.opts.BinDir = filepath.Dir(exe)
+	}
+	provider, err := s.localProvider(signer)
+	if err != nil {
+		return err
+	}
+	s.fleet = fleet.New(provider, fleet.Config{
+		Deployment: s.cfg.Deployment, MaxVMs: s.cfg.Limits.VMs, Grace: s.cfg.Timing.ReapGrace,
+		SSH: remote.Config{Signer: signer}, Now: s.opts.Now, Log: s.opts.Log,
+	})
+	s.control = runnerctl.New(s.fleet, s.opts.BinDir)
+	return s.makeTether()
+}
+
+// localProvider makes boxes on this host.
+func (s *Server) localProvider(signer ssh.Signer) (*local.Provider, error) {
+	runner := filepath.Join(s.opts.BinDir, "errand-runner")
+	if _, err := os.Stat(runner); err != nil {
+		return nil, fmt.Errorf("find errand-runner beside the program (make build puts it there): %w", err)
+	}
+	l := s.cfg.Local
+	cfg := local.Config{
+		Dir: filepath.Join(s.cfg.Data, "local"), Kind: l.Kind, Runner: runner, ClientKey: signer.PublicKey(),
+		Deployment: s.cfg.Deployment, Path: l.Path, IdleExit: l.IdleExit, Now: s.opts.Now,
+	}
+	for _, b := range l.Binds {
+		cfg.Binds = append(cfg.Binds, local.Bind{Path: b.Path, Writable: b.Writable})
+	}
+	return local.New(cfg)
+}
+
+// makeTether makes our end of the VMs' way out.
+func (s *Server) makeTether() error {
+	key, err := secretFile(filepath.Join(s.cfg.Data, "tether_key"))
+	if err != nil {
+		return err
+	}
+	models := map[string]tether.Upstream{}
+	for name, m := range s.cfg.Models {
+		header := m.Header
+		if header == "" {
+			header = "X-Api-Key"
+		}
+		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header}
+	}
+	s.tether = tether.New(tether.Config{
+		Tasks: s.store, Key: key, Models: models, Log: s.opts.Log,
+		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
+			r := forge.RepoOf(t)
+			token, _, err := s.forge.GitToken(ctx, r)
+			return s.forge.GitURL(r), token, err
+		},
+	})
+	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
+	return nil
+}
+
+// makeWorkflow makes the steps and the queue that takes them.
+func (s *Server) makeWorkflow(context.Context) error {
+	adapter, err := agent.New(s.cfg.Agent)
+	if err != nil {
+		return fmt.Errorf("make the agent's adapter: %w", err)
+	}
+	s.steps = workflow.New(workflow.Config{
+		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.control, Tether: line{s}, Files: s.archive, Adapter: adapter, Agent: s.cfg.Agent,
+		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
+		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
+		RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
+	})
+	s.queue = queue.New(queue.Config{
+		Store: s.store, Handle: s.steps.Handle, Judge: judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
+		Lease: lease, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
+		Done: func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
+	})
+	return nil
+}
+
+// lease is how long a job may take. Those that move data to and from a VM may take longer.
+func lease(k state.JobKind) time.Duration {
+	switch k {
+	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop:
+		return 15 * time.Minute
+	}
+	return 2 * time.Minute
+}
+
+// judge tells the queue what an error means.
+func judge(err error) queue.Verdict {
+	p := workflow.Trouble(err)
+	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class}
+}
+
+// clientKey reads or makes the key with which we reach VMs.
+func clientKey(path string) (ssh.Signer, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, fmt.Errorf("make the client key: %w", err)
+		}
+		block, err := ssh.MarshalPrivateKey(private, "errand")
+		if err != nil {
+			return nil, fmt.Errorf("make the client key: %w", err)
+		}
+		data = pem.EncodeToMemory(block)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return nil, fmt.Errorf("store the client key: %w", err)
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("read the client key: %w", err)
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("read the client key %s: %w", path, err)
+	}
+	return signer, nil
+}
+
+// secretFile reads or makes 32 random bytes.
+func secretFile(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err == nil && len(data) >= 32 {
+		return data, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	data = make([]byte, 32)
+	if _, err := rand.Read(data); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return nil, fmt.Errorf("store %s: %w", path, err)
+	}
+	return data, nil
+}

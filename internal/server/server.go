@@ -1,0 +1,234 @@
+// Package server puts errand together: every part is made here and nowhere else, from one Config,
+// and Run keeps them all going until its context ends.
+//
+// Start reading at New, which is the list of parts, then Run, which is the order in which they start.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/secretscan"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// Options are what is not in the configuration file.
+type Options struct {
+	Log     zerolog.Logger
+	Version string
+	// BinDir holds errand-runner; default: the folder of the running program.
+	BinDir string
+	// Listener serves instead of one on Config.Listen.
+	Listener net.Listener
+	Now      func() time.Time
+	// Transport is used for GitHub; default http.DefaultTransport.
+	Transport http.RoundTripper
+	// StandInAgent says that the agent is one of ours that cannot do harm: it may run in a plain box.
+	StandInAgent bool
+}
+
+// Server is one errand.
+type Server struct {
+	cfg  config.Config
+	opts Options
+
+	db       *boltkv.DB
+	store    *state.Store
+	forge    *forge.Forge
+	fleet    *fleet.Fleet
+	control  *runnerctl.Controller
+	tether   *tether.Handler
+	keeper   *tether.Keeper
+	archive  *archive.Dir
+	patterns *secretscan.Patterns
+	redact   *trust.Redactor
+	metrics  *admin.Metrics
+	steps    *workflow.Steps
+	queue    *queue.Queue
+	poller   *watch.Poller
+	super    *watch.Supervisor
+	listener net.Listener
+	adminLn  net.Listener
+
+	inbox atomic.Pointer[handlers.Inbox]
+	ready atomic.Bool
+}
+
+// New makes every part. It opens the store and the listeners, and asks GitHub nothing.
+func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s = &Server{cfg: cfg, opts: opts, metrics: admin.NewMetrics(opts.Version)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+			s = nil
+		}
+	}()
+	if err = os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return s, fmt.Errorf("make the data folder: %w", err)
+	}
+	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen} {
+		if err = part(ctx); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// openStore opens the bbolt file, which no other errand may have open.
+func (s *Server) openStore(ctx context.Context) error {
+	db, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{})
+	if err != nil {
+		return err
+	}
+	s.db = db
+	s.store, err = state.Open(ctx, db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy()})
+	return err
+}
+
+// makeSecrets loads the patterns by which secrets are found, and knows our own.
+func (s *Server) makeSecrets(context.Context) (err error) {
+	if s.patterns, err = secretscan.LoadPatterns(); err != nil {
+		return fmt.Errorf("load secret patterns: %w", err)
+	}
+	s.redact = trust.NewRedactor(s.patterns, s.cfg.Secrets()...)
+	s.archive, err = archive.Open(s.cfg.Data, func(text string) string {
+		text, _ = s.redact.Redact(text)
+		return text
+	})
+	return err
+}
+
+// makeForge makes the client for GitHub.
+func (s *Server) makeForge(context.Context) (err error) {
+	g := s.cfg.GitHub
+	t := s.cfg.Timing
+	s.forge, err = forge.New(forge.Config{
+		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
+		UserAgent: "errand/" + s.opts.Version, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
+		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
+		Metrics: func(c forge.Call) { s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took) },
+	})
+	return err
+}
+
+// Store gives tests the store.
+func (s *Server) Store() *state.Store { return s.store }
+
+// Forge gives the demo the client, for its count of calls.
+func (s *Server) Forge() *forge.Forge { return s.forge }
+
+// Describe says what VMs are made of here.
+func (s *Server) Describe(ctx context.Context) (fleet.Description, error) {
+	return s.fleet.Describe(ctx)
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx ends, then ends gracefully within the configured time. What is under way goes
+// on after the next start: nothing is lost either way.
+func (s *Server) Run(ctx context.Context) error {
+	routes, err := s.routes()
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.serve(ctx, s.listener, routes) })
+	if s.adminLn != nil {
+		pages, err := s.pages()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return s.serve(ctx, s.adminLn, pages) })
+	}
+	g.Go(func() error { return s.keeper.Run(ctx) })
+	g.Go(func() error { return s.work(ctx) })
+	return g.Wait()
+}
+
+// work starts what needs to know who we are, as soon as GitHub has said it.
+func (s *Server) work(ctx context.Context) error {
+	me, err := s.identify(ctx)
+	if err != nil {
+		return err
+	}
+	mapper := handlers.NewMapper(handlers.Config{Slug: me.Slug, BotID: me.BotID, Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label}, s.store)
+	inbox := s.newInbox(mapper)
+	sweeper := s.newSweeper(me, inbox)
+	s.ready.Store(true)
+	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.reap} {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
+}
+
+// identify asks GitHub who we are until it answers. A refusal that waiting does not cure is an error.
+func (s *Server) identify(ctx context.Context) (forge.App, error) {
+	wait := 500 * time.Millisecond
+	for {
+		me, err := s.forge.Self(ctx)
+		if err == nil {
+			return me, nil
+		}
+		if class, _ := forge.Classify(err); class == forge.ClassPermanent {
+			reason, hint := forge.Explain(err)
+			return me, fmt.Errorf("ask GitHub who we are: %w (%s %s)", err, reason, hint)
+		}
+		s.opts.Log.Warn().Err(err).Msg("ask GitHub who we are")
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return me, nil
+		case <-timer.C:
+		}
+		wait = min(2*wait, time.Minute)
+	}
+}
+
+// Close gives the store and the connections back. It is called after Run.
+func (s *Server) Close() error {
+	var errs []error
+	for _, ln := range []net.Listener{s.listener, s.adminLn} {
+		if ln != nil {
+			if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if s.fleet != nil {
+		s.fleet.Close()
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	return errors.Join(errs...)
+}

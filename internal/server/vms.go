@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// vms gives tasks their VMs: it translates between tasks and the fleet.
+type vms struct{ s *Server }
+
+// maxGenerations bounds how many ended VMs are passed over in one call.
+const maxGenerations = 5
+
+// Acquire returns the task's VM. Its name follows from the task and the number of VMs before it, so
+// that a repeated call finds what an earlier one made.
+func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
+	gen := len(t.VMs) + 1
+	if t.VM != nil {
+		gen = t.VM.Gen
+		if t.Fresh {
+			gen = len(t.VMs) + 2
+		}
+	}
+	for range maxGenerations {
+		vm, err := v.s.fleet.Acquire(ctx, owner(t.Key), gen, fleet.Needs{})
+		switch {
+		case errors.Is(err, fleet.ErrEnded):
+			name := fleet.VMName(v.s.cfg.Deployment, owner(t.Key), gen)
+			if err := v.Release(ctx, name, "vanished"); err != nil {
+				return state.VM{}, err
+			}
+			gen++
+		case errors.Is(err, fleet.ErrNoCapacity):
+			return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, err)
+		case err != nil:
+			return state.VM{}, err
+		default:
+			return state.VM{Name: vm.Name, Provider: v.s.cfg.Provider, Kind: vm.Kind, Gen: gen, CreatedAt: vm.CreatedAt}, nil
+		}
+	}
+	return state.VM{}, fmt.Errorf("%w: %d VMs in a row have ended at once", workflow.ErrNoVM, maxGenerations)
+}
+
+// owner is the task's name among the VMs.
+func owner(k state.TaskKey) string { return fmt.Sprintf("%d-%d", k.Repo, k.Issue) }
+
+// Release deletes a VM and lets its tether go.
+func (v vms) Release(ctx context.Context, name, why string) error {
+	v.s.keeper.Forget(name)
+	reason := fleet.Reason(why)
+	if why == "fresh" {
+		reason = fleet.ReasonFresh
+	}
+	if !reason.Valid() {
+		reason = fleet.ReasonFailed
+	}
+	return v.s.fleet.Release(ctx, name, reason)
+}
+
+// line is the tether as the steps see it.
+type line struct{ s *Server }
+
+// Ensure has a VM's tether attached.
+func (l line) Ensure(ctx context.Context, vm string, task state.TaskKey) error {
+	return l.s.keeper.Ensure(ctx, tether.Peer{VM: vm, Task: task})
+}
+
+// Forget lets it go.
+func (l line) Forget(vm string) { l.s.keeper.Forget(vm) }
+
+// RunToken is what a run shows at its tether.
+func (l line) RunToken(run string) string { return l.s.tether.RunToken(run) }
+
+// VMToken is what the runner shows there.
+func (l line) VMToken(vm string) string { return l.s.tether.VMToken(vm) }
+
+// gone reports whether an error means that a VM, or the run on it, will not come back.
+func gone(err error) bool {
+	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun) || errors.Is(err, remote.ErrHostKey)
+}
+
+// repoConfig reads a repository's own settings over the operator's.
+func (s *Server) repoConfig(data []byte) (state.Settings, error) {
+	return config.ParseRepo(data, s.cfg.Settings())
+}
+
+// taskURL is where people see a task, or empty.
+func (s *Server) taskURL(t *state.Task) string {
+	if s.cfg.PublicURL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/tasks/%s/%d", strings.TrimSuffix(s.cfg.PublicURL, "/"), t.Repo.FullName(), t.Key.Issue)
+}

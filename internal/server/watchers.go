@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/state"
+)
+
+// makeWatchers makes what looks at reactions and at runs.
+func (s *Server) makeWatchers(context.Context) error {
+	t := s.cfg.Timing
+	s.poller = watch.NewPoller(watch.PollerConfig{
+		Store: s.store, GitHub: s.forge, Log: s.opts.Log, Now: s.opts.Now, Fast: t.PollFast, Slow: t.PollSlow, Gap: t.PollGap, Polled: s.metrics.Polled,
+	})
+	s.super = watch.NewSupervisor(watch.SupervisorConfig{
+		Store: s.store, Follow: s.follow, Gone: gone, Log: s.opts.Log, Now: s.opts.Now, Every: t.Progress, GiveUp: t.UnreachableFor,
+		Tether:      func(ctx context.Context, task *state.Task) error { return line{s}.Ensure(ctx, task.Run.VM, task.Key) },
+		Interpret:   func(task *state.Task, r *state.Run) watch.Interpreter { return s.steps.Interpret(task, r) },
+		Transcripts: func(run string) (watch.Transcript, error) { return s.archive.Transcript(run) },
+	})
+	return nil
+}
+
+var _ watch.Transcript = (*archive.Transcript)(nil)
+
+// follow opens a run's log.
+func (s *Server) follow(ctx context.Context, vm, run string, from int64) (watch.Records, error) {
+	return s.control.Follow(ctx, vm, run, from)
+}
+
+var _ watch.Records = (interface {
+	Next() (runlog.Record, error)
+	Close() error
+})(nil)
+
+// newInbox makes the inbox's worker; the route has stored deliveries since the listener opened.
+func (s *Server) newInbox(m *handlers.Mapper) *handlers.Inbox {
+	b := handlers.NewInbox(s.store, s.store, m, s.opts.Log, s.opts.Now)
+	b.Received = s.metrics.Delivery
+	b.Applied = s.poller.Poke
+	s.inbox.Store(b)
+	return b
+}
+
+// newSweeper makes what looks for things that were missed.
+func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper {
+	t := s.cfg.Timing
+	return watch.NewSweeper(watch.SweeperConfig{
+		Store: s.store, GitHub: s.forge, Inbox: inbox, Log: s.opts.Log, Now: s.opts.Now, BotID: me.BotID, BotLogin: me.BotLogin,
+		Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label, Deliveries: t.Deliveries, State: t.Sweep,
+	})
+}
+
+// reap deletes VMs that no task owns, files that nobody needs any more, and old rows.
+func (s *Server) reap(ctx context.Context) error {
+	every := min(time.Minute, s.cfg.Timing.ReapGrace)
+	for {
+		s.reapOnce(ctx)
+		timer := time.NewTimer(every)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// tombstones is how long the GUIDs of deliveries are remembered: longer than GitHub can deliver one
+// again.
+const tombstones = 8 * 24 * time.Hour
+
+func (s *Server) reapOnce(ctx context.Context) {
+	owned := map[string]bool{}
+	tasks, err := s.store.OpenTasks(ctx)
+	if err != nil {
+		s.opts.Log.Error().Err(err).Msg("list tasks for the reaper")
+		return
+	}
+	for _, t := range tasks {
+		if t.VM != nil {
+			owned[t.VM.Name] = true
+		}
+	}
+	deleted, err := s.fleet.Reap(ctx, func(name string) bool { return owned[name] })
+	for _, name := range deleted {
+		s.opts.Log.Warn().Str("vm", name).Msg("deleted a VM that no task owned")
+	}
+	now := s.opts.Now()
+	_, perr := s.archive.Prune(now.Add(-max(s.cfg.Keep.AfterEnd, s.cfg.Limits.Expire)), now.Add(-s.cfg.Keep.Transcripts))
+	_, terr := s.store.PruneTombstones(ctx, now.Add(-tombstones))
+	_, serr := s.store.Prune(ctx, now.Add(-s.cfg.Keep.AfterEnd))
+	for _, err := range []error{err, perr, terr, serr} {
+		if err != nil && ctx.Err() == nil {
+			s.opts.Log.Error().Err(err).Msg("clean up")
+		}
+	}
+}
+
+// health answers that the process serves.
+func health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n"))
+}

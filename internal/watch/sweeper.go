@@ -1,0 +1,256 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// Lost is what the sweeps ask GitHub.
+type Lost interface {
+	deliveries
+	issueReader
+	Installations(ctx context.Context) ([]forge.Installation, error)
+	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
+}
+
+type deliveries interface {
+	FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error)
+	HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error)
+}
+
+type issueReader interface {
+	OpenIssuesFor(ctx context.Context, r forge.Repo, want forge.Filter) ([]forge.Issue, error)
+	IssueActor(ctx context.Context, r forge.Repo, number int, what, subject string) (state.Person, time.Time, error)
+	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
+	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+}
+
+// Inserter stores a delivery that was fetched, as if it had come by itself.
+type Inserter interface {
+	Insert(ctx context.Context, guid, event string, payload []byte) error
+}
+
+// SweeperConfig configures a Sweeper.
+type SweeperConfig struct {
+	Store interface {
+		Reader
+		Applier
+		HasDelivery(ctx context.Context, guid string) (bool, error)
+	}
+	GitHub          Lost
+	Inbox           Inserter
+	Log             zerolog.Logger
+	Now             func() time.Time
+	BotID           int64
+	BotLogin        string
+	Assignee, Label string
+	Deliveries      time.Duration // between sweeps for lost webhooks (5 min)
+	State           time.Duration // between comparisons with GitHub's state (15 min)
+}
+
+// Sweeper finds what was missed: webhooks that GitHub could not deliver, and states that no webhook
+// told us of. Events are hints; GitHub's present state is the truth.
+type Sweeper struct{ cfg SweeperConfig }
+
+// NewSweeper returns a Sweeper.
+func NewSweeper(cfg SweeperConfig) *Sweeper {
+	if cfg.Deliveries == 0 {
+		cfg.Deliveries = 5 * time.Minute
+	}
+	if cfg.State == 0 {
+		cfg.State = 15 * time.Minute
+	}
+	return &Sweeper{cfg: cfg}
+}
+
+// kept is how far back GitHub keeps deliveries.
+const kept = 72 * time.Hour
+
+// Run sweeps at the start and then now and again until ctx ends.
+func (s *Sweeper) Run(ctx context.Context) error {
+	var lastState time.Time
+	for {
+		if err := s.deliveries(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn().Err(err).Msg("sweep for lost webhooks")
+		}
+		if s.cfg.Now().Sub(lastState) >= s.cfg.State {
+			lastState = s.cfg.Now()
+			if err := s.state(ctx); err != nil && ctx.Err() == nil {
+				s.cfg.Log.Warn().Err(err).Msg("compare with GitHub's state")
+			}
+		}
+		if !pause(ctx, min(s.cfg.Deliveries, s.cfg.State), nil) {
+			return nil
+		}
+	}
+}
+
+// deliveries fetches webhooks whose every delivery failed.
+func (s *Sweeper) deliveries(ctx context.Context) error {
+	failed, err := s.cfg.GitHub.FailedDeliveries(ctx, s.cfg.Now().Add(-kept))
+	if err != nil {
+		return err
+	}
+	for _, d := range failed {
+		known, err := s.cfg.Store.HasDelivery(ctx, d.GUID)
+		if err != nil {
+			return fmt.Errorf("look a delivery up: %w", err)
+		}
+		if known {
+			continue
+		}
+		event, guid, payload, err := s.cfg.GitHub.HookDelivery(ctx, d.ID)
+		if err != nil {
+			return fmt.Errorf("fetch delivery %s: %w", d.GUID, err)
+		}
+		if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
+			return err
+		}
+		s.cfg.Log.Info().Str("delivery", guid).Str("event", event).Msg("fetched a webhook that had not arrived")
+	}
+	return nil
+}
+
+// state compares every task, and every issue that should have one, with GitHub.
+func (s *Sweeper) state(ctx context.Context) error {
+	open, err := s.cfg.Store.OpenTasks(ctx)
+	if err != nil {
+		return fmt.Errorf("list open tasks: %w", err)
+	}
+	for _, t := range open {
+		if err := s.task(ctx, t); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("compare a task with GitHub")
+		}
+	}
+	installations, err := s.cfg.GitHub.Installations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, in := range installations {
+		if in.Suspended {
+			continue
+		}
+		repos, err := s.cfg.GitHub.InstallationRepos(ctx, in.ID)
+		if err != nil {
+			return err
+		}
+		for _, r := range repos {
+			if err := s.triggers(ctx, in.ID, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// task reports how an issue or pull request differs from what the task knows.
+func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
+	repo := forge.RepoOf(t)
+	var events []state.Event
+	if t.PR != nil {
+		pr, err := s.cfg.GitHub.PR(ctx, repo, t.PR.Number)
+		if err != nil {
+			return err
+		}
+		if !pr.Open {
+			events = append(events, state.Event{Kind: state.EventPRClosed, Merged: pr.Merged, By: pr.MergedBy})
+		}
+	}
+	i, err := s.cfg.GitHub.Issue(ctx, repo, t.Key.Issue)
+	if err != nil {
+		return err
+	}
+	if i.Closed && len(events) == 0 {
+		events = append(events, state.Event{Kind: state.EventIssueClosed})
+	}
+	if t.Trigger.Via == "assigned" && !s.assigned(i) || t.Trigger.Via == "label" && !s.labelled(i) {
+		events = append(events, state.Event{Kind: state.EventUntriggered, Via: t.Trigger.Via})
+	}
+	for _, e := range events {
+		e.Task = t.Key
+		if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+			return fmt.Errorf("report %s: %w", e.Kind, err)
+		}
+	}
+	return nil
+}
+
+func (s *Sweeper) assigned(i forge.Issue) bool {
+	for _, p := range i.Assignees {
+		if p.ID == s.cfg.BotID || s.cfg.Assignee != "" && strings.EqualFold(p.Login, s.cfg.Assignee) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Sweeper) labelled(i forge.Issue) bool {
+	for _, l := range i.Labels {
+		if strings.EqualFold(l, s.cfg.Label) {
+			return true
+		}
+	}
+	return false
+}
+
+// triggers reports issues that carry our assignee or label and have no task. Who put it there is
+// taken from the issue's events: it is that person whose permission counts.
+func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
+	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
+	type want struct {
+		filter        forge.Filter
+		via, what, of string
+	}
+	var wants []want
+	if s.cfg.Assignee != "" {
+		wants = append(wants, want{forge.Filter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
+	}
+	if s.cfg.Label != "" {
+		wants = append(wants, want{forge.Filter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
+	}
+	for _, w := range wants {
+		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, w.filter)
+		if err != nil {
+			return err
+		}
+		for _, i := range issues {
+			if err := s.found(ctx, repo, r, i, w.via, w.what, w.of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// found reports one issue, unless it has a task or its task ended after the trigger.
+func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
+	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
+	t, err := s.cfg.Store.Task(ctx, key)
+	if err != nil || t != nil && !t.Ended() {
+		return err
+	}
+	by, at, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, what, subject)
+	if err != nil {
+		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
+	}
+	if by.ID == 0 || t != nil && !at.After(t.Trigger.At) {
+		return nil
+	}
+	issue := i.Issue
+	e := state.Event{
+		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
+		Repo: &r, Installation: repo.Installation, Issue: &issue,
+	}
+	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+		return fmt.Errorf("report a trigger that had not arrived: %w", err)
+	}
+	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without its task")
+	return nil
+}
