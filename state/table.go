@@ -43,6 +43,7 @@ var (
 	running   = []Phase{PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}
 	working   = append([]Phase{PhaseQueued}, running...)
 	resumable = []Phase{PhaseFailed, PhaseInterrupted, PhaseAwaitingAnswer}
+	resumed   = slices.Concat(working, awaiting) // where jobs bring a task on, and a stopped one goes on
 	same      = []Phase{Same}
 )
 
@@ -61,7 +62,7 @@ func peopleRows() []Row {
 		{On: EventTriggered, To: []Phase{PhaseQueued}, Doc: "the task begins: 👀, a status comment, and a look at the repository", do: (*change).begin},
 		{From: ended, On: EventTriggered, If: "by a writer", To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: allowed, do: (*change).begin},
 		{From: open, On: EventTriggered, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
-		{From: []Phase{PhaseFailed}, On: EventTriggered, To: running, Doc: "as retry", do: (*change).retry},
+		{From: []Phase{PhaseFailed}, On: EventTriggered, To: resumed, Doc: "as retry", do: (*change).retry},
 		{From: open, On: EventTriggered, To: same, Doc: "one task per issue: a second trigger is told so", do: (*change).secondTrigger},
 		{From: open, On: EventUntriggered, If: "the assignment or label that started it", To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", when: (*change).sameTrigger, do: func(c *change) { c.cancel("the " + c.t.Trigger.Via + " was taken back by @" + c.e.By.Login) }},
 		{From: open, On: EventIssueClosed, If: "a pull request is open", To: same, Doc: "look at the pull request: a merge closes the issue too", when: func(c *change) bool { return c.hasPR() && c.e.Via != "confirmed" }, do: func(c *change) { c.due("closed", "issue", c.e.Now) }},
@@ -112,7 +113,7 @@ func orderRows() []Row {
 		{From: open, On: EventCommented, Verb: VerbCancel, To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", do: func(c *change) { c.cancel("@" + c.e.By.Login + " cancelled it") }},
 		{From: running, On: EventCommented, Verb: VerbStop, To: []Phase{PhaseAwaitingAnswer}, Doc: "the run is stopped, its work saved, the VM kept", do: (*change).stopByHand},
 		{From: anyPhase, On: EventCommented, Verb: VerbStop, To: same, Doc: "nothing runs", do: reply(ReplyNothingToCancel)},
-		{From: resumable, On: EventCommented, Verb: VerbRetry, To: working, Doc: "goes on where it stopped, on a new VM if told so", do: (*change).retry},
+		{From: resumable, On: EventCommented, Verb: VerbRetry, To: resumed, Doc: "goes on where it stopped, on a new VM if told so", do: (*change).retry},
 		{From: working, On: EventCommented, Verb: VerbRetry, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
 		{From: anyPhase, On: EventCommented, Verb: VerbRetry, To: same, Doc: "nothing to retry", do: reply(ReplyNothingToRetry)},
 		{From: slices.Concat(planning, awaiting, []Phase{PhaseQueued, PhaseFailed, PhaseAwaitingAnswer}), On: EventCommented, Verb: VerbReplan, If: "before anything was built", To: []Phase{PhaseQueued, PhasePreliminaryPlanning, PhasePlanning}, Doc: "the issue is read and frozen anew, and a new revision is made", when: func(c *change) bool { return c.t.PR == nil }, do: (*change).replan},
@@ -167,13 +168,13 @@ func stepRows() []Row {
 		{From: running, On: EventNoApproval, If: "revoked before the start", To: awaiting, Doc: "the approval does not hold any more; the plan waits again", when: func(c *change) bool { return c.e.Detail == NotRevoked }, do: (*change).revoked},
 		{From: open, On: EventNoApproval, To: same, Doc: "answered once per revision and reason", do: (*change).noApproval},
 		{From: open, On: EventStale, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(c.e.Detail) }},
-		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume", To: working, Doc: "goes on by itself", when: due("resume"), do: (*change).resume},
+		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume", To: resumed, Doc: "goes on by itself", when: due("resume"), do: (*change).resume},
 		{From: working, On: EventDue, If: "recheck", To: same, Doc: "looks again whether it can go on", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }), do: (*change).again},
 		{From: awaiting, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
 		{From: awaiting, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved the plan in time") }},
 		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: func(c *change) { c.note = c.e.Failure.Reason }},
-		{From: slices.Concat(working, awaiting), On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
-		{From: slices.Concat(working, awaiting), On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
+		{From: resumed, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
+		{From: resumed, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
 		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
 		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil }, do: (*change).released},
 	}
