@@ -66,6 +66,7 @@ func runInit(argv []string, report *json.Encoder) int {
 		_ = report.Encode(nsMessage{Error: err.Error()})
 		return 1
 	}
+	offerToOOM(os.Getpid())
 	cmd := &exec.Cmd{
 		Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},

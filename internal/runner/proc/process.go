@@ -62,6 +62,7 @@ func (p *Process) startPlain(c Command) error {
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
+	offerToOOM(p.cmd.Process.Pid)
 	return nil
 }
 
