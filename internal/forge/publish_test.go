@@ -101,10 +101,9 @@ func (c *checkout) changeset() *changeset.Changeset {
 	return cs
 }
 
-// TestPublish sends every kind of change and compares the trees and files with those of the clone.
-func TestPublish(t *testing.T) {
-	t.Parallel()
-	tests := map[string]func(c *checkout){
+// kindsOfWork are the changes that a commit can make, each on a fresh clone.
+func kindsOfWork() map[string]func(c *checkout) {
+	return map[string]func(c *checkout){
 		"add and edit": func(c *checkout) {
 			c.write("README.md", "# app\n\nWith \"quotes\", \ttabs and ünïcode 👍\r\n")
 			c.write("new/deep/file.go", "package deep\n")
@@ -152,8 +151,13 @@ func TestPublish(t *testing.T) {
 		},
 		"nothing": func(*checkout) {},
 	}
+}
+
+// TestPublish sends every kind of change and compares the trees and files with those of the clone.
+func TestPublish(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	for name, work := range tests {
+	for name, work := range kindsOfWork() {
 		branch := "errand/" + strings.ReplaceAll(name, " ", "-")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

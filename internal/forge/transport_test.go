@@ -127,9 +127,16 @@ func TestSecondaryLimitsWithoutTimeGrow(t *testing.T) {
 	}
 }
 
-// TestFailures shows what each way to fail means, and how often GitHub is asked.
-func TestFailures(t *testing.T) {
-	t.Parallel()
+// failure is one way to fail: what GitHub does, what is called, and what is to come of it.
+type failure struct {
+	handle http.HandlerFunc
+	call   func(context.Context, *forge.Forge) error
+	class  forge.Class
+	is     error
+	calls  int
+}
+
+func failures() map[string]failure {
 	drop := func(w http.ResponseWriter, _ *http.Request) { // the answer is lost
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
@@ -150,13 +157,7 @@ func TestFailures(t *testing.T) {
 	}
 	mutate := func(ctx context.Context, f *forge.Forge) error { return f.Minimise(ctx, 7, "IC_1") }
 	query := func(ctx context.Context, f *forge.Forge) error { return errOf(f.IssueText(ctx, testRepo, "I_1")) }
-	tests := map[string]struct {
-		handle http.HandlerFunc
-		call   func(context.Context, *forge.Forge) error
-		class  forge.Class
-		is     error
-		calls  int
-	}{
+	return map[string]failure{
 		"read 502":                {say(502, m{}), read, forge.ClassTemporary, nil, 3},
 		"read 500":                {say(500, m{}), read, forge.ClassTemporary, nil, 1},
 		"read lost":               {drop, read, forge.ClassTemporary, nil, 3},
@@ -182,7 +183,12 @@ func TestFailures(t *testing.T) {
 		"query failed":     {say(200, m{"errors": []m{{"message": "Something went wrong"}}}), query, forge.ClassTemporary, nil, 1},
 		"mutation lost":    {drop, mutate, forge.ClassUnknown, nil, 1},
 	}
-	for name, tt := range tests {
+}
+
+// TestFailures shows what each way to fail means, and how often GitHub is asked.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for name, tt := range failures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gh := newFake(t, tt.handle)
