@@ -20,12 +20,13 @@ func (p post) plan() string {
 	var changed string
 	if plan.Revision > 1 {
 		changed = fmt.Sprintf("**Changed since revision %d:** ", plan.Revision-1)
-		if plan.Changes == "" {
+		switch words := strings.TrimSpace(plan.Changes); {
+		case words == "":
 			changed += "see the text."
-		} else if words := Embed(plan.Changes); strings.Contains(words, "\n") {
-			changed += "\n\n" + embedCut(plan.Changes, p.budget/4, p.v.log(p.t, "the log"))
-		} else {
-			changed += sentence(plan.Changes)
+		case len(words) <= 400 && !strings.Contains(words, "\n"):
+			changed += sentence(words)
+		default:
+			changed += "\n\n" + embedCut(words, p.budget/4, p.v.log(p.t, "the log"))
 		}
 	}
 	return paragraphs(
