@@ -141,7 +141,7 @@ func (x *session) editText(i *Issue, in IssueEdit) error {
 		return nil
 	}
 	i.UpdatedAt = now
-	x.emitIssue("edited", i, obj{"changes": changes})
+	x.emitIssueOrPull("edited", i, obj{"changes": changes})
 	x.crossReference(i, i.Body)
 	return nil
 }

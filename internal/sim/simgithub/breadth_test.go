@@ -1,6 +1,7 @@
 package simgithub_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,6 +121,9 @@ func TestPullRequestsByREST(t *testing.T) {
 	check(t, err)
 	if edited.GetTitle() != "Better" || edited.GetBody() != "More" {
 		t.Errorf("edited %v", edited)
+	}
+	if got := w.settled(); !slices.Contains(got, "pull_request.edited") || slices.Contains(got, "issues.edited") {
+		t.Errorf("webhooks of an edit: %v", got)
 	}
 	commits, _, err := w.bot.PullRequests.ListCommits(ctx, "octo", "calc", p.Number, nil)
 	check(t, err)

@@ -36,6 +36,7 @@ type request struct {
 	*session
 	mu     sync.Mutex
 	errors []*gqlerrors.QueryError
+	asked  []*Pull // whose mergeability was asked for
 }
 
 type requestKey struct{}
@@ -51,6 +52,13 @@ func (r *request) note(err error, path ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errors = append(r.errors, &gqlerrors.QueryError{Message: message(err), ResolverError: err, Path: path})
+}
+
+// ask remembers that mergeability was asked for: the next request will know it.
+func (r *request) ask(p *Pull) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, p)
 }
 
 func message(err error) string {
@@ -103,6 +111,9 @@ func (g *graphQL) perform(r *http.Request, q query) answer {
 	}
 	req := &request{session: c.session}
 	resp := g.schema.Exec(context.WithValue(r.Context(), requestKey{}, req), q.Query, q.OperationName, q.Variables)
+	for _, p := range req.asked {
+		p.judged = g.s.ends(p)
+	}
 	out := obj{"data": resp.Data}
 	if list := append(resp.Errors, req.errors...); len(list) > 0 {
 		out["errors"] = errorsJSON(list)

@@ -45,7 +45,9 @@ func (p *pullR) MergeCommit() *commitR { return p.x.commit(p.i.repo, p.p.MergeCo
 
 // Mergeable tells whether it merges by itself.
 func (p *pullR) Mergeable() string {
-	switch ok, _ := p.x.s.mergeability(p.p); ok {
+	ok, _ := p.x.s.knownMergeability(p.p)
+	p.x.ask(p.p)
+	switch ok {
 	case true:
 		return "MERGEABLE"
 	case false:
@@ -57,7 +59,8 @@ func (p *pullR) Mergeable() string {
 
 // MergeStateStatus says more about it.
 func (p *pullR) MergeStateStatus() string {
-	_, state := p.x.s.mergeability(p.p)
+	_, state := p.x.s.knownMergeability(p.p)
+	p.x.ask(p.p)
 	return strings.ToUpper(state)
 }
 

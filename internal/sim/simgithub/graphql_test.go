@@ -166,6 +166,13 @@ func TestMinimizeAndReply(t *testing.T) {
 	if len(got) != 2 || got[1].Body != "Changed." || got[1].Author.Login != "errand" || got[0].DatabaseID != root.ID {
 		t.Errorf("thread %+v", got)
 	}
+}
+
+func TestReadingByGraphQL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("One")
+	p := w.pull("octo", "fix", map[string]string{"a": "a\n"}, "Closes #1")
 	var out struct {
 		Repository struct {
 			PullRequest struct {
@@ -176,8 +183,14 @@ func TestMinimizeAndReply(t *testing.T) {
 			Object struct{ Text string }
 		}
 	}
-	errs = w.graphql(`query($n:Int!){ repository(owner:"octo",name:"calc"){ pullRequest(number:$n){ mergeable closingIssuesReferences(first:5){ nodes{ number } } }
+	read := func() []gqlError {
+		return w.graphql(`query($n:Int!){ repository(owner:"octo",name:"calc"){ pullRequest(number:$n){ mergeable closingIssuesReferences(first:5){ nodes{ number } } }
 		ref(qualifiedName:"refs/heads/fix"){ target{ oid } } object(expression:"fix:a"){ ... on Blob{ text } } } }`, map[string]any{"n": p.Number}, &out)
+	}
+	if errs := read(); len(errs) != 0 || out.Repository.PullRequest.Mergeable != "UNKNOWN" {
+		t.Errorf("%+v, at first %s", errs, out.Repository.PullRequest.Mergeable)
+	}
+	errs := read()
 	if len(errs) != 0 || out.Repository.PullRequest.ClosingIssuesReferences.Nodes[0].Number != 1 ||
 		out.Repository.Ref.Target.Oid != w.head("fix") || out.Repository.Object.Text != "a\n" || out.Repository.PullRequest.Mergeable != "MERGEABLE" {
 		t.Errorf("%+v %+v", errs, out)

@@ -267,3 +267,16 @@ func TestCallsAreCounted(t *testing.T) {
 		t.Errorf("%d calls of the route, %d in all", found, after-before)
 	}
 }
+
+func TestContentRate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *simgithub.Config) { c.ContentRate = 2 })
+	w.issue("One")
+	for n, want := range []int{0, 0, 403} {
+		_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("x")})
+		var abuse *github.AbuseRateLimitError
+		if want == 0 && err != nil || want != 0 && (!errors.As(err, &abuse) || abuse.GetRetryAfter() <= 0) {
+			t.Errorf("comment %d: %v", n+1, err)
+		}
+	}
+}

@@ -56,7 +56,7 @@ func (s *Sim) fullPullJSON(p *Pull) obj {
 	if ahead, _, err := s.git.countBetween(r, p.BaseSHA, p.HeadSHA); err == nil {
 		commits = ahead
 	}
-	mergeable, state := s.mergeability(p)
+	mergeable, state := s.knownMergeability(p)
 	o["merged"], o["merged_by"], o["mergeable"] = p.Merged, s.userJSON(p.MergedBy), mergeable
 	o["mergeable_state"], o["rebaseable"] = state, mergeable
 	o["comments"], o["review_comments"], o["commits"] = len(p.issue.Comments), s.reviewCommentCount(p), commits
@@ -72,6 +72,18 @@ func (s *Sim) reviewCommentCount(p *Pull) int {
 	}
 	return n
 }
+
+// knownMergeability is null until it has been asked for once since either branch moved: GitHub computes it in the
+// background, and reading is what starts that.
+func (s *Sim) knownMergeability(p *Pull) (mergeable any, state string) {
+	if p.issue.State != "open" || p.judged != s.ends(p) {
+		return nil, "unknown"
+	}
+	return s.mergeability(p)
+}
+
+// ends names the two commits that mergeability is about.
+func (s *Sim) ends(p *Pull) string { return s.git.branch(p.issue.repo, p.Base) + " " + p.HeadSHA }
 
 // mergeability tells whether a pull request merges by itself; nil while it is not open.
 func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {

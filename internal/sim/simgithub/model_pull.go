@@ -22,7 +22,8 @@ type Pull struct {
 	Reviews            []*Review
 	Threads            []*Thread
 
-	issue *Issue
+	issue  *Issue
+	judged string // the two commits for which mergeability was asked for
 }
 
 // Review states, as REST writes them.

@@ -15,6 +15,20 @@ import (
 
 const fixed = "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"
 
+// judged reads a pull request until its mergeability is known: the first read after a change starts that.
+func (w *world) judged(number int) *github.PullRequest {
+	w.t.Helper()
+	for range 3 {
+		p, _, err := w.bot.PullRequests.Get(w.t.Context(), "octo", "calc", number)
+		check(w.t, err)
+		if p.Mergeable != nil {
+			return p
+		}
+	}
+	w.t.Fatal("mergeability is never known")
+	return nil
+}
+
 func TestPullRequestLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,6 +41,10 @@ func TestPullRequestLife(t *testing.T) {
 		Title: ptr("Fix Add"), Head: ptr("fix"), Base: ptr("main"), Body: ptr("Fixes #1"), Draft: ptr(true),
 	})
 	check(t, err)
+	if p.Mergeable != nil || p.GetMergeableState() != "unknown" {
+		t.Errorf("mergeability of a new pull request is known at once: %v, %s", p.GetMergeable(), p.GetMergeableState())
+	}
+	p = w.judged(p.GetNumber())
 	if !p.GetMergeable() || p.GetChangedFiles() != 1 || p.GetAdditions() != 1 || p.GetDeletions() != 1 || p.GetCommits() != 1 {
 		t.Errorf("pull request: mergeable=%v files=%d +%d -%d commits=%d", p.GetMergeable(), p.GetChangedFiles(), p.GetAdditions(), p.GetDeletions(), p.GetCommits())
 	}
@@ -119,8 +137,7 @@ func TestConflictsAndOtherWaysToEnd(t *testing.T) {
 	p := w.pull("alice", "mine", map[string]string{"calc.go": fixed}, "")
 	_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"calc.go": "package calc\n"}})
 	check(t, err)
-	got, _, err := w.bot.PullRequests.Get(t.Context(), "octo", "calc", p.Number)
-	check(t, err)
+	got := w.judged(p.Number)
 	if got.GetMergeable() || got.GetMergeableState() != "dirty" {
 		t.Errorf("mergeable=%v state=%s", got.GetMergeable(), got.GetMergeableState())
 	}
@@ -249,8 +266,7 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	if _, _, err := w.human("alice").Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "x", HeadSHA: sha}); status(err) != 403 {
 		t.Errorf("a person makes a check run: %v", err)
 	}
-	full, _, err := w.bot.PullRequests.Get(ctx, "octo", "calc", p.Number)
-	check(t, err)
+	full := w.judged(p.Number)
 	if full.GetMergeableState() != "unstable" {
 		t.Errorf("state %s", full.GetMergeableState())
 	}

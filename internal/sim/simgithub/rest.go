@@ -161,6 +161,9 @@ func (s *Sim) perform(rt route, c *call) answer {
 	if err := c.spend("core", rt.pattern == "/rate_limit", c.header); err != nil {
 		return c.failed(err)
 	}
+	if err := c.throttle(rt.method, rt.pattern); err != nil {
+		return c.failed(err)
+	}
 	if a, ok := c.redirect(); ok {
 		return a
 	}

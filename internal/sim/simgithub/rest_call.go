@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,17 +139,43 @@ func (b *bucket) write(h http.Header, limit int, resource string) {
 	h.Set("X-RateLimit-Resource", resource)
 }
 
-func (x *session) bucket(resource string) *bucket {
-	who := "anonymous"
+// who names the caller for counting.
+func (x *session) who() string {
 	switch {
 	case x.viaApp():
-		who = "installation " + itoa(x.tok.install.ID)
+		return "installation " + itoa(x.tok.install.ID)
 	case x.jwt:
-		who = "app"
+		return "app"
 	case x.by != nil:
-		who = x.by.Login
+		return x.by.Login
+	default:
+		return "anonymous"
 	}
-	key := resource + " " + who
+}
+
+// throttle refuses to make more issues, comments and pull requests in a minute than Config.ContentRate says.
+func (x *session) throttle(method, pattern string) error {
+	limit := x.s.cfg.ContentRate
+	if limit == 0 || method != http.MethodPost || !strings.Contains(pattern, "/issues") && !strings.Contains(pattern, "/pulls") {
+		return nil
+	}
+	now := x.s.cfg.AuthNow()
+	recent := slices.DeleteFunc(x.s.made[x.who()], func(t time.Time) bool { return now.Sub(t) >= time.Minute })
+	if len(recent) >= limit {
+		wait := recent[0].Add(time.Minute).Sub(now)
+		return &Error{
+			Status:  http.StatusForbidden,
+			Message: "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. Please retry your request again later.",
+			Header:  http.Header{"Retry-After": {strconv.Itoa(int(wait/time.Second) + 1)}},
+			DocURL:  "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits",
+		}
+	}
+	x.s.made[x.who()] = append(recent, now)
+	return nil
+}
+
+func (x *session) bucket(resource string) *bucket {
+	key := resource + " " + x.who()
 	now := x.s.cfg.AuthNow()
 	b, ok := x.s.limits[key]
 	if !ok || !now.Before(b.reset) {

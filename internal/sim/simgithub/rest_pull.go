@@ -71,7 +71,9 @@ func getPull(c *call) (any, error) {
 	if strings.Contains(c.r.Header.Get("Accept"), "diff") {
 		return c.diffText(p)
 	}
-	return c.s.fullPullJSON(p), nil
+	out := c.s.fullPullJSON(p)
+	p.judged = c.s.ends(p)
+	return out, nil
 }
 
 func (c *call) diffText(p *Pull) (any, error) {

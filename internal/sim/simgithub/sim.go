@@ -28,6 +28,7 @@ type Config struct {
 	Events      []string          // what the App subscribes to; default: all that is modelled
 	Key         *rsa.PrivateKey   // the App's key; default: a new one, which takes a while to make
 	RateLimit   int               // per token, hour and bucket; default 5000
+	ContentRate int               // things made per minute and token before the secondary limit answers; default: no limit
 	HookTimeout time.Duration     // default 10 s, as GitHub's
 }
 
@@ -54,6 +55,7 @@ type Sim struct {
 	nodes    map[string]any // by node id
 	verified map[string]bool
 	limits   map[string]*bucket
+	made     map[string][]time.Time // when each actor made things in the last minute, if ContentRate is set
 	listLag  time.Duration
 	born     map[int64]time.Time // when things were made, while lists lag
 
@@ -86,7 +88,7 @@ func New(cfg Config) (*Sim, error) {
 		cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
 		faults: newFaultBook(), counts: newCallBook(), lastID: 1000,
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
-		verified: map[string]bool{}, limits: map[string]*bucket{}, ctx: ctx, cancel: cancel,
+		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
 	s.hooks = newHookQueue(s)
 	if err := s.makeApp(); err != nil {

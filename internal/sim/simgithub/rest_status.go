@@ -1,0 +1,127 @@
+package simgithub
+
+import "slices"
+
+// combinedStatus is the sum of statuses and check runs of a commit: failure, pending, success, or "" without any.
+func (s *Sim) combinedStatus(r *Repo, sha string) (state string, latest []*Status) {
+	byContext := map[string]*Status{}
+	for _, k := range r.Statuses {
+		if k.SHA == sha {
+			byContext[k.Context] = k
+		}
+	}
+	worst := 0
+	for _, k := range r.Statuses {
+		if byContext[k.Context] != k {
+			continue
+		}
+		latest = append(latest, k)
+		worst = max(worst, map[string]int{"success": 1, "pending": 2, "failure": 3, "error": 3}[k.State])
+	}
+	for _, k := range r.CheckRuns {
+		switch {
+		case k.HeadSHA != sha:
+		case k.Status != "completed":
+			worst = max(worst, 2)
+		case slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion):
+			worst = max(worst, 1)
+		default:
+			worst = max(worst, 3)
+		}
+	}
+	return []string{"", "success", "pending", "failure"}[worst], latest
+}
+
+func getStatus(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "statuses", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	bare := &Repo{Statuses: r.Statuses} // check runs do not count here
+	state, latest := c.s.combinedStatus(bare, sha)
+	if state == "" {
+		state = "pending"
+	}
+	return obj{
+		"state": state, "sha": sha, "total_count": len(latest), "repository": c.s.repoJSON(r),
+		"statuses":   each(latest, func(k *Status) obj { return c.s.statusJSON(r, k) }),
+		"commit_url": c.s.api("/repos/%s/commits/%s", r.FullName(), sha),
+		"url":        c.s.api("/repos/%s/commits/%s/status", r.FullName(), sha),
+	}, nil
+}
+
+func listStatuses(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "statuses", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	var list []*Status
+	for _, k := range slices.Backward(r.Statuses) {
+		if k.SHA == sha {
+			list = append(list, k)
+		}
+	}
+	return each(page(c, list), func(k *Status) obj { return c.s.statusJSON(r, k) }), nil
+}
+
+func createStatus(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.need(r, "statuses", "write", RoleWrite); err != nil {
+		return nil, err
+	}
+	var req struct {
+		State       string `json:"state"`
+		Context     string `json:"context"`
+		Description string `json:"description"`
+		TargetURL   string `json:"target_url"`
+	}
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	k, err := c.addStatus(r, Status{
+		SHA: c.vars["sha"], State: req.State, Context: req.Context, Description: req.Description, TargetURL: req.TargetURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.created(c.s.statusJSON(r, k))
+}
+
+func (x *session) addStatus(r *Repo, k Status) (*Status, error) {
+	if x.s.git.resolve(r, k.SHA) != k.SHA || k.SHA == "" {
+		return nil, errUnprocessable("No commit found for SHA: %s", k.SHA)
+	}
+	if !slices.Contains([]string{"error", "failure", "pending", "success"}, k.State) {
+		return nil, errInvalid("Status", "state", "invalid")
+	}
+	if k.Context == "" {
+		k.Context = "default"
+	}
+	k.ID, k.Creator, k.CreatedAt = x.s.newID(), x.login(), x.s.now()
+	k.NodeID = nodeID("SC", k.ID)
+	r.Statuses = append(r.Statuses, &k)
+	x.emitStatus(r, &k)
+	return &k, nil
+}
+
+// CheckRun reports a check by a CI that is not modelled, as GitHub Actions would: with status "completed" and a
+// conclusion, or with an empty conclusion while it runs. A later report of the same name replaces the earlier one.
+func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(repo)]
+	if !ok {
+		return errNotFound()
+	}
+	status := "in_progress"
+	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status}
+	if conclusion != "" {
+		req.Conclusion = &conclusion
+	}
+	k, err := s.session(s.users[r.Owner]).addCheckRun(r, req)
+	if err == nil {
+		k.Title, k.Summary = name, summary
+	}
+	return err
+}

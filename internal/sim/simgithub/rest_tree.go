@@ -1,0 +1,163 @@
+package simgithub
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// treeItem is an entry as sent: the difference between no sha and a null sha counts.
+type treeItem struct {
+	Path    string           `json:"path"`
+	Mode    string           `json:"mode"`
+	Type    string           `json:"type"`
+	SHA     *json.RawMessage `json:"sha"`
+	Content *string          `json:"content"`
+}
+
+func (t treeItem) entry() (treeEntry, error) {
+	e := treeEntry{Path: t.Path, Mode: t.Mode, Type: t.Type, Content: t.Content}
+	if t.SHA == nil || string(*t.SHA) == "null" {
+		return e, nil
+	}
+	var sha string
+	if err := json.Unmarshal(*t.SHA, &sha); err != nil {
+		return e, errUnprocessable("tree.sha is not a string")
+	}
+	e.SHA = &sha
+	if e.Content != nil {
+		return e, errUnprocessable("Must supply either tree.sha or tree.content, not both")
+	}
+	return e, nil
+}
+
+func createTree(c *call) (any, error) {
+	r, err := c.writable()
+	if err != nil {
+		return nil, err
+	}
+	var req struct {
+		BaseTree string     `json:"base_tree"`
+		Tree     []treeItem `json:"tree"`
+	}
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if len(req.Tree) == 0 {
+		return nil, errUnprocessable("Invalid tree info")
+	}
+	var entries []treeEntry
+	for _, t := range req.Tree {
+		e, err := t.entry()
+		if err != nil {
+			return nil, err
+		}
+		if e.SHA == nil && e.Content == nil {
+			if list, err := c.s.git.list(r, req.BaseTree, false, e.Path); req.BaseTree == "" || err != nil || len(list) == 0 {
+				return nil, errUnprocessable("GitRPC::BadObjectState")
+			}
+		}
+		entries = append(entries, e)
+	}
+	sha, err := c.s.git.writeTree(r, req.BaseTree, entries)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.treeJSON(r, sha, false)
+	if err != nil {
+		return nil, err
+	}
+	return c.created(o)
+}
+
+func (c *call) treeJSON(r *Repo, sha string, recursive bool) (obj, error) {
+	list, err := c.s.git.list(r, sha, recursive)
+	if err != nil {
+		return nil, errNotFound()
+	}
+	api := c.s.api("/repos/%s/git", r.FullName())
+	return obj{"sha": sha, "url": api + "/trees/" + sha, "truncated": false, "tree": each(list, func(l listing) obj {
+		o := obj{"path": l.path, "mode": l.mode, "type": l.kind, "sha": l.sha, "url": api + "/" + l.kind + "s/" + l.sha}
+		if l.kind == "blob" {
+			o["size"] = l.size
+		}
+		return o
+	})}, nil
+}
+
+func getTree(c *call) (any, error) {
+	r, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	sha := c.s.git.ref(r, c.vars["sha"]+"^{tree}")
+	if sha == "" || strings.HasPrefix(c.vars["sha"], "-") {
+		return nil, errNotFound()
+	}
+	return c.treeJSON(r, sha, c.query("recursive") != "")
+}
+
+// whoSent is an author or committer as sent.
+type whoSent struct {
+	Name  string     `json:"name"`
+	Email string     `json:"email"`
+	Date  *time.Time `json:"date"`
+}
+
+func (w *whoSent) identity(or identity) identity {
+	if w == nil {
+		return or
+	}
+	id := identity{name: w.Name, email: w.Email, at: or.at}
+	if w.Date != nil {
+		id.at = w.Date.Truncate(time.Second)
+	}
+	return id
+}
+
+func createCommit(c *call) (any, error) {
+	r, err := c.writable()
+	if err != nil {
+		return nil, err
+	}
+	var req struct {
+		Message, Tree     string
+		Parents           []string
+		Author, Committer *whoSent
+		Signature         string
+	}
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if kind, err := c.s.git.out(r, "cat-file", "-t", req.Tree); err != nil || kind != "tree" || !validSHA(req.Tree) {
+		return nil, errUnprocessable("Tree SHA does not exist")
+	}
+	for _, p := range req.Parents {
+		if !validSHA(p) || c.s.git.resolve(r, p) != p {
+			return nil, errUnprocessable("Parent SHA does not exist or is not a commit object")
+		}
+	}
+	n := newCommit{tree: req.Tree, parents: req.Parents, message: req.Message}
+	n.author = req.Author.identity(c.identity())
+	n.committer = req.Committer.identity(n.author)
+	if c.viaApp() && req.Author == nil && req.Committer == nil && req.Signature == "" {
+		n.committer, n.signed = c.s.webFlow(), true
+	}
+	sha, err := c.s.makeCommit(r, n)
+	if err != nil {
+		return nil, err
+	}
+	return c.created(c.s.gitCommitJSON(r, c.s.git.commit(r, sha)))
+}
+
+func getGitCommit(c *call) (any, error) {
+	r, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	k := c.s.git.commit(r, c.vars["sha"])
+	if k == nil {
+		return nil, errNotFound()
+	}
+	return c.s.gitCommitJSON(r, k), nil
+}
