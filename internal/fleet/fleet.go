@@ -87,6 +87,34 @@ const (
 	IsolationNone Isolation = "none"
 )
 
+// UnsandboxedError refuses a real agent in a VM without isolation.
+type UnsandboxedError struct {
+	VM, Kind string
+}
+
+func (e *UnsandboxedError) Error() string {
+	return fmt.Sprintf("VM %s (%s) does not isolate an agent from its host", e.VM, e.Kind)
+}
+
+// Hint says what the operator can do about it.
+func (e *UnsandboxedError) Hint() string {
+	return "Install bubblewrap on the host (`errand doctor` says what is missing), or set `local.allow_unsandboxed: true`."
+}
+
+// AllowAgent returns an *UnsandboxedError unless a real agent may run in vm: it is
+// isolated, or the operator has given leave (`local.allow_unsandboxed`). The
+// scripted agent of the demo need not ask.
+func AllowAgent(vm VM, allowUnsandboxed bool) error {
+	switch vm.Isolation {
+	case IsolationVM, IsolationFull, IsolationPartial:
+		return nil
+	}
+	if allowUnsandboxed {
+		return nil
+	}
+	return &UnsandboxedError{VM: vm.Name, Kind: vm.Kind}
+}
+
 // Fact keys of VM.Facts.
 const (
 	// FactRunner is the path of an errand-runner that the VM already has.

@@ -18,14 +18,14 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-func TestRun(t *testing.T) {
-	t.Parallel()
-	c := newVM(t).dial(t, remote.Config{})
-	tests := map[string]struct {
-		cmd     remote.Cmd
-		want    remote.Result
-		wantErr error
-	}{
+type runTest struct {
+	cmd     remote.Cmd
+	want    remote.Result
+	wantErr error
+}
+
+func runTests() map[string]runTest {
+	return map[string]runTest{
 		"output": {
 			cmd:  remote.Cmd{Argv: []string{"sh", "-c", "echo out; echo err >&2"}},
 			want: remote.Result{Stdout: []byte("out\n"), Stderr: []byte("err\n")},
@@ -75,7 +75,12 @@ func TestRun(t *testing.T) {
 			wantErr: remote.ErrTooMuchOutput,
 		},
 	}
-	for name, test := range tests {
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	c := newVM(t).dial(t, remote.Config{})
+	for name, test := range runTests() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := c.Run(deadline(t), test.cmd)

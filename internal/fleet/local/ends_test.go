@@ -170,3 +170,52 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// TestHalfMadeBoxIsFinished: the orchestrator died after it had written the box and
+// before it started its supervisor.
+func TestHalfMadeBoxIsFinished(t *testing.T) {
+	t.Parallel()
+	p, signer := newProvider(t, local.KindPlain, nil)
+	vm := create(t, p, "half")
+	dir := filepath.Dir(vm.Facts[fleet.FactLog])
+	if err := syscall.Kill(supervisor(t, vm.Facts[fleet.FactLog]), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	endsAs(t, p, "half", fleet.ReasonVanished)
+	if err := os.Remove(filepath.Join(dir, "started")); err != nil {
+		t.Fatal(err)
+	}
+	if half, err := p.Get(t.Context(), "half"); err != nil || half.State != fleet.StateCreating {
+		t.Errorf("state is %s, %v", half.State, err)
+	}
+	whole := create(t, p, "half")
+	if whole.State != fleet.StateRunning || whole.CreatedAt != vm.CreatedAt {
+		t.Errorf("state is %s, created %s", whole.State, whole.CreatedAt)
+	}
+	if got := run(t, dial(t, whole, signer), "echo up"); got != "up" {
+		t.Errorf("box says %q", got)
+	}
+}
+
+// TestBoxThatCannotStart: its record is good, but the inside does not come up.
+func TestBoxThatCannotStart(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "tools")
+	if err := os.Mkdir(missing, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := newProvider(t, local.KindBwrap, func(c *local.Config) { c.Binds = []local.Bind{{Path: missing}} })
+	if err := os.Remove(missing); err != nil { // after the probe
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := p.Create(t.Context(), fleet.Spec{Name: "broken"})
+		if !errors.Is(err, fleet.ErrEnded) || !strings.Contains(err.Error(), "first process ended") {
+			t.Errorf("error is %v", err)
+		}
+	}
+	vm, err := p.Get(t.Context(), "broken")
+	if err != nil || vm.State != fleet.StateEnded || vm.Ended != fleet.ReasonCrashed {
+		t.Errorf("VM is %s, %s, %v", vm.State, vm.Ended, err)
+	}
+}

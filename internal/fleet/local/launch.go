@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
@@ -66,16 +67,17 @@ func (p *Provider) awaitReady(ctx context.Context, dir string, exited <-chan str
 	}
 }
 
-// startFailure explains a supervisor that ended before the box served.
+// startFailure explains a supervisor that ended before the box served. If it could
+// still say why, the box has ended for good.
 func (p *Provider) startFailure(dir string) error {
-	detail := "its supervisor ended"
+	kind, detail := errors.New("the box did not start"), "its supervisor ended"
 	if end, ok, err := box.ReadEnd(dir); err == nil && ok {
-		detail = end.Detail
+		kind, detail = fleet.ErrEnded, end.Detail
 	}
 	if data, err := os.ReadFile(box.LogPath(dir)); err == nil {
 		if tail := bytes.TrimSpace(data); len(tail) > 0 {
 			detail += ": " + string(tail[max(0, len(tail)-1000):])
 		}
 	}
-	return errors.New("the box did not start: " + detail)
+	return fmt.Errorf("%w: %s", kind, detail)
 }

@@ -92,8 +92,7 @@ func bwrapArgs(rec Record, dir string) ([]string, error) {
 			args = append(args, "--ro-bind", path, path)
 		}
 	}
-	for _, path := range []string{"/nix/store", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/alternatives",
-		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types"} {
+	for _, path := range hostFiles() {
 		args = append(args, "--ro-bind-try", path, path)
 	}
 	for _, name := range etc {
@@ -110,6 +109,17 @@ func bwrapArgs(rec Record, dir string) ([]string, error) {
 		args = append(args, how, bind.Path, bind.Path)
 	}
 	return append(args, "--ro-bind", rec.Runner, insideRunner, "--chdir", InsideHome), nil
+}
+
+// hostFiles are what tools need from outside /usr. Private keys that lie beside the
+// certificates are not among them.
+func hostFiles() []string {
+	return []string{
+		"/nix/store", "/etc/alternatives", "/etc/localtime", "/etc/mime.types",
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates",
+		"/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf",
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+	}
 }
 
 // writeEtc makes the few files without which ordinary tools complain.
