@@ -1,0 +1,125 @@
+package simgithub_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// TestManyAtOnce lets people and the App act together and then checks what must hold whatever they did.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 3 {
+		w.issue("Busy")
+	}
+	var wg sync.WaitGroup
+	for n, login := range []string{"octo", "alice", "tina", "rob"} {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 7))
+			for range 40 {
+				randomAct(w.sim.As(login), r)
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 20 {
+			_, _, _ = w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("working")})
+			_ = w.sim.Snapshot()
+		}
+	})
+	wg.Wait()
+	w.settled()
+	checkInvariants(t, w.sim.Snapshot())
+}
+
+// randomAct does one thing; refusals are part of it.
+func randomAct(p simgithub.Person, r *rand.Rand) {
+	n := 1 + r.IntN(3)
+	switch r.IntN(9) {
+	case 0, 1:
+		_, _ = p.Comment(repo, n, fmt.Sprintf("comment %d, see #%d", r.Int(), 1+r.IntN(3)))
+	case 2:
+		_ = p.AddLabels(repo, n, fmt.Sprint("label", r.IntN(3)))
+	case 3:
+		_ = p.Assign(repo, n, "alice", "rob", "errand[bot]")
+	case 4:
+		_ = p.Unassign(repo, n, "alice")
+	case 5:
+		_ = p.Close(repo, n, "completed")
+	case 6:
+		_ = p.Reopen(repo, n)
+	case 7:
+		_ = p.ReactToIssue(repo, n, "+1")
+	case 8:
+		if i, err := p.Issue(repo, n); err == nil && len(i.Comments) > 0 {
+			_ = p.DeleteComment(repo, i.Comments[r.IntN(len(i.Comments))].ID)
+		}
+	}
+}
+
+// checkInvariants checks what holds after anything that people can do.
+func checkInvariants(t *testing.T, snap simgithub.Snapshot) {
+	t.Helper()
+	ids := map[int64]bool{}
+	fresh := func(what string, id int64) {
+		if ids[id] {
+			t.Errorf("%s has the id %d of something else", what, id)
+		}
+		ids[id] = true
+	}
+	for _, r := range snap.Repos {
+		for number, i := range r.Issues {
+			fresh("issue", i.ID)
+			if i.Number != number || (i.State == "closed") == i.ClosedAt.IsZero() {
+				t.Errorf("issue #%d: number %d, %s, closed at %v", number, i.Number, i.State, i.ClosedAt)
+			}
+			for _, k := range i.Comments {
+				fresh("comment", k.ID)
+			}
+			seen := map[string]bool{}
+			for _, re := range i.Reactions {
+				if seen[re.User+re.Content] {
+					t.Errorf("%s reacted twice with %s", re.User, re.Content)
+				}
+				seen[re.User+re.Content] = true
+			}
+			for _, a := range i.Assignees {
+				if a == "errand[bot]" || seen["assigned "+a] {
+					t.Errorf("#%d is assigned to %v", number, i.Assignees)
+				}
+				seen["assigned "+a] = true
+			}
+		}
+	}
+}
+
+func TestRenamedUsersKeepTheirID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.issue("One").Number
+	k, err := w.owner.Comment(repo, n, "plan")
+	check(t, err)
+	check(t, w.sim.As("alice").React(repo, k.ID, "+1"))
+	alice, _ := w.sim.User("alice")
+	check(t, w.sim.RenameUser("alice", "alicia"))
+	impostor := w.sim.AddUser("alice")
+	p, _, err := w.bot.Repositories.GetPermissionLevel(t.Context(), "octo", "calc", "alice")
+	check(t, err)
+	if p.GetPermission() != "read" || p.GetUser().GetID() != impostor.ID || impostor.ID == alice.ID {
+		t.Errorf("whoever takes the old login has %s", p.GetPermission())
+	}
+	list, _, err := w.bot.Reactions.ListIssueCommentReactions(t.Context(), "octo", "calc", k.ID, nil)
+	check(t, err)
+	if len(list) != 1 || list[0].GetUser().GetLogin() != "alicia" || list[0].GetUser().GetID() != alice.ID {
+		t.Errorf("the reaction belongs to %v", list)
+	}
+	if err := w.sim.RenameUser("octo", "cat"); status(err) != 422 {
+		t.Errorf("renaming an owner: %v", err)
+	}
+}
