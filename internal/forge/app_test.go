@@ -125,6 +125,8 @@ func TestPermission(t *testing.T) {
 		"read":             {"rita", id("rita"), state.PermissionRead},
 		"stranger":         {"sam", id("sam"), state.PermissionRead}, // it is public
 		"reused login":     {"wendy", id("wendy") + 1, state.PermissionNone},
+		"another bot":      {"other[bot]", w.AddBot("other[bot]").ID, state.PermissionNone},
+		"ourselves":        {"errand[bot]", w.App().BotID, state.PermissionNone},
 		"nobody":           {"nobody", 5, state.PermissionNone},
 		"not a login":      {"../../rita", id("rita"), state.PermissionNone},
 		"empty":            {"", 0, state.PermissionNone},

@@ -39,6 +39,8 @@ func (c *call) wrap(err error) error {
 		e.Class, e.Reason = ClassPermanent, "Somebody else changed the branch meanwhile."
 	case errors.Is(err, ErrTreeMismatch), errors.Is(err, ErrIncomplete):
 		e.Class, e.Reason = ClassPermanent, "The commits could not be published unchanged."
+	case errors.Is(err, errTreeTooLarge):
+		e.Class, e.Reason = ClassPermanent, "The repository is too large to be read."
 	case errors.Is(err, ErrRenamed):
 		e.Class, e.Reason = ClassTemporary, "The repository was renamed or moved."
 	case errors.As(err, &minting) && minting.Response != nil:

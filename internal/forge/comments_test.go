@@ -137,6 +137,27 @@ func TestIssueComments(t *testing.T) {
 	}
 }
 
+func TestConversationOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.open(t, "errand/1")
+	theirs := must(w.As("wendy").Comment(fullName, p.Number, "hm"))(t)
+	ours := must(w.f.CreateComment(t.Context(), w.repo, p.Number, "ours <!-- errand:r1 -->"))(t)
+	list := must(w.f.IssueComments(t.Context(), w.repo, p.Number))(t)
+	if len(list) != 2 || list[0].ID != theirs.ID || list[1].ID != ours.ID || list[1].Body != ours.Body {
+		t.Errorf("got %+v", list)
+	}
+	if found := must(w.f.FindComment(t.Context(), w.repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); found == nil || found.ID != ours.ID {
+		t.Errorf("found %+v", found)
+	}
+	if err := w.f.React(t.Context(), w.repo, forge.Target{Kind: forge.TargetIssue, ID: int64(p.Number)}, "rocket"); err != nil {
+		t.Error(err)
+	}
+	if i := must(w.f.Issue(t.Context(), w.repo, p.Number))(t); !i.IsPR {
+		t.Errorf("got %+v", i)
+	}
+}
+
 func TestThumbs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,7 +2,10 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/google/go-github/v66/github"
 )
 
 // TreeEntry is a path's mode and object in a tree.
@@ -11,24 +14,57 @@ type TreeEntry struct {
 	ID   string // of the blob, or of a submodule's commit
 }
 
-// Tree reads the whole tree of a commit by path: files, symlinks and submodules. A tree that is too
-// large for GitHub to list whole is read as far as it goes.
+// maxTreeReads bounds the requests for one very large tree.
+const maxTreeReads = 1000
+
+// errTreeTooLarge is for a repository beyond all measure.
+var errTreeTooLarge = errors.New("the tree is too large to be read")
+
+// Tree reads the whole tree of a commit by path: files, symlinks and submodules. A tree that GitHub
+// does not list in one answer is read folder by folder; it is never returned in part.
 func (f *Forge) Tree(ctx context.Context, r Repo, commit string) (map[string]TreeEntry, error) {
 	u, err := f.reads(ctx, r.Installation, "read tree", fmt.Sprintf("of %s in %s", commit, r.FullName()))
 	if err != nil {
 		return nil, err
 	}
-	got, _, err := u.client.Git.GetTree(u.ctx, r.Owner, r.Name, commit, true)
-	if err != nil {
-		return nil, u.wrap(err)
-	}
-	tree := make(map[string]TreeEntry, len(got.Entries))
-	for _, e := range got.Entries {
-		if e.GetType() != "tree" {
-			tree[e.GetPath()] = TreeEntry{Mode: e.GetMode(), ID: e.GetSHA()}
+	type folder struct{ path, id string }
+	tree := map[string]TreeEntry{}
+	todo := []folder{{"", commit}}
+	for reads := 0; len(todo) > 0; {
+		next := todo[0]
+		todo = todo[1:]
+		entries, whole, err := u.listTree(r, next.id)
+		if err != nil {
+			return nil, u.wrap(err)
+		}
+		if reads++; reads > maxTreeReads {
+			return nil, u.wrap(errTreeTooLarge)
+		}
+		for _, e := range entries {
+			path := next.path + e.GetPath()
+			switch {
+			case e.GetType() != "tree":
+				tree[path] = TreeEntry{Mode: e.GetMode(), ID: e.GetSHA()}
+			case !whole:
+				todo = append(todo, folder{path + "/", e.GetSHA()})
+			}
 		}
 	}
 	return tree, nil
+}
+
+// listTree lists a tree with all its folders, or, if that is too much for one answer, its top level.
+func (u *use) listTree(r Repo, id string) (entries []*github.TreeEntry, whole bool, err error) {
+	for _, recursive := range []bool{true, false} {
+		got, _, err := u.client.Git.GetTree(u.ctx, r.Owner, r.Name, id, recursive)
+		if err != nil {
+			return nil, false, err
+		}
+		if !got.GetTruncated() {
+			return got.Entries, recursive, nil
+		}
+	}
+	return nil, false, errTreeTooLarge
 }
 
 // Blob reads a blob's content.
