@@ -1,0 +1,74 @@
+# errand: every target needs Go, git and make, nothing else. Run `make` for the list.
+
+GO       ?= go
+ARGS     ?=
+FUZZTIME ?= 10s
+BENCH    ?= .
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COUNT     = $(GO) run ./internal/house/count
+GEN       = $(GO) run ./internal/house/gen
+STATIC    = CGO_ENABLED=0 $(GO) build -trimpath
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full race lint fuzz bench verify generate build runner release tidy clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: runner ## play the whole life of a task on this machine (ARGS="-interactive" keeps it up)
+	$(STATIC) -o bin/errand-demo ./cmd/errand-demo
+	bin/errand-demo $(ARGS)
+
+test: ## all tests; what is skipped is said
+	$(COUNT) -timeout 10m ./...
+
+test-full: ## all tests anew, with those that take long or need installed programs
+	ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -count=1 -timeout 20m ./...
+
+race: ## all tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(COUNT) -race -timeout 20m ./...
+
+lint: ## gofmt, vet, and staticcheck where it is installed
+	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
+	$(GO) vet ./...
+	@if command -v staticcheck >/dev/null; then echo staticcheck ./...; staticcheck ./...; else echo "staticcheck is not installed: skipped"; fi
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	$(GO) run ./internal/house/fuzz -time $(FUZZTIME)
+
+bench: ## all benchmarks, or those that match BENCH
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+generate: ## write the documents that are made from code
+	$(GEN)
+
+verify: ## what has to be true of the tree: format, go.mod, generated documents, imports, sizes, links
+	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
+	$(GO) mod tidy -diff
+	$(GEN) -check
+	$(COUNT) ./internal/house/... ./internal/config/...
+
+build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
+	$(STATIC) -o bin/errand ./cmd/errand
+	$(STATIC) -o bin/errand-demo ./cmd/errand-demo
+	GOOS=linux GOARCH=amd64 $(STATIC) -o bin/errand-runner-linux-amd64 ./cmd/errand-runner
+	GOOS=linux GOARCH=arm64 $(STATIC) -o bin/errand-runner-linux-arm64 ./cmd/errand-runner
+
+runner: ## bin/errand-runner for this machine
+	$(STATIC) -o bin/errand-runner ./cmd/errand-runner
+
+release: ## dist/: a folder and an archive per platform, with checksums
+	@set -e; rm -rf dist; for p in linux-amd64 linux-arm64 darwin-arm64; do \
+	  name=errand-$(VERSION)-$$p; os=$${p%-*}; arch=$${p#*-}; mkdir -p dist/$$name; echo "dist/$$name"; \
+	  for c in errand errand-demo errand-runner; do GOOS=$$os GOARCH=$$arch $(STATIC) -ldflags "-s -w" -o dist/$$name/$$c ./cmd/$$c; done; \
+	  for a in amd64 arm64; do GOOS=linux GOARCH=$$a $(STATIC) -ldflags "-s -w" -o dist/$$name/errand-runner-linux-$$a ./cmd/errand-runner; done; \
+	  cp LICENSE README.md CHANGELOG.md config.example.yml app.yml dist/$$name; \
+	  tar -C dist -czf dist/$$name.tar.gz $$name; rm -r dist/$$name; \
+	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
+
+tidy: ## go.mod and gofmt
+	$(GO) mod tidy
+	gofmt -w cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null)
+
+clean: ## everything that was built
+	rm -rf bin dist

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/server"
+)
+
+// serveCommand runs the service. The first SIGINT or SIGTERM ends it gracefully; a second one ends it
+// at once. Nothing is lost either way.
+func serveCommand(w world) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service until SIGINT or SIGTERM",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // from then on a signal does what it does to any program
+			cfg, err := config.Load(path, w.env)
+			if err != nil {
+				return err
+			}
+			return serve(ctx, cfg, logger(cfg.Log, w.err))
+		},
+	}
+	configFlag(c, &path)
+	return c
+}
+
+// serve makes the server and runs it until ctx ends.
+func serve(ctx context.Context, cfg config.Config, log zerolog.Logger) (err error) {
+	s, err := server.New(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := s.Close(); cerr != nil {
+			err = errors.Join(err, fmt.Errorf("close: %w", cerr))
+		}
+	}()
+	log.Info().Str("version", builtFrom().version).Str("listen", s.Addr().String()).Str("data", cfg.Data).Str("provider", cfg.Provider).Msg("errand starts")
+	err = s.Run(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // we were told to end
+	}
+	if err == nil {
+		log.Info().Msg("errand has ended")
+	}
+	return err
+}
+
+// logger makes the log that the configuration asks for. Validate has checked the level.
+func logger(c config.Log, to io.Writer) zerolog.Logger {
+	if c.Format == "console" {
+		to = zerolog.ConsoleWriter{Out: to, TimeFormat: time.TimeOnly}
+	}
+	level, err := zerolog.ParseLevel(c.Level)
+	if err != nil {
+		level = zerolog.InfoLevel
+	}
+	return zerolog.New(to).Level(level).With().Timestamp().Logger()
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// event is one line of `go test -json`.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of a build that failed
+	Test       string
+	Output     string
+	Elapsed    float64 // seconds
+}
+
+// result is how one test ended.
+type result struct {
+	name    string // package and test
+	why     string // of a skip
+	seconds float64
+}
+
+// tally counts what go test reports.
+type tally struct {
+	out                     io.Writer
+	passed, failed, skipped int
+
+	output map[string][]string // of tests that run, by package and test
+	broken []string            // failed tests and packages
+	skips  []result
+	times  []result
+}
+
+func newTally(out io.Writer) *tally { return &tally{out: out, output: map[string][]string{}} }
+
+// read takes all events. Lines that are no event are printed as they are.
+func (t *tally) read(from io.Reader) error {
+	r := bufio.NewReader(from)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil || e.Action == "" {
+				_, _ = t.out.Write(line)
+			} else {
+				t.take(e)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read what go test says: %w", err)
+		}
+	}
+}
+
+// take counts one event.
+func (t *tally) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "build-output":
+		t.print(e.Output)
+	case "output":
+		if e.Test == "" && isVerdict(e.Output) {
+			t.print(e.Output)
+			return
+		}
+		t.output[key] = append(t.output[key], e.Output)
+	case "pass", "fail", "skip":
+		t.end(e, key)
+		delete(t.output, key)
+	}
+}
+
+// end counts the end of a test, or of a package.
+func (t *tally) end(e event, key string) {
+	r := result{name: strings.TrimSpace(key), seconds: e.Elapsed}
+	if e.Action == "fail" {
+		t.broken = append(t.broken, r.name)
+		t.print("--- " + r.name + " failed:\n" + strings.Join(t.output[key], ""))
+	}
+	if e.Test == "" {
+		return // a package is no test; its own failure is known by go test's exit code
+	}
+	t.times = append(t.times, r)
+	switch e.Action {
+	case "pass":
+		t.passed++
+	case "fail":
+		t.failed++
+	case "skip":
+		t.skipped++
+		r.why = reason(t.output[key])
+		t.skips = append(t.skips, r)
+	}
+}
+
+// isVerdict reports whether a package's line says how it ended.
+func isVerdict(line string) bool {
+	for _, prefix := range []string{"ok ", "ok\t", "FAIL\t", "?   "} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// reason is what a test said when it skipped itself.
+func reason(output []string) string {
+	var said []string
+	for _, line := range output {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+			said = append(said, line)
+		}
+	}
+	return cmp.Or(strings.Join(said, " "), "no reason given")
+}
+
+// report prints the skips, the slowest tests, what failed, and the closing line.
+func (t *tally) report(slowest int) {
+	for _, s := range t.skips {
+		t.print(fmt.Sprintf("SKIP %s: %s\n", s.name, s.why))
+	}
+	slices.SortFunc(t.times, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, r := range t.times[:min(slowest, len(t.times))] {
+		t.print(fmt.Sprintf("SLOW %6.2fs %s\n", r.seconds, r.name))
+	}
+	for _, name := range t.broken {
+		t.print("FAIL " + name + "\n")
+	}
+	t.print(fmt.Sprintf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped))
+}
+
+func (t *tally) print(s string) { _, _ = io.WriteString(t.out, s) }
