@@ -25,6 +25,9 @@ const (
 	logMethod       = "method"
 	logPath         = "path"
 	logStatus       = "status"
+	logUntil        = "until"
+	logDeprecation  = "deprecation"
+	logSunset       = "sunset"
 )
 
 const (
@@ -198,7 +201,7 @@ func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) 
 	t.warnOfSunset(c, resp)
 	if l := t.gate.judge(c.installation, a, resp, answer); l != nil {
 		done.Limited = l.Kind
-		t.log.Warn().Str(logOp, c.op).Int64(logInstallation, c.installation).Time("until", l.Until).Msg(string(l.Kind) + " rate limit of GitHub")
+		t.log.Warn().Str(logOp, c.op).Int64(logInstallation, c.installation).Time(logUntil, l.Until).Msg(string(l.Kind) + " rate limit of GitHub")
 		return nil, l
 	}
 	if s := resp.StatusCode; req.Method != http.MethodGet && s >= 301 && s <= 303 {
@@ -237,7 +240,7 @@ func (t *transport) warnOfSunset(c *call, resp *http.Response) {
 	t.mu.Unlock()
 	if !known {
 		t.log.Warn().Str(logOp, c.op).Str(logMethod, resp.Request.Method).Str(logPath, resp.Request.URL.Path).Int(logStatus, resp.StatusCode).
-			Str("deprecation", deprecation).Str("sunset", sunset).Msg("GitHub is going to end an API that errand uses")
+			Str(logDeprecation, deprecation).Str(logSunset, sunset).Msg("GitHub is going to end an API that errand uses")
 	}
 }
 
