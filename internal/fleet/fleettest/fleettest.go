@@ -35,20 +35,20 @@ type World struct {
 // Run runs the suite. world is called once per test and may skip it.
 func Run(t *testing.T, world func(t *testing.T) World) {
 	tests := map[string]func(*testing.T, World){
-		"create is idempotent":             testCreateTwice,
-		"create at once gives one":         testCreateAtOnce,
-		"create after a lost answer":       testLostAnswer,
-		"create refuses another one's":     testNameTaken,
-		"create refuses odd names":         testOddNames,
-		"list is by deployment":            testList,
-		"delete is idempotent":             testDelete,
-		"a name can be used again":         testReuse,
-		"ssh needs the right keys":         testKeys,
-		"vms share no files":               testApart,
-		"processes die with their vm":      testProcessesDie,
-		"vms outlive the orchestrator":     testOutlive,
-		"described":                        testDescribed,
-		"connections do not see the other": testConcurrent,
+		"create is idempotent":         testCreateTwice,
+		"create at once gives one":     testCreateAtOnce,
+		"create after a lost answer":   testLostAnswer,
+		"create refuses another one's": testNameTaken,
+		"create refuses odd names":     testOddNames,
+		"list is by deployment":        testList,
+		"delete is idempotent":         testDelete,
+		"a name can be used again":     testReuse,
+		"ssh needs the right keys":     testKeys,
+		"vms share no files":           testApart,
+		"processes die with their vm":  testProcessesDie,
+		"vms outlive the orchestrator": testOutlive,
+		"described":                    testDescribed,
+		"commands at once keep apart":  testConcurrent,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func Started(dir string) bool {
 	return err == nil
 }
 
-// LockPath, LogPath, HostKeyPath, HomePath and TmpPath name a box's files.
+// LockPath is the file whose lock the box's supervisor holds for its life.
 func LockPath(dir string) string { return filepath.Join(dir, lockFile) }
 
 // LogPath is where the supervisor and the inside write what goes wrong.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,9 @@ func KillSupervisor(ctx context.Context, rec Record) error {
 	}
 	if credErr != nil {
 		return fmt.Errorf("ask who listens: %w", credErr)
+	}
+	if peer.Pid <= 1 || int(peer.Uid) != os.Getuid() { // 0 and below would mean whole groups
+		return fmt.Errorf("process %d of user %d listens, which is no supervisor of ours", peer.Pid, peer.Uid)
 	}
 	return unix.Kill(int(peer.Pid), unix.SIGKILL)
 }
