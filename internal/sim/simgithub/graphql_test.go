@@ -210,6 +210,11 @@ func TestGraphQLPermissions(t *testing.T) {
 		}
 	}
 	w.sim.GrantPermissions("octo", map[string]string{"metadata": "read", "contents": "read"})
+	w.settled()
+	w.issue("Not for this App")
+	if got := w.settled(); len(got) != 0 {
+		t.Errorf("events that the App may not see: %v", got)
+	}
 	w.sim.ExpireTokens()
 	w.clients()
 	state, _ := w.sim.Snapshot().Repo(repo)

@@ -36,7 +36,7 @@ func TestDeliveryLogAndRedelivery(t *testing.T) {
 		}
 		o.Cursor = resp.Cursor
 	}
-	if len(all) != 3 || all[0].GetStatus() != "OK" || all[1].GetStatusCode() != 500 || all[1].GetStatus() == "OK" {
+	if len(all) != 3 || all[2].GetEvent() != "installation" || all[0].GetStatus() != "OK" || all[1].GetStatusCode() != 500 || all[1].GetStatus() == "OK" {
 		t.Fatalf("newest first: an OK, a failure and the installation; got %v", all)
 	}
 	full, _, err := w.app.Apps.GetHookDelivery(ctx, all[1].GetID())
