@@ -26,6 +26,13 @@ func (c *change) lateThumb() {
 	c.noApproval()
 }
 
+// quoted tells a person, once per revision, that a command in a quote or in code does not count.
+func (c *change) quoted() {
+	if key := "no-" + c.newestHash() + "-" + NotQuoted; c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: NotQuoted, By: c.e.By, Hash: c.newestHash()})
+	}
+}
+
 // planByComment finds the revision that a comment shows.
 func (c *change) planByComment(id int64) *Plan {
 	for i := range c.t.Plans {

@@ -131,6 +131,8 @@ type Comment struct {
 	Thread int64 `json:"thread,omitempty"`
 	// Mention is set when it addresses the bot at the start of a line.
 	Mention bool `json:"mention,omitempty"`
+	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
+	Quoted bool `json:"quoted,omitempty"`
 }
 
 // Review is a submitted review.

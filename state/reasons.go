@@ -15,6 +15,7 @@ const (
 	NotClosed         = "closed"           // the issue is closed
 	NotNoneOpen       = "none_open"        // no plan waits
 	NotDeleted        = "deleted"          // the plan comment is gone
+	NotQuoted         = "quoted"           // the command stood in a quote or in code
 	NotChoice         = "choice"           // the approach named does not exist
 )
 

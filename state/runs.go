@@ -250,7 +250,7 @@ func (c *change) takeStep() {
 		return
 	}
 	switch c.t.Step {
-	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect:
+	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect, JobGather:
 		c.work(c.t.Step)
 	default: // start, launch, run
 		c.launchRun(runOfPhase(c.t.Phase))

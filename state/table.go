@@ -43,7 +43,7 @@ var (
 	running   = []Phase{PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}
 	working   = append([]Phase{PhaseQueued}, running...)
 	resumable = []Phase{PhaseFailed, PhaseInterrupted, PhaseAwaitingAnswer}
-	resumed   = slices.Concat(working, awaiting) // where jobs bring a task on, and a stopped one goes on
+	resumed   = slices.Concat(working, awaiting, []Phase{PhasePROpen}) // where jobs bring a task on, and a stopped one goes on
 	same      = []Phase{Same}
 )
 
@@ -124,6 +124,7 @@ func orderRows() []Row {
 		{From: anyPhase, On: EventCommented, Verb: VerbCreatePR, To: same, Doc: "the ticket key is noted", do: (*change).noteTicket},
 		{From: open, On: EventCommented, Verb: VerbPlan, To: same, Doc: "one task per issue", do: reply(ReplyOneTask)},
 		{From: awaiting, On: EventCommented, Verb: VerbMessage, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
+		{From: awaiting, On: EventCommented, If: "a command stands in a quote or in code only", To: same, Doc: "told that quoted commands do not count; no revision is made", when: func(c *change) bool { return c.e.Comment.Quoted }, do: (*change).quoted},
 		{From: awaiting, On: EventCommented, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbMessage, To: working, Doc: "the answer: goes on", do: (*change).answer},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, If: "on the issue", To: working, Doc: "the answer: goes on", when: func(c *change) bool { return !c.e.Comment.OnPR }, do: (*change).answer},
@@ -172,6 +173,7 @@ func stepRows() []Row {
 		{From: working, On: EventDue, If: "recheck", To: same, Doc: "looks again whether it can go on", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }), do: (*change).again},
 		{From: awaiting, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
 		{From: awaiting, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved the plan in time") }},
+		{From: []Phase{PhasePROpen}, On: EventStepFailed, If: "the review could not be read", To: []Phase{PhaseFailed}, Doc: "reason and hint are posted; retry reads it again", when: func(c *change) bool { return c.e.Failure.Job == JobGather }, do: (*change).stepFailed},
 		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: func(c *change) { c.note = c.e.Failure.Reason }},
 		{From: resumed, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
 		{From: resumed, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},

@@ -92,6 +92,11 @@ func New(cfg Config) *Queue {
 
 // Run works until ctx ends, then waits for the steps under way, which end with ctx too.
 func (q *Queue) Run(ctx context.Context) error {
+	if q.cfg.Exclusive { // before a lane claims anything of its own
+		if _, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(24*time.Hour)); err != nil {
+			return fmt.Errorf("rescue the jobs of a dead process: %w", err)
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, lane := range state.Lanes() {
 		g.Go(func() error { return q.lane(ctx, lane) })
@@ -144,7 +149,7 @@ const idle = 5 * time.Second
 func (q *Queue) wait(ctx context.Context, wake <-chan struct{}) {
 	d := idle
 	if at, ok, err := q.cfg.Store.NextDue(ctx); err == nil && ok {
-		d = max(10*time.Millisecond, min(idle, at.Sub(q.cfg.Now())))
+		d = max(50*time.Millisecond, min(idle, at.Sub(q.cfg.Now())))
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -229,14 +234,10 @@ func (q *Queue) delay(n int) time.Duration {
 	return d
 }
 
-// rescue gives expired leases back, at once at the start and then now and again.
+// rescue gives expired leases back now and again.
 func (q *Queue) rescue(ctx context.Context) error {
-	ahead := time.Duration(0)
-	if q.cfg.Exclusive {
-		ahead = 24 * time.Hour // beyond every lease
-	}
-	for ; ; ahead = 0 {
-		n, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(ahead))
+	for {
+		n, err := q.cfg.Store.Rescue(ctx, q.cfg.Now())
 		if err != nil && ctx.Err() == nil {
 			q.cfg.Log.Error().Err(err).Msg("rescue jobs")
 		}

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/forge"
@@ -40,7 +41,8 @@ func (s *Steps) gather(ctx context.Context, w *unit) (state.Event, error) {
 	return e, nil
 }
 
-// threadFeedback is what people with write permission wrote in a thread after our last word there.
+// threadFeedback is what people with write permission wrote in a thread after our last word there. A
+// comment that somebody else edited counts only if the editor may write too; bots count if listed.
 func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
 	var last *forge.ThreadComment
 	var words []string
@@ -50,17 +52,16 @@ func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me
 			last, words = nil, nil
 			continue
 		}
-		ok, known := trusted[c.By.ID]
-		if !known {
-			p, err := s.GitHub.Permission(ctx, w.repo, c.By.Login, c.By.ID)
-			if err != nil {
-				return nil, fmt.Errorf("ask what @%s may do: %w", c.By.Login, err)
-			}
-			ok = p.CanWrite()
-			trusted[c.By.ID] = ok
+		ok, err := s.mayDirect(ctx, w, c.By, trusted)
+		if err == nil && ok && c.Editor != nil {
+			ok, err = s.mayDirect(ctx, w, *c.Editor, trusted)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if ok {
 			body, _ := trust.Strip(c.Body)
+			body, _ = s.Redact.Redact(body)
 			last, words = c, append(words, body)
 		}
 	}
@@ -71,4 +72,20 @@ func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me
 		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: "thread", By: last.By, At: last.At,
 		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
 	}, nil
+}
+
+// mayDirect reports whether a person may direct the bot; each is asked for once per round.
+func (s *Steps) mayDirect(ctx context.Context, w *unit, who state.Person, known map[int64]bool) (bool, error) {
+	if ok, asked := known[who.ID]; asked {
+		return ok, nil
+	}
+	if who.ID == 0 || who.Bot && !slices.ContainsFunc(slices.Concat(s.AllowBots, w.task.Settings.AllowBots), func(l string) bool { return strings.EqualFold(l, who.Login) }) {
+		return false, nil
+	}
+	p, err := s.GitHub.Permission(ctx, w.repo, who.Login, who.ID)
+	if err != nil {
+		return false, fmt.Errorf("ask what @%s may do: %w", who.Login, err)
+	}
+	known[who.ID] = p.CanWrite()
+	return known[who.ID], nil
 }

@@ -131,11 +131,12 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 		return fmt.Errorf("prepare the checkout: %w", err)
 	}
 	l.VMHead = at.Head
-	if goesOn(t, vm) || at.Head == commit {
+	if goesOn(t, vm) || at.Created {
 		return nil
 	}
 	l.VMHead = commit
-	err = s.Runner.Reset(ctx, vm.Name, work.ResetSpec{Dir: place.Dir, Source: s.source(t, vm.Name, place, from), Branch: t.Branch.Name, Head: commit})
+	// What a planning run left lying about must not reach the changeset.
+	err = s.Runner.Reset(ctx, vm.Name, work.ResetSpec{Dir: place.Dir, Source: s.source(t, vm.Name, place, from), Branch: t.Branch.Name, Head: commit, Clean: true})
 	if err != nil {
 		return fmt.Errorf("put the checkout on %s: %w", commit, err)
 	}
@@ -231,7 +232,8 @@ func (s *Steps) runSpec(t *state.Task, place runnerctl.Place, cmd agent.Cmd) run
 // checkSpec is how the repository's own commands are run on the changeset's head, detached like an
 // agent's run.
 func (s *Steps) checkSpec(t *state.Task, place runnerctl.Place) (runner.Spec, error) {
-	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead}
+	// The operator's environment for agents, such as a build cache, serves the checks as well.
+	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead, Env: s.Agent.Env}
 	limit := time.Minute
 	for _, c := range t.Settings.Check {
 		in.Commands = append(in.Commands, work.CheckCommand{Name: nameOf(c), Command: c.Run, Timeout: c.Timeout})

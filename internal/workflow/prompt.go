@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/prompts"
 	"github.com/errand-bot/errand/state"
 )
@@ -47,7 +46,7 @@ func (s *Steps) promptTask(t *state.Task) prompts.Task {
 	p := prompts.Task{
 		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
 		Commit: t.Settings.Commit, Prefix: s.commitPrefix(t), MergeCommits: t.Settings.MergeCommits,
-		Protected: append(pushgate.DefaultProtected(), t.Settings.Protected...), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
+		Protected: protectedPaths(t.Settings), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
 	}
 	for _, c := range t.Settings.Setup {
 		p.Setup = append(p.Setup, c.Run)
@@ -139,7 +138,7 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 		l.Taken = append(l.Taken, f.ID)
 		body, _ := s.Redact.Redact(f.Body)
 		d.Feedback = append(d.Feedback, prompts.Feedback{
-			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk,
+			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
@@ -85,8 +87,7 @@ func (s *Steps) judge(ctx context.Context, w *unit, cs *changeset.Changeset) (st
 
 // gatePolicy is what the repository's settings and its base tree mean for the push gate.
 func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset) (pushgate.Policy, error) {
-	p := pushgate.Policy{Scanner: s.Scanner, Protected: pushgate.DefaultProtected()}
-	p.Protected = append(p.Protected, w.task.Settings.Protected...)
+	p := pushgate.Policy{Scanner: s.Scanner, Protected: protectedPaths(w.task.Settings)}
 	base, err := s.GitHub.Tree(ctx, w.repo, cs.Base)
 	if err != nil {
 		return p, fmt.Errorf("read the base tree: %w", err)
@@ -96,19 +97,38 @@ func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset
 		data, err := s.GitHub.Blob(ctx, w.repo, blob)
 		return data, err == nil
 	}
-	for _, c := range cs.Commits {
-		for _, parent := range c.Parents[min(1, len(c.Parents)):] {
-			tree, err := s.GitHub.Tree(ctx, w.repo, parent)
-			if err != nil {
-				return p, fmt.Errorf("read the tree of a merged commit: %w", err)
-			}
-			if p.Merges == nil {
-				p.Merges = map[string]pushgate.Tree{}
-			}
-			p.Merges[parent] = gateTree(tree)
+	if !w.task.Settings.MergeCommits || !hasMerges(cs) {
+		return p, nil
+	}
+	// The only merge that is allowed brings in a commit that we read from the base branch ourselves:
+	// what the changeset names was said by the VM.
+	head, err := s.GitHub.Head(ctx, w.repo, w.task.Branch.Base)
+	if err != nil {
+		return p, fmt.Errorf("read the base's newest commit: %w", err)
+	}
+	tree, err := s.GitHub.Tree(ctx, w.repo, head)
+	if err != nil {
+		return p, fmt.Errorf("read the tree of the base's newest commit: %w", err)
+	}
+	p.Merges = map[string]pushgate.Tree{head: gateTree(tree)}
+	return p, nil
+}
+
+// hasMerges reports whether a commit of the changeset names a second parent.
+func hasMerges(cs *changeset.Changeset) bool {
+	return slices.ContainsFunc(cs.Commits, func(c changeset.Commit) bool { return len(c.Parents) > 1 })
+}
+
+// protectedPaths are the built-in patterns and the configured ones. Exceptions ("!…") are dropped:
+// the last match decides, and a repository must not take the built-in protection away.
+func protectedPaths(s state.Settings) []string {
+	list := pushgate.DefaultProtected()
+	for _, glob := range s.Protected {
+		if !strings.HasPrefix(glob, "!") {
+			list = append(list, glob)
 		}
 	}
-	return p, nil
+	return list
 }
 
 func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {

@@ -1,0 +1,203 @@
+// Command errand-demo plays errand's whole life on stand-ins, all on this machine: a small GitHub, a
+// scripted model, a scripted agent and local boxes. `make demo` runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simagent"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "simagent" {
+		os.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	interactive, fast bool
+	agent, keep, kind string
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	fs := flag.NewFlagSet("errand-demo", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.BoolVar(&o.interactive, "interactive", false, "keep everything up for a browser, and print the addresses")
+	fs.BoolVar(&o.fast, "fast", true, "short intervals; false uses production's")
+	fs.StringVar(&o.agent, "agent", "simagent", "simagent, or a command that speaks like claude, with its arguments")
+	fs.StringVar(&o.keep, "keep", "", "folder for all files, which are kept; default a temporary one that is removed")
+	fs.StringVar(&o.kind, "boxes", "auto", "kind of boxes: auto, bwrap, userns or plain")
+	err := fs.Parse(args)
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unknown argument %q", fs.Arg(0))
+	}
+	return o, err
+}
+
+// run starts the world, plays the life or waits, and cleans up.
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	dir, remove, err := folder(o.keep)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	logFile, err := os.Create(filepath.Join(dir, "errand.log"))
+	if err != nil {
+		return fmt.Errorf("make the log: %w", err)
+	}
+	defer func() { err = errors.Join(err, logFile.Close()) }()
+	cfg, err := world(o, dir, zerolog.New(logFile).With().Timestamp().Logger())
+	if err != nil {
+		return err
+	}
+	say := newTeller(out)
+	say.Say("starting GitHub, the model and errand on loopback")
+	if err := warm(ctx, say); err != nil {
+		return err
+	}
+	w, err := demo.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	d, err := w.Server.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	say.Say("errand runs at %s, GitHub at %s; boxes are %s (%s isolation)", w.URL, w.GitHub.BaseURL(), d.Kind, d.Isolation)
+	for _, note := range d.Notes {
+		say.Say("note: %s", note)
+	}
+	if o.interactive {
+		return interact(ctx, w, say, dir)
+	}
+	patience := 2 * time.Minute
+	if !o.fast {
+		patience = 20 * time.Minute
+	}
+	res, err := (&demo.Play{World: w, Say: say.Say, Wait: say.Wait, Patience: patience}).Run(ctx)
+	if err != nil {
+		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
+	}
+	say.end()
+	_, err = fmt.Fprintf(out, "demo: issue #%d -> pull request #%d merged in %.1f s (%d comments, %d agent runs, %d GitHub calls)\n",
+		res.Issue, res.Pull, res.Took.Seconds(), res.Comments, res.Runs, res.Calls)
+	return err
+}
+
+// folder makes the demo's folder. remove deletes it unless it is to be kept.
+func folder(keep string) (dir string, remove func() error, err error) {
+	if keep != "" {
+		dir, err = filepath.Abs(keep)
+		if err == nil {
+			err = os.MkdirAll(dir, 0o700)
+		}
+		return dir, func() error { return nil }, err
+	}
+	dir, err = os.MkdirTemp("", "errand-demo-")
+	return dir, func() error { return removeAll(dir) }, err
+}
+
+// removeAll deletes a folder, also where a box's files may not be written.
+func removeAll(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return nil // what cannot be walked is reported by RemoveAll
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// world is the configuration of the stand-ins.
+func world(o options, dir string, log zerolog.Logger) (demo.Config, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return demo.Config{}, fmt.Errorf("find the program: %w", err)
+	}
+	cfg := demo.Config{Dir: dir, BinDir: filepath.Dir(exe), Fast: o.fast, Kind: o.kind, Log: log, Version: "demo", StandIn: o.agent == "simagent", Agent: []string{exe, "simagent"}}
+	if o.interactive {
+		cfg.Pace = 60
+	}
+	if !cfg.StandIn {
+		cfg.Agent = strings.Fields(o.agent)
+		if len(cfg.Agent) == 0 {
+			return cfg, errors.New("-agent: name a command")
+		}
+		if cfg.Agent[0], err = exec.LookPath(cfg.Agent[0]); err != nil {
+			return cfg, fmt.Errorf("-agent: %w", err)
+		}
+	}
+	return cfg, nil
+}
+
+// warm compiles the standard library's tests once into the cache that the boxes share, so that the
+// first demo on a machine does not wait for it in a box.
+func warm(ctx context.Context, say *teller) error {
+	cache, err := demo.Cache()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(cache)
+	if err != nil || len(entries) > 10 {
+		return err
+	}
+	say.Say("compiling Go's standard library for the boxes, the first time only (%s)", cache)
+	dir, err := os.MkdirTemp("", "errand-warm-")
+	if err != nil {
+		return fmt.Errorf("warm the build cache: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a few small files in the temporary folder
+	if err := demo.WriteFixture(dir); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOCACHE="+cache, "GOTOOLCHAIN=local", "GOPROXY=off", "GOFLAGS=-mod=mod")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("warm the build cache: go %s: %w\n%s", args[0], err, out)
+		}
+	}
+	return nil
+}
+
+// interact keeps everything up until Ctrl-C.
+func interact(ctx context.Context, w *demo.World, say *teller, dir string) error {
+	say.Say("open %s/%s, act as %s, open an issue and assign it to %s", w.GitHub.BaseURL(), demo.Full, demo.Maintainer, demo.Machine)
+	say.Say("errand's board is %s/status, its token %s", w.URL, demo.AdminToken)
+	say.Say("files and log are in %s; Ctrl-C ends everything", dir)
+	<-ctx.Done()
+	say.Say("cleaning up")
+	return nil
+}

@@ -1,0 +1,238 @@
+// Package demo is errand with stand-ins for everything outside: a GitHub, a model, an agent and boxes
+// on this host, all on loopback. It serves `make demo` and the stories in e2e.
+//
+// A World is the stand-ins and one errand server over a real configuration file; Play is a scripted
+// person who takes one issue from its opening to the merge. Start reading at New.
+package demo
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"embed"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simmodel"
+)
+
+//go:embed fixture/*.txt script.yaml
+var files embed.FS
+
+// The accounts and the repository of the stand-in GitHub.
+const (
+	Owner      = "acme"
+	Name       = "slug"
+	Full       = Owner + "/" + Name
+	Maintainer = "ada"        // admin
+	Writer     = "grace"      // write
+	Outsider   = "eve"        // may read and comment, as anybody
+	Machine    = "errand-bot" // the account that issues are assigned to
+	ModelKey   = "sk-sim-4c1f0a9d7e"
+	AdminToken = "demo-admin-token"
+)
+
+// Config is what a World can differ in.
+type Config struct {
+	Dir    string // holds everything; made if missing
+	BinDir string // holds errand-runner
+	// Agent is the agent's command; for the stand-in it is [PROGRAM, "simagent"].
+	Agent   []string
+	Adapter string // default claude, whose manner the stand-in has
+	StandIn bool   // the agent is the stand-in
+	Model   string
+	Fast    bool   // short intervals; else production's
+	Kind    string // of boxes, default auto
+	Script  string // of the model, YAML; default the demo's
+	Pace    int    // words per second of the model, 0 for no pause
+	// Extra is more configuration, appended to the file: whole top-level keys that it lacks.
+	Extra string
+	// Files replaces the repository's first commit.
+	Files map[string]string
+	// Key is the App's key; nil makes one, which takes a while.
+	Key     *rsa.PrivateKey
+	Log     zerolog.Logger
+	Version string
+	Now     func() time.Time
+}
+
+// World is the stand-ins and one errand.
+type World struct {
+	cfg    Config
+	GitHub *simgithub.Sim
+	Model  *simmodel.Server
+	Server *server.Server
+	URL    string // of errand
+
+	model *http.Server
+	addr  string
+	stop  context.CancelFunc
+	done  chan error
+}
+
+// New starts the stand-ins and errand. Close ends everything.
+func New(ctx context.Context, cfg Config) (w *World, err error) {
+	w = &World{cfg: cfg}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+			w = nil
+		}
+	}()
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return w, fmt.Errorf("make the demo's folder: %w", err)
+	}
+	if err := w.startGitHub(); err != nil {
+		return w, err
+	}
+	if err := w.startModel(); err != nil {
+		return w, err
+	}
+	if err := w.writeConfig(); err != nil {
+		return w, err
+	}
+	return w, w.Start(ctx)
+}
+
+// startGitHub makes the accounts and the repository.
+func (w *World) startGitHub() (err error) {
+	w.GitHub, err = simgithub.New(simgithub.Config{Dir: filepath.Join(w.cfg.Dir, "github"), Key: w.cfg.Key, Log: w.cfg.Log.With().Str("part", "simgithub").Logger(), Now: w.cfg.Now})
+	if err != nil {
+		return fmt.Errorf("make the stand-in for GitHub: %w", err)
+	}
+	if _, err := w.GitHub.Start("127.0.0.1:0"); err != nil {
+		return fmt.Errorf("start the stand-in for GitHub: %w", err)
+	}
+	files := w.cfg.Files
+	if files == nil {
+		if files, err = fixture(); err != nil {
+			return err
+		}
+	}
+	w.GitHub.AddOrg(Owner)
+	w.GitHub.AddUser(Outsider)
+	_, err = w.GitHub.SeedRepo(simgithub.RepoSeed{Owner: Owner, Name: Name, Files: files, Collaborators: map[string]simgithub.Role{
+		Maintainer: simgithub.RoleAdmin, Writer: simgithub.RoleWrite, Machine: simgithub.RoleTriage,
+	}})
+	return err
+}
+
+// fixture is the small Go repository with a bug.
+func fixture() (map[string]string, error) {
+	out := map[string]string{}
+	for path, name := range map[string]string{
+		"slug.go": "slug.go", "slug_test.go": "slug_test.go", "go.mod": "go.mod", "README.md": "README.md", ".errand.yml": "errand.yml",
+	} {
+		data, err := files.ReadFile("fixture/" + name + ".txt")
+		if err != nil {
+			return nil, fmt.Errorf("read the demo's repository: %w", err)
+		}
+		out[path] = string(data)
+	}
+	return out, nil
+}
+
+// startModel serves the scripted model.
+func (w *World) startModel() error {
+	text := w.cfg.Script
+	if text == "" {
+		data, err := files.ReadFile("script.yaml")
+		if err != nil {
+			return fmt.Errorf("read the model's script: %w", err)
+		}
+		text = string(data)
+	}
+	script, err := simmodel.ParseScript([]byte(text))
+	if err != nil {
+		return err
+	}
+	if w.Model, err = simmodel.New(simmodel.Config{Script: script, Key: ModelKey, Pace: w.cfg.Pace}); err != nil {
+		return fmt.Errorf("make the stand-in for the model: %w", err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the model: %w", err)
+	}
+	w.model = &http.Server{Handler: w.Model, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = w.model.Serve(ln) }() // ends with Close
+	w.addr = "http://" + ln.Addr().String()
+	return nil
+}
+
+// Start starts errand over what its folder holds, as after a restart. The address stays the same.
+func (w *World) Start(ctx context.Context) error {
+	cfg, err := config.Load(w.ConfigFile(), os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	at := "127.0.0.1:0"
+	if w.URL != "" {
+		at = strings.TrimPrefix(w.URL, "http://")
+	}
+	ln, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return fmt.Errorf("listen for errand: %w", err)
+	}
+	w.URL = "http://" + ln.Addr().String()
+	cfg.PublicURL = w.URL
+	w.GitHub.SetWebhook(w.URL+"/api/github/hook", cfg.GitHub.WebhookSecret.Reveal())
+	w.Server, err = server.New(ctx, cfg, server.Options{
+		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: w.cfg.BinDir, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now,
+	})
+	if err != nil {
+		return fmt.Errorf("make errand: %w", errors.Join(err, ln.Close()))
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.stop, w.done = stop, make(chan error, 1)
+	srv, done := w.Server, w.done
+	go func() { done <- srv.Run(run) }()
+	return nil
+}
+
+// Stop ends errand as a signal would; everything outside goes on.
+func (w *World) Stop() error {
+	if w.stop == nil {
+		return nil
+	}
+	w.stop()
+	err := <-w.done
+	w.stop = nil
+	return errors.Join(err, w.Server.Close())
+}
+
+// Close ends everything, boxes too.
+func (w *World) Close() error {
+	var errs []error
+	errs = append(errs, w.Stop())
+	if w.Server != nil {
+		errs = append(errs, w.deleteBoxes())
+	}
+	if w.model != nil {
+		errs = append(errs, w.model.Close())
+	}
+	if w.GitHub != nil {
+		errs = append(errs, w.GitHub.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ConfigFile is errand's configuration.
+func (w *World) ConfigFile() string { return filepath.Join(w.cfg.Dir, "config.yml") }
+
+// keyPEM is the App's key as GitHub hands it out.
+func keyPEM(k *rsa.PrivateKey) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)})
+}
