@@ -88,15 +88,6 @@ func (s *Sim) refJSON(r *Repo, f gitRef) obj {
 // checkRunJSON is a check run.
 func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
 	api := s.api("/repos/%s/check-runs/%d", r.FullName(), c.ID)
-	app := s.appJSON()
-	if !c.ByApp {
-		app = obj{
-			"id": 15368, "slug": "github-actions", "node_id": nodeID("A", 15368), "owner": s.userJSON(r.Owner),
-			"name": "GitHub Actions", "description": "", "external_url": s.base, "html_url": s.html("/apps/github-actions"),
-			"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt),
-			"permissions": obj{"checks": "write"}, "events": []string{"check_run"},
-		}
-	}
 	details := c.DetailsURL
 	if details == "" {
 		details = s.html("/%s/runs/%d", r.FullName(), c.ID)
@@ -105,7 +96,8 @@ func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
 		"id": c.ID, "node_id": c.NodeID, "head_sha": c.HeadSHA, "external_id": c.ExternalID, "url": api,
 		"html_url": s.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": details, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt), "completed_at": stamp(c.CompletedAt),
-		"name": c.Name, "check_suite": obj{"id": c.ID}, "app": app, "pull_requests": []any{},
+		"name": c.Name, "check_suite": obj{"id": c.SuiteID}, "app": s.checkApp(r, c.ByApp),
+		"pull_requests": s.pullsAt(r, c.HeadSHA),
 		"output": obj{
 			"title": orNull(c.Title), "summary": orNull(c.Summary), "text": orNull(c.Text), "annotations_count": 0,
 			"annotations_url": api + "/annotations",

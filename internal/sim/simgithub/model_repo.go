@@ -19,6 +19,7 @@ type Repo struct {
 	Labels        []Label
 	Issues        map[int]*Issue // issues and pull requests, which share their numbers
 	CheckRuns     []*CheckRun
+	CheckSuites   []*CheckSuite
 	Statuses      []*Status
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
@@ -42,6 +43,7 @@ type Label struct {
 // CheckRun is one run of a check on a commit.
 type CheckRun struct {
 	ID          int64
+	SuiteID     int64
 	NodeID      string
 	Name        string
 	HeadSHA     string
@@ -107,6 +109,7 @@ func (r *Repo) clone() *Repo {
 		c.Issues[n] = i.clone()
 	}
 	c.CheckRuns = cloneAll(r.CheckRuns)
+	c.CheckSuites = cloneAll(r.CheckSuites)
 	c.Statuses = cloneAll(r.Statuses)
 	return &c
 }

@@ -250,6 +250,7 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	ctx := t.Context()
 	p := w.pull("octo", "fix", map[string]string{"a": "a"}, "")
 	sha := p.Pull.HeadSHA
+	w.settled()
 	_, _, err := w.bot.Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha, Status: ptr("in_progress")})
 	check(t, err)
 	check(t, w.sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
@@ -260,6 +261,14 @@ func TestChecksOfAPullRequest(t *testing.T) {
 		got = append(got, r.GetName()+" "+r.GetStatus()+" "+r.GetConclusion()+" "+r.GetApp().GetSlug())
 	}
 	slices.Sort(got)
+	if diff := cmp.Diff([]string{"check_run.created", "check_run.created", "check_run.completed", "check_suite.completed"}, w.settled()); diff != "" {
+		t.Errorf("webhooks; the suite of the App is not complete (-want +got):\n%s", diff)
+	}
+	suites, _, err := w.bot.Checks.ListCheckSuitesForRef(ctx, "octo", "calc", "fix", nil)
+	check(t, err)
+	if suites.GetTotal() != 2 || suites.CheckSuites[1].GetConclusion() != "failure" || len(suites.CheckSuites[1].PullRequests) != 1 {
+		t.Errorf("check suites %v", suites)
+	}
 	if diff := cmp.Diff([]string{"build completed failure github-actions", "errand in_progress  errand"}, got); diff != "" {
 		t.Errorf("check runs (-want +got):\n%s", diff)
 	}

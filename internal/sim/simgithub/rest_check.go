@@ -17,18 +17,21 @@ func checkRoutes() []route {
 
 // checkRequest is a check run as sent.
 type checkRequest struct {
-	Name        *string    `json:"name"`
-	HeadSHA     string     `json:"head_sha"`
-	Status      *string    `json:"status"`
-	Conclusion  *string    `json:"conclusion"`
-	DetailsURL  *string    `json:"details_url"`
-	ExternalID  *string    `json:"external_id"`
-	StartedAt   *time.Time `json:"started_at"`
-	CompletedAt *time.Time `json:"completed_at"`
-	Output      *struct {
-		Title, Summary string
-		Text           *string
-	} `json:"output"`
+	Name        *string      `json:"name"`
+	HeadSHA     string       `json:"head_sha"`
+	Status      *string      `json:"status"`
+	Conclusion  *string      `json:"conclusion"`
+	DetailsURL  *string      `json:"details_url"`
+	ExternalID  *string      `json:"external_id"`
+	StartedAt   *time.Time   `json:"started_at"`
+	CompletedAt *time.Time   `json:"completed_at"`
+	Output      *checkOutput `json:"output"`
+}
+
+// checkOutput is what a check run has to say.
+type checkOutput struct {
+	Title, Summary string
+	Text           *string
 }
 
 // apply writes what was sent into a check run.
@@ -98,12 +101,14 @@ func (x *session) addCheckRun(r *Repo, req checkRequest) (*CheckRun, error) {
 	if err := req.apply(k, x.s.now()); err != nil {
 		return nil, err
 	}
+	suite := x.suite(r, k)
+	k.SuiteID = suite.ID
 	r.CheckRuns = append(r.CheckRuns, k)
-	action := "created"
+	x.emitCheckRun("created", r, k)
 	if k.Status == "completed" {
-		action = "completed"
+		x.emitCheckRun("completed", r, k)
 	}
-	x.emitCheckRun(action, r, k)
+	x.judgeSuite(r, suite)
 	return k, nil
 }
 
@@ -138,6 +143,7 @@ func editCheckRun(c *call) (any, error) {
 	if was != "completed" && k.Status == "completed" {
 		c.emitCheckRun("completed", r, k)
 	}
+	c.judgeSuite(r, c.suite(r, k))
 	return c.s.checkRunJSON(r, k), nil
 }
 
@@ -184,11 +190,4 @@ func listCheckRuns(c *call, r *Repo, sha string) (any, error) {
 	return obj{
 		"total_count": total, "check_runs": each(page(c, list), func(k *CheckRun) obj { return c.s.checkRunJSON(r, k) }),
 	}, nil
-}
-
-func listCheckSuites(c *call, r *Repo, _ string) (any, error) {
-	if err := c.need(r, "checks", "read", RoleRead); err != nil {
-		return nil, err
-	}
-	return obj{"total_count": 0, "check_suites": []any{}}, nil
 }

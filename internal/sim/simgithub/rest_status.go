@@ -115,13 +115,10 @@ func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
 		return errNotFound()
 	}
 	status := "in_progress"
-	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status}
+	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status, Output: &checkOutput{Title: name, Summary: summary}}
 	if conclusion != "" {
 		req.Conclusion = &conclusion
 	}
-	k, err := s.session(s.users[r.Owner]).addCheckRun(r, req)
-	if err == nil {
-		k.Title, k.Summary = name, summary
-	}
+	_, err := s.session(s.users[r.Owner]).addCheckRun(r, req)
 	return err
 }

@@ -1,0 +1,140 @@
+package simgithub
+
+import (
+	"slices"
+	"time"
+)
+
+// CheckSuite gathers the check runs of one App on one commit. It is completed when all of them are.
+type CheckSuite struct {
+	ID         int64
+	NodeID     string
+	HeadSHA    string
+	HeadBranch string // a branch whose head the commit was when the suite began, or empty
+	ByApp      bool   // of the App of this stand-in, else of a CI that is not modelled
+	Status     string // queued, in_progress or completed
+	Conclusion string // empty until completed
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// suite finds or makes the suite that a check run belongs to.
+func (x *session) suite(r *Repo, k *CheckRun) *CheckSuite {
+	for _, c := range r.CheckSuites {
+		if c.HeadSHA == k.HeadSHA && c.ByApp == k.ByApp {
+			return c
+		}
+	}
+	c := &CheckSuite{ID: x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Status: "queued", CreatedAt: x.s.now(), UpdatedAt: x.s.now()}
+	c.NodeID = nodeID("CS", c.ID)
+	refs, err := x.s.git.refs(r, "refs/heads/")
+	if err != nil {
+		x.s.log.Warn().Err(err).Msg("find the branch of a check suite")
+	}
+	for _, f := range refs {
+		if f.SHA == k.HeadSHA {
+			c.HeadBranch = f.Name[len("refs/heads/"):]
+		}
+	}
+	r.CheckSuites = append(r.CheckSuites, c)
+	return c
+}
+
+// judgeSuite follows its runs, and says so when the last of them has completed.
+func (x *session) judgeSuite(r *Repo, c *CheckSuite) {
+	status, conclusion := r.suiteResult(c)
+	if c.Status == status && c.Conclusion == conclusion {
+		return
+	}
+	c.Status, c.Conclusion, c.UpdatedAt = status, conclusion, x.s.now()
+	if status == "completed" {
+		x.emit(r, "check_suite", x.payload(r, "completed", obj{"check_suite": x.suiteJSON(r, c)}))
+	}
+}
+
+// suiteResult sums up the newest run of each name.
+func (r *Repo) suiteResult(c *CheckSuite) (status, conclusion string) {
+	order := []string{"", "skipped", "neutral", "success", "stale", "action_required", "cancelled", "timed_out", "failure"}
+	worst := 0
+	for _, k := range r.latestRuns(c) {
+		if k.Status != "completed" {
+			return "in_progress", ""
+		}
+		worst = max(worst, slices.Index(order, k.Conclusion))
+	}
+	return "completed", order[worst]
+}
+
+// latestRuns lists the newest run of each name in a suite.
+func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
+	var list []*CheckRun
+	for _, k := range r.CheckRuns {
+		if k.SuiteID == c.ID {
+			list = slices.DeleteFunc(list, func(o *CheckRun) bool { return o.Name == k.Name })
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func (x *session) suiteJSON(r *Repo, c *CheckSuite) obj {
+	api := x.s.api("/repos/%s/check-suites/%d", r.FullName(), c.ID)
+	o := obj{
+		"id": c.ID, "node_id": c.NodeID, "head_branch": orNull(c.HeadBranch), "head_sha": c.HeadSHA, "status": c.Status,
+		"conclusion": orNull(c.Conclusion), "url": api, "before": zeroSHA, "after": c.HeadSHA,
+		"pull_requests": x.s.pullsAt(r, c.HeadSHA), "app": x.s.checkApp(r, c.ByApp), "created_at": stamp(c.CreatedAt),
+		"updated_at": stamp(c.UpdatedAt), "latest_check_runs_count": len(r.latestRuns(c)), "check_runs_url": api + "/check-runs",
+	}
+	if k := x.s.git.commit(r, c.HeadSHA); k != nil {
+		o["head_commit"] = x.pushedCommit(r, k)
+	}
+	return o
+}
+
+// checkApp is the App that a check is by: ours, or one that stands for a CI.
+func (s *Sim) checkApp(r *Repo, ours bool) obj {
+	if ours {
+		return s.appJSON()
+	}
+	return obj{
+		"id": 15368, "slug": "github-actions", "node_id": nodeID("A", 15368), "owner": s.userJSON(r.Owner),
+		"name": "GitHub Actions", "description": "", "external_url": s.base, "html_url": s.html("/apps/github-actions"),
+		"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt),
+		"permissions": obj{"checks": "write"}, "events": []string{"check_run"},
+	}
+}
+
+// pullsAt lists the open pull requests whose head is a commit, in the short form of checks.
+func (s *Sim) pullsAt(r *Repo, sha string) []any {
+	out := []any{}
+	end := func(branch, sha string) obj {
+		return obj{"ref": branch, "sha": sha, "repo": obj{"id": r.ID, "name": r.Name, "url": s.api("/repos/%s", r.FullName())}}
+	}
+	for _, i := range r.issuesByNumber() {
+		if i.Pull != nil && i.State == "open" && i.Pull.HeadSHA == sha {
+			out = append(out, obj{
+				"id": i.Pull.ID, "number": i.Number, "url": s.api("/repos/%s/pulls/%d", r.FullName(), i.Number),
+				"head": end(i.Pull.Head, sha), "base": end(i.Pull.Base, i.Pull.BaseSHA),
+			})
+		}
+	}
+	return out
+}
+
+func listCheckSuites(c *call, r *Repo, sha string) (any, error) {
+	if err := c.need(r, "checks", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	var list []*CheckSuite
+	for _, k := range r.CheckSuites {
+		if k.HeadSHA == sha {
+			list = append(list, k)
+		}
+	}
+	total := len(list)
+	return obj{"total_count": total, "check_suites": each(page(c, list), func(k *CheckSuite) obj {
+		o := c.suiteJSON(r, k)
+		o["repository"] = c.s.repoJSON(r)
+		return o
+	})}, nil
+}
