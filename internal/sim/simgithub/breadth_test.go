@@ -282,3 +282,46 @@ func TestHistoryOfARepository(t *testing.T) {
 		t.Errorf("reference %v", ref)
 	}
 }
+
+func TestConversationOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.pull("octo", "fix", map[string]string{"a": "a\n"}, "")
+	check(t, second(w.owner.Comment(repo, p.Number, "first")))
+	alice := w.sim.As("alice")
+	k, err := alice.CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "a", Line: 1, Body: "second"})
+	check(t, err)
+	check(t, w.owner.AddLabels(repo, p.Number, "third"))
+	check(t, w.owner.ReactToReviewComment(repo, p.Number, k.ID, "heart"))
+	check(t, w.owner.ReactToReviewComment(repo, p.Number, k.ID, "eyes"))
+	check(t, w.owner.UnreactToReviewComment(repo, p.Number, k.ID, "eyes"))
+	check(t, alice.EditReviewComment(repo, p.Number, k.ID, "second, edited"))
+	i, err := w.owner.Issue(repo, p.Number)
+	check(t, err)
+	var got []string
+	for _, e := range i.Conversation() {
+		switch {
+		case e.Comment != nil:
+			got = append(got, "comment "+e.Comment.Body)
+		case e.Event != nil:
+			got = append(got, e.Event.Event+" "+e.Event.Label)
+		case e.Review != nil:
+			got = append(got, "review "+e.Review.State)
+		case e.Thread != nil:
+			got = append(got, "thread "+e.Thread.Comments[0].Body+" "+e.Thread.Comments[0].Reactions[0].Content)
+		}
+	}
+	want := []string{"comment first", "review COMMENTED", "thread second, edited heart", "labeled third"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("conversation (-want +got):\n%s", diff)
+	}
+	c, files, err := w.owner.CommitFiles(repo, "fix")
+	check(t, err)
+	if c.Author != "octo" || len(files) != 1 || files[0].Patch != "@@ -0,0 +1 @@\n+a" {
+		t.Errorf("commit %+v with %+v", c, files)
+	}
+	check(t, alice.DeleteReviewComment(repo, p.Number, k.ID))
+	if i, _ = w.owner.Issue(repo, p.Number); len(i.Pull.Threads) != 0 {
+		t.Errorf("threads %v", i.Pull.Threads)
+	}
+}

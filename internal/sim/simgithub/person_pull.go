@@ -92,17 +92,6 @@ func (p Person) onThread(repo string, number int, thread int64, act func(x *sess
 	})
 }
 
-// EditReviewComment changes a comment of a thread.
-func (p Person) EditReviewComment(repo string, number int, id int64, body string) error {
-	return p.onPull(repo, number, func(x *session, pr *Pull) error {
-		k, ok := x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
-		if !ok || k.thread.pull != pr {
-			return errNotFound()
-		}
-		return x.editReviewComment(k, body)
-	})
-}
-
 // Merge merges a pull request for real.
 func (p Person) Merge(repo string, number int, in Merge) error {
 	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.merge(pr, in) })

@@ -281,6 +281,36 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	}
 }
 
+func TestChecksAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	p := w.pull("octo", "fix", map[string]string{"a": "a"}, "")
+	sha := p.Pull.HeadSHA
+	_, _, err := w.bot.Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha, Status: ptr("in_progress")})
+	check(t, err)
+	check(t, w.sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
+	for _, conclusion := range []string{"", "success"} { // it is tried again
+		check(t, w.sim.CheckRun(repo, sha, "build", conclusion, ""))
+	}
+	view, err := w.owner.PullView(repo, p.Number)
+	check(t, err)
+	if view.State != "unstable" { // the App's own run goes on
+		t.Errorf("with one run to go the state is %s", view.State)
+	}
+	runs, _, err := w.bot.Checks.ListCheckRunsForRef(ctx, "octo", "calc", sha, nil)
+	check(t, err)
+	for _, r := range runs.CheckRuns {
+		if r.GetStatus() != "completed" {
+			_, _, err = w.bot.Checks.UpdateCheckRun(ctx, "octo", "calc", r.GetID(), github.UpdateCheckRunOptions{Name: "errand", Conclusion: ptr("neutral")})
+			check(t, err)
+		}
+	}
+	if view, _ = w.owner.PullView(repo, p.Number); view.State != "clean" {
+		t.Errorf("with all runs done the state is %s", view.State)
+	}
+}
+
 func TestSquashAndFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

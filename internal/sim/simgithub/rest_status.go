@@ -18,9 +18,8 @@ func (s *Sim) combinedStatus(r *Repo, sha string) (state string, latest []*Statu
 		latest = append(latest, k)
 		worst = max(worst, map[string]int{"success": 1, "pending": 2, "failure": 3, "error": 3}[k.State])
 	}
-	for _, k := range r.CheckRuns {
+	for _, k := range r.newestRuns(sha) {
 		switch {
-		case k.HeadSHA != sha:
 		case k.Status != "completed":
 			worst = max(worst, 2)
 		case slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion):
@@ -30,6 +29,17 @@ func (s *Sim) combinedStatus(r *Repo, sha string) (state string, latest []*Statu
 		}
 	}
 	return []string{"", "success", "pending", "failure"}[worst], latest
+}
+
+// newestRuns lists the newest check run of each App and name on a commit.
+func (r *Repo) newestRuns(sha string) []*CheckRun {
+	var list []*CheckRun
+	for _, c := range r.CheckSuites {
+		if c.HeadSHA == sha {
+			list = append(list, r.latestRuns(c)...)
+		}
+	}
+	return list
 }
 
 func getStatus(c *call, r *Repo, sha string) (any, error) {

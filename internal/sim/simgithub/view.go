@@ -156,10 +156,8 @@ func (s *Sim) pullView(p *Pull) (out PullView, err error) {
 	mergeable, state := s.mergeability(p)
 	out.Mergeable, _ = mergeable.(bool)
 	out.State = state
-	for _, k := range p.issue.repo.CheckRuns {
-		if k.HeadSHA == p.HeadSHA {
-			out.Checks = append(out.Checks, *k)
-		}
+	for _, k := range p.issue.repo.newestRuns(p.HeadSHA) {
+		out.Checks = append(out.Checks, *k)
 	}
 	for _, k := range p.issue.repo.Statuses {
 		if k.SHA == p.HeadSHA {
