@@ -153,7 +153,8 @@ func (x *session) headMoved(p *Pull, before, after string) {
 	x.emitPull("synchronize", p, obj{"before": before, "after": after})
 }
 
-// baseMoved merges a pull request whose head has arrived in its base by other ways.
+// baseMoved merges a pull request whose head has arrived in its base by other ways. Others are from now on compared
+// with where the base is now, so that a base merged into the head is no change of theirs.
 func (x *session) baseMoved(p *Pull, after string) {
 	if after == zeroSHA {
 		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
@@ -161,7 +162,9 @@ func (x *session) baseMoved(p *Pull, after string) {
 	}
 	if x.s.git.isAncestor(p.issue.repo, p.HeadSHA, after) {
 		x.finishMerge(p, after)
+		return
 	}
+	p.BaseSHA = after
 }
 
 func (x *session) closeByCommits(r *Repo, before, after string) error {

@@ -11,7 +11,7 @@ type Pull struct {
 	NodeID             string
 	Base               string // branch
 	Head               string // branch
-	BaseSHA            string // base branch when the pull request was opened, or last moved
+	BaseSHA            string // follows the base branch while open, stays when closed
 	HeadSHA            string // follows the branch while open, stays when closed
 	Draft              bool
 	Merged             bool

@@ -357,3 +357,30 @@ func TestWebhookPayloadOfAReview(t *testing.T) {
 		t.Errorf("header %v", http.Header(h.header))
 	}
 }
+
+func TestBaseMergedIntoTheHeadIsNoChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.pull("octo", "fix", map[string]string{"mine.txt": "mine\n"}, "")
+	theirs, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"theirs.txt": "theirs\n"}})
+	check(t, err)
+	tree, _, err := w.bot.Git.CreateTree(t.Context(), "octo", "calc", w.head("fix"), []*github.TreeEntry{
+		{Path: ptr("theirs.txt"), Mode: ptr("100644"), Type: ptr("blob"), Content: ptr("theirs\n")},
+	})
+	check(t, err)
+	c, _, err := w.bot.Git.CreateCommit(t.Context(), "octo", "calc", &github.Commit{
+		Message: ptr("Merge main"), Tree: tree, Parents: []*github.Commit{{SHA: ptr(w.head("fix"))}, {SHA: &theirs}},
+	}, nil)
+	check(t, err)
+	_, _, err = w.bot.Git.UpdateRef(t.Context(), "octo", "calc", &github.Reference{Ref: ptr("heads/fix"), Object: &github.GitObject{SHA: c.SHA}}, false)
+	check(t, err)
+	view, err := w.owner.PullView(repo, p.Number)
+	check(t, err)
+	if len(view.Files) != 1 || view.Files[0].Path != "mine.txt" || len(view.Commits) != 2 || !view.Mergeable {
+		t.Errorf("files %+v, %d commits", view.Files, len(view.Commits))
+	}
+	check(t, w.owner.Merge(repo, p.Number, simgithub.Merge{}))
+	if view, err = w.owner.PullView(repo, p.Number); err != nil || len(view.Files) != 1 {
+		t.Errorf("after the merge: files %+v, %v", view.Files, err)
+	}
+}
