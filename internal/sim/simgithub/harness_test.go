@@ -267,3 +267,8 @@ func status(err error) int {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// slowHandler answers only when it is released.
+func slowHandler(release <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
+}
