@@ -3,10 +3,12 @@
 //
 // Load reads, fills in defaults, resolves secrets and validates; every error names line, key and what
 // to write. Secrets stand in the file as `env:NAME` or `file:/path`, so that the file itself can be
-// shown to anybody. Start reading at Config; config.example.yml documents every key.
+// shown to anybody. It does not watch the file: a restart reads it again, and loses nothing. Start
+// reading at Config; config.example.yml documents every key.
 package config
 
 import (
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/agent"
@@ -26,19 +28,24 @@ type Config struct {
 	// PublicURL is how people reach Listen, for links in comments; empty leaves links out.
 	PublicURL string `yaml:"public_url"`
 
-	Log        Log              `yaml:"log"`
-	GitHub     GitHub           `yaml:"github"`
-	Trigger    Trigger          `yaml:"trigger"`
-	Trust      Trust            `yaml:"trust"`
-	Admin      Admin            `yaml:"admin"`
-	Agent      agent.Config     `yaml:"agent"`
-	Models     map[string]Model `yaml:"models"`
-	Provider   string           `yaml:"provider"`
-	Local      Local            `yaml:"local"`
-	Limits     Limits           `yaml:"limits"`
-	Repository Repository       `yaml:"repository"`
-	Timing     Timing           `yaml:"timing"`
-	Keep       Keep             `yaml:"keep"`
+	Log     Log     `yaml:"log"`
+	GitHub  GitHub  `yaml:"github"`
+	Trigger Trigger `yaml:"trigger"`
+	Trust   Trust   `yaml:"trust"`
+	Admin   Admin   `yaml:"admin"`
+
+	Agent agent.Config `yaml:"agent"`
+	// Models are the model providers that VMs reach through the tether, by the name in their path:
+	// /llm/NAME.
+	Models map[string]Model `yaml:"models"`
+	// Provider is where VMs come from: local, which means boxes on this host.
+	Provider string `yaml:"provider"`
+	Local    Local  `yaml:"local"`
+
+	Limits     Limits     `yaml:"limits"`
+	Repository Repository `yaml:"repository"`
+	Timing     Timing     `yaml:"timing"`
+	Keep       Keep       `yaml:"keep"`
 }
 
 // Log is how errand logs.
@@ -59,9 +66,25 @@ type GitHub struct {
 	WebhookSecret Secret `yaml:"webhook_secret"`
 	// URL is https://github.com, or that of a GitHub Enterprise Server.
 	URL string `yaml:"url"`
-	// APIURL and GraphQLURL follow from URL unless set.
-	APIURL     string `yaml:"api_url"`
+	// APIURL is the REST API's address; it follows from URL unless set.
+	APIURL string `yaml:"api_url"`
+	// GraphQLURL is the GraphQL API's address; it follows from URL unless set.
 	GraphQLURL string `yaml:"graphql_url"`
+}
+
+// WithURLs fills in the API's addresses: github.com's own, or those of an Enterprise Server.
+func (g GitHub) WithURLs() GitHub {
+	base, api, graphql := strings.TrimSuffix(g.URL, "/"), "https://api.github.com/", "https://api.github.com/graphql"
+	if base != "https://github.com" {
+		api, graphql = base+"/api/v3/", base+"/api/graphql"
+	}
+	if g.APIURL == "" {
+		g.APIURL = api
+	}
+	if g.GraphQLURL == "" {
+		g.GraphQLURL = graphql
+	}
+	return g
 }
 
 // Trigger is what starts a task, besides a mention.
@@ -75,8 +98,10 @@ type Trigger struct {
 
 // Trust is whose text the agent may see besides that of people with write permission.
 type Trust struct {
+	// AllowUsers are logins whose text the agent sees as if they could write.
 	AllowUsers []string `yaml:"allow_users"`
-	AllowBots  []string `yaml:"allow_bots"`
+	// AllowBots are logins of bots whose text the agent sees; all others are withheld.
+	AllowBots []string `yaml:"allow_bots"`
 }
 
 // Admin guards the status pages and metrics.
@@ -114,8 +139,10 @@ type Local struct {
 
 // Bind is a host path that a box sees.
 type Bind struct {
-	Path     string `yaml:"path"`
-	Writable bool   `yaml:"writable"` // such as a cache that boxes share
+	// Path is the same on the host and in the box.
+	Path string `yaml:"path"`
+	// Writable lets boxes write there, such as into a cache that they share.
+	Writable bool `yaml:"writable"`
 }
 
 // Limits bound every task. A repository's own limits count only up to these.
@@ -132,8 +159,9 @@ type Limits struct {
 	Cost float64 `yaml:"cost"`
 	// VMs is how many there may be at once.
 	VMs int `yaml:"vms"`
-	// Remind and Expire are when an unapproved plan is brought to mind and given up.
+	// Remind is when an unapproved plan is brought to mind.
 	Remind time.Duration `yaml:"remind"`
+	// Expire is when an unapproved plan is given up, and the task cancelled.
 	Expire time.Duration `yaml:"expire"`
 	// Checks is how often failing checks go back to the agent before the pull request says so.
 	Checks int `yaml:"checks"`
@@ -143,38 +171,61 @@ type Limits struct {
 type Repository struct {
 	// Plan is two-step, one-step or none.
 	Plan state.PlanMode `yaml:"plan"`
-	// Branch, Commit and Title are templates over {key} {number} {slug} {task}.
+	// Branch is the template of the branch's name, over {key} {number} {slug} {task}.
 	Branch string `yaml:"branch"`
+	// Commit is the template of a commit's first line, likewise.
 	Commit string `yaml:"commit"`
-	Title  string `yaml:"title"`
+	// Title is the template of the pull request's title, likewise.
+	Title string `yaml:"title"`
 	// Draft opens pull requests as drafts.
 	Draft bool `yaml:"draft"`
-	// Protected are path patterns that no changeset may touch, besides the built-in ones.
+	// Protected are path patterns that no changeset may touch, besides the built-in ones. A pattern
+	// that begins with ! is an exception from those before it.
 	Protected []string `yaml:"protected"`
 }
 
 // Timing is how quick errand is. The defaults are for production; tests and the demo set less.
 type Timing struct {
-	Gather         time.Duration `yaml:"gather"`          // reviews are gathered into one round
-	StatusGap      time.Duration `yaml:"status_gap"`      // between two edits of the status comment
-	Settle         time.Duration `yaml:"settle"`          // a bare approve counts for revisions so old
-	Backoff        time.Duration `yaml:"backoff"`         // first wait of an interrupted task
-	BackoffMax     time.Duration `yaml:"backoff_max"`     // its limit
-	Recheck        time.Duration `yaml:"recheck"`         // a waiting task looks again
-	PollFast       time.Duration `yaml:"poll_fast"`       // reactions, while a plan is young
-	PollSlow       time.Duration `yaml:"poll_slow"`       // reactions, otherwise
-	PollGap        time.Duration `yaml:"poll_gap"`        // reactions, at the least
-	Deliveries     time.Duration `yaml:"deliveries"`      // sweep for webhooks that got lost
-	Sweep          time.Duration `yaml:"sweep"`           // comparison with GitHub's present state
-	Progress       time.Duration `yaml:"progress"`        // a run's signs of life in the store
-	Retry          time.Duration `yaml:"retry"`           // first wait of a job that went wrong
-	Shutdown       time.Duration `yaml:"shutdown"`        // graceful end
-	ReapGrace      time.Duration `yaml:"reap_grace"`      // a VM without an owner
-	WritesBurst    int           `yaml:"writes_burst"`    // GitHub writes at once per installation
-	WritesEvery    time.Duration `yaml:"writes_every"`    // and one in so long after that
-	ObjectsEvery   time.Duration `yaml:"objects_every"`   // git objects, which nobody sees
-	MaxAttempts    int           `yaml:"max_attempts"`    // launches of the same work in a row
-	UnreachableFor time.Duration `yaml:"unreachable_for"` // after so long a VM is lost
+	// Gather is how long reviews are collected into one round.
+	Gather time.Duration `yaml:"gather"`
+	// StatusGap is the least time between two edits of a status comment.
+	StatusGap time.Duration `yaml:"status_gap"`
+	// Settle is how long a revision has to stand before an `approve` without its hash counts.
+	Settle time.Duration `yaml:"settle"`
+	// Backoff is the first wait of an interrupted task; each further one is twice as long.
+	Backoff time.Duration `yaml:"backoff"`
+	// BackoffMax is the longest such wait.
+	BackoffMax time.Duration `yaml:"backoff_max"`
+	// Recheck is when a waiting task looks again whether it can go on.
+	Recheck time.Duration `yaml:"recheck"`
+	// PollFast is how often reactions are read while a plan is younger than 10 minutes.
+	PollFast time.Duration `yaml:"poll_fast"`
+	// PollSlow is how often reactions are read otherwise.
+	PollSlow time.Duration `yaml:"poll_slow"`
+	// PollGap is the least time between two such readings.
+	PollGap time.Duration `yaml:"poll_gap"`
+	// Deliveries is how often GitHub is asked for webhooks that did not arrive.
+	Deliveries time.Duration `yaml:"deliveries"`
+	// Sweep is how often every task is compared with GitHub's present state.
+	Sweep time.Duration `yaml:"sweep"`
+	// Progress is how often a run's signs of life are stored.
+	Progress time.Duration `yaml:"progress"`
+	// Retry is the first wait of a job that went wrong.
+	Retry time.Duration `yaml:"retry"`
+	// Shutdown is how long a graceful end may take.
+	Shutdown time.Duration `yaml:"shutdown"`
+	// ReapGrace is how long a VM may be without a task before it is deleted.
+	ReapGrace time.Duration `yaml:"reap_grace"`
+	// WritesBurst is how many writes to GitHub an installation may make at once.
+	WritesBurst int `yaml:"writes_burst"`
+	// WritesEvery is the time for one more write after that.
+	WritesEvery time.Duration `yaml:"writes_every"`
+	// ObjectsEvery is the same for git objects, which nobody sees yet.
+	ObjectsEvery time.Duration `yaml:"objects_every"`
+	// MaxAttempts bounds how often the same work is launched in a row.
+	MaxAttempts int `yaml:"max_attempts"`
+	// UnreachableFor is how long a VM may be out of reach before it counts as lost.
+	UnreachableFor time.Duration `yaml:"unreachable_for"`
 }
 
 // Keep is how long things stay.
@@ -213,10 +264,11 @@ func Default() Config {
 
 // Policy is what the state machine needs of the configuration.
 func (c Config) Policy() state.Policy {
-	return state.Policy{
-		Gather: c.Timing.Gather, StatusGap: c.Timing.StatusGap, SettleFor: c.Timing.Settle, Backoff: c.Timing.Backoff,
-		BackoffMax: c.Timing.BackoffMax, Recheck: c.Timing.Recheck, MaxAttempts: c.Timing.MaxAttempts, KeepAfterEnd: c.Keep.AfterEnd,
-	}
+	p := state.DefaultPolicy()
+	p.Gather, p.StatusGap, p.SettleFor, p.Recheck = c.Timing.Gather, c.Timing.StatusGap, c.Timing.Settle, c.Timing.Recheck
+	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
+	p.KeepAfterEnd = c.Keep.AfterEnd
+	return p
 }
 
 // Settings are the defaults under every repository's own.

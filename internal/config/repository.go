@@ -1,55 +1,94 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
 
 // RepoFile is a repository's `.errand.yml`. What it leaves out is the operator's.
 type RepoFile struct {
-	Enabled      *bool           `yaml:"enabled"`
-	Plan         *state.PlanMode `yaml:"plan"`
-	Base         string          `yaml:"base"`
-	Branch       *string         `yaml:"branch"`
-	Commit       *string         `yaml:"commit"`
-	Title        *string         `yaml:"title"`
-	Key          state.KeyRule   `yaml:"key"`
-	Draft        *bool           `yaml:"draft"`
-	MergeCommits bool            `yaml:"merge_commits"`
-	Setup        []RepoCommand   `yaml:"setup"`
-	Check        []RepoCommand   `yaml:"check"`
-	Protected    []string        `yaml:"protected"`
-	Trust        Trust           `yaml:"trust"`
-	Limits       RepoLimits      `yaml:"limits"`
+	// Enabled false starts nothing new in this repository.
+	Enabled *bool `yaml:"enabled"`
+	// Plan is two-step (a short plan, 👍, a thorough one, 👍), one-step (a thorough plan, 👍) or none.
+	Plan *state.PlanMode `yaml:"plan"`
+	// Base is the branch to start from and to merge into; empty means the default branch.
+	Base string `yaml:"base"`
+	// Branch is the template of the branch's name, over {key} {number} {slug} {task}.
+	Branch *string `yaml:"branch"`
+	// Commit is the template of a commit's first line, likewise.
+	Commit *string `yaml:"commit"`
+	// Title is the template of the pull request's title, likewise.
+	Title *string `yaml:"title"`
+	// Key finds the ticket key that {key} stands for.
+	Key KeyRule `yaml:"key"`
+	// Draft opens pull requests as drafts.
+	Draft *bool `yaml:"draft"`
+	// MergeCommits lets the agent merge the base branch into its own.
+	MergeCommits bool `yaml:"merge_commits"`
+	// Setup are commands that prepare a fresh checkout.
+	Setup []RepoCommand `yaml:"setup"`
+	// Check are commands that have to succeed before a pull request is opened.
+	Check []RepoCommand `yaml:"check"`
+	// Protected are path patterns that no changeset may touch, besides the operator's.
+	Protected []string `yaml:"protected"`
+	// Trust is whose text the agent may see in this repository.
+	Trust Trust `yaml:"trust"`
+	// Limits are lower limits than the operator's.
+	Limits RepoLimits `yaml:"limits"`
 }
 
-// RepoCommand is one of the repository's commands: a string, or run with name and timeout.
+// KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
+type KeyRule struct {
+	// Pattern is a regular expression (RE2).
+	Pattern string `yaml:"pattern"`
+	// Required asks for a key once where none is found.
+	Required bool `yaml:"required"`
+}
+
+// RepoCommand is one of the repository's commands: a plain text, or a mapping.
 type RepoCommand struct {
-	Name    string        `yaml:"name"`
-	Run     string        `yaml:"run"`
+	// Name is shown instead of the command.
+	Name string `yaml:"name"`
+	// Run is the command; a shell runs it in the checkout.
+	Run string `yaml:"run"`
+	// Timeout ends it; 10 minutes unless set, 2 hours at most.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
 // RepoLimits are a repository's own limits, each at most the operator's.
 type RepoLimits struct {
-	Turns        int           `yaml:"turns"`
-	Duration     time.Duration `yaml:"duration"`
+	// Turns bounds the model calls of one run.
+	Turns int `yaml:"turns"`
+	// Duration bounds a task's continuous agent activity.
+	Duration time.Duration `yaml:"duration"`
+	// PlanDuration bounds one planning run.
 	PlanDuration time.Duration `yaml:"plan_duration"`
-	Cost         float64       `yaml:"cost"`
-	Checks       *int          `yaml:"checks"`
+	// Cost is the cap of a task in US dollars.
+	Cost float64 `yaml:"cost"`
+	// Checks is how often failing checks go back to the agent.
+	Checks *int `yaml:"checks"`
 }
 
-// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is for people: it names
-// line, key and what to write.
+// The bounds of what a repository can ask for.
+const (
+	maxRepoFile        = 64 << 10 // bytes
+	maxCommands        = 20
+	defaultRepoTimeout = 10 * time.Minute
+	maxRepoTimeout     = 2 * time.Hour
+)
+
+// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid, whose text
+// is for people: line, key and what to write.
 func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	var f RepoFile
-	if err := strict(data, &f); err != nil {
+	doc, err := decode(data, maxRepoFile, &f)
+	if err != nil {
 		return defaults, err
 	}
 	s := defaults
@@ -61,12 +100,15 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	set(&s.Commit, f.Commit)
 	set(&s.Title, f.Title)
 	set(&s.Draft, f.Draft)
-	s.Base, s.Key, s.MergeCommits = f.Base, f.Key, f.MergeCommits
-	s.Protected = append(append([]string(nil), defaults.Protected...), f.Protected...)
-	s.AllowUsers, s.AllowBots = f.Trust.AllowUsers, f.Trust.AllowBots
+	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
+	s.Protected = slices.Concat(defaults.Protected, f.Protected)
+	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
 	s.Setup, s.Check = commands(f.Setup), commands(f.Check)
 	f.Limits.apply(&s.Limits)
-	return s, f.validate(s)
+	if err := invalid(f.problems(s), doc.line); err != nil {
+		return defaults, err
+	}
+	return s, nil
 }
 
 // set overwrites what the repository says.
@@ -80,7 +122,7 @@ func commands(list []RepoCommand) []state.Command {
 	var out []state.Command
 	for _, c := range list {
 		if c.Timeout == 0 {
-			c.Timeout = 10 * time.Minute
+			c.Timeout = defaultRepoTimeout
 		}
 		out = append(out, state.Command{Name: c.Name, Run: c.Run, Timeout: c.Timeout})
 	}
@@ -110,46 +152,43 @@ func (l RepoLimits) apply(to *state.Limits) {
 		to.PlanDuration = min(to.PlanDuration, l.PlanDuration)
 	}
 	if l.Cost > 0 {
-		to.MicroUSD = min(to.MicroUSD, int64(l.Cost*1e6))
+		to.MicroUSD = int64(min(float64(to.MicroUSD), l.Cost*1e6))
 	}
 	if l.Checks != nil {
 		to.Checks = min(to.Checks, max(0, *l.Checks))
 	}
 }
 
-// validate says everything that is wrong.
-func (f RepoFile) validate(s state.Settings) error {
-	var errs []error
-	if !oneOf(string(s.Plan), "two-step", "one-step", "none") {
-		errs = append(errs, fmt.Errorf("plan: %q: write two-step, one-step or none", s.Plan))
-	}
-	errs = append(errs, validTemplates(s.Branch, s.Commit, s.Title)...)
+// problems says everything that is wrong.
+func (f RepoFile) problems(s state.Settings) report {
+	var r report
+	planProblem(&r, "plan", s.Plan)
+	templateProblems(&r, "", s.Branch, s.Commit, s.Title)
 	if _, err := regexp.Compile(f.Key.Pattern); err != nil {
-		errs = append(errs, fmt.Errorf("key.pattern: %w; write a regular expression such as [A-Z]+-[0-9]+", err))
+		r.unless(false, "key.pattern", "%s; write a regular expression such as [A-Z]+-[0-9]+", cut(err.Error()))
 	}
-	if f.Key.Required && f.Key.Pattern == "" {
-		errs = append(errs, errors.New("key.required: a pattern is needed too, such as key.pattern: '[A-Z]+-[0-9]+'"))
-	}
-	if err := pushgate.CheckGlobs(f.Protected); err != nil {
-		errs = append(errs, fmt.Errorf("protected: %w", err))
-	}
-	for name, list := range map[string][]RepoCommand{"setup": f.Setup, "check": f.Check} {
-		for i, c := range list {
-			if c.Run == "" {
-				errs = append(errs, fmt.Errorf("%s[%d]: write the command, such as `go test ./...`", name, i))
-			}
+	r.unless(!f.Key.Required || f.Key.Pattern != "", "key.required", "a pattern is needed too, such as key.pattern: '[A-Z]+-[0-9]+'")
+	for i, g := range f.Protected {
+		key := fmt.Sprintf("protected[%d]", i)
+		r.unless(!strings.HasPrefix(g, "!"), key, "only the operator's configuration can make exceptions; leave this one out")
+		if pushgate.CheckGlobs([]string{g}) != nil {
+			r.unless(false, key, "%q is no pattern; write one such as deploy/**", cut(g))
 		}
 	}
-	return errors.Join(errs...)
+	commandProblems(&r, "setup", f.Setup)
+	commandProblems(&r, "check", f.Check)
+	l := f.Limits
+	r.unless(l.Turns >= 0, "limits.turns", "has to be above zero")
+	r.unless(l.Cost >= 0, "limits.cost", "has to be above zero")
+	r.unless(l.Checks == nil || *l.Checks >= 0, "limits.checks", "cannot be below zero")
+	return r
 }
 
-// validTemplates checks the three templates.
-func validTemplates(branch, commit, title string) []error {
-	var errs []error
-	for key, tmpl := range map[string]string{"branch": branch, "commit": commit, "title": title} {
-		if _, err := comment.Expand(tmpl, comment.Vars{Number: 1, Slug: "x", Task: "x", Key: "K-1"}); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", key, err))
-		}
+func commandProblems(r *report, name string, list []RepoCommand) {
+	r.unless(len(list) <= maxCommands, name, "%d commands are too many; write at most %d", len(list), maxCommands)
+	for i, c := range list {
+		key := fmt.Sprintf("%s[%d]", name, i)
+		r.unless(strings.TrimSpace(c.Run) != "", key, "write the command, such as go test ./...")
+		r.unless(c.Timeout <= maxRepoTimeout, key+".timeout", "at most %s", FormatDuration(maxRepoTimeout))
 	}
-	return errs
 }

@@ -158,7 +158,7 @@ func (w *World) startModel() error {
 	if err != nil {
 		return err
 	}
-	if w.Model, err = simmodel.New(simmodel.Config{Script: script, Key: ModelKey, Pace: w.cfg.Pace}); err != nil {
+	if w.Model, err = simmodel.New(simmodel.Config{Script: script, Key: ModelKey, Pace: float64(w.cfg.Pace)}); err != nil {
 		return fmt.Errorf("make the stand-in for the model: %w", err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -57,7 +57,7 @@ type Place struct {
 	Home     string // of the agent's user
 	Dir      string // the checkout
 	BaseURL  string // of the tether, without a slash at the end
-	Isolated bool   // the agent cannot see this host's files
+	Isolated bool   // something keeps the agent from this host: see fleet.AllowAgent
 }
 
 // Place finds out where things are on a VM, and brings the runner there if it is missing.

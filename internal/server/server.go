@@ -126,7 +126,7 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 
 // makeForge makes the client for GitHub.
 func (s *Server) makeForge(context.Context) (err error) {
-	g := s.cfg.GitHub
+	g := s.cfg.GitHub.WithURLs()
 	t := s.cfg.Timing
 	s.forge, err = forge.New(forge.Config{
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
@@ -175,7 +175,7 @@ func (s *Server) Run(ctx context.Context) error {
 // work starts what needs to know who we are, as soon as GitHub has said it.
 func (s *Server) work(ctx context.Context) error {
 	me, err := s.identify(ctx)
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	mapper := handlers.NewMapper(handlers.Config{Slug: me.Slug, BotID: me.BotID, Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label}, s.store)

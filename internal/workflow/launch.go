@@ -180,9 +180,13 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if turns == 0 {
 		turns = t.Settings.Limits.Turns
 	}
+	session := "" // a resumed session keeps its id
+	if resume == "" {
+		session = uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String()
+	}
 	cmd, err := s.Adapter.Command(agent.Spec{
 		WorkDir: place.Dir, Home: place.Home, RunDir: path.Join(place.Home, ".errand", "runs", t.Run.ID), Step: string(t.Run.Kind), Model: model,
-		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String(),
+		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session,
 		MaxTurns: turns, BaseURL: place.BaseURL + "/llm/anthropic", RunToken: s.Tether.RunToken(t.Run.ID),
 	})
 	if err != nil {

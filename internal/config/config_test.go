@@ -1,0 +1,255 @@
+package config_test
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/config"
+)
+
+// appKey is a private key in the form in which GitHub hands one out.
+func appKey(t *testing.T) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// env is an environment for tests.
+func env(t *testing.T) func(string) (string, bool) {
+	vars := map[string]string{"KEY": appKey(t), "HOOK": "hook-secret-1", "TOKEN": "admin-token-1", "MODEL": "model-key-1", "EMPTY": ""}
+	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+}
+
+// least is the least that a configuration has to say.
+const least = `github:
+  app_id: 12
+  private_key: env:KEY
+  webhook_secret: env:HOOK
+admin:
+  token: env:TOKEN
+`
+
+func TestParseKeepsDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse([]byte(least+"limits: {turns: 60, expire: 30d}\nlocal: {kind: plain}\n"), env(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default().Limits
+	want.Turns, want.Expire = 60, 30*24*time.Hour
+	if diff := cmp.Diff(want, c.Limits); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(config.Default().Timing, c.Timing); diff != "" {
+		t.Errorf("timing (-want +got):\n%s", diff)
+	}
+	if c.Local.Kind != "plain" || c.Local.IdleExit != config.Default().Local.IdleExit {
+		t.Errorf("local = %+v", c.Local)
+	}
+	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-1" || c.Agent.Command[0] != "claude" {
+		t.Errorf("secret or agent are lost: %+v", c)
+	}
+}
+
+func TestAnotherAdapterDropsTheDefaultOnesProgram(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse([]byte(least+"agent:\n  adapter: command\n"), env(t))
+	if err == nil || !strings.Contains(err.Error(), "agent.command: the adapter \"command\" needs a program") {
+		t.Errorf("error = %v", err)
+	}
+	c, err := config.Parse([]byte(least+"agent:\n  adapter: command\n  command: [/bin/agent, -x]\n"), env(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/bin/agent", "-x"}, c.Agent.Command); diff != "" || c.Agent.Model != "" {
+		t.Errorf("agent = %+v\n%s", c.Agent, diff)
+	}
+}
+
+func TestParseSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ add, want string }{
+		"unknown key, near one":    {"limits:\n  turn: 3\n", "line 8: limits.turn: this key is unknown; did you mean turns?"},
+		"unknown key at the top":   {"colour: red\n", "line 7: colour: this key is unknown; there are enabled, "},
+		"a word for a number":      {"limits:\n  turns: many\n", "line 8: limits.turns: write a whole number"},
+		"a fraction for a number":  {"limits:\n  turns: 1.5\n", "line 8: limits.turns: write a whole number"},
+		"a number for a duration":  {"limits:\n  duration: 7200\n", "line 8: limits.duration: write a duration such as 90s"},
+		"a negative duration":      {"limits:\n  duration: -2h\n", "line 8: limits.duration: write a duration"},
+		"a word for a bool":        {"enabled: maybe\n", "line 7: enabled: write true or false"},
+		"yes is a word":            {"enabled: yes\n", "line 7: enabled: write true or false"},
+		"a text for a list":        {"local:\n  path: /usr\n", "line 8: local.path: write a list, such as [a, b]"},
+		"a list for a mapping":     {"limits: [1]\n", "line 7: limits: write a mapping with the keys turns, "},
+		"a mapping for a text":     {"data: {a: b}\n", "line 7: data: write a text"},
+		"a number for a text":      {"trigger:\n  label: 5\n", "line 8: trigger.label: write a text, in quotes"},
+		"in a list":                {"local:\n  binds:\n  - path: /a\n  - pth: /b\n", "line 10: local.binds[1].pth: this key is unknown; did you mean path?"},
+		"in a mapping by name":     {"models:\n  one:\n    uri: x\n", "line 9: models.one.uri: this key is unknown; did you mean url?"},
+		"no value":                 {"limits:\n", "line 7: limits: there is no value; write a mapping with the keys turns, "},
+		"a key twice":              {"data: a\ndata: b\n", "line 8: "},
+		"an anchor":                {"data: &a b\n", "line 7: data: anchors, aliases and tags are not understood"},
+		"no YAML":                  {"data: [\n", "line 7: "},
+		"a second document":        {"---\ndata: x\n", "line 8: this is a second document"},
+		"a secret in the file":     {"models:\n  one: {url: 'https://m', key: sk-123}\n", "line 8: models.one.key: a secret does not stand in this file; write env:NAME or file:/path"},
+		"a value with real GitHub": {"models:\n  one: {url: 'https://m', key: 'value:sk-123'}\n", "line 8: models.one.key: a secret does not stand in this file"},
+		"a variable that is not":   {"models:\n  one: {url: 'https://m', key: env:NONE}\n", "line 8: models.one.key: the environment variable NONE is not set"},
+		"a variable without value": {"models:\n  one: {url: 'https://m', key: env:EMPTY}\n", "line 8: models.one.key: the environment variable EMPTY is not set"},
+		"a file that is not":       {"models:\n  one: {url: 'https://m', key: file:/no/such}\n", "line 8: models.one.key: open /no/such"},
+		"a bad address":            {"listen: here\n", `line 7: listen: "here": write HOST:PORT`},
+		"the same address twice":   {"listen: 127.0.0.1:1\nadmin2: x\n", "line 8: admin2: this key is unknown; did you mean admin?"},
+		"a bad name":               {"deployment: My Errand\n", "line 7: deployment: "},
+		"a bad provider":           {"provider: moon\n", `line 7: provider: "moon": write local`},
+		"no limit at all":          {"limits:\n  vms: 0\n", "line 8: limits.vms: has to be above zero"},
+		"no duration at all":       {"limits:\n  stall: 0s\n", "line 8: limits.stall: has to be above zero"},
+		"no money":                 {"limits:\n  cost: 0\n", "line 8: limits.cost: write a number of dollars"},
+		"reminded too late":        {"limits:\n  remind: 20d\n", "line 8: limits.remind: has to be shorter"},
+		"a template":               {"repository:\n  branch: 'x/{nummer}'\n", "line 8: repository.branch: expand template"},
+		"an empty template":        {"repository:\n  title: ''\n", "line 8: repository.title: write a template"},
+		"a plan mode":              {"repository:\n  plan: three-step\n", "line 8: repository.plan: "},
+		"a pattern":                {"repository:\n  protected: [a, '[']\n", "line 8: repository.protected[1]: "},
+		"an adapter":               {"agent:\n  adapter: robot\n", `line 8: agent.adapter: "robot" is unknown`},
+		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 7: this is nested too deep"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse([]byte(least+tt.add), env(t))
+			var bad *config.Invalid
+			if !errors.As(err, &bad) {
+				t.Fatalf("error = %v, want an Invalid", err)
+			}
+			if len(bad.Problems) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("says\n%s\nwant\n%s", err, tt.want)
+			}
+			if strings.Contains(err.Error(), "sk-123") {
+				t.Errorf("repeats a secret: %s", err)
+			}
+		})
+	}
+}
+
+func TestParseSaysEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse([]byte("log:\n  level: loud\ngithub:\n  app_id: 0\n  private_key: env:HOOK\n"), env(t))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	want := []string{
+		`admin.token: write env:NAME or file:/path, or give the pages an address of their own with admin.listen`,
+		`line 2: log.level: "loud": write debug, info, warn or error`,
+		`line 3: github.webhook_secret: write env:NAME or file:/path; without a secret anybody could direct the bot`,
+		`line 4: github.app_id: write the App's number from its settings page`,
+		`line 5: github.private_key: what env:HOOK holds is no private key in PEM form; take the .pem file that GitHub gave you`,
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestEmptyFileIsAllDefaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "\n", "# only a comment\n", "---\n", "{}\n"} {
+		_, err := config.Parse([]byte(text), env(t))
+		if err == nil || !strings.Contains(err.Error(), "github.app_id: write the App's number") {
+			t.Errorf("%q: error = %v, want what is missing", text, err)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := config.Load(filepath.Join(dir, "none.yml"), env(t)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	secret, file := filepath.Join(dir, "hook"), filepath.Join(dir, "c.yml")
+	write(t, secret, "\n from-a-file \n")
+	write(t, file, strings.Replace(least, "env:HOOK", "file:"+secret, 1))
+	c, err := config.Load(file, env(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.GitHub.WebhookSecret.Reveal(); got != "from-a-file" {
+		t.Errorf("secret = %q", got)
+	}
+	write(t, secret, " \n")
+	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "line 4: github.webhook_secret: "+secret+" is empty") {
+		t.Errorf("an empty secret: %v", err)
+	}
+	write(t, file, least+"# "+strings.Repeat("x", 300<<10))
+	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "larger than 256 KiB") {
+		t.Errorf("a large file: %v", err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSecretsAreNotPrinted tries every way in which a value usually gets into a log.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	local := strings.Replace(least, "github:", "github:\n  url: http://127.0.0.1:1", 1)
+	c, err := config.Parse([]byte(strings.Replace(local, "env:TOKEN", "'value:admin-token-1'", 1)+"models:\n  one: {url: 'https://m', key: env:MODEL}\n"), env(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{appKey(t), "hook-secret-1", "admin-token-1", "model-key-1"}, c.Secrets()); diff != "" {
+		t.Fatalf("secrets (-want +got):\n%s", diff)
+	}
+	inJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inYAML, err := yaml.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := struct{ c config.Config }{c}
+	printed := map[string]string{
+		"json": string(inJSON), "yaml": string(inYAML), "%v": fmt.Sprintf("%v", c), "%+v": fmt.Sprintf("%+v", c), "%#v": fmt.Sprintf("%#v", c),
+		"unexported": fmt.Sprintf("%+v %#v", hidden, hidden), "%s": fmt.Sprintf("%s", c.GitHub.WebhookSecret), "%q": fmt.Sprintf("%q", c.GitHub.WebhookSecret), "%x": fmt.Sprintf("%x", c.Admin.Token),
+		"pointer": fmt.Sprintf("%+v", &c.GitHub), "String": c.Admin.Token.String(),
+	}
+	for how, text := range printed {
+		for _, secret := range []string{"hook-secret-1", "model-key-1", "PRIVATE KEY"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s shows %q:\n%s", how, secret, text)
+			}
+		}
+		if how != "unexported" && strings.Contains(text, "admin-token-1") {
+			t.Errorf("%s shows the value: secret:\n%s", how, text)
+		}
+	}
+	if !strings.Contains(printed["yaml"], "env:HOOK") || !strings.Contains(printed["json"], `"env:HOOK"`) {
+		t.Errorf("where secrets come from is not shown:\n%s\n%s", printed["yaml"], printed["json"])
+	}
+}
+
+func TestSettingsAndPolicy(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Limits.Cost, c.Repository.Draft, c.Timing.Gather, c.Keep.AfterEnd = 2.5, true, time.Second, time.Hour
+	if s := c.Settings(); s.Limits.MicroUSD != 2_500_000 || !s.Draft || s.Limits.Turns != 30 {
+		t.Errorf("settings = %+v", s)
+	}
+	if p := c.Policy(); p.Gather != time.Second || p.KeepAfterEnd != time.Hour || p.IdleVM == 0 || p.MaxAttempts == 0 {
+		t.Errorf("policy = %+v", p)
+	}
+}

@@ -1,0 +1,242 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// document is a YAML file that is being compared with the type that it should have. The comparison
+// is ours and not the decoder's, because a decoder ends at the first thing that is wrong and knows
+// the line, but neither the whole key nor what to write.
+type document struct {
+	lines map[string]int // of every key and list element
+	report
+}
+
+// decode reads data into out, which holds the defaults. The error is an *Invalid.
+func decode(data []byte, limit int, out any) (*document, error) {
+	d := &document{lines: map[string]int{}}
+	if len(data) > limit {
+		return d, &Invalid{Problems: []Problem{{Text: fmt.Sprintf("the file is larger than %d KiB", limit>>10)}}}
+	}
+	if p := tooDeep(data); p != nil {
+		return d, &Invalid{Problems: []Problem{*p}}
+	}
+	body, err := parse(data)
+	if err != nil {
+		return d, err
+	}
+	if body == nil {
+		return d, nil // an empty file is all defaults
+	}
+	d.check("", body, reflect.TypeOf(out).Elem())
+	if err := invalid(d.report, d.line); err != nil {
+		return d, err
+	}
+	if err := yaml.NodeToValue(body, out, yaml.Strict(), yaml.CustomUnmarshaler(readDuration)); err != nil {
+		return d, notYAML(err)
+	}
+	return d, nil
+}
+
+// parse returns the one document in a file; nil if it is empty. A parser that panics is no reason to
+// end: what it was given comes from other people.
+func parse(data []byte) (body ast.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			body, err = nil, &Invalid{Problems: []Problem{{Text: "this is not YAML: " + cut(fmt.Sprint(r))}}}
+		}
+	}()
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, notYAML(err)
+	}
+	for i, doc := range file.Docs {
+		switch {
+		case doc.Body == nil || doc.Body.Type() == ast.CommentType || i == 0 && doc.Body.Type() == ast.NullType:
+		case doc.Body.Type() == ast.DirectiveType:
+			return nil, &Invalid{Problems: []Problem{{Line: line(doc.Body.GetToken()), Text: "directives are not understood here; leave it out"}}}
+		case body != nil:
+			return nil, &Invalid{Problems: []Problem{{Line: line(doc.Body.GetToken()), Text: "this is a second document; write everything in one"}}}
+		default:
+			body = doc.Body
+		}
+	}
+	return body, nil
+}
+
+// maxDepth is far more than any file needs: the parser calls itself for each level.
+const maxDepth = 50
+
+// tooDeep looks for nesting that is only there to exhaust the parser.
+func tooDeep(data []byte) *Problem {
+	n, ln := 0, 1
+	for l := range strings.Lines(string(data)) {
+		rest := strings.TrimLeft(l, " -?\t")
+		n = max(n, 0)
+		if indent := len(l) - len(rest); indent > 4*maxDepth {
+			return &Problem{Line: ln, Text: "this is nested too deep"}
+		}
+		for _, c := range rest {
+			switch c {
+			case '[', '{':
+				n++
+			case ']', '}':
+				n--
+			}
+			if n > maxDepth {
+				return &Problem{Line: ln, Text: "this is nested too deep"}
+			}
+		}
+		ln++
+	}
+	return nil
+}
+
+// notYAML translates the parser's error.
+func notYAML(err error) error {
+	var at yaml.Error
+	if !errors.As(err, &at) {
+		return &Invalid{Problems: []Problem{{Text: cut(err.Error())}}}
+	}
+	return &Invalid{Problems: []Problem{{Line: line(at.GetToken()), Text: cut(at.GetMessage())}}}
+}
+
+// line is the line of a token; 0 if it has none.
+func line(t *token.Token) int {
+	if t == nil || t.Position == nil {
+		return 0
+	}
+	return t.Position.Line
+}
+
+// line finds the line of a key, or of the nearest one above it that the file has.
+func (d *document) line(key string) int {
+	for key != "" {
+		if n, ok := d.lines[key]; ok {
+			return n
+		}
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
+	}
+	return 0
+}
+
+// has reports whether the file has a key.
+func (d *document) has(key string) bool { _, ok := d.lines[key]; return ok }
+
+// problem notes what is wrong with a node.
+func (d *document) problem(key string, n ast.Node, format string, args ...any) {
+	d.report = append(d.report, Problem{Line: line(n.GetToken()), Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+// check compares a node with the type that is to hold it.
+func (d *document) check(key string, n ast.Node, t reflect.Type) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch n := n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		d.problem(key, n, "anchors, aliases and tags are not understood here; write it out")
+		return
+	case *ast.NullNode:
+		d.problem(key, n, "there is no value; %s, or leave the key out", want(t))
+		return
+	case *ast.StringNode:
+		if t == reflect.TypeFor[RepoCommand]() {
+			return
+		}
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if t == reflect.TypeFor[Secret]() {
+			d.checkScalar(key, n, t)
+			return
+		}
+		d.checkMapping(key, n, t)
+	case reflect.Map:
+		d.checkMapping(key, n, t)
+	case reflect.Slice:
+		d.checkList(key, n, t)
+	default:
+		d.checkScalar(key, n, t)
+	}
+}
+
+// checkMapping checks the keys of a struct or map, and their values.
+func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
+	var values []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	default:
+		d.problem(key, n, "%s", want(t))
+		return
+	}
+	for _, v := range values {
+		name, ok := v.Key.(*ast.StringNode)
+		if !ok {
+			d.problem(key, v.Key, "%s is no key; write a word", cut(v.Key.String()))
+			continue
+		}
+		sub := join(key, cut(name.Value))
+		d.lines[sub] = line(v.Key.GetToken())
+		if t.Kind() == reflect.Map {
+			d.check(sub, v.Value, t.Elem())
+			continue
+		}
+		f, ok := fieldOf(t, name.Value)
+		if !ok {
+			d.problem(sub, v.Key, "this key is unknown; %s", suggest(name.Value, t))
+			continue
+		}
+		d.check(sub, v.Value, f.Type)
+	}
+}
+
+// checkList checks the elements of a list.
+func (d *document) checkList(key string, n ast.Node, t reflect.Type) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.problem(key, n, "%s", want(t))
+		return
+	}
+	for i, v := range list.Values {
+		sub := fmt.Sprintf("%s[%d]", key, i)
+		d.lines[sub] = line(v.GetToken())
+		d.check(sub, v, t.Elem())
+	}
+}
+
+// checkScalar checks a single value.
+func (d *document) checkScalar(key string, n ast.Node, t reflect.Type) {
+	ok := false
+	switch n := n.(type) {
+	case *ast.StringNode:
+		if ok = t.Kind() == reflect.String || t == reflect.TypeFor[Secret](); !ok && t == reflect.TypeFor[time.Duration]() {
+			_, err := ParseDuration(n.Value)
+			ok = err == nil
+		}
+	case *ast.LiteralNode:
+		ok = t.Kind() == reflect.String || t == reflect.TypeFor[Secret]()
+	case *ast.BoolNode:
+		ok = t.Kind() == reflect.Bool
+	case *ast.IntegerNode:
+		ok = t.Kind() == reflect.Float64 || (t.Kind() == reflect.Int || t.Kind() == reflect.Int64) && t != reflect.TypeFor[time.Duration]()
+	case *ast.FloatNode:
+		ok = t.Kind() == reflect.Float64 && !math.IsInf(n.Value, 0)
+	}
+	if !ok {
+		d.problem(key, n, "%s", want(t))
+	}
+}

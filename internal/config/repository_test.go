@@ -1,0 +1,157 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state"
+)
+
+// operator is what the operator set for every repository.
+func operator() state.Settings {
+	s := config.Default().Settings()
+	s.Protected = []string{"deploy/**"}
+	return s
+}
+
+func TestParseRepo(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text string
+		want func(*state.Settings)
+	}{
+		"empty":     {"", func(*state.Settings) {}},
+		"a comment": {"# nothing yet\n", func(*state.Settings) {}},
+		"everything": {`enabled: true
+plan: one-step
+base: develop
+branch: "{key}/{slug}"
+commit: "{key}: {task}"
+title: "[{key}] {task}"
+key: {pattern: '[A-Z]+-[0-9]+', required: true}
+draft: true
+merge_commits: true
+setup: [go mod download]
+check:
+  - go vet ./...
+  - name: tests
+    run: go test ./...
+    timeout: 20m
+protected: [schema/**]
+trust: {allow_users: [ada], allow_bots: ["renovate[bot]"]}
+limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
+`, func(s *state.Settings) {
+			s.Plan, s.Base, s.Branch, s.Commit, s.Title = state.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
+			s.Key = state.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
+			s.Draft, s.MergeCommits = true, true
+			s.Setup = []state.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
+			s.Check = []state.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
+			s.Protected = []string{"deploy/**", "schema/**"}
+			s.AllowUsers, s.AllowBots = []string{"ada"}, []string{"renovate[bot]"}
+			s.Limits.Turns, s.Limits.Duration, s.Limits.PlanDuration, s.Limits.MicroUSD, s.Limits.Checks = 10, time.Hour, 5*time.Minute, 2_000_000, 1
+		}},
+		"limits cannot be raised": {"limits: {turns: 1000, duration: 30d, plan_duration: 1d, cost: 99999999999999, checks: 99}\n", func(*state.Settings) {}},
+		"switched off":            {"enabled: false\n", func(s *state.Settings) { s.Enabled = false }},
+		"no checks after failing": {"limits: {checks: 0}\n", func(s *state.Settings) { s.Limits.Checks = 0 }},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := operator()
+			tt.want(&want)
+			got, err := config.ParseRepo([]byte(tt.text), operator())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARepositoryCannotSwitchOnWhatTheOperatorSwitchedOff(t *testing.T) {
+	t.Parallel()
+	off := operator()
+	off.Enabled = false
+	if s, err := config.ParseRepo([]byte("enabled: true\n"), off); err != nil || s.Enabled {
+		t.Errorf("enabled = %v, %v", s.Enabled, err)
+	}
+}
+
+func TestParseRepoSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"unknown key":        {"plan: none\ncheks:\n- go test\n", "line 2: cheks: this key is unknown; did you mean check?"},
+		"a plain command":    {"check: go test ./...\n", "line 1: check: write a list, such as [a, b]"},
+		"a number":           {"check: [5]\n", "line 1: check[0]: write a command such as go test ./..., or a mapping with run, name and timeout"},
+		"a command's key":    {"setup:\n- run: make\n  time: 5m\n", "line 3: setup[0].time: this key is unknown; "},
+		"no command":         {"setup:\n- name: x\n", "line 2: setup[0]: write the command, such as go test ./..."},
+		"too long":           {"setup:\n- run: x\n  timeout: 3h\n", "line 3: setup[0].timeout: at most 2h"},
+		"too many":           {"setup: [" + strings.Repeat("a,", 20) + "a]\n", "line 1: setup: 21 commands are too many; write at most 20"},
+		"plan":               {"plan: 2\n", "line 1: plan: write a text"},
+		"plan mode":          {"plan: both\n", `line 1: plan: "both": write two-step, one-step or none`},
+		"pattern":            {"key: {pattern: '['}\n", "line 1: key.pattern: error parsing regexp"},
+		"required":           {"key:\n  required: true\n", "line 2: key.required: a pattern is needed too"},
+		"template":           {"branch: '{issue}'\n", "line 1: branch: expand template"},
+		"a lifted rule":      {"protected: ['!deploy/**']\n", "line 1: protected[0]: only the operator's configuration can make exceptions"},
+		"a bad pattern":      {"protected:\n- ok/**\n- '['\n", `line 3: protected[1]: "[" is no pattern`},
+		"negative turns":     {"limits:\n  turns: -1\n", "line 2: limits.turns: has to be above zero"},
+		"infinite cost":      {"limits:\n  cost: .inf\n", "line 2: limits.cost: write a number"},
+		"large":              {"# " + strings.Repeat("x", 70<<10), "the file is larger than 64 KiB"},
+		"operator's key":     {"admin: {token: env:HOME}\n", "line 1: admin: this key is unknown; there are enabled, plan, "},
+		"an alias":           {"base: *x\n", "line 1: base: anchors, aliases and tags are not understood"},
+		"a text":             {"hello\n", "line 1: write a mapping with the keys enabled, plan, "},
+		"control characters": {"\"a\\u0000\\nb\": 1\n", "line 1: a  b: this key is unknown; "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := config.ParseRepo([]byte(tt.text), operator())
+			var bad *config.Invalid
+			if !errors.As(err, &bad) {
+				t.Fatalf("error = %v, want an Invalid", err)
+			}
+			if len(bad.Problems) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("says\n%s\nwant\n%s", err, tt.want)
+			}
+			if diff := cmp.Diff(operator(), got); diff != "" {
+				t.Errorf("an invalid file changes settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzParseRepo: whatever stands in the file, the answer comes soon, fits into a comment, and never
+// exceeds what the operator allows.
+func FuzzParseRepo(f *testing.F) {
+	for _, s := range []string{
+		"", "plan: none\n", "limits: {cost: 999999999999990, turns: 9999999999999999999}\n", "check: [a, {run: b, timeout: 1h}]\n", "a: &x [*x]\n", "<<: {a: b}\n",
+		"? [a]\n: b\n", "key: {pattern: '(a+)+$'}\n", "branch: '{key}{slug}'\n", "protected: ['{a,b}/**']\n", "- - - - -\n", "\"\\x00\": 1\n", "!!int x: 1\n", "%YAML 1.1\n---\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		top := operator()
+		s, err := config.ParseRepo(data, operator())
+		if err != nil {
+			if text := err.Error(); len(text) > 20_000 || !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\x1b") {
+				t.Fatalf("the error does not fit into a comment: %q", text)
+			}
+			return
+		}
+		l, m := s.Limits, top.Limits
+		if l.Turns > m.Turns || l.Duration > m.Duration || l.PlanDuration > m.PlanDuration || l.MicroUSD > m.MicroUSD || l.Checks > m.Checks || l.MicroUSD < 0 || l.Turns <= 0 {
+			t.Fatalf("limits %+v exceed %+v", l, m)
+		}
+		if len(s.Protected) < len(top.Protected) {
+			t.Fatalf("protection was lost: %v", s.Protected)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package config
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/pushgate"
+	"github.com/errand-bot/errand/state"
+)
+
+var (
+	deployment = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+	modelName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+)
+
+// Validate says everything that is wrong, each with its key and what to write, without lines. The
+// error is an *Invalid.
+func (c Config) Validate() error {
+	return invalid(c.problems(), func(string) int { return 0 })
+}
+
+// problems is Validate before the lines are known.
+func (c Config) problems() report {
+	var r report
+	r.unless(deployment.MatchString(c.Deployment), "deployment", "%q: lower-case letters, digits and hyphens, at most 32", c.Deployment)
+	r.unless(c.Data != "", "data", "name a folder, such as /var/lib/errand")
+	r.unless(isAddress(c.Listen), "listen", "%q: write HOST:PORT, such as 127.0.0.1:8080", c.Listen)
+	r.unless(c.PublicURL == "" || isURL(c.PublicURL), "public_url", "%q is no http(s) address", c.PublicURL)
+	r.unless(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level", "%q: write debug, info, warn or error", c.Log.Level)
+	r.unless(slices.Contains([]string{"json", "console"}, c.Log.Format), "log.format", "%q: write json or console", c.Log.Format)
+	r.unless(c.Admin.Token.Set() || c.Admin.Listen != "", "admin.token", "write env:NAME or file:/path, or give the pages an address of their own with admin.listen")
+	r.unless(c.Admin.Listen == "" || isAddress(c.Admin.Listen), "admin.listen", "%q: write HOST:PORT, such as 127.0.0.1:9090", c.Admin.Listen)
+	r.unless(c.Admin.Listen == "" || c.Admin.Listen != c.Listen, "admin.listen", "that is the address of listen; write another one")
+	r.unless(c.Provider == "local", "provider", "%q: write local", c.Provider)
+	c.GitHub.problems(&r)
+	c.modelProblems(&r)
+	c.Local.problems(&r)
+	c.limitProblems(&r)
+	if err := c.Agent.Validate(); err != nil {
+		key, text, _ := strings.Cut(err.Error(), ": ") // it begins with its key
+		r.unless(false, key, "%s", text)
+	}
+	c.Repository.problems(&r)
+	return r
+}
+
+func (g GitHub) problems(r *report) {
+	r.unless(g.AppID > 0, "github.app_id", "write the App's number from its settings page")
+	r.unless(g.PrivateKey.Set(), "github.private_key", "write file:/path/to/app.pem or env:NAME")
+	if key := g.PrivateKey.Reveal(); key != "" {
+		block, _ := pem.Decode([]byte(key))
+		r.unless(block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY"), "github.private_key", "what %s holds is no private key in PEM form; take the .pem file that GitHub gave you", g.PrivateKey)
+	}
+	r.unless(g.WebhookSecret.Set(), "github.webhook_secret", "write env:NAME or file:/path; without a secret anybody could direct the bot")
+	r.unless(isURL(g.URL), "github.url", "%q is no http(s) address", g.URL)
+	r.unless(g.APIURL == "" || isURL(g.APIURL), "github.api_url", "%q is no http(s) address", g.APIURL)
+	r.unless(g.GraphQLURL == "" || isURL(g.GraphQLURL), "github.graphql_url", "%q is no http(s) address", g.GraphQLURL)
+}
+
+func (c Config) modelProblems(r *report) {
+	for name, m := range c.Models {
+		key := "models." + name
+		r.unless(modelName.MatchString(name), key, "lower-case letters, digits and hyphens make a name, at most 32")
+		r.unless(isURL(m.URL), key+".url", "%q is no http(s) address", m.URL)
+		r.unless(m.Key.Set(), key+".key", "write env:NAME or file:/path")
+	}
+}
+
+func (l Local) problems(r *report) {
+	r.unless(slices.Contains([]string{"auto", "bwrap", "userns", "plain"}, l.Kind), "local.kind", "%q: write auto, bwrap, userns or plain", l.Kind)
+	for i, b := range l.Binds {
+		r.unless(filepath.IsAbs(b.Path), fmt.Sprintf("local.binds[%d].path", i), "%q: write a path that begins with /", b.Path)
+	}
+	for i, p := range l.Path {
+		r.unless(filepath.IsAbs(p), fmt.Sprintf("local.path[%d]", i), "%q: write a path that begins with /", p)
+	}
+	r.unless(l.IdleExit > 0, "local.idle_exit", "has to be above zero")
+}
+
+// limitProblems checks that everything that bounds something does.
+func (c Config) limitProblems(r *report) {
+	r.unless(c.Limits.Cost > 0 && c.Limits.Cost <= 1e6, "limits.cost", "write a number of dollars above zero, at most 1000000")
+	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "has to be shorter than limits.expire")
+	r.unless(c.Timing.PollFast <= c.Timing.PollSlow, "timing.poll_fast", "cannot be longer than timing.poll_slow")
+	r.unless(c.Timing.Backoff <= c.Timing.BackoffMax, "timing.backoff", "cannot be longer than timing.backoff_max")
+	for section, v := range map[string]any{"limits": c.Limits, "timing": c.Timing, "keep": c.Keep} {
+		s := reflect.ValueOf(v)
+		for i := range s.NumField() {
+			name, _ := Key(s.Type().Field(i))
+			key := section + "." + name
+			switch n := s.Field(i).Interface().(type) {
+			case time.Duration:
+				r.unless(n > 0 || mayBeZero(key), key, "has to be above zero")
+			case int:
+				r.unless(n > 0 || n == 0 && mayBeZero(key), key, "has to be above zero")
+			}
+		}
+	}
+}
+
+// mayBeZero lists what may be switched off with 0.
+func mayBeZero(key string) bool {
+	return slices.Contains([]string{"limits.checks", "timing.gather", "timing.status_gap", "timing.settle", "timing.poll_gap", "timing.writes_every", "timing.objects_every", "keep.after_end"}, key)
+}
+
+func (d Repository) problems(r *report) {
+	planProblem(r, "repository.plan", d.Plan)
+	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
+	for i, g := range d.Protected {
+		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))
+	}
+}
+
+func planProblem(r *report, key string, p state.PlanMode) {
+	r.unless(slices.Contains([]state.PlanMode{state.PlanTwoStep, state.PlanOneStep, state.PlanNone}, p), key, "%q: write two-step, one-step or none", cut(string(p)))
+}
+
+// templateProblems tries the three templates.
+func templateProblems(r *report, prefix, branch, commit, title string) {
+	for _, t := range []struct{ key, text string }{{"branch", branch}, {"commit", commit}, {"title", title}} {
+		if len(t.text) > 300 {
+			r.unless(false, prefix+t.key, "a template has at most 300 characters")
+			continue
+		}
+		out, err := comment.Expand(t.text, comment.Vars{Number: 1, Slug: "x", Task: "x", Key: "K-1"})
+		r.fail(prefix+t.key, err)
+		r.unless(err != nil || out != "", prefix+t.key, "write a template, such as errand/{number}-{slug}")
+	}
+}
+
+// isAddress accepts HOST:PORT and :PORT.
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	return err == nil && port != ""
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// isLoopback reports whether an address is on this machine.
+func isLoopback(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
