@@ -119,6 +119,9 @@ func (x *session) refMoved(r *Repo, name, before, after string) error {
 	if !ok {
 		return nil
 	}
+	if after != zeroSHA {
+		x.requestSuite(r, branch, after)
+	}
 	for _, i := range r.issuesByNumber() {
 		if i.Pull == nil || i.State != "open" {
 			continue

@@ -40,6 +40,23 @@ func (x *session) suite(r *Repo, k *CheckRun) *CheckSuite {
 	return c
 }
 
+// requestSuite begins a suite for our App when a commit is pushed, as GitHub does for each App that may write checks.
+// It stays queued for as long as the App makes no check run in it.
+func (x *session) requestSuite(r *Repo, branch, sha string) {
+	for _, in := range x.s.installs {
+		if in.has(r.ID) && levelRank(in.Permissions["checks"]) >= levelRank("write") && !r.hasSuite(sha) {
+			c := x.suite(r, &CheckRun{HeadSHA: sha, ByApp: true})
+			c.HeadBranch = branch
+			x.emit(r, "check_suite", x.payload(r, "requested", obj{"check_suite": x.suiteJSON(r, c)}))
+		}
+	}
+}
+
+// hasSuite tells whether our App has a suite on a commit.
+func (r *Repo) hasSuite(sha string) bool {
+	return slices.ContainsFunc(r.CheckSuites, func(c *CheckSuite) bool { return c.ByApp && c.HeadSHA == sha })
+}
+
 // judgeSuite follows its runs, and says so when the last of them has completed.
 func (x *session) judgeSuite(r *Repo, c *CheckSuite) {
 	status, conclusion := r.suiteResult(c)

@@ -127,7 +127,7 @@ func TestUpdateRefsIsAtomicAndGuarded(t *testing.T) {
 	if w.head("a") != c.GetSHA() || w.head("main") != c.GetSHA() {
 		t.Error("the branches did not move")
 	}
-	if diff := cmp.Diff([]string{"push", "create", "push"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested", "push"}, w.settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	if errs := update(move("main", c.GetSHA(), main)); len(errs) != 1 {
@@ -164,7 +164,7 @@ func TestPushOverHTTP(t *testing.T) {
 	if got, want := w.head("feature"), w.mustGit(work, "rev-parse", "HEAD"); got != want {
 		t.Errorf("feature is at %s, want %s", got, want)
 	}
-	if diff := cmp.Diff([]string{"push", "create"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested"}, w.settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	w.mustGit(work, "-c", as(alice), "push", "-q", "origin", ":feature")

@@ -43,11 +43,20 @@ type world struct {
 
 const repo = "octo/calc"
 
+// events is all that the tests look at.
+func events() []string {
+	return []string{
+		"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment",
+		"pull_request_review_thread", "push", "check_run", "check_suite", "sub_issues", "issue_dependencies", "repository",
+		"create", "delete", "status",
+	}
+}
+
 func newWorld(t *testing.T, change ...func(*simgithub.Config)) *world {
 	t.Helper()
 	key, err := appKey()
 	check(t, err)
-	cfg := simgithub.Config{Dir: t.TempDir(), Key: key, HookTimeout: 2 * time.Second}
+	cfg := simgithub.Config{Dir: t.TempDir(), Key: key, HookTimeout: 2 * time.Second, Events: events()}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -68,8 +68,8 @@ func TestPullRequestLife(t *testing.T) {
 		t.Errorf("merged=%v, main at %s, merge commit %s", res.GetMerged(), w.head("main"), res.GetSHA())
 	}
 	want := []string{
-		"pull_request.opened", "pull_request.ready_for_review", "push", "pull_request.synchronize",
-		"pull_request.closed", "issues.closed", "push",
+		"pull_request.opened", "pull_request.ready_for_review", "push", "check_suite.requested", "pull_request.synchronize",
+		"pull_request.closed", "issues.closed", "push", "check_suite.requested",
 	}
 	if diff := cmp.Diff(want, w.settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)

@@ -25,7 +25,7 @@ type Config struct {
 	BaseURL     string            // where the handler is reached; Start sets it
 	AppSlug     string            // default "errand"
 	Permissions map[string]string // what the App asks for; default: all that errand needs
-	Events      []string          // what the App subscribes to; default: all that is modelled
+	Events      []string          // what the App subscribes to; default: all that errand does. Also: create, delete, member
 	Key         *rsa.PrivateKey   // the App's key; default: a new one, which takes a while to make
 	RateLimit   int               // per token, hour and bucket; default 5000
 	ContentRate int               // things made per minute and token before the secondary limit answers; default: no limit
@@ -125,7 +125,7 @@ func withDefaults(cfg Config) Config {
 		cfg.Events = []string{
 			"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment",
 			"pull_request_review_thread", "push", "check_run", "check_suite", "workflow_run", "sub_issues",
-			"issue_dependencies", "repository", "status", "create", "delete",
+			"issue_dependencies", "repository", "status",
 		}
 	}
 	if cfg.RateLimit == 0 {
