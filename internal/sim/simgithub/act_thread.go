@@ -1,0 +1,136 @@
+package simgithub
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// newThread checks that a comment's place is in the diff, without adding it yet.
+func (x *session) newThread(p *Pull, in NewReviewComment, commit string) (*Thread, error) {
+	if strings.TrimSpace(in.Body) == "" {
+		return nil, errInvalid("PullRequestReviewComment", "body", "missing_field")
+	}
+	if in.Side == "" {
+		in.Side = "RIGHT"
+	}
+	base := x.s.git.mergeBase(p.issue.repo, p.BaseSHA, commit)
+	hunk, ok := x.s.git.hunkAt(p.issue.repo, place{from: base, to: commit, path: in.Path, line: in.Line, left: in.Side == "LEFT"})
+	if !ok {
+		return nil, errCustom("PullRequestReviewComment", "pull_request_review_thread.line must be part of the diff")
+	}
+	return &Thread{
+		Path: in.Path, Side: in.Side, Line: in.Line, StartLine: in.StartLine, OriginalLine: in.Line,
+		OriginalCommitID: commit, DiffHunk: hunk, pull: p,
+	}, nil
+}
+
+func (x *session) addThread(t *Thread, v *Review, body string) *ReviewComment {
+	t.ID = x.s.newID()
+	t.NodeID = nodeID("PRRT", t.ID)
+	t.pull.Threads = append(t.pull.Threads, t)
+	x.s.nodes[t.NodeID] = t
+	return x.addReviewComment(t, v, body)
+}
+
+func (x *session) addReviewComment(t *Thread, v *Review, body string) *ReviewComment {
+	k := &ReviewComment{
+		ID: x.s.newID(), ReviewID: v.ID, Author: x.login(), Body: body, CommitID: v.CommitID, ViaApp: x.viaApp(),
+		CreatedAt: x.s.now(), UpdatedAt: x.s.now(), thread: t,
+	}
+	if len(t.Comments) > 0 {
+		k.InReplyTo = t.Comments[0].ID
+	}
+	k.NodeID = nodeID("PRRC", k.ID)
+	t.Comments = append(t.Comments, k)
+	x.s.nodes[k.NodeID] = k
+	return k
+}
+
+// reply answers in a thread. GitHub wraps a single answer in a review of its own, and sends both webhooks.
+func (x *session) reply(t *Thread, body string) (*ReviewComment, error) {
+	if err := x.mayReview(t.pull, NewReview{Event: "COMMENT", Body: body}); err != nil {
+		return nil, err
+	}
+	v := x.newReview(t.pull, ReviewCommented, "", t.pull.HeadSHA)
+	k := x.addReviewComment(t, v, body)
+	x.announceReview(v)
+	return k, nil
+}
+
+// replyTo answers in the thread whose first comment has an id; a later comment's id is refused.
+func (x *session) replyTo(p *Pull, id int64, body string) (*ReviewComment, error) {
+	k, ok := x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
+	if !ok || k.thread.pull != p {
+		return nil, &Error{Status: http.StatusNotFound, Message: "Parent comment not found"}
+	}
+	if k.InReplyTo != 0 {
+		return nil, errCustom("PullRequestReviewComment", "in_reply_to must be the id of a top-level review comment")
+	}
+	return x.reply(k.thread, body)
+}
+
+// startThread comments on a line outside a review; GitHub makes a review around it.
+func (x *session) startThread(p *Pull, in NewReviewComment, commit string) (*ReviewComment, error) {
+	v, err := x.review(p, NewReview{Event: "COMMENT", CommitID: commit, Comments: []NewReviewComment{in}})
+	if err != nil {
+		return nil, err
+	}
+	t := p.Threads[len(p.Threads)-1]
+	if t.Comments[0].ReviewID != v.ID {
+		return nil, errUnprocessable("comment was not added")
+	}
+	return t.Comments[0], nil
+}
+
+// resolve marks a thread as settled, or opens it again; the pull request's author may, and who has write.
+func (x *session) resolve(t *Thread, resolved bool) error {
+	i := t.pull.issue
+	if x.viaApp() || x.by == nil || x.by.Login != i.Author {
+		if err := x.need(i.repo, "pull_requests", "write", RoleWrite); err != nil {
+			return err
+		}
+	}
+	if t.Resolved == resolved {
+		return nil
+	}
+	t.Resolved, t.ResolvedBy = resolved, ""
+	action := "unresolved"
+	if resolved {
+		t.ResolvedBy, action = x.login(), "resolved"
+	}
+	x.emitThread(action, t)
+	return nil
+}
+
+func (x *session) editReviewComment(k *ReviewComment, body string) error {
+	if err := x.own(k.thread.pull.issue, k.Author); err != nil {
+		return err
+	}
+	if strings.TrimSpace(body) == "" {
+		return errInvalid("PullRequestReviewComment", "body", "missing_field")
+	}
+	if body == k.Body {
+		return nil
+	}
+	from := k.Body
+	k.Edits = append(k.Edits, Edit{At: x.s.now(), Editor: x.login(), From: from})
+	k.Body, k.UpdatedAt = body, x.s.now()
+	x.emitReviewComment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
+	return nil
+}
+
+func (x *session) deleteReviewComment(k *ReviewComment) error {
+	t := k.thread
+	if err := x.own(t.pull.issue, k.Author); err != nil {
+		return err
+	}
+	t.Comments = slices.DeleteFunc(t.Comments, func(o *ReviewComment) bool { return o == k })
+	if len(t.Comments) == 0 {
+		t.pull.Threads = slices.DeleteFunc(t.pull.Threads, func(o *Thread) bool { return o == t })
+		delete(x.s.nodes, t.NodeID)
+	}
+	delete(x.s.nodes, k.NodeID)
+	x.emitReviewComment("deleted", k, nil)
+	return nil
+}
