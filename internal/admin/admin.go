@@ -1,0 +1,130 @@
+// Package admin is what operators see: a board of all tasks, a page per task with its runs and the
+// live log, the same as JSON, and metrics for Prometheus. It only reads.
+//
+// Pages are rendered here, without a build step and without anything from elsewhere; they work with
+// scripts off. Everything that people, agents or VMs wrote is shown as text, never as HTML, and long
+// texts are cut with a link to the whole. All of it is behind a token, unless the pages have an
+// address of their own that only operators reach.
+//
+// Start reading at New, which is the table of routes, then board.go and task.go for what the pages
+// hold.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Tasks reads tasks. The signatures are those of state.Store.
+type Tasks interface {
+	OpenTasks(ctx context.Context) ([]*state.Task, error)
+	AllTasks(ctx context.Context, after state.TaskKey, limit int) ([]*state.Task, error)
+	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
+	Counts(ctx context.Context) (map[state.Phase]int, error)
+}
+
+// Store reads all that is shown.
+type Store interface {
+	Tasks
+	Jobs(ctx context.Context, key state.TaskKey) ([]state.Job, error)
+	PoisonDeliveries(ctx context.Context, limit int) ([]state.Delivery, error)
+}
+
+var _ Store = (*state.Store)(nil)
+
+// Transcripts opens a run's transcript for reading, as internal/runlog writes it and while it grows.
+// If there is none the error is fs.ErrNotExist.
+type Transcripts interface {
+	OpenTranscript(run string) (*os.File, error)
+}
+
+// Config configures the pages.
+type Config struct {
+	Store       Store
+	Transcripts Transcripts
+	// Metrics are served under /metrics; nil makes new ones.
+	Metrics *Metrics
+	// Token is asked for on every page. It may be empty only if Open is set.
+	Token string
+	// Open says that the pages have an address of their own, which only operators reach.
+	Open bool
+	// Describe says what VMs are made of here; nil shows nothing about it.
+	Describe func(ctx context.Context) (kind, isolation string, notes []string, err error)
+	// Stopping, when closed, ends the live logs, so that a server can end at once; it may be nil.
+	Stopping <-chan struct{}
+	Version  string
+	Now      func() time.Time // nil means time.Now
+	Log      zerolog.Logger
+}
+
+// pages holds what the handlers share. It is not changed after New but for what has locks.
+type pages struct {
+	cfg     Config
+	look    *look
+	index   *index
+	streams chan struct{} // a place per live log
+}
+
+// New returns the handler of all pages. It fails if there is neither a token nor an address that
+// makes one unnecessary.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Token == "" && !cfg.Open {
+		return nil, errors.New("make the admin pages: neither a token nor an address of their own")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics(cfg.Version)
+	}
+	look, err := newLook()
+	if err != nil {
+		return nil, fmt.Errorf("make the admin pages: %w", err)
+	}
+	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now), streams: make(chan struct{}, maxStreams)}
+	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, index: p.index, now: cfg.Now})
+
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))
+	mux.HandleFunc("GET /status", p.board)
+	mux.HandleFunc("GET /status.json", p.boardJSON)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}", p.task)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}", p.run)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw", p.raw)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/events", p.events)
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("/", p.notFound)
+	return newGuard(cfg, p).wrap(mux), nil
+}
+
+// notFound answers for pages that do not exist.
+func (p *pages) notFound(w http.ResponseWriter, r *http.Request) {
+	p.problem(w, r, http.StatusNotFound, "There is no such page.")
+}
+
+// fail answers for an error that is ours, and logs it.
+func (p *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody is there to read it
+	}
+	p.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("admin page")
+	p.problem(w, r, http.StatusInternalServerError, "The page could not be made. The log says why; a moment later it may work.")
+}
+
+// problem answers with an error: a page for browsers, else a line of text.
+func (p *pages) problem(w http.ResponseWriter, r *http.Request, status int, words string) {
+	if !wantsHTML(r) {
+		http.Error(w, words, status)
+		return
+	}
+	p.show(w, r, status, "problem", page{Title: fmt.Sprintf("%d %s", status, http.StatusText(status)), Data: words})
+}

@@ -1,0 +1,299 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	boardTime = 20 * time.Second // for all reads of one page
+	maxPoison = 20               // deliveries put aside that are listed
+)
+
+// board is what /status shows and /status.json says. Fields are only ever added to it. Money is in
+// US dollars, times are RFC 3339 in UTC, durations in seconds.
+type board struct {
+	Version string    `json:"version"`
+	At      time.Time `json:"at"`
+	VMs     vmSource  `json:"vms"`
+	// Phases has all phases in the order of a life, with the number of tasks in each.
+	Phases []phaseCount `json:"phases"`
+	// Tasks are all that have not ended, in the order of their phases, the longest there first.
+	Tasks []card `json:"tasks"`
+	// Ended are those that ended last, newest first, at most 100.
+	Ended []card `json:"ended"`
+	// Poison are webhooks that could not be applied and were put aside, at most 20.
+	Poison []poison `json:"poison"`
+}
+
+// vmSource is where VMs come from.
+type vmSource struct {
+	Kind      string   `json:"kind,omitempty"`
+	Isolation string   `json:"isolation,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+	Error     string   `json:"error,omitempty"`
+}
+
+type phaseCount struct {
+	Phase state.Phase `json:"phase"`
+	Tasks int         `json:"tasks"`
+}
+
+// poison is a delivery that was put aside.
+type poison struct {
+	GUID     string    `json:"guid"`
+	Event    string    `json:"event"`
+	Received time.Time `json:"received"`
+	Failures int       `json:"failures"`
+	Error    string    `json:"error"`
+}
+
+// card is a task in short.
+type card struct {
+	Task  string      `json:"task"` // REPOSITORY_ID/ISSUE_NUMBER
+	Repo  string      `json:"repo"` // OWNER/NAME
+	Issue int         `json:"issue"`
+	Title string      `json:"title"`
+	Page  string      `json:"page"` // path of the task's page
+	URL   string      `json:"url"`  // of the issue
+	Phase state.Phase `json:"phase"`
+	Since time.Time   `json:"since"` // when the phase began
+	// Next says in a sentence what happens next, or what is awaited from whom.
+	Next    string      `json:"next"`
+	Begun   time.Time   `json:"begun"`
+	Round   int         `json:"round,omitempty"`
+	Waiting *waitCard   `json:"waiting,omitempty"`
+	Run     *runCard    `json:"run,omitempty"` // the active one
+	Runs    int         `json:"runs"`          // in all
+	Money   moneyCard   `json:"money"`
+	VM      *vmCard     `json:"vm,omitempty"`
+	Branch  string      `json:"branch,omitempty"`
+	PR      *pullCard   `json:"pull_request,omitempty"`
+	End     *endingCard `json:"end,omitempty"`
+}
+
+type waitCard struct {
+	Kind   state.WaitKind `json:"kind"`
+	Detail string         `json:"detail"`
+	Since  time.Time      `json:"since"`
+	Until  *time.Time     `json:"until,omitempty"`
+}
+
+type runCard struct {
+	ID    string     `json:"id"`
+	Seq   int        `json:"seq"`
+	Kind  string     `json:"kind"`
+	State string     `json:"state"`
+	Doing string     `json:"doing,omitempty"`
+	Turns int        `json:"turns,omitempty"`
+	Sign  *time.Time `json:"sign,omitempty"` // last sign of life
+}
+
+type moneyCard struct {
+	Spent        float64 `json:"spent"`
+	Cap          float64 `json:"cap"`
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	AgentSeconds float64 `json:"agent_seconds"`
+}
+
+type vmCard struct {
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+	Kind     string `json:"kind"`
+}
+
+type pullCard struct {
+	Number int    `json:"number"`
+	URL    string `json:"url"`
+	State  string `json:"state"`
+	Draft  bool   `json:"draft,omitempty"`
+	Checks string `json:"checks,omitempty"`
+	Ready  bool   `json:"ready,omitempty"`
+}
+
+type endingCard struct {
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+	Class  string `json:"class,omitempty"`
+}
+
+// newCard makes the card of a task.
+func newCard(t *state.Task) card {
+	c := card{
+		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: cut(t.Frozen.Title).Text,
+		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: next(t), Begun: t.Trigger.At, Round: t.Round,
+		Runs: len(t.Runs), Branch: t.Branch.Name,
+		Money: moneyCard{
+			Spent: float64(t.Money.MicroUSD) / 1e6, Cap: float64(t.Money.CapMicroUSD) / 1e6,
+			InputTokens: t.Money.InputTokens, OutputTokens: t.Money.OutputTokens, AgentSeconds: t.Active.Seconds(),
+		},
+	}
+	if w := t.Waiting; w != nil && !t.Ended() {
+		c.Waiting = &waitCard{Kind: w.Kind, Detail: cut(w.Detail).Text, Since: w.Since, Until: known(w.Until)}
+	}
+	if r := t.Run; r != nil {
+		c.Runs++
+		c.Run = &runCard{ID: r.ID, Seq: r.Seq, Kind: string(r.Kind), State: string(r.State), Doing: cut(r.Doing).Text, Turns: r.Turns, Sign: known(r.Sign)}
+	}
+	if vm := t.VM; vm != nil {
+		c.VM = &vmCard{Name: vm.Name, Provider: vm.Provider, Kind: vm.Kind}
+	}
+	if pr := t.PR; pr != nil {
+		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
+	}
+	if e := t.End; e != nil && (t.Ended() || t.Phase == state.PhaseFailed) {
+		c.End = &endingCard{Reason: cut(e.Reason).Text, Hint: cut(e.Hint).Text, Class: e.Class}
+	}
+	return c
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func taskPath(t *state.Task) string {
+	return fmt.Sprintf("/tasks/%s/%d", t.Repo.FullName(), t.Key.Issue)
+}
+
+func issueURL(t *state.Task) string {
+	if t.Repo.URL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/issues/%d", strings.TrimSuffix(t.Repo.URL, "/"), t.Key.Issue)
+}
+
+// read gathers the board.
+func (p *pages) read(ctx context.Context) (*board, error) {
+	ctx, cancel := context.WithTimeout(ctx, boardTime)
+	defer cancel()
+	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.vmSource(ctx), Tasks: []card{}, Poison: []poison{}}
+	counts, err := p.cfg.Store.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	order := map[state.Phase]int{}
+	for i, phase := range state.Phases() {
+		order[phase] = i
+		b.Phases = append(b.Phases, phaseCount{phase, counts[phase]})
+	}
+	open, err := p.cfg.Store.OpenTasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range open {
+		b.Tasks = append(b.Tasks, newCard(t))
+	}
+	slices.SortStableFunc(b.Tasks, func(a, b card) int {
+		return cmp.Or(cmp.Compare(order[a.Phase], order[b.Phase]), a.Since.Compare(b.Since))
+	})
+	ended, err := p.index.ended(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.Ended = append([]card{}, ended.newest...)
+	return b, p.readPoison(ctx, b)
+}
+
+func (p *pages) readPoison(ctx context.Context, b *board) error {
+	list, err := p.cfg.Store.PoisonDeliveries(ctx, maxPoison)
+	for _, d := range list {
+		b.Poison = append(b.Poison, poison{GUID: d.GUID, Event: d.Event, Received: d.Received, Failures: d.Failures, Error: cut(d.LastError).Text})
+	}
+	return err
+}
+
+// vmSource asks what VMs are made of here. That it cannot be said does not spoil the page.
+func (p *pages) vmSource(ctx context.Context) (s vmSource) {
+	if p.cfg.Describe == nil {
+		return s
+	}
+	var err error
+	if s.Kind, s.Isolation, s.Notes, err = p.cfg.Describe(ctx); err != nil {
+		p.cfg.Log.Warn().Err(err).Msg("describe the VMs for the board")
+		s.Error = "It cannot be said now what VMs are made of."
+	}
+	return s
+}
+
+// group is a section of the board.
+type group struct {
+	Phase state.Phase
+	Cards []card
+}
+
+// Groups returns the open tasks by phase, without empty phases.
+func (b *board) Groups() (groups []group) {
+	for _, c := range b.Tasks {
+		if n := len(groups); n == 0 || groups[n-1].Phase != c.Phase {
+			groups = append(groups, group{Phase: c.Phase})
+		}
+		g := &groups[len(groups)-1]
+		g.Cards = append(g.Cards, c)
+	}
+	return groups
+}
+
+// Count returns how many open tasks are of a tone.
+func (b *board) Count(of string) (n int) {
+	for _, c := range b.Tasks {
+		if tone(c.Phase) == of {
+			n++
+		}
+	}
+	return n
+}
+
+// EndedCount returns how many tasks have ended in all.
+func (b *board) EndedCount() (n int) {
+	for _, c := range b.Phases {
+		if c.Phase.Terminal() {
+			n += c.Tasks
+		}
+	}
+	return n
+}
+
+// Spent returns what the open tasks have cost so far, in dollars.
+func (b *board) Spent() (usd float64) {
+	for _, c := range b.Tasks {
+		usd += c.Money.Spent
+	}
+	return usd
+}
+
+// board shows /status.
+func (p *pages) board(w http.ResponseWriter, r *http.Request) {
+	b, err := p.read(r.Context())
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read the board: %w", err))
+		return
+	}
+	p.show(w, r, http.StatusOK, "board", page{Title: "Board", Data: b})
+}
+
+// boardJSON answers /status.json.
+func (p *pages) boardJSON(w http.ResponseWriter, r *http.Request) {
+	b, err := p.read(r.Context())
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read the board: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(b); err != nil && r.Context().Err() == nil {
+		p.cfg.Log.Warn().Err(err).Msg("write status.json")
+	}
+}

@@ -1,0 +1,164 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// countedPoison bounds the count of deliveries that were put aside.
+const countedPoison = 1000
+
+// Descriptions of what is read from the store.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("errand_"+name, help, labels, nil)
+}
+
+// collector reads the store when metrics are asked for. What it counts are the tasks as they are
+// now: a task that is begun anew leaves its earlier runs behind, so these are gauges.
+type collector struct {
+	store Store
+	index *index
+	now   func() time.Time
+}
+
+var _ prometheus.Collector = (*collector)(nil)
+
+// Describe says nothing, which makes the collector an unchecked one: its labels follow the store.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reads the store. What cannot be read is an error of the scrape; the rest is still served.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
+	defer cancel()
+	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.tasks(ctx, out)); err != nil {
+		out <- prometheus.NewInvalidMetric(desc("store", "What the store holds."), err)
+	}
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (c *collector) phases(ctx context.Context, out chan<- prometheus.Metric) error {
+	counts, err := c.store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	d := desc("tasks", "Tasks by phase.", "phase")
+	for _, phase := range state.Phases() {
+		gauge(out, d, float64(counts[phase]), string(phase))
+	}
+	return nil
+}
+
+func (c *collector) poison(ctx context.Context, out chan<- prometheus.Metric) error {
+	list, err := c.store.PoisonDeliveries(ctx, countedPoison)
+	if err != nil {
+		return err
+	}
+	gauge(out, desc("deliveries_poison", "Webhooks that could not be applied and were put aside, counted up to 1000."), float64(len(list)))
+	return nil
+}
+
+// tasks counts what the tasks used, and the jobs of those that are open or ended a short while ago.
+func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) error {
+	open, err := c.store.OpenTasks(ctx)
+	if err != nil {
+		return err
+	}
+	ended, err := c.index.ended(ctx)
+	if err != nil {
+		return err
+	}
+	used := newUsage()
+	used.plus(ended.used)
+	queue := newBacklog(c.now())
+	for _, t := range open {
+		used.add(t)
+		if err := queue.read(ctx, c.store, t.Key); err != nil {
+			return err
+		}
+	}
+	for _, e := range ended.newest {
+		key, err := state.ParseTaskKey(e.Task)
+		if err == nil {
+			err = queue.read(ctx, c.store, key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	used.emit(out)
+	queue.emit(out)
+	return nil
+}
+
+// emit writes the metrics of a usage.
+func (u *usage) emit(out chan<- prometheus.Metric) {
+	d := desc("runs", "Runs of all tasks by kind and by status, which is the run's state while it goes on.", "kind", "status")
+	for l, n := range u.runs {
+		gauge(out, d, float64(n), l.kind, l.status)
+	}
+	d = desc("vms", "VMs of all tasks by kind and by why they ended, empty for those that are there.", "kind", "ended")
+	for l, n := range u.vms {
+		gauge(out, d, float64(n), l.kind, l.why)
+	}
+	d = desc("tokens", "Tokens that all tasks used.", "direction")
+	gauge(out, d, float64(u.input), "input")
+	gauge(out, d, float64(u.output), "output")
+	gauge(out, desc("cost_dollars", "What all tasks cost, in US dollars."), float64(u.micro)/1e6)
+	gauge(out, desc("agent_seconds", "Agent activity of all tasks."), u.active.Seconds())
+}
+
+// backlog counts jobs.
+type backlog struct {
+	now    time.Time
+	counts map[jobLabel]int
+	oldest map[state.Lane]time.Duration // how long the oldest due job has been due
+}
+
+type jobLabel struct {
+	lane  state.Lane
+	kind  state.JobKind
+	state state.JobState
+}
+
+func newBacklog(now time.Time) *backlog {
+	return &backlog{now: now, counts: map[jobLabel]int{}, oldest: map[state.Lane]time.Duration{}}
+}
+
+// read counts the jobs of a task.
+func (b *backlog) read(ctx context.Context, s Store, key state.TaskKey) error {
+	jobs, err := s.Jobs(ctx, key)
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		b.counts[jobLabel{j.Lane, j.Kind, j.State}]++
+		since := j.Created
+		if j.NotBefore.After(since) {
+			since = j.NotBefore
+		}
+		if late := b.now.Sub(since); j.State == state.JobQueued && late > b.oldest[j.Lane] {
+			b.oldest[j.Lane] = late
+		}
+	}
+	return nil
+}
+
+func (b *backlog) emit(out chan<- prometheus.Metric) {
+	d := desc("jobs", "Jobs by lane, kind and state, also those that are not due yet.", "lane", "kind", "state")
+	for l, n := range b.counts {
+		gauge(out, d, float64(n), string(l.lane), string(l.kind), string(l.state))
+	}
+	d = desc("job_oldest_due_seconds", "For how long the oldest queued job has been due, 0 if none is.", "lane")
+	for _, lane := range state.Lanes() {
+		gauge(out, d, b.oldest[lane].Seconds(), string(lane))
+	}
+}

@@ -1,0 +1,322 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+const token = "correct horse battery staple"
+
+var (
+	noon   = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	writer = state.Person{ID: 2, Login: "ada"}
+)
+
+// world is a real store, a folder of transcripts, and the pages over them.
+type world struct {
+	t     *testing.T
+	store *state.Store
+	dir   folder
+	url   string
+
+	mu    sync.Mutex
+	clock time.Time
+}
+
+// folder holds transcripts as the archive does.
+type folder string
+
+func (f folder) path(run string) string { return filepath.Join(string(f), run+".jsonl") }
+
+func (f folder) OpenTranscript(run string) (*os.File, error) { return os.Open(f.path(run)) }
+
+// newWorld starts the pages; change may alter their configuration.
+func newWorld(t *testing.T, change func(*admin.Config)) *world {
+	t.Helper()
+	w := &world{t: t, dir: folder(t.TempDir()), clock: noon}
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if w.store, err = state.Open(context.Background(), db, state.Options{Now: w.now}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := admin.Config{Store: w.store, Transcripts: w.dir, Token: token, Version: "v1.2.3", Now: w.now}
+	if change != nil {
+		change(&cfg)
+	}
+	w.url = serve(t, cfg)
+	return w
+}
+
+// serve starts the pages on a port of their own.
+func serve(t *testing.T, cfg admin.Config) string {
+	t.Helper()
+	h, err := admin.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock = w.clock.Add(d)
+}
+
+// apply applies an event to the task of an issue of repository 7.
+func (w *world) apply(issue int, e state.Event) *state.Task {
+	w.t.Helper()
+	e.Task = state.TaskKey{Repo: 7, Issue: issue}
+	applied, err := w.store.Apply(context.Background(), e, state.Ack{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return applied.Task
+}
+
+// trigger begins a task.
+func (w *world) trigger(issue int, title string) {
+	w.t.Helper()
+	w.apply(issue, state.Event{
+		Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Via: "assigned", At: w.now(),
+		Repo:  &state.Repo{ID: 7, Owner: "acme", Name: "shop", DefaultBranch: "main", URL: "https://git.example/acme/shop"},
+		Issue: &state.Issue{Node: "I_1", Title: title, Body: "It breaks.", Author: writer},
+	})
+}
+
+// launch brings a task to its first run and returns the run.
+func (w *world) launch(issue int) *state.Run {
+	w.t.Helper()
+	w.trigger(issue, "Prices are rounded twice")
+	task := w.apply(issue, state.Event{Kind: state.EventStarted, Start: &state.Start{
+		Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
+	}})
+	task = w.apply(issue, state.Event{Kind: state.EventLaunched, Run: task.Run.ID, Launch: &state.Launch{
+		Run: task.Run.ID, VM: state.VM{Name: "vm1", Provider: "local", Kind: "bwrap"}, Adapter: "claude", Model: "some-model", Started: w.now(),
+	}})
+	if task.Run == nil || task.Run.State != state.RunActive {
+		w.t.Fatalf("no active run: %+v", task.Run)
+	}
+	return task.Run
+}
+
+// end ends a run.
+func (w *world) end(issue int, run string) {
+	w.t.Helper()
+	w.apply(issue, state.Event{Kind: state.EventRunEnded, Run: run, Result: &state.RunResult{
+		Status: "ok", Class: "success", Ended: w.now(), Outcome: "build", Title: "Round once", Text: "1. Round once.",
+		Money: state.Money{InputTokens: 1000, OutputTokens: 200, MicroUSD: 120_000},
+	}})
+}
+
+// get asks for a path with the token and returns status and body.
+func (w *world) get(path string) (int, string) {
+	w.t.Helper()
+	return fetch(w.t, w.url+path, map[string]string{"Authorization": "Bearer " + token, "Accept": "text/html"})
+}
+
+// page is get for what has to be there.
+func (w *world) page(path string) string {
+	w.t.Helper()
+	status, body := w.get(path)
+	if status != http.StatusOK {
+		w.t.Fatalf("%s: status %d: %s", path, status, body)
+	}
+	return body
+}
+
+func fetch(t *testing.T, url string, headers map[string]string) (int, string) {
+	t.Helper()
+	resp := do(t, http.MethodGet, url, "", headers)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// do sends a request and follows no redirect.
+func do(t *testing.T, method, url, body string, headers map[string]string) *http.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range headers {
+		req.Header.Set(k, v)
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// transcript is a file that a test writes.
+type transcript struct {
+	t    *testing.T
+	file *os.File
+	out  *runlog.Transcript
+	seq  int64
+}
+
+// write begins the transcript of a run.
+func (w *world) write(run string) *transcript {
+	w.t.Helper()
+	f, err := os.OpenFile(w.dir.path(run), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = f.Close() })
+	out, err := runlog.NewTranscript(f, runlog.Header{Run: run, Started: noon, System: "Be brief.", User: "Fix <the> bug.", Withheld: []string{"a comment by eve"}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &transcript{t: w.t, file: f, out: out}
+}
+
+// say appends a line with one event.
+func (tr *transcript) say(e runlog.Event) {
+	tr.t.Helper()
+	tr.seq++
+	e.Seq, e.Time = tr.seq, noon.Add(time.Duration(tr.seq)*time.Second)
+	line := &runlog.Line{Seq: tr.seq, Time: e.Time, Stream: runlog.StreamStdout, Text: fmt.Sprintf(`{"raw":%d}`, tr.seq)}
+	tr.add(runlog.Entry{Line: line, Events: []runlog.Event{e}})
+}
+
+func (tr *transcript) add(e runlog.Entry) {
+	tr.t.Helper()
+	if err := tr.out.Add(e); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+func (tr *transcript) exit() {
+	tr.t.Helper()
+	tr.add(runlog.Entry{Exit: &runlog.Exit{Cause: runlog.CauseExited, StartedAt: noon, EndedAt: noon.Add(time.Minute)}})
+}
+
+// want fails for every part that a text lacks.
+func want(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("there is no %q in:\n%s", part, text)
+		}
+	}
+}
+
+func wantNot(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("there is %q in:\n%s", part, text)
+		}
+	}
+}
+
+// noFiles is a folder without transcripts.
+type noFiles struct{}
+
+func (noFiles) OpenTranscript(run string) (*os.File, error) {
+	return nil, fmt.Errorf("open %s: %w", run, fs.ErrNotExist)
+}
+
+// memory is a store of given tasks, for pages about what takes long to come about.
+type memory struct {
+	tasks  []*state.Task
+	jobs   []state.Job
+	poison []state.Delivery
+	broken bool
+}
+
+var errBroken = errors.New("the disk is on fire")
+
+func (m *memory) err() error {
+	if m.broken {
+		return errBroken
+	}
+	return nil
+}
+
+func (m *memory) OpenTasks(context.Context) (open []*state.Task, err error) {
+	for _, t := range m.tasks {
+		if !t.Ended() {
+			open = append(open, t)
+		}
+	}
+	return open, m.err()
+}
+
+func (m *memory) AllTasks(_ context.Context, after state.TaskKey, limit int) (page []*state.Task, err error) {
+	for _, t := range m.tasks {
+		if len(page) < limit && (after.IsZero() || t.Key.Issue > after.Issue) {
+			page = append(page, t)
+		}
+	}
+	return page, m.err()
+}
+
+func (m *memory) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+	for _, t := range m.tasks {
+		if t.Key == key {
+			return t, m.err()
+		}
+	}
+	return nil, m.err()
+}
+
+func (m *memory) Jobs(_ context.Context, key state.TaskKey) (jobs []state.Job, err error) {
+	for _, j := range m.jobs {
+		if j.Task == key {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, m.err()
+}
+
+func (m *memory) Counts(context.Context) (map[state.Phase]int, error) {
+	counts := map[state.Phase]int{}
+	for _, t := range m.tasks {
+		counts[t.Phase]++
+	}
+	return counts, m.err()
+}
+
+func (m *memory) PoisonDeliveries(_ context.Context, limit int) ([]state.Delivery, error) {
+	return m.poison[:min(limit, len(m.poison))], m.err()
+}

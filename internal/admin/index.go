@@ -1,0 +1,181 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	scanPage  = 100              // tasks per read
+	scanPages = 100              // reads of one scan, so that it ends
+	scanEvery = 10 * time.Minute // a scan is repeated after this, whatever the counts say
+	scanRest  = 20               // and never sooner than so many times as long as it took
+	keepEnded = 100              // ended tasks that the board can show
+)
+
+// index knows the ended tasks: which of them ended last, what they are called, and what they used in
+// all. It reads every task, but only when the number of ended ones has changed.
+type index struct {
+	tasks Tasks
+	now   func() time.Time
+
+	mu      sync.Mutex
+	scanned time.Time
+	took    time.Duration
+	counted [2]int
+	found   *found
+}
+
+// found is what one scan came upon. It is not changed afterwards.
+type found struct {
+	newest []card // ended last first
+	names  map[string]state.TaskKey
+	used   usage
+}
+
+func newIndex(tasks Tasks, now func() time.Time) *index { return &index{tasks: tasks, now: now} }
+
+// ended returns what is known of the ended tasks, at most some minutes old.
+func (x *index) ended(ctx context.Context) (*found, error) {
+	counts, err := x.tasks.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counted := [2]int{counts[state.PhaseDone], counts[state.PhaseCancelled]}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	age := x.now().Sub(x.scanned)
+	if x.found != nil && (age < scanRest*x.took || counted == x.counted && age < scanEvery) {
+		return x.found, nil
+	}
+	begun := x.now()
+	f, err := x.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x.found, x.counted, x.scanned, x.took = f, counted, begun, x.now().Sub(begun)
+	return f, nil
+}
+
+// scan reads all tasks.
+func (x *index) scan(ctx context.Context) (*found, error) {
+	f := &found{names: map[string]state.TaskKey{}, used: newUsage()}
+	since := map[string]time.Time{}
+	var after state.TaskKey
+	for range scanPages {
+		tasks, err := x.tasks.AllTasks(ctx, after, scanPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tasks {
+			after = t.Key
+			if !t.Ended() {
+				continue
+			}
+			f.used.add(t)
+			name := nameOf(t.Repo.Owner, t.Repo.Name, t.Key.Issue)
+			if !t.Since.Before(since[name]) { // a repository may have had this name before
+				f.names[name], since[name] = t.Key, t.Since
+			}
+			f.newest = append(f.newest, newCard(t))
+		}
+		if len(f.newest) > 4*keepEnded {
+			f.trim()
+		}
+		if len(tasks) < scanPage {
+			break
+		}
+	}
+	f.trim()
+	return f, nil
+}
+
+// trim keeps the cards of the tasks that ended last.
+func (f *found) trim() {
+	slices.SortStableFunc(f.newest, func(a, b card) int { return b.Since.Compare(a.Since) })
+	f.newest = slices.Clone(f.newest[:min(len(f.newest), keepEnded)])
+}
+
+func nameOf(owner, repo string, issue int) string {
+	return strings.ToLower(owner + "/" + repo + "#" + strconv.Itoa(issue))
+}
+
+// find returns the task of an issue of a repository that is called so now, nil if there is none. An
+// open one comes first.
+func (x *index) find(ctx context.Context, owner, repo string, issue int) (*state.Task, error) {
+	open, err := x.tasks.OpenTasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := nameOf(owner, repo, issue)
+	for _, t := range open {
+		if nameOf(t.Repo.Owner, t.Repo.Name, t.Key.Issue) == name {
+			return t, nil
+		}
+	}
+	f, err := x.ended(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := f.names[name]
+	if !ok {
+		return nil, nil
+	}
+	return x.tasks.Task(ctx, key)
+}
+
+// usage is what tasks used in all.
+type usage struct {
+	runs   map[runLabel]int
+	vms    map[vmLabel]int
+	input  int64 // tokens
+	output int64
+	micro  int64 // millionths of a dollar
+	active time.Duration
+}
+
+type runLabel struct{ kind, status string }
+
+type vmLabel struct{ kind, why string }
+
+func newUsage() usage { return usage{runs: map[runLabel]int{}, vms: map[vmLabel]int{}} }
+
+// add counts a task.
+func (u *usage) add(t *state.Task) {
+	for i := range t.Runs {
+		u.runs[runLabel{string(t.Runs[i].Kind), t.Runs[i].Status}]++
+	}
+	if r := t.Run; r != nil {
+		u.runs[runLabel{string(r.Kind), string(r.State)}]++
+	}
+	for _, vm := range t.VMs {
+		u.vms[vmLabel{vm.Kind, vm.Why}]++
+	}
+	if t.VM != nil {
+		u.vms[vmLabel{t.VM.Kind, ""}]++
+	}
+	u.input += t.Money.InputTokens
+	u.output += t.Money.OutputTokens
+	u.micro += t.Money.MicroUSD
+	u.active += t.Active
+}
+
+// plus adds another usage.
+func (u *usage) plus(v usage) {
+	for l, n := range v.runs {
+		u.runs[l] += n
+	}
+	for l, n := range v.vms {
+		u.vms[l] += n
+	}
+	u.input += v.input
+	u.output += v.output
+	u.micro += v.micro
+	u.active += v.active
+}

@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// item is one thing of a run's log as it is shown, on the page and in the live log alike.
+type item struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"` // a class of the style sheet
+	What string    `json:"what"` // in words
+	Text string    `json:"text,omitempty"`
+	More int       `json:"more,omitempty"` // characters that are left out
+	From int64     `json:"from"`           // the record's place, where the whole is
+}
+
+// items makes what is shown of a record: nothing for the noise between events.
+func (r record) items() ([]item, *runlog.Exit) {
+	if r.data == nil {
+		return []item{r.item(time.Time{}, "notice", "notice", fmt.Sprintf("A record of %s is too long to be shown; the file has it.", size(r.next-r.at)))}, nil
+	}
+	e, ok := r.entry()
+	if !ok {
+		return nil, nil
+	}
+	var list []item
+	for i := range e.Events {
+		if it, ok := r.event(&e.Events[i]); ok {
+			list = append(list, it)
+		}
+	}
+	if l := e.Line; l != nil && len(e.Events) == 0 && l.Stream != runlog.StreamStdout && l.Text != "" {
+		list = append(list, r.item(l.Time, "notice", string(l.Stream), l.Text))
+	}
+	if e.Exit != nil {
+		list = append(list, r.item(e.Exit.EndedAt, "exit", "ended", exitWords(e.Exit)))
+	}
+	return list, e.Exit
+}
+
+func (r record) item(t time.Time, kind, what, text string) item {
+	c := cut(text)
+	return item{At: t, Kind: kind, What: what, Text: c.Text, More: c.More, From: r.at}
+}
+
+// event makes the item of an event; false if it is not worth a line.
+func (r record) event(e *runlog.Event) (item, bool) {
+	kind, what, text := "notice", strings.ReplaceAll(string(e.Kind), "_", " "), e.Text
+	switch e.Kind {
+	case runlog.KindStarted:
+		what, text = "started", strings.TrimSpace(e.Model+" "+e.Text)
+	case runlog.KindText:
+		kind, what = "said", "says"
+	case runlog.KindThinking:
+		kind, what = "thought", "thinks"
+	case runlog.KindToolUse:
+		kind, what, text = "tool", toolWords(e.ToolName), joined(e.Input, e.Text)
+	case runlog.KindToolResult:
+		kind, what = "output", "result"
+		if e.IsError {
+			kind, what = "wrong", "error"
+		}
+	case runlog.KindUsage:
+		if e.Usage == nil || *e.Usage == (runlog.Usage{}) {
+			return item{}, false
+		}
+		kind, text = "usage", fmt.Sprintf("%s tokens in, %s from the cache, %s out", count(e.Usage.Input+e.Usage.CacheWrite), count(e.Usage.CacheRead), count(e.Usage.Output))
+	case runlog.KindRetry:
+		kind, text = "wrong", joined(e.Text, "asks again in "+span(e.Delay))
+	case runlog.KindResult:
+		kind, what = "result", "last word"
+		if e.IsError {
+			kind = "wrong"
+		}
+	}
+	return r.item(e.Time, kind, what, text), true
+}
+
+func toolWords(name string) string {
+	if name == "" {
+		return "uses a tool"
+	}
+	return "uses " + cut(name).Text
+}
+
+func joined(parts ...string) string {
+	var some []string
+	for _, s := range parts {
+		if s != "" {
+			some = append(some, s)
+		}
+	}
+	return strings.Join(some, "\n")
+}
+
+// exitWords says how a run ended.
+func exitWords(e *runlog.Exit) string {
+	s := strings.ReplaceAll(string(e.Cause), "_", " ")
+	switch {
+	case e.Signal != "":
+		s += ", signal " + e.Signal
+	case e.Cause == runlog.CauseExited || e.Code != 0:
+		s += fmt.Sprintf(", code %d", e.Code)
+	}
+	if d := e.EndedAt.Sub(e.StartedAt); d > 0 && !e.StartedAt.IsZero() {
+		s += ", after " + span(d)
+	}
+	return joined(s, e.Message)
+}

@@ -1,0 +1,110 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"time"
+)
+
+//go:embed pages
+var files embed.FS
+
+// look holds the templates, one set per page over a common frame.
+type look struct{ sets map[string]*template.Template }
+
+// page is what every template gets.
+type page struct {
+	Title   string
+	Plain   bool // without navigation
+	Again   bool // loads itself again at once
+	Data    any
+	Nonce   string
+	Version string
+	Now     time.Time
+	Login   bool // there is a session to end
+	Style   template.CSS
+	Script  template.JS // of this page; empty for none
+}
+
+// newLook parses the embedded templates.
+func newLook() (*look, error) {
+	frame, err := template.New("frame.html").Funcs(words()).ParseFS(files, "pages/frame.html", "pages/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the frame: %w", err)
+	}
+	l := &look{sets: map[string]*template.Template{}}
+	for _, name := range []string{"board", "task", "run", "login", "problem"} {
+		set, err := frame.Clone()
+		if err == nil {
+			set, err = set.ParseFS(files, "pages/"+name+".html")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse page %s: %w", name, err)
+		}
+		l.sets[name] = set
+	}
+	return l, nil
+}
+
+// show renders a page and answers with it.
+func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
+	pg.Nonce, pg.Version, pg.Now = nonceOf(r), p.cfg.Version, p.cfg.Now().UTC()
+	pg.Login = p.cfg.Token != "" && !pg.Plain
+	style, _ := files.ReadFile("pages/style.css") // embedded, and there is a test that it is
+	pg.Style = template.CSS(style)
+	if script := scriptOf(name); script != "" {
+		text, _ := files.ReadFile("pages/" + script)
+		pg.Script = template.JS(text)
+	}
+	var buf bytes.Buffer
+	if err := p.look.sets[name].ExecuteTemplate(&buf, "frame", pg); err != nil {
+		p.cfg.Log.Error().Err(err).Str("page", name).Msg("render admin page")
+		http.Error(w, "The page could not be rendered; the log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(buf.Bytes()) // the reader may be gone
+}
+
+// scriptOf returns the script of a page, empty for none.
+func scriptOf(name string) string {
+	switch name {
+	case "board":
+		return "board.js"
+	case "task", "run":
+		return "log.js"
+	}
+	return ""
+}
+
+// nonceKey is under which a request's context has the nonce of its answer.
+type nonceKey struct{}
+
+func nonceOf(r *http.Request) string {
+	s, _ := r.Context().Value(nonceKey{}).(string)
+	return s
+}
+
+// harden sets the headers that keep a page from being framed, sniffed, stored, or made to run or
+// load anything that is not ours.
+func harden(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		nonce := rand.Text()
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'nonce-"+nonce+"'; script-src 'nonce-"+nonce+
+			"'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), nonceKey{}, nonce)))
+	})
+}

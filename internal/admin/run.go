@@ -1,0 +1,244 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+)
+
+// tailRecords is how much of a run that goes on is shown at first.
+const tailRecords = 60
+
+// runView is what the page of a run shows.
+type runView struct {
+	Card   card
+	Run    state.Run
+	Known  bool // the task knows it; else only its file is there
+	Live   bool
+	Path   string // of the page
+	Header *runlog.Header
+	Part   *part
+	Newest bool // the page shows the end of the log
+	Older  int64
+	Gone   string // why there is no transcript
+}
+
+// Log is the part as the live log has it; only the end of a log can be live.
+func (v *runView) Log() *liveLog {
+	return &liveLog{Path: v.Path, Part: v.Part, Live: v.Live && v.Newest, Wide: true}
+}
+
+// Took returns how long the run has taken by a time.
+func (v *runView) Took(now time.Time) time.Duration { return took(&v.Run, now) }
+
+func took(r *state.Run, now time.Time) time.Duration {
+	switch {
+	case r.Started.IsZero():
+		return 0
+	case r.Ended.IsZero():
+		return now.Sub(r.Started)
+	}
+	return r.Ended.Sub(r.Started)
+}
+
+// taskOf finds the task that a path names. If there is none it answers and returns nil.
+func (p *pages) taskOf(w http.ResponseWriter, r *http.Request) *state.Task {
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil || n <= 0 {
+		p.notFound(w, r)
+		return nil
+	}
+	t, err := p.index.find(r.Context(), r.PathValue("owner"), r.PathValue("repo"), n)
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("find the task: %w", err))
+		return nil
+	}
+	if t == nil {
+		p.problem(w, r, http.StatusNotFound, "errand has no task for this issue. It may have been renamed, or never been assigned.")
+	}
+	return t
+}
+
+// runOf finds the run that a path names, by its number or its id, in the task's present life or, by
+// its file alone, in an earlier one.
+func runOf(t *state.Task, name string) (run state.Run, known, ok bool) {
+	prefix := fmt.Sprintf("%d-%d-", t.Key.Repo, t.Key.Issue)
+	seq, err := strconv.Atoi(strings.TrimPrefix(name, prefix))
+	if err != nil || seq <= 0 || seq > t.RunSeq {
+		return state.Run{}, false, false
+	}
+	if t.Run != nil && t.Run.Seq == seq {
+		return *t.Run, true, true
+	}
+	for _, r := range t.Runs {
+		if r.Seq == seq {
+			return r, true, true
+		}
+	}
+	return state.Run{ID: prefix + strconv.Itoa(seq), Seq: seq, State: state.RunEnded}, false, true
+}
+
+// live reports whether more may be written to a run's transcript.
+func live(t *state.Task, run state.Run) bool {
+	return t.Run != nil && t.Run.ID == run.ID && run.State != state.RunEnded
+}
+
+// open finds task, run and transcript. If one of them is missing it answers and returns false; a
+// transcript that is missing is an error only where must is set.
+func (p *pages) open(w http.ResponseWriter, r *http.Request, must bool) (t *state.Task, run state.Run, f *os.File, ok bool) {
+	if t = p.taskOf(w, r); t == nil {
+		return nil, run, nil, false
+	}
+	run, known, ok := runOf(t, r.PathValue("run"))
+	if !ok {
+		p.problem(w, r, http.StatusNotFound, "The task has no such run.")
+		return nil, run, nil, false
+	}
+	f, err := p.cfg.Transcripts.OpenTranscript(run.ID)
+	switch {
+	case err == nil:
+		return t, run, f, true
+	case !errors.Is(err, fs.ErrNotExist):
+		p.fail(w, r, fmt.Errorf("open the transcript of %s: %w", run.ID, err))
+	case must || !known:
+		p.problem(w, r, http.StatusNotFound, "There is no transcript of this run: nothing was written yet, or it is too long ago.")
+	default:
+		return t, run, nil, true
+	}
+	return nil, run, nil, false
+}
+
+// run shows a run: what the agent was given and what it did, a page of it at a time.
+func (p *pages) run(w http.ResponseWriter, r *http.Request) {
+	t, run, f, ok := p.open(w, r, false)
+	if !ok {
+		return
+	}
+	_, known, _ := runOf(t, r.PathValue("run"))
+	v := &runView{Card: newCard(t), Run: run, Known: known, Live: live(t, run), Path: runPath(t, run.Seq)}
+	if f == nil {
+		v.Gone = "Nothing has been written about this run yet."
+		if !v.Live {
+			v.Gone = "There is no transcript of this run any more."
+		}
+	} else {
+		defer func() { _ = f.Close() }()
+		if err := v.read(f, r.URL.Query().Get("from")); err != nil {
+			p.fail(w, r, fmt.Errorf("read the transcript of %s: %w", run.ID, err))
+			return
+		}
+	}
+	p.show(w, r, http.StatusOK, "run", page{Title: fmt.Sprintf("Run %d of %s#%d", run.Seq, v.Card.Repo, v.Card.Issue), Data: v})
+}
+
+func runPath(t *state.Task, seq int) string { return fmt.Sprintf("%s/runs/%d", taskPath(t), seq) }
+
+// read reads the page of the transcript that begins at from: a place, "end", or empty for the start
+// (of a run that goes on: the end).
+func (v *runView) read(f *os.File, from string) error {
+	h, err := header(f)
+	if errors.Is(err, io.EOF) {
+		v.Gone = "The transcript is about to begin."
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.Header = &h
+	place, err := strconv.ParseInt(from, 10, 64)
+	if from == "end" || from == "" && v.Live {
+		v.Part, err = readTail(f, tailRecords)
+	} else {
+		if err != nil {
+			place = 0
+		}
+		v.Part, err = readPart(f, place)
+	}
+	if err != nil {
+		return err
+	}
+	v.Newest = !v.Part.After()
+	v.Older, err = back(f, v.Part.From, pageRecords)
+	return err
+}
+
+// raw gives the transcript as it is.
+func (p *pages) raw(w http.ResponseWriter, r *http.Request) {
+	_, run, f, ok := p.open(w, r, true)
+	if !ok {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+run.ID+`.jsonl"`)
+	if _, err := io.Copy(w, f); err != nil && r.Context().Err() == nil {
+		p.cfg.Log.Warn().Err(err).Msg("send a transcript")
+	}
+}
+
+// record gives all of one record as text: what a page cut.
+func (p *pages) record(w http.ResponseWriter, r *http.Request) {
+	_, _, f, ok := p.open(w, r, true)
+	if !ok {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	place, err := strconv.ParseInt(r.PathValue("offset"), 10, 64)
+	if err != nil || place < 0 {
+		p.notFound(w, r)
+		return
+	}
+	if place, err = lineStart(f, place); err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	rec, err := recordsFrom(f, place).next()
+	if errors.Is(err, io.EOF) {
+		p.notFound(w, r)
+		return
+	}
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read a record: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, rec.whole()) // the reader may be gone
+}
+
+// whole is a record's text in full.
+func (r record) whole() string {
+	if r.at == 0 {
+		var h runlog.Header
+		if json.Unmarshal(r.data, &h) == nil {
+			return "SYSTEM PROMPT\n\n" + h.System + "\n\nUSER PROMPT\n\n" + h.User + "\n"
+		}
+	}
+	e, ok := r.entry()
+	if !ok {
+		return string(r.data)
+	}
+	var b strings.Builder
+	for _, ev := range e.Events {
+		fmt.Fprintf(&b, "%s %s %s\n\n%s\n\n", ev.Time.UTC().Format(time.RFC3339), ev.Kind, ev.ToolName, joined(ev.Input, ev.Text))
+	}
+	if e.Line != nil {
+		fmt.Fprintf(&b, "raw line %d of %s\n\n%s\n", e.Line.Seq, e.Line.Stream, e.Line.Text)
+		if e.Line.Cut > 0 {
+			fmt.Fprintf(&b, "(the line was longer by %d bytes, which were not kept)\n", e.Line.Cut)
+		}
+	}
+	if e.Exit != nil {
+		b.WriteString(exitWords(e.Exit) + "\n")
+	}
+	return b.String()
+}

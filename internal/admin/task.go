@@ -1,0 +1,203 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const maxRows = 200 // of each list on a task's page, the newest ones
+
+// taskView is what the page of a task shows.
+type taskView struct {
+	Card    card
+	Task    *state.Task
+	History []phaseRow
+	Plans   []planRow // newest first
+	Runs    []runRow  // newest first
+	VMs     []state.VM
+	Posted  []state.Posted // newest first
+	Jobs    []state.Job
+	Live    *liveLog
+	Hidden  int // rows of all lists that are left out
+}
+
+// liveLog is the end of the active run's log.
+type liveLog struct {
+	Path string // of the run's page
+	Part *part
+	Gone string
+	Live bool
+	// Wide is set on the run's own page.
+	Wide bool
+}
+
+type phaseRow struct {
+	state.PhaseChange
+	Took time.Duration
+	Last bool // it goes on, or is the end
+}
+
+type planRow struct {
+	state.Plan
+	State    string // in words
+	Tone     string
+	Approval *state.Approval
+}
+
+type runRow struct {
+	state.Run
+	Path string
+	Took time.Duration
+	Tone string
+}
+
+// Percent is the share of the task's cap that is spent, at most 100.
+func (v *taskView) Percent() int {
+	m := v.Task.Money
+	if m.CapMicroUSD <= 0 {
+		return 0
+	}
+	return int(min(100, 100*m.MicroUSD/m.CapMicroUSD))
+}
+
+// task shows a task.
+func (p *pages) task(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
+	defer cancel()
+	t := p.taskOf(w, r.WithContext(ctx))
+	if t == nil {
+		return
+	}
+	v, err := p.taskView(ctx, t)
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read task %s: %w", t.Key, err))
+		return
+	}
+	p.show(w, r, http.StatusOK, "task", page{Title: fmt.Sprintf("%s#%d", v.Card.Repo, v.Card.Issue), Data: v})
+}
+
+func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) {
+	now := p.cfg.Now()
+	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t)}
+	v.VMs = slices.Clone(t.VMs)
+	if t.VM != nil {
+		v.VMs = append(v.VMs, *t.VM)
+	}
+	v.Posted = slices.Clone(t.Posted)
+	slices.Reverse(v.VMs)
+	slices.Reverse(v.Posted)
+	v.Runs = runs(t, now)
+	var err error
+	if v.Jobs, err = p.cfg.Store.Jobs(ctx, t.Key); err != nil {
+		return nil, err
+	}
+	v.bound()
+	if t.Run != nil {
+		v.Live, err = p.liveLog(t)
+	}
+	return v, err
+}
+
+// bound keeps every list to what a page can hold.
+func (v *taskView) bound() {
+	v.Hidden = first(&v.Plans) + first(&v.Runs) + first(&v.VMs) + first(&v.Posted) + first(&v.Jobs)
+	if more := len(v.History) - maxRows; more > 0 {
+		v.History, v.Hidden = v.History[more:], v.Hidden+more
+	}
+}
+
+func first[T any](list *[]T) (more int) {
+	if more = len(*list) - maxRows; more <= 0 {
+		return 0
+	}
+	*list = (*list)[:maxRows]
+	return more
+}
+
+// liveLog reads the end of the active run's transcript.
+func (p *pages) liveLog(t *state.Task) (*liveLog, error) {
+	l := &liveLog{Path: runPath(t, t.Run.Seq), Live: true}
+	f, err := p.cfg.Transcripts.OpenTranscript(t.Run.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		l.Gone = "Nothing has been written about this run yet."
+		return l, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the transcript of %s: %w", t.Run.ID, err)
+	}
+	defer func() { _ = f.Close() }()
+	l.Part, err = readTail(f, tailRecords/2)
+	return l, err
+}
+
+func history(t *state.Task, now time.Time) []phaseRow {
+	rows := make([]phaseRow, len(t.History))
+	for i, h := range t.History {
+		rows[i] = phaseRow{PhaseChange: h, Last: i+1 == len(t.History)}
+		if rows[i].Last {
+			rows[i].Took = now.Sub(h.At)
+		} else {
+			rows[i].Took = t.History[i+1].At.Sub(h.At)
+		}
+	}
+	return rows
+}
+
+func plans(t *state.Task) []planRow {
+	var rows []planRow
+	for _, p := range slices.Backward(t.Plans) {
+		row := planRow{Plan: p, State: "waits for approval", Tone: "people"}
+		switch a := t.Approval; {
+		case a != nil && a.Hash == p.Hash:
+			row.State, row.Tone, row.Approval = "approved", "good", a
+		case p.Stale != "":
+			row.State, row.Tone = "stale: "+staleWords(p.Stale), "warn"
+		case p.Superseded:
+			row.State, row.Tone = "superseded", "calm"
+		case !p.Posted():
+			row.State, row.Tone = "about to be posted", "busy"
+		case p.Kind == state.PlanPreliminary && t.NewestPlan().Kind == state.PlanThorough:
+			row.State, row.Tone = "approved", "good"
+		case !t.Phase.AwaitsApproval():
+			row.State, row.Tone = "not approved", "calm"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func staleWords(why string) string {
+	switch why {
+	case state.StaleEdited:
+		return "somebody edited its comment"
+	case state.StaleDeleted:
+		return "its comment was deleted"
+	case state.StaleIssueChanged:
+		return "the issue has changed since"
+	}
+	return why
+}
+
+func runs(t *state.Task, now time.Time) []runRow {
+	list := slices.Clone(t.Runs)
+	if t.Run != nil {
+		list = append(list, *t.Run)
+	}
+	slices.Reverse(list)
+	var rows []runRow
+	for _, r := range list {
+		row := runRow{Run: r, Path: runPath(t, r.Seq), Took: took(&r, now), Tone: "busy"}
+		if r.State == state.RunEnded {
+			row.Tone = map[string]string{"success": "good", "retryable": "warn", "fatal": "bad"}[r.Class]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
