@@ -56,6 +56,8 @@ type Run struct {
 	Message string `json:"message,omitempty"` // one sentence
 	// Attempt counts launches of the same work in a row that did not end well.
 	Attempt int `json:"attempt,omitempty"`
+	// Notes say what its prompt carries besides the plan, such as files that changed since.
+	Notes []string `json:"notes,omitempty"`
 	// Repeat is why an equal run had to be made again, empty for the first.
 	Repeat string `json:"repeat,omitempty"`
 }

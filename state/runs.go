@@ -71,6 +71,7 @@ func (c *change) launched() {
 		c.t.VMs = append(c.t.VMs, old)
 	}
 	c.t.VM, c.t.Fresh, c.t.Waiting, c.t.Turns = &vm, false, nil, 0
+	r.Notes = l.Notes
 	if l.VMHead != "" {
 		c.t.Branch.VMHead = l.VMHead
 	}
@@ -85,6 +86,22 @@ func (c *change) launched() {
 		}
 	}
 	c.t.Step = StepRun
+}
+
+// launchedLate undoes a launch that nobody waits for any more.
+func (c *change) launchedLate() {
+	l := c.e.Launch
+	if c.t.Run != nil && c.t.Run.ID == l.Run {
+		return // reported twice
+	}
+	vm := l.VM
+	if c.t.VM == nil {
+		c.t.VM = &vm
+	}
+	j := c.job(JobStop, LaneControl, "stop-"+l.Run)
+	j.Run, j.Priority = l.Run, 2
+	j.Args = map[string]string{"why": "the task turned away before it was launched"}
+	c.add(j)
 }
 
 // progress stores a sign of life.

@@ -164,6 +164,7 @@ func stepRows() []Row {
 		{From: working, On: EventHeldUp, To: same, Doc: "waits for something besides people, says what, and looks again by itself", do: (*change).heldUp},
 		{From: working, On: EventAsked, To: []Phase{PhaseAwaitingAnswer}, Doc: "a question is posted", do: (*change).asked},
 		{From: running, On: EventLaunched, To: same, Doc: "an agent works", when: (*change).thisRun, do: (*change).launched},
+		{From: anyPhase, On: EventLaunched, If: "the task turned away meanwhile", To: same, Doc: "the run is stopped again; an ended task's VM is deleted", do: (*change).launchedLate},
 		{From: awaiting, On: EventApproved, If: "the newest revision, nothing trusted came before", To: []Phase{PhasePlanning, PhaseImplementing}, Doc: "approved: the stored plan is carried out", when: (*change).approvable, do: (*change).approved},
 		{From: open, On: EventApproved, To: same, Doc: "too late: answered with the reason", do: func(c *change) { c.e.Detail = c.whyNot(); c.noApproval() }},
 		{From: running, On: EventNoApproval, If: "revoked before the start", To: awaiting, Doc: "the approval does not hold any more; the plan waits again", when: func(c *change) bool { return c.e.Detail == NotRevoked }, do: (*change).revoked},

@@ -149,6 +149,9 @@ func facts(t *state.Task, v View) []string {
 	if t.PR != nil {
 		add("**Pull request:** %s", prState(t.PR))
 	}
+	if notes := launchNotes(t); notes != "" {
+		add("**Since the plan:** %s", notes)
+	}
 	add("**Money:** %s in %s, %s of agent time", money(t.Money), many(runs(t), "run"), span(t.Active))
 	if t.VM != nil {
 		add("**VM:** %s", vmText(t.VM))
@@ -165,6 +168,20 @@ func facts(t *state.Task, v View) []string {
 		add("**Ignored:** %s by people without write permission", many(t.Ignored, "attempt"))
 	}
 	return list
+}
+
+// launchNotes is what the newest agent run was told besides the plan.
+func launchNotes(t *state.Task) string {
+	last := t.Run
+	for i := len(t.Runs) - 1; last == nil && i >= 0; i-- {
+		if t.Runs[i].Kind != state.RunCheck {
+			last = &t.Runs[i]
+		}
+	}
+	if last == nil || len(last.Notes) == 0 {
+		return ""
+	}
+	return line(strings.Join(last.Notes, ", "), 150)
 }
 
 func runs(t *state.Task) int {

@@ -24,13 +24,7 @@ const maxGenerations = 5
 // Acquire returns the task's VM. Its name follows from the task and the number of VMs before it, so
 // that a repeated call finds what an earlier one made.
 func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
-	gen := len(t.VMs) + 1
-	if t.VM != nil {
-		gen = t.VM.Gen
-		if t.Fresh {
-			gen = len(t.VMs) + 2
-		}
-	}
+	gen := generation(t)
 	for range maxGenerations {
 		vm, err := v.s.fleet.Acquire(ctx, owner(t.Key), gen, fleet.Needs{})
 		switch {
@@ -49,6 +43,17 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		}
 	}
 	return state.VM{}, fmt.Errorf("%w: %d VMs in a row have ended at once", workflow.ErrNoVM, maxGenerations)
+}
+
+// generation numbers the VM that the task has, or gets next: one more than those before it.
+func generation(t *state.Task) int {
+	switch {
+	case t.VM == nil:
+		return len(t.VMs) + 1
+	case t.Fresh:
+		return len(t.VMs) + 2
+	}
+	return t.VM.Gen
 }
 
 // owner is the task's name among the VMs.

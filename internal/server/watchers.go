@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
@@ -87,6 +88,11 @@ func (s *Server) reapOnce(ctx context.Context) {
 	for _, t := range tasks {
 		if t.VM != nil {
 			owned[t.VM.Name] = true
+		}
+		if t.Run != nil { // its launch may be bringing a VM up
+			for gen := range maxGenerations {
+				owned[fleet.VMName(s.cfg.Deployment, owner(t.Key), generation(t)+gen)] = true
+			}
 		}
 	}
 	deleted, err := s.fleet.Reap(ctx, func(name string) bool { return owned[name] })

@@ -28,7 +28,7 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch)
 		}
 		for _, f := range files {
 			d.Drift = append(d.Drift, prompts.Drift{Path: f.Path, Diff: f.Patch})
-			l.Notes = append(l.Notes, fmt.Sprintf("`%s` changed since the plan", f.Path))
+			l.Notes = append(l.Notes, fmt.Sprintf("%s changed on the base", f.Path))
 		}
 	}
 	if t.PR != nil {
