@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,18 +89,20 @@ func (s *Sim) admit(r *http.Request, name, path string) *verdict {
 		actor = "app"
 	}
 	s.counts.add(name)
-	return &verdict{s: s, f: s.faults.find(r.Method, path, actor), graphql: path == "/graphql"}
+	call := Call{Route: name, Path: path, App: actor == "app"}
+	return &verdict{s: s, f: s.faults.find(r.Method, path, actor), call: call}
 }
 
 // verdict is the fault that one request meets; its f may be nil.
 type verdict struct {
-	s       *Sim
-	f       *Fault
-	graphql bool
+	s    *Sim
+	f    *Fault
+	call Call
 }
 
 // before strikes ahead of the act; true means that the request is over.
 func (v *verdict) before(w http.ResponseWriter, r *http.Request) bool {
+	v.s.counts.tell(v.call)
 	if v.f == nil || v.f.After {
 		return false
 	}
@@ -111,6 +112,8 @@ func (v *verdict) before(w http.ResponseWriter, r *http.Request) bool {
 
 // after strikes once the act has taken effect.
 func (v *verdict) after(w http.ResponseWriter, r *http.Request) bool {
+	v.call.After = true
+	v.s.counts.tell(v.call)
 	if v.f == nil || !v.f.After {
 		return false
 	}
@@ -143,7 +146,7 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-RateLimit-Limit", strconv.Itoa(v.s.cfg.RateLimit))
 		h.Set("X-RateLimit-Remaining", "0")
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(v.s.cfg.AuthNow().Add(time.Minute).Unix(), 10))
-		h.Set("X-RateLimit-Resource", map[bool]string{true: "graphql", false: "core"}[v.graphql])
+		h.Set("X-RateLimit-Resource", map[bool]string{true: "graphql", false: "core"}[v.call.Path == "/graphql"])
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client is gone: nobody is left to tell
@@ -155,7 +158,7 @@ func (v *verdict) text() (int, []byte) {
 	status := f.Status
 	e := &Error{Status: status, Message: http.StatusText(status)}
 	switch {
-	case f.Primary && v.graphql: // GraphQL says so inside of a success
+	case f.Primary && v.call.Path == "/graphql": // GraphQL says so inside of a success
 		return cmp.Or(status, http.StatusOK), []byte(`{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded for installation."}]}`)
 	case f.Primary:
 		status = cmp.Or(status, http.StatusForbidden)
@@ -197,36 +200,4 @@ func (s *Sim) serveFaults(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// callBook counts requests by method and route.
-type callBook struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-func newCallBook() *callBook { return &callBook{counts: map[string]int{}} }
-
-func (b *callBook) add(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.counts[name]++
-}
-
-// CallCount is how often one route was called.
-type CallCount struct {
-	Route string // "METHOD pattern", such as "GET /repos/{owner}/{repo}/issues/{number}", or "git upload-pack"
-	Count int
-}
-
-// Calls tells how often each route was called, by REST, GraphQL and git, and the sum.
-func (s *Sim) Calls() (list []CallCount, total int) {
-	s.counts.mu.Lock()
-	defer s.counts.mu.Unlock()
-	for name, n := range s.counts.counts {
-		list = append(list, CallCount{Route: name, Count: n})
-		total += n
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Route < list[j].Route })
-	return list, total
 }

@@ -280,3 +280,32 @@ func TestContentRate(t *testing.T) {
 		}
 	}
 }
+
+func TestSomethingHappensAtTheMomentOfACall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("One")
+	var moments []bool
+	w.sim.OnCall(func(c simgithub.Call) {
+		if c.Route != "POST /repos/{owner}/{repo}/issues/{number}/comments" || !c.App {
+			return
+		}
+		moments = append(moments, c.After)
+		i, err := w.owner.Issue(repo, 1)
+		check(t, err)
+		if c.After != (len(i.Comments) == 1) {
+			t.Errorf("after=%v with %d comments", c.After, len(i.Comments))
+		}
+		if c.After {
+			check(t, w.owner.Close(repo, 1, ""))
+		}
+	})
+	_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("x")})
+	check(t, err)
+	w.sim.OnCall(nil)
+	i, err := w.owner.Issue(repo, 1)
+	check(t, err)
+	if diff := cmp.Diff([]bool{false, true}, moments); diff != "" || i.State != "closed" {
+		t.Errorf("issue %s; moments (-want +got):\n%s", i.State, diff)
+	}
+}
