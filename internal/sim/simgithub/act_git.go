@@ -1,6 +1,7 @@
 package simgithub
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -217,7 +218,7 @@ func (x *session) pushCommit(full string, in Commit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		entries = append(entries, treeEntry{Path: path, Mode: "100644", Type: "blob", SHA: &sha})
+		entries = append(entries, treeEntry{Path: path, Mode: cmp.Or(in.Modes[path], "100644"), Type: "blob", SHA: &sha})
 	}
 	for _, path := range in.Delete {
 		entries = append(entries, treeEntry{Path: path, Mode: "100644", Type: "blob"})

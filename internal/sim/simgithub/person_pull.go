@@ -103,6 +103,7 @@ type Commit struct {
 	From    string // where a new branch starts; empty: the default branch
 	Message string
 	Files   map[string]string // path to content
+	Modes   map[string]string // path to mode, where it is not 100644: 100755, or 120000 for a link to the content
 	Delete  []string          // paths
 }
 

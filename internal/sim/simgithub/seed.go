@@ -17,6 +17,7 @@ type RepoSeed struct {
 	DefaultBranch string            // default "main"
 	Files         map[string]string // first commit: path to content
 	FromDir       string            // instead of Files: a folder whose files (and their executable bits) are the first commit
+	FromGit       string            // instead of both: a git repository on disk, whose branches are taken with their history
 	Collaborators map[string]Role
 	NotInstalled  bool // do not give it to the App
 }
@@ -88,6 +89,9 @@ func (s *Sim) initRepo(r *Repo) error {
 }
 
 func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
+	if seed.FromGit != "" {
+		return s.takeHistory(r, seed.FromGit)
+	}
 	entries, err := s.seedEntries(r, seed)
 	if err != nil {
 		return err
@@ -102,6 +106,21 @@ func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
 		return err
 	}
 	return s.git.updateRef(r, "refs/heads/"+r.DefaultBranch, sha, "")
+}
+
+// takeHistory copies all branches of a repository on disk.
+func (s *Sim) takeHistory(r *Repo, dir string) error {
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find repository %s: %w", dir, err)
+	}
+	if _, err := s.git.out(r, "fetch", "--quiet", from, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
+		return err
+	}
+	if s.git.branch(r, r.DefaultBranch) == "" {
+		return fmt.Errorf("repository %s has no branch %s", dir, r.DefaultBranch)
+	}
+	return nil
 }
 
 func (s *Sim) seedEntries(r *Repo, seed RepoSeed) ([]treeEntry, error) {
@@ -124,11 +143,11 @@ func (s *Sim) dirEntries(r *Repo, dir string) ([]treeEntry, error) {
 			return err
 		case d.IsDir() && d.Name() == ".git":
 			return filepath.SkipDir
-		case !d.Type().IsRegular():
+		case d.IsDir():
 			return nil
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
+		mode, content, err := readEntry(path, d)
+		if err != nil || mode == "" {
 			return err
 		}
 		sha, err := s.git.writeBlob(r, content)
@@ -139,10 +158,6 @@ func (s *Sim) dirEntries(r *Repo, dir string) ([]treeEntry, error) {
 		if err != nil {
 			return err
 		}
-		mode := "100644"
-		if info, err := d.Info(); err == nil && info.Mode()&0o111 != 0 {
-			mode = "100755"
-		}
 		list = append(list, treeEntry{Path: filepath.ToSlash(rel), Mode: mode, Type: "blob", SHA: &sha})
 		return nil
 	})
@@ -150,4 +165,25 @@ func (s *Sim) dirEntries(r *Repo, dir string) ([]treeEntry, error) {
 		return nil, fmt.Errorf("read folder %s: %w", dir, err)
 	}
 	return list, nil
+}
+
+// readEntry reads a file or link as git would store it; mode is empty for what git does not store.
+func readEntry(path string, d fs.DirEntry) (mode string, content []byte, err error) {
+	switch {
+	case d.Type()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		return "120000", []byte(target), err
+	case !d.Type().IsRegular():
+		return "", nil, nil
+	}
+	info, err := d.Info()
+	if err != nil {
+		return "", nil, err
+	}
+	mode = "100644"
+	if info.Mode()&0o111 != 0 {
+		mode = "100755"
+	}
+	content, err = os.ReadFile(path)
+	return mode, content, err
 }

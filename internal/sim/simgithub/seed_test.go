@@ -1,0 +1,56 @@
+package simgithub_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+func TestSeeding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := t.TempDir()
+	check(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "bin", "run"), []byte("#!/bin/sh\n"), 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "doc.md"), []byte("# doc\n"), 0o644))
+	check(t, os.Symlink("doc.md", filepath.Join(dir, "link")))
+	_, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fromdir", FromDir: dir})
+	check(t, err)
+	_, err = w.owner.PushCommit("octo/fromdir", simgithub.Commit{
+		Branch: "main", Message: "Second", Files: map[string]string{"tool": "x", "to": "doc.md"},
+		Modes: map[string]string{"tool": "100755", "to": "120000"}, Delete: []string{"doc.md"},
+	})
+	check(t, err)
+	clone := t.TempDir()
+	w.mustGit(clone, "clone", "-q", w.url+"/octo/fromdir", "work") // also without .git
+	work := filepath.Join(clone, "work")
+	var got []string
+	for line := range strings.Lines(w.mustGit(work, "ls-tree", "-r", "HEAD")) {
+		f := strings.Fields(line)
+		got = append(got, f[0]+" "+f[3])
+	}
+	if diff := cmp.Diff([]string{"100755 bin/run", "120000 link", "120000 to", "100755 tool"}, got); diff != "" {
+		t.Errorf("tree (-want +got):\n%s", diff)
+	}
+	_, err = w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fromgit", FromGit: work})
+	check(t, err)
+	branches, err := w.owner.Branches("octo/fromgit")
+	check(t, err)
+	if want := w.mustGit(work, "rev-parse", "HEAD"); branches["main"] != want {
+		t.Errorf("history copied to %s, want %s", branches["main"], want)
+	}
+	for name, seed := range map[string]simgithub.RepoSeed{
+		"the same name again": {Owner: "octo", Name: "Calc"},
+		"no such folder":      {Owner: "octo", Name: "x", FromDir: filepath.Join(dir, "none")},
+		"no such branch":      {Owner: "octo", Name: "y", FromGit: work, DefaultBranch: "trunk"},
+	} {
+		if _, err := w.sim.SeedRepo(seed); err == nil {
+			t.Errorf("%s: seeded", name)
+		}
+	}
+}
