@@ -1,0 +1,377 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// seen is what conditions look at: the story's task (nil if there is none) and its issue.
+type seen struct {
+	s *story
+	t *state.Task
+	i *simgithub.Issue
+	r *simgithub.Repo
+}
+
+// conditions are what await and expect know. Each returns what it found, for the message, and
+// whether that is what was wanted.
+func conditions() map[string]func(o seen, want string) (string, bool) {
+	return map[string]func(o seen, want string) (string, bool){
+		"phase":    task(func(t *state.Task) string { return string(t.Phase) }),
+		"waiting":  task(waitingKind),
+		"question": task(questionKind),
+		"run":      task(runKind),
+		"outcome":  task(func(t *state.Task) string { return string(t.Outcome) }),
+		"round":    task(func(t *state.Task) string { return strconv.Itoa(t.Round) }),
+		"ticket":   task(func(t *state.Task) string { return t.Ticket }),
+		"ignored":  task(func(t *state.Task) string { return strconv.Itoa(t.Ignored) }),
+		"branch":   task(func(t *state.Task) string { return t.Branch.Name }),
+		"saved":    task(func(t *state.Task) string { return strconv.Itoa(len(t.Saved)) }),
+		"ready":    task(func(t *state.Task) string { return strconv.FormatBool(t.PR != nil && t.PR.Ready) }),
+		"draft":    task(func(t *state.Task) string { return strconv.FormatBool(t.PR != nil && t.PR.Draft) }),
+		"checks":   task(func(t *state.Task) string { return prChecks(t) }),
+		"vm":       task(vmState),
+		"vms":      task(func(t *state.Task) string { return strconv.Itoa(len(t.VMs)) }),
+		"approver": task(approver),
+		"via":      task(func(t *state.Task) string { return t.Trigger.Via }),
+		"plans":    task(func(t *state.Task) string { return strconv.Itoa(countPosted(t.Plans)) }),
+		"stale":    task(newestStale),
+		"gen":      task(func(t *state.Task) string { return strconv.Itoa(t.Gen) }),
+		"model":    task(func(t *state.Task) string { return t.Model }),
+		"sessions": task(sessions),
+
+		"runs":     runs,
+		"comments": func(o seen, want string) (string, bool) { return count(len(o.s.byBot(o.s.issue)), want) },
+		"comment":  func(o seen, want string) (string, bool) { return anyBody(o.s.byBot(o.s.issue), want) },
+		"times":    times,
+		"status":   statusText,
+		"pr-comment": func(o seen, want string) (string, bool) {
+			n, err := o.s.number("pr")
+			if err != nil {
+				return err.Error(), false
+			}
+			return anyBody(o.s.byBot(n), want)
+		},
+		"pr":        pullState,
+		"pr-body":   pullBody,
+		"commits":   pullCommits,
+		"answers":   threadAnswers,
+		"reaction":  reaction,
+		"minimized": minimized,
+		"tree":      sameTree,
+		"gate":      gate,
+		"task":      func(o seen, want string) (string, bool) { return yesNo(o.t != nil, want) },
+		"logged":    logged,
+	}
+}
+
+func logged(o seen, want string) (string, bool) {
+	re := regexp.MustCompile(want)
+	return "no such line", slices.ContainsFunc(o.s.logLines(), re.MatchString)
+}
+
+// task makes a condition of a word about the task; several wanted words are divided by "|".
+func task(get func(*state.Task) string) func(seen, string) (string, bool) {
+	return func(o seen, want string) (string, bool) {
+		if o.t == nil {
+			return "no task", want == "none"
+		}
+		got := get(o.t)
+		return got, slices.Contains(strings.Split(want, "|"), got)
+	}
+}
+
+func waitingKind(t *state.Task) string {
+	if t.Waiting == nil {
+		return "none"
+	}
+	return string(t.Waiting.Kind)
+}
+
+func questionKind(t *state.Task) string {
+	if t.Question == nil {
+		return "none"
+	}
+	return t.Question.Kind
+}
+
+// runKind is the kind of the active run, launching if it has not begun, or none.
+func runKind(t *state.Task) string {
+	switch {
+	case t.Run == nil:
+		return "none"
+	case t.Run.State == state.RunLaunching:
+		return "launching"
+	}
+	return string(t.Run.Kind)
+}
+
+func prChecks(t *state.Task) string {
+	if t.PR == nil {
+		return ""
+	}
+	return t.PR.Checks
+}
+
+func vmState(t *state.Task) string {
+	if t.VM == nil {
+		return "none"
+	}
+	return t.VM.Kind
+}
+
+func approver(t *state.Task) string {
+	if t.Approval == nil {
+		return "none"
+	}
+	return t.Approval.By.Login + "/" + string(t.Approval.Via)
+}
+
+func countPosted(plans []state.Plan) int {
+	n := 0
+	for i := range plans {
+		if plans[i].Posted() {
+			n++
+		}
+	}
+	return n
+}
+
+func newestStale(t *state.Task) string {
+	if p := t.NewestPlan(); p != nil && p.Stale != "" {
+		return p.Stale
+	}
+	return "none"
+}
+
+// sessions counts the agent's different sessions so far.
+func sessions(t *state.Task) string {
+	set := map[string]bool{}
+	for _, r := range append(slices.Clone(t.Runs), active(t)...) {
+		if r.Session != "" {
+			set[r.Session] = true
+		}
+	}
+	return strconv.Itoa(len(set))
+}
+
+// runs=KIND:N counts the runs of a kind, the active one included.
+func runs(o seen, want string) (string, bool) {
+	kind, n, _ := strings.Cut(want, ":")
+	got := 0
+	if o.t != nil {
+		for _, r := range append(slices.Clone(o.t.Runs), active(o.t)...) {
+			if string(r.Kind) == kind && !r.Started.IsZero() {
+				got++
+			}
+		}
+	}
+	return count(got, n)
+}
+
+// count compares a number: N, or N+ for at least N.
+func count(got int, want string) (string, bool) {
+	if low, ok := strings.CutSuffix(want, "+"); ok {
+		n, err := strconv.Atoi(low)
+		return strconv.Itoa(got), err == nil && got >= n
+	}
+	return strconv.Itoa(got), strconv.Itoa(got) == want
+}
+
+func yesNo(got bool, want string) (string, bool) {
+	return strconv.FormatBool(got), got == (want == "yes")
+}
+
+func anyBody(list []*simgithub.Comment, want string) (string, bool) {
+	re := regexp.MustCompile(want)
+	for _, c := range list {
+		if re.MatchString(c.Body) {
+			return "", true
+		}
+	}
+	return fmt.Sprintf("none of %d comments", len(list)), false
+}
+
+// times=N:REGEXP counts errand's comments that match.
+func times(o seen, want string) (string, bool) {
+	n, pattern, _ := strings.Cut(want, ":")
+	re, got := regexp.MustCompile(pattern), 0
+	for _, c := range o.s.byBot(o.s.issue) {
+		if re.MatchString(c.Body) {
+			got++
+		}
+	}
+	return count(got, n)
+}
+
+// statusText looks at the status comment, once it shows the newest state.
+func statusText(o seen, want string) (string, bool) {
+	for _, c := range o.s.byBot(o.s.issue) {
+		if isStatus(c.Body) {
+			return c.Body, regexp.MustCompile(want).MatchString(c.Body)
+		}
+	}
+	return "no status comment", false
+}
+
+func (o seen) pull() *simgithub.Issue {
+	n, err := o.s.number("pr")
+	if err != nil {
+		return nil
+	}
+	return o.r.Issues[n]
+}
+
+// pullState is none, open, draft, closed or merged.
+func pullState(o seen, want string) (string, bool) {
+	i := o.pull()
+	got := "none"
+	switch {
+	case i == nil:
+	case i.Pull.Merged:
+		got = "merged"
+	case i.State == "open" && i.Pull.Draft:
+		got = "draft"
+	default:
+		got = i.State
+	}
+	return got, got == want
+}
+
+func pullBody(o seen, want string) (string, bool) {
+	i := o.pull()
+	if i == nil {
+		return "no pull request", false
+	}
+	text := i.Title + "\n" + i.Body
+	return text, regexp.MustCompile(want).MatchString(text)
+}
+
+func pullCommits(o seen, want string) (string, bool) {
+	i := o.pull()
+	if i == nil {
+		return "no pull request", false
+	}
+	v, err := o.s.w.GitHub.As("ada").PullView(o.r.FullName(), i.Number)
+	if err != nil {
+		return err.Error(), false
+	}
+	return count(len(v.Commits), want)
+}
+
+// threadAnswers=N,M counts errand's answers in each thread, in their order.
+func threadAnswers(o seen, want string) (string, bool) {
+	i := o.pull()
+	if i == nil {
+		return "no pull request", false
+	}
+	var list []string
+	for _, th := range i.Pull.Threads {
+		n := 0
+		for _, c := range th.Comments {
+			if c.Author == o.s.w.GitHub.App().BotLogin {
+				n++
+			}
+		}
+		list = append(list, strconv.Itoa(n))
+	}
+	got := strings.Join(list, ",")
+	return got, got == want
+}
+
+// reaction looks for errand's reaction on the issue or on its newest comment by a person.
+func reaction(o seen, want string) (string, bool) {
+	if o.i == nil {
+		return "no issue", false
+	}
+	all := slices.Clone(o.i.Reactions)
+	for _, c := range o.i.Comments {
+		all = append(all, c.Reactions...)
+	}
+	return "not there", slices.ContainsFunc(all, func(r *simgithub.Reaction) bool {
+		return r.Content == want && r.User == o.s.w.GitHub.App().BotLogin
+	})
+}
+
+// minimized counts errand's folded comments.
+func minimized(o seen, want string) (string, bool) {
+	n := 0
+	for _, c := range o.s.byBot(o.s.issue) {
+		if c.Minimized {
+			n++
+		}
+	}
+	return count(n, want)
+}
+
+// gate is whether a model call has come to a gate.
+func gate(o seen, want string) (string, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	return "nobody waits there", o.s.w.Model.Waiting(ctx, want) == nil
+}
+
+// look is everything that conditions look at, as it is now.
+func (s *story) look() seen {
+	r := s.repo()
+	return seen{s: s, t: s.task(s.issue), i: r.Issues[s.issue], r: r}
+}
+
+// failing returns what does not hold yet, or nothing.
+func (s *story) failing(args []string) (string, error) {
+	o, table := s.look(), conditions()
+	for _, a := range args {
+		k, v, ok := strings.Cut(a, "=")
+		hold := table[k]
+		if !ok || hold == nil {
+			return "", fmt.Errorf("unknown condition %q", a)
+		}
+		if got, ok := hold(o, v); !ok {
+			return fmt.Sprintf("%s: got %s", a, got), nil
+		}
+	}
+	return "", nil
+}
+
+// await waits until all conditions hold: await COND=VALUE …
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	hopeless := !slices.ContainsFunc(args, func(a string) bool {
+		return strings.Contains(a, "failed") || strings.Contains(a, "cancelled") || strings.HasPrefix(a, "comment=")
+	})
+	last := ""
+	for end := time.Now().Add(patience); time.Now().Before(end); pause() {
+		var err error
+		last, err = s.failing(args)
+		ts.Check(err)
+		if last == "" {
+			return
+		}
+		if t := s.task(s.issue); hopeless && t != nil && (t.Phase == state.PhaseFailed || t.Phase == state.PhaseCancelled) {
+			ts.Fatalf("waiting for %s: the task is %s: %+v", last, t.Phase, t.End)
+		}
+	}
+	ts.Fatalf("waiting for %s: not in %s", last, patience)
+}
+
+// expect looks once; "! expect COND" wants it not to hold.
+func expect(ts *testscript.TestScript, neg bool, args []string) {
+	last, err := of(ts).failing(args)
+	ts.Check(err)
+	if neg && last == "" {
+		ts.Fatalf("%v holds", args)
+	}
+	if !neg && last != "" {
+		ts.Fatalf("%s", last)
+	}
+}

@@ -1,0 +1,357 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+var (
+	planTitle  = regexp.MustCompile(`(?m)^## (?:Preliminary plan|Plan), revision \d+ \(.*?([0-9a-f]{8}).*\)`)
+	statusMark = regexp.MustCompile(`<!-- errand:[^ ]*status -->\s*$`)
+	markerLine = regexp.MustCompile(`<!-- errand:[^ ]+ -->\s*$`)
+)
+
+// planHash is the hash of the plan that a comment shows, or empty.
+func planHash(body string) string {
+	if m := planTitle.FindStringSubmatch(body); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func isStatus(body string) bool { return statusMark.MatchString(body) }
+
+// planCmd sets a variable to a plan's hash: plan VAR [newest|N].
+func planCmd(ts *testscript.TestScript, neg bool, args []string) {
+	which := ""
+	if len(args) > 1 {
+		which = args[1]
+	}
+	c, err := of(ts).planComment(which)
+	ts.Check(err)
+	ts.Setenv(args[0], planHash(c.Body))
+}
+
+// comments prints errand's comments on an issue or pull request, with what differs from run to run
+// made alike.
+func comments(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	n := s.issue
+	if len(args) > 0 {
+		var err error
+		n, err = s.number(args[0])
+		ts.Check(err)
+	}
+	for _, c := range s.byBot(n) {
+		fmt.Fprintf(ts.Stdout(), "%s\n====\n", s.alike(c.Body))
+	}
+	if i := s.repo().Issues[n]; i != nil && i.Pull != nil {
+		for _, th := range i.Pull.Threads {
+			for _, c := range th.Comments {
+				if c.Author == s.w.GitHub.App().BotLogin {
+					fmt.Fprintf(ts.Stdout(), "(thread on %s) %s\n====\n", th.Path, s.alike(c.Body))
+				}
+			}
+		}
+	}
+}
+
+// alike replaces what differs from run to run.
+func (s *story) alike(text string) string {
+	text = strings.ReplaceAll(text, s.w.URL, "https://errand.example")
+	text = strings.ReplaceAll(text, s.w.GitHub.BaseURL(), "https://github.example")
+	for _, r := range []struct{ pattern, with string }{
+		{`\b\d\d:\d\d UTC`, "HH:MM UTC"}, {`\b[0-9a-f]{40}\b`, "SHA"}, {`\b[0-9a-f]{7,12}\b`, "HASH"},
+		{`issuecomment-\d+`, "issuecomment-N"}, {`discussion_r\d+`, "discussion_rN"}, {`errand-\d+-\d+-\d+`, "errand-VM"},
+		{`\b(?:so far )?\d+ (?:s|ms|min)\b`, "TIME"}, {`<!-- errand:[^ ]+ -->`, "<!-- errand:KEY -->"}, {`[\d.]+k? tokens`, "N tokens"}, {`\$[\d.]+ of`, "$N of"},
+	} {
+		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, strings.ReplaceAll(r.with, "$", "$$"))
+	}
+	return strings.TrimSpace(text)
+}
+
+// prompts prints what the model was asked: prompts [STEP].
+func prompts(ts *testscript.TestScript, neg bool, args []string) {
+	for _, r := range of(ts).w.Model.Requests() {
+		if len(args) > 0 && r.Step != args[0] {
+			continue
+		}
+		var body any
+		ts.Check(json.Unmarshal(r.Body, &body))
+		fmt.Fprintf(ts.Stdout(), "==== %s turn %d\n", r.Step, r.Turn)
+		texts(ts.Stdout(), body)
+	}
+}
+
+// texts prints every string of a JSON value, so that line ends are real.
+func texts(w io.Writer, v any) {
+	switch v := v.(type) {
+	case string:
+		fmt.Fprintln(w, v)
+	case []any:
+		for _, x := range v {
+			texts(w, x)
+		}
+	case map[string]any:
+		for _, k := range sortedKeys(v) {
+			texts(w, v[k])
+		}
+	}
+}
+
+// transcripts prints all transcripts.
+func transcripts(ts *testscript.TestScript, neg bool, args []string) {
+	for _, text := range of(ts).transcripts() {
+		fmt.Fprintln(ts.Stdout(), text)
+	}
+}
+
+func (s *story) transcripts() []string {
+	var list []string
+	paths, err := filepath.Glob(filepath.Join(s.dir, "data", "transcripts", "*"))
+	if err != nil {
+		return nil
+	}
+	for _, p := range paths {
+		if data, err := os.ReadFile(p); err == nil {
+			list = append(list, string(data))
+		}
+	}
+	return list
+}
+
+// hooks bends webhooks: hooks hold | release [reversed] | duplicate N | fail [EVENT] | lose [EVENT] |
+// clear | again (all that were delivered, once more).
+func hooks(ts *testscript.TestScript, neg bool, args []string) {
+	g := of(ts).w.GitHub
+	event, n := "", 0
+	if len(args) > 1 {
+		event = args[1]
+		n, _ = strconv.Atoi(args[1]) // 0 unless it is a number
+	}
+	switch args[0] {
+	case "hold":
+		g.HoldHooks()
+	case "release":
+		g.ReleaseHooks(event == "reversed")
+	case "duplicate":
+		g.FaultHooks(simgithub.HookFault{Copies: n - 1})
+	case "fail":
+		g.FaultHooks(simgithub.HookFault{Event: event, Fail: true})
+	case "lose":
+		g.FaultHooks(simgithub.HookFault{Event: event, Lose: true})
+	case "clear":
+		g.ClearFaults()
+	case "again":
+		done := map[string]bool{}
+		for _, d := range g.Deliveries() {
+			if !done[d.GUID] {
+				done[d.GUID] = true
+				g.Redeliver(d.ID)
+			}
+		}
+	default:
+		ts.Fatalf("unknown argument %q", args[0])
+	}
+}
+
+// fault makes requests of errand fail: fault METHOD PATH STATUS|cut|lost [COUNT] [NTH]. cut ends the
+// connection before anything happens, lost after the effect.
+func fault(ts *testscript.TestScript, neg bool, args []string) {
+	f := simgithub.Fault{Method: args[0], Path: args[1], Actor: "app", Count: 1}
+	switch args[2] {
+	case "cut":
+		f.Cut = true
+	case "lost":
+		f.Cut, f.After = true, true
+	case "secondary":
+		f.Secondary, f.RetryAfter = true, 1
+	default:
+		status, err := strconv.Atoi(args[2])
+		ts.Check(err)
+		f.Status = status
+	}
+	for i, at := range []*int{&f.Count, &f.Nth} {
+		if len(args) > 3+i {
+			n, err := strconv.Atoi(args[3+i])
+			ts.Check(err)
+			*at = n
+		}
+	}
+	ts.Check(of(ts).w.GitHub.Fault(f))
+}
+
+// checkRun reports a check of a CI on the pull request's head: check NAME success|failure|"".
+func checkRun(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	i := s.look().pull()
+	if i == nil {
+		ts.Fatalf("there is no pull request")
+	}
+	conclusion := ""
+	if len(args) > 1 {
+		conclusion = args[1]
+	}
+	ts.Check(s.w.GitHub.CheckRun(demo.Full, i.Pull.HeadSHA, args[0], conclusion, ""))
+}
+
+// branchCmd runs git on the published repository: branch ARGS…; "errand" stands for the task's branch.
+func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	for i := range args {
+		for _, word := range []string{"errand"} {
+			if name := s.branch(word); name != word {
+				args[i] = strings.ReplaceAll(args[i], "{"+word+"}", name)
+			}
+		}
+	}
+	cmd := exec.Command("git", append([]string{"-C", s.repo().Dir}, args...)...)
+	out, err := cmd.CombinedOutput()
+	_, werr := ts.Stdout().Write(out)
+	ts.Check(werr)
+	if neg == (err == nil) {
+		ts.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// repoCmd is repo rename NAME | remove | gone, about the App's access.
+func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
+	g := of(ts).w.GitHub
+	switch args[0] {
+	case "remove":
+		ts.Check(g.RemoveFromInstallation(demo.Full))
+	default:
+		ts.Fatalf("unknown argument %q", args[0])
+	}
+}
+
+// page prints a page of errand: page PATH.
+func page(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	req, err := http.NewRequest(http.MethodGet, s.w.URL+args[0], nil)
+	ts.Check(err)
+	if !neg {
+		req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", resp.StatusCode, body)
+	if (resp.StatusCode == http.StatusOK) == neg {
+		ts.Fatalf("GET %s: %s", args[0], resp.Status)
+	}
+}
+
+// settle waits until nothing is left to do: webhooks delivered and applied, jobs done, and reactions
+// polled twice more.
+func settle(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(of(ts).settle())
+}
+
+func (s *story) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.w.GitHub.WaitHooks(ctx); err != nil {
+		return fmt.Errorf("settle: webhooks: %w", err)
+	}
+	busy, calm, since, polled := "", 0, time.Now(), s.polls()
+	for ctx.Err() == nil {
+		busy = s.busy(ctx)
+		if busy != "" {
+			calm, since, polled = 0, time.Now(), s.polls()
+		} else {
+			calm++
+		}
+		quiet := time.Since(since)
+		if calm > 3 && quiet > 200*time.Millisecond && (s.polls() >= polled+2 || quiet > 900*time.Millisecond) {
+			return nil
+		}
+		pause()
+	}
+	return errors.New("settle: there is still " + busy)
+}
+
+// polls counts GraphQL calls, which is what a poll of reactions is.
+func (s *story) polls() int {
+	list, _ := s.w.GitHub.Calls()
+	for _, c := range list {
+		if strings.Contains(c.Route, "graphql") {
+			return c.Count
+		}
+	}
+	return 0
+}
+
+// busy names something that is left to do, or nothing.
+func (s *story) busy(ctx context.Context) string {
+	store := s.w.Server.Store()
+	pending, err := store.PendingDeliveries(ctx, 1)
+	if err != nil {
+		return err.Error()
+	}
+	if len(pending) > 0 {
+		return "delivery " + pending[0].GUID
+	}
+	list, err := store.AllTasks(ctx, state.TaskKey{}, 100)
+	if err != nil {
+		return err.Error()
+	}
+	now := time.Now()
+	keys := map[state.TaskKey]bool{}
+	for _, t := range list {
+		keys[t.Key] = true
+	}
+	for n := range s.repo().Issues { // jobs of an issue without a task
+		keys[state.TaskKey{Repo: s.repo().ID, Issue: n}] = true
+	}
+	for k := range keys {
+		for _, j := range s.jobs(k) {
+			if j.State == state.JobClaimed || j.NotBefore.Before(now.Add(400*time.Millisecond)) {
+				return fmt.Sprintf("job %s of task %s (attempt %d, %s)", j.Kind, k, j.Attempt, j.LastError)
+			}
+		}
+	}
+	return ""
+}
+
+// sameTree compares three trees: the published branch's, the VM's, and the one that is stored.
+func sameTree(o seen, want string) (string, bool) {
+	if o.t == nil || o.t.VM == nil {
+		return "no VM", false
+	}
+	git := func(dir string, args ...string) string {
+		out, err := exec.Command("git", append([]string{"-C", dir, "-c", "safe.directory=*"}, args...)...).CombinedOutput()
+		if err != nil {
+			return err.Error() + string(out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	published := git(o.r.Dir, "rev-parse", o.t.Branch.Name+"^{tree}")
+	dirs, err := filepath.Glob(filepath.Join(o.s.boxDir(o.t.VM.Name), "*", "work"))
+	if err != nil || len(dirs) == 0 {
+		return "no checkout on the VM", false
+	}
+	onVM, dirty := git(dirs[0], "rev-parse", "HEAD^{tree}"), git(dirs[0], "status", "--porcelain")
+	got := fmt.Sprintf("published %s, VM %s %q, stored %s", published, onVM, dirty, o.t.Branch.Tree)
+	same := published == onVM && dirty == "" && (o.t.Branch.Tree == "" || o.t.Branch.Tree == published)
+	return got, same == (want == "equal")
+}

@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/state"
+)
+
+// patience is how long a condition may take to come true.
+const patience = 40 * time.Second
+
+// TestStories plays every story. Those that are named heavy-… run with ERRAND_TEST_FULL=1 alone.
+func TestStories(t *testing.T) {
+	if common.err != nil {
+		t.Fatal(common.err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/stories", RequireUniqueNames: true, Setup: setup, Condition: condition, UpdateScripts: os.Getenv("UPDATE") != "",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
+			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
+			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page,
+		},
+	})
+}
+
+// condition knows [full]: heavy stories are played.
+func condition(cond string) (bool, error) {
+	switch cond {
+	case "full":
+		return os.Getenv("ERRAND_TEST_FULL") != "", nil
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+// story is one script's world and what it remembers.
+type story struct {
+	dir   string // of the world
+	w     *demo.World
+	child *child
+	issue int // the one that commands mean when they name none
+	log   *os.File
+	quiet bool // errors in the log are expected
+	plain map[string]bool
+	bots  map[string]bool
+}
+
+type key struct{}
+
+// of returns the story that a command belongs to.
+func of(ts *testscript.TestScript) *story { return ts.Value(key{}).(*story) }
+
+// setup makes the story and has everything ended and judged after it.
+func setup(env *testscript.Env) error {
+	s := &story{dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}}
+	env.Values[key{}] = s
+	env.Setenv("BOT", "@errand")
+	tb, ok := env.T().(testing.TB)
+	if !ok {
+		return errors.New("stories need a testing.TB")
+	}
+	env.Defer(func() {
+		if s.w == nil {
+			return
+		}
+		if tb.Failed() {
+			tb.Log(s.report())
+		} else {
+			for _, p := range s.invariants() {
+				tb.Errorf("invariant: %s", p)
+			}
+			if tb.Failed() {
+				tb.Log(s.report())
+			}
+		}
+		if err := s.close(); err != nil {
+			tb.Errorf("end the world: %v", err)
+		}
+	})
+	return nil
+}
+
+// close ends everything that the story started.
+func (s *story) close() error {
+	var errs []error
+	if s.child != nil {
+		errs = append(errs, s.child.kill())
+	}
+	errs = append(errs, s.w.Close(), s.log.Close())
+	return errors.Join(errs...)
+}
+
+// report shows what a failed story came to.
+func (s *story) report() string {
+	var b strings.Builder
+	for _, t := range s.tasks() {
+		fmt.Fprintf(&b, "task %s: %s, step %s, resume %s\n", t.Key, t.Phase, t.Step, t.Resume)
+		for _, h := range t.History {
+			fmt.Fprintf(&b, "  %s %s: %s\n", h.At.Format("05.000"), h.Phase, h.Why)
+		}
+		if t.End != nil {
+			fmt.Fprintf(&b, "  end: %+v\n", *t.End)
+		}
+		if t.Waiting != nil {
+			fmt.Fprintf(&b, "  waiting: %+v\n", *t.Waiting)
+		}
+		for _, r := range append(append([]state.Run(nil), t.Runs...), active(t)...) {
+			fmt.Fprintf(&b, "  run %s %s %s: %s %s %s\n", r.ID, r.Kind, r.State, r.Status, r.Class, r.Message)
+		}
+		for _, f := range t.Feedback {
+			fmt.Fprintf(&b, "  feedback %s %s taken %q: %.100q\n", f.ID, f.Kind, f.Taken, f.Body)
+		}
+		for _, j := range s.jobs(t.Key) {
+			fmt.Fprintf(&b, "  job %s %s %s attempt %d not before %s: %s\n", j.Kind, j.Key, j.State, j.Attempt, j.NotBefore.Format("15:04:05"), j.LastError)
+		}
+	}
+	sn := s.w.GitHub.Snapshot()
+	if r, ok := sn.Repo(demo.Full); ok {
+		for _, n := range numbers(r) {
+			i := r.Issues[n]
+			fmt.Fprintf(&b, "--- #%d %s by %s (%s)\n", n, i.Title, i.Author, i.State)
+			for _, c := range i.Comments {
+				fmt.Fprintf(&b, "@%s (%d):\n%s\n\n", c.Author, c.ID, indent(c.Body))
+			}
+		}
+	}
+	for _, line := range s.logLines() {
+		if strings.Contains(line, `"level":"error"`) || strings.Contains(line, `"level":"warn"`) {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+func active(t *state.Task) []state.Run {
+	if t.Run == nil {
+		return nil
+	}
+	return []state.Run{*t.Run}
+}
+
+func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
+
+// logLines is errand's log so far.
+func (s *story) logLines() []string {
+	data, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return strings.Split(strings.TrimSpace(string(data)), "\n")
+}

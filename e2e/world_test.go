@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simmodel"
+	"github.com/errand-bot/errand/state"
+)
+
+// timing is quick, and without sweeps, so that a story that needs none does not live on them.
+func timing() map[string]string {
+	return map[string]string{
+		"gather": "250ms", "status_gap": "150ms", "settle": "0s", "backoff": "300ms", "recheck": "300ms",
+		"poll_fast": "150ms", "poll_slow": "300ms", "poll_gap": "80ms", "deliveries": "1h", "sweep": "1h",
+		"progress": "100ms", "retry": "150ms", "writes_burst": "500", "writes_every": "2ms", "objects_every": "1ms", "shutdown": "5s",
+	}
+}
+
+// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, repo=keep uses the
+// demo's repository. The files repo/… are the first commit, errand.yml its settings, config.yml more
+// of the operator's configuration, model.yaml rules of the model before the usual ones.
+func world(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	times, kind, extra := timing(), "plain", ""
+	for _, a := range args {
+		k, v, _ := strings.Cut(a, "=")
+		switch k {
+		case "kind":
+			kind = v
+		case "errors":
+			s.quiet = v == "expected"
+		default:
+			if _, ok := times[k]; !ok {
+				ts.Fatalf("unknown argument %q", a)
+			}
+			times[k] = v
+		}
+	}
+	extra = "timing:\n"
+	for _, k := range sortedKeys(times) {
+		extra += "  " + k + ": " + times[k] + "\n"
+	}
+	more, err := optional(ts.MkAbs("config.yml"))
+	ts.Check(err)
+	rules, err := modelRules(ts.MkAbs("model.yaml"))
+	ts.Check(err)
+	files, err := repoFiles(ts.MkAbs("."))
+	ts.Check(err)
+	ts.Check(os.MkdirAll(s.dir, 0o700))
+	s.log, err = os.Create(filepath.Join(s.dir, "errand.log"))
+	ts.Check(err)
+	exe, err := os.Executable()
+	ts.Check(err)
+	s.w, err = demo.New(context.Background(), demo.Config{
+		Dir: s.dir, BinDir: common.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more,
+		Files: files, Key: common.key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e",
+	})
+	ts.Check(err)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// optional reads a file that need not be there.
+func optional(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(data), err
+}
+
+// modelRules is the story's rules before the usual ones.
+func modelRules(path string) (string, error) {
+	own, err := optional(path)
+	if err != nil {
+		return "", err
+	}
+	usual, err := os.ReadFile("testdata/model.yaml")
+	if err != nil {
+		return "", err
+	}
+	if own == "" {
+		return string(usual), nil
+	}
+	return strings.TrimRight(own, "\n") + "\n" + strings.TrimPrefix(string(usual), "rules:\n"), nil
+}
+
+// repoFiles is the repository's first commit.
+func repoFiles(dir string) (map[string]string, error) {
+	files := map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", "docs/notes.md": "one\ntwo\nthree\n"}
+	root := filepath.Join(dir, "repo")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	settings, err := optional(filepath.Join(dir, "errand.yml"))
+	if settings != "" {
+		files[".errand.yml"] = settings
+	}
+	return files, err
+}
+
+// serverCmd is server stop|start|child|kill: stop ends errand gracefully, child runs it as a process
+// of its own, kill ends that one with SIGKILL.
+func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	if len(args) != 1 {
+		ts.Fatalf("usage: server stop|start|child|kill")
+	}
+	switch args[0] {
+	case "stop":
+		ts.Check(s.w.Stop())
+	case "start":
+		ts.Check(s.w.Start(context.Background()))
+	case "child":
+		ts.Check(s.w.Stop())
+		var err error
+		s.child, err = startChild(s)
+		ts.Check(err)
+	case "kill":
+		ts.Check(s.child.kill())
+		s.child = nil
+	default:
+		ts.Fatalf("unknown argument %q", args[0])
+	}
+}
+
+// child is errand as a process of its own.
+type child struct{ cmd *exec.Cmd }
+
+func startChild(s *story) (*child, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	addr := strings.TrimPrefix(s.w.URL, "http://")
+	cmd := exec.Command(exe, "serve", s.w.ConfigFile(), addr, common.bin, s.log.Name())
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd: cmd}
+	for end := time.Now().Add(patience); time.Now().Before(end); pause() {
+		resp, err := http.Get(s.w.URL + "/readyz")
+		if err != nil {
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return c, nil
+		}
+	}
+	return nil, errors.Join(errors.New("errand did not become ready"), c.kill())
+}
+
+// kill is kill -9.
+func (c *child) kill() error {
+	if err := c.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = c.cmd.Wait() // it says that it was killed
+	return nil
+}
+
+// pause lets a little time pass between two looks at a condition.
+func pause() {
+	timer := time.NewTimer(25 * time.Millisecond)
+	<-timer.C
+}
+
+// tasks lists all tasks, while the server is in this process.
+func (s *story) tasks() []*state.Task {
+	if s.w == nil || s.w.Server == nil || s.child != nil {
+		return nil
+	}
+	list, err := s.w.Server.Store().AllTasks(context.Background(), state.TaskKey{}, 100)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+func (s *story) jobs(k state.TaskKey) []state.Job {
+	jobs, err := s.w.Server.Store().Jobs(context.Background(), k)
+	if err != nil {
+		return nil
+	}
+	return jobs
+}
+
+// repo is the repository as it is now.
+func (s *story) repo() *simgithub.Repo {
+	sn := s.w.GitHub.Snapshot()
+	r, ok := sn.Repo(demo.Full)
+	if !ok {
+		panic("the story's repository is gone")
+	}
+	return r
+}
+
+// task is the task of an issue, nil if there is none.
+func (s *story) task(issue int) *state.Task {
+	for _, t := range s.tasks() {
+		if t.Key.Issue == issue {
+			return t
+		}
+	}
+	return nil
+}
+
+func numbers(r *simgithub.Repo) []int {
+	var list []int
+	for n := range r.Issues {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// release opens gates of the model.
+func release(ts *testscript.TestScript, neg bool, args []string) {
+	for _, gate := range args {
+		of(ts).w.Model.Release(gate)
+	}
+}
+
+// scriptCmd replaces the model's rules: script FILE.
+func scriptCmd(ts *testscript.TestScript, neg bool, args []string) {
+	text, err := modelRules(ts.MkAbs(args[0]))
+	ts.Check(err)
+	script, err := simmodel.ParseScript([]byte(text))
+	ts.Check(err)
+	ts.Check(of(ts).w.Model.SetScript(script))
+}
+
+// boxCmd is box kill: the VM of the task dies with everything in it.
+func boxCmd(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	t := s.task(s.issue)
+	if t == nil || t.VM == nil {
+		ts.Fatalf("there is no VM")
+	}
+	ts.Check(killBox(s.boxDir(t.VM.Name)))
+}
+
+func (s *story) boxDir(name string) string {
+	return filepath.Join(s.dir, "data", "local", "boxes", name)
+}
+
+// killBox ends every process that works in a box's folder, its supervisor included.
+func killBox(dir string) error {
+	out, err := exec.Command("sh", "-c", fmt.Sprintf(`for p in /proc/[0-9]*; do
+	  if tr '\0' '\n' 2>/dev/null <"$p/cmdline" | grep -qF -e %[1]q || readlink "$p/cwd" 2>/dev/null | grep -qF -e %[1]q; then echo "${p#/proc/}"; fi
+	done`, dir)).Output()
+	if err != nil {
+		return fmt.Errorf("find the box's processes: %w", err)
+	}
+	pids := strings.Fields(string(out))
+	if len(pids) == 0 {
+		return fmt.Errorf("no process of box %s was found", dir)
+	}
+	// Some may be gone by now, the searching shell first of all.
+	_ = exec.Command("kill", append([]string{"-9"}, pids...)...).Run()
+	return nil
+}
