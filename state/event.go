@@ -104,6 +104,7 @@ type Event struct {
 	PR       *PR            `json:"pr,omitempty"`
 	Feedback []Feedback     `json:"feedback,omitempty"`
 	Saved    *SavedWork     `json:"saved,omitempty"`
+	VM       string         `json:"vm,omitempty"` // of EventReleased
 	Failure  *Failure       `json:"failure,omitempty"`
 	Detail   string         `json:"detail,omitempty"`
 }

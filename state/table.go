@@ -179,7 +179,7 @@ func stepRows() []Row {
 		{From: resumed, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
 		{From: resumed, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
 		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
-		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil }, do: (*change).released},
+		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil && (c.e.VM == "" || c.e.VM == c.t.VM.Name) }, do: (*change).released},
 	}
 }
 

@@ -181,6 +181,7 @@ func (s *Server) work(ctx context.Context) error {
 	mapper := handlers.NewMapper(handlers.Config{Slug: me.Slug, BotID: me.BotID, Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label}, s.store)
 	inbox := s.newInbox(mapper)
 	sweeper := s.newSweeper(me, inbox)
+	s.describe(ctx)
 	s.ready.Store(true)
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
@@ -188,6 +189,16 @@ func (s *Server) work(ctx context.Context) error {
 		g.Go(func() error { return run(ctx) })
 	}
 	return g.Wait()
+}
+
+// describe logs what VMs are made of here, and what to install for better ones.
+func (s *Server) describe(ctx context.Context) {
+	d, err := s.fleet.Describe(ctx)
+	if err != nil {
+		s.opts.Log.Error().Err(err).Msg("probe what VMs can be had here")
+		return
+	}
+	s.opts.Log.Info().Str("provider", d.Provider).Str("kind", d.Kind).Str("isolation", string(d.Isolation)).Strs("notes", d.Notes).Msg("VMs")
 }
 
 // identify asks GitHub who we are until it answers. A refusal that waiting does not cure is an error.

@@ -44,7 +44,7 @@ func (s *Steps) release(ctx context.Context, w *unit) (state.Event, error) {
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
 		return state.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
 	}
-	return state.Event{Kind: state.EventReleased, Detail: why}, nil
+	return state.Event{Kind: state.EventReleased, VM: vm, Detail: why}, nil
 }
 
 // due turns a delayed job into its event; some first look at GitHub.

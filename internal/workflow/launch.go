@@ -123,8 +123,12 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 	if err != nil {
 		return err
 	}
+	src := s.source(t, vm.Name, place, from)
+	if t.VM != nil && t.VM.Name == vm.Name && t.Branch.VMHead == commit {
+		src.Ref = "" // it is there already: nothing is fetched
+	}
 	at, err := s.Runner.Prepare(ctx, vm.Name, work.PrepareSpec{
-		Dir: place.Dir, Source: s.source(t, vm.Name, place, from), Branch: t.Branch.Name, Base: commit,
+		Dir: place.Dir, Source: src, Branch: t.Branch.Name, Base: commit,
 		UserName: me.BotLogin, UserEmail: fmt.Sprintf("%d+%s@users.noreply.github.com", me.BotID, me.BotLogin),
 	})
 	if err != nil {
@@ -136,7 +140,8 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 	}
 	l.VMHead = commit
 	// What a planning run left lying about must not reach the changeset.
-	err = s.Runner.Reset(ctx, vm.Name, work.ResetSpec{Dir: place.Dir, Source: s.source(t, vm.Name, place, from), Branch: t.Branch.Name, Head: commit, Clean: true})
+	src.Ref = "" // as above
+	err = s.Runner.Reset(ctx, vm.Name, work.ResetSpec{Dir: place.Dir, Source: src, Branch: t.Branch.Name, Head: commit, Clean: true})
 	if err != nil {
 		return fmt.Errorf("put the checkout on %s: %w", commit, err)
 	}
