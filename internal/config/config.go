@@ -25,7 +25,7 @@ type Config struct {
 	Data string `yaml:"data"`
 	// Listen is where webhooks and pages are served: "HOST:PORT".
 	Listen string `yaml:"listen"`
-	// PublicURL is how people reach Listen, for links in comments; empty leaves links out.
+	// PublicURL is the address at which people reach the pages, for links in comments; empty leaves links out.
 	PublicURL string `yaml:"public_url"`
 
 	Log     Log     `yaml:"log"`
@@ -50,9 +50,9 @@ type Config struct {
 
 // Log is how errand logs.
 type Log struct {
-	// Level is debug, info, warn or error.
+	// Level is one of debug, info, warn and error.
 	Level string `yaml:"level"`
-	// Format is json or console.
+	// Format is one of json and console.
 	Format string `yaml:"format"`
 }
 
@@ -64,7 +64,7 @@ type GitHub struct {
 	PrivateKey Secret `yaml:"private_key"`
 	// WebhookSecret is what the App's webhooks are signed with; it is mandatory.
 	WebhookSecret Secret `yaml:"webhook_secret"`
-	// URL is https://github.com, or that of a GitHub Enterprise Server.
+	// URL is where people open GitHub: https://github.com, or the address of an Enterprise Server.
 	URL string `yaml:"url"`
 	// APIURL is the REST API's address; it follows from URL unless set.
 	APIURL string `yaml:"api_url"`
@@ -92,7 +92,7 @@ type Trigger struct {
 	// Assignee is the login of a machine user whose assignment starts a task. The App's own account
 	// counts too, should GitHub let it be assigned.
 	Assignee string `yaml:"assignee"`
-	// Label starts a task when it is put on an issue; taking it away cancels.
+	// Label is a label that starts a task when it is put on an issue; taking it away cancels.
 	Label string `yaml:"label"`
 }
 
@@ -106,7 +106,7 @@ type Trust struct {
 
 // Admin guards the status pages and metrics.
 type Admin struct {
-	// Token is asked for on every page but webhook and health.
+	// Token is what every page but webhook and health asks for.
 	Token Secret `yaml:"token"`
 	// Listen serves the pages on an address of their own, for instance "127.0.0.1:9090", and then
 	// without a token if none is set.
@@ -117,15 +117,15 @@ type Admin struct {
 type Model struct {
 	// URL is the API's address, without a slash at the end.
 	URL string `yaml:"url"`
-	// Key is put into every request here; it never reaches a VM.
+	// Key is put into every request on its way out; it never reaches a VM.
 	Key Secret `yaml:"key"`
-	// Header carries the key: X-Api-Key, or Authorization for a bearer token.
+	// Header is the header that carries the key: X-Api-Key, or Authorization for a bearer token.
 	Header string `yaml:"header"`
 }
 
 // Local configures the provider of boxes on this host.
 type Local struct {
-	// Kind is auto, bwrap, userns or plain. Auto takes the best that works here.
+	// Kind is one of auto, bwrap, userns and plain; auto takes the best that works here.
 	Kind string `yaml:"kind"`
 	// AllowUnsandboxed lets a real agent run in a plain box, which nothing isolates.
 	AllowUnsandboxed bool `yaml:"allow_unsandboxed"`
@@ -157,7 +157,7 @@ type Limits struct {
 	Stall time.Duration `yaml:"stall"`
 	// Cost is the cap of a task in US dollars.
 	Cost float64 `yaml:"cost"`
-	// VMs is how many there may be at once.
+	// VMs is how many VMs there may be at once.
 	VMs int `yaml:"vms"`
 	// Remind is when an unapproved plan is brought to mind.
 	Remind time.Duration `yaml:"remind"`
@@ -169,7 +169,7 @@ type Limits struct {
 
 // Repository is what applies to repositories whose `.errand.yml` says nothing else.
 type Repository struct {
-	// Plan is two-step, one-step or none.
+	// Plan is one of two-step (a short plan, 👍, a thorough one, 👍), one-step (a thorough plan, 👍) and none.
 	Plan state.PlanMode `yaml:"plan"`
 	// Branch is the template of the branch's name, over {key} {number} {slug} {task}.
 	Branch string `yaml:"branch"`

@@ -36,7 +36,8 @@ func env(t *testing.T) func(string) (string, bool) {
 }
 
 // least is the least that a configuration has to say.
-const least = `github:
+const least = `agent: {adapter: command, command: [agent]}
+github:
   app_id: 12
   private_key: env:KEY
   webhook_secret: env:HOOK
@@ -61,22 +62,22 @@ func TestParseKeepsDefaults(t *testing.T) {
 	if c.Local.Kind != "plain" || c.Local.IdleExit != config.Default().Local.IdleExit {
 		t.Errorf("local = %+v", c.Local)
 	}
-	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-1" || c.Agent.Command[0] != "claude" {
+	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-1" || c.Agent.MaxTurns != 30 {
 		t.Errorf("secret or agent are lost: %+v", c)
 	}
 }
 
 func TestAnotherAdapterDropsTheDefaultOnesProgram(t *testing.T) {
 	t.Parallel()
-	_, err := config.Parse([]byte(least+"agent:\n  adapter: command\n"), env(t))
+	_, err := config.Parse([]byte(strings.Replace(least, ", command: [agent]", "", 1)), env(t))
 	if err == nil || !strings.Contains(err.Error(), "agent.command: the adapter \"command\" needs a program") {
 		t.Errorf("error = %v", err)
 	}
-	c, err := config.Parse([]byte(least+"agent:\n  adapter: command\n  command: [/bin/agent, -x]\n"), env(t))
+	c, err := config.Parse([]byte(least), env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"/bin/agent", "-x"}, c.Agent.Command); diff != "" || c.Agent.Model != "" {
+	if diff := cmp.Diff([]string{"agent"}, c.Agent.Command); diff != "" || c.Agent.Model != "" {
 		t.Errorf("agent = %+v\n%s", c.Agent, diff)
 	}
 }
@@ -84,44 +85,44 @@ func TestAnotherAdapterDropsTheDefaultOnesProgram(t *testing.T) {
 func TestParseSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ add, want string }{
-		"unknown key, near one":    {"limits:\n  turn: 3\n", "line 8: limits.turn: this key is unknown; did you mean turns?"},
-		"unknown key at the top":   {"colour: red\n", "line 7: colour: this key is unknown; there are enabled, "},
-		"a word for a number":      {"limits:\n  turns: many\n", "line 8: limits.turns: write a whole number"},
-		"a fraction for a number":  {"limits:\n  turns: 1.5\n", "line 8: limits.turns: write a whole number"},
-		"a number for a duration":  {"limits:\n  duration: 7200\n", "line 8: limits.duration: write a duration such as 90s"},
-		"a negative duration":      {"limits:\n  duration: -2h\n", "line 8: limits.duration: write a duration"},
-		"a word for a bool":        {"enabled: maybe\n", "line 7: enabled: write true or false"},
-		"yes is a word":            {"enabled: yes\n", "line 7: enabled: write true or false"},
-		"a text for a list":        {"local:\n  path: /usr\n", "line 8: local.path: write a list, such as [a, b]"},
-		"a list for a mapping":     {"limits: [1]\n", "line 7: limits: write a mapping with the keys turns, "},
-		"a mapping for a text":     {"data: {a: b}\n", "line 7: data: write a text"},
-		"a number for a text":      {"trigger:\n  label: 5\n", "line 8: trigger.label: write a text, in quotes"},
-		"in a list":                {"local:\n  binds:\n  - path: /a\n  - pth: /b\n", "line 10: local.binds[1].pth: this key is unknown; did you mean path?"},
-		"in a mapping by name":     {"models:\n  one:\n    uri: x\n", "line 9: models.one.uri: this key is unknown; did you mean url?"},
-		"no value":                 {"limits:\n", "line 7: limits: there is no value; write a mapping with the keys turns, "},
-		"a key twice":              {"data: a\ndata: b\n", "line 8: "},
-		"an anchor":                {"data: &a b\n", "line 7: data: anchors, aliases and tags are not understood"},
-		"no YAML":                  {"data: [\n", "line 7: "},
-		"a second document":        {"---\ndata: x\n", "line 8: this is a second document"},
-		"a secret in the file":     {"models:\n  one: {url: 'https://m', key: sk-123}\n", "line 8: models.one.key: a secret does not stand in this file; write env:NAME or file:/path"},
-		"a value with real GitHub": {"models:\n  one: {url: 'https://m', key: 'value:sk-123'}\n", "line 8: models.one.key: a secret does not stand in this file"},
-		"a variable that is not":   {"models:\n  one: {url: 'https://m', key: env:NONE}\n", "line 8: models.one.key: the environment variable NONE is not set"},
-		"a variable without value": {"models:\n  one: {url: 'https://m', key: env:EMPTY}\n", "line 8: models.one.key: the environment variable EMPTY is not set"},
-		"a file that is not":       {"models:\n  one: {url: 'https://m', key: file:/no/such}\n", "line 8: models.one.key: open /no/such"},
-		"a bad address":            {"listen: here\n", `line 7: listen: "here": write HOST:PORT`},
-		"the same address twice":   {"listen: 127.0.0.1:1\nadmin2: x\n", "line 8: admin2: this key is unknown; did you mean admin?"},
-		"a bad name":               {"deployment: My Errand\n", "line 7: deployment: "},
-		"a bad provider":           {"provider: moon\n", `line 7: provider: "moon": write local`},
-		"no limit at all":          {"limits:\n  vms: 0\n", "line 8: limits.vms: has to be above zero"},
-		"no duration at all":       {"limits:\n  stall: 0s\n", "line 8: limits.stall: has to be above zero"},
-		"no money":                 {"limits:\n  cost: 0\n", "line 8: limits.cost: write a number of dollars"},
-		"reminded too late":        {"limits:\n  remind: 20d\n", "line 8: limits.remind: has to be shorter"},
-		"a template":               {"repository:\n  branch: 'x/{nummer}'\n", "line 8: repository.branch: expand template"},
-		"an empty template":        {"repository:\n  title: ''\n", "line 8: repository.title: write a template"},
-		"a plan mode":              {"repository:\n  plan: three-step\n", "line 8: repository.plan: "},
-		"a pattern":                {"repository:\n  protected: [a, '[']\n", "line 8: repository.protected[1]: "},
-		"an adapter":               {"agent:\n  adapter: robot\n", `line 8: agent.adapter: "robot" is unknown`},
-		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 7: this is nested too deep"},
+		"unknown key, near one":    {"limits:\n  turn: 3\n", "line 9: limits.turn: this key is unknown; did you mean turns?"},
+		"unknown key at the top":   {"colour: red\n", "line 8: colour: this key is unknown; there are enabled, "},
+		"a word for a number":      {"limits:\n  turns: many\n", "line 9: limits.turns: write a whole number"},
+		"a fraction for a number":  {"limits:\n  turns: 1.5\n", "line 9: limits.turns: write a whole number"},
+		"a number for a duration":  {"limits:\n  duration: 7200\n", "line 9: limits.duration: write a duration such as 90s"},
+		"a negative duration":      {"limits:\n  duration: -2h\n", "line 9: limits.duration: write a duration"},
+		"a word for a bool":        {"enabled: maybe\n", "line 8: enabled: write true or false"},
+		"yes is a word":            {"enabled: yes\n", "line 8: enabled: write true or false"},
+		"a text for a list":        {"local:\n  path: /usr\n", "line 9: local.path: write a list, such as [a, b]"},
+		"a list for a mapping":     {"limits: [1]\n", "line 8: limits: write a mapping with the keys turns, "},
+		"a mapping for a text":     {"data: {a: b}\n", "line 8: data: write a text"},
+		"a number for a text":      {"trigger:\n  label: 5\n", "line 9: trigger.label: write a text, in quotes"},
+		"in a list":                {"local:\n  binds:\n  - path: /a\n  - pth: /b\n", "line 11: local.binds[1].pth: this key is unknown; did you mean path?"},
+		"in a mapping by name":     {"models:\n  one:\n    uri: x\n", "line 10: models.one.uri: this key is unknown; did you mean url?"},
+		"no value":                 {"limits:\n", "line 8: limits: there is no value; write a mapping with the keys turns, "},
+		"a key twice":              {"data: a\ndata: b\n", "line 9: "},
+		"an anchor":                {"data: &a b\n", "line 8: data: anchors, aliases and tags are not understood"},
+		"no YAML":                  {"data: [\n", "line 8: "},
+		"a second document":        {"---\ndata: x\n", "line 9: this is a second document"},
+		"a secret in the file":     {"models:\n  one: {url: 'https://m', key: sk-123}\n", "line 9: models.one.key: a secret does not stand in this file; write env:NAME or file:/path"},
+		"a value with real GitHub": {"models:\n  one: {url: 'https://m', key: 'value:sk-123'}\n", "line 9: models.one.key: a secret does not stand in this file"},
+		"a variable that is not":   {"models:\n  one: {url: 'https://m', key: env:NONE}\n", "line 9: models.one.key: the environment variable NONE is not set"},
+		"a variable without value": {"models:\n  one: {url: 'https://m', key: env:EMPTY}\n", "line 9: models.one.key: the environment variable EMPTY is not set"},
+		"a file that is not":       {"models:\n  one: {url: 'https://m', key: file:/no/such}\n", "line 9: models.one.key: open /no/such"},
+		"a bad address":            {"listen: here\n", `line 8: listen: "here": write HOST:PORT`},
+		"the same address twice":   {"listen: 127.0.0.1:1\nadmin2: x\n", "line 9: admin2: this key is unknown; did you mean admin?"},
+		"a bad name":               {"deployment: My Errand\n", "line 8: deployment: "},
+		"a bad provider":           {"provider: moon\n", `line 8: provider: "moon": write local`},
+		"no limit at all":          {"limits:\n  vms: 0\n", "line 9: limits.vms: has to be above zero"},
+		"no duration at all":       {"limits:\n  stall: 0s\n", "line 9: limits.stall: has to be above zero"},
+		"no money":                 {"limits:\n  cost: 0\n", "line 9: limits.cost: write a number of dollars"},
+		"reminded too late":        {"limits:\n  remind: 20d\n", "line 9: limits.remind: has to be shorter"},
+		"a template":               {"repository:\n  branch: 'x/{nummer}'\n", "line 9: repository.branch: expand template"},
+		"an empty template":        {"repository:\n  title: ''\n", "line 9: repository.title: write a template"},
+		"a plan mode":              {"repository:\n  plan: three-step\n", "line 9: repository.plan: "},
+		"a pattern":                {"repository:\n  protected: [a, '[']\n", "line 9: repository.protected[1]: "},
+		"no attempts":              {"timing:\n  max_attempts: 0\n", "line 9: timing.max_attempts: has to be above zero"},
+		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 8: this is nested too deep"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,6 +150,7 @@ func TestParseSaysEverythingAtOnce(t *testing.T) {
 	}
 	want := []string{
 		`admin.token: write env:NAME or file:/path, or give the pages an address of their own with admin.listen`,
+		`models.anthropic: the agent claude needs it; write its url and key`,
 		`line 2: log.level: "loud": write debug, info, warn or error`,
 		`line 3: github.webhook_secret: write env:NAME or file:/path; without a secret anybody could direct the bot`,
 		`line 4: github.app_id: write the App's number from its settings page`,
@@ -186,7 +188,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("secret = %q", got)
 	}
 	write(t, secret, " \n")
-	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "line 4: github.webhook_secret: "+secret+" is empty") {
+	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "line 5: github.webhook_secret: "+secret+" is empty") {
 		t.Errorf("an empty secret: %v", err)
 	}
 	write(t, file, least+"# "+strings.Repeat("x", 300<<10))

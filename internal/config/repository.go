@@ -15,7 +15,7 @@ import (
 type RepoFile struct {
 	// Enabled false starts nothing new in this repository.
 	Enabled *bool `yaml:"enabled"`
-	// Plan is two-step (a short plan, 👍, a thorough one, 👍), one-step (a thorough plan, 👍) or none.
+	// Plan is one of two-step (a short plan, 👍, a thorough one, 👍), one-step (a thorough plan, 👍) and none.
 	Plan *state.PlanMode `yaml:"plan"`
 	// Base is the branch to start from and to merge into; empty means the default branch.
 	Base string `yaml:"base"`

@@ -75,9 +75,11 @@ func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 	case s.from == "":
 		return nil
 	case ok && kind == "env":
-		if value, _ = env(rest); value == "" {
+		v, found := env(rest)
+		if !found || v == "" {
 			return fmt.Errorf("the environment variable %s is not set; set it, or write file:/path", rest)
 		}
+		value = v
 	case ok && kind == "file":
 		var err error
 		if value, err = readSecret(rest); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
@@ -67,6 +68,9 @@ func (g GitHub) problems(r *report) {
 }
 
 func (c Config) modelProblems(r *report) {
+	if _, ok := c.Models["anthropic"]; !ok && c.Agent.Adapter == agent.NameClaude {
+		r.unless(false, "models.anthropic", "the agent claude needs it; write its url and key")
+	}
 	for name, m := range c.Models {
 		key := "models." + name
 		r.unless(modelName.MatchString(name), key, "lower-case letters, digits and hyphens make a name, at most 32")

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/config"
+)
+
+const configurationHead = `# Configuration
+
+<!-- Made by ` + "`make generate`" + ` from the structs in internal/config. -->
+
+errand reads one YAML file: ` + "`errand serve -c config.yml`" + `. [config.example.yml](../config.example.yml) shows every
+key with its default. ` + "`errand check-config -c config.yml`" + ` reads the file as ` + "`serve`" + ` would, secrets included, starts
+nothing, and says everything that is wrong with line, key and what to write. A key that errand does not know
+is an error, and so is a value of another type. The file is read at the start; a restart loses nothing.
+
+- A **duration** is written like ` + "`90s`, `30m`, `2h`, `1d12h`" + `; a day has 24 hours.
+- A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (a file's content without the space around
+  it). It never stands in the file itself, is never logged, and is blanked in everything that errand writes.
+- A **template** knows ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (made from the title) and
+  ` + "`{task}`" + ` (what is done, in a line). A placeholder without a value takes the separators around it away.
+
+Required: ` + "`github.app_id`, `github.private_key`, `github.webhook_secret`" + `, and ` + "`admin.token` or `admin.listen`" + `. The agent
+claude needs ` + "`models.anthropic`" + `, too.
+`
+
+const repositoryHead = `
+## A repository's own settings: ` + "`.errand.yml`" + `
+
+This file is read from the default branch, or else from the organisation's ` + "`.github`" + ` repository, when a task starts and
+when it is asked to plan anew. What it leaves out is the operator's. It can lower a limit, never raise one, add
+protected paths, never lift one, and switch errand off, never on. A file that is wrong starts nothing: a comment on
+the issue names line, key and what to write, and the task goes on by itself when the file is mended.
+
+` + "```yaml" + `
+plan: one-step
+branch: "errand/{key}-{slug}"
+key: {pattern: '[A-Z]+-[0-9]+', required: true}
+setup: [go mod download]
+check:
+  - go vet ./...
+  - name: tests
+    run: go test ./...
+    timeout: 20m
+protected: [schema/**]
+limits: {cost: 5, turns: 40}
+` + "```" + `
+`
+
+// configuration is docs/configuration.md.
+func configuration(s *source) (string, error) {
+	var b strings.Builder
+	b.WriteString(configurationHead)
+	keys, err := s.keysOf(reflect.TypeFor[config.Config](), "", reflect.ValueOf(config.Default()))
+	if err != nil {
+		return "", err
+	}
+	b.WriteString("\n## The operator's file\n")
+	sections(&b, keys)
+	b.WriteString(repositoryHead)
+	if keys, err = s.keysOf(reflect.TypeFor[config.RepoFile](), "", reflect.Value{}); err != nil {
+		return "", err
+	}
+	b.WriteString("\n| Key | Write | Meaning |\n|---|---|---|\n")
+	rows(&b, keys, false)
+	return b.String(), nil
+}
+
+// sections writes a table for the keys at the top, then one per section.
+func sections(b *strings.Builder, keys []key) {
+	head := "\n| Key | Write | Default | Meaning |\n|---|---|---|---|\n"
+	b.WriteString(head)
+	for _, k := range keys {
+		if len(k.keys) == 0 {
+			rows(b, []key{k}, true)
+		}
+	}
+	for _, k := range keys {
+		if len(k.keys) > 0 {
+			fmt.Fprintf(b, "\n### `%s`\n\n%s\n%s", k.name, k.doc, head)
+			rows(b, k.keys, true)
+		}
+	}
+}
+
+// rows writes table rows for keys and what is below them.
+func rows(b *strings.Builder, keys []key, defaults bool) {
+	for _, k := range keys {
+		fmt.Fprintf(b, "| `%s` | %s |", k.path, k.kind)
+		if defaults {
+			zero := "`" + k.zero + "`"
+			if k.zero == "" || k.zero == `""` {
+				zero = ""
+			}
+			fmt.Fprintf(b, " %s |", zero)
+		}
+		fmt.Fprintf(b, " %s |\n", strings.ReplaceAll(k.doc, "|", `\|`))
+		rows(b, k.keys, defaults)
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state"
+)
+
+// root is the top of the tree.
+const root = "../../.."
+
+func TestDocumentsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	if err := run(root, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExample: config.example.yml passes with the environment that it names, says nothing but the
+// defaults, and has every key of the structs.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(root + "/config.example.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	env := map[string]string{"ERRAND_PRIVATE_KEY": key, "ERRAND_WEBHOOK_SECRET": "w", "ERRAND_ADMIN_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}
+	got, err := config.Parse(data, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(config.Config{}, "GitHub", "Admin", "Models")); diff != "" {
+		t.Errorf("config.example.yml does not show the defaults (-default +example):\n%s", diff)
+	}
+	want.GitHub.AppID, want.GitHub.PrivateKey, want.GitHub.WebhookSecret = got.GitHub.AppID, got.GitHub.PrivateKey, got.GitHub.WebhookSecret
+	if want.GitHub != got.GitHub || got.Models["anthropic"].Key.Reveal() != "k" || got.Admin.Listen != want.Admin.Listen {
+		t.Errorf("github = %+v, models = %+v", got.GitHub, got.Models)
+	}
+	for name := range env {
+		if _, err := config.Parse(data, func(n string) (string, bool) { v, ok := env[n]; return v, ok && n != name }); err == nil {
+			t.Errorf("the example needs no %s", name)
+		}
+	}
+}
+
+// TestEveryKeyIsDocumented walks the structs by itself, so that a mistake of the generator's walk
+// shows.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	t.Parallel()
+	reference, err := os.ReadFile(root + "/docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(root + "/config.example.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	var walk func(v reflect.Type, inExample bool)
+	walk = func(v reflect.Type, inExample bool) {
+		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+			v = v.Elem()
+		}
+		if v.Kind() != reflect.Struct || v == reflect.TypeFor[config.Secret]() {
+			return
+		}
+		for f := range v.Fields() {
+			name := f.Tag.Get("yaml")
+			if name == "" {
+				t.Errorf("%s.%s has no key", v, f.Name)
+				continue
+			}
+			n++
+			if !strings.Contains(string(reference), name+"` |") && !strings.Contains(string(reference), "### `"+name+"`") {
+				t.Errorf("docs/configuration.md does not have %s (%s.%s)", name, v, f.Name)
+			}
+			if inExample && !strings.Contains(string(example), name+":") {
+				t.Errorf("config.example.yml does not have %s (%s.%s)", name, v, f.Name)
+			}
+			walk(f.Type, inExample)
+		}
+	}
+	walk(reflect.TypeFor[config.Config](), true)
+	walk(reflect.TypeFor[config.RepoFile](), false)
+	if n < 80 {
+		t.Errorf("only %d keys were looked at", n)
+	}
+}
+
+func TestWays(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		row  state.Row
+		want []way
+	}{
+		"a beginning":  {state.Row{To: []state.Phase{state.PhaseQueued}}, []way{{"[*]", state.PhaseQueued}}},
+		"one to some":  {state.Row{From: []state.Phase{"a"}, To: []state.Phase{"b", "c", state.PhaseFailed}}, []way{{"a", "b"}, {"a", "c"}}},
+		"side by side": {state.Row{From: []state.Phase{"a", "b"}, To: []state.Phase{"c", "d"}}, []way{{"a", "c"}, {"b", "d"}}},
+		"uneven":       {state.Row{From: []state.Phase{"a", "b"}, To: []state.Phase{"c", "d", "e"}}, nil},
+		"from all":     {state.Row{From: state.Phases(), To: []state.Phase{state.PhaseDone}}, []way{{state.PhasePROpen, state.PhaseDone}}},
+		"nowhere":      {state.Row{From: []state.Phase{"a"}, To: []state.Phase{state.Same}}, nil},
+		"a new life":   {state.Row{From: []state.Phase{state.PhaseDone}, To: []state.Phase{"a"}}, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, ways(tt.row), cmp.AllowUnexported(way{})); diff != "" {
+				t.Errorf("ways (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ doc, want string }{
+		"Turns":  {"Turns bounds the calls.", "Bounds the calls."},
+		"URL":    {"URL is the address.", "The address."},
+		"Binds":  {"Binds are paths.", "Paths."},
+		"Other":  {"Something else.", "Something else."},
+		"Prefix": {"PrefixOnly is not the name.", "PrefixOnly is not the name."},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := sentence(name, tt.doc); got != tt.want {
+				t.Errorf("sentence = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const lifecycleHead = `# The life of a task
+
+<!-- Made by ` + "`make generate`" + ` from the transition table in state. -->
+
+A task is the bot's work on one issue. It is always in one of the phases below, and only an event moves it: a webhook, a
+reaction that was seen, the end of an agent's run, a job's result, or time that has passed. The table at the end is what the
+program runs: rows are tried from the top, the first one that fits counts, and an event that fits no row changes nothing.
+
+`
+
+// lifecycle is docs/lifecycle.md.
+func lifecycle(s *source) (string, error) {
+	docs, err := s.load(module + "state")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(lifecycleHead)
+	diagram(&b, state.Table())
+	b.WriteString("\n## Phases\n\n")
+	for _, p := range state.Phases() {
+		doc, err := constDoc(docs, p)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "- **`%s`** — %s\n", p, doc)
+	}
+	b.WriteString("\n## Jobs\n\nBetween two phases work is done by short jobs. Each is held under a lease with a number that grows (its epoch); the\nresult of a lease that was lost changes nothing. Its states:\n\n")
+	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobQueued, after(docs.consts["JobQueued"]))
+	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobClaimed, after(docs.consts["JobClaimed"]))
+	b.WriteString("\n## Every transition\n\nAn empty *from* means that there is no task yet; *same* leaves the phase as it is.\n\n")
+	b.WriteString("| From | Event | If | To | What happens |\n|---|---|---|---|---|\n")
+	for _, r := range state.Table() {
+		on := "`" + string(r.On) + "`"
+		if r.Verb != "" {
+			on += " `" + string(r.Verb) + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", phases(r.From), on, cell(r.If), phases(r.To), cell(r.Doc))
+	}
+	return b.String(), nil
+}
+
+// constDoc finds the doc comment of a phase: its constant is named for it, "Phase" + "PROpen" for
+// pr_open.
+func constDoc(docs *comments, p state.Phase) (string, error) {
+	want := "phase" + strings.ReplaceAll(string(p), "_", "")
+	for name, doc := range docs.consts {
+		if strings.ToLower(name) == want && doc != "" {
+			return link(after(doc)), nil
+		}
+	}
+	return "", fmt.Errorf("phase %s has no doc comment", p)
+}
+
+// after cuts "Name: " off a doc comment.
+func after(doc string) string {
+	if _, rest, ok := strings.Cut(doc, ": "); ok {
+		return strings.ToUpper(rest[:1]) + rest[1:]
+	}
+	return doc
+}
+
+// link replaces the names of constants by what people see.
+func link(doc string) string {
+	for _, p := range slices.Backward(state.Phases()) {
+		var name strings.Builder
+		for word := range strings.SplitSeq(string(p), "_") {
+			if word == "pr" {
+				word = "PR"
+			}
+			name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+		doc = strings.ReplaceAll(doc, "Phase"+name.String(), "`"+string(p)+"`")
+	}
+	return doc
+}
+
+// diagram draws the ways between phases. Ways that nearly every phase has would hide the others:
+// they are told in a sentence.
+func diagram(b *strings.Builder, table []state.Row) {
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	seen := map[way]bool{}
+	for _, r := range table {
+		for _, w := range ways(r) {
+			if !seen[w] && w.from != w.to {
+				seen[w] = true
+				fmt.Fprintf(b, "    %s --> %s\n", w.from, w.to)
+			}
+		}
+	}
+	fmt.Fprintf(b, "    %s --> [*]\n", state.PhaseDone)
+	b.WriteString("```\n\nNot drawn, because nearly every phase has them: to `cancelled` (unassigned, closed, told to), to `failed` (`retry` goes\nback), to `interrupted` (goes back by itself), to `awaiting_answer` (an answer goes back), and by `replan` to a new plan.\n")
+}
+
+// way is an arrow of the diagram.
+type way struct{ from, to state.Phase }
+
+// ways are the arrows of one row. Where several phases lead to as many, the first leads to the first,
+// and so on: both lists are in the order of a life.
+func ways(r state.Row) []way {
+	aside := []state.Phase{state.Same, state.PhaseCancelled, state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer}
+	skip := func(p state.Phase) bool { return slices.Contains(aside, p) }
+	from, to := slices.DeleteFunc(slices.Clone(r.From), skip), slices.DeleteFunc(slices.Clone(r.To), skip)
+	switch {
+	case r.Verb == state.VerbReplan, len(from) > 6 && len(to) > 1:
+		return nil
+	case r.From == nil:
+		from = []state.Phase{"[*]"}
+	case len(from) > 6: // nearly every phase: the usual one stands for all
+		from = []state.Phase{state.PhasePROpen}
+	}
+	var list []way
+	for i, f := range from {
+		if f.Terminal() {
+			continue
+		}
+		for j, t := range to {
+			if len(from) == 1 || len(to) == 1 || len(from) == len(to) && i == j {
+				list = append(list, way{f, t})
+			}
+		}
+	}
+	return list
+}
+
+// phases writes a list of phases; groups that cover nearly all are named by what is missing.
+func phases(list []state.Phase) string {
+	all := state.Phases()
+	switch {
+	case len(list) == 0:
+		return ""
+	case len(list) == len(all):
+		return "any"
+	case len(list) > len(all)/2:
+		var but []string
+		for _, p := range all {
+			if !slices.Contains(list, p) {
+				but = append(but, "`"+string(p)+"`")
+			}
+		}
+		return "any but " + strings.Join(but, ", ")
+	}
+	var out []string
+	for _, p := range list {
+		out = append(out, "`"+string(p)+"`")
+	}
+	return strings.ReplaceAll(strings.Join(out, ", "), "`same`", "*same*")
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

@@ -1,0 +1,71 @@
+// Command gen writes the documents that are made from code, so that they cannot be wrong for long:
+//
+//	docs/lifecycle.md       from the transition table and the doc comments of state
+//	docs/commands.md        from the command table of internal/comment
+//	docs/configuration.md   from the doc comments, keys and defaults of internal/config
+//	config.example.yml      likewise
+//
+//	go run ./internal/house/gen [-check]
+//
+// With -check it writes nothing and fails if a document is not what it would write. It is run from
+// the top of the tree. Start reading at documents.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	check := flag.Bool("check", false, "write nothing, fail if something would change")
+	flag.Parse()
+	if err := run(".", *check); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// document is one generated file.
+type document struct {
+	path string
+	text func(*source) (string, error)
+}
+
+// documents lists every generated file.
+func documents() []document {
+	return []document{
+		{"docs/lifecycle.md", lifecycle},
+		{"docs/commands.md", commands},
+		{"docs/configuration.md", configuration},
+		{"config.example.yml", example},
+	}
+}
+
+// run writes or checks all documents of the tree at root.
+func run(root string, check bool) error {
+	src := newSource(root)
+	for _, d := range documents() {
+		text, err := d.text(src)
+		if err != nil {
+			return fmt.Errorf("make %s: %w", d.path, err)
+		}
+		path := filepath.Join(root, d.path)
+		old, err := os.ReadFile(path)
+		if err == nil && string(old) == text {
+			continue
+		}
+		if check {
+			return fmt.Errorf("%s is not what the code says; run `make generate` and commit what it writes", d.path)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("make the folder of %s: %w", d.path, err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", d.path, err)
+		}
+		fmt.Println("wrote", d.path)
+	}
+	return nil
+}
