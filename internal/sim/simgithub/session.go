@@ -78,6 +78,16 @@ func (x *session) granted(r *Repo) bool {
 // need asks for a permission: an installation needs perm at a level, a person needs a role.
 // level is "read" or "write". Several permissions parted by "|" mean that any of them will do.
 func (x *session) need(r *Repo, perm, level string, role Role) error {
+	if err := x.allowed(r, perm, level, role); err != nil {
+		return err
+	}
+	if level != "read" && r.Archived {
+		return errForbidden("Repository was archived so is read-only.")
+	}
+	return nil
+}
+
+func (x *session) allowed(r *Repo, perm, level string, role Role) error {
 	if x.viaApp() {
 		if !x.granted(r) {
 			return errIntegration()
@@ -97,9 +107,6 @@ func (x *session) need(r *Repo, perm, level string, role Role) error {
 	}
 	if r.role(x.by.Login).rank() < role.rank() {
 		return errForbidden("Must have %s rights to Repository.", role)
-	}
-	if level != "read" && r.Archived {
-		return errForbidden("Repository was archived so is read-only.")
 	}
 	return nil
 }

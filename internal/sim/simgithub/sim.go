@@ -112,6 +112,9 @@ func withDefaults(cfg Config) Config {
 	if cfg.AuthNow == nil {
 		cfg.AuthNow = time.Now
 	}
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = "http://localhost"
+	}
 	if cfg.AppSlug == "" {
 		cfg.AppSlug = "errand"
 	}
@@ -137,7 +140,7 @@ func withDefaults(cfg Config) Config {
 	return cfg
 }
 
-// Handler serves all of GitHub. It may be used before BaseURL is known, but answers then hold relative addresses.
+// Handler serves all of GitHub. Before the base address is known, answers and payloads name http://localhost.
 func (s *Sim) Handler() http.Handler { return s.handler }
 
 // Start listens on addr (such as "127.0.0.1:0"), serves until Close and returns the base address, which it also sets.
