@@ -131,9 +131,33 @@ func (c *change) dropTaken(run string) {
 			kept = append(kept, f)
 		} else {
 			c.t.Seen = remember(c.t.Seen, f.ID)
+			c.keepSaid(f)
 		}
 	}
 	c.t.Feedback = kept
+}
+
+// maxDiscussion bounds the comments that later prompts carry; the newest stay.
+const maxDiscussion = 200
+
+// keepSaid keeps what was answered as discussion: a later run without this session needs it.
+func (c *change) keepSaid(f Feedback) {
+	if f.Kind != "comment" && f.Kind != "answer" {
+		return
+	}
+	c.discuss(Said{By: f.By, At: f.At, Body: f.Body})
+}
+
+// discuss adds a trusted comment to the discussion that later prompts carry.
+func (c *change) discuss(m Said) {
+	list := append(c.t.Context.Comments, m)
+	c.t.Context.Comments = list[max(0, len(list)-maxDiscussion):]
+}
+
+// discussed keeps a trusted comment that asks nothing of the bot.
+func (c *change) discussed() {
+	m := c.e.Comment
+	c.discuss(Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
 // minimise folds a superseded revision.

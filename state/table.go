@@ -132,6 +132,7 @@ func orderRows() []Row {
 		{From: slices.Concat(running, []Phase{PhaseInterrupted, PhaseFailed}), On: EventCommented, Verb: VerbMessage, If: "it mentions the bot", To: same, Doc: "kept, and answered after the run; said so once", when: msg, do: (*change).keepMessage},
 		{From: planning, On: EventCommented, To: same, Doc: "kept: the plan under way is revised before it is posted", do: (*change).keep},
 		{From: []Phase{PhaseQueued}, On: EventCommented, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
+		{From: slices.Concat(building, []Phase{PhasePROpen, PhaseInterrupted, PhaseFailed}), On: EventCommented, If: "on the issue, to nobody in particular", To: same, Doc: "discussion: later prompts carry it", when: func(c *change) bool { return !c.e.Comment.OnPR && len(c.e.Orders) == 0 }, do: (*change).discussed},
 	}
 }
 

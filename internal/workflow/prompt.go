@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/prompts"
 	"github.com/errand-bot/errand/state"
 )
@@ -14,12 +15,12 @@ import (
 // carries the conversation so far.
 func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch) (prompts.Prompt, error) {
 	t := w.task
-	d := prompts.Data{Task: s.promptTask(t), Issue: promptIssue(t)}
+	d := prompts.Data{Task: s.promptTask(t), Issue: s.promptIssue(t)}
 	for _, x := range t.Context.Withheld {
 		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
 	}
 	s.promptPlans(t, &d)
-	promptDiscussion(t, &d)
+	s.promptDiscussion(t, &d)
 	s.promptFeedback(t, &d, l)
 	if d.Plan != nil {
 		files, err := s.drift(ctx, w, planByHash(t, d.Plan.Hash), l.BaseSHA)
@@ -57,12 +58,22 @@ func (s *Steps) promptTask(t *state.Task) prompts.Task {
 	return p
 }
 
-func promptIssue(t *state.Task) prompts.Issue {
-	title, body := t.Context.Title, t.Context.Body
-	if title == "" {
-		title = fmt.Sprintf("Issue %d (its text is withheld)", t.Key.Issue)
+// promptIssue is the issue as frozen, which may be newer than what the job start read: hidden content
+// is taken out here.
+func (s *Steps) promptIssue(t *state.Task) prompts.Issue {
+	out := prompts.Issue{
+		Title: fmt.Sprintf("Issue %d (its text is withheld)", t.Key.Issue), Author: t.Author.Login,
+		Labels: t.Context.Labels, Type: t.Context.IssueType, Milestone: t.Context.Milestone,
 	}
-	return prompts.Issue{Title: title, Body: body, Author: t.Author.Login, Labels: t.Context.Labels, Type: t.Context.IssueType, Milestone: t.Context.Milestone}
+	if t.Context.ShowsIssue {
+		title, _ := trust.StripLine(t.Frozen.Title)
+		title, _ = s.Redact.Redact(title)
+		if title != "" {
+			out.Title = title
+		}
+		out.Body = s.shown(t.Frozen.Body)
+	}
+	return out
 }
 
 // promptPlans adds the approved plan, verbatim, and the revision that this run replaces.
@@ -76,7 +87,7 @@ func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
 			}
 			for _, f := range t.Feedback {
 				if f.Kind == "condition" {
-					d.Plan.Conditions = append(d.Plan.Conditions, f.Body)
+					d.Plan.Conditions = append(d.Plan.Conditions, s.shown(f.Body))
 				}
 			}
 		}
@@ -99,10 +110,10 @@ func promptPlan(p *state.Plan) *prompts.Plan {
 }
 
 // promptDiscussion adds the visible comments: those before the plan, and those since.
-func promptDiscussion(t *state.Task, d *prompts.Data) {
+func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 	pivot := planByHash(t, hashOf(d.Plan))
 	for _, c := range t.Context.Comments {
-		said := prompts.Said{Author: c.By.Login, At: c.At, Body: c.Body}
+		said := prompts.Said{Author: c.By.Login, At: c.At, Body: s.shown(c.Body)}
 		if pivot != nil && c.At.After(pivot.Made) {
 			d.Since = append(d.Since, said)
 		} else {
@@ -114,9 +125,16 @@ func promptDiscussion(t *state.Task, d *prompts.Data) {
 	}
 	for _, f := range t.Feedback { // what came since the context was read, for runs that answer nothing
 		if f.Kind == "comment" && t.Run.Kind == state.RunImplement {
-			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: f.Body})
+			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: s.shown(f.Body)})
 		}
 	}
+}
+
+// shown is a text by a person as the agent may see it: without hidden content and secrets.
+func (s *Steps) shown(text string) string {
+	text, _ = trust.Strip(text)
+	text, _ = s.Redact.Redact(text)
+	return text
 }
 
 func hashOf(p *prompts.Plan) string {
@@ -136,7 +154,10 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 			continue
 		}
 		l.Taken = append(l.Taken, f.ID)
-		body, _ := s.Redact.Redact(f.Body)
+		body := s.shown(f.Body)
+		if f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict" {
+			body, _ = s.Redact.Redact(f.Body) // our own words, and the output of commands as it is
+		}
 		d.Feedback = append(d.Feedback, prompts.Feedback{
 			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,
 		})
