@@ -59,7 +59,7 @@ func TestGoGitHubAppWorksWithIt(t *testing.T) {
 
 func TestDeliveriesThatFail(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *simgithub.Config) { c.HookTimeout = 50 * time.Millisecond })
+	w := newWorld(t, func(c *simgithub.Config) { c.HookTimeout = 300 * time.Millisecond })
 	w.settled()
 	release := make(chan struct{})
 	slow := httptest.NewServer(slowHandler(release))

@@ -207,7 +207,7 @@ func TestFaultsFromOutsideAndHanging(t *testing.T) {
 	post(`{"path":"/branches","hang":true}`)
 	post(`{"path":"/meta$","status":503}`)
 	post(`{"hook":{"event":"issues","lose":true}}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, _, err := w.human("alice").Repositories.GetBranch(ctx, "octo", "calc", "main", 0); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a hanging request: %v", err)
