@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// call runs the program as a function.
+func call(t *testing.T, env map[string]string, args ...string) (code int, out, err string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(context.Background(), world{args: args, out: &o, err: &e, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+	return code, o.String(), e.String()
+}
+
+// secrets is the environment that config.example.yml names.
+func secrets(t *testing.T) map[string]string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"ERRAND_PRIVATE_KEY":    string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+		"ERRAND_WEBHOOK_SECRET": "hook-secret", "ERRAND_ADMIN_TOKEN": "admin-token", "ANTHROPIC_API_KEY": "model-key",
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	bad := filepath.Join(t.TempDir(), "bad.yml")
+	if err := os.WriteFile(bad, []byte("limits:\n  turn: 3\ndata: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		args     []string
+		code     int
+		out, err []string
+	}{
+		"help":                {args: nil, code: 0, out: []string{"serve", "check-config", "version"}},
+		"version":             {args: []string{"version"}, code: 0, out: []string{"errand ", "(go1."}},
+		"the example":         {args: []string{"check-config", "-c", "../../config.example.yml"}, code: 0, out: []string{"ok: ../../config.example.yml", "listen    127.0.0.1:8080", "data      errand-data", "provider  local"}},
+		"everything wrong":    {args: []string{"check-config", "-c", bad}, code: 1, err: []string{"bad.yml cannot be used:\nline 2: limits.turn: this key is unknown; did you mean turns?\nline 3: data: write a text"}},
+		"serve refuses it":    {args: []string{"serve", "-c", bad}, code: 1, err: []string{"line 2: limits.turn"}},
+		"no file":             {args: []string{"check-config", "-c", "none.yml"}, code: 1, err: []string{"open the configuration: open none.yml"}},
+		"unknown command":     {args: []string{"srve"}, code: 2, err: []string{`unknown command "srve"`, "--help"}},
+		"unknown flag":        {args: []string{"serve", "--port=1"}, code: 2, err: []string{"unknown flag: --port"}},
+		"a superfluous word":  {args: []string{"check-config", "x.yml"}, code: 2, err: []string{`check-config takes no argument, but got "x.yml"`}},
+		"a flag with no file": {args: []string{"serve", "-c"}, code: 2, err: []string{"flag needs an argument"}},
+	}
+	env := secrets(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, out, err := call(t, env, tt.args...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d\n%s%s", code, tt.code, out, err)
+			}
+			for _, want := range tt.out {
+				if !strings.Contains(out, want) {
+					t.Errorf("does not print %q:\n%s", want, out)
+				}
+			}
+			for _, want := range tt.err {
+				if !strings.Contains(err, want) {
+					t.Errorf("does not complain %q:\n%s", want, err)
+				}
+			}
+			for _, secret := range []string{"hook-secret", "admin-token", "model-key", "PRIVATE KEY-"} {
+				if strings.Contains(out+err, secret) {
+					t.Errorf("prints a secret: %s%s", out, err)
+				}
+			}
+		})
+	}
+}
+
+func TestMissingSecretsAreNamed(t *testing.T) {
+	t.Parallel()
+	code, _, err := call(t, nil, "check-config", "-c", "../../config.example.yml")
+	if code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	for name := range secrets(t) {
+		if !strings.Contains(err, "the environment variable "+name+" is not set; set it, or write file:/path") {
+			t.Errorf("does not name %s:\n%s", name, err)
+		}
+	}
+	if n := strings.Count(err, "line "); n != 4 {
+		t.Errorf("%d lines are named, want 4:\n%s", n, err)
+	}
+}

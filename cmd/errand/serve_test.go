@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestServe runs the built program: it serves, keeps asking a GitHub that is down, and ends when told.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	bin := buildOnce(t)
+	tests := map[string]struct {
+		signal syscall.Signal
+		hold   bool // a request that does not end holds up the graceful end
+		again  bool // a second signal
+	}{
+		"told by SIGTERM":            {signal: syscall.SIGTERM},
+		"told by SIGINT":             {signal: syscall.SIGINT},
+		"told twice: ends at once":   {signal: syscall.SIGINT, hold: true, again: true},
+		"told once: waits its while": {signal: syscall.SIGTERM, hold: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, bin)
+			if got := get(t, "http://"+p.addr+"/healthz"); got != http.StatusOK {
+				t.Errorf("/healthz answers %d", got)
+			}
+			if got := get(t, "http://"+p.addr+"/readyz"); got != http.StatusServiceUnavailable {
+				t.Errorf("/readyz answers %d while GitHub is down", got)
+			}
+			if tt.hold {
+				hold(t, p.addr)
+			}
+			if err := p.cmd.Process.Signal(tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			if tt.again {
+				// The listener closes when the graceful end begins: from then on a signal kills.
+				waitClosed(t, p.addr)
+				if err := p.cmd.Process.Signal(tt.signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := p.wait(t)
+			if tt.again {
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != tt.signal {
+					t.Errorf("ended with %v, want the signal", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestServeSaysWhyItCannot(t *testing.T) {
+	t.Parallel()
+	bin := buildOnce(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	cmd := command(t, bin, taken.Addr().String(), t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "choose another address with `listen`") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// buildOnce builds errand and, beside it, errand-runner.
+func buildOnce(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"errand", "errand-runner"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), "../"+name).CombinedOutput()
+		cancel()
+		if err != nil {
+			t.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+	return filepath.Join(dir, "errand")
+}
+
+// command is `errand serve` with a GitHub that is down.
+func command(t *testing.T, bin, listen, dir string) *exec.Cmd {
+	t.Helper()
+	github := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(github.Close)
+	env := os.Environ()
+	for name, value := range secrets(t) {
+		env = append(env, name+"="+value)
+	}
+	file := filepath.Join(dir, "config.yml")
+	text := fmt.Sprintf(`listen: %s
+data: %s
+github: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET, url: %q}
+admin: {token: env:ERRAND_ADMIN_TOKEN}
+models: {anthropic: {url: %q, key: env:ANTHROPIC_API_KEY}}
+local: {kind: plain}
+timing: {shutdown: 500ms}
+`, listen, filepath.Join(dir, "data"), github.URL, github.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, bin, "serve", "-c", file)
+	cmd.Env = env
+	return cmd
+}
+
+// process is a running errand.
+type process struct {
+	cmd  *exec.Cmd
+	addr string
+	done chan error
+}
+
+// start starts errand on a free port, which its log tells.
+func start(t *testing.T, bin string) *process {
+	t.Helper()
+	p := &process{cmd: command(t, bin, "127.0.0.1:0", t.TempDir()), done: make(chan error, 1)}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for p.addr == "" && lines.Scan() {
+		var entry struct{ Message, Listen string }
+		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Message == "errand starts" {
+			p.addr = entry.Listen
+		}
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, stderr)
+		p.done <- p.cmd.Wait()
+	}()
+	if p.addr == "" {
+		t.Fatalf("errand did not start: %v", p.wait(t))
+	}
+	return p
+}
+
+// wait waits for the end; command's context bounds it.
+func (p *process) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("errand does not end")
+		return nil
+	}
+}
+
+func get(t *testing.T, url string) int {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// hold opens a request whose body never comes.
+func hold(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: issues\r\nX-GitHub-Delivery: 7e1c1b5e-0000-4000-8000-000000000001\r\nX-Hub-Signature-256: sha256=%064d\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n", 0); err != nil {
+		t.Fatal(err)
+	}
+	// The answer to Expect says that the handler is reading.
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("answer %q, %v", line, err)
+	}
+}
+
+// waitClosed waits until nobody listens any more.
+func waitClosed(t *testing.T, addr string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+	t.Fatal("errand still listens")
+}

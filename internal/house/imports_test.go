@@ -1,0 +1,170 @@
+package house_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// row says what of ours a package may import.
+type row struct {
+	may   string // in code and tests
+	tests string // in tests only, besides the package itself
+}
+
+// layers is the table of who may import whom, from the bottom to the top; docs/architecture.md shows
+// it. It is exact: what is not used any more has to go, so that the table says what is true.
+func layers() map[string]row {
+	return map[string]row{
+		// The domain, at the bottom.
+		"state/kv":        {},
+		"state/kv/boltkv": {may: "state/kv", tests: "state/kv/kvtest"},
+		"state/kv/kvtest": {may: "state/kv"},
+		"state":           {may: "state/kv", tests: "state/kv/boltkv state/kv/kvtest"},
+
+		// What others are built of: each knows next to nothing.
+		"prompts":             {},
+		"internal/changeset":  {},
+		"internal/runlog":     {},
+		"internal/remote":     {},
+		"internal/secretscan": {},
+		"internal/pushgate":   {may: "internal/changeset internal/secretscan"},
+		"internal/archive":    {may: "internal/changeset internal/runlog"},
+		"internal/comment":    {may: "state"},
+		"internal/trust":      {may: "internal/secretscan state"},
+
+		// What runs on a VM. It knows neither the store nor GitHub.
+		"internal/runner/proc":    {},
+		"internal/runner/tetherd": {},
+		"internal/runner/work":    {may: "internal/changeset internal/runner/proc"},
+		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
+
+		// VMs, and the ways to them.
+		"internal/fleet":           {may: "internal/remote", tests: "internal/fleet/local internal/fleet/local/box"},
+		"internal/fleet/fleettest": {may: "internal/fleet internal/remote"},
+		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote", tests: "internal/fleet/fleettest"},
+		"internal/fleet/local/box": {},
+		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/tetherd internal/runner/work"},
+		"internal/tether":          {may: "state"},
+
+		// GitHub, agents.
+		"handlers":                 {may: "internal/comment state", tests: "internal/sim/simgithub"},
+		"internal/forge":           {may: "internal/changeset state", tests: "internal/sim/simgithub"},
+		"internal/agent":           {may: "internal/runlog", tests: "internal/agent/agenttest internal/sim/simagent internal/sim/simmodel"},
+		"internal/agent/agenttest": {may: "internal/agent internal/runlog"},
+
+		// What moves tasks on.
+		"internal/queue":    {may: "state"},
+		"internal/watch":    {may: "internal/forge internal/runlog state"},
+		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state"},
+		"internal/admin":    {may: "internal/runlog state", tests: "state/kv/boltkv"},
+
+		// Where it is put together.
+		"internal/config": {may: "internal/agent internal/comment internal/pushgate state"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/workflow state state/kv/boltkv"},
+		"cmd/errand":      {may: "internal/config internal/server"},
+		"cmd/errand-runner": {
+			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/proc internal/runner/tetherd internal/runner/work",
+			tests: "internal/runlog",
+		},
+
+		// The stand-ins know none of our packages; the demo is errand on top of them.
+		"internal/sim/simgithub": {},
+		"internal/sim/simmodel":  {},
+		"internal/sim/simagent":  {tests: "internal/sim/simmodel"},
+		"internal/demo":          {may: "internal/config internal/fleet internal/server internal/sim/simgithub internal/sim/simmodel state"},
+		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
+		"e2e":                    {tests: "internal/config internal/demo internal/server internal/sim/simagent internal/sim/simgithub internal/sim/simmodel state"},
+
+		// The house.
+		"internal/house":       {},
+		"internal/house/count": {},
+		"internal/house/fuzz":  {},
+		"internal/house/gen":   {may: "internal/comment internal/config state"},
+	}
+}
+
+// imports lists what of ours each package imports: first in code, then in tests.
+func imports(t *testing.T) (code, tests map[string]map[string]bool) {
+	t.Helper()
+	code, tests = map[string]map[string]bool{}, map[string]map[string]bool{}
+	for _, f := range goFiles(t) {
+		if code[f.pkg()] == nil {
+			code[f.pkg()], tests[f.pkg()] = map[string]bool{}, map[string]bool{}
+		}
+		for _, i := range f.ast.Imports {
+			path, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, ok := strings.CutPrefix(path, module)
+			switch {
+			case !ok || ours == f.pkg():
+			case f.isTest():
+				tests[f.pkg()][ours] = true
+			default:
+				code[f.pkg()][ours] = true
+			}
+		}
+	}
+	return code, tests
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	code, tests := imports(t)
+	table := layers()
+	for _, pkg := range slices.Sorted(maps.Keys(code)) {
+		r, ok := table[pkg]
+		if !ok {
+			t.Errorf("%s stands in no layer: give it a row in imports_test.go and in docs/architecture.md", pkg)
+			continue
+		}
+		may, mayTest := strings.Fields(r.may), strings.Fields(r.tests)
+		for _, i := range slices.Sorted(maps.Keys(code[pkg])) {
+			if !slices.Contains(may, i) {
+				t.Errorf("%s may not import %s", pkg, i)
+			}
+		}
+		for _, i := range slices.Sorted(maps.Keys(tests[pkg])) {
+			if !slices.Contains(may, i) && !slices.Contains(mayTest, i) {
+				t.Errorf("the tests of %s may not import %s", pkg, i)
+			}
+		}
+		for _, i := range may {
+			if !code[pkg][i] {
+				t.Errorf("%s may import %s, but does not: take it out of the table", pkg, i)
+			}
+		}
+		for _, i := range mayTest {
+			if !tests[pkg][i] {
+				t.Errorf("the tests of %s may import %s, but do not: take it out of the table", pkg, i)
+			}
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(table)) {
+		if code[pkg] == nil {
+			t.Errorf("the table has %s, but the tree has not", pkg)
+		}
+	}
+}
+
+// TestStandInsKnowNothingOfUs: a stand-in that shares code with errand would share its mistakes.
+func TestStandInsKnowNothingOfUs(t *testing.T) {
+	t.Parallel()
+	code, _ := imports(t)
+	n := 0
+	for pkg, list := range code {
+		if strings.HasPrefix(pkg, "internal/sim/") {
+			n++
+			if len(list) > 0 {
+				t.Errorf("%s imports %v", pkg, slices.Sorted(maps.Keys(list)))
+			}
+		}
+	}
+	if n < 3 {
+		t.Errorf("only %d stand-ins were looked at", n)
+	}
+}

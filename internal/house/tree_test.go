@@ -1,0 +1,89 @@
+package house_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the top of the tree, seen from this package.
+const root = "../.."
+
+// module is the path that our packages begin with.
+const module = "github.com/errand-bot/errand/"
+
+// file is one parsed Go file.
+type file struct {
+	path string // from the top of the tree, with slashes
+	fset *token.FileSet
+	ast  *ast.File
+	data []byte
+}
+
+// pkg is the package's path from the top of the tree.
+func (f file) pkg() string { return filepath.ToSlash(filepath.Dir(f.path)) }
+
+func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// line is where a position is.
+func (f file) line(p token.Pos) int { return f.fset.Position(p).Line }
+
+// files lists the files of the tree that end in suffix. Everything is read by this process, so that
+// the test cache notices every change.
+func files(t *testing.T, suffix string) []string {
+	t.Helper()
+	var list []string
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, err := os.ReadDir(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			switch {
+			case e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") || dir == "." && slices.Contains([]string{"bin", "dist"}, e.Name())):
+			case e.IsDir():
+				walk(path)
+			case strings.HasSuffix(e.Name(), suffix):
+				list = append(list, filepath.ToSlash(path))
+			}
+		}
+	}
+	walk(".")
+	return list
+}
+
+// goFiles parses every Go file.
+func goFiles(t *testing.T) []file {
+	t.Helper()
+	var list []file
+	for _, path := range files(t, ".go") {
+		f := file{path: path, fset: token.NewFileSet(), data: read(t, path)}
+		parsed, err := parser.ParseFile(f.fset, path, f.data, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.ast = parsed
+		list = append(list, f)
+	}
+	if len(list) < 100 {
+		t.Fatalf("only %d Go files: this is not the tree", len(list))
+	}
+	return list
+}
+
+// read reads a file of the tree.
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
