@@ -1,6 +1,115 @@
 package simgithub
 
-import "net/http"
+import (
+	"embed"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+//go:embed web/*.html web/page.js web/style.css
+var webFiles embed.FS
+
+// web is the pages for people: server-rendered, without outside assets, and usable without scripts. There is no login:
+// a visitor chooses whom to act as, and every act goes through that account's permissions. Pages are for loopback only.
+type web struct {
+	s    *Sim
+	tmpl *template.Template // as parsed; each answer runs its own copy, bound to the visit
+	md   *markdown
+	css  template.CSS
+	js   template.JS
+
+	mu     sync.Mutex
+	drafts map[draftKey][]draft // reviews that are being written, by person and pull request
+}
 
 // pages serves what is neither API nor git: the pages for people.
-func (s *Sim) pages() http.Handler { return http.NotFoundHandler() }
+func (s *Sim) pages() http.Handler {
+	css, _ := webFiles.ReadFile("web/style.css") // embedded: it is there
+	js, _ := webFiles.ReadFile("web/page.js")
+	w := &web{
+		s: s, md: newMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},
+		tmpl: template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "web/*.html")),
+	}
+	return w.routes()
+}
+
+// routes is the table of pages and of the forms on them. A form is posted to the page that holds it, with a field "act".
+func (w *web) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range []struct {
+		pattern string
+		page    func(*visit) error
+		acts    map[string]act // nil: no forms
+	}{
+		{"/{$}", w.homePage, nil},
+		{"/_sim/as", nil, map[string]act{"as": actAs}},
+		{"/_sim/people", w.peoplePage, peopleActs()},
+		{"/_sim/deliveries", w.deliveriesPage, map[string]act{"redeliver": actRedeliver}},
+		{"/_sim/calls", w.callsPage, nil},
+		{"/_sim/version", w.versionPage, nil},
+		{"/{login}", w.accountPage, nil},
+		{"/{owner}/{repo}", w.repoPage, nil},
+		{"/{owner}/{repo}/issues/new", w.newIssuePage, map[string]act{"open": actOpenIssue}},
+		{"/{owner}/{repo}/issues/{n}", w.issuePage, issueActs()},
+		{"/{owner}/{repo}/pull/{n}", w.pullPage, pullActs()},
+		{"/{owner}/{repo}/pull/{n}/commits", w.pullCommitsPage, nil},
+		{"/{owner}/{repo}/pull/{n}/files", w.pullFilesPage, nil},
+		{"/{owner}/{repo}/commit/{sha}", w.commitPage, nil},
+		{"/{owner}/{repo}/commits/{ref...}", w.commitsPage, nil},
+		{"/{owner}/{repo}/tree/{ref...}", w.treePage, nil},
+		{"/{owner}/{repo}/blob/{ref...}", w.blobPage, map[string]act{"push": actPush}},
+		{"/{owner}/{repo}/raw/{ref...}", w.rawPage, nil},
+		{"/{owner}/{repo}/compare/{ref...}", w.comparePage, map[string]act{"open": actOpenPull}},
+		{"/{owner}/{repo}/runs/{id}", w.runPage, nil},
+		{"/{owner}/{repo}/issues", w.listsPage, nil},
+		{"/{owner}/{repo}/pulls", w.listsPage, nil},
+	} {
+		if rt.page != nil {
+			mux.HandleFunc("GET "+rt.pattern, w.serve(rt.page))
+		}
+		if rt.acts != nil {
+			mux.HandleFunc("POST "+rt.pattern, w.serve(func(v *visit) error { return v.do(rt.page, rt.acts) }))
+		}
+	}
+	mux.HandleFunc("/", w.serve(func(*visit) error { return errNotFound() }))
+	return mux
+}
+
+// serve turns a page into a handler; an error that the page returns becomes a page itself.
+func (w *web) serve(page func(*visit) error) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		v := w.visit(rw, r)
+		err := page(v)
+		if err == nil {
+			return
+		}
+		status, text := refusal(err)
+		if status == http.StatusInternalServerError {
+			w.s.log.Error().Err(err).Str("path", r.URL.Path).Msg("serve a page")
+		}
+		v.status, v.alert = status, text
+		if err := v.render("refused", http.StatusText(status), nil); err != nil {
+			w.s.log.Error().Err(err).Str("path", r.URL.Path).Msg("render a page")
+		}
+	}
+}
+
+// refusal is an error as a person reads it.
+func refusal(err error) (status int, text string) {
+	e, ok := err.(*Error)
+	if !ok {
+		return http.StatusInternalServerError, "The stand-in failed: " + err.Error()
+	}
+	text = e.Message
+	for _, f := range e.Fields {
+		switch {
+		case f.Message != "":
+			text += ". " + f.Message
+		default:
+			text += ". " + strings.TrimSpace(f.Field+" is "+strings.ReplaceAll(f.Code, "_", " "))
+		}
+	}
+	return e.Status, text
+}

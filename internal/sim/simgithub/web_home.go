@@ -1,0 +1,214 @@
+package simgithub
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// homePage lists the repositories that the person may see.
+func (w *web) homePage(v *visit) error {
+	type row struct {
+		Full          string
+		Private       bool
+		Role          Role
+		Issues, Pulls int // open ones
+	}
+	var rows []row
+	for _, r := range v.p.Repos() {
+		one := row{Full: r.FullName(), Private: r.Private, Role: r.role(v.p.login)}
+		for _, i := range r.Issues {
+			switch {
+			case i.State != "open":
+			case i.Pull != nil:
+				one.Pulls++
+			default:
+				one.Issues++
+			}
+		}
+		rows = append(rows, one)
+	}
+	return v.render("home", "Repositories", rows)
+}
+
+// actAs chooses whom to act as from now on.
+func actAs(v *visit) (string, error) {
+	login := v.field("login")
+	if !slices.Contains(v.web.people(), login) {
+		return "", errNotFound()
+	}
+	http.SetCookie(v.w, &http.Cookie{Name: cookieAs, Value: url.QueryEscape(login), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	if v.field("back") == "" {
+		return "/", nil
+	}
+	return "", nil
+}
+
+// accountPage shows what an account may do in the repositories that the visitor may see.
+func (w *web) accountPage(v *visit) error {
+	login := v.r.PathValue("login")
+	u, ok := w.s.User(login)
+	if !ok {
+		return errNotFound()
+	}
+	type row struct {
+		Full string
+		Role Role
+	}
+	view := struct {
+		Login, Type string
+		Since       time.Time
+		Repos       []row
+	}{Login: u.Login, Type: u.Type, Since: u.CreatedAt}
+	for _, r := range v.p.Repos() {
+		if role := r.role(login); role.rank() > RoleRead.rank() || r.Collaborators[login] != "" {
+			view.Repos = append(view.Repos, row{r.FullName(), role})
+		}
+	}
+	return v.render("account", login, view)
+}
+
+// peoplePage shows all accounts with their roles, and lets the visitor change them as the owner would.
+func (w *web) peoplePage(v *visit) error {
+	sn := w.s.Snapshot()
+	type cell struct {
+		Full  string
+		Role  Role
+		Owner bool
+	}
+	type row struct {
+		User
+		Roles []cell
+	}
+	var rows []row
+	for _, u := range sn.Users {
+		if u.Type == TypeOrg {
+			continue
+		}
+		one := row{User: u}
+		for _, r := range sn.Repos {
+			role, ok := r.Collaborators[u.Login]
+			if !ok {
+				role = RoleNone
+			}
+			one.Roles = append(one.Roles, cell{r.FullName(), role, u.Login == r.Owner})
+		}
+		rows = append(rows, one)
+	}
+	return v.render("people", "People", struct {
+		Rows  []row
+		Roles []Role
+	}{rows, []Role{RoleNone, RoleRead, RoleTriage, RoleWrite, RoleMaintain, RoleAdmin}})
+}
+
+func peopleActs() map[string]act {
+	return map[string]act{
+		"add": func(v *visit) (string, error) {
+			login := strings.TrimSpace(v.field("login"))
+			if !validLogin(login) {
+				return "", errUnprocessable("A login is 1 to 39 letters, digits and single hyphens, and does not begin or end with one")
+			}
+			if _, taken := v.web.s.User(login); taken {
+				return "", errInvalid("User", "login", "already_exists")
+			}
+			v.web.s.AddUser(login)
+			return "", nil
+		},
+		"role": func(v *visit) (string, error) {
+			full, login, role := v.field("repo"), v.field("login"), Role(v.field("role"))
+			owner, _, _ := strings.Cut(full, "/")
+			if _, ok := v.web.s.User(owner); !ok {
+				return "", errNotFound()
+			}
+			if _, ok := v.web.s.User(login); !ok || role != RoleNone && role.rank() == 0 {
+				return "", errInvalid("Collaborator", "permission", "invalid")
+			}
+			return "", v.web.s.As(owner).SetPermission(full, login, role)
+		},
+	}
+}
+
+// validLogin tells whether GitHub would let somebody have a login.
+func validLogin(login string) bool {
+	if len(login) == 0 || len(login) > 39 || login[0] == '-' || login[len(login)-1] == '-' || strings.Contains(login, "--") {
+		return false
+	}
+	for _, c := range login {
+		if c != '-' && !isWordRune(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxListed bounds the lists of deliveries, commits and files.
+const maxListed = 200
+
+// deliveriesPage lists what was sent to the App, newest first; with an id it shows one delivery.
+func (w *web) deliveriesPage(v *visit) error {
+	list := w.s.Deliveries()
+	slices.Reverse(list)
+	type row struct {
+		Delivery
+		At   time.Time
+		Text string
+	}
+	view := struct {
+		URL   string
+		Rows  []row
+		Total int
+		One   bool
+	}{URL: w.s.App().WebhookURL, Total: len(list)}
+	id := v.r.URL.Query().Get("id")
+	for _, d := range list {
+		if id != "" && itoa(d.ID) != id {
+			continue
+		}
+		one := row{Delivery: d}
+		if full := w.s.hooks.find(d.ID); full != nil {
+			one.At = full.DeliveredAt
+		}
+		if view.One = id != ""; view.One {
+			one.Text = indented(d.Payload)
+		}
+		if view.Rows = append(view.Rows, one); len(view.Rows) == maxListed {
+			break
+		}
+	}
+	if id != "" && len(view.Rows) == 0 {
+		return errNotFound()
+	}
+	return v.render("deliveries", "Webhook deliveries", view)
+}
+
+func indented(payload []byte) string {
+	var v any
+	if err := json.Unmarshal(payload, &v); err != nil {
+		return string(payload)
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return string(payload)
+	}
+	return string(b)
+}
+
+// actRedeliver sends a delivery again under its GUID.
+func actRedeliver(v *visit) (string, error) {
+	if !v.web.s.Redeliver(v.number("id")) {
+		return "", errNotFound()
+	}
+	return "/_sim/deliveries", nil
+}
+
+// callsPage counts what was asked of the API.
+func (w *web) callsPage(v *visit) error {
+	list, total := w.s.Calls()
+	return v.render("calls", "API calls", struct {
+		List  []CallCount
+		Total int
+	}{list, total})
+}

@@ -1,0 +1,151 @@
+package simgithub
+
+import (
+	"net/http"
+	"slices"
+)
+
+// issueView is the page of an issue, and the conversation of a pull request.
+type issueView struct {
+	Full      string
+	Number    int
+	Title     string
+	State     string // Open, Closed, Merged, Draft
+	Closed    bool
+	Locked    bool
+	Author    string
+	Body      textView
+	Items     []itemView
+	Side      sideView
+	MayTalk   bool
+	MayTriage bool
+	MayState  bool // close and reopen
+	MayEdit   bool // title and body
+	Talkers   int
+	Pull      *pullHead // nil for an issue
+}
+
+// sideView is the column beside the conversation.
+type sideView struct {
+	Assignees  []string
+	Assignable []string // and not assigned yet
+	Labels     []Label
+	Unused     []Label // of the repository, and not on the issue
+	Type       string
+	Milestone  string
+	BlockedBy  []linkView
+	SubIssues  []linkView
+	Linked     []linkView
+	People     []string // who took part
+}
+
+// linkView is an issue or pull request in a list.
+type linkView struct {
+	Number int
+	Title  string
+	State  string
+	Pull   bool
+}
+
+func (w *web) issuePage(v *visit) error {
+	out, err := w.readIssue(v)
+	if err != nil {
+		return err
+	}
+	if out.Pull != nil {
+		http.Redirect(v.w, v.r, "/"+out.Full+"/pull/"+itoa(int64(out.Number)), http.StatusFound)
+		return nil
+	}
+	return v.render("issue", out.Title+" · issue #"+itoa(int64(out.Number)), out)
+}
+
+// readIssue gathers the conversation of an issue or pull request.
+func (w *web) readIssue(v *visit) (out *issueView, err error) {
+	err = v.p.do(func(x *session) error {
+		i, err := x.issue(v.full(), v.n())
+		if err != nil {
+			return err
+		}
+		g := w.viewer(x, i.repo)
+		own := x.by != nil && x.by.Login == i.Author
+		out = &issueView{
+			Full: i.repo.FullName(), Number: i.Number, Title: i.Title, State: stateWord(i), Closed: i.State == "closed",
+			Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: x.writeTalk(i) == nil, MayTriage: g.may(RoleTriage),
+			MayState: own || g.may(RoleTriage), MayEdit: own || g.may(RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
+		}
+		if out.Items, err = g.items(i); err != nil {
+			return err
+		}
+		if i.Pull != nil {
+			out.Pull, err = w.pullHead(g, i.Pull)
+		}
+		return err
+	})
+	return out, err
+}
+
+// stateWord is the state of an issue or pull request in one word.
+func stateWord(i *Issue) string {
+	switch {
+	case i.Pull != nil && i.Pull.Merged:
+		return "Merged"
+	case i.State == "closed" && i.StateReason == "not_planned":
+		return "Not planned"
+	case i.State == "closed":
+		return "Closed"
+	case i.Pull != nil && i.Pull.Draft:
+		return "Draft"
+	default:
+		return "Open"
+	}
+}
+
+func linkTo(i *Issue) linkView {
+	return linkView{Number: i.Number, Title: i.Title, State: stateWord(i), Pull: i.Pull != nil}
+}
+
+func (g *viewer) side(i *Issue) sideView {
+	s := sideView{Assignees: slices.Clone(i.Assignees), Type: i.Type, Milestone: i.Milestone}
+	for login := range g.x.s.users {
+		if !slices.Contains(i.Assignees, login) && g.x.s.assignable(i, login) {
+			s.Assignable = append(s.Assignable, login)
+		}
+	}
+	slices.Sort(s.Assignable)
+	for _, l := range g.r.Labels {
+		if slices.Contains(i.Labels, l.Name) {
+			s.Labels = append(s.Labels, l)
+		} else {
+			s.Unused = append(s.Unused, l)
+		}
+	}
+	for _, id := range i.BlockedBy {
+		if other, ok := g.x.s.issueByID(id); ok && other.repo == g.r {
+			s.BlockedBy = append(s.BlockedBy, linkTo(other))
+		}
+	}
+	for _, id := range i.SubIssues {
+		if other, ok := g.x.s.issueByID(id); ok && other.repo == g.r {
+			s.SubIssues = append(s.SubIssues, linkTo(other))
+		}
+	}
+	for _, other := range g.r.issuesByNumber() {
+		if other.Pull != nil && slices.Contains(g.x.s.closing(other.Pull), i) {
+			s.Linked = append(s.Linked, linkTo(other))
+		}
+	}
+	if i.Pull != nil {
+		for _, other := range g.x.s.closing(i.Pull) {
+			if other.repo == g.r {
+				s.Linked = append(s.Linked, linkTo(other))
+			}
+		}
+	}
+	s.People = []string{i.Author}
+	for _, k := range i.Comments {
+		if !slices.Contains(s.People, k.Author) {
+			s.People = append(s.People, k.Author)
+		}
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+package simgithub
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// issueActs are the forms of an issue's page.
+func issueActs() map[string]act {
+	return map[string]act{
+		"comment": actComment, "edit_text": actEditText, "delete": actDelete, "fold": actFold, "react": actReact, "tick": actTick,
+		"title":  func(v *visit) (string, error) { return "", v.edit(IssueEdit{Title: new(v.field("title"))}) },
+		"close":  func(v *visit) (string, error) { return "#end", v.p.Close(v.full(), v.n(), v.field("reason")) },
+		"reopen": func(v *visit) (string, error) { return "#end", v.p.Reopen(v.full(), v.n()) },
+		"lock":   func(v *visit) (string, error) { return "", v.p.Lock(v.full(), v.n(), v.field("reason")) },
+		"unlock": func(v *visit) (string, error) { return "", v.p.Unlock(v.full(), v.n()) },
+		"assign": actAssign,
+		"unassign": func(v *visit) (string, error) {
+			return "", v.p.Unassign(v.full(), v.n(), v.field("login"))
+		},
+		"label": actLabel,
+		"unlabel": func(v *visit) (string, error) {
+			return "", v.p.RemoveLabel(v.full(), v.n(), v.field("label"))
+		},
+	}
+}
+
+func (v *visit) edit(in IssueEdit) error { return v.p.EditIssue(v.full(), v.n(), in) }
+
+// actComment adds a comment, and closes or reopens with it if that button was pressed.
+func actComment(v *visit) (string, error) {
+	then := v.field("then")
+	to := "#end"
+	if body := v.field("body"); then == "" || strings.TrimSpace(body) != "" {
+		k, err := v.p.Comment(v.full(), v.n(), body)
+		if err != nil {
+			return "", err
+		}
+		to = "#issuecomment-" + itoa(k.ID)
+	}
+	switch then {
+	case "close":
+		return to, v.p.Close(v.full(), v.n(), "completed")
+	case "not_planned":
+		return to, v.p.Close(v.full(), v.n(), "not_planned")
+	case "reopen":
+		return to, v.p.Reopen(v.full(), v.n())
+	default:
+		return to, nil
+	}
+}
+
+// actAssign assigns. GitHub's API leaves out silently who cannot be assigned; a person is told.
+func actAssign(v *visit) (string, error) {
+	login := v.field("login")
+	if err := v.p.Assign(v.full(), v.n(), login); err != nil {
+		return "", err
+	}
+	i, err := v.p.Issue(v.full(), v.n())
+	if err == nil && !slices.Contains(i.Assignees, login) {
+		err = errUnprocessable("%s cannot be assigned here", login)
+	}
+	return "", err
+}
+
+func actLabel(v *visit) (string, error) {
+	name := strings.TrimSpace(v.field("label"))
+	if name == "" {
+		return "", errInvalid("Label", "name", "missing_field")
+	}
+	return "", v.p.AddLabels(v.full(), v.n(), name)
+}
+
+// written is the text that a form is about.
+type written struct {
+	kind, anchor, body string
+	edit               func(body string) error
+	reactions          func(x *session) (*Issue, *[]*Reaction, error)
+}
+
+// written finds the text that a form is about, as the person may see it.
+func (v *visit) written() (written, error) {
+	i, err := v.p.Issue(v.full(), v.n())
+	if err != nil {
+		return written{}, err
+	}
+	id := v.number("id")
+	live := func(x *session) (*Issue, error) { return x.issue(v.full(), v.n()) }
+	switch kind := v.field("kind"); kind {
+	case textIssue:
+		return written{kind, "#issue-" + itoa(int64(i.Number)), i.Body, func(b string) error { return v.edit(IssueEdit{Body: &b}) },
+			func(x *session) (*Issue, *[]*Reaction, error) {
+				i, err := live(x)
+				if err != nil {
+					return nil, nil, err
+				}
+				return i, &i.Reactions, nil
+			}}, nil
+	case textTalk:
+		for _, k := range i.Comments {
+			if k.ID == id {
+				return written{kind, "#issuecomment-" + itoa(id), k.Body, func(b string) error { return v.p.EditComment(v.full(), id, b) },
+					func(x *session) (*Issue, *[]*Reaction, error) {
+						k, err := x.commentByID(v.full(), id)
+						if err != nil {
+							return nil, nil, err
+						}
+						return k.issue, &k.Reactions, nil
+					}}, nil
+			}
+		}
+	case textLine:
+		return v.lineTarget(i, id)
+	}
+	return written{}, errNotFound()
+}
+
+func (v *visit) lineTarget(i *Issue, id int64) (written, error) {
+	if i.Pull == nil {
+		return written{}, errNotFound()
+	}
+	for _, t := range i.Pull.Threads {
+		for _, k := range t.Comments {
+			if k.ID != id {
+				continue
+			}
+			return written{textLine, "#discussion_r" + itoa(id), k.Body,
+				func(b string) error { return v.p.EditReviewComment(v.full(), v.n(), id, b) },
+				func(x *session) (*Issue, *[]*Reaction, error) {
+					k, ok := x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
+					if !ok {
+						return nil, nil, errNotFound()
+					}
+					return k.thread.pull.issue, &k.Reactions, nil
+				}}, nil
+		}
+	}
+	return written{}, errNotFound()
+}
+
+// unchanged refuses a form that was made from an older text.
+func (v *visit) unchanged(t written) error {
+	if v.field("hash") != digest(t.body) {
+		return &Error{Status: http.StatusConflict, Message: "The text has changed since the page was loaded. Look at it again."}
+	}
+	return nil
+}
+
+func actEditText(v *visit) (string, error) {
+	t, err := v.written()
+	if err != nil {
+		return "", err
+	}
+	if err := v.unchanged(t); err != nil {
+		return "", err
+	}
+	return t.anchor, t.edit(v.field("body"))
+}
+
+// actTick ticks or unticks one box by editing the text, as GitHub does.
+func actTick(v *visit) (string, error) {
+	t, err := v.written()
+	if err != nil {
+		return "", err
+	}
+	if err := v.unchanged(t); err != nil {
+		return "", err
+	}
+	body, ok := v.web.md.tick(t.body, int(v.number("box")))
+	if !ok {
+		return "", errNotFound()
+	}
+	return t.anchor, t.edit(body)
+}
+
+// actReact gives a reaction, or takes it back if the person had given it.
+func actReact(v *visit) (string, error) {
+	t, err := v.written()
+	if err != nil {
+		return "", err
+	}
+	content := v.field("content")
+	return t.anchor, v.p.do(func(x *session) error {
+		i, list, err := t.reactions(x)
+		if err != nil {
+			return err
+		}
+		_, made, err := x.react(i, list, content)
+		if err != nil || made {
+			return err
+		}
+		return x.unreact(i, list, 0, content)
+	})
+}
+
+func actDelete(v *visit) (string, error) {
+	if v.field("kind") == textLine {
+		return "", v.p.onPull(v.full(), v.n(), func(x *session, p *Pull) error {
+			k, ok := x.s.nodes[nodeID("PRRC", v.number("id"))].(*ReviewComment)
+			if !ok || k.thread.pull != p {
+				return errNotFound()
+			}
+			return x.deleteReviewComment(k)
+		})
+	}
+	return "", v.p.DeleteComment(v.full(), v.number("id"))
+}
+
+// actFold minimises a comment for a reason, or unfolds it.
+func actFold(v *visit) (string, error) {
+	return "#issuecomment-" + v.field("id"), v.p.MinimizeComment(v.full(), v.number("id"), v.field("reason"))
+}

@@ -1,0 +1,217 @@
+package simgithub
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// markdown renders texts as GitHub shows them: tables, task lists, HTML that is harmless, line breaks as typed, links
+// for #N and @login. HTML comments and everything that could act on the page are gone.
+type markdown struct {
+	md     goldmark.Markdown
+	policy *bluemonday.Policy
+	secret string // marks the place of a task's box until the text has been made harmless
+	place  *regexp.Regexp
+}
+
+// scope is what a text can refer to.
+type scope struct {
+	full   string          // the repository
+	issues map[int]bool    // numbers; true for pull requests
+	people map[string]bool // logins
+}
+
+// boxes turns a task's box into HTML; n counts the boxes of a text from 0.
+type boxes func(n int, checked bool) string
+
+var scopeKey = parser.NewContextKey()
+
+func newMarkdown() *markdown {
+	m := &markdown{secret: randomHex(16), policy: bluemonday.UGCPolicy()}
+	m.place = regexp.MustCompile(m.secret + `:(\d+):(true|false):`)
+	m.policy.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[\w+#-]+|d-(add|del|hunk))$`)).OnElements("code", "span")
+	m.policy.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("p", "div", "td", "th", "h1", "h2", "h3")
+	m.policy.AllowAttrs("open").OnElements("details")
+	m.md = goldmark.New(
+		goldmark.WithExtensions(
+			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+			extension.Strikethrough, extension.Linkify, extension.TaskList,
+		),
+		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(referenceParser{}, 900))),
+		goldmark.WithRendererOptions(
+			html.WithUnsafe(), html.WithHardWraps(),
+			renderer.WithNodeRenderers(util.Prioritized(m, 100)),
+		),
+	)
+	return m
+}
+
+// render turns a text into HTML that is safe to put into a page.
+func (m *markdown) render(src string, in scope, box boxes) template.HTML {
+	pc := parser.NewContext()
+	pc.Set(scopeKey, in)
+	source := []byte(src)
+	root := m.md.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
+	for n, b := range taskBoxes(root) {
+		b.SetAttributeString("n", n)
+	}
+	var b bytes.Buffer
+	if err := m.md.Renderer().Render(&b, source, root); err != nil {
+		return template.HTML("<pre>" + template.HTMLEscapeString(src) + "</pre>")
+	}
+	safe := m.policy.Sanitize(b.String())
+	// Quotes in texts and values are escaped by now, so that this only meets attributes.
+	safe = strings.ReplaceAll(safe, ` id="`, ` id="user-content-`)
+	safe = m.place.ReplaceAllStringFunc(safe, func(s string) string {
+		f := m.place.FindStringSubmatch(s)
+		return box(atoi(f[1], 0), f[2] == "true")
+	})
+	return template.HTML(safe) // made harmless above
+}
+
+// fixedBoxes are boxes that nobody may tick.
+func fixedBoxes(_ int, checked bool) string {
+	mark := ""
+	if checked {
+		mark = " checked"
+	}
+	return `<input type="checkbox" class="task" disabled` + mark + ` aria-label="Task">`
+}
+
+// tickBoxes are boxes that belong to a form, each a button that posts its number.
+func tickBoxes(form string) boxes {
+	return func(n int, checked bool) string {
+		return fmt.Sprintf(`<button class="task" role="checkbox" aria-checked="%t" form="%s" name="box" value="%d" aria-label="Task %d">%s</button>`,
+			checked, template.HTMLEscapeString(form), n, n+1, map[bool]string{true: "✓", false: ""}[checked])
+	}
+}
+
+// tick changes the n-th box of a text; false if there is no such box.
+func (m *markdown) tick(src string, n int) (string, bool) {
+	source := []byte(src)
+	list := taskBoxes(m.md.Parser().Parse(text.NewReader(source)))
+	if n < 0 || n >= len(list) {
+		return "", false
+	}
+	lines := list[n].Parent().Lines()
+	if lines == nil || lines.Len() == 0 {
+		return "", false
+	}
+	seg := lines.At(0)
+	at := bytes.IndexByte(source[seg.Start:seg.Stop], '[')
+	if at < 0 || seg.Start+at+2 >= len(source) {
+		return "", false
+	}
+	mark := byte('x')
+	if list[n].IsChecked {
+		mark = ' '
+	}
+	source[seg.Start+at+1] = mark
+	return string(source), true
+}
+
+func taskBoxes(root ast.Node) (list []*east.TaskCheckBox) {
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
+		if b, ok := n.(*east.TaskCheckBox); ok && entering {
+			list = append(list, b)
+		}
+		return ast.WalkContinue, nil
+	})
+	return list
+}
+
+// RegisterFuncs renders boxes and code in its own way. It implements renderer.NodeRenderer.
+func (m *markdown) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
+	reg.Register(east.KindTaskCheckBox, m.renderBox)
+	reg.Register(ast.KindFencedCodeBlock, m.renderCode)
+}
+
+func (m *markdown) renderBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		num, _ := n.AttributeString("n")
+		fmt.Fprintf(w, "%s:%d:%t: ", m.secret, num, n.(*east.TaskCheckBox).IsChecked)
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderCode colors the lines of a diff, as GitHub does.
+func (m *markdown) renderCode(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	block := node.(*ast.FencedCodeBlock)
+	lang := string(block.Language(source))
+	_, _ = fmt.Fprintf(w, `<pre><code class="language-%s">`, template.HTMLEscapeString(lang))
+	for n := range block.Lines().Len() {
+		seg := block.Lines().At(n)
+		line := string(seg.Value(source))
+		class := ""
+		if lang == "diff" && line != "" {
+			class = map[byte]string{'+': "d-add", '-': "d-del", '@': "d-hunk"}[line[0]]
+		}
+		if class == "" {
+			_, _ = w.WriteString(template.HTMLEscapeString(line))
+			continue
+		}
+		_, _ = fmt.Fprintf(w, `<span class="%s">%s</span>`, class, template.HTMLEscapeString(line))
+	}
+	_, _ = w.WriteString("</code></pre>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+// referenceParser makes links of #N and @login where such a thing exists.
+type referenceParser struct{}
+
+var referenceText = regexp.MustCompile(`^(?:#(\d{1,9})|@([A-Za-z0-9][A-Za-z0-9-]*))`)
+
+// Trigger implements parser.InlineParser.
+func (referenceParser) Trigger() []byte { return []byte{'#', '@'} }
+
+// Parse implements parser.InlineParser.
+func (referenceParser) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	in, ok := pc.Get(scopeKey).(scope)
+	before := block.PrecendingCharacter()
+	if !ok || before == '_' || before == '/' || before == '&' || isWordRune(before) || pc.IsInLinkLabel() {
+		return nil
+	}
+	line, _ := block.PeekLine()
+	m := referenceText.FindSubmatch(line)
+	if m == nil || len(m[0]) < len(line) && isWordRune(rune(line[len(m[0])])) {
+		return nil
+	}
+	to := ""
+	if n, err := strconv.Atoi(string(m[1])); err == nil {
+		if pull, known := in.issues[n]; known {
+			to = "/" + in.full + map[bool]string{true: "/pull/", false: "/issues/"}[pull] + strconv.Itoa(n)
+		}
+	} else if login := string(m[2]); in.people[login] {
+		to = "/" + login
+	}
+	if to == "" {
+		return nil
+	}
+	link := ast.NewLink()
+	link.Destination = []byte(to)
+	link.AppendChild(link, ast.NewString(bytes.Clone(m[0])))
+	block.Advance(len(m[0]))
+	return link
+}
+
+func isWordRune(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}

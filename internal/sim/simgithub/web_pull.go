@@ -1,0 +1,261 @@
+package simgithub
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// pullHead is what the page of a pull request has over that of an issue.
+type pullHead struct {
+	Base, Head string
+	HeadSHA    string
+	Draft      bool
+	Merged     bool
+	MergedBy   string
+	MergeSHA   string
+	Mergeable  bool
+	MergeState string // clean, dirty, unstable, draft or unknown
+	Checks     []checkView
+	CheckSum   string // success, pending, failure or empty
+	Commits    int
+	Files      int
+	Additions  int
+	Deletions  int
+	Closes     []int
+	Reviewers  []reviewerView
+	Askable    []string // who can be asked for a review
+	MayMerge   bool
+	MayReview  bool
+	MayJudge   bool // approve or request changes
+	MayEdit    bool // draft or ready
+	MayAsk     bool // for reviews
+	HasBranch  bool
+	Open       bool
+	Pending    []draft
+}
+
+// checkView is a check run or a status.
+type checkView struct {
+	ID      int64 // of a check run, else 0
+	Name    string
+	State   string // success, pending or failure
+	Words   string
+	Details string // address of a status, often empty
+}
+
+// reviewerView is somebody's part in the review.
+type reviewerView struct {
+	Login string
+	State string // approved, changes requested, commented, asked
+}
+
+// reviewView is a review with the threads that it started.
+type reviewView struct {
+	ID         int64
+	At         time.Time
+	Author     string
+	Words      string
+	State      string
+	Text       *textView // nil without a body
+	Threads    []threadView
+	MayDismiss bool
+}
+
+// threadView is a conversation at a line.
+type threadView struct {
+	ID         int64
+	Path       string
+	Where      string // such as "line 12"
+	Hunk       []diffLine
+	Resolved   bool
+	ResolvedBy string
+	Outdated   bool
+	Comments   []textView
+	MayReply   bool
+	MayResolve bool
+
+	line int
+	left bool
+}
+
+func (w *web) pullPage(v *visit) error { return w.pullTab(v, "pull", "") }
+
+// pullTab renders one of the tabs of a pull request.
+func (w *web) pullTab(v *visit, name, what string) error {
+	v.main = "/" + v.full() + "/pull/" + itoa(int64(v.n()))
+	if _, err := v.p.PullView(v.full(), v.n()); err != nil {
+		return err // an issue's number is not found here, as on GitHub's API
+	}
+	out, err := w.readIssue(v)
+	if err != nil {
+		return err
+	}
+	tab := struct {
+		*issueView
+		Tab     string
+		Commits []CommitView
+		Diff    []fileView
+	}{issueView: out, Tab: what}
+	if what != "" {
+		err = v.p.onPull(v.full(), v.n(), func(x *session, p *Pull) error {
+			view, err := x.s.pullView(p)
+			tab.Commits = view.Commits
+			if what == "files" {
+				g := w.viewer(x, p.issue.repo)
+				tab.Diff = diffView(view.Files, diffExtras{threads: g.threads(p), drafts: out.Pull.Pending, form: out.Pull.MayReview})
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return v.render(name, out.Title+" · pull request #"+itoa(int64(out.Number)), tab)
+}
+
+func (w *web) pullCommitsPage(v *visit) error { return w.pullTab(v, "pullcommits", "commits") }
+
+func (w *web) pullFilesPage(v *visit) error { return w.pullTab(v, "pullfiles", "files") }
+
+// pullHead gathers the state of a pull request. It needs the lock of the Sim.
+func (w *web) pullHead(g *viewer, p *Pull) (*pullHead, error) {
+	view, err := g.x.s.pullView(p)
+	if err != nil {
+		return nil, err
+	}
+	own := g.x.by != nil && g.x.by.Login == p.issue.Author
+	out := &pullHead{
+		Base: p.Base, Head: p.Head, HeadSHA: p.HeadSHA, Draft: p.Draft, Merged: p.Merged, MergedBy: p.MergedBy, MergeSHA: p.MergeCommit,
+		Mergeable: view.Mergeable, MergeState: view.State, Commits: len(view.Commits), Files: len(view.Files), Closes: view.Closes,
+		MayMerge: g.may(RoleWrite), MayReview: g.may(RoleRead) && !p.Merged, MayJudge: !own, MayEdit: own || g.may(RoleWrite),
+		MayAsk: g.may(RoleWrite), HasBranch: g.x.s.git.branch(g.r, p.Head) != "", Open: p.issue.State == "open",
+		Reviewers: reviewers(p), Pending: w.draftsOf(draftsKey(g.x.login(), g.r.FullName(), p.issue.Number)),
+	}
+	for _, f := range view.Files {
+		out.Additions += f.Additions
+		out.Deletions += f.Deletions
+	}
+	out.CheckSum, _ = g.x.s.combinedStatus(g.r, p.HeadSHA)
+	out.Checks = checkViews(view)
+	for login := range g.x.s.users {
+		if login != p.issue.Author && !slices.Contains(p.RequestedReviewers, login) && g.x.s.assignableIn(g.r, login) {
+			out.Askable = append(out.Askable, login)
+		}
+	}
+	slices.Sort(out.Askable)
+	return out, nil
+}
+
+func checkViews(view PullView) (out []checkView) {
+	for _, k := range view.Checks {
+		c := checkView{ID: k.ID, Name: k.Name, State: "pending", Words: strings.ReplaceAll(k.Status, "_", " ")}
+		if k.Status == "completed" {
+			c.Words, c.State = strings.ReplaceAll(k.Conclusion, "_", " "), "failure"
+			if slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion) {
+				c.State = "success"
+			}
+		}
+		out = append(out, c)
+	}
+	latest := map[string]Status{}
+	for _, k := range view.Statuses {
+		latest[k.Context] = k
+	}
+	for _, k := range view.Statuses {
+		if latest[k.Context].ID == k.ID {
+			state := map[string]string{"success": "success", "pending": "pending"}[k.State]
+			if state == "" {
+				state = "failure"
+			}
+			out = append(out, checkView{Name: k.Context, State: state, Words: k.Description})
+		}
+	}
+	return out
+}
+
+// reviewers tells what each reviewer said last, and who was asked and has said nothing since.
+func reviewers(p *Pull) (out []reviewerView) {
+	state := map[string]string{}
+	var order []string
+	for _, v := range p.Reviews {
+		if v.State == ReviewPending || v.Author == p.issue.Author {
+			continue
+		}
+		if _, known := state[v.Author]; !known {
+			order = append(order, v.Author)
+		}
+		if v.State != ReviewCommented || state[v.Author] == "" {
+			state[v.Author] = strings.ToLower(strings.ReplaceAll(v.State, "_", " "))
+		}
+	}
+	for _, login := range order {
+		out = append(out, reviewerView{login, state[login]})
+	}
+	for _, login := range p.RequestedReviewers {
+		out = append(out, reviewerView{login, "asked"})
+	}
+	return out
+}
+
+// reviews lists what reviewers submitted. A review that only wraps an answer in a thread is left out: the answer is
+// shown where it belongs.
+func (g *viewer) reviews(p *Pull) (out []reviewView) {
+	threads := g.threads(p)
+	for _, v := range p.Reviews {
+		if v.State == ReviewPending {
+			continue
+		}
+		rv := reviewView{
+			ID: v.ID, At: v.SubmittedAt, Author: v.Author, State: v.State, Words: reviewWords(v.State),
+			MayDismiss: g.may(RoleWrite) && (v.State == ReviewApproved || v.State == ReviewChangesRequested),
+		}
+		if v.Body != "" {
+			t := g.text(textReview, "pullrequestreview-"+itoa(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
+			t.MayEdit, t.MayDelete, t.MayReact, t.Verdict = false, false, false, rv.Words
+			rv.Text = &t
+		}
+		for n, t := range p.Threads {
+			if len(t.Comments) > 0 && t.Comments[0].ReviewID == v.ID {
+				rv.Threads = append(rv.Threads, threads[n])
+			}
+		}
+		if rv.Text != nil || len(rv.Threads) > 0 || v.State != ReviewCommented {
+			out = append(out, rv)
+		}
+	}
+	return out
+}
+
+func reviewWords(state string) string {
+	return map[string]string{
+		ReviewApproved: "approved these changes", ReviewChangesRequested: "requested changes", ReviewCommented: "reviewed",
+		ReviewDismissed: "reviewed (dismissed since)",
+	}[state]
+}
+
+// threads shows all threads, in the order of p.Threads.
+func (g *viewer) threads(p *Pull) (out []threadView) {
+	own := g.x.by != nil && g.x.by.Login == p.issue.Author
+	for _, t := range p.Threads {
+		tv := threadView{
+			ID: t.ID, Path: t.Path, Resolved: t.Resolved, ResolvedBy: t.ResolvedBy, Outdated: t.Outdated, Hunk: hunkTail(t.DiffHunk, 4),
+			MayReply: g.x.writeTalk(p.issue) == nil, MayResolve: own || g.may(RoleWrite), line: t.Line, left: t.Side == "LEFT",
+		}
+		switch {
+		case t.Line > 0:
+			tv.Where = "line " + itoa(int64(t.Line))
+		case t.Outdated:
+			tv.Where = "line " + itoa(int64(t.OriginalLine)) + " of an older version"
+		default:
+			tv.Where = "the whole file"
+		}
+		for _, k := range t.Comments {
+			c := g.text(textLine, "discussion_r"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+			c.Edits, c.Reactions = slices.Clone(k.Edits), g.reactions(k.Reactions)
+			tv.Comments = append(tv.Comments, c)
+		}
+		out = append(out, tv)
+	}
+	return out
+}

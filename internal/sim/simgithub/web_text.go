@@ -1,0 +1,159 @@
+package simgithub
+
+import (
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kinds of texts, as forms name them.
+const (
+	textIssue  = "issue"  // body of an issue or pull request
+	textTalk   = "talk"   // comment of the conversation
+	textReview = "review" // body of a review
+	textLine   = "line"   // comment of a thread
+)
+
+// textView is something that somebody wrote, as a page shows it.
+type textView struct {
+	Kind      string
+	ID        int64
+	Anchor    string
+	Author    string
+	Badge     string // App, Owner, Member…; often empty
+	At        time.Time
+	HTML      template.HTML
+	Source    string
+	Hash      string // of Source: forms carry it, so that nothing is overwritten unseen
+	Edits     []Edit // oldest first
+	Reactions []reactionView
+	MayReact  bool
+	MayEdit   bool
+	MayDelete bool
+	Minimized string // why it is folded, or empty
+	MayFold   bool
+	Verdict   string // of a review: what it did
+}
+
+// Editor is who changed the text last, or empty.
+func (t textView) Editor() string {
+	e, _ := lastEdit(t.Edits)
+	return e.Editor
+}
+
+// Form is the id of the form that its boxes belong to.
+func (t textView) Form() string { return "tick-" + t.Anchor }
+
+// Last is the time of the newest edit.
+func (t textView) Last() time.Time {
+	e, _ := lastEdit(t.Edits)
+	return e.At
+}
+
+// reactionView is one kind of reaction under a text.
+type reactionView struct {
+	Content, Emoji, Name string
+	Who                  []string
+	Mine                 bool
+}
+
+// Label says in words what the button does and who did it before.
+func (r reactionView) Label() string {
+	label := r.Name
+	if len(r.Who) > 0 {
+		label += ", given by " + strings.Join(r.Who, ", ")
+	}
+	return label
+}
+
+// viewer makes textViews of one repository for one person. It needs the lock of the Sim.
+type viewer struct {
+	x    *session
+	r    *Repo
+	md   *markdown
+	in   scope
+	role Role
+}
+
+func (w *web) viewer(x *session, r *Repo) *viewer {
+	v := &viewer{x: x, r: r, md: w.md, role: RoleNone, in: scope{full: r.FullName(), issues: map[int]bool{}, people: map[string]bool{}}}
+	if x.by != nil {
+		v.role = r.role(x.by.Login)
+	}
+	for n, i := range r.Issues {
+		v.in.issues[n] = i.Pull != nil
+	}
+	for login := range x.s.users {
+		v.in.people[login] = true
+	}
+	return v
+}
+
+// may tells whether the person has at least a role.
+func (v *viewer) may(role Role) bool {
+	return v.x.by != nil && v.role.rank() >= role.rank() && !v.r.Archived
+}
+
+// text fills what all texts have in common.
+func (v *viewer) text(kind, anchor string, id int64, author, body string, at time.Time) textView {
+	own := v.x.by != nil && v.x.by.Login == author
+	t := textView{
+		Kind: kind, ID: id, Anchor: anchor, Author: author, Badge: v.badge(author), At: at, Source: body, Hash: digest(body),
+		MayEdit: own || v.may(RoleWrite), MayReact: v.may(RoleRead), MayDelete: own || v.may(RoleWrite),
+	}
+	box := boxes(fixedBoxes)
+	if t.MayEdit && (kind == textIssue || kind == textTalk) {
+		box = tickBoxes(t.Form())
+	}
+	t.HTML = v.md.render(body, v.in, box)
+	return t
+}
+
+func (v *viewer) comment(k *Comment) textView {
+	t := v.text(textTalk, "issuecomment-"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+	t.Edits, t.Reactions, t.MayFold = slices.Clone(k.Edits), v.reactions(k.Reactions), t.MayEdit
+	if k.Minimized {
+		t.Minimized = k.MinimizedReason
+	}
+	return t
+}
+
+func (v *viewer) body(i *Issue) textView {
+	t := v.text(textIssue, "issue-"+itoa(int64(i.Number)), i.ID, i.Author, i.Body, i.CreatedAt)
+	t.Edits, t.Reactions, t.MayDelete = slices.Clone(i.Edits), v.reactions(i.Reactions), false
+	return t
+}
+
+func (v *viewer) badge(login string) string {
+	u, ok := v.x.s.users[login]
+	switch {
+	case ok && u.Type == TypeBot:
+		return "bot"
+	case login == v.r.Owner:
+		return "owner"
+	}
+	if role, ok := v.r.Collaborators[login]; ok {
+		return string(role)
+	}
+	return ""
+}
+
+// reactions lists all kinds, with those who gave them.
+func (v *viewer) reactions(list []*Reaction) []reactionView {
+	out := []reactionView{
+		{Content: "+1", Emoji: "👍", Name: "Thumbs up"}, {Content: "-1", Emoji: "👎", Name: "Thumbs down"},
+		{Content: "laugh", Emoji: "😄", Name: "Laugh"}, {Content: "hooray", Emoji: "🎉", Name: "Hooray"},
+		{Content: "confused", Emoji: "😕", Name: "Confused"}, {Content: "heart", Emoji: "❤️", Name: "Heart"},
+		{Content: "rocket", Emoji: "🚀", Name: "Rocket"}, {Content: "eyes", Emoji: "👀", Name: "Eyes"},
+	}
+	for n := range out {
+		for _, re := range list {
+			if re.Content == out[n].Content {
+				out[n].Who = append(out[n].Who, re.User)
+				out[n].Mine = out[n].Mine || re.User == v.x.login()
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package simgithub
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// itemView is one entry of a conversation: exactly one of the pointers is set.
+type itemView struct {
+	Text   *textView   // a comment
+	Event  *eventView  // something that happened
+	Review *reviewView // a review with its threads
+	Commit *CommitView
+
+	at time.Time
+	id int64
+}
+
+// eventView is one line of history: who, what, and what to.
+type eventView struct {
+	Actor string
+	Words string
+	Label *Label
+	Login string
+	Link  *linkView
+	SHA   string
+	After string // words after the object
+	At    time.Time
+}
+
+// items lists what happened on an issue or pull request, oldest first.
+func (g *viewer) items(i *Issue) ([]itemView, error) {
+	var list []itemView
+	for _, k := range i.Comments {
+		t := g.comment(k)
+		list = append(list, itemView{Text: &t, at: k.CreatedAt, id: k.ID})
+	}
+	for _, e := range i.Events {
+		if ev := g.event(e); ev != nil {
+			list = append(list, itemView{Event: ev, at: e.CreatedAt, id: e.ID})
+		}
+	}
+	if i.Pull != nil {
+		for _, rv := range g.reviews(i.Pull) {
+			list = append(list, itemView{Review: &rv, at: rv.At, id: rv.ID})
+		}
+		commits, err := g.x.s.pullCommits(i.Pull)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range commits {
+			c := g.x.s.commitView(k)
+			list = append(list, itemView{Commit: &c, at: c.At})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b itemView) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	return list, nil
+}
+
+// event puts an entry of the history into words; nil for what is shown otherwise.
+func (g *viewer) event(e *Event) *eventView {
+	out := &eventView{Actor: e.Actor, At: e.CreatedAt, Words: eventWords(e)}
+	switch e.Event {
+	case "labeled", "unlabeled":
+		out.Label = &Label{Name: e.Label, Color: "ededed"}
+		for _, l := range g.r.Labels {
+			if l.Name == e.Label {
+				out.Label = &l
+			}
+		}
+	case "assigned", "unassigned":
+		if out.Login = e.Assignee; e.Assignee == e.Actor {
+			out.Login, out.Words = "", map[bool]string{true: "took this on", false: "gave this up"}[e.Event == "assigned"]
+		}
+	case "review_requested", "review_request_removed":
+		out.Login = e.Reviewer
+	case "cross-referenced":
+		from, ok := g.x.s.issueByID(e.Source)
+		if !ok || from.repo != g.r {
+			return nil
+		}
+		l := linkTo(from)
+		out.Link = &l
+	case "closed", "merged", "reopened":
+		out.SHA = e.CommitID
+		if out.SHA != "" && e.Event == "closed" {
+			out.Words = "closed this with"
+		}
+	case "":
+		return nil
+	}
+	return out
+}
+
+// eventWords is the sentence about an event, up to its object.
+func eventWords(e *Event) string {
+	words := map[string]string{
+		"labeled": "added the label", "unlabeled": "removed the label", "assigned": "assigned", "unassigned": "unassigned",
+		"closed": "closed this", "reopened": "reopened this", "locked": "locked the conversation", "unlocked": "unlocked the conversation",
+		"merged": "merged this with", "cross-referenced": "mentioned this in", "review_requested": "asked for a review by",
+		"review_request_removed": "took back the review request to", "review_dismissed": "dismissed a review",
+		"ready_for_review": "marked this as ready for review", "convert_to_draft": "made this a draft",
+		"comment_deleted": "deleted a comment", "head_ref_deleted": "deleted the branch", "head_ref_force_pushed": "force-pushed the branch",
+	}
+	switch {
+	case e.Event == "renamed":
+		return fmt.Sprintf("changed the title from “%s” to “%s”", e.RenameFrom, e.RenameTo)
+	case e.Event == "locked" && e.LockReason != "":
+		return "locked the conversation as " + e.LockReason
+	case words[e.Event] != "":
+		return words[e.Event]
+	default:
+		return e.Event
+	}
+}

@@ -1,0 +1,79 @@
+package simgithub
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// versionPage answers with the version of what another page shows; its script asks once a second.
+func (w *web) versionPage(v *visit) error {
+	v.headers("text/plain; charset=utf-8")
+	path, err := url.PathUnescape(v.r.URL.Query().Get("path"))
+	if err != nil {
+		return &Error{Status: 400, Message: "The path could not be read"}
+	}
+	_, _ = v.w.Write([]byte(w.version(path, v.p))) // the visitor is gone: nobody to tell
+	return nil
+}
+
+// version changes whenever the page at a path would show something else to a person. It is a digest of what the page is
+// made from, so that nothing has to be counted where things change.
+func (w *web) version(path string, p Person) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) < 2 || parts[0] == "_sim" {
+		return w.versionOfAll(p)
+	}
+	full := parts[0] + "/" + parts[1]
+	var made any = "nothing"
+	_ = p.do(func(x *session) error { // what is hidden has the version of nothing
+		r, err := x.repo(full)
+		if err != nil {
+			return err
+		}
+		state := []any{p.login, r.role(p.login), r.PushedAt, r.CheckRuns, r.Statuses, r.Collaborators}
+		if n := numberOf(parts); n > 0 {
+			state = append(state, r.Issues[n], w.draftsOf(draftsKey(p.login, full, n)))
+		} else {
+			for _, i := range r.issuesByNumber() {
+				state = append(state, i.Number, i.UpdatedAt, len(i.Comments), i.State)
+			}
+		}
+		made = digest(state)
+		return nil
+	})
+	return digest(made)
+}
+
+// numberOf is the issue number in a path, or 0.
+func numberOf(parts []string) int {
+	if len(parts) < 4 || parts[2] != "issues" && parts[2] != "pull" {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[3])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (w *web) versionOfAll(p Person) string {
+	_, calls := w.s.Calls()
+	w.s.mu.Lock()
+	last, users := w.s.lastID, len(w.s.users)
+	w.s.mu.Unlock()
+	return digest([]any{p.login, calls, last, users, len(w.s.Deliveries())})
+}
+
+// digest is a short hash of anything that can be written as JSON.
+func digest(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "unknown"
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}

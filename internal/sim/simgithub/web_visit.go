@@ -1,0 +1,246 @@
+package simgithub
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	cookieAs   = "simgithub_as"
+	cookieCSRF = "simgithub_csrf"
+	maxForm    = 1 << 20 // bytes of a posted form
+)
+
+// visit is one request for a page, or one posted form.
+type visit struct {
+	web    *web
+	w      http.ResponseWriter
+	r      *http.Request
+	p      Person // who is acted as; its login is empty for a stranger
+	csrf   string
+	nonce  string
+	status int
+	alert  string // what was refused, shown on top
+	typed  string // the text that came with what was refused, so that it is not lost
+	main   string // the page that forms are posted to, without a tab of it
+}
+
+// act is what a form does. It returns the address to go to; empty means back to where the form was.
+type act func(v *visit) (to string, err error)
+
+func (w *web) visit(rw http.ResponseWriter, r *http.Request) *visit {
+	v := &visit{web: w, w: rw, r: r, nonce: randomHex(16), status: http.StatusOK, main: r.URL.EscapedPath()}
+	v.p = Person{s: w.s, login: w.actor(r)}
+	if c, err := r.Cookie(cookieCSRF); err == nil && len(c.Value) == 32 {
+		v.csrf = c.Value
+		return v
+	}
+	v.csrf = randomHex(16)
+	http.SetCookie(rw, &http.Cookie{Name: cookieCSRF, Value: v.csrf, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	return v
+}
+
+// actor is whom a request acts as: the chosen account, else the strongest collaborator of the first repository.
+func (w *web) actor(r *http.Request) string {
+	people := w.people()
+	if c, err := r.Cookie(cookieAs); err == nil {
+		if login, err := url.QueryUnescape(c.Value); err == nil && slices.Contains(people, login) {
+			return login
+		}
+	}
+	best, rank := "", 0
+	for _, r := range w.s.Snapshot().Repos {
+		for _, login := range r.explicit() {
+			if n := r.Collaborators[login].rank(); n > rank && slices.Contains(people, login) {
+				best, rank = login, n
+			}
+		}
+		if rank > 0 {
+			return best
+		}
+	}
+	if len(people) > 0 {
+		return people[0]
+	}
+	return ""
+}
+
+// people lists who can be acted as: everybody but organizations and the App itself.
+func (w *web) people() []string {
+	var out []string
+	app := w.s.App().BotLogin
+	for _, u := range w.s.Snapshot().Users {
+		if u.Type != TypeOrg && u.Login != app {
+			out = append(out, u.Login)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// do runs a posted form: its act, then back to a page. What is refused is shown on the page itself, with the text typed.
+func (v *visit) do(page func(*visit) error, acts map[string]act) error {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return &Error{Status: http.StatusBadRequest, Message: "The form could not be read"}
+	}
+	if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("csrf")), []byte(v.csrf)) != 1 {
+		return errForbidden("This form is not from here, or is too old. Go back, reload the page and try again.")
+	}
+	run, ok := acts[v.r.PostForm.Get("act")]
+	if !ok {
+		return &Error{Status: http.StatusBadRequest, Message: "There is no such form"}
+	}
+	to, err := run(v)
+	if err == nil {
+		http.Redirect(v.w, v.r, v.back(to), http.StatusSeeOther)
+		return nil
+	}
+	v.typed = v.field("body")
+	if page == nil {
+		return err
+	}
+	v.status, v.alert = refusal(err)
+	return page(v)
+}
+
+// back is where a form leads: an address of its own, or the page (and the place on it) that held the form.
+func (v *visit) back(to string) string {
+	if to != "" && !strings.HasPrefix(to, "#") {
+		return to
+	}
+	page := v.r.PostForm.Get("back")
+	if !strings.HasPrefix(page, "/") || strings.HasPrefix(page, "//") || strings.ContainsAny(page, "\\\r\n") {
+		page = v.r.URL.EscapedPath()
+	}
+	return page + to
+}
+
+func (v *visit) field(name string) string {
+	return strings.ReplaceAll(v.r.PostForm.Get(name), "\r\n", "\n")
+}
+
+func (v *visit) number(name string) int64 {
+	n, _ := strconv.ParseInt(v.r.PostForm.Get(name), 10, 64) // what is not a number is 0, which nothing has as its id
+	return n
+}
+
+// full is the repository of the address.
+func (v *visit) full() string { return v.r.PathValue("owner") + "/" + v.r.PathValue("repo") }
+
+// n is the issue number of the address.
+func (v *visit) n() int {
+	n, _ := strconv.Atoi(v.r.PathValue("n")) // 0 is found nowhere
+	return n
+}
+
+// render writes a page.
+func (v *visit) render(name, title string, data any) error {
+	t, err := v.web.tmpl.Clone()
+	if err != nil {
+		return fmt.Errorf("copy templates: %w", err)
+	}
+	var b bytes.Buffer
+	if err := t.Funcs(v.funcs()).ExecuteTemplate(&b, name, struct {
+		Title string
+		Data  any
+	}{title, data}); err != nil {
+		return fmt.Errorf("render page %s: %w", name, err)
+	}
+	v.headers("text/html; charset=utf-8")
+	v.w.WriteHeader(v.status)
+	_, _ = v.w.Write(b.Bytes()) // the visitor is gone: nobody to tell
+	return nil
+}
+
+func (v *visit) headers(contentType string) {
+	h := v.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; style-src 'nonce-%[1]s'; script-src 'nonce-%[1]s'; "+
+		"connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'", v.nonce))
+}
+
+// funcs are what templates can ask the visit for.
+func (v *visit) funcs() template.FuncMap {
+	return template.FuncMap{
+		"csrf":    func() string { return v.csrf },
+		"nonce":   func() string { return v.nonce },
+		"me":      func() string { return v.p.login },
+		"people":  func() []string { return v.web.people() },
+		"here":    func() string { return v.r.URL.EscapedPath() },
+		"main":    func() string { return v.main },
+		"root":    func() string { return "/" + escapePath(v.full()) },
+		"alert":   func() string { return v.alert },
+		"typed":   func() string { return v.typed },
+		"version": func() string { return v.web.version(v.r.URL.Path, v.p) },
+		"css":     func() template.CSS { return v.web.css },
+		"js":      func() template.JS { return v.web.js },
+		"when":    func(t time.Time) whenView { return whenView{t, v.web.s.now()} },
+		"short":   short,
+		"initial": func(login string) string { return strings.ToUpper(login[:min(1, len(login))]) },
+		"hue":     hue,
+		"ref":     url.PathEscape,
+		"path":    escapePath,
+		"first":   func(text string) string { line, _, _ := strings.Cut(text, "\n"); return line },
+		"dict":    dict,
+		"inc":     func(n int) int { return n + 1 },
+	}
+}
+
+// dict makes a map of pairs, for partial templates that need several things.
+func dict(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for n := 0; n+1 < len(pairs); n += 2 {
+		key, ok := pairs[n].(string)
+		if !ok {
+			return nil, fmt.Errorf("name a value of a template: %v", pairs[n])
+		}
+		m[key] = pairs[n+1]
+	}
+	return m, nil
+}
+
+// whenView is a time as a page shows it.
+type whenView struct{ at, now time.Time }
+
+// Machine is for the datetime attribute.
+func (t whenView) Machine() string { return t.at.UTC().Format(time.RFC3339) }
+
+// Short leaves the date out for what happened today.
+func (t whenView) Short() string {
+	if t.at.UTC().Format(time.DateOnly) == t.now.UTC().Format(time.DateOnly) {
+		return t.at.UTC().Format("15:04:05")
+	}
+	return t.at.UTC().Format("2 Jan 2006, 15:04")
+}
+
+func short(sha string) string { return sha[:min(7, len(sha))] }
+
+// hue gives each login a color of its own.
+func hue(login string) int {
+	n := 0
+	for _, c := range login {
+		n = (n*31 + int(c)) % 12
+	}
+	return n
+}
+
+// escapePath escapes a path but for its slashes.
+func escapePath(p string) string {
+	parts := strings.Split(p, "/")
+	for n := range parts {
+		parts[n] = url.PathEscape(parts[n])
+	}
+	return strings.Join(parts, "/")
+}
