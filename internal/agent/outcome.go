@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,6 +67,17 @@ type Estimate struct {
 	Minutes float64 `json:"minutes,omitempty"`
 	Turns   float64 `json:"turns,omitempty"`
 	CostUSD float64 `json:"cost_usd,omitempty"`
+	// Words is the whole estimate if the agent wrote a sentence instead.
+	Words string `json:"words,omitempty"`
+}
+
+// UnmarshalJSON reads the object and a plain sentence.
+func (e *Estimate) UnmarshalJSON(data []byte) error {
+	if isString(data) {
+		return json.Unmarshal(data, &e.Words)
+	}
+	type plain Estimate
+	return json.Unmarshal(data, (*plain)(e))
 }
 
 // Approach is one way to go.
@@ -73,6 +85,17 @@ type Approach struct {
 	N     int    `json:"n"`
 	Title string `json:"title"`
 }
+
+// UnmarshalJSON reads the object and a plain title, which is numbered by its place.
+func (a *Approach) UnmarshalJSON(data []byte) error {
+	if isString(data) {
+		return json.Unmarshal(data, &a.Title)
+	}
+	type plain Approach
+	return json.Unmarshal(data, (*plain)(a))
+}
+
+func isString(data []byte) bool { return len(data) > 0 && data[0] == '"' }
 
 // Label is an id that may be written as a string or as a number.
 type Label string
@@ -150,6 +173,16 @@ func (o *Outcome) check() error {
 		}
 		seen[t.ID] = true
 	}
+	return o.numberApproaches()
+}
+
+// numberApproaches numbers those that have no number by their places, and orders the others.
+func (o *Outcome) numberApproaches() error {
+	if !slices.ContainsFunc(o.Approaches, func(a Approach) bool { return a.N != 0 }) {
+		for i := range o.Approaches {
+			o.Approaches[i].N = i + 1
+		}
+	}
 	numbers := map[int]bool{}
 	for i, a := range o.Approaches {
 		if a.N < 1 || numbers[a.N] {
@@ -157,6 +190,7 @@ func (o *Outcome) check() error {
 		}
 		numbers[a.N] = true
 	}
+	slices.SortStableFunc(o.Approaches, func(a, b Approach) int { return cmp.Compare(a.N, b.N) })
 	return nil
 }
 

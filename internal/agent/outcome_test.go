@@ -30,6 +30,17 @@ func outcomeCases() map[string]outcomeCase {
 				Approaches: []agent.Approach{{N: 1, Title: "A"}, {N: 2, Title: "B"}},
 			},
 		},
+		"titles and words as the prompt asks for them": {
+			text: "```errand\n{\"estimate\":\"small, 2 files\",\"approaches\":[\"A\",\"B\"]}\n```",
+			want: agent.Outcome{
+				Estimate:   &agent.Estimate{Words: "small, 2 files"},
+				Approaches: []agent.Approach{{N: 1, Title: "A"}, {N: 2, Title: "B"}},
+			},
+		},
+		"approaches out of order": {
+			text: "```errand\n{\"approaches\":[{\"n\":2,\"title\":\"B\"},{\"n\":1,\"title\":\"A\"}]}\n```",
+			want: agent.Outcome{Approaches: []agent.Approach{{N: 1, Title: "A"}, {N: 2, Title: "B"}}},
+		},
 		"threads with ids of both forms": {
 			text: "```errand\n{\"threads\":[{\"id\":17,\"answer\":\"yes\"},{\"id\":\"PRRT_x\",\"answer\":\"no\",\"commit\":\"abc\"}]}\n```",
 			want: agent.Outcome{Threads: []agent.ThreadAnswer{{ID: "17", Answer: "yes"}, {ID: "PRRT_x", Answer: "no", Commit: "abc"}}},
@@ -59,7 +70,7 @@ func outcomeCases() map[string]outcomeCase {
 		"wrong type":             {text: "```errand\n{\"title\":7}\n```", wantErr: "title must not be a number"},
 		"a list":                 {text: "```errand\n[]\n```", wantErr: "the block must not be a array"},
 		"a thread twice":         {text: "```errand\n{\"threads\":[{\"id\":1},{\"id\":\"1\"}]}\n```", wantErr: "occurs twice"},
-		"approach 0":             {text: "```errand\n{\"approaches\":[{\"title\":\"x\"}]}\n```", wantErr: "below 1"},
+		"approach 0":             {text: "```errand\n{\"approaches\":[{\"n\":1,\"title\":\"x\"},{\"title\":\"y\"}]}\n```", wantErr: "below 1"},
 		"too long":               {text: "```errand\n{\"title\":\"" + strings.Repeat("x", 600<<10) + "\"}\n```", wantErr: "at most"},
 	}
 }

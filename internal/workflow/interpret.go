@@ -136,13 +136,16 @@ func (in *Interpreter) outcome(text string, out *state.RunResult) {
 		out.Threads = append(out.Threads, state.ThreadAnswer{ID: string(th.ID), Answer: in.clean(th.Answer), Commit: th.Commit})
 	}
 	if e := o.Estimate; e != nil {
-		out.Estimate = estimate(*e)
+		out.Estimate = in.clean(estimate(*e))
 	}
 }
 
 // estimate says in words what the agent expects.
 func estimate(e agent.Estimate) string {
 	var parts []string
+	if e.Words != "" {
+		parts = append(parts, e.Words)
+	}
 	if e.Size != "" {
 		parts = append(parts, "size "+e.Size)
 	}
