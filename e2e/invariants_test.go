@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -110,13 +112,13 @@ func (s *story) commentsDiffer() []string {
 		for _, c := range s.byBot(n) {
 			mark := markerLine.FindString(c.Body)
 			body := strings.TrimSpace(strings.TrimSuffix(c.Body, mark))
-			if mark == "" {
+			if mark == "" && !slices.ContainsFunc(c.Edits, func(e simgithub.Edit) bool { return e.Editor != c.Author }) {
 				bad = append(bad, fmt.Sprintf("a comment on #%d has no marker: %.80q", n, body))
 			}
 			if markers[mark] {
 				bad = append(bad, fmt.Sprintf("two comments on #%d have the marker %s", n, mark))
 			}
-			if bodies[body] {
+			if bodies[body] && !strings.Contains(mark, ".reply-") { // who asks twice is answered twice
 				bad = append(bad, fmt.Sprintf("two comments on #%d say the same: %.200q", n, body))
 			}
 			markers[mark], bodies[body] = true, true
@@ -190,4 +192,3 @@ func (s *story) noErrors() []string {
 	}
 	return bad
 }
-
