@@ -11,6 +11,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -103,6 +104,9 @@ func decode[T any](payload []byte) (*T, error) {
 	}
 	return &v, nil
 }
+
+// errHollow says that a payload lacks what every webhook of its kind has.
+var errHollow = errors.New("the payload lacks its issue, comment, review or repository")
 
 // own reports whether we did it ourselves.
 func (m *Mapper) own(u *github.User) bool { return u.GetID() == m.cfg.BotID }

@@ -16,6 +16,9 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Even
 	if err != nil {
 		return nil, "", err
 	}
+	if e.Issue.GetNumber() <= 0 || e.Repo.GetID() <= 0 || e.Comment == nil {
+		return nil, "", errHollow
+	}
 	if m.own(e.Sender) {
 		return nil, "our own act", nil
 	}

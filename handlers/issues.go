@@ -16,6 +16,9 @@ func (m *Mapper) issues(ctx context.Context, payload []byte) ([]state.Event, str
 	if err != nil {
 		return nil, "", err
 	}
+	if e.Issue.GetNumber() <= 0 || e.Repo.GetID() <= 0 {
+		return nil, "", errHollow
+	}
 	if m.own(e.Sender) {
 		return nil, "our own act", nil
 	}

@@ -41,6 +41,9 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]state.Event, str
 	if err != nil {
 		return nil, "", err
 	}
+	if e.Review == nil {
+		return nil, "", errHollow
+	}
 	if m.own(e.Review.GetUser()) {
 		return nil, "our own review", nil
 	}
@@ -65,6 +68,9 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Eve
 		return nil, "", err
 	}
 	c := e.Comment
+	if c == nil {
+		return nil, "", errHollow
+	}
 	if m.own(e.Sender) || m.own(c.GetUser()) {
 		return nil, "our own comment", nil
 	}

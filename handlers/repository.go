@@ -45,6 +45,9 @@ func touchesConfig(e *github.PushEvent) bool {
 		return true
 	}
 	for _, c := range e.Commits {
+		if c == nil {
+			continue
+		}
 		for _, list := range [][]string{c.Added, c.Modified, c.Removed} {
 			for _, path := range list {
 				if path == ".errand.yml" {
@@ -121,6 +124,9 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event,
 	kind := state.EventRenamed
 	switch e.GetAction() {
 	case "renamed", "transferred", "edited":
+		if e.Repo.GetName() == "" || e.Repo.GetOwner().GetLogin() == "" {
+			return nil, "", errHollow
+		}
 	case "deleted":
 		kind = state.EventGone
 	default:

@@ -1,0 +1,231 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// wants compares what webhooks meant with what they should.
+func (w *world) wants(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.mapped()); diff != "" {
+		w.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestIssuesEvents(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(w *world, n int) error
+		want []string
+	}{
+		"assigned":          {func(w *world, n int) error { return w.ada.Assign(full, n, "errand-bot") }, []string{`triggered #1 by ada via assigned base release "It breaks"`}},
+		"somebody assigned": {func(w *world, n int) error { return w.ada.Assign(full, n, "ada") }, []string{"issues: somebody else was assigned"}},
+		"several assigned":  {func(w *world, n int) error { return w.ada.Assign(full, n, "ada", "errand-bot") }, []string{"issues: somebody else was assigned", `triggered #1 by ada via assigned base release "It breaks"`}},
+		"labelled":          {func(w *world, n int) error { return w.ada.AddLabels(full, n, "errand") }, []string{`triggered #1 by ada via label base release "It breaks"`}},
+		"another label":     {func(w *world, n int) error { return w.ada.AddLabels(full, n, "bug") }, []string{"issues: another label"}},
+		"closed":            {func(w *world, n int) error { return w.ada.Close(full, n, "not_planned") }, []string{`issue_closed #1 by ada "It breaks"`}},
+		"title edited": {func(w *world, n int) error {
+			return w.ada.EditIssue(full, n, simgithub.IssueEdit{Title: ptr("It burns")})
+		}, []string{`issue_edited #1 by ada "It burns"`}},
+		"text edited":         {func(w *world, n int) error { return w.ada.EditIssue(full, n, simgithub.IssueEdit{Body: ptr("Badly.")}) }, []string{`issue_edited #1 by ada "It breaks"`}},
+		"locked":              {func(w *world, n int) error { return w.ada.Lock(full, n, "") }, []string{"issues: nothing follows from locked"}},
+		"a comment":           {func(w *world, n int) error { return second(w.As("eve").Comment(full, n, "Me too")) }, []string{`commented #1 by eve "It breaks"`}},
+		"a mention":           {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand")) }, []string{`commented #1 by ada "It breaks" mention order:plan`}},
+		"a mention with base": {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand plan\nbase: v2")) }, []string{`commented #1 by ada base v2 "It breaks" mention order:plan order:message`}},
+		"two commands":        {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand budget +5\n@errand retry")) }, []string{`commented #1 by ada "It breaks" mention order:budget order:retry`}},
+		"a message":           {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand the loop is wrong")) }, []string{`commented #1 by ada "It breaks" mention order:message`}},
+		"a quoted command":    {func(w *world, n int) error { return second(w.ada.Comment(full, n, "> @errand approve\n\nNot yet.")) }, []string{`commented #1 by ada "It breaks" quoted`}},
+		"our own comment":     {func(w *world, n int) error { return second(w.As(w.App().BotLogin).Comment(full, n, "@errand plan")) }, []string{"issue_comment: our own act"}},
+		"a bot's comment": {func(w *world, n int) error {
+			w.AddBot("dependabot[bot]")
+			return second(w.As("dependabot[bot]").Comment(full, n, "@errand plan"))
+		}, []string{`commented #1 by dependabot[bot] (bot) "It breaks" mention order:plan`}},
+		"a comment on a foreign PR": {func(w *world, n int) error {
+			p := w.pull()
+			w.tasks.list = nil
+			return second(w.ada.Comment(full, p.Number, "@errand plan"))
+		}, []string{"issue_comment: not a pull request of ours"}},
+		"an edited comment": {func(w *world, n int) error {
+			c, err := w.ada.Comment(full, n, "words")
+			w.settle()
+			return errors.Join(err, w.ada.EditComment(full, c.ID, "@errand approve"))
+		}, []string{"issue_comment: an edit of a comment: it is read as it stands when the agent next reads"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			i := w.issue("Always.\n\nbase: release")
+			check(t, c.act(w, i.Number))
+			w.wants(c.want...)
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestTriggersAreTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("")
+	check(t, w.ada.Assign(full, i.Number, "errand-bot"))
+	check(t, w.ada.AddLabels(full, i.Number, "errand"))
+	w.settle()
+	check(t, w.ada.Unassign(full, i.Number, "errand-bot"))
+	check(t, w.ada.RemoveLabel(full, i.Number, "errand"))
+	w.wants(`untriggered #1 by ada via assigned "It breaks"`, `untriggered #1 by ada via label "It breaks"`)
+}
+
+// TestEventCarriesTheIssue holds one event against GitHub, field by field.
+func TestEventCarriesTheIssue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i, err := w.As("eve").OpenIssue(full, simgithub.NewIssue{Title: "It breaks", Body: "Always."})
+	check(t, err)
+	check(t, w.ada.EditIssue(full, i.Number, simgithub.IssueEdit{Type: ptr("Bug")}))
+	check(t, w.ada.AddLabels(full, i.Number, "bug"))
+	w.settle()
+	check(t, w.ada.Assign(full, i.Number, "errand-bot"))
+	hooks := w.settle()
+	events, _, err := w.mapper.Map(t.Context(), hooks[0].event, "guid", hooks[0].payload)
+	check(t, err)
+	ada, _ := w.User("ada")
+	eve, _ := w.User("eve")
+	now, err := w.ada.Issue(full, i.Number)
+	check(t, err)
+	want := []state.Event{{
+		Kind: state.EventTriggered, Task: state.TaskKey{Repo: w.repo.ID, Issue: 1}, At: now.UpdatedAt.UTC(), By: state.Person{ID: ada.ID, Login: "ada"},
+		Delivery: "guid", Installation: w.installation, Via: "assigned",
+		Repo:  &state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"},
+		Issue: &state.Issue{Node: i.NodeID, Title: "It breaks", Body: "Always.", Author: state.Person{ID: eve.ID, Login: "eve"}, Labels: []string{"bug"}, Type: "Bug"},
+	}}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+}
+
+// TestIDsTellFactsApart: the same fact has the same id however often it is delivered, and another
+// edit has another one.
+func TestIDsTellFactsApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("a")
+	ids := map[string]bool{}
+	for n := range 3 {
+		check(t, w.ada.EditIssue(full, i.Number, simgithub.IssueEdit{Body: ptr(fmt.Sprint("text ", n))}))
+		check(t, second(w.ada.Comment(full, i.Number, "same words")))
+	}
+	for _, h := range w.settle() {
+		var first string
+		for range 2 {
+			events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
+			check(t, err)
+			if first == "" {
+				first = events[0].ID
+			}
+			if events[0].ID != first || first == "" {
+				t.Errorf("%s: id %q, then %q", h.event, first, events[0].ID)
+			}
+		}
+		ids[first] = true
+	}
+	if len(ids) != 6 {
+		t.Errorf("6 facts have %d ids: %v", len(ids), ids)
+	}
+}
+
+// planBody is a plan comment with a box, as errand writes it.
+func planBody() string {
+	return "## Plan\n\nDo it.\n\n" + comment.ApprovalBox("0a1b2c3d") + "\n" + comment.ApproachBox("0a1b2c3d", 2, "the other way") + "\n"
+}
+
+func TestTouchesOfOurComment(t *testing.T) {
+	t.Parallel()
+	tick := func(box int) func(string) string {
+		return func(body string) string {
+			lines := strings.Split(body, "\n")
+			lines[4+box] = strings.Replace(lines[4+box], "[ ]", "[x]", 1)
+			return strings.Join(lines, "\n")
+		}
+	}
+	for name, c := range map[string]struct {
+		edit func(string) string // nil: delete
+		want string
+	}{
+		"ticked":          {tick(0), "plan_edited #1 by ada \"It breaks\" only-boxes ticked candidate:box:0"},
+		"approach ticked": {tick(1), "plan_edited #1 by ada \"It breaks\" only-boxes ticked candidate:box:2"},
+		"both ticked":     {func(s string) string { return tick(0)(tick(1)(s)) }, "plan_edited #1 by ada \"It breaks\" only-boxes"},
+		"text changed":    {func(s string) string { return strings.Replace(s, "Do it.", "Delete it.", 1) }, "plan_edited #1 by ada \"It breaks\""},
+		"text and tick":   {func(s string) string { return tick(0)(strings.Replace(s, "Do it.", "Delete it.", 1)) }, "plan_edited #1 by ada \"It breaks\""},
+		"deleted":         {nil, "plan_deleted #1 by ada \"It breaks\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			i := w.issue("Always.")
+			plan, err := w.As(w.App().BotLogin).Comment(full, i.Number, planBody())
+			check(t, err)
+			w.settle()
+			if c.edit == nil {
+				check(t, w.ada.DeleteComment(full, plan.ID))
+			} else {
+				check(t, w.ada.EditComment(full, plan.ID, c.edit(planBody())))
+			}
+			w.wants(c.want)
+		})
+	}
+}
+
+func TestOurOwnEditsAreNoEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("Always.")
+	bot := w.As(w.App().BotLogin)
+	c, err := bot.Comment(full, i.Number, planBody())
+	check(t, err)
+	check(t, bot.EditComment(full, c.ID, "anew"))
+	check(t, bot.DeleteComment(full, c.ID))
+	w.wants("issue_comment: our own act", "issue_comment: our own act", "issue_comment: our own act")
+}
+
+// TestOwnActsAreNoEvents takes webhooks of a person's acts and makes us their sender.
+func TestOwnActsAreNoEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("Always.")
+	check(t, w.ada.AddLabels(full, i.Number, "errand"))
+	check(t, w.ada.EditIssue(full, i.Number, simgithub.IssueEdit{Body: ptr("Anew.")}))
+	check(t, w.ada.Close(full, i.Number, ""))
+	hooks := w.settle()
+	if len(hooks) != 3 {
+		t.Fatalf("%d webhooks", len(hooks))
+	}
+	for _, h := range hooks {
+		events, why, err := w.mapper.Map(t.Context(), h.event, h.guid, sentBy(t, h.payload, w.App().BotID))
+		if len(events) != 0 || why != "our own act" || err != nil {
+			t.Errorf("%d events, %q, error %v", len(events), why, err)
+		}
+	}
+}
+
+// sentBy changes the sender of a webhook.
+func sentBy(t *testing.T, payload []byte, id int64) []byte {
+	t.Helper()
+	var v map[string]any
+	check(t, json.Unmarshal(payload, &v))
+	v["sender"] = map[string]any{"id": id, "login": "errand[bot]", "type": "Bot"}
+	out, err := json.Marshal(v)
+	check(t, err)
+	return out
+}

@@ -1,0 +1,251 @@
+package handlers_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+func TestPullRequestEvents(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(w *world, p *simgithub.Issue) error
+		want []string // of what is about the pull request
+	}{
+		"merged": {func(w *world, p *simgithub.Issue) error { return w.ada.Merge(full, p.Number, simgithub.Merge{}) }, []string{"pr_closed #1 by ada merged"}},
+		"closed": {func(w *world, p *simgithub.Issue) error { return w.ada.Close(full, p.Number, "") }, []string{"pr_closed #1 by ada"}},
+		"draft":  {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: nothing follows from converted_to_draft"}},
+		"review": {func(w *world, p *simgithub.Issue) error {
+			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "Please mend it."}))
+		}, []string{`reviewed #1 by ada review:changes_requested:"Please mend it."`}},
+		"approval": {func(w *world, p *simgithub.Issue) error {
+			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "APPROVE"}))
+		}, []string{`reviewed #1 by ada review:approved:""`}},
+		"threads come with their review": {func(w *world, p *simgithub.Issue) error {
+			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}}))
+		}, []string{`reviewed #1 by ada review:commented:""`, "pull_request_review_comment: gathered with its review"}},
+		"a command in a thread": {func(w *world, p *simgithub.Issue) error {
+			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "@errand stop\n@errand do this"}}}))
+		}, []string{`reviewed #1 by ada review:commented:""`, "commented #1 by ada on-pr in-thread mention order:stop"}},
+		"our own review": {func(w *world, p *simgithub.Issue) error {
+			return second(w.As(w.App().BotLogin).Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "@errand stop"}))
+		}, []string{"pull_request_review: our own review"}},
+		"a dismissed review": {func(w *world, p *simgithub.Issue) error {
+			r, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "No."})
+			w.settle()
+			return errors.Join(err, w.ada.DismissReview(full, p.Number, r.ID))
+		}, []string{"pull_request_review: nothing follows from dismissed"}},
+		"a comment": {func(w *world, p *simgithub.Issue) error {
+			return second(w.ada.Comment(full, p.Number, "@errand also the docs"))
+		}, []string{"commented #1 by ada on-pr mention order:message"}},
+		"a comment by a stranger": {func(w *world, p *simgithub.Issue) error { return second(w.As("eve").Comment(full, p.Number, "nice")) }, []string{"commented #1 by eve on-pr"}},
+		"a resolved thread": {func(w *world, p *simgithub.Issue) error {
+			_, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}})
+			w.settle()
+			i, err2 := w.ada.Issue(full, p.Number)
+			return errors.Join(err, err2, w.ada.ResolveThread(full, p.Number, i.Pull.Threads[0].ID, true))
+		}, []string{"pull_request_review_thread: threads are read when a round is gathered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.issue("Always.")
+			p := w.pull()
+			check(t, c.act(w, p))
+			got := w.mapped()
+			var about []string
+			for _, l := range got {
+				if !strings.HasPrefix(l, "push: ") && !strings.HasPrefix(l, "check_suite: ") {
+					about = append(about, l)
+				}
+			}
+			if diff := cmp.Diff(c.want, about); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRepliesNameTheirThread: the answer to a command in a thread goes into that thread.
+func TestRepliesNameTheirThread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("Always.")
+	p := w.pull()
+	_, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}})
+	check(t, err)
+	i, err := w.ada.Issue(full, p.Number)
+	check(t, err)
+	th := i.Pull.Threads[0]
+	w.settle()
+	reply, err := w.ada.ReplyToThread(full, p.Number, th.ID, "@errand status")
+	check(t, err)
+	var found *state.Comment
+	for _, h := range w.settle() {
+		events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
+		check(t, err)
+		for _, e := range events {
+			if e.Kind == state.EventCommented {
+				found = e.Comment
+			}
+		}
+	}
+	want := &state.Comment{ID: reply.ID, Node: reply.NodeID, Body: "@errand status", At: reply.CreatedAt.UTC(), OnPR: true, Thread: th.Comments[0].ID, Mention: true}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("comment (-want +got):\n%s", diff)
+	}
+}
+
+func TestPushes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("Always.")
+	w.pull()
+	own := w.tasks.list[0]
+	waiting := func(n int, kind state.WaitKind) *state.Task {
+		return &state.Task{Key: w.key(n), Waiting: &state.Waiting{Kind: kind}, Branch: state.Branch{Name: "errand/later"}}
+	}
+	w.tasks.list = append(w.tasks.list, waiting(7, state.WaitConfig), waiting(8, state.WaitDisabled), waiting(9, state.WaitVM))
+	sha, err := w.ada.PushCommit(full, simgithub.Commit{Branch: own.Branch.Name, Message: "By hand", Files: map[string]string{"b.txt": "b\n"}})
+	check(t, err)
+	w.wants("pushed #1 by ada head "+sha, "check_suite: nothing follows from requested", "pull_request: nothing follows from synchronize")
+	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"c.txt": "c\n"}})))
+	w.wants("push: no task on this branch", "check_suite: nothing follows from requested")
+	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Settings", Files: map[string]string{".errand.yml": "plan: none\n"}})))
+	w.wants("poked #7", "poked #8", "check_suite: nothing follows from requested")
+	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "No settings", Delete: []string{".errand.yml"}})))
+	w.wants("poked #7", "poked #8", "check_suite: nothing follows from requested")
+	check(t, w.ada.DeleteBranch(full, own.Branch.Name))
+	for _, l := range w.mapped() {
+		if l == "pushed #1 by ada head 0000000000000000000000000000000000000000" {
+			t.Error("a deleted branch counts as pushed to")
+		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	for conclusion, want := range map[string]string{
+		"success": "success", "neutral": "success", "skipped": "success", "failure": "failure", "timed_out": "failure", "action_required": "failure", "cancelled": "failure",
+	} {
+		t.Run(conclusion, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.issue("Always.")
+			main, err := w.ada.Branches(full)
+			check(t, err)
+			p := w.pull()
+			check(t, w.CheckRun(full, p.Pull.HeadSHA, "ci", conclusion, ""))
+			got := w.mapped()
+			if len(got) == 0 || got[len(got)-1] != "checks_changed #1 says "+want {
+				t.Errorf("a check that ended as %s means %q, want %q last", conclusion, got, want)
+			}
+			check(t, w.CheckRun(full, main["main"], "ci", conclusion, ""))
+			for _, l := range w.mapped() {
+				if l == "checks_changed #1 says "+want {
+					t.Error("checks of another commit count")
+				}
+			}
+		})
+	}
+}
+
+func TestClosingAnIssuePokesWhatItBlocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("Always.")
+	for n, kind := range map[int]state.WaitKind{1: state.WaitBlocked, 5: state.WaitBlocked, 6: state.WaitMoney} {
+		w.tasks.list = append(w.tasks.list, &state.Task{Key: w.key(n), Waiting: &state.Waiting{Kind: kind}})
+	}
+	check(t, w.ada.Close(full, i.Number, ""))
+	w.wants(`issue_closed #1 by ada "It breaks"`, "poked #5")
+	j, err := w.ada.OpenIssue(full, simgithub.NewIssue{Title: "Other"})
+	check(t, err)
+	w.settle()
+	check(t, w.ada.AddBlockedBy(full, 1, j.ID))
+	check(t, w.ada.AddSubIssue(full, 1, j.ID))
+	for _, l := range w.mapped() {
+		if l != "poked #1" && l != "poked #5" {
+			t.Errorf("a dependency means %q", l)
+		}
+	}
+}
+
+func TestLossOfAccess(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(w *world)
+		want []string
+	}{
+		"uninstalled":      {func(w *world) { w.Uninstall("acme") }, []string{"gone #1"}},
+		"suspended":        {func(w *world) { w.Suspend("acme", true) }, []string{"gone #1"}},
+		"repository taken": {func(w *world) { check(w.t, w.RemoveFromInstallation(full)) }, []string{"gone #1"}},
+		"renamed":          {func(w *world) { check(w.t, w.RenameRepo(full, "slugs")) }, []string{"renamed #1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.tasks.list = []*state.Task{
+				{Key: w.key(1), Installation: w.installation},
+				{Key: state.TaskKey{Repo: w.repo.ID + 1, Issue: 2}, Installation: w.installation + 1},
+			}
+			c.act(w)
+			w.wants(c.want...)
+		})
+	}
+}
+
+func TestRenameCarriesTheNewName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tasks.list = []*state.Task{{Key: w.key(1)}}
+	check(t, w.RenameRepo(full, "slugs"))
+	h := w.settle()[0]
+	events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
+	check(t, err)
+	if len(events) != 1 || events[0].Repo == nil || events[0].Repo.FullName() != "acme/slugs" || events[0].Repo.ID != w.repo.ID {
+		t.Errorf("events %+v", events)
+	}
+}
+
+func TestMapReportsAStoreThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("Always.")
+	p := w.pull()
+	w.tasks.err = errors.New("disk on fire")
+	check(t, w.ada.Merge(full, p.Number, simgithub.Merge{}))
+	for _, h := range w.settle() {
+		if h.event != "pull_request" {
+			continue
+		}
+		if _, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload); !errors.Is(err, w.tasks.err) {
+			t.Errorf("%s: error %v", h.event, err)
+		}
+	}
+	events, why, err := w.mapper.Map(t.Context(), "marketplace_purchase", "g", nil)
+	if len(events) != 0 || why == "" || err != nil {
+		t.Errorf("an unknown webhook: %v, %q, %v", events, why, err)
+	}
+}
+
+// TestTimesAreUTC: what is stored has no zone of GitHub's.
+func TestTimesAreUTC(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue("Always.")
+	check(t, second(w.ada.Comment(full, i.Number, "words")))
+	for _, h := range w.settle() {
+		events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
+		check(t, err)
+		if at := events[0].At; at.IsZero() || at.Location() != time.UTC {
+			t.Errorf("%s at %v", h.event, at)
+		}
+	}
+}
