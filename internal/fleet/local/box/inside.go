@@ -99,7 +99,7 @@ func bwrapArgs(rec Record, dir string) ([]string, error) {
 		args = append(args, "--ro-bind", filepath.Join(dir, "etc", name), "/etc/"+name)
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/run", "--tmpfs", "/var",
-		"--bind", TmpPath(dir), "/tmp", "--symlink", "/tmp", "/var/tmp",
+		"--bind", TmpPath(dir), "/tmp", "--symlink", "../tmp", "/var/tmp",
 		"--bind", HomePath(dir), InsideHome)
 	for _, bind := range rec.Binds {
 		how := "--ro-bind"
