@@ -99,20 +99,24 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		say.Say("note: %s", note)
 	}
 	if o.interactive {
-		return interact(ctx, w, say, dir)
+		say.Say("watch it: %s/%s (act as %s), and errand's board %s/status (token %s)", w.GitHub.BaseURL(), demo.Full, demo.Maintainer, w.URL, demo.AdminToken)
 	}
 	patience := 2 * time.Minute
 	if !o.fast {
 		patience = 20 * time.Minute
 	}
-	res, err := (&demo.Play{World: w, Say: say.Say, Wait: say.Wait, Patience: patience}).Run(ctx)
+	play := &demo.Play{World: w, Say: say.Say, Wait: say.Wait, Patience: patience}
+	res, err := play.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
 	}
 	say.end()
 	_, err = fmt.Fprintf(out, "demo: issue #%d -> pull request #%d merged in %.1f s (%d comments, %d agent runs, %d GitHub calls)\n",
 		res.Issue, res.Pull, res.Took.Seconds(), res.Comments, res.Runs, res.Calls)
-	return err
+	if err != nil || !o.interactive {
+		return err
+	}
+	return interact(ctx, w, play, say, dir)
 }
 
 // folder makes the demo's folder. remove deletes it unless it is to be kept.
@@ -192,9 +196,13 @@ func warm(ctx context.Context, say *teller) error {
 	return nil
 }
 
-// interact keeps everything up until Ctrl-C.
-func interact(ctx context.Context, w *demo.World, say *teller, dir string) error {
-	say.Say("open %s/%s, act as %s, open an issue and assign it to %s", w.GitHub.BaseURL(), demo.Full, demo.Maintainer, demo.Machine)
+// interact keeps everything up until Ctrl-C, with another issue to play on with.
+func interact(ctx context.Context, w *demo.World, play *demo.Play, say *teller, dir string) error {
+	n, err := play.OpenAnother()
+	if err != nil {
+		return err
+	}
+	say.Say("your turn: open %s/%s/issues/%d, act as %s and assign it to %s", w.GitHub.BaseURL(), demo.Full, n, demo.Maintainer, demo.Machine)
 	say.Say("errand's board is %s/status, its token %s", w.URL, demo.AdminToken)
 	say.Say("files and log are in %s; Ctrl-C ends everything", dir)
 	<-ctx.Done()

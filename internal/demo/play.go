@@ -17,6 +17,8 @@ type Play struct {
 	// Say is called for each step, Wait now and then while one takes long.
 	Say  func(format string, args ...any)
 	Wait func(what string, since time.Duration)
+	// Tick is called between two looks at the task, if set. A test ends and starts errand there.
+	Tick func(context.Context) error
 	// Patience is how long one step may take.
 	Patience time.Duration
 
@@ -66,6 +68,19 @@ func (p *Play) Run(ctx context.Context) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// OpenAnother opens a second issue, which nobody has assigned yet, for a person to play on with.
+func (p *Play) OpenAnother() (number int, err error) {
+	body, err := files.ReadFile("fixture/second.md.txt")
+	if err != nil {
+		return 0, fmt.Errorf("read the demo's second issue: %w", err)
+	}
+	i, err := p.ada().OpenIssue(Full, simgithub.NewIssue{Title: "Make slugs unique", Body: string(body)})
+	if err != nil {
+		return 0, err
+	}
+	return i.Number, nil
 }
 
 func (p *Play) ada() simgithub.Person { return p.World.GitHub.As(Maintainer) }
@@ -277,6 +292,11 @@ func (p *Play) until(ctx context.Context, what string, ok func(*state.Task) (boo
 	begun := time.Now()
 	told := begun
 	for {
+		if p.Tick != nil {
+			if err := p.Tick(ctx); err != nil {
+				return err
+			}
+		}
 		t, err := p.task(ctx)
 		if err != nil {
 			return err

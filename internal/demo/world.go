@@ -66,6 +66,9 @@ type Config struct {
 	Log     zerolog.Logger
 	Version string
 	Now     func() time.Time
+	// Options is asked at each start of errand for a last change of its options; tests put their hooks
+	// in there. It may be nil.
+	Options func(*server.Options)
 }
 
 // World is the stand-ins and one errand.
@@ -189,9 +192,13 @@ func (w *World) Start(ctx context.Context) error {
 	w.URL = "http://" + ln.Addr().String()
 	cfg.PublicURL = w.URL
 	w.GitHub.SetWebhook(w.URL+"/api/github/hook", cfg.GitHub.WebhookSecret.Reveal())
-	w.Server, err = server.New(ctx, cfg, server.Options{
+	opts := server.Options{
 		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: w.cfg.BinDir, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now,
-	})
+	}
+	if w.cfg.Options != nil {
+		w.cfg.Options(&opts)
+	}
+	w.Server, err = server.New(ctx, cfg, opts)
 	if err != nil {
 		return fmt.Errorf("make errand: %w", errors.Join(err, ln.Close()))
 	}
