@@ -25,6 +25,7 @@ const (
 	writeTime    = 20 * time.Second       // for a client to take what is sent
 	streamTime   = 2 * time.Hour          // then the browser asks again and goes on where it was
 	batchRecords = 200                    // records between two looks at everything else
+	maxLast      = 50                     // batches of what came while the run ended
 )
 
 // stream is one live log.
@@ -35,7 +36,8 @@ type stream struct {
 	at      int64 // the place up to which everything was sent
 	session *sse.Session
 	ctl     *http.ResponseController
-	ended   bool // the transcript's exit was sent
+	own     *os.File // the transcript, if there was none when the client came
+	ended   bool     // the transcript's exit was sent
 }
 
 // events follows a run's transcript as server-sent events. Each has the items of one record as JSON
@@ -104,42 +106,33 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 	if err := s.beat(); err != nil {
 		return err
 	}
+	defer func() {
+		if s.own != nil {
+			_ = s.own.Close()
+		}
+	}()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	checked, beat := time.Now(), time.Now()
+	checked, told := time.Now(), time.Now()
 	for {
-		if f == nil {
-			var err error
-			if f, err = s.begun(); err != nil {
+		sent, err := s.send(ctx, f)
+		switch {
+		case err != nil:
+			return err
+		case s.ended:
+			return s.end()
+		case sent:
+			told = time.Now()
+			continue
+		case time.Since(told) > beatEvery:
+			told = time.Now()
+			if err := s.beat(); err != nil {
 				return err
 			}
-			if f != nil {
-				defer func() { _ = f.Close() }()
-			}
-		}
-		sent, err := s.send(ctx, f)
-		if err != nil {
-			return err
-		}
-		if s.ended {
-			return s.end()
-		}
-		if sent {
-			beat = time.Now()
-			continue
 		}
 		if time.Since(checked) > checkEvery {
 			if checked = time.Now(); !s.live(ctx) {
-				if _, err := s.send(ctx, f); err != nil { // what came meanwhile
-					return err
-				}
-				return s.end()
-			}
-		}
-		if time.Since(beat) > beatEvery {
-			beat = time.Now()
-			if err := s.beat(); err != nil {
-				return err
+				return s.last(ctx, f)
 			}
 		}
 		select {
@@ -150,6 +143,18 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// last sends what came while the run ended, and the end.
+func (s *stream) last(ctx context.Context, f *os.File) error {
+	for range maxLast {
+		if sent, err := s.send(ctx, f); err != nil {
+			return err
+		} else if !sent {
+			break
+		}
+	}
+	return s.end()
 }
 
 // begun opens the transcript of a run that had none, nil if it still has none.
@@ -164,7 +169,14 @@ func (s *stream) begun() (*os.File, error) {
 // send sends the whole records behind s.at, a bounded number of them, and reports whether there were.
 func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 	if f == nil {
-		return false, nil
+		f = s.own
+	}
+	if f == nil {
+		var err error
+		if f, err = s.begun(); f == nil || err != nil {
+			return false, err
+		}
+		s.own = f
 	}
 	r := recordsFrom(f, s.at)
 	sent := false

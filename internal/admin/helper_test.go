@@ -235,7 +235,7 @@ func want(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("there is no %q in:\n%s", part, text)
+			t.Errorf("there is no %q in:\n%s", part, content(text))
 		}
 	}
 }
@@ -244,9 +244,17 @@ func wantNot(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(text, part) {
-			t.Errorf("there is %q in:\n%s", part, text)
+			t.Errorf("there is %q in:\n%s", part, content(text))
 		}
 	}
+}
+
+// content is what a page says, without its frame.
+func content(text string) string {
+	if _, rest, ok := strings.Cut(text, "<main"); ok {
+		text, _, _ = strings.Cut(rest, "</main>")
+	}
+	return text
 }
 
 // noFiles is a folder without transcripts.

@@ -32,7 +32,7 @@ func (s *Server) listen(ctx context.Context) (err error) {
 
 // routes is what is served on the public address: the webhook, health, and the pages unless they
 // have an address of their own.
-func (s *Server) routes() (http.Handler, error) {
+func (s *Server) routes(ctx context.Context) (http.Handler, error) {
 	// Deliveries are stored from the first moment on, also before GitHub has said who we are.
 	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now))
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", health)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	if s.adminLn == nil {
-		pages, err := s.pages()
+		pages, err := s.pages(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -61,10 +61,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	health(w, r)
 }
 
-// pages are the status pages and metrics.
-func (s *Server) pages() (http.Handler, error) {
+// pages are the status pages and metrics. Live logs end with ctx, so that the server can end at once.
+func (s *Server) pages(ctx context.Context) (http.Handler, error) {
 	return admin.New(admin.Config{
-		Store: s.store, Transcripts: s.archive, Token: s.cfg.Admin.Token.Reveal(), Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
+		Store: s.store, Transcripts: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
 		Describe: func(ctx context.Context) (kind, isolation string, notes []string, err error) {
 			d, err := s.fleet.Describe(ctx)
 			return d.Kind, string(d.Isolation), d.Notes, err

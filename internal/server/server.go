@@ -154,14 +154,14 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Run serves until ctx ends, then ends gracefully within the configured time. What is under way goes
 // on after the next start: nothing is lost either way.
 func (s *Server) Run(ctx context.Context) error {
-	routes, err := s.routes()
+	routes, err := s.routes(ctx)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.serve(ctx, s.listener, routes) })
 	if s.adminLn != nil {
-		pages, err := s.pages()
+		pages, err := s.pages(ctx)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// card is a task in short.
+type card struct {
+	Task  string      `json:"task"` // REPOSITORY_ID/ISSUE_NUMBER
+	Repo  string      `json:"repo"` // OWNER/NAME
+	Issue int         `json:"issue"`
+	Title string      `json:"title"`
+	Page  string      `json:"page"` // path of the task's page
+	URL   string      `json:"url"`  // of the issue
+	Phase state.Phase `json:"phase"`
+	Since time.Time   `json:"since"` // when the phase began
+	// Next says in a sentence what happens next, or what is awaited from whom.
+	Next    string      `json:"next"`
+	Begun   time.Time   `json:"begun"`
+	Round   int         `json:"round,omitempty"`
+	Waiting *waitCard   `json:"waiting,omitempty"`
+	Run     *runCard    `json:"run,omitempty"` // the active one
+	Runs    int         `json:"runs"`          // in all
+	Money   moneyCard   `json:"money"`
+	VM      *vmCard     `json:"vm,omitempty"`
+	Branch  string      `json:"branch,omitempty"`
+	PR      *pullCard   `json:"pull_request,omitempty"`
+	End     *endingCard `json:"end,omitempty"`
+}
+
+type waitCard struct {
+	Kind   state.WaitKind `json:"kind"`
+	Detail string         `json:"detail"`
+	Since  time.Time      `json:"since"`
+	Until  *time.Time     `json:"until,omitempty"`
+}
+
+type runCard struct {
+	ID    string     `json:"id"`
+	Seq   int        `json:"seq"`
+	Kind  string     `json:"kind"`
+	State string     `json:"state"`
+	Doing string     `json:"doing,omitempty"`
+	Turns int        `json:"turns,omitempty"`
+	Sign  *time.Time `json:"sign,omitempty"` // last sign of life
+}
+
+type moneyCard struct {
+	Spent        float64 `json:"spent"`
+	Cap          float64 `json:"cap"`
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	AgentSeconds float64 `json:"agent_seconds"`
+}
+
+type vmCard struct {
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+	Kind     string `json:"kind"`
+}
+
+type pullCard struct {
+	Number int    `json:"number"`
+	URL    string `json:"url"`
+	State  string `json:"state"`
+	Draft  bool   `json:"draft,omitempty"`
+	Checks string `json:"checks,omitempty"`
+	Ready  bool   `json:"ready,omitempty"`
+}
+
+type endingCard struct {
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+	Class  string `json:"class,omitempty"`
+}
+
+// newCard makes the card of a task.
+func newCard(t *state.Task) card {
+	c := card{
+		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: cut(t.Frozen.Title).Text,
+		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: next(t), Begun: t.Trigger.At, Round: t.Round,
+		Runs: len(t.Runs), Branch: t.Branch.Name,
+		Money: moneyCard{
+			Spent: float64(t.Money.MicroUSD) / 1e6, Cap: float64(t.Money.CapMicroUSD) / 1e6,
+			InputTokens: t.Money.InputTokens, OutputTokens: t.Money.OutputTokens, AgentSeconds: t.Active.Seconds(),
+		},
+	}
+	if w := t.Waiting; w != nil && !t.Ended() {
+		c.Waiting = &waitCard{Kind: w.Kind, Detail: cut(w.Detail).Text, Since: w.Since, Until: known(w.Until)}
+	}
+	if r := t.Run; r != nil {
+		c.Runs++
+		c.Run = &runCard{ID: r.ID, Seq: r.Seq, Kind: string(r.Kind), State: string(r.State), Doing: cut(r.Doing).Text, Turns: r.Turns, Sign: known(r.Sign)}
+	}
+	if vm := t.VM; vm != nil {
+		c.VM = &vmCard{Name: vm.Name, Provider: vm.Provider, Kind: vm.Kind}
+	}
+	if pr := t.PR; pr != nil {
+		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
+	}
+	if e := t.End; e != nil && (t.Ended() || t.Phase == state.PhaseFailed) {
+		c.End = &endingCard{Reason: cut(e.Reason).Text, Hint: cut(e.Hint).Text, Class: e.Class}
+	}
+	return c
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func taskPath(t *state.Task) string {
+	return fmt.Sprintf("/tasks/%s/%d", t.Repo.FullName(), t.Key.Issue)
+}
+
+func issueURL(t *state.Task) string {
+	if t.Repo.URL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/issues/%d", strings.TrimSuffix(t.Repo.URL, "/"), t.Key.Issue)
+}

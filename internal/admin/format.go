@@ -1,0 +1,167 @@
+package admin
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+)
+
+// words are the functions of the templates.
+func words() template.FuncMap {
+	return template.FuncMap{
+		"at": at, "ago": ago, "since": since, "span": span, "usd": usd, "count": count, "many": many, "cut": cut, "bytes": size,
+		"phase": phaseWords, "tone": tone, "run": runWords, "step": stepWords, "wait": waitWords, "plan": planWords,
+		"via": viaWords, "post": postWords, "prose": prose,
+		"total": func(m state.Money) int64 { return m.InputTokens + m.OutputTokens }, "vm": vmWords, "upper": upper,
+		"len64": func(s string) int64 { return int64(len(s)) },
+	}
+}
+
+// stamp is a time as pages show it: the hour for today, the day with it for others, in UTC.
+type stamp struct{ ISO, Full, Short string }
+
+func at(now, t time.Time) stamp {
+	t, now = t.UTC(), now.UTC()
+	if t.IsZero() {
+		return stamp{}
+	}
+	s := stamp{ISO: t.Format(time.RFC3339), Full: t.Format("Mon 2 Jan 2006 15:04:05 UTC"), Short: t.Format("15:04:05")}
+	if t.Year() != now.Year() || t.YearDay() != now.YearDay() {
+		s.Short = t.Format("2 Jan 15:04")
+	}
+	return s
+}
+
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	if t.After(now) {
+		return "in " + rough(t.Sub(now))
+	}
+	return rough(now.Sub(t)) + " ago"
+}
+
+// since says for how long something has been so.
+func since(now, t time.Time) string { return rough(now.Sub(t)) }
+
+// rough shows a duration in its largest unit.
+func rough(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// span shows a duration in the two largest units that matter.
+func span(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// usd shows millionths of a dollar.
+func usd(micro int64) string {
+	if micro > 0 && micro < 5_000 {
+		return "under $0.01"
+	}
+	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
+}
+
+// count shows a number in thousands or millions.
+func count(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f M", float64(n)/1e6)
+	case n >= 10_000:
+		return fmt.Sprintf("%d k", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+func many(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// excerpt is a text cut to what pages show; More characters are left out.
+type excerpt struct {
+	Text string
+	More int
+}
+
+func cut(text string) excerpt {
+	if len(text) <= runlog.ShownLength {
+		return excerpt{Text: text}
+	}
+	n := utf8.RuneCountInString(text)
+	if n <= runlog.ShownLength {
+		return excerpt{Text: text}
+	}
+	shown, left := 0, runlog.ShownLength
+	for i := range text {
+		if left == 0 {
+			shown = i
+			break
+		}
+		left--
+	}
+	return excerpt{Text: text[:shown], More: n - runlog.ShownLength}
+}
+
+// upper makes a sentence of words: a capital first.
+func upper(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return strings.ToUpper(string(r)) + s[n:]
+}
+
+// prose shows a sentence as text, with what stands between backticks as code.
+func prose(s string) template.HTML {
+	parts := strings.Split(s, "`")
+	if len(parts)%2 == 0 {
+		return template.HTML(template.HTMLEscapeString(s))
+	}
+	var b strings.Builder
+	for i, part := range parts {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
+}
