@@ -10,6 +10,8 @@ type Change struct {
 	Jobs []Job
 	// DropWork removes the queued (not the claimed) jobs of LaneWork first: the task turned away.
 	DropWork bool
+	// DropDue removes queued reminders, too: the task ended. The look for a comment's twin stays.
+	DropDue bool
 	// Note is one sentence for the log: what was decided, or why nothing happened.
 	Note string
 }
@@ -35,4 +37,9 @@ func DefaultPolicy() Policy {
 		Backoff: time.Minute, BackoffMax: time.Hour, Recheck: time.Minute, MaxAttempts: 5,
 		KeepAfterEnd: 24 * time.Hour, IdleVM: 55 * time.Minute,
 	}
+}
+
+// dropped reports whether the change removes a queued job.
+func (c Change) dropped(j *Job) bool {
+	return c.DropWork && j.Lane == LaneWork || c.DropDue && j.Kind == JobDue && j.Args["what"] != "twin"
 }

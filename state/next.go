@@ -87,7 +87,7 @@ func (c *change) done() Change {
 	if c.statusDue() {
 		c.add(c.statusJob())
 	}
-	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, Note: c.note}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
 }
 
 // statusDue reports whether the status comment has to be written again.

@@ -2,7 +2,9 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // begin makes a task of a trigger by a person who may, or the next life of an ended one.
@@ -173,7 +175,31 @@ func (c *change) keepOrPoke() {
 		c.again()
 		return
 	}
-	c.keep()
+	c.vouch()
+}
+
+// vouched makes the next revision with a comment that somebody gave a 👍 to. The discussion is read
+// anew first: whether the agent may see the comment is decided by how it stands then.
+func (c *change) vouched() {
+	c.vouch()
+	p := c.t.NewestPlan()
+	p.Superseded = true
+	c.to(planningPhase(p.Kind), "@"+c.e.By.Login+" vouched for a comment")
+	c.work(JobStart)
+}
+
+// vouchedPrefix begins the ids of feedback that says that a withheld comment became visible.
+const vouchedPrefix = "vouched:"
+
+// vouch notes that a withheld comment is visible now.
+func (c *change) vouch() {
+	c.feedback(Feedback{ID: fmt.Sprintf("%s%d", vouchedPrefix, c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
+		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
+}
+
+// newlyVouched reports whether a comment became visible that no run has seen yet.
+func (c *change) newlyVouched() bool {
+	return slices.ContainsFunc(c.untaken(), func(f Feedback) bool { return strings.HasPrefix(f.ID, vouchedPrefix) })
 }
 
 // keepMessage keeps a message and says once per run that it is answered later.
@@ -195,11 +221,12 @@ func (c *change) feedback(f Feedback) {
 	c.t.Feedback = append(c.t.Feedback, f)
 }
 
-// untaken lists the feedback that no run got yet.
+// untaken lists the feedback that no run got yet. Conditions of an approval are none: they go into
+// every prompt beside the plan.
 func (c *change) untaken() []Feedback {
 	var list []Feedback
 	for _, f := range c.t.Feedback {
-		if f.Taken == "" {
+		if f.Taken == "" && f.Kind != "condition" {
 			list = append(list, f)
 		}
 	}

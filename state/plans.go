@@ -172,6 +172,10 @@ func (c *change) reviseAgain() {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
 	c.file()
 	c.dropTaken(run)
+	if c.newlyVouched() {
+		c.work(JobStart) // the discussion has to be read anew
+		return
+	}
 	c.launchRun(kind)
 	c.t.Run.Attempt = attempt + 1
 }

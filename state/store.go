@@ -74,8 +74,9 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 // work, and if there is none, receive or wait for NextDue.
 func (s *Store) Wake(ctx context.Context) <-chan struct{} { return s.db.Notify(ctx, preWake) }
 
-// update runs fn in an update and tries again when other writers came first.
-func (s *Store) update(ctx context.Context, fn func(kv.Tx) error) error {
+// update runs fn in an update of this name and tries again when other writers came first.
+func (s *Store) update(ctx context.Context, name string, fn func(kv.Tx) error) error {
+	ctx = kv.Named(ctx, name)
 	var err error
 	for range maxConflicts {
 		if err = s.db.Update(ctx, fn); !errors.Is(err, kv.ErrConflict) {
@@ -87,7 +88,7 @@ func (s *Store) update(ctx context.Context, fn func(kv.Tx) error) error {
 
 // SetFact stores a small fact of ours, such as the bot's id or when a sweep last ran.
 func (s *Store) SetFact(ctx context.Context, name string, value []byte) error {
-	err := s.update(ctx, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
+	err := s.update(ctx, "set fact "+name, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
 	if err != nil {
 		return fmt.Errorf("store fact %s: %w", name, err)
 	}

@@ -43,7 +43,7 @@ func (s *Store) Apply(ctx context.Context, e Event, ack Ack) (Applied, error) {
 	}
 	e.Now = s.now()
 	var applied Applied
-	err := s.update(ctx, func(tx kv.Tx) (err error) {
+	err := s.update(ctx, "apply "+string(e.Kind), func(tx kv.Tx) (err error) {
 		applied, err = s.apply(tx, e, ack)
 		return err
 	})
@@ -101,8 +101,8 @@ func (s *Store) spend(tx kv.Tx, e Event, ack Ack, queue *queue) error {
 // change asks Next and does what it says.
 func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, error) {
 	ch := s.next(before, e, s.policy)
-	if ch.DropWork {
-		if err := queue.dropWork(tx); err != nil {
+	if ch.DropWork || ch.DropDue {
+		if err := queue.drop(tx, ch.dropped); err != nil {
 			return Applied{}, err
 		}
 	}

@@ -77,7 +77,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 			return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
 		}
 	}
-	err = s.update(ctx, func(tx kv.Tx) error {
+	err = s.update(ctx, "put delivery", func(tx kv.Tx) error {
 		isNew = false
 		row, err := getDelivery(tx, d.GUID)
 		if err != nil || row != nil {
@@ -94,7 +94,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 
 func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) error {
 	for i, part := range parts {
-		if err := s.update(ctx, func(tx kv.Tx) error { return tx.Put(partKey(key, i), part) }); err != nil {
+		if err := s.update(ctx, "put part", func(tx kv.Tx) error { return tx.Put(partKey(key, i), part) }); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 			return err
 		}
 		lighter := false
-		err = s.update(ctx, func(tx kv.Tx) error {
+		err = s.update(ctx, "prune task", func(tx kv.Tx) error {
 			task, err := s.getTask(tx, key)
 			if err != nil || task == nil {
 				return err

@@ -129,10 +129,10 @@ func (q *queue) remove(tx kv.Tx, id string) error {
 	return deleteBlob(tx, preJobData+id)
 }
 
-// dropWork takes out the queued jobs of LaneWork.
-func (q *queue) dropWork(tx kv.Tx) error {
+// drop takes out queued jobs.
+func (q *queue) drop(tx kv.Tx, which func(*Job) bool) error {
 	for _, j := range slices.Clone(q.jobs) {
-		if j.Lane != LaneWork || j.State != JobQueued {
+		if j.State != JobQueued || !which(&j) {
 			continue
 		}
 		if err := q.remove(tx, j.ID); err != nil {

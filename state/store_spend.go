@@ -15,7 +15,7 @@ import (
 // stored, the error is ErrSpent.
 func (s *Store) SpendDelivery(ctx context.Context, guid string) error {
 	now := s.now()
-	return s.update(ctx, func(tx kv.Tx) error { return s.spendDelivery(tx, guid, now) })
+	return s.update(ctx, "spend delivery", func(tx kv.Tx) error { return s.spendDelivery(tx, guid, now) })
 }
 
 // spendDelivery deletes the payload and leaves the tombstone.
@@ -63,7 +63,7 @@ func (s *Store) ReviveDelivery(ctx context.Context, guid string) error {
 }
 
 func (s *Store) changeDelivery(ctx context.Context, guid string, fn func(kv.Tx, *deliveryRow) error) error {
-	return s.update(ctx, func(tx kv.Tx) error {
+	return s.update(ctx, "change delivery", func(tx kv.Tx) error {
 		row, err := getDelivery(tx, guid)
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 	}
 	const perUpdate = kv.MaxWrites / 2
 	for chunk := range slices.Chunk(old, perUpdate) {
-		err := s.update(ctx, func(tx kv.Tx) error {
+		err := s.update(ctx, "prune tombstones", func(tx kv.Tx) error {
 			for _, key := range chunk {
 				if err := errors.Join(tx.Delete(key), tx.Delete(preDelivery+guidOfTimeKey(key))); err != nil {
 					return err
@@ -113,7 +113,7 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 func (s *Store) dropLooseParts(ctx context.Context) error {
 	err := s.db.Scan(ctx, prePart+prePayload, "", 0, func(p kv.Pair) error {
 		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], prePart)
-		return s.update(ctx, func(tx kv.Tx) error {
+		return s.update(ctx, "drop loose part", func(tx kv.Tx) error {
 			if _, err := tx.Get(key); !errors.Is(err, kv.ErrNotFound) {
 				return err
 			}

@@ -82,7 +82,7 @@ func peopleRows() []Row {
 		{From: open, On: EventThumb, If: "by somebody who may not approve", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
 		{From: awaiting, On: EventThumb, If: "on a plan", To: same, Doc: "the 👍 is checked as an approval", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).checkCandidate},
 		{From: planning, On: EventThumb, If: "on a plan that is being made anew", To: same, Doc: "answered: a change request came first", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).lateThumb},
-		{From: awaiting, On: EventThumb, If: "on an outsider's comment", To: planning, Doc: "it counts as a comment by the person who vouched for it", do: (*change).revise},
+		{From: awaiting, On: EventThumb, If: "on an outsider's comment", To: planning, Doc: "it counts as a comment by the person who vouched for it: the discussion is read anew, and a new revision made", do: (*change).vouched},
 		{From: working, On: EventThumb, If: "on an outsider's comment", To: same, Doc: "kept for the next run; a task that waits for text starts", when: func(c *change) bool { return c.e.Comment != nil }, do: (*change).keepOrPoke},
 		{From: []Phase{PhasePROpen, PhaseAddressingReview, PhaseImplementing, PhaseAwaitingAnswer, PhaseInterrupted}, On: EventReviewed, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
 		{From: open, On: EventReviewed, To: same, Doc: "reviews are gathered for a while into one round; a bare approval sets ready to merge", when: (*change).hasPR, do: (*change).reviewed},
