@@ -63,7 +63,7 @@ func layers() map[string]row {
 
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/comment internal/pushgate state"},
-		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/workflow state state/kv/boltkv"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/config internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/proc internal/runner/tetherd internal/runner/work",

@@ -40,11 +40,11 @@ func (s *Server) makeFleet(context.Context) error {
 		}
 		s.opts.BinDir = filepath.Dir(exe)
 	}
-	provider, err := s.localProvider(signer)
+	boxes, err := s.localProvider(signer)
 	if err != nil {
 		return err
 	}
-	s.fleet = fleet.New(provider, fleet.Config{
+	s.fleet = fleet.New(s.opts.Hooks.provider(boxes), fleet.Config{
 		Deployment: s.cfg.Deployment, MaxVMs: s.cfg.Limits.VMs, Grace: s.cfg.Timing.ReapGrace,
 		SSH: remote.Config{Signer: signer}, Now: s.opts.Now, Log: s.opts.Log,
 	})
@@ -102,7 +102,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		return fmt.Errorf("make the agent's adapter: %w", err)
 	}
 	s.steps = workflow.New(workflow.Config{
-		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.control, Tether: line{s}, Files: s.archive, Adapter: adapter, Agent: s.cfg.Agent,
+		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,

@@ -32,6 +32,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	Transport http.RoundTripper
 	// StandInAgent says that the agent is one of ours that cannot do harm: it may run in a plain box.
 	StandInAgent bool
+	// Hooks are for tests alone.
+	Hooks Hooks
 }
 
 // Server is one errand.
@@ -55,7 +58,7 @@ type Server struct {
 	cfg  config.Config
 	opts Options
 
-	db       *boltkv.DB
+	db       kv.DB
 	store    *state.Store
 	forge    *forge.Forge
 	fleet    *fleet.Fleet
@@ -102,12 +105,12 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 
 // openStore opens the bbolt file, which no other errand may have open.
 func (s *Server) openStore(ctx context.Context) error {
-	db, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{})
+	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{})
 	if err != nil {
 		return err
 	}
-	s.db = db
-	s.store, err = state.Open(ctx, db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy()})
+	s.db = s.opts.Hooks.db(file)
+	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy()})
 	return err
 }
 

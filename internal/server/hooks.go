@@ -1,0 +1,30 @@
+package server
+
+import (
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Hooks let a test stand between errand and what it has effects on, to fail one call or all of them
+// from some moment on. Each gets the real thing and returns what is used instead; nil leaves it as it
+// is. Calls to GitHub are reached by Options.Transport. The program sets none of them.
+type Hooks struct {
+	DB       func(kv.DB) kv.DB
+	Provider func(fleet.Provider) fleet.Provider
+	Runner   func(workflow.Runner) workflow.Runner
+	Files    func(workflow.Files) workflow.Files
+}
+
+func (h Hooks) db(v kv.DB) kv.DB                         { return through(h.DB, v) }
+func (h Hooks) provider(v fleet.Provider) fleet.Provider { return through(h.Provider, v) }
+func (h Hooks) runner(v workflow.Runner) workflow.Runner { return through(h.Runner, v) }
+func (h Hooks) files(v workflow.Files) workflow.Files    { return through(h.Files, v) }
+
+// through gives v to a hook that is set.
+func through[T any](hook func(T) T, v T) T {
+	if hook == nil {
+		return v
+	}
+	return hook(v)
+}
