@@ -125,7 +125,7 @@ func TestLaunchesAreBounded(t *testing.T) {
 		l.end(RunResult{Text: "Steps.", Outcome: "build"})
 		l.postPlan(12)
 		l.approve()
-		if n := unaided(l, result); n > 21 {
+		if n := unaided(l, result); n > maxUnasked {
 			t.Errorf("%s: %d launches, then %s", name, n, l.task.Phase)
 		}
 		if p := l.task.Phase; p != PhaseFailed && p != PhasePROpen {

@@ -68,7 +68,7 @@ func (c *change) reports() bool {
 // overtaken reports whether a plan would be outdated the moment it is posted. It is posted all the
 // same after three rounds, so that people who keep talking see something.
 func (c *change) overtaken() bool {
-	return len(c.untaken()) > 0 && c.t.Run.Attempt < 3
+	return len(c.untaken()) > 0 && c.t.Run.Attempt < 3 && !c.tooMany()
 }
 
 // thisWork reports whether the event is about the changeset that is being published.

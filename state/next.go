@@ -63,6 +63,9 @@ func (c *change) step(verb Verb) {
 			continue
 		}
 		c.hit = true
+		if c.t != nil && allowed(c) {
+			c.t.Unasked = 0
+		}
 		r.do(c)
 		if c.note == "" {
 			c.note = r.Doc

@@ -73,7 +73,7 @@ func (c *change) checked() {
 	c.file()
 	c.t.Work.Checks = res.Checks
 	failed := slices.ContainsFunc(res.Checks, func(r CheckResult) bool { return r.Code != 0 || r.TimedOut })
-	if !failed || rounds > c.t.Settings.Limits.Checks {
+	if !failed || rounds > c.t.Settings.Limits.Checks || c.tooMany() {
 		if failed {
 			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
 		}

@@ -27,6 +27,7 @@ func (c *change) launchRun(kind RunKind) {
 		}
 	}
 	c.t.RunSeq++
+	c.t.Unasked++
 	c.t.Run = &Run{
 		ID:      fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
 		Kind:    kind,
@@ -191,6 +192,24 @@ func (c *change) interrupted() {
 		at = res.RetryAt
 	}
 	c.interrupt(sentence(res.Message, res.Status), at)
+}
+
+// maxUnasked is how many runs a task may launch without a person's word. One word of theirs leads to
+// about ten if every check fails; more means that something goes round in circles, and costs money.
+const maxUnasked = 20
+
+// tooMany reports whether no run may be launched before people say something.
+func (c *change) tooMany() bool { return c.t.Unasked >= maxUnasked }
+
+// tooManyRuns stops a task that would go on for ever by itself.
+func (c *change) tooManyRuns() {
+	phase := c.t.Phase
+	if phase == PhaseInterrupted {
+		phase = c.t.Resume
+	}
+	c.fail(End{Reason: fmt.Sprintf("%d runs were launched since somebody last said something, and it is not done", c.t.Unasked),
+		Hint: "Look at what the last runs did, then comment `retry` to go on.", Class: "limit"})
+	c.t.Resume = phase
 }
 
 // interrupt sets the task aside until at.

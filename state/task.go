@@ -74,6 +74,8 @@ type Task struct {
 	Run    *Run        `json:"run,omitempty"`  // the active run, nil between runs
 	Runs   []Run       `json:"runs,omitempty"` // ended runs, oldest first
 	RunSeq int         `json:"run_seq"`        // numbers runs
+	// Unasked counts launches since a person with write permission last said or did something.
+	Unasked int `json:"unasked,omitempty"`
 	VM     *VM         `json:"vm,omitempty"`   // the present one
 	VMs    []VM        `json:"vms,omitempty"`  // ended ones
 	Branch Branch      `json:"branch"`
