@@ -1,5 +1,6 @@
 // Command errand-demo plays errand's whole life on stand-ins, all on this machine: a small GitHub, a
-// scripted model, a scripted agent and local boxes. `make demo` runs it.
+// scripted model, a scripted agent and local boxes. `make demo` runs it; -interactive keeps it up.
+// Start reading at run; the world itself is internal/demo.
 package main
 
 import (

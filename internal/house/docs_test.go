@@ -1,6 +1,8 @@
 package house_test
 
 import (
+	"flag"
+	"go/ast"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +20,8 @@ var (
 	heading   = regexp.MustCompile(`(?m)^#{1,6} +(.+?)\s*$`)
 	makeCall  = regexp.MustCompile("(?m)(?:`|^\\s*)make ([a-z-]+)")
 	makeRule  = regexp.MustCompile(`(?m)^([a-z-]+):.*## `)
+	aTest     = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
+	aStory    = regexp.MustCompile("story `([a-z-]+)`")
 	mentioned = regexp.MustCompile("`((?:cmd|handlers|internal|prompts|state|docs|e2e)/[A-Za-z0-9_./-]*)`")
 )
 
@@ -95,6 +99,61 @@ func TestMentionedPathsExist(t *testing.T) {
 	}
 }
 
+// TestMentionedTestsExist: a test or story that a document leans on is there.
+func TestMentionedTestsExist(t *testing.T) {
+	t.Parallel()
+	declared := map[string]bool{}
+	for _, f := range goFiles(t) {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && f.isTest() {
+				declared[fn.Name.Name] = true
+			}
+		}
+	}
+	n := 0
+	for path, text := range documents(t) {
+		for _, m := range aTest.FindAllStringSubmatch(text, -1) {
+			n++
+			if !declared[m[1]] {
+				t.Errorf("%s leans on %s, which is not there", path, m[1])
+			}
+		}
+		for _, m := range aStory.FindAllStringSubmatch(text, -1) {
+			n++
+			if _, err := os.Stat(filepath.Join(root, "e2e/testdata/stories", m[1]+".txtar")); err != nil {
+				t.Errorf("%s leans on the story %s, which is not there", path, m[1])
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("only %d tests were looked for", n)
+	}
+}
+
+// TestAppManifest: app.yml asks for the events that errand knows, and for no more. Those of the
+// installation itself are sent to every App.
+func TestAppManifest(t *testing.T) {
+	t.Parallel()
+	_, list, _ := strings.Cut(string(read(t, "app.yml")), "default_events:")
+	asked := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^  - ([a-z_]+)$`).FindAllStringSubmatch(list, -1) {
+		asked[m[1]] = true
+	}
+	known := regexp.MustCompile(`(?m)^\t\t"([a-z_]+)": +(?:\(\*Mapper\)|ignored)`).FindAllStringSubmatch(string(read(t, "handlers/handlers.go")), -1)
+	if len(known) < 10 {
+		t.Fatalf("only %d events were found in handlers.go", len(known))
+	}
+	for _, m := range known {
+		if always := m[1] == "ping" || strings.HasPrefix(m[1], "installation"); asked[m[1]] == always {
+			t.Errorf("app.yml asks for %s: %v", m[1], asked[m[1]])
+		}
+		delete(asked, m[1])
+	}
+	for event := range asked {
+		t.Errorf("app.yml asks for %s, which handlers do not know", event)
+	}
+}
+
 // TestMakeTargets: the commands that documents name are targets, and every target explains itself.
 func TestMakeTargets(t *testing.T) {
 	t.Parallel()
@@ -134,17 +193,33 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
+var update = flag.Bool("update", false, "write the table of layers into docs/architecture.md")
+
 // TestArchitectureShowsTheLayers: the table in the document is the one that is tested.
 func TestArchitectureShowsTheLayers(t *testing.T) {
 	t.Parallel()
-	text := string(read(t, "docs/architecture.md"))
+	const path, head = "docs/architecture.md", "| Package | may import |\n|---|---|\n"
+	text := string(read(t, path))
+	before, rest, ok := strings.Cut(text, head)
+	end := strings.Index(rest, "\n\n")
+	if !ok || end < 0 {
+		t.Fatalf("%s has no table that begins with\n%s", path, head)
+	}
+	var rows []string
 	for pkg, r := range layers() {
-		if r.may == "" {
-			continue
+		if r.may != "" {
+			rows = append(rows, "| `"+pkg+"` | "+strings.Join(strings.Fields(r.may), ", ")+" |")
 		}
-		line := "| `" + pkg + "` | " + strings.Join(strings.Fields(r.may), ", ") + " |"
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("docs/architecture.md needs the line\n%s", line)
-		}
+	}
+	slices.Sort(rows)
+	want := before + head + strings.Join(rows, "\n") + rest[end:]
+	if want == text {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table in %s is not that of imports_test.go: run go test ./internal/house -update", path)
+	}
+	if err := os.WriteFile(filepath.Join(root, path), []byte(want), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -50,14 +50,14 @@ func layers() map[string]row {
 		"internal/tether":          {may: "state"},
 
 		// GitHub, agents.
-		"handlers":                 {may: "internal/comment state", tests: "internal/sim/simgithub"},
+		"handlers":                 {may: "internal/comment state", tests: "internal/sim/simgithub state/kv/boltkv"},
 		"internal/forge":           {may: "internal/changeset state", tests: "internal/sim/simgithub"},
 		"internal/agent":           {may: "internal/runlog", tests: "internal/agent/agenttest internal/sim/simagent internal/sim/simmodel"},
 		"internal/agent/agenttest": {may: "internal/agent internal/runlog"},
 
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
-		"internal/watch":    {may: "internal/forge internal/runlog state"},
+		"internal/watch":    {may: "internal/forge internal/runlog state", tests: "internal/archive state/kv/boltkv"},
 		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state"},
 		"internal/admin":    {may: "internal/runlog state", tests: "state/kv/boltkv"},
 
