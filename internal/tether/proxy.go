@@ -59,7 +59,13 @@ func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
 		http.Error(w, "errand: the repository cannot be read now", http.StatusBadGateway)
 		return
 	}
-	h.proxy(w, r, base, rest, func(out *http.Request) { out.SetBasicAuth("x-access-token", token) })
+	h.proxy(w, r, base, rest, func(out *http.Request) {
+		out.URL.RawQuery = "" // nothing but what was judged goes further
+		if rest == "/info/refs" {
+			out.URL.RawQuery = "service=git-upload-pack"
+		}
+		out.SetBasicAuth("x-access-token", token)
+	})
 }
 
 // proxy passes a request on to base+rest. What the VM showed us never goes further.

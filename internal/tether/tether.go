@@ -76,13 +76,23 @@ func (h *Handler) token(kind, name string) string {
 // For returns what a VM's connection is answered with.
 func (h *Handler) For(p Peer) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) { h.model(w, r, p) })
+	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) {
+		if !h.mayThink(r, p) {
+			http.Error(w, "errand: only a run that goes on reaches the model", http.StatusUnauthorized)
+			return
+		}
+		h.model(w, r, p)
+	})
 	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) { h.git(w, r, p) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "errand: nothing is reached this way", http.StatusNotFound)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		log := h.cfg.Log.Debug().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).Str("path", r.URL.Path)
+		if strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") { // also as %2e and %2f
+			http.Error(w, "errand: this path leads out of itself", http.StatusBadRequest)
+			return
+		}
 		t, err := h.cfg.Tasks.Task(r.Context(), p.Task)
 		if err != nil || t == nil {
 			http.Error(w, "errand: the task is not known", http.StatusServiceUnavailable)
@@ -111,6 +121,20 @@ func (h *Handler) authorised(r *http.Request, t *state.Task, p Peer) bool {
 		ok = ok || subtle.ConstantTimeCompare([]byte(shown), []byte(h.RunToken(t.Run.ID))) == 1
 	}
 	return ok
+}
+
+// mayThink reports whether a request for the model shows the token of the run that goes on now.
+// Nothing else on a VM may spend money: not what an ended run left behind, nor who has come by the
+// token with which the runner reads the repository.
+func (h *Handler) mayThink(r *http.Request, p Peer) bool {
+	run := taskOf(r).Run
+	if run == nil || run.Kind == state.RunCheck {
+		return false
+	}
+	if run.State != state.RunLaunching && (run.State != state.RunActive || run.VM != p.VM) {
+		return false
+	}
+	return subtle.ConstantTimeCompare([]byte(shownToken(r)), []byte(h.RunToken(run.ID))) == 1
 }
 
 // shownToken reads a token from where CLIs and git put it.
