@@ -37,6 +37,8 @@ type line struct {
 	cancel context.CancelFunc
 	up     chan struct{} // closed when attached; replaced when cut
 	isUp   bool
+	failed chan struct{} // closed when an attempt fails; replaced at once
+	err    error         // of the last attempt
 }
 
 // NewKeeper returns a Keeper. Nothing happens before Run.
@@ -57,7 +59,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 // ErrNotRunning says that Run has not been called, or has ended.
 var ErrNotRunning = errors.New("the tether keeper does not run")
 
-// Ensure has the VM's tether attached and waits until it is.
+// Ensure has the VM's tether attached and waits until it is, or until an attempt fails. The attempts
+// go on all the same: who gets an error may ask again, or conclude from it that the VM is gone.
 func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 	k.mu.Lock()
 	if k.ctx == nil || k.ctx.Err() != nil {
@@ -67,15 +70,19 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 	l := k.lines[p.VM]
 	if l == nil {
 		lctx, cancel := context.WithCancel(k.ctx)
-		l = &line{cancel: cancel, up: make(chan struct{})}
+		l = &line{cancel: cancel, up: make(chan struct{}), failed: make(chan struct{})}
 		k.lines[p.VM] = l
 		k.wg.Go(func() { k.keep(lctx, p, l) })
 	}
-	up := l.up
+	up, failed := l.up, l.failed
 	k.mu.Unlock()
 	select {
 	case <-up:
 		return nil
+	case <-failed:
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return l.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -104,6 +111,7 @@ func (k *Keeper) keep(ctx context.Context, p Peer, l *line) {
 		if time.Since(begun) > time.Minute {
 			b.Reset()
 		}
+		k.fail(l, err)
 		wait := b.NextBackOff()
 		k.log.Warn().Err(err).Str("vm", p.VM).Dur("again", wait).Msg("tether: connection lost")
 		timer := time.NewTimer(wait)
@@ -142,6 +150,18 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
 	end := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer end()
 	return srv.Serve(session)
+}
+
+// fail tells those who wait that an attempt failed.
+func (k *Keeper) fail(l *line, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	l.err = err
+	close(l.failed)
+	l.failed = make(chan struct{})
 }
 
 // mark says whether the line is up.
