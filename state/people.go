@@ -239,3 +239,19 @@ func (c *change) pushed() {
 		c.t.Branch.Head, c.t.Branch.Tree = c.e.Head, ""
 	}
 }
+
+// takenBack is what a trigger is called when somebody takes it away.
+func takenBack(via string) string {
+	if via == "label" {
+		return "label"
+	}
+	return "assignment"
+}
+
+// by names who did something, if that is known.
+func by(who Person) string {
+	if who.Login == "" {
+		return ""
+	}
+	return " by @" + who.Login
+}

@@ -64,7 +64,7 @@ func peopleRows() []Row {
 		{From: open, On: EventTriggered, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
 		{From: []Phase{PhaseFailed}, On: EventTriggered, To: resumed, Doc: "as retry", do: (*change).retry},
 		{From: open, On: EventTriggered, To: same, Doc: "one task per issue: a second trigger is told so", do: (*change).secondTrigger},
-		{From: open, On: EventUntriggered, If: "the assignment or label that started it", To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", when: (*change).sameTrigger, do: func(c *change) { c.cancel("the " + c.t.Trigger.Via + " was taken back by @" + c.e.By.Login) }},
+		{From: open, On: EventUntriggered, If: "the assignment or label that started it", To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", when: (*change).sameTrigger, do: func(c *change) { c.cancel("the " + takenBack(c.t.Trigger.Via) + " was taken back" + by(c.e.By)) }},
 		{From: open, On: EventIssueClosed, If: "a pull request is open", To: same, Doc: "look at the pull request: a merge closes the issue too", when: func(c *change) bool { return c.hasPR() && c.e.Via != "confirmed" }, do: func(c *change) { c.due("closed", "issue", c.e.Now) }},
 		{From: open, On: EventIssueClosed, To: []Phase{PhaseCancelled}, Doc: "cancelled", do: func(c *change) { c.cancel("the issue was closed") }},
 		{From: open, On: EventIssueGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: there is no issue any more", do: (*change).gone},
@@ -143,7 +143,9 @@ func runRows() []Row {
 	return []Row{
 		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
 		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
-		{From: running, On: EventRunEnded, If: "the session to resume was not there", To: same, Doc: "run again without it, with the conversation so far in the prompt", when: is(func(c *change) bool { return c.e.Result.Status == StatusNoSession && c.t.Run.Session != "" && !c.tooMany() }), do: (*change).noSession},
+		{From: running, On: EventRunEnded, If: "the session to resume was not there", To: same, Doc: "run again without it, with the conversation so far in the prompt", when: is(func(c *change) bool {
+			return c.e.Result.Status == StatusNoSession && c.t.Run.Session != "" && !c.tooMany()
+		}), do: (*change).noSession},
 		{From: running, On: EventRunEnded, If: "a limit, a lost VM, an overloaded model", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "tried again by itself after a while, a bounded number of times", when: is(class("retryable")), do: (*change).interrupted},
 		{From: running, On: EventRunEnded, If: "anything else that is not success", To: []Phase{PhaseFailed}, Doc: "the work is saved; reason and hint are posted", when: is(not(class("success"))), do: (*change).runFailed},
 		{From: building, On: EventRunEnded, If: "checks", To: []Phase{Same, PhaseImplementing, PhaseAddressingReview}, Doc: "green: publish; red: the agent gets the tails, a bounded number of times", when: is((*change).checkRun), do: (*change).checked},
