@@ -154,7 +154,7 @@ func (v *runView) read(f *os.File, from string) error {
 	if err != nil {
 		return err
 	}
-	v.Header = &h
+	v.Header = h
 	place, err := strconv.ParseInt(from, 10, 64)
 	if from == "end" || from == "" && v.Live {
 		v.Part, err = readTail(f, tailRecords)

@@ -130,6 +130,12 @@ func TestTornTranscript(t *testing.T) {
 	body := w.page("/tasks/acme/shop/1/runs/1?from=end")
 	want(t, body, "odd")
 	wantNot(t, body, "<x>", "nonsense")
+	if err := os.WriteFile(w.dir.path(run.ID), []byte("\n{\"events\":[{\"kind\":\"text\",\"text\":\"headless\"}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	body = w.page("/tasks/acme/shop/1/runs/1")
+	want(t, body, "headless")
+	wantNot(t, body, "System prompt")
 	if err := os.WriteFile(w.dir.path(run.ID), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

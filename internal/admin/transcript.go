@@ -105,15 +105,16 @@ func back(f *os.File, at int64, n int) (int64, error) {
 	return found, nil
 }
 
-// header reads what the agent was given. A transcript without one is none.
-func header(f *os.File) (runlog.Header, error) {
-	var h runlog.Header
+// header reads what the agent was given; nil if the file does not say. A file without a whole line is
+// io.EOF.
+func header(f *os.File) (*runlog.Header, error) {
 	rec, err := recordsFrom(f, 0).next()
 	if err != nil {
-		return h, fmt.Errorf("read transcript header: %w", err)
+		return nil, fmt.Errorf("read transcript header: %w", err)
 	}
-	if err := json.Unmarshal(rec.data, &h); err != nil {
-		return h, fmt.Errorf("read transcript header: %w", err)
+	h := &runlog.Header{}
+	if json.Unmarshal(rec.data, h) != nil || h.Version == 0 {
+		return nil, nil
 	}
 	return h, nil
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ import (
 // Dir is the folder of one deployment.
 type Dir struct {
 	path  string
-	clean func(string) string // takes secrets out of raw lines
+	clean func(string) string // takes secrets out of lines and events
 }
 
 // Open makes the folder, readable by its owner only. clean takes secrets out of what a run said
@@ -205,11 +206,21 @@ func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
 		return nil
 	}
 	l.Text = t.d.clean(l.Text)
-	if err := t.out.Add(runlog.Entry{Line: &l, Events: events}); err != nil {
+	if err := t.out.Add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)}); err != nil {
 		return fmt.Errorf("append to transcript: %w", err)
 	}
 	t.last = l.Seq
 	return nil
+}
+
+// cleaned returns the events without secrets. Those that were given are left as they are: whoever
+// made them still works with them.
+func (d *Dir) cleaned(events []runlog.Event) []runlog.Event {
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].Text, events[i].Input = d.clean(events[i].Text), d.clean(events[i].Input)
+	}
+	return events
 }
 
 // Close closes the file.
