@@ -28,7 +28,7 @@ func TestBoard(t *testing.T) {
 	wantNot(t, body, "<script>alert", "No open tasks")
 	w.apply(2, state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
 	body = w.page("/status")
-	want(t, body, `<span class="badge calm">cancelled</span>`, "the assigned was taken back by @ada")
+	want(t, body, `<span class="badge calm">cancelled</span>`, "taken back by @ada")
 	if open, ended, _ := strings.Cut(body, `id="ended"`); strings.Contains(open, "alert(1)") || !strings.Contains(ended, "alert(1)") {
 		t.Errorf("the cancelled task is not among the ended ones:\n%s", body)
 	}
