@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -49,12 +50,16 @@ type Verdict struct {
 
 // Config configures a Queue. Zero durations and counts mean the defaults in parentheses.
 type Config struct {
-	Store   Store
-	Handle  Handler
-	Judge   func(error) Verdict
-	Now     func() time.Time
-	Log     zerolog.Logger
-	Tries   int                               // attempts before a job gives up (8)
+	Store  Store
+	Handle Handler
+	Judge  func(error) Verdict
+	Now    func() time.Time
+	Log    zerolog.Logger
+	Tries  int // attempts before a job gives up (8)
+	// Patient says that a job of this kind goes on trying while its errors are temporary, for about
+	// a day: nobody is told when it gives up, so that what a person said would be lost in silence.
+	// May be nil.
+	Patient func(state.JobKind) bool
 	Backoff time.Duration                     // first wait, doubled each time, with jitter (2 s)
 	Max     time.Duration                     // longest wait (5 min)
 	Lease   func(state.JobKind) time.Duration // how long a job may take
@@ -116,6 +121,7 @@ func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
 	slots := make(chan struct{}, workers)
 	var g errgroup.Group
 	defer func() { _ = g.Wait() }() // the functions return nil
+	vain := 0                       // looks in a row that found nothing although something is due
 	for {
 		select {
 		case slots <- struct{}{}:
@@ -124,6 +130,7 @@ func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
 		}
 		job, err := q.cfg.Store.Claim(ctx, state.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
 		if err == nil && job != nil {
+			vain = 0
 			g.Go(func() error {
 				defer func() { <-slots }()
 				q.do(ctx, job)
@@ -138,26 +145,36 @@ func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
 		if err != nil {
 			q.cfg.Log.Error().Err(err).Str("lane", string(lane)).Msg("claim a job")
 		}
-		q.wait(ctx, wake)
+		vain = q.wait(ctx, wake, vain)
 	}
 }
 
-// idle is the longest sleep without a wake-up, should one be lost.
-const idle = 5 * time.Second
+const (
+	idle     = 5 * time.Second       // the longest sleep without a wake-up, should one be lost
+	shortest = 50 * time.Millisecond // the shortest one, doubled while there is nothing for this lane
+)
 
-// wait sleeps until something changed in the store or the next delayed job is due.
-func (q *Queue) wait(ctx context.Context, wake <-chan struct{}) {
+// wait sleeps until something changed in the store or the next delayed job is due. What is due but
+// was not to be had belongs to a lane whose workers are all busy: it is looked for less and less
+// often. It returns the number of looks in vain so far.
+func (q *Queue) wait(ctx context.Context, wake <-chan struct{}, vain int) int {
 	d := idle
 	if at, ok, err := q.cfg.Store.NextDue(ctx); err == nil && ok {
-		d = max(50*time.Millisecond, min(idle, at.Sub(q.cfg.Now())))
+		d = at.Sub(q.cfg.Now())
+		if d > 0 {
+			vain = 0
+		}
+		d = min(idle, max(d, shortest<<min(vain, 7)))
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-wake:
+		return 0
 	case <-timer.C:
 	}
+	return vain + 1
 }
 
 // do runs one job and applies what came of it.
@@ -176,7 +193,10 @@ func (q *Queue) do(ctx context.Context, job *state.Job) {
 	}
 	if err == nil {
 		err = q.apply(ctx, job, event)
-	} else {
+	}
+	// An event that the store does not take, such as one that is too large, is a failure like any
+	// other: else the job would be done again and again, whenever its lease has run out.
+	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
 		err = q.failed(ctx, job, err, log)
 	}
 	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
@@ -189,6 +209,7 @@ func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in job %s: %v", job.Kind, r)
+			zerolog.Ctx(ctx).Error().Err(err).Bytes("stack", debug.Stack()).Msg("panic")
 		}
 	}()
 	return q.cfg.Handle(ctx, job)
@@ -208,7 +229,7 @@ func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error
 // failed tries again later, or tells the task that the job gave up.
 func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
 	v := q.cfg.Judge(cause)
-	if v.Temporary && job.Attempt < q.cfg.Tries {
+	if v.Temporary && job.Attempt < q.tries(job.Kind) {
 		at := q.cfg.Now().Add(q.delay(job.Attempt))
 		if v.Retry.After(at) {
 			at = v.Retry
@@ -221,6 +242,17 @@ func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zer
 		Kind: state.EventStepFailed, Run: job.Run, Post: job.Post,
 		Failure: &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error()},
 	})
+}
+
+// patientTries is how often a patient job is tried: for about a day, with waits of 5 minutes.
+const patientTries = 300
+
+// tries is how often a job of a kind is tried.
+func (q *Queue) tries(kind state.JobKind) int {
+	if q.cfg.Patient != nil && q.cfg.Patient(kind) {
+		return max(q.cfg.Tries, patientTries)
+	}
+	return q.cfg.Tries
 }
 
 // delay is the back-off before the attempt after n, with jitter.

@@ -109,7 +109,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 	})
 	s.queue = queue.New(queue.Config{
 		Store: s.store, Handle: s.steps.Handle, Judge: judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
-		Lease: lease, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
+		Lease: lease, Patient: patient, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
 		Done: func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
 	})
 	return nil
@@ -122,6 +122,16 @@ func lease(k state.JobKind) time.Duration {
 		return 15 * time.Minute
 	}
 	return 2 * time.Minute
+}
+
+// patient names the jobs that carry what people said, and what they are told: no other word of
+// theirs makes up for one that is lost while GitHub is down.
+func patient(k state.JobKind) bool {
+	switch k {
+	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease:
+		return true
+	}
+	return false
 }
 
 // judge tells the queue what an error means.

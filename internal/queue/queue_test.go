@@ -1,0 +1,102 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// refusing is a store that does not take one kind of event.
+type refusing struct {
+	*state.Store
+	kind    state.EventKind
+	refused int
+	failed  chan state.Failure
+}
+
+func (r *refusing) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+	switch {
+	case e.Kind == r.kind:
+		r.refused++
+		return state.Applied{}, errors.New("too large")
+	case e.Kind == state.EventStepFailed:
+		r.failed <- *e.Failure
+	}
+	return r.Store.Apply(ctx, e, ack)
+}
+
+// play triggers a task, so that its jobs are there, and works until a job gives up.
+func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.JobKind) bool) state.Failure {
+	t.Helper()
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if r.Store, err = state.Open(ctx, db, state.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.failed = make(chan state.Failure, 10)
+	trigger := state.Event{Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: 1}, By: state.Person{ID: 2, Login: "ada"},
+		Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug"}}
+	if _, err := r.Apply(ctx, trigger, state.Ack{}); err != nil {
+		t.Fatal(err)
+	}
+	q := queue.New(queue.Config{
+		Store: r, Handle: handle, Now: time.Now, Log: zerolog.Nop(), Tries: 3, Patient: patient,
+		Judge: func(err error) queue.Verdict { return queue.Verdict{Temporary: true, Reason: err.Error()} },
+	})
+	done := make(chan error, 1)
+	go func() { done <- q.Run(ctx) }()
+	f := <-r.failed
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return f
+}
+
+// TestEventThatIsNotTaken: a job whose event the store never takes gives up, as one that fails does.
+func TestEventThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &refusing{kind: "huge"}
+		f := play(t, r, func(_ context.Context, job *state.Job) (state.Event, error) {
+			return state.Event{Kind: "huge"}, nil
+		}, nil)
+		if f.Job != state.JobVet || f.Reason != "too large" || r.refused != 3 {
+			t.Errorf("after %d tries: %+v", r.refused, f)
+		}
+	})
+}
+
+// TestPatience: what a person said is not lost because GitHub was down for an hour.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		f := play(t, &refusing{}, func(_ context.Context, job *state.Job) (state.Event, error) {
+			if job.Kind == state.JobVet && time.Since(begun) > 2*time.Hour {
+				e := *job.Event
+				e.Permission = state.PermissionWrite
+				return e, nil
+			}
+			return state.Event{}, errors.New("GitHub is down")
+		}, func(k state.JobKind) bool { return k == state.JobVet })
+		// The vet got through; what gave up is one of the jobs that followed.
+		if f.Job == state.JobVet || time.Since(begun) < 2*time.Hour {
+			t.Errorf("after %s: %+v", time.Since(begun), f)
+		}
+	})
+}
