@@ -229,7 +229,8 @@ func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo
 	return nil
 }
 
-// found reports one issue, unless it has a task or its task ended after the trigger.
+// found reports one issue, unless it has a task or its task ended after the trigger: the end is the
+// later word.
 func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
 	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
 	t, err := s.cfg.Store.Task(ctx, key)
@@ -240,7 +241,7 @@ func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i fo
 	if err != nil {
 		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
 	}
-	if by.ID == 0 || t != nil && !at.After(t.Trigger.At) {
+	if by.ID == 0 || t != nil && !at.After(t.Since) {
 		return nil
 	}
 	issue := i.Issue

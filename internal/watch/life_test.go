@@ -1,0 +1,138 @@
+package watch_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+var (
+	ada  = state.Person{ID: 5, Login: "ada"}
+	task = state.TaskKey{Repo: 70, Issue: 1}
+)
+
+// life is a real store in which a test brings tasks where it wants them, by the events of a life.
+type life struct {
+	*state.Store
+	t *testing.T
+
+	mu     sync.Mutex
+	events []state.Event // that the watcher under test applied
+}
+
+func newLife(t *testing.T) *life {
+	t.Helper()
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	store, err := state.Open(t.Context(), db, state.Options{})
+	check(t, err)
+	return &life{Store: store, t: t}
+}
+
+// Apply is how the watcher under test reports; what it says is kept.
+func (l *life) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+	applied, err := l.Store.Apply(ctx, e, ack)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+	return applied, err
+}
+
+// reported lists the events of a kind that the watcher applied.
+func (l *life) reported(kind state.EventKind) (list []state.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// happen applies an event of the life itself and returns the task.
+func (l *life) happen(e state.Event) *state.Task {
+	l.t.Helper()
+	if e.Task.IsZero() {
+		e.Task = task
+	}
+	applied, err := l.Store.Apply(l.t.Context(), e, state.Ack{})
+	check(l.t, err)
+	return applied.Task
+}
+
+func (l *life) task() *state.Task {
+	l.t.Helper()
+	t, err := l.Task(l.t.Context(), task)
+	check(l.t, err)
+	return t
+}
+
+// queued triggers a task.
+func (l *life) queued(key state.TaskKey, installation int64, via string) *state.Task {
+	l.t.Helper()
+	return l.happen(state.Event{
+		Kind: state.EventTriggered, Task: key, By: ada, Permission: state.PermissionWrite, Via: via, At: time.Now(), Installation: installation,
+		Repo: &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug", DefaultBranch: "main"}, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+	})
+}
+
+// running has an agent at work on the preliminary plan.
+func (l *life) running(key state.TaskKey, installation int64) *state.Task {
+	l.t.Helper()
+	l.queued(key, installation, "assigned")
+	t := l.happen(state.Event{Kind: state.EventStarted, Task: key, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
+	return l.launched(t)
+}
+
+// launched starts the run that a task wants.
+func (l *life) launched(t *state.Task) *state.Task {
+	l.t.Helper()
+	launch := &state.Launch{Run: t.Run.ID, VM: state.VM{Name: "vm-1"}, Started: time.Now()}
+	for _, f := range t.Feedback {
+		launch.Taken = append(launch.Taken, f.ID)
+	}
+	return l.happen(state.Event{Kind: state.EventLaunched, Task: t.Key, Run: t.Run.ID, Launch: launch})
+}
+
+// planned ends the run with a plan and posts it as a comment.
+func (l *life) planned(t *state.Task, comment int64, node string) *state.Task {
+	l.t.Helper()
+	t = l.happen(state.Event{Kind: state.EventRunEnded, Task: t.Key, Run: t.Run.ID, Result: &state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: "Do it. " + node, Ended: time.Now()}})
+	p := t.NewestPlan()
+	return l.happen(state.Event{
+		Kind: state.EventPosted, Task: t.Key, Hash: "body", Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash},
+		Posted: &state.Posted{Key: "1.plan-" + p.Hash, Kind: string(state.PostPlan), ID: comment, Node: node, At: time.Now().Truncate(time.Second)},
+	})
+}
+
+// waits makes a task with a posted plan.
+func (l *life) waits(key state.TaskKey, installation int64, comment int64, node string) *state.Task {
+	l.t.Helper()
+	return l.planned(l.running(key, installation), comment, node)
+}
+
+// watching runs a watcher until the returned function is called.
+func watching(t *testing.T, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		check(t, <-done)
+	})
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

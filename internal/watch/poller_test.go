@@ -1,0 +1,259 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/state"
+)
+
+// thumbs is GitHub's side of the poll.
+type thumbs struct {
+	mu        sync.Mutex
+	at        []time.Duration // of each call, since the first
+	begun     time.Time
+	asked     [][]string
+	by        map[string][]forge.Thumb
+	gone      []string
+	remaining int
+	err       error
+}
+
+func (g *thumbs) Thumbs(_ context.Context, _ int64, nodes []string) (forge.Thumbs, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.begun.IsZero() {
+		g.begun = time.Now()
+	}
+	slices.Sort(nodes)
+	g.at, g.asked = append(g.at, time.Since(g.begun)), append(g.asked, nodes)
+	return forge.Thumbs{By: g.by, Gone: g.gone, Cost: 1, Remaining: g.remaining}, g.err
+}
+
+func (g *thumbs) set(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
+// calls returns when calls were made since the last time it was asked, and forgets them.
+func (g *thumbs) calls() []time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := g.at
+	g.at = nil
+	return list
+}
+
+// inBubble runs a test with time of its own.
+func inBubble(t *testing.T, f func(*testing.T)) {
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
+// pass lets virtual time pass and everything settle.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func polling(t *testing.T, l *life, g *thumbs) *watch.Poller {
+	t.Helper()
+	p := watch.NewPoller(watch.PollerConfig{Store: l, GitHub: g, Now: time.Now})
+	t.Cleanup(watching(t, p.Run))
+	return p
+}
+
+func TestPollsAreFastWhileAPlanIsYoung(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l, g := newLife(t), &thumbs{}
+		l.waits(task, 7, 100, "IC_1")
+		polling(t, l, g)
+		pass(61 * time.Second)
+		want := []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second, time.Minute}
+		if diff := cmp.Diff(want, g.calls()); diff != "" {
+			t.Errorf("polls of a young plan (-want +got):\n%s", diff)
+		}
+		pass(10 * time.Minute)
+		g.calls()
+		pass(5 * time.Minute)
+		if n := len(g.calls()); n != 5 {
+			t.Errorf("an old plan is polled %d times in 5 minutes, want 5", n)
+		}
+	})
+}
+
+func TestPollsAreSlowWhenPointsRunLow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l, g := newLife(t), &thumbs{remaining: 999}
+		l.waits(task, 7, 100, "IC_1")
+		polling(t, l, g)
+		pass(121 * time.Second)
+		if diff := cmp.Diff([]time.Duration{0, time.Minute, 2 * time.Minute}, g.calls()); diff != "" {
+			t.Errorf("polls with few points left (-want +got):\n%s", diff)
+		}
+		g.set(func() { g.remaining = 4000 })
+		pass(time.Minute)
+		g.calls()
+		pass(time.Minute)
+		if n := len(g.calls()); n != 4 {
+			t.Errorf("%d polls in a minute with points again, want 4", n)
+		}
+	})
+}
+
+func TestPokesPollAtOnceButNotTooOften(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l, g := newLife(t), &thumbs{}
+		l.waits(task, 7, 100, "IC_1")
+		p := polling(t, l, g)
+		pass(5 * time.Second)
+		for range 20 {
+			p.Poke()
+			pass(100 * time.Millisecond)
+		}
+		got := g.calls()
+		if diff := cmp.Diff([]time.Duration{0, 5 * time.Second, 7 * time.Second}, got); diff != "" {
+			t.Errorf("polls (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNothingIsPolledWhileNothingWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l, g := newLife(t), &thumbs{}
+		polling(t, l, g)
+		pass(time.Hour)
+		if n := len(g.calls()); n != 0 {
+			t.Errorf("%d polls for nothing", n)
+		}
+		l.waits(task, 7, 100, "IC_1")
+		pass(time.Second)
+		if n := len(g.calls()); n != 1 {
+			t.Errorf("%d polls within a second after a plan was posted, want 1", n)
+		}
+		l.happen(state.Event{Kind: state.EventIssueClosed, By: ada})
+		pass(time.Minute)
+		g.calls()
+		pass(time.Hour)
+		if n := len(g.calls()); n != 0 {
+			t.Errorf("%d polls after the task ended", n)
+		}
+	})
+}
+
+func TestEveryThumbIsReportedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l := newLife(t)
+		plan := l.waits(task, 7, 100, "IC_1").NewestPlan()
+		eve := state.Person{ID: 6, Login: "eve"}
+		now := time.Now()
+		g := &thumbs{by: map[string][]forge.Thumb{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
+		polling(t, l, g)
+		pass(5 * time.Minute)
+		var got []string
+		for _, e := range l.reported(state.EventThumb) {
+			got = append(got, e.ID+" "+e.By.Login)
+			if c := e.Candidate; c == nil || c.Comment != plan.Comment || c.Via != state.ViaReaction || !c.Given.Equal(e.At) || c.By != e.By {
+				t.Errorf("candidate %+v", c)
+			}
+		}
+		if diff := cmp.Diff([]string{"thumb:R_1 eve", "thumb:R_2 ada"}, got); diff != "" {
+			t.Errorf("oldest first, each once (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAFailedPollLosesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l := newLife(t)
+		l.waits(task, 7, 100, "IC_1")
+		g := &thumbs{err: errors.New("502"), by: map[string][]forge.Thumb{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
+		polling(t, l, g)
+		pass(20 * time.Second)
+		if n := len(l.reported(state.EventThumb)); n != 0 {
+			t.Fatalf("%d events of a poll that failed", n)
+		}
+		g.set(func() { g.err = nil })
+		pass(20 * time.Second)
+		if n := len(l.reported(state.EventThumb)); n != 1 {
+			t.Errorf("%d events after the poll came through, want 1", n)
+		}
+	})
+}
+
+func TestADeletedPlanBecomesStale(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l := newLife(t)
+		l.waits(task, 7, 100, "IC_1")
+		polling(t, l, &thumbs{gone: []string{"IC_1"}})
+		pass(time.Minute)
+		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted {
+			t.Errorf("the plan is stale because %q", p.Stale)
+		}
+		if n := len(l.reported(state.EventStale)); n != 1 {
+			t.Errorf("reported %d times", n)
+		}
+	})
+}
+
+// TestWhatIsPolled: the newest two revisions, also while the next is being made, and withheld texts.
+func TestWhatIsPolled(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l, g := newLife(t), &thumbs{}
+		x := l.waits(task, 7, 100, "IC_1")
+		for n, node := range []string{"IC_2", "IC_3"} {
+			x = l.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}})
+			x = l.planned(l.launched(x), int64(101+n), node)
+		}
+		l.queued(state.TaskKey{Repo: 70, Issue: 2}, 7, "assigned")
+		l.happen(state.Event{Kind: state.EventStarted, Task: state.TaskKey{Repo: 70, Issue: 2}, Start: &state.Start{Settings: state.DefaultSettings(), Context: state.Context{
+			Withheld: []state.Withheld{{By: ada, Reason: "outsider"}, {ID: 55, Node: "IC_55", By: ada, Reason: "outsider"}},
+		}}})
+		polling(t, l, g)
+		pass(time.Second)
+		if diff := cmp.Diff([][]string{{"IC_2", "IC_3", "IC_55", "I_1"}}, g.asked); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		l.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Body: "Not so."}})
+		g.set(func() {
+			g.by = map[string][]forge.Thumb{"IC_55": {{Node: "R_5", By: ada, At: time.Now()}}, "I_1": {{Node: "R_6", By: ada, At: time.Now()}}}
+		})
+		pass(time.Minute)
+		var got []string
+		for _, e := range l.reported(state.EventThumb) {
+			if e.Comment == nil || e.Candidate != nil {
+				t.Fatalf("event %+v", e)
+			}
+			got = append(got, e.ID)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"thumb:R_5:55", "thumb:R_6:0"}, got); diff != "" {
+			t.Errorf("👍 on withheld texts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestInstallationsArePolledApart: one call each, and the failure of one does not stop the other.
+func TestInstallationsArePolledApart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l, g := newLife(t), &thumbs{err: errors.New("suspended")}
+		l.waits(task, 7, 100, "IC_1")
+		l.waits(state.TaskKey{Repo: 80, Issue: 3}, 8, 200, "IC_9")
+		polling(t, l, g)
+		pass(time.Second)
+		slices.SortFunc(g.asked, slices.Compare)
+		if diff := cmp.Diff([][]string{{"IC_1"}, {"IC_9"}}, g.asked); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,356 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/state"
+)
+
+// vm is a run on its VM as the runner shows it: a log that grows, and connections that may be cut.
+type vm struct {
+	mu     sync.Mutex
+	log    []runlog.Record
+	grown  chan struct{} // closed when the log grew or a connection was cut
+	cuts   int
+	broken error   // of every new connection
+	from   []int64 // what each connection began after
+	gone   bool
+}
+
+var (
+	errCut  = errors.New("connection reset")
+	errGone = errors.New("no such VM")
+)
+
+func newVM() *vm { return &vm{grown: make(chan struct{})} }
+
+func (v *vm) change(f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f()
+	close(v.grown)
+	v.grown = make(chan struct{})
+}
+
+// says appends lines.
+func (v *vm) says(texts ...string) {
+	v.change(func() {
+		for _, s := range texts {
+			v.log = append(v.log, runlog.Record{Line: &runlog.Line{Seq: int64(len(v.log) + 1), Stream: runlog.StreamStdout, Text: s}})
+		}
+	})
+}
+
+func (v *vm) exits() {
+	v.change(func() { v.log = append(v.log, runlog.Record{Exit: &runlog.Exit{Cause: runlog.CauseExited}}) })
+}
+
+func (v *vm) cut() { v.change(func() { v.cuts++ }) }
+
+func (v *vm) follow(_ context.Context, name, _ string, from int64) (watch.Records, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.from = append(v.from, from)
+	if v.broken != nil {
+		return nil, fmt.Errorf("reach VM %s: %w", name, v.broken)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &records{v: v, at: int(from), cuts: v.cuts, ctx: ctx, cancel: cancel}, nil
+}
+
+// connections lists what each connection began after.
+func (v *vm) connections() []int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return append([]int64(nil), v.from...)
+}
+
+type records struct {
+	v      *vm
+	at     int
+	cuts   int
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (r *records) Next() (runlog.Record, error) {
+	for {
+		r.v.mu.Lock()
+		grown := r.v.grown
+		if r.v.cuts != r.cuts {
+			r.v.mu.Unlock()
+			return runlog.Record{}, errCut
+		}
+		if r.at < len(r.v.log) {
+			rec := r.v.log[r.at]
+			r.at++
+			r.v.mu.Unlock()
+			return rec, nil
+		}
+		r.v.mu.Unlock()
+		select {
+		case <-grown:
+		case <-r.ctx.Done():
+			return runlog.Record{}, io.EOF
+		case <-time.After(3 * time.Second): // the runner's sign of life
+			return runlog.Record{Alive: true}, nil
+		}
+	}
+}
+
+func (r *records) Close() error { r.cancel(); return nil }
+
+// parrot makes one event of each line and takes the lines' number for the result.
+type parrot struct{ lines []string }
+
+func (p *parrot) Line(l runlog.Line) []runlog.Event {
+	p.lines = append(p.lines, l.Text)
+	if l.Text == "start" {
+		return []runlog.Event{{Kind: runlog.KindStarted, Session: "s-1", Model: "m"}}
+	}
+	return []runlog.Event{{Kind: runlog.KindText, Text: l.Text}}
+}
+
+func (p *parrot) Exit(x runlog.Exit) state.RunResult {
+	return state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: fmt.Sprint(p.lines), Session: "s-1", Ended: x.EndedAt}
+}
+
+// desk is a supervisor over a real store and real transcripts.
+type desk struct {
+	*life
+	v      *vm
+	files  *archive.Dir
+	tether error
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	files, err := archive.Open(t.TempDir(), func(s string) string { return s })
+	check(t, err)
+	return &desk{life: newLife(t), v: newVM(), files: files}
+}
+
+// supervise starts a supervisor, as errand does at its start.
+func (d *desk) supervise() (stop func()) {
+	s := watch.NewSupervisor(watch.SupervisorConfig{
+		Store: d.life, Follow: d.v.follow, Gone: func(err error) bool { return errors.Is(err, errGone) }, Now: time.Now,
+		Tether:      func(context.Context, *state.Task) error { return d.tether },
+		Interpret:   func(*state.Task, *state.Run) watch.Interpreter { return &parrot{} },
+		Transcripts: func(run string) (watch.Transcript, error) { return d.files.Transcript(run) },
+	})
+	stop = watching(d.t, s.Run)
+	d.t.Cleanup(stop)
+	return stop
+}
+
+// transcript reads the lines that were kept of a run.
+func (d *desk) transcript(run string) []string {
+	d.t.Helper()
+	f, err := d.files.OpenTranscript(run)
+	check(d.t, err)
+	defer func() { check(d.t, f.Close()) }()
+	var out []string
+	_, err = runlog.ReadTranscript(f, func(e runlog.Entry) error {
+		if e.Line != nil {
+			out = append(out, fmt.Sprintf("%d %s", e.Line.Seq, e.Line.Text))
+		}
+		return nil
+	})
+	check(d.t, err)
+	return out
+}
+
+// begin has an agent at work, its transcript begun.
+func (d *desk) begin() *state.Run {
+	d.t.Helper()
+	t := d.running(task, 7)
+	check(d.t, d.files.BeginTranscript(t.Run.ID, runlog.Header{Run: t.Run.ID}))
+	return t.Run
+}
+
+func TestARunIsFollowedToItsEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t)
+		run := d.begin()
+		d.supervise()
+		d.v.says("start", "one")
+		pass(time.Second)
+		d.v.says("two")
+		pass(6 * time.Second)
+		if r := d.task().Run; r.Session != "s-1" || r.Model != "m" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.Sign.IsZero() {
+			t.Errorf("signs of life: %+v", r)
+		}
+		d.v.exits()
+		pass(time.Second)
+		got := d.task()
+		if got.Run != nil || len(got.Runs) != 1 || got.Phase != state.PhaseAwaitingPreliminaryApproval || got.NewestPlan().Text != "[start one two]" {
+			t.Errorf("after the end: phase %s, run %+v, plan %+v", got.Phase, got.Run, got.NewestPlan())
+		}
+		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two"}, d.transcript(run.ID)); diff != "" {
+			t.Errorf("transcript (-want +got):\n%s", diff)
+		}
+		if n := len(d.reported(state.EventRunEnded)); n != 1 {
+			t.Errorf("the end was reported %d times", n)
+		}
+	})
+}
+
+func TestSignsOfLifeAreRationed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.begin()
+		d.supervise()
+		for n := range 300 {
+			d.v.says(fmt.Sprint("line ", n))
+			pass(100 * time.Millisecond)
+		}
+		if n := len(d.reported(state.EventProgress)); n < 5 || n > 7 {
+			t.Errorf("%d signs of life in 30 s of 300 lines, want about one in 5 s", n)
+		}
+	})
+}
+
+func TestACutConnectionIsTakenUpAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t)
+		run := d.begin()
+		d.supervise()
+		d.v.says("start", "one")
+		pass(time.Second)
+		d.v.cut()
+		d.v.says("two")
+		pass(time.Minute)
+		d.v.change(func() { d.v.cuts++; d.v.broken = errCut })
+		d.v.says("three")
+		pass(5 * time.Minute) // less than it may be away
+		d.v.change(func() { d.v.broken = nil })
+		pass(30 * time.Second)
+		d.v.exits()
+		pass(time.Second)
+		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two", "4 three"}, d.transcript(run.ID)); diff != "" {
+			t.Errorf("transcript (-want +got):\n%s", diff)
+		}
+		if p := d.task().NewestPlan(); p == nil || p.Text != "[start one two three]" {
+			t.Errorf("plan %+v", p)
+		}
+		from := d.v.connections()
+		if from[0] != 0 || from[1] != 2 || from[2] != 3 || from[len(from)-1] != 3 || len(from) > 100 {
+			t.Errorf("connections began after lines %v", from)
+		}
+	})
+}
+
+// TestARestartLosesNothing: a new supervisor reads the log from its first line, for the interpreter
+// has to see all of it, and the transcript has each line once.
+func TestARestartLosesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t)
+		run := d.begin()
+		stop := d.supervise()
+		d.v.says("start", "one")
+		pass(time.Second)
+		stop()
+		d.v.says("two")
+		d.v.exits()
+		pass(time.Hour)
+		d.supervise()
+		pass(time.Second)
+		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two"}, d.transcript(run.ID)); diff != "" {
+			t.Errorf("transcript (-want +got):\n%s", diff)
+		}
+		if p := d.task().NewestPlan(); p == nil || p.Text != "[start one two]" {
+			t.Errorf("plan %+v", p)
+		}
+		if diff := cmp.Diff([]int64{0, 0}, d.v.connections()); diff != "" {
+			t.Errorf("connections (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestALostVM(t *testing.T) {
+	for name, c := range map[string]struct {
+		bend  func(d *desk)
+		after time.Duration // it must be known by then
+		not   time.Duration // and not yet then
+	}{
+		"gone":           {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errGone }) }, 5 * time.Second, 0},
+		"unreachable":    {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errCut }) }, 11 * time.Minute, 9 * time.Minute},
+		"tether is gone": {func(d *desk) { d.v.change(func() { d.tether = errGone; d.v.cuts++ }) }, 5 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.begin()
+				d.supervise()
+				d.v.says("start")
+				pass(time.Second)
+				c.bend(d)
+				pass(c.not)
+				if c.not > 0 && d.task().Phase != state.PhasePreliminaryPlanning {
+					t.Errorf("given up within %s", c.not)
+				}
+				pass(c.after - c.not)
+				got := d.task()
+				if got.Phase != state.PhaseInterrupted || len(got.Runs) != 1 || got.Runs[0].Status != state.StatusVMLost || got.VM != nil {
+					t.Errorf("phase %s, runs %+v, VM %+v", got.Phase, got.Runs, got.VM)
+				}
+			})
+		})
+	}
+}
+
+// TestASilentRunIsNotLost: an agent may think, or a build may run, for longer than a VM may be out
+// of reach; one cut after that is not the end.
+func TestASilentRunIsNotLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.begin()
+		d.supervise()
+		d.v.says("start")
+		pass(time.Hour)
+		d.v.cut()
+		pass(time.Minute)
+		if got := d.task(); got.Phase != state.PhasePreliminaryPlanning || got.Run == nil {
+			t.Fatalf("phase %s after one cut", got.Phase)
+		}
+		d.v.exits()
+		pass(time.Second)
+		if got := d.task(); got.Phase != state.PhaseAwaitingPreliminaryApproval {
+			t.Errorf("phase %s after the end", got.Phase)
+		}
+	})
+}
+
+// TestASupersededRunIsLetGo: nobody waits for a stopped run any more, so its log is not followed on.
+func TestASupersededRunIsLetGo(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t)
+		run := d.begin()
+		d.supervise()
+		d.v.says("start")
+		pass(time.Second)
+		d.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}})
+		d.v.cut()
+		pass(time.Minute)
+		if n := len(d.v.connections()); n > 1 {
+			t.Errorf("%d connections, the later ones for nobody", n)
+		}
+		if got := d.task(); got.Phase != state.PhaseCancelled {
+			t.Errorf("phase %s", got.Phase)
+		}
+		if got := d.transcript(run.ID); len(got) != 1 {
+			t.Errorf("transcript %v", got)
+		}
+	})
+}

@@ -1,0 +1,343 @@
+package watch_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/state"
+)
+
+var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+const full = "acme/slug"
+
+// land is a GitHub, a real client of it, and a store.
+type land struct {
+	*life
+	sim     *simgithub.Sim
+	ada     simgithub.Person
+	repo    state.Repo
+	key     state.TaskKey // of issue 1
+	inst    int64
+	status  atomic.Int64 // that our webhook answers
+	sweeper *watch.Sweeper
+}
+
+func newLand(t *testing.T) *land {
+	t.Helper()
+	key, err := appKey()
+	check(t, err)
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key})
+	check(t, err)
+	base, err := sim.Start("127.0.0.1:0")
+	check(t, err)
+	l := &land{life: newLife(t), sim: sim, ada: sim.As("ada")}
+	l.status.Store(http.StatusOK)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(l.status.Load())) }))
+	transport := &http.Transport{}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		check(t, sim.Close())
+		hook.Close()
+	})
+	sim.SetWebhook(hook.URL, "s3cret")
+	r, err := sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "slug", Files: map[string]string{"README.md": "# slug\n"}, Collaborators: map[string]simgithub.Role{
+		"ada": simgithub.RoleAdmin, "bob": simgithub.RoleWrite, "errand-bot": simgithub.RoleTriage,
+	}})
+	check(t, err)
+	l.inst, err = sim.Install(full)
+	check(t, err)
+	l.repo, l.key = state.Repo{ID: r.ID, Owner: "acme", Name: "slug", DefaultBranch: "main"}, state.TaskKey{Repo: r.ID, Issue: 1}
+	app := sim.App()
+	f, err := forge.New(forge.Config{
+		AppID: app.ID, PrivateKey: app.PEM, WebURL: base, V3APIURL: base + "/api/v3/", V4APIURL: base + "/api/graphql", Transport: transport,
+		Backoff: time.Millisecond, Writes: forge.Pace{Burst: 1000}, Data: forge.Pace{Burst: 1000},
+	})
+	check(t, err)
+	l.sweeper = watch.NewSweeper(watch.SweeperConfig{
+		Store: l.life, GitHub: f, Inbox: inserter{l.life}, Log: zerolog.Nop(), Now: time.Now, BotID: app.BotID, BotLogin: app.BotLogin, Assignee: "errand-bot", Label: "errand",
+	})
+	l.hooks()
+	return l
+}
+
+// inserter puts fetched deliveries into the store.
+type inserter struct{ *life }
+
+func (i inserter) Insert(ctx context.Context, guid, event string, payload []byte) error {
+	_, err := i.PutDelivery(ctx, state.Delivery{GUID: guid, Event: event, Payload: payload})
+	return err
+}
+
+// hooks waits until every webhook was sent.
+func (l *land) hooks() {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), 20*time.Second)
+	defer cancel()
+	check(l.t, l.sim.WaitHooks(ctx))
+}
+
+func (l *land) issue(change ...func(*simgithub.NewIssue)) *simgithub.Issue {
+	l.t.Helper()
+	in := simgithub.NewIssue{Title: "It breaks", Body: "Always."}
+	for _, f := range change {
+		f(&in)
+	}
+	i, err := l.ada.OpenIssue(full, in)
+	check(l.t, err)
+	return i
+}
+
+// begun triggers the task of issue 1 as its webhook would have.
+func (l *land) begun(via string) *state.Task {
+	l.t.Helper()
+	return l.happen(state.Event{
+		Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: via, At: time.Now(), Installation: l.inst,
+		Repo: &l.repo, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+	})
+}
+
+// kinds sweeps and lists what was reported.
+func (l *land) kinds() (list []string) {
+	l.t.Helper()
+	check(l.t, l.sweeper.SweepState(l.t.Context()))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		list = append(list, string(e.Kind)+" "+e.Via+" by "+e.By.Login)
+	}
+	l.events = nil
+	return list
+}
+
+func TestALostWebhookIsFetchedOnce(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	l.issue()
+	l.hooks()
+	l.status.Store(http.StatusInternalServerError)
+	check(t, second(l.ada.Comment(full, 1, "lost")))
+	l.hooks()
+	l.status.Store(http.StatusOK)
+	check(t, second(l.ada.Comment(full, 1, "came through")))
+	l.hooks()
+	for range 3 {
+		check(t, l.sweeper.SweepDeliveries(t.Context()))
+	}
+	list, err := l.PendingDeliveries(t.Context(), 10)
+	check(t, err)
+	var failed simgithub.Delivery
+	for _, d := range l.sim.Deliveries() {
+		if d.StatusCode == http.StatusInternalServerError {
+			failed = d
+		}
+	}
+	if len(list) != 1 || list[0].GUID != failed.GUID || list[0].Event != "issue_comment" {
+		t.Fatalf("fetched %d, want only %s", len(list), failed.GUID)
+	}
+	if diff := cmp.Diff(string(failed.Payload), string(list[0].Payload)); diff != "" {
+		t.Errorf("payload (-sent +fetched):\n%s", diff)
+	}
+	check(t, l.SpendDelivery(t.Context(), failed.GUID)) // it was worked on, and left its tombstone
+	check(t, l.sweeper.SweepDeliveries(t.Context()))
+	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 0 || err != nil {
+		t.Errorf("fetched %d again, error %v", len(list), err)
+	}
+}
+
+func TestADeliveryThatCameThroughLaterIsNotLost(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	l.status.Store(http.StatusInternalServerError)
+	l.issue()
+	l.hooks()
+	l.status.Store(http.StatusOK)
+	for _, d := range l.sim.Deliveries() {
+		if d.StatusCode == http.StatusInternalServerError {
+			l.sim.Redeliver(d.ID)
+		}
+	}
+	l.hooks()
+	check(t, l.sweeper.SweepDeliveries(t.Context()))
+	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 0 || err != nil {
+		t.Errorf("fetched %d, error %v", len(list), err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestIssuesWithoutTheirTaskAreFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(l *land) error
+		want []string
+	}{
+		"assigned": {func(l *land) error { return l.sim.As("bob").Assign(full, 1, "errand-bot") }, []string{"triggered assigned by bob"}},
+		"labelled": {func(l *land) error { return l.sim.As("bob").AddLabels(full, 1, "errand") }, []string{"triggered label by bob"}},
+		"neither":  {func(l *land) error { return l.ada.Assign(full, 1, "bob") }, nil},
+		"closed": {func(l *land) error {
+			if err := l.ada.Assign(full, 1, "errand-bot"); err != nil {
+				return err
+			}
+			return l.ada.Close(full, 1, "")
+		}, nil},
+		"taken back": {func(l *land) error {
+			if err := l.ada.Assign(full, 1, "errand-bot"); err != nil {
+				return err
+			}
+			return l.ada.Unassign(full, 1, "errand-bot")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			l.issue()
+			check(t, c.act(l))
+			if diff := cmp.Diff(c.want, l.kinds()); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAFoundTriggerIsAsGoodAsItsWebhook: the person whose permission counts is the one who assigned.
+func TestAFoundTriggerIsAsGoodAsItsWebhook(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	i := l.issue()
+	check(t, l.sim.As("bob").Assign(full, 1, "errand-bot"))
+	check(t, l.sweeper.SweepState(t.Context()))
+	check(t, l.sweeper.SweepState(t.Context()))
+	events := l.reported(state.EventTriggered)
+	if len(events) != 2 || events[0].ID != events[1].ID || events[0].ID == "" {
+		t.Fatalf("the same fact has ids %v", events)
+	}
+	e := events[0]
+	bob, _ := l.sim.User("bob")
+	if e.By.ID != bob.ID || e.Issue == nil || e.Issue.Body != "Always." || e.Issue.Node != i.NodeID || e.Repo.FullName() != full || e.Repo.DefaultBranch != "main" || e.Installation != l.inst || e.At.IsZero() {
+		t.Errorf("event %+v, issue %+v, repository %+v", e, e.Issue, e.Repo)
+	}
+	jobs, err := l.Jobs(t.Context(), l.key)
+	check(t, err)
+	if len(jobs) != 1 || jobs[0].Kind != state.JobVet {
+		t.Errorf("jobs %+v, want one that asks for bob's permission", jobs)
+	}
+}
+
+func TestTasksAreComparedWithGitHub(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		via  string
+		act  func(l *land) error
+		want []string
+	}{
+		"as it was":       {"assigned", func(*land) error { return nil }, nil},
+		"mentioned":       {"mention", func(l *land) error { return l.ada.Unassign(full, 1, "errand-bot") }, nil},
+		"unassigned":      {"assigned", func(l *land) error { return l.ada.Unassign(full, 1, "errand-bot") }, []string{"untriggered assigned by "}},
+		"unlabelled":      {"label", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, []string{"untriggered label by "}},
+		"closed":          {"assigned", func(l *land) error { return l.ada.Close(full, 1, "") }, []string{"issue_closed  by "}},
+		"another removed": {"assigned", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			l.issue()
+			check(t, l.ada.Assign(full, 1, "errand-bot"))
+			check(t, l.ada.AddLabels(full, 1, "errand"))
+			l.begun(c.via)
+			check(t, c.act(l))
+			if diff := cmp.Diff(c.want, l.kinds()); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(l *land, n int) error
+		want state.Phase
+	}{
+		"open":   {func(*land, int) error { return nil }, state.PhasePROpen},
+		"merged": {func(l *land, n int) error { return l.ada.Merge(full, n, simgithub.Merge{}) }, state.PhaseDone},
+		"closed": {func(l *land, n int) error { return l.ada.Close(full, n, "") }, state.PhaseCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			l.issue()
+			check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
+			p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1", Body: "Fixes #1"})
+			check(t, err)
+			l.begun("mention")
+			settings := state.DefaultSettings()
+			settings.Plan = state.PlanNone
+			x := l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
+			x = l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, PR: &state.PR{Number: p.Number, State: "open"}})
+			if x.Phase != state.PhasePROpen {
+				t.Fatalf("phase %s", x.Phase)
+			}
+			check(t, c.act(l, p.Number))
+			l.kinds()
+			got, err := l.Task(t.Context(), l.key)
+			check(t, err)
+			if got.Phase != c.want {
+				t.Errorf("phase %s, want %s", got.Phase, c.want)
+			}
+			if n := len(l.kinds()); c.want.Terminal() && n != 0 {
+				t.Errorf("an ended task is reported on %d times", n)
+			}
+		})
+	}
+}
+
+// TestAnEndedTaskIsNotRevivedByItsOldTrigger: the label was there while the task lived; that
+// somebody cancelled it is the later word.
+func TestAnEndedTaskIsNotRevivedByItsOldTrigger(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	l.issue()
+	l.happen(state.Event{
+		Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: "mention", At: time.Now().Add(-time.Hour), Installation: l.inst,
+		Repo: &l.repo, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+	})
+	check(t, l.ada.AddLabels(full, 1, "errand")) // a second trigger of a live task
+	l.happen(state.Event{Kind: state.EventCommented, Task: l.key, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}})
+	if got := l.kinds(); got != nil {
+		t.Errorf("reported %v", got)
+	}
+}
+
+func TestSweepsRunByThemselves(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	l.issue()
+	check(t, l.ada.Assign(full, 1, "errand-bot"))
+	stop := watching(t, l.sweeper.Run)
+	defer stop()
+	deadline := time.Now().Add(20 * time.Second)
+	wake := l.Wake(t.Context())
+	for len(l.reported(state.EventTriggered)) == 0 && time.Now().Before(deadline) {
+		select {
+		case <-wake:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if n := len(l.reported(state.EventTriggered)); n != 1 {
+		t.Errorf("%d triggers found at the start, want 1", n)
+	}
+}
