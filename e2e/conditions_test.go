@@ -343,25 +343,34 @@ func (s *story) failing(args []string) (string, error) {
 	return "", nil
 }
 
-// await waits until all conditions hold: await COND=VALUE …
+// await waits until all conditions hold: await [-within=DURATION] COND=VALUE …
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
+	limit := patience
+	if word, ok := strings.CutPrefix(args[0], "-within="); ok {
+		var err error
+		limit, err = time.ParseDuration(word)
+		ts.Check(err)
+		args = args[1:]
+	}
 	hopeless := !slices.ContainsFunc(args, func(a string) bool {
 		return strings.Contains(a, "failed") || strings.Contains(a, "cancelled") || strings.HasPrefix(a, "comment=")
 	})
-	last := ""
-	for end := time.Now().Add(patience); time.Now().Before(end); pause() {
+	last, stuck := "", 0
+	for end := time.Now().Add(limit); time.Now().Before(end); pause() {
 		var err error
 		last, err = s.failing(args)
 		ts.Check(err)
 		if last == "" {
 			return
 		}
-		if t := s.task(s.issue); hopeless && t != nil && (t.Phase == state.PhaseFailed || t.Phase == state.PhaseCancelled) {
+		if t := s.task(s.issue); t == nil || t.Phase != state.PhaseFailed && t.Phase != state.PhaseCancelled {
+			stuck = 0
+		} else if stuck++; hopeless && stuck > 120 {
 			ts.Fatalf("waiting for %s: the task is %s: %+v", last, t.Phase, t.End)
 		}
 	}
-	ts.Fatalf("waiting for %s: not in %s", last, patience)
+	ts.Fatalf("waiting for %s: not in %s", last, limit)
 }
 
 // expect looks once; "! expect COND" wants it not to hold.

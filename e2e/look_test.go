@@ -138,6 +138,7 @@ func (s *story) transcripts() []string {
 }
 
 // hooks bends webhooks: hooks hold | release [reversed] | duplicate N | fail [EVENT] | lose [EVENT] |
+// wait |
 // clear | again (all that were delivered, once more).
 func hooks(ts *testscript.TestScript, neg bool, args []string) {
 	g := of(ts).w.GitHub
@@ -157,6 +158,10 @@ func hooks(ts *testscript.TestScript, neg bool, args []string) {
 		g.FaultHooks(simgithub.HookFault{Event: event, Fail: true})
 	case "lose":
 		g.FaultHooks(simgithub.HookFault{Event: event, Lose: true})
+	case "wait":
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ts.Check(g.WaitHooks(ctx))
 	case "clear":
 		g.ClearFaults()
 	case "again":
@@ -258,6 +263,14 @@ func page(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", resp.StatusCode, body)
 	if (resp.StatusCode == http.StatusOK) == neg {
 		ts.Fatalf("GET %s: %s", args[0], resp.Status)
+	}
+}
+
+// clock waits for the next whole second: GitHub's times are no finer, so that what follows is later
+// than what was.
+func clock(ts *testscript.TestScript, neg bool, args []string) {
+	for next := time.Now().Truncate(time.Second).Add(time.Second); time.Now().Before(next); {
+		pause()
 	}
 }
 

@@ -28,7 +28,7 @@ func TestStories(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
-			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page,
+			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
 		},
 	})
 }

@@ -1,0 +1,148 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// errDied is what everything fails with from the moment on at which errand dies.
+var errDied = errors.New("errand has died")
+
+// moment is when, in an operation, errand dies.
+type moment string
+
+const (
+	before moment = "before" // there is no effect
+	after  moment = "after"  // the effect is there, the answer is lost
+)
+
+// point is a failpoint: the n-th time (from 1) that one life does op.
+type point struct {
+	op   string
+	n    int
+	when moment
+}
+
+func (p point) String() string { return fmt.Sprintf("%s %s #%d", p.when, p.op, p.n) }
+
+// script is where errand dies in one life, over all its incarnations, and what it did.
+type script struct {
+	mu     sync.Mutex
+	die    []point // in this order; each is waited for when the one before was hit
+	hits   []point
+	counts map[string]int
+	order  []string // operations as they were begun
+}
+
+func newScript(die ...point) *script { return &script{die: die, counts: map[string]int{}} }
+
+// seen is how often each operation was begun.
+func (s *script) seen() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.counts)
+}
+
+// hit is how many of the failpoints were reached.
+func (s *script) hit() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.hits)
+}
+
+// lastHit names the failpoint of the last death.
+func (s *script) lastHit() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.hits) == 0 {
+		return "none"
+	}
+	return s.hits[len(s.hits)-1].String()
+}
+
+// gate stands before everything on which one incarnation of errand has effects.
+type gate struct {
+	s    *script
+	died chan struct{} // closed at death
+	once sync.Once
+	open atomic.Bool // nothing is held up any more: the world is being cleaned up
+}
+
+func newGate(s *script) *gate { return &gate{s: s, died: make(chan struct{})} }
+
+// dead reports whether this incarnation has died.
+func (g *gate) dead() bool {
+	if g.open.Load() {
+		return false
+	}
+	select {
+	case <-g.died:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *gate) kill() { g.once.Do(func() { close(g.died) }) }
+
+// enter counts an operation and says whether errand dies in it, and when.
+func (g *gate) enter(op string) (when moment, alive bool) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.dead() {
+		return "", false
+	}
+	g.s.counts[op]++
+	g.s.order = append(g.s.order, op)
+	if len(g.s.die) == 0 || g.s.die[0].op != op || g.s.counts[op] < g.s.die[0].n {
+		return "", true
+	}
+	p := g.s.die[0]
+	g.s.die, g.s.hits = g.s.die[1:], append(g.s.hits, p)
+	if p.when == before {
+		g.kill()
+	}
+	return p.when, true
+}
+
+// do has one effect, unless errand is dead or dies in it. An effect during which errand dies still
+// happens, but nobody learns of it.
+func (g *gate) do(ctx context.Context, op string, effect func(context.Context) error) error {
+	if g.open.Load() {
+		return effect(ctx)
+	}
+	when, alive := g.enter(op)
+	if !alive || when == before {
+		return errDied
+	}
+	if when == after {
+		ctx = context.WithoutCancel(ctx)
+		defer g.kill()
+	}
+	err := effect(ctx)
+	if when == after {
+		g.kill()
+	}
+	if g.dead() {
+		return errDied
+	}
+	return err
+}
+
+// through is do for what returns a value.
+func through[T any](ctx context.Context, g *gate, op string, effect func(context.Context) (T, error)) (T, error) {
+	var out T
+	err := g.do(ctx, op, func(ctx context.Context) (err error) {
+		out, err = effect(ctx)
+		return err
+	})
+	if errors.Is(err, errDied) {
+		var none T
+		return none, err
+	}
+	return out, err
+}

@@ -1,0 +1,175 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// options puts a gate before everything of one incarnation.
+func (g *gate) options(o *server.Options) {
+	o.Transport = gatedHTTP{g, &http.Transport{DisableKeepAlives: true}}
+	o.Hooks = server.Hooks{
+		DB:       func(db kv.DB) kv.DB { return gatedDB{db, g} },
+		Provider: func(p fleet.Provider) fleet.Provider { return gatedProvider{p, g} },
+		Runner:   func(r workflow.Runner) workflow.Runner { return gatedRunner{r, g} },
+		Files:    func(f workflow.Files) workflow.Files { return gatedFiles{f, g} },
+	}
+}
+
+// gatedDB gates commits by their names. The migration of a new store comes before anything else and
+// is let through: package state proves that one.
+type gatedDB struct {
+	kv.DB
+	g *gate
+}
+
+func (d gatedDB) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	name := kv.Name(ctx)
+	if name == "migrate" {
+		return d.DB.Update(ctx, fn)
+	}
+	return d.g.do(ctx, "commit: "+name, func(ctx context.Context) error { return d.DB.Update(ctx, fn) })
+}
+
+// gatedHTTP gates what changes something on GitHub; reads fail once errand is dead.
+type gatedHTTP struct {
+	g    *gate
+	base http.RoundTripper
+}
+
+func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
+	op, err := nameOf(req)
+	if err != nil {
+		return nil, err
+	}
+	if op == "" {
+		if t.g.dead() {
+			return nil, errDied
+		}
+		return t.base.RoundTrip(req)
+	}
+	return through(req.Context(), t.g, "github: "+op, func(ctx context.Context) (*http.Response, error) {
+		resp, err := t.base.RoundTrip(req.WithContext(ctx))
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return nil, err
+		}
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		return resp, resp.Body.Close()
+	})
+}
+
+var (
+	mutation = regexp.MustCompile(`mutation[^{]*\{\s*(?:\w+:\s*)?(\w+)`)
+	repoPath = regexp.MustCompile(`^/api/v3/repos/[^/]+/[^/]+`)
+	numbers  = regexp.MustCompile(`/\d+`)
+)
+
+// nameOf names a request that changes something; others have no name. A token is nothing that lasts.
+func nameOf(req *http.Request) (string, error) {
+	if req.Method == http.MethodGet || strings.HasSuffix(req.URL.Path, "/access_tokens") {
+		return "", nil
+	}
+	if strings.HasSuffix(req.URL.Path, "/graphql") {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return "", err
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		if m := mutation.FindSubmatch(body); m != nil {
+			return string(m[1]), nil
+		}
+		return "", nil
+	}
+	path := numbers.ReplaceAllString(repoPath.ReplaceAllString(req.URL.Path, ""), "/N")
+	return fmt.Sprintf("%s %s", req.Method, path), nil
+}
+
+// gatedProvider gates the coming and going of VMs.
+type gatedProvider struct {
+	fleet.Provider
+	g *gate
+}
+
+func (p gatedProvider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+	return through(ctx, p.g, "vm: create", func(ctx context.Context) (fleet.VM, error) { return p.Provider.Create(ctx, spec) })
+}
+
+func (p gatedProvider) Delete(ctx context.Context, name string, why fleet.Reason) error {
+	return p.g.do(ctx, "vm: delete", func(ctx context.Context) error { return p.Provider.Delete(ctx, name, why) })
+}
+
+func (p gatedProvider) Get(ctx context.Context, name string) (fleet.VM, error) {
+	if p.g.dead() {
+		return fleet.VM{}, errDied
+	}
+	return p.Provider.Get(ctx, name)
+}
+
+func (p gatedProvider) List(ctx context.Context) ([]fleet.VM, error) {
+	if p.g.dead() {
+		return nil, errDied
+	}
+	return p.Provider.List(ctx)
+}
+
+// gatedRunner gates what is done on VMs.
+type gatedRunner struct {
+	workflow.Runner
+	g *gate
+}
+
+func (r gatedRunner) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (work.Place, error) {
+	return through(ctx, r.g, "ssh: prepare", func(ctx context.Context) (work.Place, error) { return r.Runner.Prepare(ctx, vm, spec) })
+}
+
+func (r gatedRunner) Reset(ctx context.Context, vm string, spec work.ResetSpec) error {
+	return r.g.do(ctx, "ssh: reset", func(ctx context.Context) error { return r.Runner.Reset(ctx, vm, spec) })
+}
+
+func (r gatedRunner) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (work.Rebased, error) {
+	return through(ctx, r.g, "ssh: rebase", func(ctx context.Context) (work.Rebased, error) { return r.Runner.Rebase(ctx, vm, spec) })
+}
+
+func (r gatedRunner) Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error) {
+	return through(ctx, r.g, "ssh: collect", func(ctx context.Context) (*changeset.Changeset, error) { return r.Runner.Collect(ctx, vm, spec) })
+}
+
+func (r gatedRunner) Start(ctx context.Context, vm string, spec runner.Spec) error {
+	return r.g.do(ctx, "ssh: start run", func(ctx context.Context) error { return r.Runner.Start(ctx, vm, spec) })
+}
+
+func (r gatedRunner) Stop(ctx context.Context, vm, run, why string) error {
+	return r.g.do(ctx, "ssh: stop run", func(ctx context.Context) error { return r.Runner.Stop(ctx, vm, run, why) })
+}
+
+// gatedFiles gates what is kept beside the store.
+type gatedFiles struct {
+	workflow.Files
+	g *gate
+}
+
+func (f gatedFiles) SaveChangeset(run string, cs *changeset.Changeset) (string, error) {
+	return through(context.Background(), f.g, "disk: save changeset", func(context.Context) (string, error) { return f.Files.SaveChangeset(run, cs) })
+}
+
+func (f gatedFiles) BeginTranscript(run string, h runlog.Header) error {
+	return f.g.do(context.Background(), "disk: begin transcript", func(context.Context) error { return f.Files.BeginTranscript(run, h) })
+}

@@ -1,0 +1,164 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/server"
+)
+
+// patience is how long one step of a life may take.
+const patience = 30 * time.Second
+
+// timing is quick. Webhooks that nobody answered are swept for once a second.
+const timing = `timing:
+  gather: 60ms
+  status_gap: 60ms
+  settle: 0s
+  backoff: 150ms
+  recheck: 150ms
+  poll_fast: 60ms
+  poll_slow: 60ms
+  poll_gap: 30ms
+  deliveries: 700ms
+  sweep: 1h
+  progress: 50ms
+  retry: 100ms
+  writes_burst: 2000
+  writes_every: 1ms
+  objects_every: 1ms
+  shutdown: 1s
+`
+
+// life is one issue's way from its opening to the merge.
+type life struct {
+	dir    string
+	script *script
+	gate   *gate // of the present incarnation
+	world  *demo.World
+	play   *demo.Play
+	log    *os.File
+}
+
+// begin starts the stand-ins and the first incarnation.
+func begin(ctx context.Context, dir string, s *script) (*life, error) {
+	if common.err != nil {
+		return nil, common.err
+	}
+	l := &life{dir: dir, script: s}
+	rules, files, err := cheap()
+	if err != nil {
+		return nil, err
+	}
+	if l.log, err = os.Create(filepath.Join(dir, "errand.log")); err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	l.world, err = demo.New(ctx, demo.Config{
+		Dir: dir, BinDir: common.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: timing,
+		Key: common.key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.log.Close())
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(l.log, "PERSON: "+format+"\n", args...) }
+	l.play = &demo.Play{World: l.world, Say: say, Wait: func(string, time.Duration) {}, Patience: patience, Tick: l.tick}
+	return l, nil
+}
+
+// incarnate puts a new gate before an errand that is about to start.
+func (l *life) incarnate(o *server.Options) {
+	l.gate = newGate(l.script)
+	l.gate.options(o)
+}
+
+// tests matches the commands that would make every life wait for a compiler.
+var tests = regexp.MustCompile(`gofmt -l \. ; |go vet \./\.\.\. && go test \./\.\.\.|go vet \./\.\.\.|go test \./\.\.\.`)
+
+// cheap is the demo's model and repository without the compiler.
+func cheap() (rules string, files map[string]string, err error) {
+	data, err := os.ReadFile("../../internal/demo/script.yaml")
+	if err != nil {
+		return "", nil, err
+	}
+	files = map[string]string{}
+	for path, name := range map[string]string{"slug.go": "slug.go", "slug_test.go": "slug_test.go", "go.mod": "go.mod", ".errand.yml": "errand.yml"} {
+		text, err := os.ReadFile("../../internal/demo/fixture/" + name + ".txt")
+		if err != nil {
+			return "", nil, err
+		}
+		files[path] = tests.ReplaceAllString(string(text), "echo tested")
+	}
+	return tests.ReplaceAllString(string(data), "echo tested"), files, nil
+}
+
+// tick starts errand again when it has died.
+func (l *life) tick(ctx context.Context) error {
+	for tries := 0; l.gate.dead(); tries++ {
+		if tries == 50 {
+			return errors.New("errand died at its start again and again")
+		}
+		fmt.Fprintf(l.log, "DIED: %v\n", l.script.lastHit())
+		_ = l.world.Stop() // what the dead one says about its end is of no interest
+		if err := l.world.Start(ctx); err != nil && !errors.Is(err, errDied) {
+			return fmt.Errorf("start errand again: %w", err)
+		}
+	}
+	return nil
+}
+
+// close ends everything; what it says about boxes that cannot be ended is an error.
+func (l *life) close() error { return errors.Join(l.world.Close(), l.log.Close()) }
+
+// live plays a whole life with its deaths and returns what it came to.
+func live(ctx context.Context, t testing.TB, s *script) (outcome, error) {
+	dir, err := os.MkdirTemp("", "errand-life-")
+	if err != nil {
+		return outcome{}, err
+	}
+	l, err := begin(ctx, dir, s)
+	if err != nil {
+		return outcome{}, err
+	}
+	_, err = l.play.Run(ctx)
+	var o outcome
+	if err == nil {
+		o, err = l.outcome(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, l.report())
+	}
+	l.gate.open.Store(true)
+	if cerr := l.close(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("end the world: %w", cerr))
+	}
+	if keep := os.Getenv("ERRAND_CRASH_KEEP"); keep == "" {
+		err = errors.Join(err, os.RemoveAll(dir))
+	} else {
+		t.Logf("kept %s", dir)
+	}
+	return o, err
+}
+
+// report is what errand said last, for a life that went wrong.
+func (l *life) report() string {
+	data, err := os.ReadFile(l.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-40):], "\n")
+}

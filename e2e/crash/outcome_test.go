@@ -1,0 +1,211 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// outcome is what must be the same at the end of every life, wherever errand died in it.
+type outcome struct {
+	Issue    string
+	Phases   []string // in which the task was, one after another
+	Pulls    []string
+	Plans    []string
+	Comments []string // by the bot, by what they are
+	Answers  []string // by the bot, in threads
+	Runs     []string
+	Branch   []string // messages of the pull request's commits
+	Wrong    []string // what must never be
+}
+
+// outcome waits until nothing is left to do and says what the life came to.
+func (l *life) outcome(ctx context.Context) (outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := l.settle(ctx); err != nil {
+		return outcome{}, err
+	}
+	sn := l.world.GitHub.Snapshot()
+	repo, ok := sn.Repo(demo.Full)
+	if !ok {
+		return outcome{}, errors.New("the repository is gone")
+	}
+	tasks, err := l.world.Server.Store().AllTasks(ctx, state.TaskKey{}, 10)
+	if err != nil {
+		return outcome{}, err
+	}
+	if len(tasks) != 1 {
+		return outcome{}, fmt.Errorf("there are %d tasks", len(tasks))
+	}
+	o := outcome{}
+	o.ofTask(tasks[0])
+	if err := o.ofGitHub(l, repo); err != nil {
+		return o, err
+	}
+	bad, err := l.world.Server.Store().Check(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.Wrong = append(o.Wrong, bad...)
+	boxes, err := l.boxes()
+	o.Wrong = append(o.Wrong, boxes...)
+	return o, err
+}
+
+// ofTask takes down what the store knows.
+func (o *outcome) ofTask(t *state.Task) {
+	for _, h := range t.History {
+		o.Phases = append(o.Phases, string(h.Phase))
+	}
+	for _, p := range t.Plans {
+		o.Plans = append(o.Plans, fmt.Sprintf("%s %d posted=%v stale=%q superseded=%v", p.Kind, p.Revision, p.Posted(), p.Stale, p.Superseded))
+	}
+	for _, r := range t.Runs {
+		o.Runs = append(o.Runs, fmt.Sprintf("%s %s %s", r.Kind, r.State, r.Status))
+	}
+	if t.VM != nil {
+		o.Wrong = append(o.Wrong, "the task that ended has VM "+t.VM.Name)
+	}
+	if t.Run != nil {
+		o.Wrong = append(o.Wrong, "the task that ended has run "+t.Run.ID)
+	}
+	if a := t.Approval; a == nil || a.By.Login != demo.Maintainer || a.Kind != state.PlanThorough {
+		o.Wrong = append(o.Wrong, fmt.Sprintf("the approval that counted is %+v", a))
+	}
+}
+
+// marker is the hidden mark of a comment.
+var marker = regexp.MustCompile(`<!-- errand:([^ ]+) -->`)
+
+// ofGitHub takes down what people see.
+func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
+	var list []int
+	for n := range repo.Issues {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	for _, n := range list {
+		i := repo.Issues[n]
+		texts, marks := map[string]bool{}, map[string]bool{}
+		see := func(what, author, body string) {
+			if author != l.world.GitHub.App().BotLogin {
+				return
+			}
+			mark := marker.FindString(body)
+			text := strings.TrimSpace(marker.ReplaceAllString(body, ""))
+			if mark == "" || marks[mark] || texts[text] {
+				o.Wrong = append(o.Wrong, fmt.Sprintf("a comment on #%d has no mark or is there twice (%s): %.200q", n, mark, text))
+			}
+			marks[mark], texts[text] = true, true
+			head, _, _ := strings.Cut(text, "\n")
+			o.Comments = append(o.Comments, fmt.Sprintf("#%d %s: %s", n, what, constant(head)))
+		}
+		for _, c := range i.Comments {
+			see("comment", c.Author, c.Body)
+		}
+		if i.Pull == nil {
+			o.Issue = string(i.State)
+			continue
+		}
+		for k, th := range i.Pull.Threads {
+			for _, c := range th.Comments {
+				see(fmt.Sprintf("thread %d", k), c.Author, c.Body)
+			}
+		}
+		o.Pulls = append(o.Pulls, fmt.Sprintf("#%d merged=%v by %s", n, i.Pull.Merged, i.Author))
+		v, err := l.world.GitHub.As(demo.Maintainer).PullView(demo.Full, n)
+		if err != nil {
+			return err
+		}
+		for _, c := range v.Commits {
+			o.Branch = append(o.Branch, c.Message)
+		}
+	}
+	slices.Sort(o.Comments)
+	return nil
+}
+
+// changing is what differs between two lives in the first line of a comment.
+var changing = regexp.MustCompile("[0-9a-f]{7,40}|\\$?[0-9]+([.:][0-9]+)?( ?(s|ms|min))?")
+
+func constant(text string) string { return changing.ReplaceAllString(text, "…") }
+
+// boxes lists boxes that are still there.
+func (l *life) boxes() ([]string, error) {
+	dir := filepath.Join(l.dir, "data", "local", "boxes")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, "box "+e.Name()+" is left")
+	}
+	return left, nil
+}
+
+// settle waits until errand has nothing left to do.
+func (l *life) settle(ctx context.Context) error {
+	for calm := 0; calm < 3; {
+		if err := l.tick(ctx); err != nil {
+			return err
+		}
+		busy, err := l.busy(ctx)
+		if err != nil {
+			return err
+		}
+		if calm++; busy != "" {
+			calm = 0
+		}
+		timer := time.NewTimer(30 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("there is still something to do: %s", busy)
+		case <-timer.C:
+		}
+	}
+	return nil
+}
+
+// busy names something that is left to do, or nothing.
+func (l *life) busy(ctx context.Context) (string, error) {
+	if err := l.world.GitHub.WaitHooks(ctx); err != nil {
+		return "", err
+	}
+	store := l.world.Server.Store()
+	pending, err := store.PendingDeliveries(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(pending) > 0 {
+		return "delivery " + pending[0].Event, nil
+	}
+	tasks, err := store.AllTasks(ctx, state.TaskKey{}, 10)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range tasks {
+		jobs, err := store.Jobs(ctx, t.Key)
+		if err != nil {
+			return "", err
+		}
+		for _, j := range jobs {
+			if j.Kind != state.JobDue {
+				return fmt.Sprintf("job %s: %s", j.Key, j.LastError), nil
+			}
+		}
+	}
+	return "", nil
+}
