@@ -10,6 +10,7 @@ type fileView struct {
 	FileChange
 	Anchor  string
 	Lines   []diffLine
+	Forms   bool         // lines can be commented on
 	Cut     int          // lines that are not shown
 	Threads []threadView // about the whole file, or of older versions
 }
@@ -40,7 +41,7 @@ type diffExtras struct {
 
 func diffView(files []FileChange, with diffExtras) (out []fileView) {
 	for n, f := range files {
-		fv := fileView{FileChange: f, Anchor: "diff-" + itoa(int64(n))}
+		fv := fileView{FileChange: f, Forms: with.form, Anchor: "diff-" + itoa(int64(n))}
 		for _, h := range parseHunks(f.Patch) {
 			fv.Lines = append(fv.Lines, h.rows()...)
 		}
@@ -71,8 +72,8 @@ func (f *fileView) place(with diffExtras) {
 		}
 		for _, t := range with.threads {
 			if t.Path == f.Path && t.line > 0 && t.line == number && t.left == (side == "LEFT") {
+				placed[t.ID], t.Hunk = true, nil // the lines are right above
 				l.Threads = append(l.Threads, t)
-				placed[t.ID] = true
 			}
 		}
 		for _, d := range with.drafts {

@@ -73,7 +73,7 @@ func (w *web) accountPage(v *visit) error {
 
 // peoplePage shows all accounts with their roles, and lets the visitor change them as the owner would.
 func (w *web) peoplePage(v *visit) error {
-	sn := w.s.Snapshot()
+	sn, app := w.s.Snapshot(), w.s.App().BotLogin
 	type cell struct {
 		Full  string
 		Role  Role
@@ -85,8 +85,8 @@ func (w *web) peoplePage(v *visit) error {
 	}
 	var rows []row
 	for _, u := range sn.Users {
-		if u.Type == TypeOrg {
-			continue
+		if u.Type == TypeOrg || u.Login == app {
+			continue // their rights come from elsewhere
 		}
 		one := row{User: u}
 		for _, r := range sn.Repos {

@@ -141,11 +141,27 @@ func (g *viewer) side(i *Issue) sideView {
 			}
 		}
 	}
-	s.People = []string{i.Author}
-	for _, k := range i.Comments {
-		if !slices.Contains(s.People, k.Author) {
-			s.People = append(s.People, k.Author)
+	s.People = tookPart(i)
+	return s
+}
+
+// tookPart lists who wrote anything that everybody can see, in the order of their first words.
+func tookPart(i *Issue) []string {
+	list := []string{i.Author}
+	add := func(login string) {
+		if !slices.Contains(list, login) {
+			list = append(list, login)
 		}
 	}
-	return s
+	for _, k := range i.Comments {
+		add(k.Author)
+	}
+	if i.Pull != nil {
+		for _, v := range i.Pull.Reviews {
+			if v.State != ReviewPending {
+				add(v.Author)
+			}
+		}
+	}
+	return list
 }

@@ -39,6 +39,9 @@ type scope struct {
 // boxes turns a task's box into HTML; n counts the boxes of a text from 0.
 type boxes func(n int, checked bool) string
 
+// idOfText finds ids, which texts may not have: the page's forms and labels go by theirs.
+var idOfText = regexp.MustCompile(` id="[^"]*"`)
+
 var scopeKey = parser.NewContextKey()
 
 func newMarkdown() *markdown {
@@ -75,8 +78,7 @@ func (m *markdown) render(src string, in scope, box boxes) template.HTML {
 		return template.HTML("<pre>" + template.HTMLEscapeString(src) + "</pre>")
 	}
 	safe := m.policy.Sanitize(b.String())
-	// Quotes in texts and values are escaped by now, so that this only meets attributes.
-	safe = strings.ReplaceAll(safe, ` id="`, ` id="user-content-`)
+	safe = idOfText.ReplaceAllString(safe, "") // quotes in texts and values are escaped by now: only attributes are met
 	safe = m.place.ReplaceAllStringFunc(safe, func(s string) string {
 		f := m.place.FindStringSubmatch(s)
 		return box(atoi(f[1], 0), f[2] == "true")
@@ -168,7 +170,7 @@ func (m *markdown) renderCode(w util.BufWriter, source []byte, node ast.Node, en
 			_, _ = w.WriteString(template.HTMLEscapeString(line))
 			continue
 		}
-		_, _ = fmt.Fprintf(w, `<span class="%s">%s</span>`, class, template.HTMLEscapeString(line))
+		_, _ = fmt.Fprintf(w, `<span class="%s">%s</span>`, class, template.HTMLEscapeString(strings.TrimSuffix(line, "\n")))
 	}
 	_, _ = w.WriteString("</code></pre>\n")
 	return ast.WalkSkipChildren, nil

@@ -3,7 +3,6 @@ package simgithub
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // pullHead is what the page of a pull request has over that of an issue.
@@ -42,41 +41,6 @@ type checkView struct {
 	State   string // success, pending or failure
 	Words   string
 	Details string // address of a status, often empty
-}
-
-// reviewerView is somebody's part in the review.
-type reviewerView struct {
-	Login string
-	State string // approved, changes requested, commented, asked
-}
-
-// reviewView is a review with the threads that it started.
-type reviewView struct {
-	ID         int64
-	At         time.Time
-	Author     string
-	Words      string
-	State      string
-	Text       *textView // nil without a body
-	Threads    []threadView
-	MayDismiss bool
-}
-
-// threadView is a conversation at a line.
-type threadView struct {
-	ID         int64
-	Path       string
-	Where      string // such as "line 12"
-	Hunk       []diffLine
-	Resolved   bool
-	ResolvedBy string
-	Outdated   bool
-	Comments   []textView
-	MayReply   bool
-	MayResolve bool
-
-	line int
-	left bool
 }
 
 func (w *web) pullPage(v *visit) error { return w.pullTab(v, "pull", "") }
@@ -170,92 +134,6 @@ func checkViews(view PullView) (out []checkView) {
 			}
 			out = append(out, checkView{Name: k.Context, State: state, Words: k.Description})
 		}
-	}
-	return out
-}
-
-// reviewers tells what each reviewer said last, and who was asked and has said nothing since.
-func reviewers(p *Pull) (out []reviewerView) {
-	state := map[string]string{}
-	var order []string
-	for _, v := range p.Reviews {
-		if v.State == ReviewPending || v.Author == p.issue.Author {
-			continue
-		}
-		if _, known := state[v.Author]; !known {
-			order = append(order, v.Author)
-		}
-		if v.State != ReviewCommented || state[v.Author] == "" {
-			state[v.Author] = strings.ToLower(strings.ReplaceAll(v.State, "_", " "))
-		}
-	}
-	for _, login := range order {
-		out = append(out, reviewerView{login, state[login]})
-	}
-	for _, login := range p.RequestedReviewers {
-		out = append(out, reviewerView{login, "asked"})
-	}
-	return out
-}
-
-// reviews lists what reviewers submitted. A review that only wraps an answer in a thread is left out: the answer is
-// shown where it belongs.
-func (g *viewer) reviews(p *Pull) (out []reviewView) {
-	threads := g.threads(p)
-	for _, v := range p.Reviews {
-		if v.State == ReviewPending {
-			continue
-		}
-		rv := reviewView{
-			ID: v.ID, At: v.SubmittedAt, Author: v.Author, State: v.State, Words: reviewWords(v.State),
-			MayDismiss: g.may(RoleWrite) && (v.State == ReviewApproved || v.State == ReviewChangesRequested),
-		}
-		if v.Body != "" {
-			t := g.text(textReview, "pullrequestreview-"+itoa(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
-			t.MayEdit, t.MayDelete, t.MayReact, t.Verdict = false, false, false, rv.Words
-			rv.Text = &t
-		}
-		for n, t := range p.Threads {
-			if len(t.Comments) > 0 && t.Comments[0].ReviewID == v.ID {
-				rv.Threads = append(rv.Threads, threads[n])
-			}
-		}
-		if rv.Text != nil || len(rv.Threads) > 0 || v.State != ReviewCommented {
-			out = append(out, rv)
-		}
-	}
-	return out
-}
-
-func reviewWords(state string) string {
-	return map[string]string{
-		ReviewApproved: "approved these changes", ReviewChangesRequested: "requested changes", ReviewCommented: "reviewed",
-		ReviewDismissed: "reviewed (dismissed since)",
-	}[state]
-}
-
-// threads shows all threads, in the order of p.Threads.
-func (g *viewer) threads(p *Pull) (out []threadView) {
-	own := g.x.by != nil && g.x.by.Login == p.issue.Author
-	for _, t := range p.Threads {
-		tv := threadView{
-			ID: t.ID, Path: t.Path, Resolved: t.Resolved, ResolvedBy: t.ResolvedBy, Outdated: t.Outdated, Hunk: hunkTail(t.DiffHunk, 4),
-			MayReply: g.x.writeTalk(p.issue) == nil, MayResolve: own || g.may(RoleWrite), line: t.Line, left: t.Side == "LEFT",
-		}
-		switch {
-		case t.Line > 0:
-			tv.Where = "line " + itoa(int64(t.Line))
-		case t.Outdated:
-			tv.Where = "line " + itoa(int64(t.OriginalLine)) + " of an older version"
-		default:
-			tv.Where = "the whole file"
-		}
-		for _, k := range t.Comments {
-			c := g.text(textLine, "discussion_r"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
-			c.Edits, c.Reactions = slices.Clone(k.Edits), g.reactions(k.Reactions)
-			tv.Comments = append(tv.Comments, c)
-		}
-		out = append(out, tv)
 	}
 	return out
 }

@@ -33,7 +33,6 @@ type textView struct {
 	MayDelete bool
 	Minimized string // why it is folded, or empty
 	MayFold   bool
-	Verdict   string // of a review: what it did
 }
 
 // Editor is who changed the text last, or empty.

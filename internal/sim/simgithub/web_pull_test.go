@@ -1,0 +1,205 @@
+package simgithub_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// TestReviewByForms writes a review with two inline comments, submits it, talks in its threads, and merges.
+func TestReviewByForms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("Add subtracts")
+	w.pull("alice", "feature/fix", map[string]string{"calc.go": "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"}, "Closes #1")
+	octo, alice := w.browse("octo"), w.browse("alice")
+	w.settled()
+
+	right := form{act: "line", with: map[string]string{"path": "calc.go", "line": "4", "side": "RIGHT"}}
+	left := form{act: "line", with: map[string]string{"path": "calc.go", "line": "4", "side": "LEFT"}}
+	octo.submit("/octo/calc/pull/2/files", right, url.Values{"body": {"Why plus?"}, "when": {"review"}})
+	p := octo.submit("/octo/calc/pull/2/files", left, url.Values{"body": {"This was wrong."}, "when": {"review"}})
+	if !strings.Contains(p.body, "2 pending") || p.path != "/octo/calc/pull/2/files#review" {
+		t.Errorf("the pending review is not shown at %s", p.path)
+	}
+	if got := alice.get("/octo/calc/pull/2/files"); strings.Contains(got.body, "Why plus?") {
+		t.Error("alice sees a review that is not submitted")
+	}
+	if got := w.settled(); len(got) > 0 || len(w.issueNow(2).Pull.Reviews) > 0 {
+		t.Errorf("a review that is not submitted sent %v", got)
+	}
+
+	p = octo.submit("/octo/calc/pull/2/files", form{act: "submit"}, url.Values{"event": {"REQUEST_CHANGES"}, "body": {"Two remarks."}})
+	if p.status != http.StatusOK || !strings.HasPrefix(p.path, "/octo/calc/pull/2#pullrequestreview-") {
+		t.Fatalf("submitting led to %d %s: %s", p.status, p.path, alertOf(p))
+	}
+	want := []string{"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.created"}
+	if diff := cmp.Diff(want, w.settled()); diff != "" {
+		t.Errorf("submitting sent (-want +got):\n%s", diff)
+	}
+	threads := w.issueNow(2).Pull.Threads
+	if len(threads) != 2 || threads[0].Side != "RIGHT" || threads[1].Side != "LEFT" || threads[0].Line != 4 {
+		t.Fatalf("threads are %+v", threads)
+	}
+	if got := octo.get("/octo/calc/pull/2/files"); strings.Contains(got.body, "pending</span>") {
+		t.Error("the submitted review is still pending")
+	}
+
+	talkInThread(t, w, alice, threads[0])
+	draftAndReady(t, w, alice)
+	w.settled()
+	octo.submit("/octo/calc/pull/2/files", form{act: "submit"}, url.Values{"event": {"APPROVE"}})
+	p = octo.submit("/octo/calc/pull/2", form{act: "merge"}, url.Values{"method": {"squash"}})
+	if i := w.issueNow(2); !i.Pull.Merged || w.issueNow(1).State != "closed" {
+		t.Fatalf("not merged: %s", alertOf(p))
+	}
+	if got := w.settled(); !slices.Contains(got, "pull_request.closed") || !slices.Contains(got, "pull_request_review.submitted") {
+		t.Errorf("approving and merging sent %v", got)
+	}
+	octo.submit("/octo/calc/pull/2", form{act: "delete_branch"}, nil)
+	if branches, err := w.owner.Branches(repo); err != nil || len(branches) != 1 {
+		t.Errorf("branches are %v, %v", branches, err)
+	}
+}
+
+// talkInThread answers, edits, reacts, resolves and opens a thread again.
+func talkInThread(t *testing.T, w *world, b *browser, th *simgithub.Thread) {
+	t.Helper()
+	in := map[string]string{"thread": strconv.FormatInt(th.ID, 10)}
+	p := b.submit("/octo/calc/pull/2", form{act: "reply", with: in}, url.Values{"body": {"Because."}})
+	now := w.issueNow(2).Pull.Threads[0]
+	if len(now.Comments) != 2 || p.path != "/octo/calc/pull/2#discussion_r"+strconv.FormatInt(now.Comments[1].ID, 10) {
+		t.Fatalf("the answer led to %s: %s", p.path, alertOf(p))
+	}
+	on := map[string]string{"kind": "line", "id": strconv.FormatInt(now.Comments[1].ID, 10)}
+	b.submit("/octo/calc/pull/2", form{act: "edit_text", with: on}, url.Values{"body": {"Because it adds."}})
+	b.submit("/octo/calc/pull/2", form{act: "react", with: on}, url.Values{"content": {"heart"}})
+	b.submit("/octo/calc/pull/2", form{act: "resolve", with: in}, nil)
+	now = w.issueNow(2).Pull.Threads[0]
+	if k := now.Comments[1]; k.Body != "Because it adds." || len(k.Reactions) != 1 || !now.Resolved || now.ResolvedBy != "alice" {
+		t.Errorf("the thread is %+v with %+v", now, k)
+	}
+	b.submit("/octo/calc/pull/2", form{act: "resolve", with: in}, nil)
+	b.submit("/octo/calc/pull/2", form{act: "delete", with: on}, nil)
+	if now = w.issueNow(2).Pull.Threads[0]; now.Resolved || len(now.Comments) != 1 {
+		t.Errorf("the thread is %+v", now)
+	}
+	got := w.settled()
+	for _, want := range []string{"pull_request_review_comment.edited", "pull_request_review_thread.resolved", "pull_request_review_thread.unresolved", "pull_request_review_comment.deleted"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %v", want, got)
+		}
+	}
+}
+
+// draftAndReady makes a draft of the pull request, which cannot be merged, and takes that back; it also asks for a review.
+func draftAndReady(t *testing.T, w *world, b *browser) {
+	t.Helper()
+	b.submit("/octo/calc/pull/2", form{act: "draft"}, nil)
+	if !w.issueNow(2).Pull.Draft || b.offers("/octo/calc/pull/2", form{act: "merge"}) {
+		t.Error("it is no draft, or a draft that can be merged")
+	}
+	b.submit("/octo/calc/pull/2", form{act: "draft"}, nil)
+	b.submit("/octo/calc/pull/2", form{act: "ask"}, url.Values{"login": {"tina"}})
+	if p := w.issueNow(2).Pull; p.Draft || !slices.Equal(p.RequestedReviewers, []string{"tina"}) {
+		t.Errorf("draft %v, asked %v", p.Draft, p.RequestedReviewers)
+	}
+	b.submit("/octo/calc/pull/2", form{act: "unask", with: map[string]string{"login": "tina"}}, nil)
+	if p := w.issueNow(2).Pull; len(p.RequestedReviewers) != 0 {
+		t.Errorf("asked %v", p.RequestedReviewers)
+	}
+}
+
+// TestPendingReview keeps what is written until it is submitted or discarded, also over a refusal.
+func TestPendingReview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pull("alice", "fix", map[string]string{"new.txt": "one\ntwo\n"}, "")
+	b := w.browse("octo")
+	files := "/octo/calc/pull/1/files"
+	line := func(n string) form {
+		return form{act: "line", with: map[string]string{"path": "new.txt", "line": n}}
+	}
+	b.submit(files, line("1"), url.Values{"body": {"first draft"}, "when": {"review"}})
+	b.submit(files, line("2"), url.Values{"body": {"second draft"}, "when": {"review"}})
+	b.submit(files, form{act: "drop", with: map[string]string{"draft": "1"}}, nil)
+	p := b.get(files)
+	if strings.Contains(p.body, "first draft") || !strings.Contains(p.body, "second draft") {
+		t.Error("the wrong draft was discarded")
+	}
+	b.post("/octo/calc/pull/1", url.Values{"act": {"submit"}, "event": {"NONSENSE"}})
+	if p := b.get(files); !strings.Contains(p.body, "second draft") {
+		t.Error("a refused review lost its drafts")
+	}
+	b.submit(files, form{act: "drop", with: map[string]string{"draft": "0"}}, nil)
+	if p := b.get(files); strings.Contains(p.body, "second draft") {
+		t.Error("discarding all left a draft")
+	}
+	b.submit(files, line("2"), url.Values{"body": {"at once"}, "when": {"now"}})
+	if th := w.issueNow(1).Pull.Threads; len(th) != 1 || th[0].Comments[0].Body != "at once" {
+		t.Errorf("threads are %+v", th)
+	}
+}
+
+// TestMergeBox shows checks and conflicts.
+func TestMergeBox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.pull("alice", "fix", map[string]string{"README.md": "# other\n"}, "")
+	check(t, w.sim.CheckRun(repo, i.Pull.HeadSHA, "unit tests", "failure", "2 tests failed"))
+	b := w.browse("octo")
+	p := b.get("/octo/calc/pull/1")
+	if !strings.Contains(p.body, "not all checks have passed") || !strings.Contains(p.body, "unit tests") {
+		t.Error("the failed check is not shown")
+	}
+	sn := w.sim.Snapshot()
+	r, _ := sn.Repo(repo)
+	run := b.get("/octo/calc/runs/" + strconv.FormatInt(r.CheckRuns[0].ID, 10))
+	if run.status != http.StatusOK || !strings.Contains(run.body, "2 tests failed") {
+		t.Errorf("the check's page answered %d", run.status)
+	}
+	_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Clash", Files: map[string]string{"README.md": "# clash\n"}})
+	check(t, err)
+	p = b.get("/octo/calc/pull/1")
+	if !strings.Contains(p.body, "There are conflicts") {
+		t.Error("the conflict is not shown")
+	}
+	if got := b.post("/octo/calc/pull/1", url.Values{"act": {"merge"}}); got.status != http.StatusMethodNotAllowed || !strings.Contains(alertOf(got), "not mergeable") {
+		t.Errorf("merging answered %d", got.status)
+	}
+}
+
+// TestOpenPullByForms pushes a change of a file, and opens a pull request for the branch.
+func TestOpenPullByForms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.sim.As("alice").PushCommit(repo, simgithub.Commit{Branch: "feature/slash", Message: "Start", Files: map[string]string{"dir/a.txt": "a\n"}})
+	check(t, err)
+	b := w.browse("alice")
+	blob := "/octo/calc/blob/feature/slash/dir/a.txt"
+	p := b.submit(blob, form{act: "push"}, url.Values{"body": {"\r\nafter an empty line\r\n"}, "message": {"Change a"}})
+	if p.status != http.StatusOK || !strings.Contains(p.body, "Change a") {
+		t.Fatalf("pushing led to %d %s", p.status, p.path)
+	}
+	content, err := w.owner.File(repo, "feature/slash", "dir/a.txt")
+	if check(t, err); string(content) != "\nafter an empty line\n" {
+		t.Errorf("the file is %q", content)
+	}
+	if b.offers("/octo/calc/blob/"+strings.TrimPrefix(p.path, "/octo/calc/commit/")+"/dir/a.txt", form{act: "push"}) {
+		t.Error("a file at a commit can be changed")
+	}
+	if w.browse("rob").offers(blob, form{act: "push"}) {
+		t.Error("rob is offered to push")
+	}
+	p = b.submit("/octo/calc/compare/feature/slash", form{act: "open"}, url.Values{"title": {"From a form"}, "draft": {"yes"}})
+	if i := w.issueNow(1); p.path != "/octo/calc/pull/1" || i.Title != "From a form" || !i.Pull.Draft || i.Pull.Head != "feature/slash" {
+		t.Errorf("opening led to %s: %s", p.path, alertOf(p))
+	}
+}
