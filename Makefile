@@ -7,7 +7,9 @@ BENCH    ?= .
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COUNT     = $(GO) run ./internal/house/count
 GEN       = $(GO) run ./internal/house/gen
-STATIC    = CGO_ENABLED=0 $(GO) build -trimpath
+
+# No C compiler is needed, programs are static, and all targets but race share what was compiled.
+export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full race lint fuzz bench verify generate build runner release tidy clean
@@ -16,7 +18,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: runner ## play the whole life of a task on this machine (ARGS="-interactive" keeps it up)
-	$(STATIC) -o bin/errand-demo ./cmd/errand-demo
+	$(GO) build -o bin/errand-demo ./cmd/errand-demo
 	bin/errand-demo $(ARGS)
 
 test: ## all tests; what is skipped is said
@@ -49,19 +51,19 @@ verify: ## what has to be true of the tree: format, go.mod, generated documents,
 	$(COUNT) ./internal/house/... ./internal/config/...
 
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
-	$(STATIC) -o bin/errand ./cmd/errand
-	$(STATIC) -o bin/errand-demo ./cmd/errand-demo
-	GOOS=linux GOARCH=amd64 $(STATIC) -o bin/errand-runner-linux-amd64 ./cmd/errand-runner
-	GOOS=linux GOARCH=arm64 $(STATIC) -o bin/errand-runner-linux-arm64 ./cmd/errand-runner
+	$(GO) build -o bin/errand ./cmd/errand
+	$(GO) build -o bin/errand-demo ./cmd/errand-demo
+	GOOS=linux GOARCH=amd64 $(GO) build -o bin/errand-runner-linux-amd64 ./cmd/errand-runner
+	GOOS=linux GOARCH=arm64 $(GO) build -o bin/errand-runner-linux-arm64 ./cmd/errand-runner
 
 runner: ## bin/errand-runner for this machine
-	$(STATIC) -o bin/errand-runner ./cmd/errand-runner
+	$(GO) build -o bin/errand-runner ./cmd/errand-runner
 
 release: ## dist/: a folder and an archive per platform, with checksums
 	@set -e; rm -rf dist; for p in linux-amd64 linux-arm64 darwin-arm64; do \
 	  name=errand-$(VERSION)-$$p; os=$${p%-*}; arch=$${p#*-}; mkdir -p dist/$$name; echo "dist/$$name"; \
-	  for c in errand errand-demo errand-runner; do GOOS=$$os GOARCH=$$arch $(STATIC) -ldflags "-s -w" -o dist/$$name/$$c ./cmd/$$c; done; \
-	  for a in amd64 arm64; do GOOS=linux GOARCH=$$a $(STATIC) -ldflags "-s -w" -o dist/$$name/errand-runner-linux-$$a ./cmd/errand-runner; done; \
+	  for c in errand errand-demo errand-runner; do GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags "-s -w" -o dist/$$name/$$c ./cmd/$$c; done; \
+	  for a in amd64 arm64; do GOOS=linux GOARCH=$$a $(GO) build -trimpath -ldflags "-s -w" -o dist/$$name/errand-runner-linux-$$a ./cmd/errand-runner; done; \
 	  cp LICENSE README.md CHANGELOG.md config.example.yml app.yml dist/$$name; \
 	  tar -C dist -czf dist/$$name.tar.gz $$name; rm -r dist/$$name; \
 	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi

@@ -57,7 +57,7 @@ func layers() map[string]row {
 
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
-		"internal/watch":    {may: "internal/forge internal/runlog state", tests: "internal/archive state/kv/boltkv"},
+		"internal/watch":    {may: "internal/forge internal/runlog state", tests: "internal/archive internal/sim/simgithub state/kv/boltkv"},
 		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state"},
 		"internal/admin":    {may: "internal/runlog state", tests: "state/kv/boltkv"},
 
@@ -76,7 +76,6 @@ func layers() map[string]row {
 		"internal/sim/simagent":  {tests: "internal/sim/simmodel"},
 		"internal/demo":          {may: "internal/config internal/fleet internal/server internal/sim/simgithub internal/sim/simmodel state"},
 		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
-		"e2e":                    {tests: "internal/config internal/demo internal/server internal/sim/simagent internal/sim/simgithub internal/sim/simmodel state"},
 
 		// The house.
 		"internal/house":       {},
@@ -117,6 +116,9 @@ func TestImports(t *testing.T) {
 	code, tests := imports(t)
 	table := layers()
 	for _, pkg := range slices.Sorted(maps.Keys(code)) {
+		if pkg == "e2e" || strings.HasPrefix(pkg, "e2e/") {
+			continue // stories and proofs stand outside and see everything
+		}
 		r, ok := table[pkg]
 		if !ok {
 			t.Errorf("%s stands in no layer: give it a row in imports_test.go and in docs/architecture.md", pkg)
