@@ -77,7 +77,7 @@ func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 var (
-	mutation = regexp.MustCompile(`mutation[^{]*\{\s*(?:\w+:\s*)?(\w+)`)
+	mutation = regexp.MustCompile(`"mutation[^{]*\{(?:\s|\\[nt])*(?:\w+:\s*)?(\w+)`)
 	repoPath = regexp.MustCompile(`^/api/v3/repos/[^/]+/[^/]+`)
 	numbers  = regexp.MustCompile(`/\d+`)
 )

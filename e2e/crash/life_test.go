@@ -23,7 +23,7 @@ const patience = 30 * time.Second
 // timing is quick. Webhooks that nobody answered are swept for once a second.
 const timing = `timing:
   gather: 60ms
-  status_gap: 60ms
+  status_gap: 500ms
   settle: 0s
   backoff: 150ms
   recheck: 150ms
@@ -32,7 +32,7 @@ const timing = `timing:
   poll_gap: 30ms
   deliveries: 700ms
   sweep: 1h
-  progress: 50ms
+  progress: 300ms
   retry: 100ms
   writes_burst: 2000
   writes_every: 1ms
