@@ -1,0 +1,161 @@
+package queue_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const lease = 30 * time.Second
+
+// claimElsewhere claims the work of a task as another process would that then dies.
+func (w *world) claimElsewhere() *state.Job {
+	w.t.Helper()
+	job, err := w.store.Store.Claim(w.t.Context(), state.ClaimReq{
+		Lanes: []state.Lane{state.LaneWork}, Lease: func(state.JobKind) time.Duration { return lease },
+	})
+	if err != nil || job == nil || job.Kind != state.JobStart {
+		w.t.Fatalf("claimed %+v: %v", job, err)
+	}
+	return job
+}
+
+// TestRescue: the job of a dead process is done when its lease has run out, or at once where no other
+// process can be alive; and what the dead one would still say counts for nothing.
+func TestRescue(t *testing.T) {
+	for name, test := range map[string]struct {
+		exclusive bool
+		min, max  time.Duration
+	}{
+		"when the lease ends": {false, lease, lease + 3*time.Second},
+		"at once":             {true, 0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				w.cfg.Exclusive = test.exclusive
+				w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return started(), nil })
+				w.trigger(1)
+				dead := w.claimElsewhere()
+				begun := time.Now()
+				w.runFor(time.Minute)
+				if w.attempts() != 1 || w.seen[0].Attempt != 2 {
+					t.Fatalf("attempts %+v", w.seen)
+				}
+				if took := w.at[0].Sub(begun); took < test.min || took > test.max {
+					t.Errorf("rescued after %v", took)
+				}
+				before := w.task(1).Version
+				late := started()
+				late.Task = dead.Task
+				_, err := w.store.Apply(w.t.Context(), late, state.Ack{Job: dead.ID, Epoch: dead.Epoch})
+				if err == nil || w.task(1).Version != before {
+					t.Errorf("the dead process changed the task: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowStep: a step that goes on after its lease, deaf to its context, changes nothing.
+func TestSlowStep(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Lease = func(state.JobKind) time.Duration { return lease }
+		var left time.Duration
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (state.Event, error) {
+			if n == 1 {
+				end, _ := ctx.Deadline()
+				left = time.Until(end)
+				<-time.After(3 * lease)
+			}
+			e := started()
+			e.Start.Branch.Name = []string{"", "slow", "quick"}[n]
+			return e, nil
+		})
+		w.trigger(1)
+		w.runFor(5 * lease)
+		if name := w.task(1).Branch.Name; name != "quick" || w.attempts() != 2 {
+			t.Errorf("branch %q after %d attempts", name, w.attempts())
+		}
+		if left >= lease || left < lease-10*time.Second {
+			t.Errorf("the step had %v of a lease of %v", left, lease)
+		}
+	})
+}
+
+// TestShutdown: steps under way end with the queue, and are taken up at the next start without being
+// counted as failures.
+func TestShutdown(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Exclusive = true
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (state.Event, error) {
+			if n == 1 {
+				<-ctx.Done()
+				return state.Event{}, ctx.Err()
+			}
+			return started(), nil
+		})
+		w.trigger(1)
+		stop := w.run()
+		synctest.Wait()
+		begun := time.Now()
+		stop()
+		if took := time.Since(begun); took > 0 || w.attempts() != 1 {
+			t.Fatalf("ended after %v and %d attempts", took, w.attempts())
+		}
+		if task := w.task(1); task.Phase != state.PhaseQueued || task.End != nil {
+			t.Fatalf("phase %s, end %+v", task.Phase, task.End)
+		}
+		w.runFor(time.Second)
+		if w.attempts() != 2 || w.seen[1].LastError == context.Canceled.Error() || w.task(1).Phase != state.PhasePreliminaryPlanning {
+			t.Errorf("attempts %+v", w.seen)
+		}
+	})
+}
+
+// TestLanesDoNotBlock: however much work is stuck, people are heard, answered and shown the status.
+// And a lane that cannot help does not look all the time.
+func TestLanesDoNotBlock(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Workers = map[state.Lane]int{state.LaneWork: 1}
+		w.cfg.Lease = func(state.JobKind) time.Duration { return time.Hour }
+		release := make(chan struct{})
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, _ int) (state.Event, error) {
+			select {
+			case <-release:
+				return started(), nil
+			case <-ctx.Done():
+				return state.Event{}, ctx.Err()
+			}
+		})
+		w.trigger(1)
+		w.trigger(2)
+		stop := w.run()
+		<-time.After(20 * time.Second)
+		before := w.store.count()
+		<-time.After(20 * time.Minute)
+		if n := w.store.count() - before; n > 2000 {
+			t.Errorf("%d looks in 20 minutes", n)
+		}
+		if w.attempts() != 1 {
+			t.Errorf("%d at once with one worker", w.attempts())
+		}
+		for issue := 1; issue <= 2; issue++ {
+			for _, kind := range w.kinds(issue) {
+				if kind == state.JobReact || kind == state.JobStatus {
+					t.Errorf("task %d: %s waits behind work", issue, kind)
+				}
+			}
+		}
+		close(release)
+		<-time.After(10 * time.Second)
+		stop()
+		for issue := 1; issue <= 2; issue++ {
+			if phase := w.task(issue).Phase; phase != state.PhasePreliminaryPlanning {
+				t.Errorf("task %d: phase %s", issue, phase)
+			}
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+var (
+	errTemporary = errors.New("GitHub is down")
+	errPermanent = errors.New("GitHub said no")
+)
+
+// nothing is an event that no row of the table knows: it spends the job and changes nothing.
+var nothing = state.Event{Kind: "nothing"}
+
+// claims counts what a queue asks of the store.
+type claims struct {
+	*state.Store
+	mu sync.Mutex
+	n  int
+}
+
+func (c *claims) Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error) {
+	c.mu.Lock()
+	c.n++
+	c.mu.Unlock()
+	return c.Store.Claim(ctx, req)
+}
+
+func (c *claims) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// world is a real store and what a queue does with its jobs. It lives in a bubble of virtual time.
+type world struct {
+	t     *testing.T
+	store *claims
+	cfg   queue.Config
+
+	mu   sync.Mutex
+	seen []state.Job // attempts at the jobs that the test is about
+	at   []time.Time
+}
+
+// inBubble runs a test in virtual time over a real store in a temporary folder.
+func inBubble(t *testing.T, test func(*world)) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "errand.db")
+	synctest.Test(t, func(t *testing.T) {
+		db, err := boltkv.Open(path, boltkv.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		store, err := state.Open(t.Context(), db, state.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{t: t, store: &claims{Store: store}}
+		w.cfg = queue.Config{Store: w.store, Now: time.Now, Log: zerolog.Nop(), Judge: judge, Rescue: time.Second}
+		test(w)
+	})
+}
+
+func judge(err error) queue.Verdict {
+	return queue.Verdict{Temporary: !errors.Is(err, errPermanent), Reason: "It went wrong.", Hint: "Do it right.", Class: "github"}
+}
+
+// trigger begins a task, which makes jobs in several lanes; the one of kind start is work.
+func (w *world) trigger(issue int) {
+	w.t.Helper()
+	_, err := w.store.Apply(w.t.Context(), state.Event{
+		Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: issue}, By: state.Person{ID: 2, Login: "ada"},
+		Permission: state.PermissionWrite, Via: "assigned", At: time.Now(),
+		Repo: &state.Repo{ID: 7, Owner: "acme", Name: "shop"}, Issue: &state.Issue{Title: "Bug"},
+	}, state.Ack{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// handle has jobs of a kind done by fn, which gets the number of the attempt; all others do nothing.
+func (w *world) handle(kind state.JobKind, fn func(ctx context.Context, job *state.Job, n int) (state.Event, error)) {
+	w.cfg.Handle = func(ctx context.Context, job *state.Job) (state.Event, error) {
+		if job.Kind != kind {
+			return nothing, nil
+		}
+		w.mu.Lock()
+		w.seen, w.at = append(w.seen, *job), append(w.at, time.Now())
+		n := len(w.seen)
+		w.mu.Unlock()
+		return fn(ctx, job, n)
+	}
+}
+
+// attempts returns how often the jobs that the test is about were begun.
+func (w *world) attempts() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.seen)
+}
+
+// run starts a queue and returns what ends it and waits for that.
+func (w *world) run() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- queue.New(w.cfg).Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("run: %v", err)
+		}
+	}
+}
+
+// runFor runs a queue for a while.
+func (w *world) runFor(d time.Duration) {
+	stop := w.run()
+	<-time.After(d)
+	stop()
+}
+
+func (w *world) task(issue int) *state.Task {
+	w.t.Helper()
+	task, err := w.store.Task(context.WithoutCancel(w.t.Context()), state.TaskKey{Repo: 7, Issue: issue})
+	if err != nil || task == nil {
+		w.t.Fatalf("task %d: %v", issue, err)
+	}
+	return task
+}
+
+// kinds lists the live jobs of a task.
+func (w *world) kinds(issue int) (kinds []state.JobKind) {
+	w.t.Helper()
+	jobs, err := w.store.Jobs(w.t.Context(), state.TaskKey{Repo: 7, Issue: issue})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, j := range jobs {
+		kinds = append(kinds, j.Kind)
+	}
+	return kinds
+}
+
+func started() state.Event {
+	return state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}
+}
+
+func TestDone(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var mu sync.Mutex
+		measured := map[state.JobKind]error{}
+		w.cfg.Done = func(j *state.Job, _ time.Duration, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			measured[j.Kind] = err
+		}
+		w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return started(), nil })
+		stop := w.run()
+		w.trigger(1) // wakes the queue
+		<-time.After(time.Second)
+		stop()
+		if phase := w.task(1).Phase; phase != state.PhasePreliminaryPlanning || w.attempts() != 1 {
+			t.Errorf("phase %s after %d attempts", phase, w.attempts())
+		}
+		if kinds := w.kinds(1); slices.Contains(kinds, state.JobStart) || slices.Contains(kinds, state.JobReact) {
+			t.Errorf("jobs left: %v", kinds)
+		}
+		if err, ok := measured[state.JobStart]; !ok || err != nil {
+			t.Errorf("measured %v", measured)
+		}
+	})
+}
+
+func TestRetryWithBackoff(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.handle(state.JobStart, func(_ context.Context, _ *state.Job, n int) (state.Event, error) {
+			if n < 5 {
+				return state.Event{}, errTemporary
+			}
+			return started(), nil
+		})
+		w.trigger(1)
+		w.runFor(2 * time.Minute)
+		if w.attempts() != 5 || w.task(1).Phase != state.PhasePreliminaryPlanning {
+			t.Fatalf("%d attempts, phase %s", w.attempts(), w.task(1).Phase)
+		}
+		wait := 2 * time.Second
+		for i := 1; i < len(w.at); i++ {
+			got := w.at[i].Sub(w.at[i-1])
+			if got < wait*8/10 || got > wait*12/10+100*time.Millisecond {
+				t.Errorf("wait %d was %v, want about %v", i, got, wait)
+			}
+			wait *= 2
+		}
+		if last := w.seen[4]; last.Attempt != 5 || last.LastError != errTemporary.Error() {
+			t.Errorf("the last attempt was %+v", last)
+		}
+	})
+}
+
+func TestGivesUp(t *testing.T) {
+	tests := map[string]struct {
+		err   error
+		tries int
+		want  int
+	}{
+		"at once":     {errPermanent, 8, 1},
+		"after a few": {errTemporary, 3, 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				w.cfg.Tries = test.tries
+				w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return state.Event{}, test.err })
+				w.trigger(1)
+				w.runFor(time.Minute)
+				task := w.task(1)
+				if w.attempts() != test.want || task.Phase != state.PhaseFailed || task.End == nil {
+					t.Fatalf("%d attempts, phase %s, end %+v", w.attempts(), task.Phase, task.End)
+				}
+				if task.End.Reason != "It went wrong." || task.End.Hint != "Do it right." || task.End.Class != "github" {
+					t.Errorf("end %+v", task.End)
+				}
+			})
+		})
+	}
+}
+
+// TestRetryAfter: an error may say when to try again, as a limit does; back-off never shortens that.
+func TestRetryAfter(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Judge = func(error) queue.Verdict {
+			return queue.Verdict{Temporary: true, Retry: time.Now().Add(time.Hour)}
+		}
+		w.handle(state.JobStart, func(_ context.Context, _ *state.Job, n int) (state.Event, error) {
+			if n == 1 {
+				return state.Event{}, errTemporary
+			}
+			return started(), nil
+		})
+		w.trigger(1)
+		w.runFor(2 * time.Hour)
+		if w.attempts() != 2 || w.at[1].Sub(w.at[0]) < time.Hour || w.at[1].Sub(w.at[0]) > time.Hour+time.Second {
+			t.Errorf("attempts at %v", w.at)
+		}
+	})
+}
+
+func TestPanicIsAnError(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.handle(state.JobStart, func(_ context.Context, job *state.Job, n int) (state.Event, error) {
+			if n == 1 {
+				panic("a bug")
+			}
+			return started(), nil
+		})
+		w.trigger(1)
+		w.runFor(time.Minute)
+		if w.attempts() != 2 || w.task(1).Phase != state.PhasePreliminaryPlanning {
+			t.Errorf("%d attempts, phase %s", w.attempts(), w.task(1).Phase)
+		}
+		if got := w.seen[1].LastError; got != "panic in job start: a bug" {
+			t.Errorf("last error %q", got)
+		}
+	})
+}
+
+// TestTooLargeEvent: what the store does not take is a failure, not an endless loop.
+func TestTooLargeEvent(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Tries = 2
+		w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) {
+			e := started()
+			e.Start.Context.Body = string(noise(4 << 20))
+			return e, nil
+		})
+		w.trigger(1)
+		w.runFor(time.Hour)
+		if w.attempts() != 2 || w.task(1).Phase != state.PhaseFailed {
+			t.Errorf("%d attempts, phase %s", w.attempts(), w.task(1).Phase)
+		}
+	})
+}
+
+// noise returns text that cannot be compressed much.
+func noise(n int) []byte {
+	x := uint32(1)
+	b := make([]byte, n)
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = '!' + byte(x>>24)%90
+	}
+	return b
+}
