@@ -70,7 +70,7 @@ func (c *change) orderRefusal(p *Plan, k Candidate) string {
 		return ""
 	case !p.Posted() || k.Given.Before(p.PostedAt):
 		return NotTooFresh // it was written before this revision was there
-	case len(c.revisions(p.Kind)) > 1 && k.Given.Before(p.PostedAt.Add(c.p.SettleFor)):
+	case len(c.t.Plans) > 1 && k.Given.Before(p.PostedAt.Add(c.p.SettleFor)):
 		return NotTooFresh
 	}
 	return ""

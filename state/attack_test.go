@@ -133,3 +133,192 @@ func TestLaunchesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingAfterReplan: what holds a task up after a replan holds it up in planning too: looking
+// again reads the repository again, and launches nothing by itself.
+func TestWaitingAfterReplan(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.comment(VerbReplan)
+	l.want(PhasePreliminaryPlanning, JobStart)
+	l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitConfig, Detail: "line 3"}})
+	l.do(Event{Kind: EventDue, Detail: "recheck"})
+	l.want(PhasePreliminaryPlanning, JobStart)
+	if l.task.Run != nil {
+		t.Errorf("a run is launched although the settings are invalid: %+v", l.task.Run)
+	}
+}
+
+// comment has a writer give a command.
+func (l *life) comment(verbs ...Verb) {
+	l.t.Helper()
+	e := Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Issue: &Issue{Title: "Bug", Body: "It breaks."}}
+	e.Comment = &Comment{ID: l.now.Unix(), Body: "words", At: l.now, Mention: len(verbs) > 0}
+	for _, v := range verbs {
+		e.Orders = append(e.Orders, Order{Verb: v})
+	}
+	l.do(e)
+}
+
+// TestWithdrawnThumbOfSomebodyElse: while one person's approval is carried out, another's 👍 that was
+// taken back changes nothing.
+func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.approve()
+	l.launch()
+	other := Candidate{Approval: Approval{Kind: PlanPreliminary, Hash: l.task.Plans[0].Hash, By: Person{ID: 8, Login: "bo"}, Permission: PermissionWrite, Via: ViaReaction}}
+	l.do(Event{Kind: EventNoApproval, Detail: NotRevoked, Candidate: &other})
+	l.want(PhasePlanning)
+	if l.task.Run == nil || l.task.Approval == nil {
+		t.Error("the run was dropped")
+	}
+	// Before its own start, the approver's word counts.
+	l.end(RunResult{Text: "Steps.", Outcome: "build"})
+	l.postPlan(12)
+	l.approve()
+	l.do(Event{Kind: EventNoApproval, Detail: NotRevoked, Run: l.task.Run.ID, Candidate: &Candidate{Approval: *l.task.Approval}})
+	l.want(PhaseAwaitingPlanApproval, JobPost)
+}
+
+// TestTriggeredAgainAtOnce: who takes the assignment back and gives it again at once gets a new life
+// that shares nothing with what is still being stopped.
+func TestTriggeredAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.do(Event{Kind: EventUntriggered, By: writer, Via: "assigned"})
+	l.want(PhaseCancelled, JobStop)
+	if vm := jobOf(l.jobs, JobStop).Args["vm"]; vm != "vm1" {
+		t.Errorf("the stop is to happen on VM %q", vm)
+	}
+	l.trigger()
+	l.want(PhaseQueued, JobStart, JobRelease)
+	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, JobRelease).Args["vm"] != "vm1" {
+		t.Errorf("VM %v, earlier ones %v, jobs %+v", l.task.VM, l.task.VMs, l.jobs)
+	}
+}
+
+func jobOf(jobs []Job, kind JobKind) Job {
+	for _, j := range jobs {
+		if j.Kind == kind {
+			return j
+		}
+	}
+	return Job{}
+}
+
+// TestPokesMakeOneLook: whoever closes issues on a public repository pokes what is blocked; however
+// often, one look at a time waits for its turn.
+func TestPokesMakeOneLook(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	keys := map[string]bool{}
+	for range 5 {
+		for _, j := range l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitBlocked, Detail: "#2"}}) {
+			if j.Kind == JobDue {
+				keys[j.Key] = true
+			}
+		}
+		l.do(Event{Kind: EventPoked})
+	}
+	if len(keys) != 1 {
+		t.Errorf("%d looks wait side by side: %v", len(keys), keys)
+	}
+}
+
+// TestStoppedRunsCost: a run that was stopped has cost what it has cost, once.
+func TestStoppedRunsCost(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run.ID
+	l.now = l.now.Add(10 * time.Minute)
+	l.comment(VerbStop)
+	l.want(PhaseAwaitingAnswer, JobStop)
+	res := &RunResult{Status: "interrupted", Class: "retryable", Ended: l.now, Money: Money{InputTokens: 10, OutputTokens: 5, MicroUSD: 7}}
+	l.do(Event{Kind: EventRunEnded, Run: run, Result: res})
+	l.do(Event{Kind: EventRunEnded, Run: run, Result: res})
+	if m := l.task.Money; m.MicroUSD != 7 || m.InputTokens != 10 || m.OutputTokens != 5 || l.task.Active < 10*time.Minute {
+		t.Errorf("money %+v, active %s", m, l.task.Active)
+	}
+}
+
+// TestStoppedStaysStopped: after a stop, talk on the issue is talk. A message to the bot goes on.
+func TestStoppedStaysStopped(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.comment(VerbStop)
+	l.comment()
+	l.want(PhaseAwaitingAnswer)
+	l.comment(VerbRetry)
+	l.want(PhasePreliminaryPlanning, JobLaunch)
+}
+
+// TestManyOrdersInOneComment: however often one comment stops and retries, the last word has its job.
+func TestManyOrdersInOneComment(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.comment(VerbStop, VerbRetry, VerbStop, VerbRetry)
+	l.want(PhasePreliminaryPlanning)
+	last := ""
+	keys := map[string]bool{}
+	for _, j := range l.jobs {
+		if j.Kind == JobLaunch && !keys[j.Key] { // the store takes one per key
+			keys[j.Key], last = true, j.Run
+		}
+	}
+	if last != l.task.Run.ID {
+		t.Errorf("launches %s, waits for %s", last, l.task.Run.ID)
+	}
+}
+
+// TestApproveOrders says which written approvals are checked at all.
+func TestApproveOrders(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		order Order
+		after time.Duration // the newest revision was posted
+		ok    bool
+	}{
+		"bare, at once":          {after: time.Second},
+		"bare, when it stood":    {after: 31 * time.Second, ok: true},
+		"bare, written before":   {after: -time.Second},
+		"its hash, at once":      {order: Order{Hash: "new"}, after: time.Second, ok: true},
+		"an old hash":            {order: Order{Hash: "old"}, after: time.Hour},
+		"an approach too many":   {order: Order{Choice: 3}, after: time.Hour},
+		"a hash that is no word": {order: Order{Hash: "abc"}, after: time.Hour},
+	} {
+		l := newLife(t)
+		l.toPreliminary()
+		old := l.task.NewestPlan().Hash
+		l.approve()
+		l.launch()
+		l.end(RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		p := l.task.NewestPlan()
+		c.order.Verb = VerbApprove
+		c.order.Hash = map[string]string{"new": p.Hash, "old": old}[c.order.Hash]
+		if name == "a hash that is no word" {
+			c.order.Hash = p.Hash[:6]
+		}
+		jobs := l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Orders: []Order{c.order},
+			Comment: &Comment{ID: 99, At: p.PostedAt.Add(c.after), Mention: true}})
+		if ok := slices.Contains(kindsOf(jobs), JobApprove); ok != c.ok {
+			t.Errorf("%s: checked %v, want %v", name, ok, c.ok)
+		}
+	}
+}

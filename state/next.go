@@ -144,11 +144,11 @@ func (c *change) gen() int {
 // add enqueues a job.
 func (c *change) add(j Job) { c.jobs = append(c.jobs, j) }
 
-// work makes a job of LaneWork the task's present step and enqueues it. The version makes its key
-// unique: the same step is taken many times in a life.
+// work makes a job of LaneWork the task's present step and enqueues it. Version and run make its key
+// unique: the same step is taken many times in a life, and by several commands of one comment.
 func (c *change) work(kind JobKind, args ...string) {
 	c.t.Step = kind
-	j := c.job(kind, LaneWork, fmt.Sprintf("%s-%d", kind, c.t.Version+1))
+	j := c.job(kind, LaneWork, fmt.Sprintf("%s-%d.%d", kind, c.t.Version+1, c.t.RunSeq))
 	j.Run = c.runID()
 	if len(args) > 0 {
 		j.Args = map[string]string{}

@@ -14,6 +14,12 @@ func (c *change) begin() {
 	if c.t != nil {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
 		t.VMs, t.Seen = c.t.VMs, c.t.Seen
+		if vm := c.t.VM; vm != nil { // its work is still being saved, or it being deleted
+			c.release("replaced")
+			old := *vm
+			old.EndedAt, old.Why = e.Now, "replaced"
+			t.VMs = append(t.VMs, old)
+		}
 	}
 	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue.Node, e.Issue.Author
 	t.Trigger = Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base}
@@ -126,6 +132,9 @@ func (c *change) replan() {
 	phase := PhaseQueued
 	if p := c.t.NewestPlan(); p != nil {
 		p.Superseded = true
+		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
+			c.t.Approval = nil
+		}
 		phase = planningPhase(p.Kind)
 	}
 	c.to(phase, "@"+c.e.By.Login+" asked for a new plan")

@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"strconv"
 )
 
 // started stores what the job start found and launches the first run.
@@ -73,7 +72,7 @@ func (c *change) heldUp() {
 		w.Until = c.e.Now.Add(max(c.p.Recheck, min(c.e.Now.Sub(w.Since), 30*c.p.Recheck)))
 	}
 	c.t.Waiting = &w
-	c.due("recheck", strconv.FormatInt(c.t.Version, 10), w.Until)
+	c.due("recheck", "", w.Until) // one at a time, however often something makes it look
 	reason, ok := map[WaitKind]string{
 		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled,
 	}[w.Kind]

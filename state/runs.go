@@ -101,7 +101,7 @@ func (c *change) launchedLate() {
 	}
 	j := c.job(JobStop, LaneControl, "stop-"+l.Run)
 	j.Run, j.Priority = l.Run, 2
-	j.Args = map[string]string{"why": "the task turned away before it was launched"}
+	j.Args = map[string]string{"why": "the task turned away before it was launched", "vm": l.VM.Name}
 	c.add(j)
 }
 
@@ -163,6 +163,7 @@ func (c *change) dropRun(why string) {
 	}
 	if r.State == RunActive {
 		c.stopRun(why)
+		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
 	r.State, r.Ended, r.Message, r.Class, r.Status = RunEnded, c.e.Now, why, "retryable", "interrupted"
 	c.t.Runs = append(c.t.Runs, *r)
@@ -174,8 +175,31 @@ func (c *change) dropRun(why string) {
 func (c *change) stopRun(why string) {
 	j := c.job(JobStop, LaneControl, "stop-"+c.t.Run.ID)
 	j.Run, j.Priority = c.t.Run.ID, 2
-	j.Args = map[string]string{"why": why}
+	j.Args = map[string]string{"why": why, "vm": c.t.Run.VM}
 	c.add(j)
+}
+
+// droppedRun returns the run that the event is about if it was filed before its result was known,
+// and nothing was counted for it yet.
+func (c *change) droppedRun() *Run {
+	for i := range c.t.Runs {
+		if r := &c.t.Runs[i]; r.ID == c.e.Run && r.Status == "interrupted" && r.Money == (Money{}) {
+			return r
+		}
+	}
+	return nil
+}
+
+// countDropped adds what a stopped run has cost.
+func (c *change) countDropped() {
+	r, m := c.droppedRun(), c.e.Result.Money
+	r.Money, r.Turns, r.LastSeq = m, c.e.Result.Turns, c.e.Result.LastSeq
+	if r.Session == "" {
+		r.Session = c.e.Result.Session
+	}
+	c.t.Money.InputTokens += m.InputTokens
+	c.t.Money.OutputTokens += m.OutputTokens
+	c.t.Money.MicroUSD += m.MicroUSD
 }
 
 // interrupted tries again by itself after a while, a bounded number of times.
@@ -286,9 +310,11 @@ func (c *change) takeStep() {
 		return
 	}
 	switch c.t.Step {
+	case JobStart: // what held it up is looked at again before anything is launched
+		c.work(JobStart)
 	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect, JobGather:
 		c.work(c.t.Step)
-	default: // start, launch, run
+	default: // launch, run
 		c.launchRun(runOfPhase(c.t.Phase))
 	}
 }

@@ -127,12 +127,14 @@ func orderRows() []Row {
 		{From: awaiting, On: EventCommented, If: "a command stands in a quote or in code only", To: same, Doc: "told that quoted commands do not count; no revision is made", when: func(c *change) bool { return c.e.Comment.Quoted }, do: (*change).quoted},
 		{From: awaiting, On: EventCommented, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbMessage, To: working, Doc: "the answer: goes on", do: (*change).answer},
-		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, If: "on the issue", To: working, Doc: "the answer: goes on", when: func(c *change) bool { return !c.e.Comment.OnPR }, do: (*change).answer},
+		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, If: "on the issue, not after a stop", To: working, Doc: "the answer: goes on", when: func(c *change) bool {
+			return !c.e.Comment.OnPR && (c.t.Question == nil || c.t.Question.Kind != AskStopped)
+		}, do: (*change).answer},
 		{From: []Phase{PhasePROpen}, On: EventCommented, Verb: VerbMessage, To: same, Doc: "gathered for a while into one round", do: (*change).reviewComment},
 		{From: slices.Concat(running, []Phase{PhaseInterrupted, PhaseFailed}), On: EventCommented, Verb: VerbMessage, If: "it mentions the bot", To: same, Doc: "kept, and answered after the run; said so once", when: msg, do: (*change).keepMessage},
 		{From: planning, On: EventCommented, To: same, Doc: "kept: the plan under way is revised before it is posted", do: (*change).keep},
 		{From: []Phase{PhaseQueued}, On: EventCommented, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
-		{From: slices.Concat(building, []Phase{PhasePROpen, PhaseInterrupted, PhaseFailed}), On: EventCommented, If: "on the issue, to nobody in particular", To: same, Doc: "discussion: later prompts carry it", when: func(c *change) bool { return !c.e.Comment.OnPR && len(c.e.Orders) == 0 }, do: (*change).discussed},
+		{From: slices.Concat(building, []Phase{PhasePROpen, PhaseAwaitingAnswer, PhaseInterrupted, PhaseFailed}), On: EventCommented, If: "on the issue, to nobody in particular", To: same, Doc: "discussion: later prompts carry it", when: func(c *change) bool { return !c.e.Comment.OnPR && len(c.e.Orders) == 0 }, do: (*change).discussed},
 	}
 }
 
@@ -143,6 +145,7 @@ func runRows() []Row {
 	return []Row{
 		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
 		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
+		{From: anyPhase, On: EventRunEnded, If: "it was dropped before its result was known", To: same, Doc: "what it has cost is counted", when: func(c *change) bool { return !c.thisRun() && c.droppedRun() != nil }, do: (*change).countDropped},
 		{From: running, On: EventRunEnded, If: "the session to resume was not there", To: same, Doc: "run again without it, with the conversation so far in the prompt", when: is(func(c *change) bool {
 			return c.e.Result.Status == StatusNoSession && c.t.Run.Session != "" && !c.tooMany()
 		}), do: (*change).noSession},
@@ -170,7 +173,7 @@ func stepRows() []Row {
 		{From: anyPhase, On: EventLaunched, If: "the task turned away meanwhile", To: same, Doc: "the run is stopped again; an ended task's VM is deleted", do: (*change).launchedLate},
 		{From: awaiting, On: EventApproved, If: "the newest revision, nothing trusted came before", To: []Phase{PhasePlanning, PhaseImplementing}, Doc: "approved: the stored plan is carried out", when: (*change).approvable, do: (*change).approved},
 		{From: open, On: EventApproved, To: same, Doc: "too late: answered with the reason", do: func(c *change) { c.e.Detail = c.whyNot(); c.noApproval() }},
-		{From: running, On: EventNoApproval, If: "revoked before the start", To: awaiting, Doc: "the approval does not hold any more; the plan waits again", when: func(c *change) bool { return c.e.Detail == NotRevoked }, do: (*change).revoked},
+		{From: running, On: EventNoApproval, If: "revoked before the start", To: awaiting, Doc: "the approval does not hold any more; the plan waits again", when: func(c *change) bool { return c.e.Detail == NotRevoked && c.thisRun() && c.t.Run.State == RunLaunching }, do: (*change).revoked},
 		{From: open, On: EventNoApproval, To: same, Doc: "answered once per revision and reason", do: (*change).noApproval},
 		{From: open, On: EventStale, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(c.e.Detail) }},
 		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume, after too many runs without a person's word", To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", when: all(due("resume"), (*change).tooMany), do: (*change).tooManyRuns},

@@ -71,18 +71,18 @@ type Task struct {
 	Turns    int        `json:"turns,omitempty"`  // likewise, instead of Limits.Turns
 	Fresh    bool       `json:"fresh,omitempty"`  // the next launch takes a new VM and session
 
-	Run    *Run        `json:"run,omitempty"`  // the active run, nil between runs
-	Runs   []Run       `json:"runs,omitempty"` // ended runs, oldest first
-	RunSeq int         `json:"run_seq"`        // numbers runs
+	Run    *Run  `json:"run,omitempty"`  // the active run, nil between runs
+	Runs   []Run `json:"runs,omitempty"` // ended runs, oldest first
+	RunSeq int   `json:"run_seq"`        // numbers runs
 	// Unasked counts launches since a person with write permission last said or did something.
-	Unasked int `json:"unasked,omitempty"`
-	VM     *VM         `json:"vm,omitempty"`   // the present one
-	VMs    []VM        `json:"vms,omitempty"`  // ended ones
-	Branch Branch      `json:"branch"`
-	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
-	Saved  []SavedWork `json:"saved,omitempty"`
-	PR     *PR         `json:"pr,omitempty"`
-	Round  int         `json:"round"` // review rounds so far
+	Unasked int         `json:"unasked,omitempty"`
+	VM      *VM         `json:"vm,omitempty"`  // the present one
+	VMs     []VM        `json:"vms,omitempty"` // ended ones
+	Branch  Branch      `json:"branch"`
+	Work    *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
+	Saved   []SavedWork `json:"saved,omitempty"`
+	PR      *PR         `json:"pr,omitempty"`
+	Round   int         `json:"round"` // review rounds so far
 
 	Status   StatusComment `json:"status"`
 	Posted   []Posted      `json:"posted,omitempty"`

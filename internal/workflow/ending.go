@@ -13,15 +13,22 @@ import (
 func (s *Steps) stop(ctx context.Context, w *unit) (state.Event, error) {
 	e := state.Event{Kind: state.EventSaved, Run: w.job.Run}
 	t := w.task
-	if t.VM == nil {
+	vm := w.job.Args["vm"] // the task may have another one by now, or none
+	if vm == "" && t.VM != nil {
+		vm = t.VM.Name
+	}
+	if vm == "" {
 		return e, nil
 	}
-	if err := s.Runner.Stop(ctx, t.VM.Name, w.job.Run, w.job.Args["why"]); err != nil {
+	if err := s.Runner.Stop(ctx, vm, w.job.Run, w.job.Args["why"]); err != nil {
 		if w.job.Attempt < 3 {
 			return state.Event{}, fmt.Errorf("stop run %s: %w", w.job.Run, err)
 		}
 		w.log.Warn().Err(err).Msg("stop a run; its VM is given up")
 		return e, nil
+	}
+	if t.VM == nil || t.VM.Name != vm {
+		return e, nil // of an earlier life, or given up: there is nothing to read it against
 	}
 	cs, err := s.readChangeset(ctx, w)
 	if err != nil || cs.Empty() {

@@ -36,7 +36,7 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}
 		if !ok {
-			return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
+			return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
 		}
 	}
 	vm, err := s.VMs.Acquire(ctx, t)
