@@ -12,7 +12,7 @@ GEN       = $(GO) run ./internal/house/gen
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full race lint fuzz bench verify generate build runner release tidy clean
+.PHONY: help demo test test-full race lint fuzz bench verify generate build runner release pictures tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,13 +22,13 @@ demo: runner ## play the whole life of a task on this machine (ARGS="-interactiv
 	bin/errand-demo $(ARGS)
 
 test: ## all tests; what is skipped is said
-	$(COUNT) -timeout 10m ./...
+	$(COUNT) -- -timeout 10m ./...
 
 test-full: ## all tests anew, with those that take long or need installed programs
-	ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -count=1 -timeout 20m ./...
+	ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m ./...
 
 race: ## all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(COUNT) -race -timeout 20m ./...
+	CGO_ENABLED=1 $(COUNT) -- -race -timeout 20m ./...
 
 lint: ## gofmt, vet, and staticcheck where it is installed
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
@@ -48,7 +48,7 @@ verify: ## what has to be true of the tree: format, go.mod, generated documents,
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GEN) -check
-	$(COUNT) ./internal/house/... ./internal/config/...
+	$(COUNT) -- ./internal/house/... ./internal/config/...
 
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
 	$(GO) build -o bin/errand ./cmd/errand
@@ -67,6 +67,10 @@ release: ## dist/: a folder and an archive per platform, with checksums
 	  cp LICENSE README.md CHANGELOG.md config.example.yml app.yml dist/$$name; \
 	  tar -C dist -czf dist/$$name.tar.gz $$name; rm -r dist/$$name; \
 	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
+
+pictures: runner ## docs/images: the README's pictures, by headless Chromium
+	$(STATIC) -o bin/errand-demo ./cmd/errand-demo
+	$(GO) run ./internal/house/pictures
 
 tidy: ## go.mod and gofmt
 	$(GO) mod tidy
