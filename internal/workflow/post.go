@@ -97,7 +97,10 @@ func (s *Steps) status(ctx context.Context, w *unit) (state.Event, error) {
 			return state.Event{}, fmt.Errorf("edit the status comment: %w", err)
 		}
 	}
-	posted, _, err := s.writeOnce(ctx, w, t.Key.Issue, body)
+	posted, looked, err := s.writeOnce(ctx, w, t.Key.Issue, body)
+	if err == nil && looked && comment.BodyHash(posted.Body) != comment.BodyHash(body) { // as an earlier attempt saw the task
+		_, err = s.GitHub.EditComment(ctx, w.repo, posted.ID, body)
+	}
 	if err != nil {
 		return state.Event{}, fmt.Errorf("post the status comment: %w", err)
 	}
