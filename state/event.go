@@ -85,6 +85,9 @@ type Event struct {
 	Merged    bool       `json:"merged,omitempty"`
 	Head      string     `json:"head,omitempty"`
 	Candidate *Candidate `json:"candidate,omitempty"`
+	// Unvetted is set by Apply if somebody's comment or edit is there but it is not known yet what
+	// that person may do.
+	Unvetted bool `json:"unvetted,omitempty"`
 
 	Run      string     `json:"run,omitempty"` // the run that it is about; others are superseded
 	Progress *Progress  `json:"progress,omitempty"`
@@ -207,6 +210,7 @@ type Launch struct {
 	Model   string    `json:"model,omitempty"`
 	VMHead  string    `json:"vm_head,omitempty"`
 	BaseSHA string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
+	Root    string    `json:"root,omitempty"`     // where the checkout was put; empty if it goes on with unpublished work
 	Started time.Time `json:"started"`
 	Resumed bool      `json:"resumed,omitempty"` // the agent goes on with its session
 	// Notes say what was put into the prompt besides the plan, for the status comment.

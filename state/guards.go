@@ -92,7 +92,10 @@ func (c *change) checkedTree() bool {
 	return len(c.t.Runs) > 0 && c.t.Runs[len(c.t.Runs)-1].Kind == RunCheck
 }
 
-func (c *change) canRebase() bool { return c.t.Work != nil && c.t.Work.Rebases < 3 }
+// maxRebases bounds the rebases of one changeset before people are asked or some time passes.
+const maxRebases = 3
+
+func (c *change) canRebase() bool { return c.t.Work != nil && c.t.Work.Rebases < maxRebases }
 
 func (c *change) freshFeedback() bool {
 	for _, f := range c.e.Feedback {

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,6 +35,26 @@ func (c *change) takeWork() {
 		n.Run, n.Answers, n.Summary, n.Title, n.Text, n.Rebases = old.Run, old.Answers, old.Summary, old.Title, old.Text, old.Rebases
 	}
 	c.t.Work = &n
+	if n.Base != "" {
+		c.t.Branch.Root = n.Base
+	}
+}
+
+// behind reports whether somebody pushed what the collected work is not based on.
+func (c *change) behind() bool {
+	w, head := c.e.Work, c.t.Branch.Head
+	return w != nil && w.Base != "" && head != "" && w.Base != head
+}
+
+// rebaseFirst puts collected work onto what somebody pushed during the run.
+func (c *change) rebaseFirst() {
+	c.takeWork()
+	c.e.Head = c.t.Branch.Head
+	if c.canRebase() {
+		c.rebase()
+		return
+	}
+	c.rebaseLater()
 }
 
 // publish takes the changeset through the two jobs.
@@ -100,7 +121,7 @@ func (c *change) committed() {
 // moved stores the branch's new head.
 func (c *change) moved() {
 	w := c.t.Work
-	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead = w.Head, w.Tree, w.Head
+	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
 }
 
 // rebase puts the VM's commits onto what somebody pushed.
@@ -123,6 +144,12 @@ func (c *change) conflict() {
 	c.t.Branch.Head = c.e.Head
 	c.feedback(Feedback{ID: "conflict:" + c.e.Head, Kind: "conflict", At: c.e.Now, Items: c.e.Paths,
 		Body: "Somebody pushed to the branch meanwhile, and the changes conflict. Rebase onto " + c.e.Head + " and resolve these paths; keep what the person did."})
+	if c.t.Work != nil && c.t.Work.Rebases >= maxRebases {
+		c.t.Work.Rebases, c.t.Step = 0, StepRun
+		c.question(Question{Kind: AskAgent, Text: "Somebody pushed to the branch meanwhile, and the agent could not bring its commits together with that in several attempts. The conflict is in " +
+			strings.Join(c.e.Paths, ", ") + ". What should be done?"})
+		return
+	}
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 

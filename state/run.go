@@ -129,6 +129,9 @@ type Branch struct {
 	BaseSHA string `json:"base_sha,omitempty"` // where it started
 	Head    string `json:"head,omitempty"`     // as published, empty before
 	Tree    string `json:"tree,omitempty"`
+	// Root is the commit that unpublished work on the VM begins at: published, and in the VM's
+	// checkout. Head is newer if somebody pushed meanwhile; then the work is rebased first.
+	Root string `json:"root,omitempty"`
 	// VMHead is the commit at which the VM's checkout stands, as far as we put it there.
 	VMHead string `json:"vm_head,omitempty"`
 }

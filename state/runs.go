@@ -76,6 +76,9 @@ func (c *change) launched() {
 	if l.VMHead != "" {
 		c.t.Branch.VMHead = l.VMHead
 	}
+	if l.Root != "" {
+		c.t.Branch.Root = l.Root
+	}
 	if l.BaseSHA != "" && c.t.Branch.Head == "" {
 		c.t.Branch.BaseSHA = l.BaseSHA
 	}

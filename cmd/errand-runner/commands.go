@@ -223,6 +223,7 @@ func changesetCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&spec.Dir, "dir", "", "the workspace")
 	flags.StringVar(&spec.Base, "base", "", "the commit that the orchestrator knows")
+	flags.StringVar(&spec.Newer, "newer", "", "what was pushed since; the base if the history holds it")
 	flags.StringArrayVar(&spec.AllowMerge, "allow-merge", nil, "commit that may be a merge's second parent")
 	flags.StringVar(&spec.Message, "message", "", "message for what was left uncommitted, and for a squashed commit")
 	_, _ = cmd.MarkFlagRequired("dir"), cmd.MarkFlagRequired("base")

@@ -213,6 +213,9 @@ const maxChangeset = 128 << 20
 // Collect reads the changeset of a checkout and holds it to the limits.
 func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error) {
 	args := []string{"changeset", "--dir", spec.Dir, "--base", spec.Base, "--message", spec.Message}
+	if spec.Newer != "" {
+		args = append(args, "--newer", spec.Newer)
+	}
 	for _, m := range spec.AllowMerge {
 		args = append(args, "--allow-merge", m)
 	}
@@ -224,7 +227,7 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 	if err != nil {
 		return nil, fmt.Errorf("changeset from VM %s: %w", vm, err)
 	}
-	if cs.Base != spec.Base {
+	if cs.Base != spec.Base && (spec.Newer == "" || cs.Base != spec.Newer) {
 		return nil, fmt.Errorf("changeset from VM %s begins at %s, not at %s", vm, cs.Base, spec.Base)
 	}
 	return cs, nil

@@ -30,7 +30,7 @@ func (s *Steps) stop(ctx context.Context, w *unit) (state.Event, error) {
 	if t.VM == nil || t.VM.Name != vm {
 		return e, nil // of an earlier life, or given up: there is nothing to read it against
 	}
-	cs, err := s.readChangeset(ctx, w)
+	cs, err := s.readChangeset(ctx, w, workRoot(t))
 	if err != nil || cs.Empty() {
 		if err != nil {
 			w.log.Warn().Err(err).Msg("save the work of a stopped run")

@@ -135,7 +135,11 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 		return fmt.Errorf("prepare the checkout: %w", err)
 	}
 	l.VMHead = at.Head
-	if goesOn(t, vm) || at.Created {
+	if goesOn(t, vm) && !at.Created {
+		return nil // what the work under way began at stays
+	}
+	l.Root = commit
+	if at.Created {
 		return nil
 	}
 	l.VMHead = commit

@@ -17,15 +17,16 @@ import (
 
 // collect reads the changeset from the VM, stores it and has the push gate judge it.
 func (s *Steps) collect(ctx context.Context, w *unit) (state.Event, error) {
-	cs, err := s.readChangeset(ctx, w)
+	cs, err := s.readChangeset(ctx, w, workRoot(w.task))
 	if err != nil {
 		return state.Event{}, fmt.Errorf("collect the changeset: %w", err)
 	}
 	return s.judge(ctx, w, cs)
 }
 
-// readChangeset reads what the agent's checkout has beyond the published head.
-func (s *Steps) readChangeset(ctx context.Context, w *unit) (*changeset.Changeset, error) {
+// readChangeset reads what the agent's checkout has beyond root, or beyond the published head if the
+// agent built on what people pushed meanwhile.
+func (s *Steps) readChangeset(ctx context.Context, w *unit, root string) (*changeset.Changeset, error) {
 	t := w.task
 	if t.VM == nil {
 		return nil, &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: "vm", Permanent: true}
@@ -34,7 +35,10 @@ func (s *Steps) readChangeset(ctx context.Context, w *unit) (*changeset.Changese
 	if err != nil {
 		return nil, err
 	}
-	c := work.CollectSpec{Dir: place.Dir, Base: knownHead(t), Message: s.commitMessage(t)}
+	c := work.CollectSpec{Dir: place.Dir, Base: root, Message: s.commitMessage(t)}
+	if head := t.Branch.Head; head != root {
+		c.Newer = head
+	}
 	if t.Settings.MergeCommits {
 		head, err := s.GitHub.Head(ctx, w.repo, t.Branch.Base)
 		if err != nil {
@@ -53,9 +57,13 @@ func (s *Steps) readChangeset(ctx context.Context, w *unit) (*changeset.Changese
 	return cs, nil
 }
 
-// knownHead is the commit that both sides know: the published head, or where the branch began.
-func knownHead(t *state.Task) string {
-	if t.Branch.Head != "" {
+// workRoot is the commit that both sides know: the one that the VM's checkout was put on. The
+// published head may be newer, if somebody pushed meanwhile.
+func workRoot(t *state.Task) string {
+	switch {
+	case t.Branch.Root != "":
+		return t.Branch.Root
+	case t.Branch.Head != "":
 		return t.Branch.Head
 	}
 	return t.Branch.BaseSHA
@@ -232,7 +240,7 @@ func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 	if !out.OK {
 		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: out.Conflicts}, nil
 	}
-	cs, err := s.readChangeset(ctx, w)
+	cs, err := s.readChangeset(ctx, w, onto)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("collect the rebased changeset: %w", err)
 	}

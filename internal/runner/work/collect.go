@@ -16,6 +16,9 @@ type CollectSpec struct {
 	Dir string `json:"dir"`
 	// Base is the commit that the orchestrator knows.
 	Base string `json:"base"`
+	// Newer is what people pushed since, if anything: it is the base instead if it is in the workspace
+	// and the history holds it.
+	Newer string `json:"newer,omitempty"`
 	// AllowMerge are commits that may be a merge's second parent.
 	AllowMerge []string `json:"allow_merge,omitempty"`
 	// Message is for the commit of what was left uncommitted, and for squashed commits.
@@ -61,6 +64,9 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read HEAD: %w", err)
 	}
+	if err := c.takeNewer(ctx, head); err != nil {
+		return nil, err
+	}
 	chain, err := c.chain(ctx, head)
 	if err != nil {
 		return nil, err
@@ -79,6 +85,27 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 		return nil, err
 	}
 	return set, nil
+}
+
+// takeNewer makes Newer the base if head comes after it.
+func (c *collector) takeNewer(ctx context.Context, head string) error {
+	if c.spec.Newer == "" {
+		return nil
+	}
+	if !changeset.IsID(c.spec.Newer) {
+		return fmt.Errorf("newer base %q is no commit id", c.spec.Newer)
+	}
+	if _, err := c.repo.commit(ctx, c.spec.Newer); err != nil {
+		return nil // nobody fetched it
+	}
+	holds, err := c.repo.holds(ctx, "merge-base", "--is-ancestor", c.spec.Newer, head)
+	if err != nil {
+		return fmt.Errorf("compare with the newer base: %w", err)
+	}
+	if holds {
+		c.spec.Base = c.spec.Newer
+	}
+	return nil
 }
 
 // chain returns the commits from base to head without their changes: as they are if they continue
