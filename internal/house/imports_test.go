@@ -11,7 +11,7 @@ import (
 // row says what of ours a package may import.
 type row struct {
 	may   string // in code and tests
-	tests string // in tests only, besides the package itself
+	tests string // in tests only, besides itself and what inTests lists
 }
 
 // layers is the table of who may import whom, from the bottom to the top; docs/architecture.md shows
@@ -20,9 +20,9 @@ func layers() map[string]row {
 	return map[string]row{
 		// The domain, at the bottom.
 		"state/kv":        {},
-		"state/kv/boltkv": {may: "state/kv", tests: "state/kv/kvtest"},
+		"state/kv/boltkv": {may: "state/kv"},
 		"state/kv/kvtest": {may: "state/kv"},
-		"state":           {may: "state/kv", tests: "state/kv/boltkv state/kv/kvtest"},
+		"state":           {may: "state/kv"},
 
 		// What others are built of: each knows next to nothing.
 		"prompts":             {},
@@ -42,24 +42,24 @@ func layers() map[string]row {
 		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
 
 		// VMs, and the ways to them.
-		"internal/fleet":           {may: "internal/remote", tests: "internal/fleet/local internal/fleet/local/box"},
+		"internal/fleet":           {may: "internal/remote"},
 		"internal/fleet/fleettest": {may: "internal/fleet internal/remote"},
-		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote", tests: "internal/fleet/fleettest"},
+		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote"},
 		"internal/fleet/local/box": {},
 		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/tetherd internal/runner/work"},
 		"internal/tether":          {may: "state"},
 
 		// GitHub, agents.
-		"handlers":                 {may: "internal/comment state", tests: "internal/sim/simgithub state/kv/boltkv"},
-		"internal/forge":           {may: "internal/changeset state", tests: "internal/sim/simgithub"},
-		"internal/agent":           {may: "internal/runlog", tests: "internal/agent/agenttest internal/sim/simagent internal/sim/simmodel"},
+		"handlers":                 {may: "internal/comment state"},
+		"internal/forge":           {may: "internal/changeset state"},
+		"internal/agent":           {may: "internal/runlog"},
 		"internal/agent/agenttest": {may: "internal/agent internal/runlog"},
 
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
-		"internal/watch":    {may: "internal/forge internal/runlog state", tests: "internal/archive internal/sim/simgithub state/kv/boltkv"},
-		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state"},
-		"internal/admin":    {may: "internal/runlog state", tests: "state/kv/boltkv"},
+		"internal/watch":    {may: "internal/forge internal/runlog state"},
+		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config"},
+		"internal/admin":    {may: "internal/runlog state"},
 
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/comment internal/pushgate state"},
@@ -73,15 +73,24 @@ func layers() map[string]row {
 		// The stand-ins know none of our packages; the demo is errand on top of them.
 		"internal/sim/simgithub": {},
 		"internal/sim/simmodel":  {},
-		"internal/sim/simagent":  {tests: "internal/sim/simmodel"},
+		"internal/sim/simagent":  {},
 		"internal/demo":          {may: "internal/config internal/fleet internal/server internal/sim/simgithub internal/sim/simmodel state"},
 		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
 
 		// The house.
-		"internal/house":       {},
-		"internal/house/count": {},
-		"internal/house/fuzz":  {},
-		"internal/house/gen":   {may: "internal/comment internal/config state"},
+		"internal/house":          {},
+		"internal/house/count":    {},
+		"internal/house/fuzz":     {},
+		"internal/house/pictures": {may: "internal/demo internal/sim/simgithub state"},
+		"internal/house/gen":      {may: "internal/comment internal/config state"},
+	}
+}
+
+// inTests is what every test may import: real things first, stand-ins for the rest.
+func inTests() []string {
+	return []string{
+		"state/kv/boltkv", "state/kv/kvtest", "internal/archive", "internal/agent/agenttest", "internal/fleet/fleettest",
+		"internal/fleet/local", "internal/fleet/local/box", "internal/sim/simgithub", "internal/sim/simmodel", "internal/sim/simagent",
 	}
 }
 
@@ -124,7 +133,7 @@ func TestImports(t *testing.T) {
 			t.Errorf("%s stands in no layer: give it a row in imports_test.go and in docs/architecture.md", pkg)
 			continue
 		}
-		may, mayTest := strings.Fields(r.may), strings.Fields(r.tests)
+		may, mayTest := strings.Fields(r.may), append(strings.Fields(r.tests), inTests()...)
 		for _, i := range slices.Sorted(maps.Keys(code[pkg])) {
 			if !slices.Contains(may, i) {
 				t.Errorf("%s may not import %s", pkg, i)
@@ -140,7 +149,7 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s may import %s, but does not: take it out of the table", pkg, i)
 			}
 		}
-		for _, i := range mayTest {
+		for _, i := range strings.Fields(r.tests) {
 			if !tests[pkg][i] {
 				t.Errorf("the tests of %s may import %s, but do not: take it out of the table", pkg, i)
 			}
@@ -156,13 +165,18 @@ func TestImports(t *testing.T) {
 // TestStandInsKnowNothingOfUs: a stand-in that shares code with errand would share its mistakes.
 func TestStandInsKnowNothingOfUs(t *testing.T) {
 	t.Parallel()
-	code, _ := imports(t)
+	code, tests := imports(t)
 	n := 0
-	for pkg, list := range code {
-		if strings.HasPrefix(pkg, "internal/sim/") {
-			n++
-			if len(list) > 0 {
-				t.Errorf("%s imports %v", pkg, slices.Sorted(maps.Keys(list)))
+	for pkg := range code {
+		if !strings.HasPrefix(pkg, "internal/sim/") {
+			continue
+		}
+		n++
+		for _, list := range []map[string]bool{code[pkg], tests[pkg]} {
+			for i := range list {
+				if !strings.HasPrefix(i, "internal/sim/") {
+					t.Errorf("%s imports %s", pkg, i)
+				}
 			}
 		}
 	}

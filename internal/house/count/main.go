@@ -1,7 +1,7 @@
 // Command count runs `go test -json` with the arguments given and says what came of it: a line per
 // package, the output of what failed, every skip with its reason, and a closing line with the numbers.
 //
-//	go run ./internal/house/count [-slowest N] [go test's arguments]
+//	go run ./internal/house/count [-slowest N] -- [go test's arguments]
 //
 // Subtests count like tests. It exits as go test does, and also fails if no test ran at all: a run
 // that tests nothing proves nothing. Start reading at tally.read.

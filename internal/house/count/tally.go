@@ -33,12 +33,15 @@ type tally struct {
 	passed, failed, skipped int
 
 	output map[string][]string // of tests that run, by package and test
+	hurt   map[string]bool     // packages with a failed test
 	broken []string            // failed tests and packages
 	skips  []result
 	times  []result
 }
 
-func newTally(out io.Writer) *tally { return &tally{out: out, output: map[string][]string{}} }
+func newTally(out io.Writer) *tally {
+	return &tally{out: out, output: map[string][]string{}, hurt: map[string]bool{}}
+}
 
 // read takes all events. Lines that are no event are printed as they are.
 func (t *tally) read(from io.Reader) error {
@@ -88,7 +91,11 @@ func (t *tally) end(e event, key string) {
 		t.print("--- " + r.name + " failed:\n" + strings.Join(t.output[key], ""))
 	}
 	if e.Test == "" {
-		return // a package is no test; its own failure is known by go test's exit code
+		// A package is no test, unless it failed by itself: it did not build, or panicked.
+		if e.Action == "fail" && !t.hurt[e.Package] {
+			t.failed++
+		}
+		return
 	}
 	t.times = append(t.times, r)
 	switch e.Action {
@@ -96,6 +103,7 @@ func (t *tally) end(e event, key string) {
 		t.passed++
 	case "fail":
 		t.failed++
+		t.hurt[e.Package] = true
 	case "skip":
 		t.skipped++
 		r.why = reason(t.output[key])

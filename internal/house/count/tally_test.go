@@ -54,7 +54,7 @@ func TestTally(t *testing.T) {
 {"ImportPath":"p","Action":"build-fail"}
 {"Action":"fail","Package":"p","FailedBuild":"p"}
 go: warning`,
-			want: counts{},
+			want: counts{Failed: 1},
 			says: []string{"undefined: x", "FAIL p\n", "go: warning"},
 		},
 	}

@@ -1,5 +1,7 @@
 // Command pictures makes the README's pictures: it plays the demo and photographs an issue's thread and
 // the board with headless Chromium. `make pictures` runs it; it needs chromium in PATH.
+//
+// It checks nothing. Start reading at run.
 package main
 
 import (
