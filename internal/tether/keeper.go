@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -35,7 +36,8 @@ type Keeper struct {
 // line is one VM's tether.
 type line struct {
 	cancel context.CancelFunc
-	up     chan struct{} // closed when attached; replaced when cut
+	gone   <-chan struct{} // closed when it was forgotten, or the keeper has ended
+	up     chan struct{}   // closed when attached; replaced when cut
 	isUp   bool
 	failed chan struct{} // closed when an attempt fails; replaced at once
 	err    error         // of the last attempt
@@ -52,6 +54,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.ctx = ctx
 	k.mu.Unlock()
 	<-ctx.Done()
+	k.mu.Lock()
+	k.ctx = nil // no line is begun from here on
+	k.mu.Unlock()
 	k.wg.Wait()
 	return nil
 }
@@ -59,18 +64,21 @@ func (k *Keeper) Run(ctx context.Context) error {
 // ErrNotRunning says that Run has not been called, or has ended.
 var ErrNotRunning = errors.New("the tether keeper does not run")
 
+// ErrForgotten says that somebody let the tether go while it was waited for.
+var ErrForgotten = errors.New("the tether was let go")
+
 // Ensure has the VM's tether attached and waits until it is, or until an attempt fails. The attempts
 // go on all the same: who gets an error may ask again, or conclude from it that the VM is gone.
 func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 	k.mu.Lock()
-	if k.ctx == nil || k.ctx.Err() != nil {
+	if k.ctx == nil {
 		k.mu.Unlock()
 		return ErrNotRunning
 	}
 	l := k.lines[p.VM]
 	if l == nil {
 		lctx, cancel := context.WithCancel(k.ctx)
-		l = &line{cancel: cancel, up: make(chan struct{}), failed: make(chan struct{})}
+		l = &line{cancel: cancel, gone: lctx.Done(), up: make(chan struct{}), failed: make(chan struct{})}
 		k.lines[p.VM] = l
 		k.wg.Go(func() { k.keep(lctx, p, l) })
 	}
@@ -83,6 +91,8 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		return l.err
+	case <-l.gone:
+		return ErrForgotten
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -133,6 +143,9 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
 	stop := context.AfterFunc(attachCtx, endStream)
 	rw, err := k.attach.Attach(streamCtx, p.VM)
 	if !stop() || err != nil {
+		if rw != nil && err == nil {
+			_ = rw.Close()
+		}
 		return errors.Join(err, attachCtx.Err())
 	}
 	defer func() { _ = rw.Close() }()
@@ -146,7 +159,10 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
 	defer func() { _ = session.Close() }()
 	k.mark(l, true)
 	defer k.mark(l, false)
-	srv := &http.Server{Handler: k.handler.For(p), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{
+		Handler: k.handler.For(p), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: log.New(k.log, "", 0),
+	}
 	end := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer end()
 	return srv.Serve(session)

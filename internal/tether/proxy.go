@@ -1,6 +1,8 @@
 package tether
 
 import (
+	"log"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -9,16 +11,19 @@ import (
 	"time"
 )
 
-// transport is shared by all upstream calls. A model may think for minutes before the first byte, so
-// only the connection has a short timeout.
-var transport = func() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = http.ProxyFromEnvironment
-	t.TLSHandshakeTimeout = 10 * time.Second
-	t.ResponseHeaderTimeout = 10 * time.Minute
-	t.MaxIdleConnsPerHost = 64
-	return t
-}()
+// newTransport makes what all upstream calls share. A model may think for minutes before the first
+// byte, so only the connection has a short timeout.
+func newTransport() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 10 * time.Minute,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   64,
+		ForceAttemptHTTP2:     true,
+	}
+}
 
 // model passes a request on to the provider's API with our key put in. Streams are not buffered.
 func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
@@ -35,6 +40,10 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		}
 		out.Header.Set(up.Header, value)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted from the stream
+		if q := out.URL.Query(); q.Has("key") {       // where some clients put their token
+			q.Del("key")
+			out.URL.RawQuery = q.Encode()
+		}
 	})
 }
 
@@ -77,8 +86,9 @@ func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest strin
 		return
 	}
 	p := httputil.ReverseProxy{
-		Transport:     transport,
+		Transport:     h.transport,
 		FlushInterval: -1,
+		ErrorLog:      log.New(h.cfg.Log, "", 0),
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.Out.URL.Scheme, pr.Out.URL.Host = target.Scheme, target.Host
 			pr.Out.URL.Path = strings.TrimSuffix(target.Path, "/") + rest

@@ -56,10 +56,13 @@ type Config struct {
 }
 
 // Handler makes the handlers of connections.
-type Handler struct{ cfg Config }
+type Handler struct {
+	cfg       Config
+	transport http.RoundTripper // of all upstream calls
+}
 
 // New returns a Handler.
-func New(cfg Config) *Handler { return &Handler{cfg: cfg} }
+func New(cfg Config) *Handler { return &Handler{cfg: cfg, transport: newTransport()} }
 
 // RunToken is the token that a run shows. It is worth nothing outside its own VM's connection.
 func (h *Handler) RunToken(run string) string { return h.token("run", run) }

@@ -1,0 +1,220 @@
+package tether_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/yamux"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// cable leads from the keeper to VMs. Each attach hands the VM's end to the test.
+type cable struct {
+	ends chan net.Conn
+	fail chan error // one is taken per attach that is to fail
+}
+
+func newCable() *cable { return &cable{ends: make(chan net.Conn, 10), fail: make(chan error, 10)} }
+
+func (c *cable) Attach(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
+	select {
+	case err := <-c.fail:
+		return nil, err
+	default:
+	}
+	ours, theirs := net.Pipe()
+	select {
+	case c.ends <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// vmSide is the VM's end of a tether: HTTP goes through it.
+func (c *cable) vmSide(t *testing.T) (*http.Client, *yamux.Session) {
+	t.Helper()
+	var conn net.Conn
+	select {
+	case conn = <-c.ends:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nobody attached")
+	}
+	cfg := yamux.DefaultConfig()
+	cfg.LogOutput = io.Discard
+	session, err := yamux.Client(conn, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return session.Open() }}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}, session
+}
+
+// keep runs a keeper until the test ends, or until it is stopped.
+func keep(t *testing.T, a tether.Attacher, h *tether.Handler) (k *tether.Keeper, stop func()) {
+	t.Helper()
+	k = tether.NewKeeper(a, h, zerolog.Nop())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return k, stop
+}
+
+// ensure waits until the tether is attached, also for Run to have begun.
+func ensure(t *testing.T, k *tether.Keeper) {
+	t.Helper()
+	if err := tryEnsure(t, k); err != nil {
+		t.Fatalf("ensure: %v", err)
+	}
+}
+
+func tryEnsure(t *testing.T, k *tether.Keeper) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := k.Ensure(ctx, peer)
+		if !errors.Is(err, tether.ErrNotRunning) || ctx.Err() != nil {
+			return err
+		}
+		runtime.Gosched()
+	}
+}
+
+var peer = tether.Peer{VM: vm, Task: state.TaskKey{Repo: 7, Issue: 1}}
+
+// reaches asks for the model through the tether.
+func reaches(t *testing.T, e *end, client *http.Client) {
+	t.Helper()
+	status, body := ask(t, client, http.MethodPost, "http://vm"+modelPath, bearer(e.handler.RunToken(run)))
+	if status != http.StatusOK || body != "body;from upstream" {
+		t.Errorf("status %d: %s", status, body)
+	}
+}
+
+func TestKeeper(t *testing.T) {
+	t.Parallel()
+	e, c := newEnd(t, someTask(), nil), newCable()
+	k, stop := keep(t, c, e.handler)
+	ensure(t, k)
+	client, session := c.vmSide(t)
+	reaches(t, e, client)
+	ensure(t, k) // attached already: nothing is opened anew
+	if len(c.ends) != 0 {
+		t.Error("attached twice")
+	}
+	stop()
+	<-session.CloseChan()
+	if err := k.Ensure(t.Context(), peer); !errors.Is(err, tether.ErrNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestCut: a cut connection is made anew, again and again, and serves as before.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	e, c := newEnd(t, someTask(), nil), newCable()
+	k, _ := keep(t, c, e.handler)
+	ensure(t, k)
+	for range 3 {
+		client, session := c.vmSide(t)
+		reaches(t, e, client)
+		if err := session.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, _ := c.vmSide(t)
+	reaches(t, e, client)
+	ensure(t, k)
+}
+
+// TestAttachFails: who waits is told of a failure, and the attempts go on.
+func TestAttachFails(t *testing.T) {
+	t.Parallel()
+	e, c := newEnd(t, someTask(), nil), newCable()
+	gone := errors.New("the host cannot be reached")
+	c.fail <- gone
+	k, _ := keep(t, c, e.handler)
+	if err := tryEnsure(t, k); !errors.Is(err, gone) {
+		t.Errorf("ensure: %v", err)
+	}
+	client, _ := c.vmSide(t)
+	reaches(t, e, client)
+	ensure(t, k)
+}
+
+// stuck is a VM that never answers.
+type stuck struct{ asked chan struct{} }
+
+func (s stuck) Attach(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestForget(t *testing.T) {
+	t.Parallel()
+	e := newEnd(t, someTask(), nil)
+	s := stuck{asked: make(chan struct{}, 1)}
+	k, _ := keep(t, s, e.handler)
+	waited := make(chan error, 1)
+	go func() { waited <- tryEnsure(t, k) }()
+	<-s.asked
+	k.Forget(vm)
+	k.Forget("unknown")
+	if err := <-waited; !errors.Is(err, tether.ErrForgotten) {
+		t.Errorf("who waited got %v", err)
+	}
+}
+
+func TestForgetClosesTheLine(t *testing.T) {
+	t.Parallel()
+	e, c := newEnd(t, someTask(), nil), newCable()
+	k, _ := keep(t, c, e.handler)
+	ensure(t, k)
+	client, session := c.vmSide(t)
+	reaches(t, e, client)
+	k.Forget(vm)
+	<-session.CloseChan()
+	ensure(t, k) // wanted again
+	client, _ = c.vmSide(t)
+	reaches(t, e, client)
+}
+
+func TestEnsureEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := stuck{asked: make(chan struct{}, 1)}
+	k, _ := keep(t, s, newEnd(t, someTask(), nil).handler)
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		err := tether.ErrNotRunning
+		for errors.Is(err, tether.ErrNotRunning) {
+			err = k.Ensure(ctx, peer)
+		}
+		waited <- err
+	}()
+	<-s.asked
+	cancel()
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
