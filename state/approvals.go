@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // checkCandidate has a 👍 or a tick checked against GitHub.
 func (c *change) checkCandidate() {
@@ -99,6 +102,21 @@ func (c *change) revisions(k PlanKind) []*Plan {
 func (c *change) checkApproval(k Candidate) {
 	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", k.Hash, k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate = &k
+	c.add(j)
+}
+
+// maxWaited bounds how often an approval waits for what others say: strangers can always say more.
+const maxWaited = 10
+
+// unheard reports whether words that may ask for a change were there before the approval counts.
+func (c *change) unheard() bool { return c.e.Unvetted && c.e.Candidate.Waited < maxWaited }
+
+// checkLater checks an approval again when it is known who said what stands beside it.
+func (c *change) checkLater() {
+	k := *c.e.Candidate
+	k.Waited++
+	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", k.Hash, k.Via, k.By.ID, k.Given.Unix()))
+	j.Candidate, j.NotBefore = &k, c.e.Now.Add(time.Duration(k.Waited)*500*time.Millisecond)
 	c.add(j)
 }
 

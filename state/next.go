@@ -217,8 +217,11 @@ func vetJob(e Event) Job {
 	if key == "" {
 		key = fmt.Sprintf("%s-%d-%d", e.Kind, e.By.ID, e.Now.UnixNano())
 	}
-	return Job{Kind: JobVet, Task: e.Task, Lane: LaneControl, Key: "vet-" + key, Created: e.Now, Event: &e}
+	return Job{Kind: JobVet, Task: e.Task, Lane: LaneControl, Key: vetPrefix + key, Created: e.Now, Event: &e}
 }
+
+// vetPrefix begins the keys of jobs of kind JobVet; the event's ID follows.
+const vetPrefix = "vet-"
 
 // clone returns a deep copy.
 func (t *Task) clone() *Task {

@@ -107,6 +107,8 @@ type Candidate struct {
 	// Named is the hash that the person wrote, empty for a bare approve.
 	Named string `json:"named,omitempty"`
 	Reply int64  `json:"reply,omitempty"` // the comment to answer
+	// Waited counts how often it was checked and then waited for what others had said before.
+	Waited int `json:"waited,omitempty"`
 }
 
 // Question is what the agent or errand itself asks people.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
@@ -120,6 +121,13 @@ func (q *queue) claimed(id string, epoch int64) (*Job, error) {
 		}
 	}
 	return nil, fmt.Errorf("job %s with epoch %d: %w", id, epoch, ErrLeaseLost)
+}
+
+// unvetted reports whether a comment or an edit of the issue waits for the vetting of its author.
+func (q *queue) unvetted() bool {
+	return slices.ContainsFunc(q.jobs, func(j Job) bool {
+		return j.Kind == JobVet && (strings.HasPrefix(j.Key, vetPrefix+"comment:") || strings.HasPrefix(j.Key, vetPrefix+"edit:"))
+	})
 }
 
 // remove takes a job out, with its payload.

@@ -27,6 +27,13 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 		e.Detail = state.NotBot
 		return e, nil
 	}
+	if plan.Comment == 0 && (plan.Superseded || !w.task.Phase.AwaitsApproval()) {
+		e.Detail = state.NotSuperseded
+		return e, nil
+	}
+	if plan.Comment == 0 { // its hash is known, so that it is being posted, or was and we have not noted it
+		return state.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, k.Hash)
+	}
 	p, err := s.GitHub.Permission(ctx, w.repo, k.By.Login, k.By.ID)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("check approval of @%s: %w", k.By.Login, err)
