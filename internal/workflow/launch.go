@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,9 @@ func starts(t *state.Task) bool {
 func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place) (state.Event, error) {
 	t := w.task
 	l := &state.Launch{Run: t.Run.ID, VM: vm, Started: s.Now()}
+	if err := s.quiet(ctx, t, vm.Name); err != nil {
+		return state.Event{}, err
+	}
 	var spec runner.Spec
 	var err error
 	if t.Run.Kind == state.RunCheck {
@@ -92,6 +96,23 @@ func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runner
 		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
 	}
 	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: l}, nil
+}
+
+// quiet ends what earlier runs may have left at work on the VM: one that was stopped a moment ago, or
+// one whose start nobody came to know of. Two agents in one checkout would spoil each other's work.
+func (s *Steps) quiet(ctx context.Context, t *state.Task, vm string) error {
+	for _, r := range slices.Backward(t.Runs) {
+		if r.Status != "interrupted" {
+			return nil // it ended by itself
+		}
+		if r.VM != "" && r.VM != vm {
+			continue
+		}
+		if err := s.Runner.Stop(ctx, vm, r.ID, "another run begins"); err != nil {
+			return fmt.Errorf("end run %s before the next begins: %w", r.ID, err)
+		}
+	}
+	return nil
 }
 
 // source is where a VM fetches the task's repository from: its own end of the tether.

@@ -1,0 +1,37 @@
+package workflow_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestLaunchEndsWhatWasLeft: a run that was stopped a moment ago, or whose start nobody came to know
+// of, is ended before the next one begins in the same checkout.
+func TestLaunchEndsWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.task.Phase, w.task.Step = state.PhasePreliminaryPlanning, state.JobLaunch
+	w.task.Run = &state.Run{ID: "1-1-5", Kind: state.RunPreliminary, State: state.RunLaunching, Seq: 5}
+	w.task.Runs = []state.Run{
+		{ID: "1-1-0", State: state.RunEnded, Status: "interrupted", VM: "vm-1"},
+		{ID: "1-1-1", State: state.RunEnded, Status: "ok", VM: "vm-1"},
+		{ID: "1-1-2", State: state.RunEnded, Status: "interrupted", VM: "vm-1"},
+		{ID: "1-1-3", State: state.RunEnded, Status: "interrupted", VM: "vm-9"},
+		{ID: "1-1-4", State: state.RunEnded, Status: "interrupted"},
+	}
+	w.host.errs["Stop"] = errors.New("it does not end")
+	if _, err := w.try(state.JobLaunch); err == nil || len(w.host.started) != 0 {
+		t.Fatalf("a run begins beside another one: %v, %v", w.host.started, err)
+	}
+	w.host.stopped, w.host.errs["Stop"] = nil, nil
+	if e := w.do(state.JobLaunch); e.Kind != state.EventLaunched {
+		t.Fatalf("event %+v", e)
+	}
+	if diff := cmp.Diff([]string{"1-1-4 another run begins", "1-1-2 another run begins"}, w.host.stopped); diff != "" {
+		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+}
