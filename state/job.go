@@ -82,6 +82,9 @@ type Job struct {
 	// claim, the effect may have happened and has to be looked for.
 	Attempted bool   `json:"attempted,omitempty"`
 	LastError string `json:"last_error,omitempty"`
+	// Launch is, with Attempted, what a run was to be started with: if that did start, it goes on
+	// from there and from nowhere else.
+	Launch *Launch `json:"launch,omitempty"`
 
 	Event     *Event            `json:"event,omitempty"`     // vet
 	Post      *Post             `json:"post,omitempty"`      // post

@@ -103,6 +103,15 @@ func (s *Store) MarkAttempted(ctx context.Context, id string, epoch int64) error
 	})
 }
 
+// MarkLaunch is MarkAttempted for the start of a run, and keeps what it is started with: every claim
+// of the job from then on has Job.Launch. It may be called again with another one before the start.
+func (s *Store) MarkLaunch(ctx context.Context, id string, epoch int64, l Launch) error {
+	return s.changeJob(ctx, "mark", id, epoch, func(_ kv.Tx, q *queue, j *Job) error {
+		j.Attempted, j.Launch, q.changed = true, &l, true
+		return nil
+	})
+}
+
 // Extend moves the end of a job's lease. If the lease is lost the error is ErrLeaseLost.
 func (s *Store) Extend(ctx context.Context, id string, epoch int64, until time.Time) error {
 	until = until.UTC().Round(0)

@@ -187,6 +187,17 @@ func (c *Controller) Stop(ctx context.Context, vm, run, why string) error {
 	return c.call(ctx, vm, nil, &exit, "stop", "--run", run, "--reason", why)
 }
 
+// Knows reports whether a run was ever started on a VM, whatever has become of it. A VM that is gone
+// knows none.
+func (c *Controller) Knows(ctx context.Context, vm, run string) (bool, error) {
+	var st runner.Status
+	err := c.call(ctx, vm, nil, &st, "status", "--run", run)
+	if errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrEnded) {
+		return false, nil
+	}
+	return err == nil && st.State != runner.StateUnknown, err
+}
+
 // Prepare makes the checkout, or finds it as it was left.
 func (c *Controller) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (work.Place, error) {
 	var out work.Place

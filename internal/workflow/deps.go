@@ -17,6 +17,7 @@ import (
 type Store interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	MarkAttempted(ctx context.Context, job string, epoch int64) error
+	MarkLaunch(ctx context.Context, job string, epoch int64, l state.Launch) error
 }
 
 // GitHub is what steps need of GitHub; *forge.Forge has it all.
@@ -104,7 +105,12 @@ type VMs interface {
 type Runner interface {
 	Place(ctx context.Context, vm string) (runnerctl.Place, error)
 	checkouts
+	runs
+}
+
+type runs interface {
 	Start(ctx context.Context, vm string, spec runner.Spec) error
+	Knows(ctx context.Context, vm, run string) (bool, error)
 	Stop(ctx context.Context, vm, run, why string) error
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,10 @@ func (h *host) Collect(ctx context.Context, _ string, spec work.CollectSpec) (*c
 func (h *host) Start(_ context.Context, _ string, spec runner.Spec) error {
 	h.started = append(h.started, spec)
 	return h.errs["Start"]
+}
+
+func (h *host) Knows(_ context.Context, _, run string) (bool, error) {
+	return slices.ContainsFunc(h.started, func(s runner.Spec) bool { return s.ID == run }), h.errs["Knows"]
 }
 
 func (h *host) Stop(_ context.Context, _, run, why string) error {

@@ -31,6 +31,9 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 	if t.Run == nil || t.Run.ID != w.job.Run || t.Run.State != state.RunLaunching {
 		return done(), nil // the task turned away
 	}
+	if at, err := s.underWay(ctx, w); at != nil || err != nil {
+		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: at}, err
+	}
 	if starts(t) {
 		ok, err := s.stillApproved(ctx, w)
 		if err != nil {
@@ -59,6 +62,24 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
 	}
 	return s.launchOn(ctx, w, vm, place)
+}
+
+// underWay returns what the run was started with if an earlier attempt did start it, else nil. From
+// then on the checkout is the agent's: it must not be put anywhere, and neither a newer base nor
+// what people said since is what the agent knows of.
+func (s *Steps) underWay(ctx context.Context, w *unit) (*state.Launch, error) {
+	at := w.job.Launch
+	if at == nil || at.Run != w.task.Run.ID {
+		return nil, nil
+	}
+	known, err := s.Runner.Knows(ctx, at.VM.Name, at.Run)
+	if err != nil {
+		return nil, fmt.Errorf("ask VM %s for run %s: %w", at.VM.Name, at.Run, err)
+	}
+	if !known {
+		return nil, nil
+	}
+	return at, nil
 }
 
 // starts reports whether this run is the first one that an approval allows: until then the approval
@@ -90,6 +111,9 @@ func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runner
 		spec, err = s.agentSpec(ctx, w, vm, place, l)
 	}
 	if err != nil {
+		return state.Event{}, err
+	}
+	if err := s.Store.MarkLaunch(ctx, w.job.ID, w.job.Epoch, *l); err != nil {
 		return state.Event{}, err
 	}
 	if err := s.Runner.Start(ctx, vm.Name, spec); err != nil {

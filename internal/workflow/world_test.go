@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,16 +45,21 @@ type world struct {
 	files *archive.Dir
 	cfg   workflow.Config
 
+	ahead atomic.Int64 // of GitHub's clock
+
 	task      *state.Task
-	attempted []string // jobs that were marked
-	refuse    error    // of marking
+	attempted []string      // jobs that were marked
+	launch    *state.Launch // what a run was about to be started with
+	refuse    error         // of marking
 }
 
 func newWorld(t *testing.T, change ...func(*workflow.Config)) *world {
 	t.Helper()
 	key, err := appKey()
 	check(t, err)
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key})
+	w := &world{t: t}
+	now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key, Now: now})
 	check(t, err)
 	base, err := sim.Start("127.0.0.1:0")
 	check(t, err)
@@ -62,7 +68,7 @@ func newWorld(t *testing.T, change ...func(*workflow.Config)) *world {
 		transport.CloseIdleConnections()
 		check(t, sim.Close())
 	})
-	w := &world{Sim: sim, t: t, ada: sim.As("ada")}
+	w.Sim, w.ada = sim, sim.As("ada")
 	sim.AddUser("eve")
 	w.repo, err = sim.SeedRepo(simgithub.RepoSeed{
 		Owner: "acme", Name: "slug", Files: map[string]string{"README.md": "# slug\n", "slug.go": "package slug\n\nfunc Slug() {}\n"},
@@ -117,12 +123,21 @@ func (w *world) makeSteps(change []func(*workflow.Config)) {
 	w.steps = workflow.New(w.cfg)
 }
 
+// later lets GitHub's clock, which counts whole seconds, go on.
+func (w *world) later() { w.ahead.Add(int64(2 * time.Second)) }
+
 // Task is the store's.
 func (w *world) Task(context.Context, state.TaskKey) (*state.Task, error) { return w.task, nil }
 
 // MarkAttempted is the store's.
 func (w *world) MarkAttempted(_ context.Context, job string, _ int64) error {
 	w.attempted = append(w.attempted, job)
+	return w.refuse
+}
+
+// MarkLaunch is the store's.
+func (w *world) MarkLaunch(_ context.Context, job string, _ int64, l state.Launch) error {
+	w.attempted, w.launch = append(w.attempted, job), &l
 	return w.refuse
 }
 
