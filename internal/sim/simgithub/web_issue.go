@@ -71,7 +71,7 @@ func (w *web) readIssue(v *visit) (out *issueView, err error) {
 		out = &issueView{
 			Full: i.repo.FullName(), Number: i.Number, Title: i.Title, State: stateWord(i), Closed: i.State == "closed",
 			Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: x.writeTalk(i) == nil, MayTriage: g.may(RoleTriage),
-			MayState: own || g.may(RoleTriage), MayEdit: own || g.may(RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
+			MayState: (own || g.may(RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
 		}
 		if out.Items, err = g.items(i); err != nil {
 			return err

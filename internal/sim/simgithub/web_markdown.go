@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -29,20 +28,11 @@ type markdown struct {
 	place  *regexp.Regexp
 }
 
-// scope is what a text can refer to.
-type scope struct {
-	full   string          // the repository
-	issues map[int]bool    // numbers; true for pull requests
-	people map[string]bool // logins
-}
-
 // boxes turns a task's box into HTML; n counts the boxes of a text from 0.
 type boxes func(n int, checked bool) string
 
 // idOfText finds ids, which texts may not have: the page's forms and labels go by theirs.
 var idOfText = regexp.MustCompile(` id="[^"]*"`)
-
-var scopeKey = parser.NewContextKey()
 
 func newMarkdown() *markdown {
 	m := &markdown{secret: randomHex(16), policy: bluemonday.UGCPolicy()}
@@ -55,7 +45,10 @@ func newMarkdown() *markdown {
 			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
 			extension.Strikethrough, extension.Linkify, extension.TaskList,
 		),
-		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(referenceParser{}, 900))),
+		goldmark.WithParserOptions(
+			parser.WithInlineParsers(util.Prioritized(referenceParser{}, 900)),
+			parser.WithASTTransformers(util.Prioritized(commitLinker{}, 900)),
+		),
 		goldmark.WithRendererOptions(
 			html.WithUnsafe(), html.WithHardWraps(),
 			renderer.WithNodeRenderers(util.Prioritized(m, 100)),
@@ -174,46 +167,4 @@ func (m *markdown) renderCode(w util.BufWriter, source []byte, node ast.Node, en
 	}
 	_, _ = w.WriteString("</code></pre>\n")
 	return ast.WalkSkipChildren, nil
-}
-
-// referenceParser makes links of #N and @login where such a thing exists.
-type referenceParser struct{}
-
-var referenceText = regexp.MustCompile(`^(?:#(\d{1,9})|@([A-Za-z0-9][A-Za-z0-9-]*))`)
-
-// Trigger implements parser.InlineParser.
-func (referenceParser) Trigger() []byte { return []byte{'#', '@'} }
-
-// Parse implements parser.InlineParser.
-func (referenceParser) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
-	in, ok := pc.Get(scopeKey).(scope)
-	before := block.PrecendingCharacter()
-	if !ok || before == '_' || before == '/' || before == '&' || isWordRune(before) || pc.IsInLinkLabel() {
-		return nil
-	}
-	line, _ := block.PeekLine()
-	m := referenceText.FindSubmatch(line)
-	if m == nil || len(m[0]) < len(line) && isWordRune(rune(line[len(m[0])])) {
-		return nil
-	}
-	to := ""
-	if n, err := strconv.Atoi(string(m[1])); err == nil {
-		if pull, known := in.issues[n]; known {
-			to = "/" + in.full + map[bool]string{true: "/pull/", false: "/issues/"}[pull] + strconv.Itoa(n)
-		}
-	} else if login := string(m[2]); in.people[login] {
-		to = "/" + login
-	}
-	if to == "" {
-		return nil
-	}
-	link := ast.NewLink()
-	link.Destination = []byte(to)
-	link.AppendChild(link, ast.NewString(bytes.Clone(m[0])))
-	block.Advance(len(m[0]))
-	return link
-}
-
-func isWordRune(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }

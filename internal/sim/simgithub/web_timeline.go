@@ -38,6 +38,9 @@ func (g *viewer) items(i *Issue) ([]itemView, error) {
 		list = append(list, itemView{Text: &t, at: k.CreatedAt, id: k.ID})
 	}
 	for _, e := range i.Events {
+		if i.Pull != nil && i.Pull.Merged && e.Event == "closed" && !e.CreatedAt.Before(i.Pull.MergedAt) {
+			continue // merging says it all
+		}
 		if ev := g.event(e); ev != nil {
 			list = append(list, itemView{Event: ev, at: e.CreatedAt, id: e.ID})
 		}

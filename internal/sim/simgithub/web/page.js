@@ -43,7 +43,8 @@
   const replace = async (main) => {
     const res = await fetch(location.href, { credentials: "same-origin" });
     if (!res.ok) return;
-    const page = new DOMParser().parseFromString(await res.text(), "text/html");
+    const html = (await res.text()).replace(/<style[^]*?<\/style>/, ""); // it is here already
+    const page = new DOMParser().parseFromString(html, "text/html");
     const next = page.getElementById("main");
     if (!next || dirty(main)) return;
     const open = opened(main);
