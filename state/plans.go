@@ -238,8 +238,6 @@ func (c *change) answer() {
 		switch q.Kind {
 		case AskExisting:
 			c.t.Context.Cleared = true
-		case AskKey:
-			c.t.Ticket = c.said()
 		case AskRefused, AskNoChange:
 			c.t.Step = StepRun // the agent has to do something about it
 		}

@@ -213,16 +213,17 @@ func (s *Steps) vars(t *state.Task, ticket string) comment.Vars {
 	return comment.Vars{Key: ticket, Number: t.Key.Issue, Slug: comment.Slug(t.Frozen.Title), Task: title}
 }
 
-// ticket finds the repository's ticket key in what people said, or as they named it.
+// ticket finds the repository's ticket key as a person named it, or in what people said. Where the
+// repository has a pattern nothing else is a key.
 func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) string {
-	if t.Ticket != "" || settings.Key.Pattern == "" {
+	if settings.Key.Pattern == "" {
 		return t.Ticket
 	}
 	re, err := regexp.Compile(settings.Key.Pattern)
 	if err != nil {
 		return "" // the settings were validated when they were read
 	}
-	texts := []string{v.Title, v.Body}
+	texts := []string{t.Ticket, v.Title, v.Body}
 	for _, c := range v.Comments {
 		texts = append(texts, c.Body)
 	}
@@ -247,12 +248,8 @@ func (s *Steps) questions(ctx context.Context, w *unit, e state.Event) (state.Ev
 			return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}, nil
 		}
 	}
-	ticket := t.Ticket
-	if st.Settings.Key.Pattern != "" && ticket == "" {
-		ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
-	}
-	st.Ticket = ticket
-	if st.Settings.Key.Required && ticket == "" {
+	st.Ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
+	if st.Settings.Key.Required && st.Ticket == "" {
 		return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}, nil
 	}
 	return e, nil
