@@ -322,3 +322,18 @@ func TestApproveOrders(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetGoesOn: a task that stopped at its cap goes on when the cap is raised.
+func TestBudgetGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.do(Event{Kind: EventStepFailed, Failure: &Failure{Job: JobLaunch, Class: ClassBudget, Reason: "the cap is reached"}})
+	l.want(PhaseFailed, JobPost)
+	l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: 60, Mention: true}, Orders: []Order{{Verb: VerbBudget, MicroUSD: 5_000_000}}})
+	l.want(PhasePreliminaryPlanning, JobLaunch)
+	if l.task.Money.CapMicroUSD != 15_000_000 {
+		t.Errorf("the cap is %d", l.task.Money.CapMicroUSD)
+	}
+}

@@ -141,7 +141,9 @@ func (c *change) retry() {
 func (c *change) budget() {
 	c.t.Money.CapMicroUSD += c.o.MicroUSD
 	c.reply(ReplyBudgetRaised)
-	if n := len(c.t.Runs); c.t.Phase == PhaseFailed && n > 0 && c.t.Runs[n-1].Status == "budget" {
+	n := len(c.t.Runs)
+	atCap := c.t.End != nil && c.t.End.Class == ClassBudget || n > 0 && c.t.Runs[n-1].Status == "budget"
+	if c.t.Phase == PhaseFailed && atCap {
 		c.goOn("@" + c.e.By.Login + " raised the cap")
 	}
 }

@@ -61,5 +61,8 @@ const (
 	AskStopped  = "stopped"
 )
 
+// ClassBudget is the class of an end because the money cap is reached: raising it goes on.
+const ClassBudget = "budget"
+
 // classGone marks an end after which nothing can be posted.
 const classGone = "gone"

@@ -43,6 +43,9 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 			return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
 		}
 	}
+	if err := withinCap(t); err != nil {
+		return state.Event{}, err
+	}
 	vm, err := s.VMs.Acquire(ctx, t)
 	if errors.Is(err, ErrNoVM) {
 		return heldUp(&state.Waiting{Kind: state.WaitVM, Detail: err.Error()}), nil
@@ -81,6 +84,19 @@ func (s *Steps) underWay(ctx context.Context, w *unit) (*state.Launch, error) {
 	}
 	return at, nil
 }
+
+// withinCap refuses to start an agent with money that the task does not have.
+func withinCap(t *state.Task) error {
+	m := t.Money
+	if t.Run.Kind == state.RunCheck || m.CapMicroUSD <= 0 || m.MicroUSD < m.CapMicroUSD {
+		return nil
+	}
+	return &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
+		Hint: "Comment `budget +5` to raise the cap by $5 and go on.", Class: state.ClassBudget, Permanent: true}
+}
+
+// usd is an amount of money in dollars.
+func usd(micro int64) float64 { return float64(micro) / 1e6 }
 
 // starts reports whether this run is the first one that an approval allows: until then the approval
 // can be taken back.
@@ -241,7 +257,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	cmd, err := s.Adapter.Command(agent.Spec{
 		WorkDir: place.Dir, Home: place.Home, RunDir: path.Join(place.Home, ".errand", "runs", t.Run.ID), Step: string(t.Run.Kind), Model: model,
 		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session,
-		MaxTurns: turns, BaseURL: place.BaseURL + "/llm/anthropic", RunToken: s.Tether.RunToken(t.Run.ID),
+		MaxTurns: turns, MaxUSD: usd(max(t.Money.CapMicroUSD-t.Money.MicroUSD, 0)), BaseURL: place.BaseURL + "/llm/anthropic", RunToken: s.Tether.RunToken(t.Run.ID),
 	})
 	if err != nil {
 		return runner.Spec{}, &Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: "agent", Permanent: true, Err: err}

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,5 +34,26 @@ func TestLaunchEndsWhatWasLeft(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"1-1-4 another run begins", "1-1-2 another run begins"}, w.host.stopped); diff != "" {
 		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+}
+
+// TestCap: an agent gets what is left of the task's money, and none is started without any. Checks
+// cost nothing.
+func TestCap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.task.Phase, w.task.Step = state.PhasePreliminaryPlanning, state.JobLaunch
+	w.task.Run = &state.Run{ID: "1-1-1", Kind: state.RunPreliminary, State: state.RunLaunching, Seq: 1}
+	w.task.Money = state.Money{CapMicroUSD: 10_000_000, MicroUSD: 10_000_001}
+	_, err := w.try(state.JobLaunch)
+	wantProblem(t, err, state.ClassBudget, true)
+	if len(w.host.started) != 0 {
+		t.Fatalf("started %v", w.host.started)
+	}
+	w.task.Money.MicroUSD = 7_500_000
+	w.do(state.JobLaunch)
+	argv := w.host.started[0].Argv
+	if i := slices.Index(argv, "--max-budget-usd"); i < 0 || argv[i+1] != "2.5" {
+		t.Errorf("the agent is started with %q", argv)
 	}
 }
