@@ -16,7 +16,7 @@ func words() template.FuncMap {
 	return template.FuncMap{
 		"at": at, "ago": ago, "since": since, "span": span, "usd": usd, "count": count, "many": many, "cut": cut, "bytes": size,
 		"phase": phaseWords, "tone": tone, "run": runWords, "step": stepWords, "wait": waitWords, "plan": planWords,
-		"via": viaWords, "post": postWords, "prose": prose,
+		"via": viaWords, "post": postWords, "plain": plain, "prose": prose,
 		"total": func(m state.Money) int64 { return m.InputTokens + m.OutputTokens }, "vm": vmWords, "upper": upper,
 		"len64": func(s string) int64 { return int64(len(s)) },
 	}

@@ -38,7 +38,7 @@ func TestTaskInFull(t *testing.T) {
 		"because of &lt;event&gt;", "10 min 00 s so far", // history
 		"bubblewrap: own files, own processes, no network", "plain folder: not isolated", "retry fresh", // VMs
 		"create comment: 502 &lt;bad gateway&gt;", "claimed", // jobs
-		"https://git.example/c/2", "on the pull request", "pr opened", // comments
+		"https://git.example/c/2", "on the pull request", "pull request opened", // comments
 		"7-1-2-abcdef", "the run crashed", "1 text", "2 attempts", `value="3"`,
 	)
 	_, body = fetch(t, url+"/tasks/acme/shop/5", nil)

@@ -129,7 +129,23 @@ func viaWords(v state.ApprovalVia) string {
 	return "by the settings"
 }
 
-func postWords(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
+// postWords is what people read for a comment of the bot.
+func postWords(kind string) string {
+	switch state.PostKind(kind) {
+	case state.PostPROpened:
+		return "pull request opened"
+	case state.PostRound:
+		return "what a round did"
+	case state.PostThread:
+		return "answer in a thread"
+	case state.PostEnded:
+		return "end"
+	}
+	return plain(kind)
+}
+
+// plain shows a word of ours that code is written with, such as the reason for the end of a VM.
+func plain(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
 // vmWords says what a kind of VM keeps apart.
 func vmWords(kind string) string {

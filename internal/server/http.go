@@ -34,7 +34,9 @@ func (s *Server) listen(ctx context.Context) (err error) {
 // have an address of their own.
 func (s *Server) routes(ctx context.Context) (http.Handler, error) {
 	// Deliveries are stored from the first moment on, also before GitHub has said who we are.
-	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now))
+	inbox := handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now)
+	inbox.Received = s.metrics.Delivery
+	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), inbox)
 	if err != nil {
 		return nil, err
 	}
