@@ -47,6 +47,18 @@ func (c *change) release(why string) {
 	c.add(j)
 }
 
+// giveBack lets an idle VM go while people think: others may need its place. The next run gets a new
+// one, and the conversation so far in its prompt.
+func (c *change) giveBack() {
+	if since := c.t.Since.Add(c.p.IdleVM); c.e.Now.Before(since) { // it has been at work meanwhile
+		c.due("idle", c.t.VM.Name, since)
+		return
+	}
+	c.release("asleep")
+	c.e.Detail = "asleep"
+	c.released()
+}
+
 // released stores that the VM is gone.
 func (c *change) released() {
 	vm := *c.t.VM

@@ -126,6 +126,9 @@ func (c *change) to(phase Phase, why string) {
 	if phase.AwaitsApproval() || phase.Terminal() || phase == PhasePROpen {
 		c.t.Waiting, c.t.Step = nil, ""
 	}
+	if phase.restful() && c.t.VM != nil && c.p.IdleVM > 0 {
+		c.due("idle", c.t.VM.Name, c.e.Now.Add(c.p.IdleVM))
+	}
 }
 
 // job makes a job of this task. The key is unique within the task's life.
