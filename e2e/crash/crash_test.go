@@ -3,7 +3,6 @@ package crash
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,66 +19,107 @@ import (
 )
 
 const (
-	atOnce = 3 // lives side by side: they mostly wait
-	sample = 6 // failpoints in an ordinary test run
-	again  = 3 // lives until a failpoint has to be hit
+	atOnce  = 3 // lives side by side: they mostly wait
+	sample  = 6 // failpoints in an ordinary test run
+	perLife = 5 // deaths in one life when all are played
+	tries   = 3 // lives until a failpoint has to be reached
 )
 
 // TestCrash has errand die at failpoints of a whole life and wants the same end each time.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	want, all := record(t)
-	points := choose(t, all)
-	var hit, passed int
-	var mu sync.Mutex
+	points, deaths := choose(t, slices.Clone(all))
+	c := &count{}
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(atOnce)
 	begun := time.Now()
-	for _, p := range points {
+	for _, life := range deal(points, deaths) {
 		g.Go(func() error {
-			reached, err := dieAt(ctx, t, p, want)
-			mu.Lock()
-			defer mu.Unlock()
-			if reached {
-				hit++
-			}
-			if err != nil {
-				t.Errorf("%s: %v", p, err)
-				return nil
-			}
-			passed++
+			c.play(ctx, t, life, want)
 			return nil
 		})
 	}
 	_ = g.Wait() // the functions return nil
-	summary := fmt.Sprintf("failpoints: listed %d hit %d passed %d", len(points), hit, passed)
+	summary := fmt.Sprintf("failpoints: listed %d hit %d passed %d", len(points), c.hit, c.passed)
 	fmt.Println(summary)
-	t.Logf("%s of %d, in %s", summary, len(all), time.Since(begun).Round(time.Second))
-	if len(points) == 0 || hit != len(points) || passed != len(points) {
+	t.Logf("%s; a life has %d; took %s", summary, len(all), time.Since(begun).Round(time.Second))
+	if len(points) == 0 || c.hit != len(points) || c.passed != len(points) {
 		t.Error(summary)
 	}
 }
 
-// dieAt plays a life in which errand dies at p. Which calls a life makes differs a little with the
-// times, so a failpoint that was not reached is tried again.
-func dieAt(ctx context.Context, t *testing.T, p point, want outcome) (reached bool, err error) {
-	for range again {
-		s := newScript(p)
-		begun := time.Now()
-		got, err := live(ctx, t, s)
-		reached = s.hit() == 1
-		if err != nil {
-			return reached, err
-		}
-		if diff := gocmp.Diff(want, got); diff != "" {
-			return reached, fmt.Errorf("the life came to another end (-want +got):\n%s", diff)
-		}
-		if reached {
-			t.Logf("%s: %s", p, time.Since(begun).Round(time.Millisecond))
-			return true, nil
-		}
+// deal gives each life up to n of the points, as far from one another as can be.
+func deal(points []point, n int) [][]point {
+	lives := make([][]point, (len(points)+n-1)/n)
+	for i, p := range points {
+		lives[i%len(lives)] = append(lives[i%len(lives)], p)
 	}
-	return false, errors.New("the failpoint was not reached")
+	return lives
+}
+
+// count is how far the test has come.
+type count struct {
+	mu          sync.Mutex
+	hit, passed int
+}
+
+// play lives one life with some deaths. If that goes wrong, or does not reach all of them, each of
+// them is played in a life of its own: that one is what counts.
+func (c *count) play(ctx context.Context, t *testing.T, points []point, want outcome) {
+	s := newScript(points...)
+	begun := time.Now()
+	err := liveAs(ctx, t, s, want)
+	rest := s.missed()
+	if err != nil {
+		rest = points
+	}
+	if len(points) > 1 {
+		t.Logf("%d of %d deaths in one life, %s: %v", len(points)-len(rest), len(points), time.Since(begun).Round(time.Millisecond), points)
+		c.add(len(points)-len(rest), len(points)-len(rest))
+		if err != nil {
+			t.Logf("one life of %v: %v", points, err)
+		}
+		for _, p := range rest {
+			c.play(ctx, t, []point{p}, want)
+		}
+		return
+	}
+	for n := 1; err == nil && len(rest) > 0 && n < tries; n++ { // which calls a life makes differs a little with the times
+		s = newScript(points...)
+		err = liveAs(ctx, t, s, want)
+		rest = s.missed()
+	}
+	hit, passed := 1-len(s.missed()), 1
+	switch {
+	case err != nil:
+		t.Errorf("%s: %v", points[0], err)
+		passed = 0
+	case hit == 0:
+		t.Errorf("%s: it was not reached", points[0])
+		passed = 0
+	default:
+		t.Logf("%s: %s", points[0], time.Since(begun).Round(time.Millisecond))
+	}
+	c.add(hit, passed)
+}
+
+func (c *count) add(hit, passed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hit, c.passed = c.hit+hit, c.passed+passed
+}
+
+// liveAs plays a life and wants a certain end.
+func liveAs(ctx context.Context, t *testing.T, s *script, want outcome) error {
+	got, err := live(ctx, t, s)
+	if err != nil {
+		return err
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("the life came to another end (-want +got):\n%s", diff)
+	}
+	return nil
 }
 
 // record plays lives in which nothing happens, and lists what all of them did.
@@ -105,37 +145,35 @@ func record(t *testing.T) (outcome, []point) {
 	if len(ends[0].Wrong) > 0 {
 		t.Fatalf("a life without a death: %v", ends[0].Wrong)
 	}
+	return ends[0], list(scripts[0], scripts[1])
+}
+
+// list is what two lives both did, in the order in which the first did it.
+func list(a, b *script) []point {
 	var points []point
-	other := scripts[1].seen()
-	for op, n := range scripts[0].seen() {
+	other := b.seen()
+	for op, n := range a.seen() {
 		for i := range min(n, other[op]) {
-			points = append(points, point{op, i + 1, after}, point{op, i + 1, before})
+			points = append(points, point{op, i + 1, before}, point{op, i + 1, after})
 		}
 	}
-	// What people see comes first, so that a run that is cut short has proved the most.
-	slices.SortFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(rank(a.op), rank(b.op)), cmp.Compare(a.op, b.op), cmp.Compare(a.n, b.n), cmp.Compare(a.when, b.when))
-	})
-	return ends[0], points
+	at := func(p point) int { return a.order[point{op: p.op, n: p.n}] }
+	slices.SortFunc(points, func(a, b point) int { return cmp.Or(at(a)-at(b), strings.Compare(string(b.when), string(a.when))) })
+	return points
 }
 
-func rank(op string) int {
-	kind, _, _ := strings.Cut(op, ":")
-	return slices.Index([]string{"github", "commit", "vm", "ssh", "disk"}, kind)
-}
-
-// choose says which failpoints are played.
-func choose(t *testing.T, all []point) []point {
+// choose says which failpoints are played, and how many in one life.
+func choose(t *testing.T, all []point) ([]point, int) {
 	t.Helper()
 	if want := os.Getenv("ERRAND_CRASH_POINTS"); want != "" {
 		re, err := regexp.Compile(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.DeleteFunc(all, func(p point) bool { return !re.MatchString(p.String()) })
+		return slices.DeleteFunc(all, func(p point) bool { return !re.MatchString(p.String()) }), 1
 	}
 	if os.Getenv("ERRAND_TEST_FULL") != "" {
-		return all
+		return all, perLife
 	}
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("ERRAND_CRASH_SEED"); text != "" {
@@ -147,5 +185,5 @@ func choose(t *testing.T, all []point) []point {
 	t.Logf("a sample: ERRAND_CRASH_SEED=%d draws it again", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:min(sample, len(all))]
+	return all[:min(sample, len(all))], 1
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // errDied is what everything fails with from the moment on at which errand dies.
@@ -32,13 +34,22 @@ func (p point) String() string { return fmt.Sprintf("%s %s #%d", p.when, p.op, p
 // script is where errand dies in one life, over all its incarnations, and what it did.
 type script struct {
 	mu     sync.Mutex
-	die    []point // in this order; each is waited for when the one before was hit
+	die    map[point]bool // not yet reached
 	hits   []point
 	counts map[string]int
-	order  []string // operations as they were begun
+	order  map[point]int // when, among all operations, each was begun; the moment is empty
+
+	fault    fault         // planted, to see whether it is noticed
+	patience time.Duration // how long one step of this life may take
 }
 
-func newScript(die ...point) *script { return &script{die: die, counts: map[string]int{}} }
+func newScript(die ...point) *script {
+	s := &script{die: map[point]bool{}, counts: map[string]int{}, order: map[point]int{}, patience: patience}
+	for _, p := range die {
+		s.die[p] = true
+	}
+	return s
+}
 
 // seen is how often each operation was begun.
 func (s *script) seen() map[string]int {
@@ -47,11 +58,11 @@ func (s *script) seen() map[string]int {
 	return maps.Clone(s.counts)
 }
 
-// hit is how many of the failpoints were reached.
-func (s *script) hit() int {
+// missed are the failpoints that were not reached.
+func (s *script) missed() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.hits)
+	return slices.Collect(maps.Keys(s.die))
 }
 
 // lastHit names the failpoint of the last death.
@@ -97,16 +108,20 @@ func (g *gate) enter(op string) (when moment, alive bool) {
 		return "", false
 	}
 	g.s.counts[op]++
-	g.s.order = append(g.s.order, op)
-	if len(g.s.die) == 0 || g.s.die[0].op != op || g.s.counts[op] < g.s.die[0].n {
-		return "", true
+	p := point{op: op, n: g.s.counts[op]}
+	g.s.order[p] = len(g.s.order)
+	for _, p.when = range []moment{before, after} {
+		if !g.s.die[p] {
+			continue
+		}
+		delete(g.s.die, p)
+		g.s.hits = append(g.s.hits, p)
+		if p.when == before {
+			g.kill()
+		}
+		return p.when, true
 	}
-	p := g.s.die[0]
-	g.s.die, g.s.hits = g.s.die[1:], append(g.s.hits, p)
-	if p.when == before {
-		g.kill()
-	}
-	return p.when, true
+	return "", true
 }
 
 // do has one effect, unless errand is dead or dies in it. An effect during which errand dies still

@@ -75,7 +75,7 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 		return nil, errors.Join(err, l.log.Close())
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(l.log, "PERSON: "+format+"\n", args...) }
-	l.play = &demo.Play{World: l.world, Say: say, Wait: func(string, time.Duration) {}, Patience: patience, Tick: l.tick}
+	l.play = &demo.Play{World: l.world, Say: say, Wait: func(string, time.Duration) {}, Patience: s.patience, Tick: l.tick}
 	return l, nil
 }
 

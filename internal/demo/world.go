@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -180,12 +181,7 @@ func (w *World) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	at := "127.0.0.1:0"
-	if w.URL != "" {
-		at = strings.TrimPrefix(w.URL, "http://")
-	}
-	ln, err := lc.Listen(ctx, "tcp", at)
+	ln, err := w.listen(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for errand: %w", err)
 	}
@@ -207,6 +203,29 @@ func (w *World) Start(ctx context.Context) error {
 	srv, done := w.Server, w.done
 	go func() { done <- srv.Run(run) }()
 	return nil
+}
+
+// listen opens errand's port, the same one each time. While errand was down, the kernel may have lent
+// it to a connection of somebody else, so a port that is taken is tried again for a while.
+func (w *World) listen(ctx context.Context) (ln net.Listener, err error) {
+	var lc net.ListenConfig
+	if w.URL == "" {
+		return lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+	for range 100 {
+		ln, err = lc.Listen(ctx, "tcp", strings.TrimPrefix(w.URL, "http://"))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-pause.C:
+		}
+	}
+	return ln, err
 }
 
 // Stop ends errand as a signal would; everything outside goes on.
