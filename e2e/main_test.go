@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -30,6 +31,8 @@ type shared struct {
 	bin string // folder of errand-runner
 	key *rsa.PrivateKey
 	err error
+	// kinds are the kinds of boxes that work here, found by trying them as a box would.
+	kinds map[string]bool
 }
 
 // common is set once by TestMain, before any test runs.
@@ -74,6 +77,12 @@ func prepare(dir string) shared {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.err = fmt.Errorf("build errand-runner: %w\n%s", err, out)
 		return s
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s.kinds = map[string]bool{
+		"bwrap":  exec.CommandContext(ctx, "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run() == nil,
+		"userns": exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc", "true").Run() == nil,
 	}
 	s.key, s.err = rsa.GenerateKey(rand.Reader, 2048)
 	return s

@@ -33,11 +33,14 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// condition knows [full]: heavy stories are played.
+// condition knows [full], that heavy stories are played, and [bwrap] and [userns], that such boxes
+// work here.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "full":
 		return os.Getenv("ERRAND_TEST_FULL") != "", nil
+	case "bwrap", "userns":
+		return common.kinds[cond], nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
