@@ -1,12 +1,13 @@
 # errand: every target needs Go, git and make, nothing else. Run `make` for the list.
 
-GO       ?= go
-ARGS     ?=
-FUZZTIME ?= 10s
-BENCH    ?= .
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-COUNT     = $(GO) run ./internal/house/count
-GEN       = $(GO) run ./internal/house/gen
+GO        ?= go
+ARGS      ?=
+FUZZTIME  ?= 10s
+BENCH     ?= .
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COUNT      = $(GO) run ./internal/house/count
+GEN        = $(GO) run ./internal/house/gen
 
 # No C compiler is needed, programs are static, and all targets but race share what was compiled.
 export CGO_ENABLED ?= 0
@@ -60,11 +61,11 @@ runner: ## bin/errand-runner for this machine
 	$(GO) build -o bin/errand-runner ./cmd/errand-runner
 
 release: ## dist/: a folder and an archive per platform, with checksums
-	@set -e; rm -rf dist; for p in linux-amd64 linux-arm64 darwin-arm64; do \
+	@set -e; rm -rf dist; for p in $(PLATFORMS); do \
 	  name=errand-$(VERSION)-$$p; os=$${p%-*}; arch=$${p#*-}; mkdir -p dist/$$name; echo "dist/$$name"; \
-	  for c in errand errand-demo errand-runner; do GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags "-s -w" -o dist/$$name/$$c ./cmd/$$c; done; \
-	  for a in amd64 arm64; do GOOS=linux GOARCH=$$a $(GO) build -trimpath -ldflags "-s -w" -o dist/$$name/errand-runner-linux-$$a ./cmd/errand-runner; done; \
-	  cp LICENSE README.md CHANGELOG.md config.example.yml app.yml dist/$$name; \
+	  for c in errand errand-demo errand-runner; do GOOS=$$os GOARCH=$$arch $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o dist/$$name/$$c ./cmd/$$c; done; \
+	  for a in amd64 arm64; do GOOS=linux GOARCH=$$a $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o dist/$$name/errand-runner-linux-$$a ./cmd/errand-runner; done; \
+	  cp -r LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md config.example.yml app.yml docs dist/$$name; \
 	  tar -C dist -czf dist/$$name.tar.gz $$name; rm -r dist/$$name; \
 	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
 

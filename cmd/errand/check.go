@@ -48,17 +48,17 @@ func versionCommand(w world) *cobra.Command {
 	}
 }
 
-// build is what a program knows of its making.
-type build struct{ version, goVersion string }
+// built is what a program knows of its making.
+type built struct{ version, goVersion string }
 
 // builtFrom reads the version that the go command wrote into the program: the module's version, or
 // else the commit, with "+dirty" if the tree was changed.
-func builtFrom() build {
+func builtFrom() built {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return build{version: "unknown", goVersion: runtime.Version()}
+		return built{version: "unknown", goVersion: runtime.Version()}
 	}
-	b := build{version: info.Main.Version, goVersion: info.GoVersion}
+	b := built{version: info.Main.Version, goVersion: info.GoVersion}
 	if b.version != "" && b.version != "(devel)" {
 		return b
 	}

@@ -22,7 +22,8 @@ import (
 // TestServe runs the built program: it serves, keeps asking a GitHub that is down, and ends when told.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	bin := buildOnce(t)
+	bin := build(t)
+	t.Run("says why it cannot", func(t *testing.T) { t.Parallel(); refuses(t, bin) })
 	tests := map[string]struct {
 		signal syscall.Signal
 		hold   bool // a request that does not end holds up the graceful end
@@ -71,9 +72,9 @@ func TestServe(t *testing.T) {
 	}
 }
 
-func TestServeSaysWhyItCannot(t *testing.T) {
-	t.Parallel()
-	bin := buildOnce(t)
+// refuses has errand serve on a port that is taken.
+func refuses(t *testing.T, bin string) {
+	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +87,8 @@ func TestServeSaysWhyItCannot(t *testing.T) {
 	}
 }
 
-// buildOnce builds errand and, beside it, errand-runner.
-func buildOnce(t *testing.T) string {
+// build builds errand and, beside it, errand-runner.
+func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"errand", "errand-runner"} {
