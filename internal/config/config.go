@@ -155,7 +155,7 @@ type Limits struct {
 	PlanDuration time.Duration `yaml:"plan_duration"`
 	// Stall ends a run that gives no sign of life: no output, no open model request, no CPU use.
 	Stall time.Duration `yaml:"stall"`
-	// Cost is the cap of a task in US dollars.
+	// Cost is the cap of a task in US dollars: no run starts once it is reached, and `budget` raises it.
 	Cost float64 `yaml:"cost"`
 	// VMs is how many VMs there may be at once.
 	VMs int `yaml:"vms"`
