@@ -122,6 +122,9 @@ type Issue struct {
 	Type      string   `json:"type,omitempty"`
 	Milestone string   `json:"milestone,omitempty"`
 	Closed    bool     `json:"closed,omitempty"`
+	// Unvouched is set if somebody may have changed title or body after the person acted whom the
+	// event is by, so that nobody answers for what stands there now.
+	Unvouched bool `json:"unvouched,omitempty"`
 }
 
 // Comment is a comment as a webhook or a sweep shows it.

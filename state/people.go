@@ -81,6 +81,9 @@ func (c *change) secondTrigger() {
 func (c *change) freeze() {
 	i := c.e.Issue
 	c.t.Frozen = Frozen{Title: i.Title, Body: i.Body, Hash: FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	if i.Unvouched {
+		c.t.Frozen.By = Person{}
+	}
 }
 
 // unpause ends a pause whose cause was taken back.

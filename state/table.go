@@ -166,7 +166,7 @@ func stepRows() []Row {
 		{From: working, On: EventStarted, If: "nothing is visible to the agent", To: same, Doc: "wait; the comment says which text to 👍", when: func(c *change) bool { return !c.e.Start.Visible }, do: (*change).nothingVisible},
 		{From: working, On: EventStarted, If: "an outsider changed the issue", To: same, Doc: "wait until a writer says replan", when: func(c *change) bool { return c.t.Frozen.Changed != nil }, do: (*change).startedButEdited},
 		{From: []Phase{PhaseQueued}, On: EventStarted, To: []Phase{PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing}, Doc: "the first run is launched", do: (*change).started},
-		{From: running, On: EventStarted, To: same, Doc: "the run is launched with what was read anew", do: (*change).restarted},
+		{From: running, On: EventStarted, If: "no run is there yet", To: same, Doc: "the run is launched with what was read anew", when: func(c *change) bool { return c.t.Run == nil }, do: (*change).restarted},
 		{From: working, On: EventHeldUp, To: same, Doc: "waits for something besides people, says what, and looks again by itself", do: (*change).heldUp},
 		{From: working, On: EventAsked, To: []Phase{PhaseAwaitingAnswer}, Doc: "a question is posted", do: (*change).asked},
 		{From: running, On: EventLaunched, To: same, Doc: "an agent works", when: (*change).thisRun, do: (*change).launched},

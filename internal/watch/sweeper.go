@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type deliveries interface {
 type issueReader interface {
 	OpenIssuesFor(ctx context.Context, r forge.Repo, want forge.Filter) ([]forge.Issue, error)
 	IssueActor(ctx context.Context, r forge.Repo, number int, what, subject string) (state.Person, time.Time, error)
+	IssueText(ctx context.Context, r forge.Repo, node string) (forge.CommentView, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 }
@@ -142,8 +144,8 @@ func (s *Sweeper) state(ctx context.Context) error {
 			return err
 		}
 		for _, r := range repos {
-			if err := s.triggers(ctx, in.ID, r); err != nil {
-				return err
+			if err := s.triggers(ctx, in.ID, r); err != nil && ctx.Err() == nil { // the others are looked at all the same
+				s.cfg.Log.Warn().Err(err).Str("repository", r.FullName()).Msg("look for issues without a task")
 			}
 		}
 	}
@@ -245,6 +247,9 @@ func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i fo
 		return nil
 	}
 	issue := i.Issue
+	if issue.Unvouched, err = s.changedSince(ctx, repo, i, at); err != nil {
+		return fmt.Errorf("see whether %s#%d was edited: %w", repo.FullName(), i.Number, err)
+	}
 	e := state.Event{
 		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
 		Repo: &r, Installation: repo.Installation, Issue: &issue,
@@ -254,4 +259,18 @@ func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i fo
 	}
 	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without its task")
 	return nil
+}
+
+// changedSince reports whether title or body may be others than who triggered saw: there is no
+// webhook that has them as they were.
+func (s *Sweeper) changedSince(ctx context.Context, repo forge.Repo, i forge.Issue, at time.Time) (bool, error) {
+	text, err := s.cfg.GitHub.IssueText(ctx, repo, i.Node)
+	if err != nil || !text.EditedAt.Before(at) {
+		return true, err
+	}
+	_, renamed, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, "renamed", "")
+	if errors.Is(err, forge.ErrNotFound) {
+		return false, nil
+	}
+	return !renamed.Before(at), err
 }

@@ -341,3 +341,36 @@ func TestSweepsRunByThemselves(t *testing.T) {
 		t.Errorf("%d triggers found at the start, want 1", n)
 	}
 }
+
+// TestSweepVouchesForNothingNewer: who assigned the bot answers for the text as it stood then. What
+// was changed before the sweep found the issue is nobody's word.
+func TestSweepVouchesForNothingNewer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(l *land) error
+		want   bool
+	}{
+		"as it was": {change: func(*land) error { return nil }},
+		"body edited": {change: func(l *land) error {
+			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Body: ptr("Do something else.")})
+		}, want: true},
+		"title edited": {change: func(l *land) error {
+			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Title: ptr("Something else")})
+		}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			l.issue()
+			check(t, l.ada.Assign(full, 1, "errand-bot"))
+			check(t, c.change(l))
+			check(t, l.sweeper.SweepState(t.Context()))
+			list := l.reported(state.EventTriggered)
+			if len(list) != 1 || list[0].Issue.Unvouched != c.want {
+				t.Errorf("triggers %+v", list)
+			}
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -55,5 +56,35 @@ func TestCap(t *testing.T) {
 	argv := w.host.started[0].Argv
 	if i := slices.Index(argv, "--max-budget-usd"); i < 0 || argv[i+1] != "2.5" {
 		t.Errorf("the agent is started with %q", argv)
+	}
+}
+
+// TestNobodyVouches: the text of an outsider's issue that nobody answers for is withheld.
+func TestNobodyVouches(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		author string
+		by     string
+		want   bool
+	}{
+		"a writer triggered":                   {author: "eve", by: "ada", want: true},
+		"found later, edited since":            {author: "eve"},
+		"found later, but a writer's own text": {author: "ada", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			i, err := w.As(c.author).OpenIssue(full, simgithub.NewIssue{Title: "Else", Body: "Do this."})
+			check(t, err)
+			w.task = w.newTask(i, w.task.Installation)
+			w.task.Frozen.By = state.Person{}
+			if c.by != "" {
+				w.task.Frozen.By = w.person(c.by)
+			}
+			e := w.do(state.JobStart)
+			if e.Kind != state.EventStarted || e.Start.Visible != c.want {
+				t.Errorf("visible: %+v", e.Start)
+			}
+		})
 	}
 }
