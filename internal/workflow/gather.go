@@ -41,8 +41,9 @@ func (s *Steps) gather(ctx context.Context, w *unit) (state.Event, error) {
 	return e, nil
 }
 
-// threadFeedback is what people with write permission wrote in a thread after our last word there. A
-// comment that somebody else edited counts only if the editor may write too; bots count if listed.
+// threadFeedback is what was written in a thread after our last word there by people with write
+// permission, and by people and bots that are listed. A comment that somebody else edited counts only
+// if the editor does, too.
 func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
 	var last *forge.ThreadComment
 	var words []string
@@ -52,9 +53,9 @@ func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me
 			last, words = nil, nil
 			continue
 		}
-		ok, err := s.mayDirect(ctx, w, c.By, trusted)
+		ok, err := s.heard(ctx, w, c.By, trusted)
 		if err == nil && ok && c.Editor != nil {
-			ok, err = s.mayDirect(ctx, w, *c.Editor, trusted)
+			ok, err = s.heard(ctx, w, *c.Editor, trusted)
 		}
 		if err != nil {
 			return nil, err
@@ -74,12 +75,20 @@ func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me
 	}, nil
 }
 
-// mayDirect reports whether a person may direct the bot; each is asked for once per round.
-func (s *Steps) mayDirect(ctx context.Context, w *unit, who state.Person, known map[int64]bool) (bool, error) {
+// heard reports whether the agent may see what a person or a bot writes; GitHub is asked for each
+// person once per round. No bot has a permission to ask for: it is listed, or it is not heard.
+func (s *Steps) heard(ctx context.Context, w *unit, who state.Person, known map[int64]bool) (bool, error) {
 	if ok, asked := known[who.ID]; asked {
 		return ok, nil
 	}
-	if who.ID == 0 || who.Bot && !slices.ContainsFunc(slices.Concat(s.AllowBots, w.task.Settings.AllowBots), func(l string) bool { return strings.EqualFold(l, who.Login) }) {
+	listed := slices.Concat(s.AllowUsers, w.task.Settings.AllowUsers)
+	if who.Bot {
+		listed = slices.Concat(s.AllowBots, w.task.Settings.AllowBots)
+	}
+	if slices.ContainsFunc(listed, func(l string) bool { return strings.EqualFold(l, who.Login) }) {
+		return who.ID != 0, nil
+	}
+	if who.ID == 0 || who.Bot {
 		return false, nil
 	}
 	p, err := s.GitHub.Permission(ctx, w.repo, who.Login, who.ID)
