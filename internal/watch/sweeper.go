@@ -55,11 +55,16 @@ type SweeperConfig struct {
 	Assignee, Label string
 	Deliveries      time.Duration // between sweeps for lost webhooks (5 min)
 	State           time.Duration // between comparisons with GitHub's state (15 min)
+	GoneAfter       time.Duration // an issue that cannot be read for so long is gone (1 h)
 }
 
 // Sweeper finds what was missed: webhooks that GitHub could not deliver, and states that no webhook
 // told us of. Events are hints; GitHub's present state is the truth.
-type Sweeper struct{ cfg SweeperConfig }
+type Sweeper struct {
+	cfg SweeperConfig
+	// missing has since when an issue cannot be read. It is forgotten at a restart.
+	missing map[state.TaskKey]time.Time
+}
 
 // NewSweeper returns a Sweeper.
 func NewSweeper(cfg SweeperConfig) *Sweeper {
@@ -69,7 +74,10 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.State == 0 {
 		cfg.State = 15 * time.Minute
 	}
-	return &Sweeper{cfg: cfg}
+	if cfg.GoneAfter == 0 {
+		cfg.GoneAfter = time.Hour
+	}
+	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}}
 }
 
 // kept is how far back GitHub keeps deliveries.
@@ -144,6 +152,9 @@ func (s *Sweeper) state(ctx context.Context) error {
 			return err
 		}
 		for _, r := range repos {
+			if err := s.renamed(ctx, open, r); err != nil {
+				return err
+			}
 			if err := s.triggers(ctx, in.ID, r); err != nil && ctx.Err() == nil { // the others are looked at all the same
 				s.cfg.Log.Warn().Err(err).Str("repository", r.FullName()).Msg("look for issues without a task")
 			}
@@ -155,6 +166,11 @@ func (s *Sweeper) state(ctx context.Context) error {
 // task reports how an issue or pull request differs from what the task knows.
 func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	repo := forge.RepoOf(t)
+	i, err := s.cfg.GitHub.Issue(ctx, repo, t.Key.Issue)
+	if err != nil {
+		return s.unreadable(ctx, t, err)
+	}
+	delete(s.missing, t.Key)
 	var events []state.Event
 	if t.PR != nil {
 		pr, err := s.cfg.GitHub.PR(ctx, repo, t.PR.Number)
@@ -182,6 +198,40 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		}
 	}
 	return nil
+}
+
+// renamed tells tasks what their repository is called now.
+func (s *Sweeper) renamed(ctx context.Context, open []*state.Task, r state.Repo) error {
+	for _, t := range open {
+		if t.Key.Repo != r.ID || t.Repo.FullName() == r.FullName() {
+			continue
+		}
+		if _, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRenamed, Task: t.Key, Repo: &r}, state.Ack{}); err != nil {
+			return fmt.Errorf("report a new name: %w", err)
+		}
+	}
+	return nil
+}
+
+// unreadable ends a task whose issue, repository or installation has been out of reach for long: the
+// webhook that says so may be lost, and nobody could tell the bot any more. GitHub itself now and
+// then denies for a while what is there, so that one answer is not believed.
+func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) error {
+	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrNotInstalled) {
+		return err
+	}
+	since, known := s.missing[t.Key]
+	if !known {
+		s.missing[t.Key] = s.cfg.Now()
+		return err
+	}
+	if s.cfg.Now().Sub(since) < s.cfg.GoneAfter {
+		return err
+	}
+	delete(s.missing, t.Key)
+	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("the issue has been out of reach for long: its task ends")
+	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key}, state.Ack{})
+	return err
 }
 
 func (s *Sweeper) assigned(i forge.Issue) bool {

@@ -33,6 +33,7 @@ type land struct {
 	key     state.TaskKey // of issue 1
 	inst    int64
 	status  atomic.Int64 // that our webhook answers
+	cfg     watch.SweeperConfig
 	sweeper *watch.Sweeper
 }
 
@@ -67,9 +68,10 @@ func newLand(t *testing.T) *land {
 		Backoff: time.Millisecond, Writes: forge.Pace{Burst: 1000}, Data: forge.Pace{Burst: 1000},
 	})
 	check(t, err)
-	l.sweeper = watch.NewSweeper(watch.SweeperConfig{
+	l.cfg = watch.SweeperConfig{
 		Store: l.life, GitHub: f, Inbox: inserter{l.life}, Log: zerolog.Nop(), Now: time.Now, BotID: app.BotID, BotLogin: app.BotLogin, Assignee: "errand-bot", Label: "errand",
-	})
+	}
+	l.sweeper = watch.NewSweeper(l.cfg)
 	l.hooks()
 	return l
 }
@@ -339,6 +341,43 @@ func TestSweepsRunByThemselves(t *testing.T) {
 	}
 	if n := len(l.reported(state.EventTriggered)); n != 1 {
 		t.Errorf("%d triggers found at the start, want 1", n)
+	}
+}
+
+// TestOutOfReach: a task ends when its issue has been out of reach for long, not when GitHub denies it
+// once.
+func TestOutOfReach(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	now := time.Now()
+	l.cfg.Now = func() time.Time { return now }
+	l.sweeper = watch.NewSweeper(l.cfg)
+	l.issue()
+	l.begun("mention")
+	l.sim.Uninstall("acme")
+	for _, c := range []struct {
+		after time.Duration
+		want  []string
+	}{{0, nil}, {59 * time.Minute, nil}, {2 * time.Minute, []string{"gone  by "}}} {
+		now = now.Add(c.after)
+		if diff := cmp.Diff(c.want, l.kinds()); diff != "" {
+			t.Errorf("after another %s (-want +got):\n%s", c.after, diff)
+		}
+	}
+}
+
+// TestRenameThatDidNotArrive: tasks learn from the sweep what their repository is called now.
+func TestRenameThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	l.issue()
+	l.begun("mention")
+	check(t, l.sim.RenameRepo(full, "snail"))
+	for range 2 {
+		check(t, l.sweeper.SweepState(t.Context()))
+	}
+	if list := l.reported(state.EventRenamed); len(list) != 1 || list[0].Repo.FullName() != "acme/snail" {
+		t.Errorf("reported %+v", list)
 	}
 }
 
