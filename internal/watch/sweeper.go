@@ -181,10 +181,6 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 			events = append(events, state.Event{Kind: state.EventPRClosed, Merged: pr.Merged, By: pr.MergedBy})
 		}
 	}
-	i, err := s.cfg.GitHub.Issue(ctx, repo, t.Key.Issue)
-	if err != nil {
-		return err
-	}
 	if i.Closed && len(events) == 0 {
 		events = append(events, state.Event{Kind: state.EventIssueClosed})
 	}
