@@ -29,7 +29,11 @@ var (
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
-	for _, path := range files(t, ".md") {
+	paths, err := files(".md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
 		if !strings.Contains(path, "/") || strings.HasPrefix(path, "docs/") {
 			docs[path] = remark.ReplaceAllString(string(read(t, path)), "")
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -35,42 +36,57 @@ func (f file) line(p token.Pos) int { return f.fset.Position(p).Line }
 
 // files lists the files of the tree that end in suffix. Everything is read by this process, so that
 // the test cache notices every change.
-func files(t *testing.T, suffix string) []string {
-	t.Helper()
+func files(suffix string) ([]string, error) {
 	var list []string
-	var walk func(dir string)
-	walk = func(dir string) {
+	var walk func(dir string) error
+	walk = func(dir string) error {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		for _, e := range entries {
 			path := filepath.Join(dir, e.Name())
 			switch {
 			case e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") || dir == "." && slices.Contains([]string{"bin", "dist"}, e.Name())):
 			case e.IsDir():
-				walk(path)
+				if err := walk(path); err != nil {
+					return err
+				}
 			case strings.HasSuffix(e.Name(), suffix):
 				list = append(list, filepath.ToSlash(path))
 			}
 		}
+		return nil
 	}
-	walk(".")
-	return list
+	return list, walk(".")
 }
 
-// goFiles parses every Go file.
+// parseTree parses every Go file, once for all tests, which only read what it returns.
+var parseTree = sync.OnceValues(func() ([]file, error) {
+	paths, err := files(".go")
+	if err != nil {
+		return nil, err
+	}
+	var list []file
+	for _, path := range paths {
+		f := file{path: path, fset: token.NewFileSet()}
+		if f.data, err = os.ReadFile(filepath.Join(root, path)); err != nil {
+			return nil, err
+		}
+		if f.ast, err = parser.ParseFile(f.fset, path, f.data, parser.ParseComments); err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+})
+
+// goFiles returns every Go file of the tree.
 func goFiles(t *testing.T) []file {
 	t.Helper()
-	var list []file
-	for _, path := range files(t, ".go") {
-		f := file{path: path, fset: token.NewFileSet(), data: read(t, path)}
-		parsed, err := parser.ParseFile(f.fset, path, f.data, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.ast = parsed
-		list = append(list, f)
+	list, err := parseTree()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(list) < 100 {
 		t.Fatalf("only %d Go files: this is not the tree", len(list))
