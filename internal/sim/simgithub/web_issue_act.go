@@ -19,7 +19,9 @@ func issueActs() map[string]act {
 		"unassign": func(v *visit) (string, error) {
 			return "", v.p.Unassign(v.full(), v.n(), v.field("login"))
 		},
-		"label": actLabel,
+		"label":   actLabel,
+		"block":   actBlock,
+		"unblock": actBlock,
 		"unlabel": func(v *visit) (string, error) {
 			return "", v.p.RemoveLabel(v.full(), v.n(), v.field("label"))
 		},
@@ -70,6 +72,18 @@ func actLabel(v *visit) (string, error) {
 		return "", errInvalid("Label", "name", "missing_field")
 	}
 	return "", v.p.AddLabels(v.full(), v.n(), name)
+}
+
+// actBlock makes the issue wait for another one of the repository, given by its number, or takes that back.
+func actBlock(v *visit) (string, error) {
+	other, err := v.p.Issue(v.full(), int(v.number("number")))
+	if err != nil {
+		return "", errUnprocessable("There is no such issue")
+	}
+	if v.field("act") == "unblock" {
+		return "", v.p.RemoveBlockedBy(v.full(), v.n(), other.ID)
+	}
+	return "", v.p.AddBlockedBy(v.full(), v.n(), other.ID)
 }
 
 // written is the text that a form is about.

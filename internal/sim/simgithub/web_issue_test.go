@@ -101,6 +101,30 @@ func facts(i *simgithub.Issue) []string {
 	return list
 }
 
+// TestBlockByForms makes one issue wait for another.
+func TestBlockByForms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("Later")
+	blocker := w.issue("First")
+	b := w.browse("alice")
+	w.settled()
+	b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"2"}})
+	if got := w.issueNow(1).BlockedBy; !slices.Equal(got, []int64{blocker.ID}) {
+		t.Errorf("blocked by %v", got)
+	}
+	if got := w.settled(); !slices.ContainsFunc(got, func(h string) bool { return strings.HasPrefix(h, "issue_dependencies.") }) {
+		t.Errorf("sent %v", got)
+	}
+	if p := b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"77"}}); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("an unknown issue answered %d", p.status)
+	}
+	b.submit("/octo/calc/issues/1", form{act: "unblock", with: map[string]string{"number": "2"}}, nil)
+	if got := w.issueNow(1).BlockedBy; len(got) != 0 {
+		t.Errorf("blocked by %v", got)
+	}
+}
+
 // TestTickSendsEdit holds what the service under test lives on: a tick is an edit with the text before it.
 func TestTickSendsEdit(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -17,6 +18,8 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // markdown renders texts as GitHub shows them: tables, task lists, HTML that is harmless, line breaks as typed, links
@@ -28,11 +31,8 @@ type markdown struct {
 	place  *regexp.Regexp
 }
 
-// boxes turns a task's box into HTML; n counts the boxes of a text from 0.
-type boxes func(n int, checked bool) string
-
-// idOfText finds ids, which texts may not have: the page's forms and labels go by theirs.
-var idOfText = regexp.MustCompile(` id="[^"]*"`)
+// boxes turns a task's box into HTML; n counts the boxes of a text from 0, and label says in plain text what it is for.
+type boxes func(n int, checked bool, label string) string
 
 func newMarkdown() *markdown {
 	m := &markdown{secret: randomHex(16), policy: bluemonday.UGCPolicy()}
@@ -63,36 +63,87 @@ func (m *markdown) render(src string, in scope, box boxes) template.HTML {
 	pc.Set(scopeKey, in)
 	source := []byte(src)
 	root := m.md.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
+	var labels []string
 	for n, b := range taskBoxes(root) {
 		b.SetAttributeString("n", n)
+		labels = append(labels, plainText(b.Parent(), source))
 	}
 	var b bytes.Buffer
 	if err := m.md.Renderer().Render(&b, source, root); err != nil {
-		return template.HTML("<pre>" + template.HTMLEscapeString(src) + "</pre>")
+		return asTyped(src)
 	}
-	safe := m.policy.Sanitize(b.String())
-	safe = idOfText.ReplaceAllString(safe, "") // quotes in texts and values are escaped by now: only attributes are met
+	safe, err := balanced(m.policy.Sanitize(b.String()))
+	if err != nil {
+		return asTyped(src)
+	}
 	safe = m.place.ReplaceAllStringFunc(safe, func(s string) string {
 		f := m.place.FindStringSubmatch(s)
-		return box(atoi(f[1], 0), f[2] == "true")
+		n := atoi(f[1], 0)
+		return box(n, f[2] == "true", template.HTMLEscapeString(labels[n]))
 	})
 	return template.HTML(safe) // made harmless above
 }
 
+// balanced closes what a text left open, drops what it closed without opening, and takes ids away: the page around it,
+// its forms and labels go by theirs.
+func balanced(fragment string) (string, error) {
+	nodes, err := nethtml.ParseFragment(strings.NewReader(fragment), &nethtml.Node{Type: nethtml.ElementNode, Data: "div", DataAtom: atom.Div})
+	if err != nil {
+		return "", fmt.Errorf("parse rendered text: %w", err)
+	}
+	var b strings.Builder
+	for _, root := range nodes {
+		root.Attr = slices.DeleteFunc(root.Attr, isID)
+		for n := range root.Descendants() {
+			n.Attr = slices.DeleteFunc(n.Attr, isID)
+		}
+		if err := nethtml.Render(&b, root); err != nil {
+			return "", fmt.Errorf("write rendered text: %w", err)
+		}
+	}
+	return b.String(), nil
+}
+
+func isID(a nethtml.Attribute) bool { return a.Key == "id" }
+
+// asTyped is for what cannot be rendered.
+func asTyped(src string) template.HTML {
+	return template.HTML("<pre>" + template.HTMLEscapeString(src) + "</pre>")
+}
+
+// plainText is the text of a node and all below it, without its marks.
+func plainText(n ast.Node, source []byte) string {
+	var b strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
+		switch t := n.(type) {
+		case *ast.Text:
+			if entering {
+				b.Write(t.Value(source))
+			}
+		case *ast.String:
+			if entering {
+				b.Write(t.Value)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
 // fixedBoxes are boxes that nobody may tick.
-func fixedBoxes(_ int, checked bool) string {
+func fixedBoxes(_ int, checked bool, label string) string {
 	mark := ""
 	if checked {
 		mark = " checked"
 	}
-	return `<input type="checkbox" class="task" disabled` + mark + ` aria-label="Task">`
+	return `<input type="checkbox" class="task" disabled` + mark + ` aria-label="` + label + `">`
 }
 
 // tickBoxes are boxes that belong to a form, each a button that posts its number.
 func tickBoxes(form string) boxes {
-	return func(n int, checked bool) string {
-		return fmt.Sprintf(`<button class="task" role="checkbox" aria-checked="%t" form="%s" name="box" value="%d" aria-label="Task %d">%s</button>`,
-			checked, template.HTMLEscapeString(form), n, n+1, map[bool]string{true: "✓", false: ""}[checked])
+	return func(n int, checked bool, label string) string {
+		return fmt.Sprintf(`<button class="task" role="checkbox" aria-checked="%t" form="%s" name="box" value="%d" aria-label="%s">%s</button>`,
+			checked, template.HTMLEscapeString(form), n, label, map[bool]string{true: "✓", false: ""}[checked])
 	}
 }
 

@@ -21,7 +21,7 @@ func TestMarkdown(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ src, want string }{
 		"table":             {"|a|b|\n|:-|-:|\n|1|2|", "<table>\n<thead>\n<tr>\n<th align=\"left\">a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"left\">1</td>\n<td align=\"right\">2</td>\n</tr>\n</tbody>\n</table>"},
-		"a break as typed":  {"one\ntwo", "<p>one<br>\ntwo</p>"},
+		"a break as typed":  {"one\ntwo", "<p>one<br/>\ntwo</p>"},
 		"comment of HTML":   {"a <!-- b --> c\n\n<!-- d -->", "<p>a  c</p>"},
 		"details":           {"<details><summary>More</summary>\n\n- x\n\n</details>", "<details><summary>More</summary>\n<ul>\n<li>x</li>\n</ul>\n</details>"},
 		"open details":      {"<details open><summary>More</summary></details>", `<details open=""><summary>More</summary></details>`},
@@ -29,7 +29,7 @@ func TestMarkdown(t *testing.T) {
 		"issue":             {"see #1, #2 and #3", `<p>see <a href="/octo/calc/issues/1" rel="nofollow">#1</a>, <a href="/octo/calc/pull/2" rel="nofollow">#2</a> and #3</p>`},
 		"no issue":          {"a#1 &#35;1 `#1` #1a", `<p>a#1 #1 <code>#1</code> #1a</p>`},
 		"person":            {"@alice @nobody x@alice `@alice`", `<p><a href="/alice" rel="nofollow">@alice</a> @nobody x@alice <code>@alice</code></p>`},
-		"commit":            {"see abcdef0123456789.\nand abcdef0", `<p>see <a href="/octo/calc/commit/abcdef0123456789abcdef0123456789abcdef01" rel="nofollow"><code>abcdef0</code></a>.<br>` + "\n" + `and <a href="/octo/calc/commit/abcdef0123456789abcdef0123456789abcdef01" rel="nofollow"><code>abcdef0</code></a></p>`},
+		"commit":            {"see abcdef0123456789.\nand abcdef0", `<p>see <a href="/octo/calc/commit/abcdef0123456789abcdef0123456789abcdef01" rel="nofollow"><code>abcdef0</code></a>.<br/>` + "\n" + `and <a href="/octo/calc/commit/abcdef0123456789abcdef0123456789abcdef01" rel="nofollow"><code>abcdef0</code></a></p>`},
 		"no commit":         {"`abcdef01` fedcba9 abcdef", `<p><code>abcdef01</code> fedcba9 abcdef</p>`},
 		"link in a link":    {"[fix #1](https://example.org)", `<p><a href="https://example.org" rel="nofollow">fix #1</a></p>`},
 		"diff":              {"```diff\n-a\n+b\n c\n```", `<pre><code class="language-diff"><span class="d-del">-a</span><span class="d-add">+b</span> c` + "\n</code></pre>"},
@@ -37,9 +37,12 @@ func TestMarkdown(t *testing.T) {
 		"script":            {"<script>x</script>y", "y"},
 		"ids":               {`<p id="main" class="x" style="color:red">y</p>`, `<p>y</p>`},
 		"an address":        {"https://example.org/a", `<p><a href="https://example.org/a" rel="nofollow">https://example.org/a</a></p>`},
+		"closing the page":  {"</div></article></main>x<b>y", "x<b>y</b>"},
 		"javascript":        {"[x](javascript:alert(1))", "<p>x</p>"},
 		"raw boxes":         {`<input type="checkbox" checked> <button>x</button>`, "<p> x</p>"},
+		"a box":             {"- [x] **do** `it`", `<ul>` + "\n" + `<li><input type="checkbox" class="task" disabled checked aria-label="do it"> <strong>do</strong> <code>it</code></li>` + "\n</ul>"},
 		"struck out":        {"~~no~~", "<p><del>no</del></p>"},
+		"a hostile label":   {`- [ ] ">`, `<ul>` + "\n" + `<li><input type="checkbox" class="task" disabled aria-label="&#34;&gt;"> &#34;&gt;</li>` + "\n</ul>"},
 		"a forged box mark": {m.secret[:8] + ":0:true:", "<p>" + m.secret[:8] + ":0:true:</p>"},
 	} {
 		if got := strings.TrimSpace(string(m.render(tc.src, in, fixedBoxes))); got != tc.want {
@@ -92,7 +95,7 @@ func FuzzMarkdown(f *testing.F) {
 			t.Skip("texts arrive as UTF-8")
 		}
 		shown := 0
-		html := string(m.render(src, in, func(int, bool) string { shown++; return "" }))
+		html := string(m.render(src, in, func(int, bool, string) string { shown++; return "" }))
 		for _, bad := range []string{"<script", "<form", "<button", "<iframe", "<style", " id=", m.secret} {
 			if strings.Contains(strings.ToLower(html), bad) {
 				t.Fatalf("%q became %q", src, html)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/net/html"
+
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -99,12 +101,27 @@ func outline(t *testing.T, path string, p page) {
 	}
 }
 
+// inTalk tells whether the form for a comment is where the page has put it: inside the conversation.
+func inTalk(doc *html.Node) bool {
+	for n := range doc.Descendants() {
+		if attr(n, "id") != "end" {
+			continue
+		}
+		for up := n.Parent; up != nil; up = up.Parent {
+			if attr(up, "class") == "talk" {
+				return n.Parent == up
+			}
+		}
+	}
+	return false
+}
+
 // TestHostileTexts puts markup where people may write; none of it may reach the page as markup of its own.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)><a href="javascript:alert(1)">x</a><form action=//evil><input name=csrf></form>` +
-		`<style>body{display:none}</style><iframe src=//evil></iframe><p id="main" onclick=x>y</p><!-- secret -->` + "\n\n[z](javascript:alert(1)) {{me}}"
+		`<style>body{display:none}</style><iframe src=//evil></iframe><p id="main" onclick=x>y</p><!-- secret --></div></article></section></main></body><details>` + "\n\n[z](javascript:alert(1)) {{me}}"
 	const branch = "x@=+evil"
 	eve := w.sim.As("eve")
 	_, err := eve.OpenIssue(repo, simgithub.NewIssue{Title: evil, Body: evil})
@@ -126,6 +143,9 @@ func TestHostileTexts(t *testing.T) {
 		}
 		harmless(t, path, p)
 		outline(t, path, p)
+		if (strings.HasSuffix(path, "/issues/1") || strings.HasSuffix(path, "/pull/2")) && !inTalk(p.doc) {
+			t.Errorf("%s: a text has changed the page around it", path)
+		}
 		if strings.Contains(p.body, "<!-- secret") {
 			t.Errorf("%s shows a comment of HTML", path)
 		}

@@ -105,7 +105,8 @@ func eventWords(e *Event) string {
 		"merged": "merged this with", "cross-referenced": "mentioned this in", "review_requested": "asked for a review by",
 		"review_request_removed": "took back the review request to", "review_dismissed": "dismissed a review",
 		"ready_for_review": "marked this as ready for review", "convert_to_draft": "made this a draft",
-		"comment_deleted": "deleted a comment", "head_ref_deleted": "deleted the branch", "head_ref_force_pushed": "force-pushed the branch",
+		"comment_deleted": "deleted a comment", "blocked_by_added": "marked this as blocked", "blocked_by_removed": "marked this as not blocked any more",
+		"sub_issue_added": "added a sub-issue", "sub_issue_removed": "removed a sub-issue", "head_ref_deleted": "deleted the branch", "head_ref_force_pushed": "force-pushed the branch",
 	}
 	switch {
 	case e.Event == "renamed":
