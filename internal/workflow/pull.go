@@ -2,9 +2,12 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
@@ -125,7 +128,13 @@ func (s *Steps) answer(ctx context.Context, w *unit) (state.Event, error) {
 			}
 			continue
 		}
-		if err := s.reply(ctx, w, f, text, v, before); err != nil {
+		err := s.reply(ctx, w, f, text, v, before)
+		if errors.Is(err, forge.ErrNotFound) { // somebody deleted what it answers: the round ends all the same
+			w.log.Info().Err(err).Int64("thread", f.Thread).Msg("answer in a thread that is gone")
+			rest = append(rest, text)
+			continue
+		}
+		if err != nil {
 			return state.Event{}, fmt.Errorf("answer in thread %d: %w", f.Thread, err)
 		}
 	}
@@ -166,12 +175,31 @@ func (s *Steps) answerTo(t *state.Task, f state.Feedback) string {
 	return text
 }
 
+// roundBegan says when the task's round began, and whether it stopped since then, so that another job
+// may have answered a part of it.
+func roundBegan(t *state.Task) (at time.Time, stopped bool) {
+	for _, r := range t.Runs {
+		if r.Kind == state.RunReview && r.Round == t.Round {
+			at = r.Started
+			break
+		}
+	}
+	stopped = slices.ContainsFunc(t.History, func(h state.PhaseChange) bool {
+		return h.At.After(at) && (h.Phase == state.PhaseFailed || h.Phase == state.PhaseInterrupted || h.Phase == state.PhaseAwaitingAnswer)
+	})
+	return at, stopped
+}
+
 // reply writes one answer in a thread, unless an earlier attempt did.
 func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text string, v comment.View, before bool) error {
 	t := w.task
-	v.Key = w.job.Key + "-" + f.ID
-	if before {
-		found, err := s.GitHub.FindReply(ctx, w.repo, t.PR.Number, comment.Marker(v.Key), w.job.Created.Add(-lookBack))
+	v.Key = fmt.Sprintf("%d.answer-%d-%s", t.Gen, t.Round, f.ID) // of the round: after a retry another job answers
+	since, again := roundBegan(t)
+	if since.IsZero() {
+		since = w.job.Created
+	}
+	if before || again {
+		found, err := s.GitHub.FindReply(ctx, w.repo, t.PR.Number, comment.Marker(v.Key), since.Add(-lookBack))
 		if err != nil || found != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -278,5 +279,37 @@ func TestGatherTakesWhoIsListed(t *testing.T) {
 		if got != want {
 			t.Errorf("with bots %v and users %v listed the agent sees\n%s\nwant\n%s", x.bots, x.users, got, want)
 		}
+	}
+}
+
+// TestAnswersAfterARetry: the job that answered half of a round gave up, and a person said retry. The
+// new job answers the other half.
+func TestAnswersAfterARetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.reviewed()
+	w.rounded()
+	w.task.Runs = append(w.task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, Round: 1, Started: time.Now().Add(-time.Minute)})
+	w.fault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 403})
+	if e, err := w.try(state.JobAnswer); err == nil {
+		t.Fatalf("event %+v", e)
+	}
+	w.task.History = append(w.task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now()})
+	w.do(state.JobAnswer, func(j *state.Job) { j.ID, j.Key = "job-later", "1.answer-later" })
+	if one, two := w.answers(a.Comments[0].ID), w.answers(b.Comments[0].ID); len(one) != 1 || len(two) != 1 {
+		t.Errorf("answers %q and %q", one, two)
+	}
+}
+
+// TestThreadThatIsGone: what people delete cannot be answered; the round ends all the same.
+func TestThreadThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.reviewed()
+	w.rounded()
+	w.fault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 404})
+	e := w.do(state.JobAnswer)
+	if e.Kind != state.EventAnswered || len(w.answers(a.Comments[0].ID)) != 1 || e.Post == nil || len(e.Post.Items) != 1 {
+		t.Errorf("event %+v", e)
 	}
 }
