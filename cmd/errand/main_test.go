@@ -30,7 +30,7 @@ func secrets(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"ERRAND_PRIVATE_KEY":    string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
-		"ERRAND_WEBHOOK_SECRET": "hook-secret", "ERRAND_ADMIN_TOKEN": "admin-token", "ANTHROPIC_API_KEY": "model-key",
+		"ERRAND_WEBHOOK_SECRET": "hook-secret-for-tests", "ERRAND_ADMIN_TOKEN": "admin-token-for-tests", "ANTHROPIC_API_KEY": "model-key-for-tests",
 	}
 }
 
@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 					t.Errorf("does not complain %q:\n%s", want, err)
 				}
 			}
-			for _, secret := range []string{"hook-secret", "admin-token", "model-key", "PRIVATE KEY-"} {
+			for _, secret := range []string{"hook-secret-for-tests", "admin-token-for-tests", "model-key-for-tests", "PRIVATE KEY-"} {
 				if strings.Contains(out+err, secret) {
 					t.Errorf("prints a secret: %s%s", out, err)
 				}

@@ -119,7 +119,7 @@ type Model struct {
 	URL string `yaml:"url"`
 	// Key is put into every request on its way out; it never reaches a VM.
 	Key Secret `yaml:"key"`
-	// Header is the header that carries the key: X-Api-Key, or Authorization for a bearer token.
+	// Header is the header that carries the key: X-Api-Key unless set, or Authorization for a bearer token.
 	Header string `yaml:"header"`
 }
 

@@ -31,7 +31,7 @@ func appKey(t *testing.T) string {
 
 // env is an environment for tests.
 func env(t *testing.T) func(string) (string, bool) {
-	vars := map[string]string{"KEY": appKey(t), "HOOK": "hook-secret-1", "TOKEN": "admin-token-1", "MODEL": "model-key-1", "EMPTY": ""}
+	vars := map[string]string{"KEY": appKey(t), "HOOK": "hook-secret-for-tests", "SHORT": "short", "TOKEN": "admin-token-for-tests", "MODEL": "model-key-1", "EMPTY": ""}
 	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 }
 
@@ -62,7 +62,7 @@ func TestParseKeepsDefaults(t *testing.T) {
 	if c.Local.Kind != "plain" || c.Local.IdleExit != config.Default().Local.IdleExit {
 		t.Errorf("local = %+v", c.Local)
 	}
-	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-1" || c.Agent.MaxTurns != 30 {
+	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-for-tests" || c.Agent.MaxTurns != 30 {
 		t.Errorf("secret or agent are lost: %+v", c)
 	}
 }
@@ -102,6 +102,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"no value":                 {"limits:\n", "line 8: limits: there is no value; write a mapping with the keys turns, "},
 		"a key twice":              {"data: a\ndata: b\n", "line 9: "},
 		"an anchor":                {"data: &a b\n", "line 8: data: anchors, aliases and tags are not understood"},
+		"a header":                 {"models:\n  one: {url: 'https://m', key: env:MODEL, header: 'X: y'}\n", `line 9: models.one.header: "X: y": write the name of a header`},
 		"no YAML":                  {"data: [\n", "line 8: "},
 		"a second document":        {"---\ndata: x\n", "line 9: this is a second document"},
 		"a secret in the file":     {"models:\n  one: {url: 'https://m', key: sk-123}\n", "line 9: models.one.key: a secret does not stand in this file; write env:NAME or file:/path"},
@@ -161,6 +162,16 @@ func TestParseSaysEverythingAtOnce(t *testing.T) {
 	}
 }
 
+func TestShortSecretsAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse([]byte(strings.NewReplacer("env:HOOK", "env:SHORT", "env:TOKEN", "env:SHORT").Replace(least)), env(t))
+	want := "line 5: github.webhook_secret: what env:SHORT holds is shorter than 16 characters; make one with `openssl rand -hex 32`\n" +
+		"line 7: admin.token: what env:SHORT holds is shorter than 16 characters; make one with `openssl rand -hex 32`"
+	if err == nil || err.Error() != want {
+		t.Errorf("says\n%v\nwant\n%s", err, want)
+	}
+}
+
 func TestEmptyFileIsAllDefaults(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n", "# only a comment\n", "---\n", "{}\n"} {
@@ -178,13 +189,13 @@ func TestLoad(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	secret, file := filepath.Join(dir, "hook"), filepath.Join(dir, "c.yml")
-	write(t, secret, "\n from-a-file \n")
+	write(t, secret, "\n from-a-file-for-tests \n")
 	write(t, file, strings.Replace(least, "env:HOOK", "file:"+secret, 1))
 	c, err := config.Load(file, env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.GitHub.WebhookSecret.Reveal(); got != "from-a-file" {
+	if got := c.GitHub.WebhookSecret.Reveal(); got != "from-a-file-for-tests" {
 		t.Errorf("secret = %q", got)
 	}
 	write(t, secret, " \n")
@@ -208,11 +219,11 @@ func write(t *testing.T, path, text string) {
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	local := strings.Replace(least, "github:", "github:\n  url: http://127.0.0.1:1", 1)
-	c, err := config.Parse([]byte(strings.Replace(local, "env:TOKEN", "'value:admin-token-1'", 1)+"models:\n  one: {url: 'https://m', key: env:MODEL}\n"), env(t))
+	c, err := config.Parse([]byte(strings.Replace(local, "env:TOKEN", "'value:admin-token-for-tests'", 1)+"models:\n  one: {url: 'https://m', key: env:MODEL}\n"), env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{appKey(t), "hook-secret-1", "admin-token-1", "model-key-1"}, c.Secrets()); diff != "" {
+	if diff := cmp.Diff([]string{appKey(t), "hook-secret-for-tests", "admin-token-for-tests", "model-key-1"}, c.Secrets()); diff != "" {
 		t.Fatalf("secrets (-want +got):\n%s", diff)
 	}
 	inJSON, err := json.Marshal(c)
@@ -230,12 +241,12 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		"pointer": fmt.Sprintf("%+v", &c.GitHub), "String": c.Admin.Token.String(),
 	}
 	for how, text := range printed {
-		for _, secret := range []string{"hook-secret-1", "model-key-1", "PRIVATE KEY"} {
+		for _, secret := range []string{"hook-secret-for-tests", "model-key-1", "PRIVATE KEY"} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s shows %q:\n%s", how, secret, text)
 			}
 		}
-		if how != "unexported" && strings.Contains(text, "admin-token-1") {
+		if how != "unexported" && strings.Contains(text, "admin-token-for-tests") {
 			t.Errorf("%s shows the value: secret:\n%s", how, text)
 		}
 	}

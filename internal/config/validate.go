@@ -20,6 +20,7 @@ import (
 
 var (
 	deployment = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+	headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 	modelName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 )
 
@@ -39,6 +40,7 @@ func (c Config) problems() report {
 	r.unless(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level", "%q: write debug, info, warn or error", c.Log.Level)
 	r.unless(slices.Contains([]string{"json", "console"}, c.Log.Format), "log.format", "%q: write json or console", c.Log.Format)
 	r.unless(c.Admin.Token.Set() || c.Admin.Listen != "", "admin.token", "write env:NAME or file:/path, or give the pages an address of their own with admin.listen")
+	r.long("admin.token", c.Admin.Token)
 	r.unless(c.Admin.Listen == "" || isAddress(c.Admin.Listen), "admin.listen", "%q: write HOST:PORT, such as 127.0.0.1:9090", c.Admin.Listen)
 	r.unless(c.Admin.Listen == "" || c.Admin.Listen != c.Listen, "admin.listen", "that is the address of listen; write another one")
 	r.unless(c.Provider == "local", "provider", "%q: write local", c.Provider)
@@ -62,6 +64,7 @@ func (g GitHub) problems(r *report) {
 		r.unless(block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY"), "github.private_key", "what %s holds is no private key in PEM form; take the .pem file that GitHub gave you", g.PrivateKey)
 	}
 	r.unless(g.WebhookSecret.Set(), "github.webhook_secret", "write env:NAME or file:/path; without a secret anybody could direct the bot")
+	r.long("github.webhook_secret", g.WebhookSecret)
 	r.unless(isURL(g.URL), "github.url", "%q is no http(s) address", g.URL)
 	r.unless(g.APIURL == "" || isURL(g.APIURL), "github.api_url", "%q is no http(s) address", g.APIURL)
 	r.unless(g.GraphQLURL == "" || isURL(g.GraphQLURL), "github.graphql_url", "%q is no http(s) address", g.GraphQLURL)
@@ -74,6 +77,7 @@ func (c Config) modelProblems(r *report) {
 	for name, m := range c.Models {
 		key := "models." + name
 		r.unless(modelName.MatchString(name), key, "lower-case letters, digits and hyphens make a name, at most 32")
+		r.unless(m.Header == "" || headerName.MatchString(m.Header), key+".header", "%q: write the name of a header, such as X-Api-Key", m.Header)
 		r.unless(isURL(m.URL), key+".url", "%q is no http(s) address", m.URL)
 		r.unless(m.Key.Set(), key+".key", "write env:NAME or file:/path")
 	}
@@ -122,6 +126,15 @@ func (d Repository) problems(r *report) {
 	for i, g := range d.Protected {
 		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))
 	}
+}
+
+// minSecret is how long a secret that strangers may guess at has to be, in bytes.
+const minSecret = 16
+
+// long refuses a secret that is easily guessed.
+func (r *report) long(key string, s Secret) {
+	v := s.Reveal()
+	r.unless(v == "" || len(v) >= minSecret, key, "what %s holds is shorter than %d characters; make one with `openssl rand -hex 32`", s, minSecret)
 }
 
 func planProblem(r *report, key string, p state.PlanMode) {

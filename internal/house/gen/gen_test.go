@@ -39,7 +39,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	env := map[string]string{"ERRAND_PRIVATE_KEY": key, "ERRAND_WEBHOOK_SECRET": "w", "ERRAND_ADMIN_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}
+	env := map[string]string{"ERRAND_PRIVATE_KEY": key, "ERRAND_WEBHOOK_SECRET": strings.Repeat("w", 16), "ERRAND_ADMIN_TOKEN": strings.Repeat("t", 16), "ANTHROPIC_API_KEY": "k"}
 	got, err := config.Parse(data, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
