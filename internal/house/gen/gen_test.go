@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,6 +19,16 @@ import (
 
 // root is the top of the tree.
 const root = "../../.."
+
+// appKey is a private key in PEM form.
+func appKey(t *testing.T) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
 
 func TestDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
@@ -34,12 +45,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	env := map[string]string{"ERRAND_PRIVATE_KEY": key, "ERRAND_WEBHOOK_SECRET": strings.Repeat("w", 16), "ERRAND_ADMIN_TOKEN": strings.Repeat("t", 16), "ANTHROPIC_API_KEY": "k"}
+	env := map[string]string{"ERRAND_PRIVATE_KEY": appKey(t), "ERRAND_WEBHOOK_SECRET": strings.Repeat("w", 16), "ERRAND_ADMIN_TOKEN": strings.Repeat("t", 16), "ANTHROPIC_API_KEY": "k"}
 	got, err := config.Parse(data, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +106,35 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	walk(reflect.TypeFor[config.RepoFile](), false)
 	if n < 80 {
 		t.Errorf("only %d keys were looked at", n)
+	}
+}
+
+// TestShownFilesAreValid: the files that documents show pass, as somebody would copy them.
+func TestShownFilesAreValid(t *testing.T) {
+	t.Parallel()
+	block := func(path, has string) string {
+		data, err := os.ReadFile(root + "/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
+			if strings.Contains(m[1], has) {
+				return m[1]
+			}
+		}
+		t.Fatalf("%s shows no file with %q", path, has)
+		return ""
+	}
+	shown := regexp.MustCompile(`file:/etc/errand/(\S+)`).ReplaceAllString(block("README.md", "github:"), "env:$1")
+	shown = regexp.MustCompile(`(?m)^ {3}`).ReplaceAllString(shown, "") // it stands in a list
+	env := map[string]string{"app.pem": appKey(t), "webhook-secret": strings.Repeat("w", 16), "admin-token": strings.Repeat("t", 16), "anthropic-key": "k"}
+	c, err := config.Parse([]byte(shown), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil || c.Trigger.Label == "" || len(c.Secrets()) != len(env) {
+		t.Errorf("README.md shows a configuration that cannot be used: %v\n%s", err, shown)
+	}
+	repo, err := config.ParseRepo([]byte(block("docs/configuration.md", "check:")), config.Default().Settings())
+	if err != nil || len(repo.Check) != 2 {
+		t.Errorf("docs/configuration.md shows an .errand.yml that cannot be used: %v", err)
 	}
 }
 
