@@ -84,7 +84,7 @@ func (c *change) done() Change {
 		}
 		return Change{Jobs: c.jobs, Note: note}
 	}
-	if c.e.Kind != EventStatusSent {
+	if c.e.Kind != EventStatusSent && !c.statusFailed() {
 		c.t.Visible++
 	}
 	if c.statusDue() {
@@ -107,7 +107,18 @@ func (c *change) statusJob() Job {
 	if at := c.t.Status.At; !at.IsZero() {
 		j.NotBefore = at.Add(c.p.StatusGap)
 	}
+	if c.statusFailed() { // what makes it fail does not pass at once
+		j.NotBefore = c.e.Now.Add(statusPause * c.p.Backoff)
+	}
 	return j
+}
+
+// statusPause is how long the status comment rests after it could not be written, in Policy.Backoff.
+const statusPause = 5
+
+// statusFailed reports whether the job of the status comment gave up.
+func (c *change) statusFailed() bool {
+	return c.e.Kind == EventStepFailed && c.e.Failure != nil && c.e.Failure.Job == JobStatus
 }
 
 // to moves the task to a phase and writes the history.

@@ -52,11 +52,13 @@ type Forge struct {
 	tr     *transport
 	tokens *tokens
 
-	mu      sync.Mutex
-	clients githubapp.ClientCreator // keeps installations' clients with their tokens
-	renewed time.Time               // when clients was last thrown away
-	self    *App
-	nodes   map[int64]string // GraphQL ids of repositories, by database id
+	mu       sync.Mutex
+	clients  githubapp.ClientCreator // keeps installations' clients with their tokens
+	renewed  time.Time               // when clients was last thrown away
+	since    time.Time               // when renewals began to be counted
+	renewals int                     // since then
+	self     *App
+	nodes    map[int64]string // GraphQL ids of repositories, by database id
 }
 
 // Repo is where a call goes. ID is used where a name will not do: tokens and GraphQL.
@@ -121,8 +123,16 @@ func (f *Forge) creator() githubapp.ClientCreator {
 	return f.clients
 }
 
-// renew throws all installations' tokens away, once a minute at most, and reports whether it did. A
-// token is refused before its end when the installation was suspended or made anew meanwhile.
+// How often tokens are thrown away: calls that were under way with an old token must not throw the
+// new one away, and credentials that are not accepted at all must not be tried for ever.
+const (
+	renewGap    = 2 * time.Second
+	renewWindow = time.Minute
+	renewMax    = 5
+)
+
+// renew throws all installations' tokens away, and reports whether it is worth trying again. A token
+// is refused before its end when the installation was suspended or made anew meanwhile.
 func (f *Forge) renew() bool {
 	clients, err := f.newClients()
 	if err != nil {
@@ -131,10 +141,17 @@ func (f *Forge) renew() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.cfg.Now()
-	if !f.renewed.IsZero() && now.Sub(f.renewed) < time.Minute {
+	if now.Sub(f.since) >= renewWindow {
+		f.since, f.renewals = now, 0
+	}
+	if !f.renewed.IsZero() && now.Sub(f.renewed) < renewGap {
+		return true // somebody else just did
+	}
+	if f.renewals == renewMax {
 		return false
 	}
 	f.clients, f.renewed = clients, now
+	f.renewals++
 	return true
 }
 

@@ -1,0 +1,32 @@
+package state
+
+import (
+	"testing"
+	"time"
+)
+
+// A status comment that cannot be written (a locked issue, an error of GitHub's) must not be tried
+// again at once, for ever.
+func TestAFailedStatusRests(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := DefaultPolicy()
+	task := &Task{Key: TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: PhaseAwaitingPlanApproval, Visible: 7}
+	e := Event{Kind: EventStepFailed, Task: task.Key, Now: now, Failure: &Failure{Job: JobStatus, Class: "github", Reason: "no"}}
+	c := Next(task, e, p)
+	if c.Task == nil || c.Task.Visible != task.Visible {
+		t.Fatalf("a failed status is nothing that people can see: %+v", c.Task)
+	}
+	if len(c.Jobs) != 1 || c.Jobs[0].Kind != JobStatus {
+		t.Fatalf("jobs %+v, want the status comment", c.Jobs)
+	}
+	if at := c.Jobs[0].NotBefore; at.Before(now.Add(p.Backoff)) {
+		t.Fatalf("it is tried again at %s, want a pause", at)
+	}
+	// The next thing that happens brings it forward.
+	e = Event{Kind: EventChecksChanged, Task: task.Key, Now: now, Detail: "success"}
+	task.PR = &PR{Number: 3}
+	if c = Next(task, e, p); len(c.Jobs) != 1 || c.Jobs[0].NotBefore.After(now) {
+		t.Fatalf("jobs %+v, want the status comment at once", c.Jobs)
+	}
+}
