@@ -158,6 +158,8 @@ func hooks(ts *testscript.TestScript, neg bool, args []string) {
 		g.FaultHooks(simgithub.HookFault{Event: event, Fail: true})
 	case "lose":
 		g.FaultHooks(simgithub.HookFault{Event: event, Lose: true})
+	case "forge":
+		g.FaultHooks(simgithub.HookFault{BadSignature: true})
 	case "wait":
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -214,7 +216,7 @@ func checkRun(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 1 {
 		conclusion = args[1]
 	}
-	ts.Check(s.w.GitHub.CheckRun(demo.Full, i.Pull.HeadSHA, args[0], conclusion, ""))
+	ts.Check(s.w.GitHub.CheckRun(s.full, i.Pull.HeadSHA, args[0], conclusion, ""))
 }
 
 // branchCmd runs git on the published repository: branch ARGS…; "errand" stands for the task's branch.
@@ -236,12 +238,17 @@ func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repoCmd is repo rename NAME | remove | gone, about the App's access.
+// repoCmd is repo rename NAME | remove | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	g := of(ts).w.GitHub
 	switch args[0] {
 	case "remove":
-		ts.Check(g.RemoveFromInstallation(demo.Full))
+		ts.Check(g.RemoveFromInstallation(of(ts).full))
+	case "rename":
+		ts.Check(g.RenameRepo(of(ts).full, args[1]))
+		of(ts).full = demo.Owner + "/" + args[1]
+	case "expire-tokens":
+		g.ExpireTokens()
 	default:
 		ts.Fatalf("unknown argument %q", args[0])
 	}

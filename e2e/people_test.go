@@ -29,27 +29,27 @@ type performer struct {
 // "pr" its pull request. A text may be the name of a file.
 func acts() map[string]act {
 	return map[string]act{
-		"open-issue": openIssue, "edit-issue": editIssue, "close": closeIssue, "reopen": func(p *performer, a []string) error { return p.Reopen(demo.Full, p.number(a, 0)) },
+		"open-issue": openIssue, "edit-issue": editIssue, "close": closeIssue, "reopen": func(p *performer, a []string) error { return p.Reopen(p.s.full, p.number(a, 0)) },
 		"assign": assign, "unassign": unassign,
-		"label":   func(p *performer, a []string) error { return p.AddLabels(demo.Full, p.number(a, 0), a[1]) },
-		"unlabel": func(p *performer, a []string) error { return p.RemoveLabel(demo.Full, p.number(a, 0), a[1]) },
+		"label":   func(p *performer, a []string) error { return p.AddLabels(p.s.full, p.number(a, 0), a[1]) },
+		"unlabel": func(p *performer, a []string) error { return p.RemoveLabel(p.s.full, p.number(a, 0), a[1]) },
 		"comment": func(p *performer, a []string) error {
-			_, err := p.Comment(demo.Full, p.number(a, 0), p.text(a, 1))
+			_, err := p.Comment(p.s.full, p.number(a, 0), p.text(a, 1))
 			return err
 		},
-		"react":   func(p *performer, a []string) error { return p.React(demo.Full, p.comment(a[0]), a[1]) },
-		"unreact": func(p *performer, a []string) error { return p.Unreact(demo.Full, p.comment(a[0]), a[1]) },
+		"react":   func(p *performer, a []string) error { return p.React(p.s.full, p.comment(a[0]), a[1]) },
+		"unreact": func(p *performer, a []string) error { return p.Unreact(p.s.full, p.comment(a[0]), a[1]) },
 		"react-issue": func(p *performer, a []string) error {
-			return p.ReactToIssue(demo.Full, p.number(a, 0), a[1])
+			return p.ReactToIssue(p.s.full, p.number(a, 0), a[1])
 		},
 		"tick": tick, "edit-comment": editComment,
-		"delete-comment": func(p *performer, a []string) error { return p.DeleteComment(demo.Full, p.comment(a[0])) },
-		"permission":     func(p *performer, a []string) error { return p.SetPermission(demo.Full, a[0], simgithub.Role(a[1])) },
+		"delete-comment": func(p *performer, a []string) error { return p.DeleteComment(p.s.full, p.comment(a[0])) },
+		"permission":     func(p *performer, a []string) error { return p.SetPermission(p.s.full, a[0], simgithub.Role(a[1])) },
 		"review":         review, "approve-pr": func(p *performer, a []string) error { return review(p, []string{"pr", "APPROVE"}) },
 		"reply":         reply,
-		"merge":         func(p *performer, a []string) error { return p.Merge(demo.Full, p.number(a, 0), simgithub.Merge{}) },
+		"merge":         func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },
 		"push":          push,
-		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(demo.Full, a[0]) },
+		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, a[0]) },
 		"open-pull":     openPull, "blocked-by": blockedBy,
 	}
 }
@@ -183,7 +183,7 @@ func (s *story) byBot(number int) []*simgithub.Comment {
 }
 
 func openIssue(p *performer, a []string) error {
-	i, err := p.OpenIssue(demo.Full, simgithub.NewIssue{Title: a[0], Body: p.text(a, 1)})
+	i, err := p.OpenIssue(p.s.full, simgithub.NewIssue{Title: a[0], Body: p.text(a, 1)})
 	if err != nil {
 		return err
 	}
@@ -206,11 +206,11 @@ func editIssue(p *performer, a []string) error {
 			return fmt.Errorf("unknown field %q", k)
 		}
 	}
-	return p.EditIssue(demo.Full, p.number(a, 0), in)
+	return p.EditIssue(p.s.full, p.number(a, 0), in)
 }
 
 func closeIssue(p *performer, a []string) error {
-	return p.Close(demo.Full, p.number(a, 0), "completed")
+	return p.Close(p.s.full, p.number(a, 0), "completed")
 }
 
 func assign(p *performer, a []string) error {
@@ -220,11 +220,11 @@ func assign(p *performer, a []string) error {
 	}
 	n := p.number(a, 0)
 	p.s.issue = n
-	return p.Assign(demo.Full, n, who)
+	return p.Assign(p.s.full, n, who)
 }
 
 func unassign(p *performer, a []string) error {
-	return p.Unassign(demo.Full, p.number(a, 0), demo.Machine)
+	return p.Unassign(p.s.full, p.number(a, 0), demo.Machine)
 }
 
 // tick ticks the approval box of a plan: tick plan:newest [WORDS of the box].
@@ -238,7 +238,7 @@ func tick(p *performer, a []string) error {
 		for i, l := range lines {
 			if strings.Contains(l, "[ ]") && (len(a) < 2 || strings.Contains(l, a[1])) {
 				lines[i] = strings.Replace(l, "[ ]", "[x]", 1)
-				return p.EditComment(demo.Full, id, strings.Join(lines, "\n"))
+				return p.EditComment(p.s.full, id, strings.Join(lines, "\n"))
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func editComment(p *performer, a []string) error {
 			}
 		}
 	}
-	return p.EditComment(demo.Full, id, text)
+	return p.EditComment(p.s.full, id, text)
 }
 
 // review submits a review: review pr EVENT [BODY] [PATH:LINE:TEXT …].
@@ -271,7 +271,7 @@ func review(p *performer, a []string) error {
 		}
 		in.Body = p.text([]string{arg}, 0)
 	}
-	_, err := p.Review(demo.Full, p.number(a, 0), in)
+	_, err := p.Review(p.s.full, p.number(a, 0), in)
 	return err
 }
 
@@ -286,7 +286,7 @@ func reply(p *performer, a []string) error {
 	if n < 1 || n > len(threads) {
 		return fmt.Errorf("there are %d threads", len(threads))
 	}
-	_, err = p.ReplyToThread(demo.Full, pr, threads[n-1].ID, p.text(a, 1))
+	_, err = p.ReplyToThread(p.s.full, pr, threads[n-1].ID, p.text(a, 1))
 	return err
 }
 
@@ -301,7 +301,7 @@ func push(p *performer, a []string) error {
 		text = string(data)
 	}
 	c.Files[a[1]] = text
-	_, err := p.PushCommit(demo.Full, c)
+	_, err := p.PushCommit(p.s.full, c)
 	return err
 }
 
@@ -314,10 +314,10 @@ func (s *story) branch(name string) string {
 }
 
 func openPull(p *performer, a []string) error {
-	_, err := p.OpenPull(demo.Full, simgithub.NewPull{Title: a[0], Head: a[1], Body: p.text(a, 2)})
+	_, err := p.OpenPull(p.s.full, simgithub.NewPull{Title: a[0], Head: a[1], Body: p.text(a, 2)})
 	return err
 }
 
 func blockedBy(p *performer, a []string) error {
-	return p.AddBlockedBy(demo.Full, p.number(a, 0), p.s.repo().Issues[p.number(a, 1)].ID)
+	return p.AddBlockedBy(p.s.full, p.number(a, 0), p.s.repo().Issues[p.number(a, 1)].ID)
 }

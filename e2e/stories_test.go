@@ -50,7 +50,8 @@ type story struct {
 	dir   string // of the world
 	w     *demo.World
 	child *child
-	issue int // the one that commands mean when they name none
+	full  string // the repository's name, OWNER/NAME
+	issue int    // the one that commands mean when they name none
 	log   *os.File
 	quiet bool // errors in the log are expected
 	plain map[string]bool
@@ -64,7 +65,7 @@ func of(ts *testscript.TestScript) *story { return ts.Value(key{}).(*story) }
 
 // setup makes the story and has everything ended and judged after it.
 func setup(env *testscript.Env) error {
-	s := &story{dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}}
+	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}}
 	env.Values[key{}] = s
 	env.Setenv("BOT", "@errand")
 	tb, ok := env.T().(testing.TB)
@@ -127,7 +128,7 @@ func (s *story) report() string {
 		}
 	}
 	sn := s.w.GitHub.Snapshot()
-	if r, ok := sn.Repo(demo.Full); ok {
+	if r, ok := sn.Repo(s.full); ok {
 		for _, n := range numbers(r) {
 			i := r.Issues[n]
 			fmt.Fprintf(&b, "--- #%d %s by %s (%s)\n", n, i.Title, i.Author, i.State)

@@ -224,7 +224,7 @@ func (s *story) jobs(k state.TaskKey) []state.Job {
 // repo is the repository as it is now.
 func (s *story) repo() *simgithub.Repo {
 	sn := s.w.GitHub.Snapshot()
-	r, ok := sn.Repo(demo.Full)
+	r, ok := sn.Repo(s.full)
 	if !ok {
 		panic("the story's repository is gone")
 	}
