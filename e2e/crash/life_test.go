@@ -60,7 +60,7 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.log, err = os.Create(filepath.Join(dir, "errand.log")); err != nil {
+	if l.log, err = os.OpenFile(filepath.Join(dir, "errand.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
 	exe, err := os.Executable()

@@ -1,14 +1,20 @@
 package crash
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
@@ -22,10 +28,17 @@ type shared struct {
 // common is set once by TestMain, before any test runs.
 var common shared
 
-// TestMain is also the agent.
+// TestMain is also the agent, and the errand that is killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "simagent" {
 		os.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		if err := serve(context.Background(), os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	dir, err := os.MkdirTemp("", "errand-crash-")
 	if err != nil {
@@ -38,6 +51,25 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// serve runs errand until it is killed; its log goes to the standard error.
+func serve(ctx context.Context, file, addr, bin string) error {
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	cfg.PublicURL = "http://" + addr
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	srv, err := server.New(ctx, cfg, server.Options{Log: zerolog.New(os.Stderr).With().Timestamp().Logger(), BinDir: bin, Listener: ln, StandInAgent: true})
+	if err != nil {
+		return err
+	}
+	return srv.Run(ctx)
 }
 
 // prepare builds the runner and makes the App's key.

@@ -32,7 +32,12 @@ const maxCommits = 200
 // a second call gives the same. History that does not continue Base becomes one commit on it, with
 // a note. It fails if Base is not there, on paths that are not UTF-8, and above the limits.
 func Collect(ctx context.Context, spec CollectSpec) (*changeset.Changeset, error) {
-	c := &collector{repo: openRepo(spec.Dir), spec: spec}
+	r, leave, err := enter(ctx, spec.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("collect changeset: %w", err)
+	}
+	defer leave()
+	c := &collector{repo: r, spec: spec}
 	set, err := c.collect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("collect changeset: %w", err)

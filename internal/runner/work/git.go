@@ -58,8 +58,9 @@ var overrides = [...]string{
 
 // repo runs git in one directory.
 type repo struct {
-	dir string
-	env []string
+	dir  string
+	env  []string
+	lock *os.File // held while git runs; may be nil
 }
 
 // openRepo returns a repo for a directory; the extra variables win over ours.
@@ -149,6 +150,9 @@ func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(ctx, "git", append(all, args...)...)
 	cmd.Dir, cmd.Env = r.dir, r.env
+	if r.lock != nil {
+		cmd.ExtraFiles = []*os.File{r.lock}
+	}
 	// git's own helpers end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -33,15 +33,16 @@ func reset(ctx context.Context, spec ResetSpec) (Place, error) {
 	if err := checkNames(spec.Dir, spec.Head, spec.Branch); err != nil {
 		return Place{}, err
 	}
-	r := openRepo(spec.Dir)
+	r, leave, err := enter(ctx, spec.Dir)
+	if err != nil {
+		return Place{}, err
+	}
+	defer leave()
 	if err := r.fetch(ctx, spec.Source, spec.Head); err != nil {
 		return Place{}, err
 	}
 	gitDir, err := r.gitDir(ctx)
 	if err != nil {
-		return Place{}, err
-	}
-	if err := removeStaleLocks(gitDir); err != nil {
 		return Place{}, err
 	}
 	for _, op := range operations {
@@ -99,7 +100,14 @@ func Rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 }
 
 func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
-	r := openRepo(spec.Dir)
+	r, leave, err := enter(ctx, spec.Dir)
+	if err != nil {
+		return Rebased{}, err
+	}
+	defer leave()
+	if err := abandon(ctx, r); err != nil {
+		return Rebased{}, err
+	}
 	if err := r.fetch(ctx, spec.Source, spec.Onto); err != nil {
 		return Rebased{}, err
 	}
@@ -114,6 +122,10 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 	if err != nil {
 		return Rebased{}, err
 	}
+	if moved, err := r.moved(ctx, spec, before); moved || err != nil {
+		p, perr := place(ctx, r, "HEAD")
+		return Rebased{OK: moved, Place: p}, errors.Join(err, perr)
+	}
 	var answer Rebased
 	if answer.Notes, err = linearise(ctx, r, spec, before); err != nil {
 		return Rebased{}, err
@@ -127,6 +139,32 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 		return answer, err
 	}
 	return undoRebase(ctx, r, before, err)
+}
+
+// abandon goes back to before a rebase that was killed.
+func abandon(ctx context.Context, r *repo) error {
+	gitDir, err := r.gitDir(ctx)
+	if err != nil || !operations[0].going(gitDir) {
+		return err
+	}
+	if _, err := r.run(ctx, operations[0].abort...); err != nil {
+		return fmt.Errorf("go back to before a rebase that was killed: %w", err)
+	}
+	return nil
+}
+
+// moved reports whether an earlier call, of which nobody heard, has done it: Onto is in the history,
+// not by a merge and not because it always was. Done again, its commits would be moved onto themselves.
+func (r *repo) moved(ctx context.Context, spec RebaseSpec, head string) (bool, error) {
+	there, err := r.holds(ctx, "merge-base", "--is-ancestor", spec.Onto, head)
+	if err != nil || !there {
+		return false, err
+	}
+	if before, err := r.holds(ctx, "merge-base", "--is-ancestor", spec.Onto, spec.Base); err != nil || before {
+		return false, err
+	}
+	merges, err := r.text(ctx, "rev-list", "--merges", "--max-count=1", head, "^"+spec.Onto)
+	return err == nil && merges == "", err
 }
 
 // linearise makes one commit of a history with merges, which a rebase would take apart.

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -66,8 +65,12 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
 		return Place{}, fmt.Errorf("create directory: %w", err)
 	}
-	r := openRepo(spec.Dir)
-	if _, err := os.Lstat(filepath.Join(spec.Dir, ".git")); errors.Is(err, os.ErrNotExist) {
+	r, leave, err := enter(ctx, spec.Dir)
+	if err != nil {
+		return Place{}, err
+	}
+	defer leave()
+	if !complete(spec.Dir) {
 		if _, err := r.run(ctx, "init", "--quiet", "--template=", "--initial-branch="+spec.Branch, "."); err != nil {
 			return Place{}, err
 		}
@@ -81,13 +84,6 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	if err := r.fetch(ctx, spec.Source, spec.Base); err != nil {
 		return Place{}, err
 	}
-	gitDir, err := r.gitDir(ctx)
-	if err != nil {
-		return Place{}, err
-	}
-	if err := removeStaleLocks(gitDir); err != nil {
-		return Place{}, err
-	}
 	// Files first, branch last: the branch says that all of this is done.
 	if _, err := r.run(ctx, "checkout", "--quiet", "--force", "--detach", spec.Base); err != nil {
 		return Place{}, fmt.Errorf("check out: %w", err)
@@ -98,6 +94,17 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	p, err := place(ctx, r, "HEAD")
 	p.Created = true
 	return p, err
+}
+
+// complete reports whether a repository was made to its end. An init that was killed is done again,
+// which keeps what there is.
+func complete(dir string) bool {
+	for _, part := range []string{"HEAD", "config", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, ".git", part)); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // checkNames refuses what git could take for an option or a path out of place.

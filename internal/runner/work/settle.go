@@ -2,7 +2,9 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,9 +31,6 @@ var operations = [...]operation{
 func (c *collector) settle(ctx context.Context) error {
 	gitDir, err := c.repo.gitDir(ctx)
 	if err != nil {
-		return err
-	}
-	if err := removeStaleLocks(gitDir); err != nil {
 		return err
 	}
 	for _, op := range operations {
@@ -61,6 +60,9 @@ func removeStaleLocks(gitDir string) error {
 		return fmt.Errorf("find stale locks: %w", err)
 	}
 	err = filepath.WalkDir(filepath.Join(gitDir, "refs"), func(path string, entry os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // not made yet, or gone meanwhile
+		}
 		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".lock") {
 			stale = append(stale, path)
 		}

@@ -55,6 +55,8 @@ func TestPrepareAfterACrash(t *testing.T) {
 	o := newOrigin(t)
 	for name, left := range map[string]string{
 		"after init":       "git init -q .",
+		"within init":      "git init -q . && rm -r .git/objects .git/refs && touch .git/config.lock",
+		"within settings":  "git init -q . && touch .git/config.lock",
 		"within check-out": "git init -q . && git fetch -q " + o.url + " && git checkout -q --detach FETCH_HEAD && rm README && touch .git/index.lock",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,139 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+const (
+	killLives = 5 // lives, and
+	kills     = 4 // deaths in each
+	// longest is how long one incarnation may live before it is killed.
+	longest = 2500 * time.Millisecond
+)
+
+// TestKill has errand as a process of its own and kills it with SIGKILL at random instants of lives;
+// the ends have to be those of a life without a death.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ERRAND_TEST_FULL") == "" {
+		t.Skip("it takes long: set ERRAND_TEST_FULL=1")
+	}
+	want, _ := record(t)
+	for n := range killLives {
+		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
+			t.Parallel()
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			got, died, err := killed(t, rand.New(rand.NewPCG(seed, 0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("the life came to another end (-want +got):\n%s", diff)
+			}
+			t.Logf("killed %d times", died)
+			if died == 0 {
+				t.Error("the life ended before errand was killed")
+			}
+		})
+	}
+}
+
+// killed plays a life over an errand that is killed, and returns its end and the number of deaths.
+func killed(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
+	dir, err := os.MkdirTemp("", "errand-life-")
+	if err != nil {
+		return o, 0, err
+	}
+	l, err := begin(t.Context(), dir, newScript())
+	if err != nil {
+		return o, 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, l.report())
+		}
+		err = errors.Join(err, l.close(), os.RemoveAll(dir))
+	}()
+	if err := l.world.Stop(); err != nil {
+		return o, 0, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		died, err = l.killAgainAndAgain(ctx, rnd)
+		ended <- err
+	}()
+	played := (&person{life: l}).play(ctx)
+	cancel()
+	if err := errors.Join(played, <-ended); err != nil {
+		return o, died, errors.Join(err, l.world.Start(t.Context()))
+	}
+	if err := l.world.Start(t.Context()); err != nil {
+		return o, died, err
+	}
+	o, err = l.outcome(t.Context())
+	return o, died, err
+}
+
+// killAgainAndAgain runs errand until ctx ends and kills it some times on the way, and at the end.
+func (l *life) killAgainAndAgain(ctx context.Context, rnd *rand.Rand) (died int, err error) {
+	for {
+		c, err := l.child()
+		if err != nil {
+			return died, err
+		}
+		var instant <-chan time.Time
+		if died < kills {
+			timer := time.NewTimer(time.Duration(rnd.Int64N(int64(longest))))
+			defer timer.Stop()
+			instant = timer.C
+		}
+		exited := make(chan error, 1)
+		go func() { exited <- c.Wait() }()
+		select {
+		case err := <-exited:
+			if ctx.Err() == nil && !l.portTaken() {
+				return died, fmt.Errorf("errand ended by itself: %w", err)
+			}
+			continue
+		case <-instant:
+			died++
+		case <-ctx.Done():
+		}
+		if err := c.Process.Kill(); err != nil {
+			return died, err
+		}
+		<-exited // it says that it was killed
+		if ctx.Err() != nil {
+			return died, nil
+		}
+		fmt.Fprintf(l.log, "KILLED %d\n", died)
+	}
+}
+
+// portTaken reports whether errand could not begin because the kernel had lent its port to somebody.
+func (l *life) portTaken() bool { return strings.Contains(l.report(), "address already in use") }
+
+// child starts errand as a process of its own.
+func (l *life) child() (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(exe, "serve", l.world.ConfigFile(), strings.TrimPrefix(l.world.URL, "http://"), common.bin)
+	cmd.Stdout, cmd.Stderr = l.log, l.log
+	return cmd, cmd.Start()
+}
