@@ -7,5 +7,6 @@
 // it. It does not try to be fast, or to keep anything over a restart: its state lives in memory, its git in Config.Dir.
 //
 // Start reading at sim.go (life of a stand-in), then model_*.go (what exists), person.go (what a person can do, with
-// the webhooks that follow), rest.go (how a request becomes an act) and faults.go (how it is told to fail).
+// the webhooks that follow), rest.go (how a request becomes an act), web.go (the pages for people in a browser) and
+// faults.go (how it is told to fail).
 package simgithub
