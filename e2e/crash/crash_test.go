@@ -64,8 +64,8 @@ type count struct {
 	hit, passed int
 }
 
-// play lives one life with some deaths. If that goes wrong, or does not reach all of them, each of
-// them is played in a life of its own: that one is what counts.
+// play lives one life with some deaths. What that does not reach is played in a life of its own; if
+// it goes wrong, which is a failure, all of them are, to tell which death it was.
 func (c *count) play(ctx context.Context, t *testing.T, points []point, want outcome) {
 	s := newScript(points...)
 	begun := time.Now()
@@ -78,7 +78,7 @@ func (c *count) play(ctx context.Context, t *testing.T, points []point, want out
 		t.Logf("%d of %d deaths in one life, %s: %v", len(points)-len(rest), len(points), time.Since(begun).Round(time.Millisecond), points)
 		c.add(len(points)-len(rest), len(points)-len(rest))
 		if err != nil {
-			t.Logf("one life of %v: %v", points, err)
+			t.Errorf("one life of %v: %v", points, err)
 		}
 		for _, p := range rest {
 			c.play(ctx, t, []point{p}, want)
