@@ -40,6 +40,7 @@ const (
 	ReplyModelSet        = "model_set"
 	ReplyTicketNoted     = "ticket_noted"
 	ReplyMessageKept     = "message_kept"
+	ReplyEnded           = "ended" // the task is over; a message begins nothing
 )
 
 // Why a comment of kind PostWaiting is posted; Post.Text has the details.

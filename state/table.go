@@ -107,6 +107,7 @@ func orderRows() []Row {
 		{From: anyPhase, On: EventCommented, Verb: VerbUnknown, To: same, Doc: "the nearest command is named", do: reply(ReplyUnknown)},
 		{From: anyPhase, On: EventCommented, Verb: VerbStatus, To: same, Doc: "the state in one paragraph, with a link to the status comment", do: reply(ReplyStatus)},
 		{From: ended, On: EventCommented, Verb: VerbPlan, To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: (*change).onIssue, do: (*change).begin},
+		{From: ended, On: EventCommented, Verb: VerbMessage, To: same, Doc: "told, once, that the task is over and how to begin anew", do: (*change).endedMessage},
 		{From: ended, On: EventCommented, Verb: VerbCancel, To: same, Doc: "nothing to cancel", do: reply(ReplyNothingToCancel)},
 		{From: awaiting, On: EventCommented, Verb: VerbApprove, To: same, Doc: "checked as an approval", do: (*change).checkOrder},
 		{From: anyPhase, On: EventCommented, Verb: VerbApprove, To: same, Doc: "no plan waits for an approval", do: reply(ReplyNoneOpen)},

@@ -23,6 +23,13 @@ func (c *change) reply(reason string) {
 	c.post(key, p)
 }
 
+// endedMessage says once per life that a message to an ended task begins nothing.
+func (c *change) endedMessage() {
+	if c.once("ended-message") {
+		c.reply(ReplyEnded)
+	}
+}
+
 // posted stores the id of a comment that is on GitHub now.
 func (c *change) posted() {
 	p, post := *c.e.Posted, c.e.Post

@@ -59,6 +59,8 @@ func (p post) replyWords() string {
 			return "Noted; the next run takes it into account."
 		}
 		return fmt.Sprintf("Noted. Run %d is under way and is not disturbed; the comment is taken into account right after it. To interrupt it, write %s.", p.t.Run.Seq, v.say("stop"))
+	case state.ReplyEnded:
+		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue begins anew.", phaseName(p.t.Phase), v.say("plan"))
 	case state.WaitingDisabled:
 		return "Nothing new is started here at present: `enabled` is false in the settings. What was said is kept."
 	}

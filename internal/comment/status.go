@@ -245,7 +245,7 @@ func prState(p *state.PR) string {
 	if p.Checks != "" {
 		s += ", checks: " + line(p.Checks, 40)
 	}
-	if p.Ready {
+	if p.Ready && p.State == "open" {
 		s += ", ready to merge"
 	}
 	return s
