@@ -368,3 +368,24 @@ func TestIdleVM(t *testing.T) {
 		t.Errorf("its end is noted %d times", len(l.task.VMs))
 	}
 }
+
+// TestClocksOfVMs: what a VM says of times moves neither the limit on agent activity nor the end of a
+// wait out of bounds.
+func TestClocksOfVMs(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"right": 0, "slow": -100 * 24 * time.Hour, "fast": 100 * 24 * time.Hour} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		l.launch()
+		l.now = l.now.Add(10 * time.Minute)
+		l.do(Event{Kind: EventRunEnded, Run: l.task.Run.ID, Result: &RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}})
+		l.want(PhaseInterrupted, JobDue)
+		if a := l.task.Active; a < 10*time.Minute || a > 11*time.Minute {
+			t.Errorf("%s: active for %s", name, a)
+		}
+		if d := l.task.Waiting.Until.Sub(l.now); d > maxWait {
+			t.Errorf("%s: waits for %s", name, d)
+		}
+	}
+}

@@ -125,6 +125,9 @@ func (c *change) progress() {
 func (c *change) file() {
 	r, res := c.t.Run, c.e.Result
 	r.State, r.Ended, r.LastSeq, r.Turns = RunEnded, res.Ended, res.LastSeq, res.Turns
+	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
+		r.Ended = c.e.Now
+	}
 	r.Status, r.Class, r.Message, r.Money = res.Status, res.Class, res.Message, res.Money
 	if res.Session != "" {
 		r.Session = res.Session
@@ -215,8 +218,11 @@ func (c *change) interrupted() {
 		return
 	}
 	at := c.e.Now.Add(c.backoff(attempt))
-	if res.RetryAt.After(at) {
+	if res.RetryAt.After(at) { // said by the VM, too
 		at = res.RetryAt
+		if most := c.e.Now.Add(maxWait); at.After(most) {
+			at = most
+		}
 	}
 	c.interrupt(sentence(res.Message, res.Status), at)
 }
@@ -238,6 +244,9 @@ func (c *change) tooManyRuns() {
 		Hint: "Look at what the last runs did, then comment `retry` to go on.", Class: "limit"})
 	c.t.Resume = phase
 }
+
+// maxWait is the longest that a limit of a model's provider is waited for: theirs last up to a week.
+const maxWait = 8 * 24 * time.Hour
 
 // interrupt sets the task aside until at.
 func (c *change) interrupt(why string, at time.Time) {

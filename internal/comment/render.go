@@ -30,14 +30,31 @@ type post struct {
 // Render writes a post of a task as Markdown. It is deterministic, at most MaxLength characters
 // long, ends with the marker of v.Key, and contains untrusted text only as Embed leaves it.
 func Render(t *state.Task, p state.Post, v View) string {
-	var text string
-	for _, budget := range budgets() {
+	text, _ := fit(t, p, v)
+	return v.marked(text)
+}
+
+// fit renders a post with the largest budget with which it is not too long.
+func fit(t *state.Task, p state.Post, v View) (text string, budget int) {
+	for _, budget = range budgets() {
 		text = post{Post: p, t: t, v: v, budget: budget}.text()
 		if utf8.RuneCountInString(text) <= MaxLength-300 {
 			break
 		}
 	}
-	return v.marked(text)
+	return text, budget
+}
+
+// ShowsPlan reports whether Render shows the whole text of the plan that a post is about. What people
+// cannot read in its comment must not be put up for their approval.
+func ShowsPlan(t *state.Task, p state.Post, v View) bool {
+	plan := post{Post: p, t: t}.revision()
+	if plan == nil {
+		return false
+	}
+	_, budget := fit(t, p, v)
+	_, missing := clip(plan.Text, budget)
+	return missing == 0
 }
 
 func (p post) text() string {

@@ -8,6 +8,10 @@ import (
 	"unicode/utf8"
 )
 
+// Seen returns a text without the characters that a reader cannot see, with plain line ends and
+// spaces: what people approve must be all that an agent is told.
+func Seen(text string) string { return cleanRunes(text, &report{}) }
+
 // cleanRunes makes line ends and spaces plain and drops every character that a reader cannot see,
 // in code as well. Emoji that are joined from several fall apart into these.
 func cleanRunes(text string, report *report) string {

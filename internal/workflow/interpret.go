@@ -57,6 +57,7 @@ func (in *Interpreter) stamp(l runlog.Line, events []runlog.Event) []runlog.Even
 		events[i].Seq, events[i].Time = l.Seq, l.Time
 		events[i].Text, _ = in.redact.Redact(events[i].Text)
 		events[i].Input, _ = in.redact.Redact(events[i].Input)
+		events[i].Session, events[i].Model = runlog.Cut(events[i].Session, maxLabel), runlog.Cut(events[i].Model, maxLabel)
 	}
 	return events
 }
@@ -74,6 +75,8 @@ func (in *Interpreter) check(line string) []runlog.Event {
 		var r work.CheckResult
 		if json.Unmarshal([]byte(line), &r) == nil && len(in.checks) < 100 {
 			tail, _ := in.redact.Redact(r.Tail)
+			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end says what went wrong
+			r.Name = runlog.Cut(r.Name, maxLabel)
 			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Duration: r.Duration, Tail: tail})
 			return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: fmt.Sprintf("%s: exit code %d", r.Name, r.Code), IsError: r.Code != 0}}
 		}
@@ -93,12 +96,8 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	}
 	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session})
 	out := state.RunResult{
-		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(res.Message), Session: res.Session, Turns: res.Turns,
-		Money: state.Money{
-			InputTokens: res.Usage.Input + res.Usage.CacheRead + res.Usage.CacheWrite, OutputTokens: res.Usage.Output,
-			MicroUSD: int64(math.Round(res.CostUSD * 1e6)),
-		},
-		Ended: x.EndedAt, RetryAt: res.ResetAt,
+		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(res.Message, maxNote), Session: runlog.Cut(res.Session, maxLabel),
+		Turns: res.Turns, Money: money(res.Usage, res.CostUSD), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if res.Status == agent.StatusOK {
 		in.outcome(res.Text, &out)
@@ -106,10 +105,32 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	return out
 }
 
-// clean blanks secrets.
-func (in *Interpreter) clean(text string) string {
-	text, _ = in.redact.Redact(text)
-	return text
+// How many characters of what a VM reports are kept with the task: it must stay small enough to be
+// stored, and a plan to be shown in full.
+const (
+	maxWords = 40_000 // a plan, a report, what was done
+	maxNote  = 8_000  // an answer, a summary, the end of a check's output
+	maxLabel = 300    // a title, a name, an id
+	maxList  = 200    // entries of a list
+)
+
+// clean blanks secrets, drops what nobody could see, and bounds the rest.
+func (in *Interpreter) clean(text string, limit int) string {
+	text, _ = in.redact.Redact(trust.Seen(text))
+	return runlog.Cut(text, limit)
+}
+
+// money is what a VM says that its run has cost: never less than nothing, and never more than people
+// could pay.
+func money(u runlog.Usage, usd float64) state.Money {
+	const most = 1_000_000 // dollars
+	if !(usd > 0) {        // nor not a number
+		usd = 0
+	}
+	return state.Money{
+		InputTokens: max(u.Input, 0) + max(u.CacheRead, 0) + max(u.CacheWrite, 0), OutputTokens: max(u.Output, 0),
+		MicroUSD: int64(math.Round(min(usd, most) * 1e6)),
+	}
 }
 
 // outcome reads what the agent concluded.
@@ -122,21 +143,23 @@ func (in *Interpreter) outcome(text string, out *state.RunResult) {
 	if in.run.Kind == state.RunImplement || in.run.Kind == state.RunReview {
 		kind = agent.OutcomeDone
 	}
-	out.Text, out.Outcome = in.clean(strings.TrimSpace(rest)), string(o.Or(kind))
-	out.Question, out.Title, out.Summary = in.clean(o.Question), in.clean(o.Title), in.clean(o.Summary)
-	out.Changes = in.clean(o.Changes)
-	out.Files = o.Files
-	for _, a := range o.Approaches {
-		out.Approaches = append(out.Approaches, in.clean(a.Title))
+	out.Text, out.Outcome = in.clean(strings.TrimSpace(rest), maxWords), string(o.Or(kind))
+	out.Question, out.Title, out.Summary = in.clean(o.Question, maxNote), in.clean(o.Title, maxLabel), in.clean(o.Summary, maxNote)
+	out.Changes = in.clean(o.Changes, maxNote)
+	for _, f := range o.Files[:min(len(o.Files), maxList)] {
+		out.Files = append(out.Files, in.clean(f, maxLabel))
+	}
+	for _, a := range o.Approaches[:min(len(o.Approaches), maxList)] {
+		out.Approaches = append(out.Approaches, in.clean(a.Title, maxLabel))
 	}
 	if len(out.Approaches) == 1 || len(out.Approaches) > 3 {
 		out.Approaches = out.Approaches[:min(len(out.Approaches), 3)]
 	}
-	for _, th := range o.Threads {
-		out.Threads = append(out.Threads, state.ThreadAnswer{ID: string(th.ID), Answer: in.clean(th.Answer), Commit: th.Commit})
+	for _, th := range o.Threads[:min(len(o.Threads), maxList)] {
+		out.Threads = append(out.Threads, state.ThreadAnswer{ID: runlog.Cut(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: runlog.Cut(th.Commit, maxLabel)})
 	}
 	if e := o.Estimate; e != nil {
-		out.Estimate = in.clean(estimate(*e))
+		out.Estimate = in.clean(estimate(*e), maxLabel)
 	}
 }
 
@@ -173,7 +196,7 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 	case in.done == nil || in.done.Error != "":
 		out.Status, out.Class, out.Message = "crashed", "fatal", "the checks could not be run"
 		if in.done != nil {
-			out.Message += ": " + in.clean(in.done.Error)
+			out.Message += ": " + in.clean(in.done.Error, maxNote)
 		}
 	}
 	return out

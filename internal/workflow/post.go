@@ -31,6 +31,10 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, err
 	}
 	v.Key = w.job.Key
+	if p.Kind == state.PostPlan && !comment.ShowsPlan(w.task, p, v) {
+		return state.Event{}, &Problem{Reason: "The plan is too long to be shown in full in a comment, so that nobody could approve what it says.", Class: "agent", Permanent: true,
+			Hint: "Comment `replan` and say what a shorter plan should leave out."}
+	}
 	body, _ := s.Redact.Redact(comment.Render(w.task, p, v))
 	posted, looked, err := s.writeOnce(ctx, w, number, body)
 	if err != nil {
