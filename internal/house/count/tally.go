@@ -88,7 +88,10 @@ func (t *tally) end(e event, key string) {
 	r := result{name: strings.TrimSpace(key), seconds: e.Elapsed}
 	if e.Action == "fail" {
 		t.broken = append(t.broken, r.name)
-		t.print("--- " + r.name + " failed:\n" + strings.Join(t.output[key], ""))
+		// Of a package whose tests failed only the word is left, which the closing list has, too.
+		if out := strings.Join(t.output[key], ""); strings.TrimSpace(out) != "" && strings.TrimSpace(out) != "FAIL" {
+			t.print("--- " + r.name + " failed:\n" + out)
+		}
 	}
 	if e.Test == "" {
 		// A package is no test, unless it failed by itself: it did not build, or panicked.
