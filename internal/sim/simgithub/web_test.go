@@ -2,6 +2,7 @@ package simgithub_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -344,4 +345,37 @@ func TestRedeliver(t *testing.T) {
 	if again := list[len(list)-1]; again.GUID != last.GUID || !again.Redelivery || again.Status != "OK" {
 		t.Errorf("the second attempt was %+v", again)
 	}
+}
+
+// TestWhoIsActedAs begins with the strongest collaborator, and forgets who does not exist.
+func TestWhoIsActedAs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, cookie := range []string{"", "nobody-of-that-name", "errand[bot]"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/octo/calc", nil)
+		check(t, err)
+		if cookie != "" {
+			req.AddCookie(&http.Cookie{Name: "simgithub_as", Value: url.QueryEscape(cookie)})
+		}
+		resp, err := http.DefaultClient.Do(req)
+		b := &browser{t: t, base: w.url}
+		if p := b.read(resp, err); !strings.Contains(p.body, "You are alice, with the role write") {
+			t.Errorf("with the cookie %q the page does not act as alice", cookie)
+		}
+	}
+	empty, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: must(appKey())})
+	check(t, err)
+	t.Cleanup(func() { check(t, empty.Close()) })
+	rec := httptest.NewRecorder()
+	empty.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "There is no repository") {
+		t.Errorf("an empty GitHub answered %d", rec.Code)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -75,10 +75,11 @@ func (w *web) actor(r *http.Request) string {
 
 // people lists who can be acted as: everybody but organizations and the App itself.
 func (w *web) people() []string {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
 	var out []string
-	app := w.s.App().BotLogin
-	for _, u := range w.s.Snapshot().Users {
-		if u.Type != TypeOrg && u.Login != app {
+	for _, u := range w.s.users {
+		if u.Type != TypeOrg && u.Login != w.s.app.BotLogin {
 			out = append(out, u.Login)
 		}
 	}
