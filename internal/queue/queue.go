@@ -98,7 +98,7 @@ func New(cfg Config) *Queue {
 // Run works until ctx ends, then waits for the steps under way, which end with ctx too.
 func (q *Queue) Run(ctx context.Context) error {
 	if q.cfg.Exclusive { // before a lane claims anything of its own
-		if _, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(24*time.Hour)); err != nil {
+		if _, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(24*time.Hour)); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("rescue the jobs of a dead process: %w", err)
 		}
 	}

@@ -1,0 +1,300 @@
+package demo_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simagent"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestMain is also the agent.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "simagent" {
+		os.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+	os.Exit(m.Run())
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runner builds errand-runner.
+func runner(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "errand-runner"), "github.com/errand-bot/errand/cmd/errand-runner")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build errand-runner: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// played is a whole life, over.
+type played struct {
+	t     *testing.T
+	dir   string
+	world *demo.World
+	res   demo.Result
+	task  *state.Task
+	said  []string // by the demo
+	bot   []*simgithub.Comment
+	// answers are the bot's in review threads.
+	answers []string
+	boxes   []os.DirEntry     // left after the end, before the world is closed
+	secrets map[string]string // what must be nowhere, by what it is
+}
+
+func play(t *testing.T) *played {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("plays a whole life")
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	check(t, err)
+	exe, err := os.Executable()
+	check(t, err)
+	p := &played{t: t, dir: t.TempDir()}
+	log, err := os.Create(filepath.Join(p.dir, "errand.log"))
+	check(t, err)
+	t.Cleanup(func() { check(t, log.Close()) })
+	p.world, err = demo.New(t.Context(), demo.Config{
+		Dir: p.dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Key: key,
+		Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
+	})
+	check(t, err)
+	ended := false
+	t.Cleanup(func() {
+		if !ended {
+			_ = p.world.Close() // the test has failed already
+		}
+	})
+	say := func(format string, args ...any) { p.said = append(p.said, fmt.Sprintf(format, args...)) }
+	script := &demo.Play{World: p.world, Say: say, Wait: func(string, time.Duration) {}, Patience: 2 * time.Minute}
+	if p.res, err = script.Run(t.Context()); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("%v\n%s", err, tail(string(text), 40))
+	}
+	p.look()
+	ended = true
+	check(t, p.world.Close())
+	return p
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// look takes down what is to be judged, before the world ends.
+func (p *played) look() {
+	p.t.Helper()
+	sim := p.world.GitHub
+	ada := sim.As(demo.Maintainer)
+	app := sim.App()
+	for _, n := range []int{p.res.Issue, p.res.Pull} {
+		i, err := ada.Issue(demo.Full, n)
+		check(p.t, err)
+		for _, c := range i.Comments {
+			if c.Author == app.BotLogin {
+				p.bot = append(p.bot, c)
+			}
+		}
+		if i.Pull == nil {
+			continue
+		}
+		if !i.Pull.Merged {
+			p.t.Error("the pull request is not merged")
+		}
+		for _, th := range i.Pull.Threads {
+			for _, c := range th.Comments {
+				if c.Author == app.BotLogin {
+					p.answers = append(p.answers, c.Body)
+				}
+			}
+		}
+	}
+	r, err := ada.Repo(demo.Full)
+	check(p.t, err)
+	p.task, err = p.world.Server.Store().Task(p.t.Context(), state.TaskKey{Repo: r.ID, Issue: p.res.Issue})
+	check(p.t, err)
+	jobs, err := p.world.Server.Store().Jobs(p.t.Context(), p.task.Key)
+	check(p.t, err)
+	for _, j := range jobs {
+		if j.NotBefore.IsZero() {
+			p.t.Errorf("after the end a job is left: %s %s, %s", j.Kind, j.Key, j.LastError)
+		}
+	}
+	p.boxes, err = os.ReadDir(filepath.Join(p.dir, "data", "local", "boxes"))
+	check(p.t, err)
+	pem := strings.Split(strings.TrimSpace(string(app.PEM)), "\n")
+	p.secrets = map[string]string{"the App's key": pem[len(pem)/2], "the webhook secret": app.WebhookSecret, "the model's key": demo.ModelKey, "the admin token": demo.AdminToken}
+}
+
+// marker is the hidden part of a comment, which is never the same twice.
+var marker = regexp.MustCompile(`<!--.*?-->`)
+
+// TestTheWholeLife plays it once and holds it against what people are promised.
+func TestTheWholeLife(t *testing.T) {
+	t.Parallel()
+	p := play(t)
+	t.Run("few comments", func(t *testing.T) {
+		if len(p.bot) > 8 {
+			t.Errorf("%d comments by the bot, threads apart", len(p.bot))
+		}
+		seen := map[string]bool{}
+		for _, text := range append(bodies(p.bot), p.answers...) {
+			text = strings.TrimSpace(marker.ReplaceAllString(text, ""))
+			if seen[text] {
+				t.Errorf("said twice:\n%s", text)
+			}
+			seen[text] = true
+		}
+		if len(p.answers) != 2 {
+			t.Errorf("%d answers in 2 threads", len(p.answers))
+		}
+	})
+	t.Run("one short status comment", func(t *testing.T) {
+		if p.bot[0].ID != p.task.Status.Comment {
+			t.Errorf("the first comment is not the status comment")
+		}
+		for _, e := range append(p.bot[0].Edits, simgithub.Edit{From: p.bot[0].Body}) {
+			if n := strings.Count(strings.TrimSpace(e.From), "\n") + 1; n > 40 {
+				t.Errorf("it had %d lines:\n%s", n, e.From)
+			}
+		}
+		if len(p.bot[0].Edits) == 0 {
+			t.Error("it was never edited")
+		}
+	})
+	t.Run("secrets stay here", func(t *testing.T) { p.wantNoSecrets(t) })
+	t.Run("phases in order", func(t *testing.T) {
+		var got []state.Phase
+		for _, h := range p.task.History {
+			got = append(got, h.Phase)
+		}
+		want := []state.Phase{
+			state.PhaseQueued, state.PhasePreliminaryPlanning, state.PhaseAwaitingPreliminaryApproval, state.PhasePreliminaryPlanning,
+			state.PhaseAwaitingPreliminaryApproval, state.PhasePlanning, state.PhaseAwaitingPlanApproval, state.PhaseImplementing,
+			state.PhasePROpen, state.PhaseAddressingReview, state.PhasePROpen, state.PhaseDone,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("history (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("nothing is left", func(t *testing.T) {
+		if p.task.VM != nil || len(p.task.VMs) != 1 || p.task.VMs[0].Why == "" {
+			t.Errorf("VM %+v, ended %+v", p.task.VM, p.task.VMs)
+		}
+		for _, b := range p.boxes {
+			t.Errorf("the box %s is left", b.Name())
+		}
+	})
+}
+
+func bodies(list []*simgithub.Comment) (out []string) {
+	for _, c := range list {
+		out = append(out, c.Body)
+	}
+	return out
+}
+
+// token is what GitHub's own tokens look like.
+var token = regexp.MustCompile(`gh[spou]_[A-Za-z0-9]{16,}`)
+
+// wantNoSecrets reads all that people or operators may see.
+func (p *played) wantNoSecrets(t *testing.T) {
+	t.Helper()
+	texts := map[string]string{}
+	for _, c := range p.bot {
+		texts[fmt.Sprint("comment ", c.ID)] = c.Body
+		for n, e := range c.Edits {
+			texts[fmt.Sprintf("comment %d before edit %d", c.ID, n)] = e.From
+		}
+	}
+	for n, a := range p.answers {
+		texts[fmt.Sprint("answer ", n)] = a
+	}
+	for n, s := range p.said {
+		texts[fmt.Sprint("line of the demo ", n)] = s
+	}
+	transcripts := 0
+	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" && filepath.Ext(path) != ".log" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		texts[path] = string(data)
+		transcripts++
+		return err
+	})
+	check(t, err)
+	if transcripts < p.res.Runs {
+		t.Errorf("%d transcripts and logs of %d runs", transcripts, p.res.Runs)
+	}
+	for where, text := range texts {
+		for what, secret := range p.secrets {
+			if secret != "" && strings.Contains(text, secret) {
+				t.Errorf("%s stands in %s", what, where)
+			}
+		}
+		if found := token.FindString(text); found != "" {
+			t.Errorf("a token of GitHub's stands in %s", where)
+		}
+	}
+}
+
+// TestTheWorldCanBeRestarted: the address stays, and so does what was stored.
+func TestTheWorldCanBeRestarted(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	check(t, err)
+	bin := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(bin, "errand-runner"), []byte("#!/bin/sh\n"), 0o700)) // no box is made
+	w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: bin, Agent: []string{"/bin/true"}, StandIn: true, Fast: true, Kind: "plain", Key: key, Log: zerolog.Nop()})
+	check(t, err)
+	url := w.URL
+	check(t, w.Server.Store().SetFact(t.Context(), "test", []byte("kept")))
+	for range 2 {
+		check(t, w.Stop())
+		check(t, w.Start(t.Context()))
+	}
+	check(t, w.Stop())
+	check(t, w.Stop())
+	check(t, w.Start(t.Context()))
+	if got, err := w.Server.Store().Fact(t.Context(), "test"); string(got) != "kept" || err != nil || w.URL != url {
+		t.Errorf("after restarts: fact %q, error %v, address %s, was %s", got, err, w.URL, url)
+	}
+	check(t, w.Close())
+}
+
+func TestNewSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	check(t, err)
+	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), StandIn: true, Key: key, Log: zerolog.Nop()}); err == nil || w != nil || !strings.Contains(err.Error(), "errand-runner") {
+		t.Errorf("error %v", err)
+	}
+	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), Script: "rules: 7", StandIn: true, Key: key, Log: zerolog.Nop()}); err == nil || w != nil {
+		t.Errorf("a bad script: error %v", err)
+	}
+}
