@@ -153,7 +153,7 @@ func TestWaitingAfterReplan(t *testing.T) {
 // comment has a writer give a command.
 func (l *life) comment(verbs ...Verb) {
 	l.t.Helper()
-	e := Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Issue: &Issue{Title: "Bug", Body: "It breaks."}}
+	e := Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Issue: &Issue{Title: "Bug", Body: "It breaks."}, Repo: &Repo{ID: 7, Owner: "o", Name: "r"}}
 	e.Comment = &Comment{ID: l.now.Unix(), Body: "words", At: l.now, Mention: len(verbs) > 0}
 	for _, v := range verbs {
 		e.Orders = append(e.Orders, Order{Verb: v})
@@ -386,6 +386,82 @@ func TestClocksOfVMs(t *testing.T) {
 		}
 		if d := l.task.Waiting.Until.Sub(l.now); d > maxWait {
 			t.Errorf("%s: waits for %s", name, d)
+		}
+	}
+}
+
+// TestStatusIsNoStorm: signs of life and strangers' talk do not use up what GitHub lets an App write.
+func TestStatusIsNoStorm(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	edits, gap := 0, DefaultPolicy().StatusGap
+	begun := l.now
+	for l.now.Sub(begun) < time.Hour {
+		l.now = l.now.Add(4 * time.Second)
+		l.do(Event{Kind: EventProgress, Run: l.task.Run.ID, Progress: &Progress{LastSeq: 1}})
+		l.do(Event{Kind: EventCommented, By: visitor, Permission: PermissionRead, Comment: &Comment{ID: l.now.Unix()}})
+		if l.task.Status.Shown < l.task.Visible && !l.now.Before(l.task.Status.At.Add(gap)) {
+			edits++
+			l.do(Event{Kind: EventStatusSent, Status: &StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}})
+		}
+	}
+	if edits < 30 || edits > 61 {
+		t.Errorf("%d edits in an hour", edits)
+	}
+}
+
+// TestNoSilence: whoever may direct the bot gets an answer of some kind to every command in every phase.
+func TestNoSilence(t *testing.T) {
+	t.Parallel()
+	for _, phase := range Phases() {
+		for _, verb := range []Verb{VerbApprove, VerbCancel, VerbStop, VerbRetry, VerbStatus, VerbReplan, VerbBudget, VerbModel, VerbCreatePR, VerbHelp, VerbPlan, VerbMessage, VerbUnknown} {
+			l := newLife(t)
+			l.toPR()
+			l.task.Phase, l.task.Resume, l.task.End = phase, PhaseImplementing, &End{}
+			if phase.Working() && phase != PhaseQueued {
+				l.task.Run = &Run{ID: "7-1-9", Kind: runOfPhase(phase), State: RunActive}
+			}
+			l.comment(verb)
+			if !slices.ContainsFunc(l.jobs, func(j Job) bool { return j.Kind != JobStatus }) {
+				t.Errorf("%s in %s is met with silence", verb, phase)
+			}
+		}
+	}
+}
+
+// TestStopHolds: what would go on by itself after a while does not after a stop, until a person says so.
+func TestStopHolds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(l *life)
+		resume Event
+		after  Phase
+	}{
+		"interrupted": {func(l *life) {
+			l.start()
+			l.launch()
+			l.end(RunResult{Class: "retryable", Status: "limit"})
+		}, Event{Kind: EventDue, Detail: "resume"}, PhasePreliminaryPlanning},
+		"blocked": {func(l *life) {
+			l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitBlocked, Detail: "#2"}})
+		}, Event{Kind: EventDue, Detail: "recheck"}, PhaseQueued},
+		"starting": {func(*life) {}, Event{Kind: EventStarted, Start: &Start{Visible: true, Settings: DefaultSettings()}}, PhaseQueued},
+	} {
+		l := newLife(t)
+		l.trigger()
+		c.before(l)
+		l.comment(VerbStop)
+		l.want(PhaseAwaitingAnswer, JobPost)
+		l.do(c.resume)
+		if l.task.Phase != PhaseAwaitingAnswer || l.task.Run != nil {
+			t.Errorf("%s: goes on in %s", name, l.task.Phase)
+		}
+		l.comment(VerbRetry)
+		if l.task.Phase != c.after {
+			t.Errorf("%s: after a retry %s, want %s", name, l.task.Phase, c.after)
 		}
 	}
 }

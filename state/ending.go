@@ -85,10 +85,13 @@ func (c *change) saved() {
 // stopByHand stops the run and waits for people's word; VM and session stay.
 func (c *change) stopByHand() {
 	phase := c.t.Phase
+	if phase == PhaseInterrupted {
+		phase = c.t.Resume
+	}
 	c.dropRun("stopped by @" + c.e.By.Login)
 	c.drop = true
 	c.to(PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
-	c.t.Resume = phase
+	c.t.Resume, c.t.Waiting = phase, nil
 	c.t.Question = &Question{Kind: AskStopped, Asked: c.e.Now, Text: "stopped by @" + c.e.By.Login}
 	c.post(fmt.Sprintf("stopped-%d", c.t.Version+1), Post{Kind: PostQuestion, Reason: AskStopped, By: c.e.By})
 }

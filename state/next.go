@@ -84,13 +84,30 @@ func (c *change) done() Change {
 		}
 		return Change{Jobs: c.jobs, Note: note}
 	}
-	if c.e.Kind != EventStatusSent && !c.statusFailed() {
+	if !c.unseen() && !c.statusFailed() {
 		c.t.Visible++
 	}
 	if c.statusDue() {
 		c.add(c.statusJob())
 	}
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
+}
+
+// progressGaps is how many StatusGaps lie between two edits of the status comment that show nothing
+// but signs of life: GitHub bounds what an App writes in an hour, and people need it for other things.
+const progressGaps = 6
+
+// unseen reports whether the event changed nothing that people would miss in the status comment.
+func (c *change) unseen() bool {
+	switch c.e.Kind {
+	case EventStatusSent:
+		return true
+	case EventProgress:
+		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
+	case EventCommented: // strangers' talk
+		return !allowed(c) && !c.e.Comment.Mention
+	}
+	return false
 }
 
 // statusDue reports whether the status comment has to be written again.

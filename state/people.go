@@ -214,6 +214,14 @@ func (c *change) newlyVouched() bool {
 	return slices.ContainsFunc(c.untaken(), func(f Feedback) bool { return strings.HasPrefix(f.ID, vouchedPrefix) })
 }
 
+// heardEarly acknowledges a message to a task that has not begun: its start reads the discussion.
+func (c *change) heardEarly() {
+	c.react("eyes")
+	if c.t.Waiting != nil {
+		c.again()
+	}
+}
+
 // keepMessage keeps a message and says once per run that it is answered later.
 func (c *change) keepMessage() {
 	c.keep()

@@ -108,10 +108,11 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 // How many characters of what a VM reports are kept with the task: it must stay small enough to be
 // stored, and a plan to be shown in full.
 const (
-	maxWords = 40_000 // a plan, a report, what was done
-	maxNote  = 8_000  // an answer, a summary, the end of a check's output
-	maxLabel = 300    // a title, a name, an id
-	maxList  = 200    // entries of a list
+	maxWords  = 40_000 // a plan, a report, what was done
+	maxNote   = 8_000  // an answer, a summary, the end of a check's output
+	maxLabel  = 300    // a title, a name, an id
+	maxChoice = 100    // an approach: its box shows as much
+	maxList   = 200    // entries of a list
 )
 
 // clean blanks secrets, drops what nobody could see, and bounds the rest.
@@ -133,6 +134,9 @@ func money(u runlog.Usage, usd float64) state.Money {
 	}
 }
 
+// maxApproaches is how many ways a preliminary plan may offer.
+const maxApproaches = 3
+
 // outcome reads what the agent concluded.
 func (in *Interpreter) outcome(text string, out *state.RunResult) {
 	o, rest, err := agent.ParseOutcome(text)
@@ -150,10 +154,13 @@ func (in *Interpreter) outcome(text string, out *state.RunResult) {
 		out.Files = append(out.Files, in.clean(f, maxLabel))
 	}
 	for _, a := range o.Approaches[:min(len(o.Approaches), maxList)] {
-		out.Approaches = append(out.Approaches, in.clean(a.Title, maxLabel))
+		out.Approaches = append(out.Approaches, in.clean(a.Title, maxChoice))
 	}
-	if len(out.Approaches) == 1 || len(out.Approaches) > 3 {
-		out.Approaches = out.Approaches[:min(len(out.Approaches), 3)]
+	switch n := len(out.Approaches); {
+	case n == 1:
+		out.Approaches = nil // there is nothing to choose
+	case n > maxApproaches:
+		out.Approaches = out.Approaches[:maxApproaches]
 	}
 	for _, th := range o.Threads[:min(len(o.Threads), maxList)] {
 		out.Threads = append(out.Threads, state.ThreadAnswer{ID: runlog.Cut(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: runlog.Cut(th.Commit, maxLabel)})
