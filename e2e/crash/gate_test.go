@@ -20,7 +20,14 @@ type moment string
 const (
 	before moment = "before" // there is no effect
 	after  moment = "after"  // the effect is there, the answer is lost
+
+	// In these errand lives on.
+	refused moment = "refused" // there is no effect, and an error says so
+	unheard moment = "unheard" // the effect is there, the answer is lost
 )
+
+// errUnheard is what an operation fails with in which errand does not die.
+var errUnheard = errors.New("connection reset by failpoint")
 
 // point is a failpoint: the n-th time (from 1) that one life does op.
 type point struct {
@@ -110,7 +117,7 @@ func (g *gate) enter(op string) (when moment, alive bool) {
 	g.s.counts[op]++
 	p := point{op: op, n: g.s.counts[op]}
 	g.s.order[p] = len(g.s.order)
-	for _, p.when = range []moment{before, after} {
+	for _, p.when = range []moment{before, after, refused, unheard} {
 		if !g.s.die[p] {
 			continue
 		}
@@ -131,8 +138,11 @@ func (g *gate) do(ctx context.Context, op string, effect func(context.Context) e
 		return effect(ctx)
 	}
 	when, alive := g.enter(op)
-	if !alive || when == before {
+	switch {
+	case !alive || when == before:
 		return errDied
+	case when == refused:
+		return errUnheard
 	}
 	if when == after {
 		ctx = context.WithoutCancel(ctx)
@@ -142,8 +152,11 @@ func (g *gate) do(ctx context.Context, op string, effect func(context.Context) e
 	if when == after {
 		g.kill()
 	}
-	if g.dead() {
+	switch {
+	case g.dead():
 		return errDied
+	case when == unheard:
+		return errUnheard
 	}
 	return err
 }
@@ -155,9 +168,9 @@ func through[T any](ctx context.Context, g *gate, op string, effect func(context
 		out, err = effect(ctx)
 		return err
 	})
-	if errors.Is(err, errDied) {
+	if err != nil {
 		var none T
 		return none, err
 	}
-	return out, err
+	return out, nil
 }

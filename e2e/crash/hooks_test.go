@@ -26,6 +26,7 @@ func (g *gate) options(o *server.Options) {
 		DB:       func(db kv.DB) kv.DB { return gatedDB{db, g} },
 		Provider: func(p fleet.Provider) fleet.Provider { return gatedProvider{p, g} },
 		Runner:   func(r workflow.Runner) workflow.Runner { return gatedRunner{r, g} },
+		Upstream: func(t http.RoundTripper) http.RoundTripper { return gatedModel{g, t} },
 		Files:    func(f workflow.Files) workflow.Files { return gatedFiles{f, g} },
 	}
 }
@@ -70,18 +71,38 @@ func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return t.base.RoundTrip(req)
 	}
-	return through(req.Context(), t.g, "github: "+op, func(ctx context.Context) (*http.Response, error) {
-		resp, err := t.base.RoundTrip(req.WithContext(ctx))
-		if err != nil {
-			return nil, err
+	return through(req.Context(), t.g, "github: "+op, func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
+}
+
+// whole sends a request and reads the answer to its end.
+func whole(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	resp, err := base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// gatedModel gates what agents ask the model through the tether; git reads fail once errand is dead.
+type gatedModel struct {
+	g    *gate
+	base http.RoundTripper
+}
+
+func (t gatedModel) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/messages") {
+		if t.g.dead() {
+			return nil, errDied
 		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return nil, err
-		}
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		return resp, resp.Body.Close()
-	})
+		return t.base.RoundTrip(req)
+	}
+	return through(req.Context(), t.g, "model: ask", func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
 }
 
 var (

@@ -22,8 +22,7 @@ type outcome struct {
 	Phases   []string // in which the task was, one after another
 	Pulls    []string
 	Plans    []string
-	Comments []string // by the bot, by what they are
-	Answers  []string // by the bot, in threads
+	Comments []string // by the bot, also in threads, by their first lines
 	Runs     []string
 	Branch   []string // messages of the pull request's commits
 	Wrong    []string // what must never be
@@ -58,6 +57,18 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 		return o, err
 	}
 	o.Wrong = append(o.Wrong, bad...)
+	poison, err := l.world.Server.Store().PoisonDeliveries(ctx, 10)
+	if err != nil {
+		return o, err
+	}
+	for _, d := range poison {
+		o.Wrong = append(o.Wrong, "a delivery was put aside: "+d.Event+" "+d.GUID)
+	}
+	panics, err := l.panics()
+	if err != nil {
+		return o, err
+	}
+	o.Wrong = append(o.Wrong, panics...)
 	boxes, err := l.boxes()
 	o.Wrong = append(o.Wrong, boxes...)
 	return o, err
@@ -153,6 +164,21 @@ func (l *life) boxes() ([]string, error) {
 		left = append(left, "box "+e.Name()+" is left")
 	}
 	return left, nil
+}
+
+// panics lists what was logged of panics.
+func (l *life) panics() ([]string, error) {
+	data, err := os.ReadFile(l.log.Name())
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, "panic") {
+			found = append(found, line)
+		}
+	}
+	return found, nil
 }
 
 // settle waits until errand has nothing left to do.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"net/http"
+
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state/kv"
@@ -14,6 +16,8 @@ type Hooks struct {
 	Provider func(fleet.Provider) fleet.Provider
 	Runner   func(workflow.Runner) workflow.Runner
 	Files    func(workflow.Files) workflow.Files
+	// Upstream is what VMs reach through the tether: models and git reads.
+	Upstream func(http.RoundTripper) http.RoundTripper
 }
 
 func (h Hooks) db(v kv.DB) kv.DB                         { return through(h.DB, v) }

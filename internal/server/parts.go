@@ -84,7 +84,7 @@ func (s *Server) makeTether() error {
 		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header}
 	}
 	s.tether = tether.New(tether.Config{
-		Tasks: s.store, Key: key, Models: models, Log: s.opts.Log,
+		Tasks: s.store, Key: key, Models: models, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)

@@ -53,6 +53,8 @@ type Config struct {
 	// Git returns where a task's repository is read, and a read-only token for it.
 	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
 	Log zerolog.Logger
+	// Upstream gets what calls go through and returns what is used instead; nil leaves it as it is.
+	Upstream func(http.RoundTripper) http.RoundTripper
 }
 
 // Handler makes the handlers of connections.
@@ -62,7 +64,13 @@ type Handler struct {
 }
 
 // New returns a Handler.
-func New(cfg Config) *Handler { return &Handler{cfg: cfg, transport: newTransport()} }
+func New(cfg Config) *Handler {
+	h := &Handler{cfg: cfg, transport: newTransport()}
+	if cfg.Upstream != nil {
+		h.transport = cfg.Upstream(h.transport)
+	}
+	return h
+}
 
 // RunToken is the token that a run shows. It is worth nothing outside its own VM's connection.
 func (h *Handler) RunToken(run string) string { return h.token("run", run) }
