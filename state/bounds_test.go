@@ -1,0 +1,205 @@
+package state
+
+import (
+	"testing"
+	"time"
+)
+
+// unaided lets everything but people act until the task comes to rest, and counts the launches.
+func unaided(l *life, result func(*Run) RunResult) (launches int) {
+	l.t.Helper()
+	for range 2000 {
+		switch {
+		case l.task.Run != nil && l.task.Run.State == RunLaunching:
+			launches++
+			l.launch()
+		case l.task.Run != nil:
+			l.end(result(l.task.Run))
+		case l.task.Phase == PhaseInterrupted:
+			l.now = l.now.Add(time.Hour)
+			l.do(Event{Kind: EventDue, Detail: "resume"})
+		case l.task.Step == JobCollect:
+			l.do(Event{Kind: EventCollected, Work: &Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+		case l.task.Step == JobCommit:
+			l.do(Event{Kind: EventCommitted, Work: &Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+		case l.task.Step == JobMove:
+			l.do(Event{Kind: EventMoved})
+		case l.task.Step == JobOpenPR:
+			l.do(Event{Kind: EventPROpened, PR: &PR{Number: 5, State: "open"}})
+		default:
+			return launches
+		}
+	}
+	l.t.Fatalf("no rest in %s after %d launches", l.task.Phase, launches)
+	return launches
+}
+
+// TestLaunchesAreBounded: agents cost money, so that without a person's word they are launched a
+// bounded number of times, whatever goes wrong with them.
+func TestLaunchesAreBounded(t *testing.T) {
+	t.Parallel()
+	lost := RunResult{Status: StatusVMLost, Class: "retryable"}
+	flips := 0
+	for name, result := range map[string]func(*Run) RunResult{
+		"the checks lose the VM": func(r *Run) RunResult {
+			if r.Kind == RunCheck {
+				return lost
+			}
+			return RunResult{Outcome: "done"}
+		},
+		"the agent is lost every other time, the checks fail": func(r *Run) RunResult {
+			if r.Kind == RunCheck {
+				return RunResult{Checks: []CheckResult{{Name: "test", Code: 1}}}
+			}
+			if flips++; flips%2 == 0 {
+				return lost
+			}
+			return RunResult{Outcome: "done"}
+		},
+		"the agent is always lost": func(*Run) RunResult { return lost },
+	} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.task.Settings.Check = []Command{{Run: "make test"}}
+		l.approve()
+		l.launch()
+		l.end(RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		l.approve()
+		if n := unaided(l, result); n > maxUnasked {
+			t.Errorf("%s: %d launches, then %s", name, n, l.task.Phase)
+		}
+		if p := l.task.Phase; p != PhaseFailed && p != PhasePROpen {
+			t.Errorf("%s: ends in %s", name, p)
+		}
+	}
+}
+
+// TestPokesMakeOneLook: whoever closes issues on a public repository pokes what is blocked; however
+// often, one look at a time waits for its turn.
+func TestPokesMakeOneLook(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	keys := map[string]bool{}
+	for range 5 {
+		for _, j := range l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitBlocked, Detail: "#2"}}) {
+			if j.Kind == JobDue {
+				keys[j.Key] = true
+			}
+		}
+		l.do(Event{Kind: EventPoked})
+	}
+	if len(keys) != 1 {
+		t.Errorf("%d looks wait side by side: %v", len(keys), keys)
+	}
+}
+
+// TestStoppedRunsCost: a run that was stopped has cost what it has cost, once.
+func TestStoppedRunsCost(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run.ID
+	l.now = l.now.Add(10 * time.Minute)
+	l.comment(VerbStop)
+	l.want(PhaseAwaitingAnswer, JobStop)
+	res := &RunResult{Status: "interrupted", Class: "retryable", Ended: l.now, Money: Money{InputTokens: 10, OutputTokens: 5, MicroUSD: 7}}
+	l.do(Event{Kind: EventRunEnded, Run: run, Result: res})
+	l.do(Event{Kind: EventRunEnded, Run: run, Result: res})
+	if m := l.task.Money; m.MicroUSD != 7 || m.InputTokens != 10 || m.OutputTokens != 5 || l.task.Active < 10*time.Minute {
+		t.Errorf("money %+v, active %s", m, l.task.Active)
+	}
+}
+
+// TestBudgetGoesOn: a task that stopped at its cap goes on when the cap is raised.
+func TestBudgetGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.do(Event{Kind: EventStepFailed, Failure: &Failure{Job: JobLaunch, Class: ClassBudget, Reason: "the cap is reached"}})
+	l.want(PhaseFailed, JobPost)
+	l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: 60, Mention: true}, Orders: []Order{{Verb: VerbBudget, MicroUSD: 5_000_000}}})
+	l.want(PhasePreliminaryPlanning, JobLaunch)
+	if l.task.Money.CapMicroUSD != 15_000_000 {
+		t.Errorf("the cap is %d", l.task.Money.CapMicroUSD)
+	}
+}
+
+// TestIdleVM: plans may wait for weeks, and VMs are few. A VM that nobody needs is given back, never
+// one at work.
+func TestIdleVM(t *testing.T) {
+	t.Parallel()
+	idle := Event{Kind: EventDue, Detail: "idle", Hash: "vm1"}
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(idle)
+	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || !j.NotBefore.Equal(l.task.Since.Add(DefaultPolicy().IdleVM)) {
+		t.Errorf("too early: VM %v, looks again at %s", l.task.VM, j.NotBefore)
+	}
+	l.comment(VerbMessage)
+	l.now = l.now.Add(time.Hour)
+	l.do(idle)
+	l.launch()
+	l.do(idle)
+	if l.task.VM == nil {
+		t.Fatal("the VM was taken from a run")
+	}
+	l.end(RunResult{Text: "A plan.", Outcome: "build"})
+	l.now = l.now.Add(time.Hour)
+	l.do(idle)
+	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, JobRelease).Args["vm"] != "vm1" {
+		t.Errorf("VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
+	}
+	l.do(Event{Kind: EventReleased, VM: "vm1", Detail: "asleep"})
+	if len(l.task.VMs) != 1 {
+		t.Errorf("its end is noted %d times", len(l.task.VMs))
+	}
+}
+
+// TestClocksOfVMs: what a VM says of times moves neither the limit on agent activity nor the end of a
+// wait out of bounds.
+func TestClocksOfVMs(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"right": 0, "slow": -100 * 24 * time.Hour, "fast": 100 * 24 * time.Hour} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		l.launch()
+		l.now = l.now.Add(10 * time.Minute)
+		l.do(Event{Kind: EventRunEnded, Run: l.task.Run.ID, Result: &RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}})
+		l.want(PhaseInterrupted, JobDue)
+		if a := l.task.Active; a < 10*time.Minute || a > 11*time.Minute {
+			t.Errorf("%s: active for %s", name, a)
+		}
+		if d := l.task.Waiting.Until.Sub(l.now); d > maxWait {
+			t.Errorf("%s: waits for %s", name, d)
+		}
+	}
+}
+
+// TestStatusIsNoStorm: signs of life and strangers' talk do not use up what GitHub lets an App write.
+func TestStatusIsNoStorm(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	edits, gap := 0, DefaultPolicy().StatusGap
+	begun := l.now
+	for l.now.Sub(begun) < time.Hour {
+		l.now = l.now.Add(4 * time.Second)
+		l.do(Event{Kind: EventProgress, Run: l.task.Run.ID, Progress: &Progress{LastSeq: 1}})
+		l.do(Event{Kind: EventCommented, By: visitor, Permission: PermissionRead, Comment: &Comment{ID: l.now.Unix()}})
+		if l.task.Status.Shown < l.task.Visible && !l.now.Before(l.task.Status.At.Add(gap)) {
+			edits++
+			l.do(Event{Kind: EventStatusSent, Status: &StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}})
+		}
+	}
+	if edits < 30 || edits > 61 {
+		t.Errorf("%d edits in an hour", edits)
+	}
+}
