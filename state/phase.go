@@ -35,7 +35,8 @@ const (
 	// PhaseInterrupted: a limit, a lost VM or a restart stopped a run. A delayed job goes back to
 	// Resume by itself, with back-off; people need not do anything.
 	PhaseInterrupted Phase = "interrupted"
-	// PhaseDone: merged, or answered by a report. Only clean-up jobs are left. Never left again.
+	// PhaseDone: merged, or answered by a report. Only clean-up jobs are left. Only a new trigger
+	// on the issue leaves it: the task then begins anew.
 	PhaseDone Phase = "done"
 	// PhaseCancelled: unassigned, closed, told to, or expired. As PhaseDone; a new trigger on the
 	// issue begins the task anew.

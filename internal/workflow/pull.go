@@ -33,7 +33,11 @@ func (s *Steps) openPR(ctx context.Context, w *unit) (state.Event, error) {
 		w.log.Info().Str("note", note).Msg("ask for a review")
 	}
 	out := pr.State()
-	return state.Event{Kind: state.EventPROpened, PR: &out}, nil
+	e := state.Event{Kind: state.EventPROpened, PR: &out}
+	if before { // people may have said something there before the store knew of it
+		e.Detail = "looked"
+	}
+	return e, nil
 }
 
 // newPR is what the pull request says.
@@ -121,14 +125,14 @@ func (s *Steps) answer(ctx context.Context, w *unit) (state.Event, error) {
 		if f.Taken == "" {
 			continue
 		}
-		text := s.answerTo(t, f)
+		text, sha := s.answerTo(t, f)
 		if f.Thread == 0 {
 			if f.Kind == "comment" || f.Kind == "review" || f.Kind == "answer" {
 				rest = append(rest, text)
 			}
 			continue
 		}
-		err := s.reply(ctx, w, f, text, v, before)
+		err := s.reply(ctx, w, f, text, sha, v, before)
 		if errors.Is(err, forge.ErrNotFound) { // somebody deleted what it answers: the round ends all the same
 			w.log.Info().Err(err).Int64("thread", f.Thread).Msg("answer in a thread that is gone")
 			rest = append(rest, text)
@@ -153,8 +157,8 @@ func roundSummary(w *state.Work) string {
 }
 
 // answerTo is what the agent said about one piece of feedback, or that it said nothing.
-func (s *Steps) answerTo(t *state.Task, f state.Feedback) string {
-	text, sha := "", t.Work.Head
+func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
+	sha = t.Work.Head
 	for _, a := range t.Work.Answers {
 		if a.ID == f.ID {
 			text = mapIDs(a.Answer, t.Work.IDs)
@@ -164,15 +168,12 @@ func (s *Steps) answerTo(t *state.Task, f state.Feedback) string {
 		}
 	}
 	if text == "" && sha == "" {
-		return "The agent changed nothing here and gave no reason. Comment again if something is to be done."
+		return "The agent changed nothing here and gave no reason. Comment again if something is to be done.", ""
 	}
 	if text == "" {
 		text = "The agent did not say what it did about this."
 	}
-	if sha != "" {
-		text += "\n\nSee " + sha + "."
-	}
-	return text
+	return text, sha
 }
 
 // roundBegan says when the task's round began, and whether it stopped since then, so that another job
@@ -191,7 +192,7 @@ func roundBegan(t *state.Task) (at time.Time, stopped bool) {
 }
 
 // reply writes one answer in a thread, unless an earlier attempt did.
-func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text string, v comment.View, before bool) error {
+func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text, sha string, v comment.View, before bool) error {
 	t := w.task
 	v.Key = fmt.Sprintf("%d.answer-%d-%s", t.Gen, t.Round, f.ID) // of the round: after a retry another job answers
 	since, again := roundBegan(t)
@@ -204,7 +205,11 @@ func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text strin
 			return err
 		}
 	}
-	body, _ := s.Redact.Redact(comment.Render(t, state.Post{Kind: state.PostThread, OnPR: true, Thread: f.Thread, By: f.By, Text: text}, v))
+	p := state.Post{Kind: state.PostThread, OnPR: true, Thread: f.Thread, By: f.By, Text: text}
+	if sha != "" {
+		p.Items = []string{sha}
+	}
+	body, _ := s.Redact.Redact(comment.Render(t, p, v))
 	_, err := s.GitHub.ReplyInThread(ctx, w.repo, t.PR.Number, f.Thread, body)
 	return err
 }
