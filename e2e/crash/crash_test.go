@@ -21,7 +21,7 @@ import (
 const (
 	atOnce  = 3 // lives side by side: they mostly wait
 	sample  = 6 // failpoints in an ordinary test run
-	perLife = 5 // deaths in one life when all are played
+	perLife = 8 // deaths in one life when all are played
 	tries   = 3 // lives until a failpoint has to be reached
 )
 
@@ -30,11 +30,17 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	want, all := record(t)
 	points, deaths := choose(t, slices.Clone(all))
+	lives := deal(points, deaths)
+	if len(points) == len(all) {
+		for _, life := range dieAgain() {
+			points, lives = append(points, life...), append(lives, life)
+		}
+	}
 	c := &count{}
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(atOnce)
 	begun := time.Now()
-	for _, life := range deal(points, deaths) {
+	for _, life := range lives {
 		g.Go(func() error {
 			c.play(ctx, t, life, want)
 			return nil
@@ -47,6 +53,12 @@ func TestCrash(t *testing.T) {
 	if len(points) == 0 || c.hit != len(points) || c.passed != len(points) {
 		t.Error(summary)
 	}
+}
+
+// dieAgain is lives in which errand dies while it recovers from a death, in what it does then alone.
+func dieAgain() [][]point {
+	first := point{"github: POST /issues/N/comments", 2, after}
+	return [][]point{{first, {"commit: rescue jobs", 1, before}}, {first, {"commit: rescue jobs", 1, after}}}
 }
 
 // deal gives each life up to n of the points, as far from one another as can be.

@@ -2,12 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -138,49 +133,4 @@ func patient(k state.JobKind) bool {
 func judge(err error) queue.Verdict {
 	p := workflow.Trouble(err)
 	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class}
-}
-
-// clientKey reads or makes the key with which we reach VMs.
-func clientKey(path string) (ssh.Signer, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		_, private, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, fmt.Errorf("make the client key: %w", err)
-		}
-		block, err := ssh.MarshalPrivateKey(private, "errand")
-		if err != nil {
-			return nil, fmt.Errorf("make the client key: %w", err)
-		}
-		data = pem.EncodeToMemory(block)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			return nil, fmt.Errorf("store the client key: %w", err)
-		}
-	} else if err != nil {
-		return nil, fmt.Errorf("read the client key: %w", err)
-	}
-	signer, err := ssh.ParsePrivateKey(data)
-	if err != nil {
-		return nil, fmt.Errorf("read the client key %s: %w", path, err)
-	}
-	return signer, nil
-}
-
-// secretFile reads or makes 32 random bytes.
-func secretFile(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err == nil && len(data) >= 32 {
-		return data, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	data = make([]byte, 32)
-	if _, err := rand.Read(data); err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return nil, fmt.Errorf("store %s: %w", path, err)
-	}
-	return data, nil
 }

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// clientKey reads or makes the key with which we reach VMs.
+func clientKey(path string) (ssh.Signer, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, fmt.Errorf("make the client key: %w", err)
+		}
+		block, err := ssh.MarshalPrivateKey(private, "errand")
+		if err != nil {
+			return nil, fmt.Errorf("make the client key: %w", err)
+		}
+		data = pem.EncodeToMemory(block)
+		if err := writeWhole(path, data); err != nil {
+			return nil, fmt.Errorf("store the client key: %w", err)
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("read the client key: %w", err)
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("read the client key %s: %w", path, err)
+	}
+	return signer, nil
+}
+
+// secretFile reads or makes 32 random bytes.
+func secretFile(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err == nil && len(data) >= 32 {
+		return data, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	data = make([]byte, 32)
+	if _, err := rand.Read(data); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	if err := writeWhole(path, data); err != nil {
+		return nil, fmt.Errorf("store %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// writeWhole writes a secret so that, whenever errand dies, the file is there as a whole or not at
+// all: half a key would keep errand from ever starting again.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // for us alone, mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
