@@ -266,3 +266,27 @@ func TestStopHolds(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryOfUnreadableWork: work that cannot be read from its VM is not read again and again; if
+// GitHub was the trouble it is.
+func TestRetryOfUnreadableWork(t *testing.T) {
+	t.Parallel()
+	for class, want := range map[string]JobKind{ClassVM: JobLaunch, "internal": JobLaunch, "github": JobCollect} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.approve()
+		l.launch()
+		l.end(RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		l.approve()
+		l.launch()
+		l.end(RunResult{Outcome: "done"})
+		l.do(Event{Kind: EventStepFailed, Failure: &Failure{Job: JobCollect, Class: class, Reason: "it cannot be read"}})
+		l.want(PhaseFailed)
+		l.comment(VerbRetry)
+		l.want(PhaseImplementing, want)
+		if want == JobLaunch && l.task.Run.Repeat != "it cannot be read" {
+			t.Errorf("%s: the agent is told %q", class, l.task.Run.Repeat)
+		}
+	}
+}

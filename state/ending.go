@@ -149,7 +149,23 @@ func (c *change) retry() {
 	if q := c.t.Question; q != nil && (q.Kind == AskRefused || q.Kind == AskNoChange) {
 		c.t.Step = StepRun
 	}
+	why := ""
+	if c.unreadable() {
+		c.t.Step, why = StepRun, c.t.End.Reason
+	}
 	c.goOn("@" + c.e.By.Login + " said retry")
+	if why != "" && c.t.Run != nil {
+		c.t.Run.Repeat = why
+	}
+}
+
+// unreadable reports whether the task failed because the work could not be read from its VM: reading
+// it again would fail again, so the agent has to see to it.
+func (c *change) unreadable() bool {
+	if c.t.Phase != PhaseFailed || c.t.End == nil || c.t.Step != JobCollect && c.t.Step != JobRebase {
+		return false
+	}
+	return c.t.End.Class == ClassVM || c.t.End.Class == classInternal
 }
 
 // budget raises the cap; a task that stopped at it goes on.

@@ -65,5 +65,12 @@ const (
 // ClassBudget is the class of an end because the money cap is reached: raising it goes on.
 const ClassBudget = "budget"
 
+// ClassVM is the class of an end because a VM is gone or cannot be used, classInternal of one that
+// nothing is known of but that it went wrong.
+const (
+	ClassVM       = "vm"
+	classInternal = "internal"
+)
+
 // classGone marks an end after which nothing can be posted.
 const classGone = "gone"

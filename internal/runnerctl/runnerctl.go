@@ -247,6 +247,11 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 // ErrUnknownRun says that the VM knows no run of this id.
 var ErrUnknownRun = errors.New("the VM knows no such run")
 
+// Gone reports whether an error means that the VM, with all that was on it, will not come back.
+func Gone(err error) bool {
+	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound)
+}
+
 // Follow streams a run's records from the line after from. Close ends it.
 func (c *Controller) Follow(ctx context.Context, vm, run string, from int64) (*Followed, error) {
 	place, err := c.Place(ctx, vm)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
@@ -73,5 +74,17 @@ func TestPlanThatCannotBeShown(t *testing.T) {
 				t.Error("it is posted all the same")
 			}
 		})
+	}
+}
+
+// TestLostVM: people are told that the work is gone with its VM, not that something went wrong.
+func TestLostVM(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []error{fleet.ErrEnded, fleet.ErrNotFound} {
+		w := newWorld(t)
+		w.task.Phase, w.task.Step, w.task.VM = state.PhaseImplementing, state.JobCollect, &w.host.vm
+		w.host.errs["Collect"] = fmt.Errorf("reach VM vm-1: %w", lost)
+		_, err := w.try(state.JobCollect)
+		wantProblem(t, err, state.ClassVM, true)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -19,9 +20,17 @@ import (
 func (s *Steps) collect(ctx context.Context, w *unit) (state.Event, error) {
 	cs, err := s.readChangeset(ctx, w, workRoot(w.task))
 	if err != nil {
-		return state.Event{}, fmt.Errorf("collect the changeset: %w", err)
+		return state.Event{}, lostWork(fmt.Errorf("collect the changeset: %w", err))
 	}
 	return s.judge(ctx, w, cs)
+}
+
+// lostWork tells people what it means if the VM of unpublished work is gone.
+func lostWork(err error) error {
+	if !runnerctl.Gone(err) {
+		return err
+	}
+	return &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: state.ClassVM, Permanent: true, Err: err}
 }
 
 // readChangeset reads what the agent's checkout has beyond root, or beyond the published head if the
@@ -226,7 +235,7 @@ func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	place, err := s.Runner.Place(ctx, t.VM.Name)
 	if err != nil {
-		return state.Event{}, err
+		return state.Event{}, lostWork(err)
 	}
 	if err := s.Tether.Ensure(ctx, t.VM.Name, t.Key); err != nil {
 		return state.Event{}, fmt.Errorf("attach the tether: %w", err)
@@ -235,7 +244,7 @@ func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 		Dir: place.Dir, Source: s.source(t, t.VM.Name, place, t.Branch.Name), Base: t.Work.Base, Onto: onto, Message: s.commitMessage(t),
 	})
 	if err != nil {
-		return state.Event{}, fmt.Errorf("rebase onto what was pushed: %w", err)
+		return state.Event{}, lostWork(fmt.Errorf("rebase onto what was pushed: %w", err))
 	}
 	if !out.OK {
 		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: out.Conflicts}, nil
