@@ -58,7 +58,7 @@ func layers() map[string]row {
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
 		"internal/watch":    {may: "internal/forge internal/runlog state"},
-		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config"},
+		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
 		"internal/admin":    {may: "internal/runlog state"},
 
 		// Where it is put together.
