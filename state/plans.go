@@ -192,12 +192,15 @@ func (c *change) report() {
 	}[c.t.Outcome]})
 }
 
-// ask posts the agent's question.
+// ask posts the agent's question. What a building run was to answer stays: it is answered when the
+// work is published.
 func (c *change) ask() {
 	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
-	run := c.t.Run.ID
+	run, kind := c.t.Run.ID, c.t.Run.Kind
 	c.file()
-	c.dropTaken(run)
+	if kind == RunPreliminary || kind == RunPlan {
+		c.dropTaken(run)
+	}
 	c.question(Question{Text: text, Kind: AskAgent})
 }
 

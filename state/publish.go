@@ -190,7 +190,7 @@ func (c *change) prOpened() {
 	c.t.Work = nil
 	c.to(PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
 	c.post(fmt.Sprintf("pr-%d", c.t.PR.Number), Post{Kind: PostPROpened, By: c.asker()})
-	if len(c.untaken()) > 0 {
+	if len(c.untaken()) > 0 || c.e.Detail == "looked" { // it was there before we knew of it, so somebody may have reviewed it
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}
 }
