@@ -344,72 +344,33 @@ func TestSweepsRunByThemselves(t *testing.T) {
 	}
 }
 
-// TestOutOfReach: a task ends when its issue has been out of reach for long, not when GitHub denies it
-// once.
-func TestOutOfReach(t *testing.T) {
+// TestWhatCannotBeReadKeepsNothingElseAway: one delivery or one repository may fail for ever.
+func TestWhatCannotBeReadKeepsNothingElseAway(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
-	now := time.Now()
-	l.cfg.Now = func() time.Time { return now }
-	l.sweeper = watch.NewSweeper(l.cfg)
-	l.issue()
-	l.begun("mention")
-	l.sim.Uninstall("acme")
-	for _, c := range []struct {
-		after time.Duration
-		want  []string
-	}{{0, nil}, {59 * time.Minute, nil}, {2 * time.Minute, []string{"gone  by "}}} {
-		now = now.Add(c.after)
-		if diff := cmp.Diff(c.want, l.kinds()); diff != "" {
-			t.Errorf("after another %s (-want +got):\n%s", c.after, diff)
-		}
+	r, err := l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "zebra", Files: map[string]string{"README.md": "# zebra\n"}, Collaborators: map[string]simgithub.Role{
+		"ada": simgithub.RoleAdmin, "errand-bot": simgithub.RoleTriage,
+	}})
+	check(t, err)
+	check(t, second(l.sim.Install("acme/zebra")))
+	check(t, second(l.ada.OpenIssue("acme/zebra", simgithub.NewIssue{Title: "It breaks"})))
+	check(t, l.ada.Assign("acme/zebra", 1, "errand-bot"))
+	l.hooks()
+	l.status.Store(http.StatusInternalServerError)
+	for range 3 {
+		check(t, second(l.ada.Comment("acme/zebra", 1, "lost")))
+	}
+	l.hooks()
+	check(t, l.sim.Fault(simgithub.Fault{Path: "^/repos/acme/slug/", Status: http.StatusGone}))
+	check(t, l.sim.Fault(simgithub.Fault{Path: "^/app/hook/deliveries/[0-9]+$", Status: http.StatusNotFound, Count: 1}))
+	check(t, l.sweeper.SweepState(t.Context()))
+	if events := l.reported(state.EventTriggered); len(events) != 1 || events[0].Task.Repo != r.ID {
+		t.Errorf("found %d triggers in the other repository", len(events))
+	}
+	if err := l.sweeper.SweepDeliveries(t.Context()); err == nil {
+		t.Error("a delivery that cannot be had is no error")
+	}
+	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 2 || err != nil {
+		t.Errorf("fetched %d of the other two, error %v", len(list), err)
 	}
 }
-
-// TestRenameThatDidNotArrive: tasks learn from the sweep what their repository is called now.
-func TestRenameThatDidNotArrive(t *testing.T) {
-	t.Parallel()
-	l := newLand(t)
-	l.issue()
-	l.begun("mention")
-	check(t, l.sim.RenameRepo(full, "snail"))
-	for range 2 {
-		check(t, l.sweeper.SweepState(t.Context()))
-	}
-	if list := l.reported(state.EventRenamed); len(list) != 1 || list[0].Repo.FullName() != "acme/snail" {
-		t.Errorf("reported %+v", list)
-	}
-}
-
-// TestSweepVouchesForNothingNewer: who assigned the bot answers for the text as it stood then. What
-// was changed before the sweep found the issue is nobody's word.
-func TestSweepVouchesForNothingNewer(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(l *land) error
-		want   bool
-	}{
-		"as it was": {change: func(*land) error { return nil }},
-		"body edited": {change: func(l *land) error {
-			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Body: ptr("Do something else.")})
-		}, want: true},
-		"title edited": {change: func(l *land) error {
-			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Title: ptr("Something else")})
-		}, want: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLand(t)
-			l.issue()
-			check(t, l.ada.Assign(full, 1, "errand-bot"))
-			check(t, c.change(l))
-			check(t, l.sweeper.SweepState(t.Context()))
-			list := l.reported(state.EventTriggered)
-			if len(list) != 1 || list[0].Issue.Unvouched != c.want {
-				t.Errorf("triggers %+v", list)
-			}
-		})
-	}
-}
-
-func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,82 @@
+package watch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestOutOfReach: a task ends when its issue has been out of reach for long, not when GitHub denies it
+// once.
+func TestOutOfReach(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	now := time.Now()
+	l.cfg.Now = func() time.Time { return now }
+	l.sweeper = watch.NewSweeper(l.cfg)
+	l.issue()
+	l.begun("mention")
+	l.sim.Uninstall("acme")
+	for _, c := range []struct {
+		after time.Duration
+		want  []string
+	}{{0, nil}, {59 * time.Minute, nil}, {2 * time.Minute, []string{"gone  by "}}} {
+		now = now.Add(c.after)
+		if diff := cmp.Diff(c.want, l.kinds()); diff != "" {
+			t.Errorf("after another %s (-want +got):\n%s", c.after, diff)
+		}
+	}
+}
+
+// TestRenameThatDidNotArrive: tasks learn from the sweep what their repository is called now.
+func TestRenameThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	l := newLand(t)
+	l.issue()
+	l.begun("mention")
+	check(t, l.sim.RenameRepo(full, "snail"))
+	for range 2 {
+		check(t, l.sweeper.SweepState(t.Context()))
+	}
+	if list := l.reported(state.EventRenamed); len(list) != 1 || list[0].Repo.FullName() != "acme/snail" {
+		t.Errorf("reported %+v", list)
+	}
+}
+
+// TestSweepVouchesForNothingNewer: who assigned the bot answers for the text as it stood then. What
+// was changed before the sweep found the issue is nobody's word.
+func TestSweepVouchesForNothingNewer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(l *land) error
+		want   bool
+	}{
+		"as it was": {change: func(*land) error { return nil }},
+		"body edited": {change: func(l *land) error {
+			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Body: ptr("Do something else.")})
+		}, want: true},
+		"title edited": {change: func(l *land) error {
+			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Title: ptr("Something else")})
+		}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			l.issue()
+			check(t, l.ada.Assign(full, 1, "errand-bot"))
+			check(t, c.change(l))
+			check(t, l.sweeper.SweepState(t.Context()))
+			list := l.reported(state.EventTriggered)
+			if len(list) != 1 || list[0].Issue.Unvouched != c.want {
+				t.Errorf("triggers %+v", list)
+			}
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
