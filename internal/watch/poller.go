@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -39,9 +40,10 @@ type PollerConfig struct {
 type Poller struct {
 	cfg  PollerConfig
 	poke chan struct{}
-	// seen holds the reactions that were reported, so that one that does not count is not reported
-	// at every poll. It is forgotten at a restart: the store knows what counted.
-	seen map[string]bool
+	// seen holds, by installation, the reactions that were reported and still stand, so that one that
+	// does not count is not reported at every poll. It is forgotten at a restart: the store knows what
+	// counted.
+	seen map[int64]map[string]bool
 	low  bool
 }
 
@@ -58,7 +60,7 @@ func NewPoller(cfg PollerConfig) *Poller {
 	if cfg.Low == 0 {
 		cfg.Low = 1000
 	}
-	return &Poller{cfg: cfg, poke: make(chan struct{}, 1), seen: map[string]bool{}}
+	return &Poller{cfg: cfg, poke: make(chan struct{}, 1), seen: map[int64]map[string]bool{}}
 }
 
 // Poke asks for a poll out of turn, because something else happened on an issue.
@@ -108,6 +110,7 @@ func (p *Poller) poll(ctx context.Context) (young, any bool) {
 			young = young || m.plan != nil && p.cfg.Now().Sub(m.plan.PostedAt) < p.cfg.Young
 		}
 	}
+	maps.DeleteFunc(p.seen, func(installation int64, _ map[string]bool) bool { return by[installation] == nil })
 	for installation, ms := range by {
 		if err := p.read(ctx, installation, ms); err != nil && ctx.Err() == nil {
 			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("read reactions")
@@ -166,13 +169,19 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 		p.cfg.Polled(thumbs.Cost)
 	}
 	p.low = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
+	stand := map[string]bool{}
 	for node, list := range thumbs.By {
 		for i := len(list) - 1; i >= 0; i-- { // oldest first
-			if err := p.report(ctx, ms[node], list[i]); err != nil {
-				return err
+			id := "thumb:" + list[i].Node
+			if !p.seen[installation][id] {
+				if err := p.report(ctx, ms[node], list[i], id); err != nil {
+					return err // those that were reported are known to the store
+				}
 			}
+			stand[id] = true
 		}
 	}
+	p.seen[installation] = stand
 	for _, node := range thumbs.Gone {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
 			e := state.Event{Kind: state.EventStale, Task: m.task.Key, Hash: m.plan.Hash, Detail: state.StaleDeleted}
@@ -184,10 +193,9 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	return nil
 }
 
-// report turns one 👍 into an event, once.
-func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb) error {
-	id := "thumb:" + th.Node
-	if m.task == nil || p.seen[id] {
+// report turns one 👍 into an event.
+func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb, id string) error {
+	if m.task == nil {
 		return nil
 	}
 	e := state.Event{Kind: state.EventThumb, Task: m.task.Key, ID: id, By: th.By, At: th.At}
@@ -200,6 +208,5 @@ func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb) error {
 	if _, err := p.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
 		return fmt.Errorf("report a reaction: %w", err)
 	}
-	p.seen[id] = true
 	return nil
 }

@@ -102,29 +102,40 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// deliveries fetches webhooks whose every delivery failed.
+// deliveries fetches webhooks whose every delivery failed. One that cannot be had keeps none of the
+// others away.
 func (s *Sweeper) deliveries(ctx context.Context) error {
 	failed, err := s.cfg.GitHub.FailedDeliveries(ctx, s.cfg.Now().Add(-kept))
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, d := range failed {
-		known, err := s.cfg.Store.HasDelivery(ctx, d.GUID)
-		if err != nil {
-			return fmt.Errorf("look a delivery up: %w", err)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		if known {
-			continue
-		}
-		event, guid, payload, err := s.cfg.GitHub.HookDelivery(ctx, d.ID)
-		if err != nil {
-			return fmt.Errorf("fetch delivery %s: %w", d.GUID, err)
-		}
-		if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
-			return err
-		}
-		s.cfg.Log.Info().Str("delivery", guid).Str("event", event).Msg("fetched a webhook that had not arrived")
+		errs = append(errs, s.fetch(ctx, d))
 	}
+	return errors.Join(errs...)
+}
+
+// fetch stores a failed delivery that is not known yet.
+func (s *Sweeper) fetch(ctx context.Context, d forge.Delivery) error {
+	known, err := s.cfg.Store.HasDelivery(ctx, d.GUID)
+	if err != nil {
+		return fmt.Errorf("look a delivery up: %w", err)
+	}
+	if known {
+		return nil
+	}
+	event, guid, payload, err := s.cfg.GitHub.HookDelivery(ctx, d.ID)
+	if err != nil {
+		return fmt.Errorf("fetch delivery %s: %w", d.GUID, err)
+	}
+	if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
+		return err
+	}
+	s.cfg.Log.Info().Str("delivery", guid).Str("event", event).Msg("fetched a webhook that had not arrived")
 	return nil
 }
 
@@ -148,8 +159,8 @@ func (s *Sweeper) state(ctx context.Context) error {
 			continue
 		}
 		repos, err := s.cfg.GitHub.InstallationRepos(ctx, in.ID)
-		if err != nil {
-			return err
+		if err != nil && ctx.Err() == nil { // it may have been suspended just now
+			s.cfg.Log.Warn().Err(err).Int64("installation", in.ID).Msg("list an installation's repositories")
 		}
 		for _, r := range repos {
 			if err := s.renamed(ctx, open, r); err != nil {
