@@ -203,3 +203,30 @@ func TestStatusIsNoStorm(t *testing.T) {
 		t.Errorf("%d edits in an hour", edits)
 	}
 }
+
+// TestInterruptedChecks: checks that were cut short run again by themselves, without an agent, unless
+// the work went with its VM.
+func TestInterruptedChecks(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]RunKind{"lost": RunCheck, StatusVMLost: RunImplement} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.task.Settings.Check = []Command{{Run: "make test"}}
+		l.approve()
+		l.launch()
+		l.end(RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		l.approve()
+		l.launch()
+		l.end(RunResult{Outcome: "done"})
+		l.do(Event{Kind: EventCollected, Work: &Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+		l.launch()
+		l.end(RunResult{Class: "retryable", Status: status})
+		l.want(PhaseInterrupted)
+		l.do(Event{Kind: EventDue, Detail: "resume"})
+		l.want(PhaseImplementing, JobLaunch)
+		if l.task.Run.Kind != want {
+			t.Errorf("%s: goes on with %s, want %s", status, l.task.Run.Kind, want)
+		}
+	}
+}

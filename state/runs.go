@@ -327,8 +327,19 @@ func (c *change) takeStep() {
 	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect, JobGather:
 		c.work(c.t.Step)
 	default: // launch, run
-		c.launchRun(runOfPhase(c.t.Phase))
+		c.launchRun(c.runAgain())
 	}
+}
+
+// runAgain says which run goes on where the last one was cut short: checks whose work is still on the
+// VM need no agent.
+func (c *change) runAgain() RunKind {
+	if n := len(c.t.Runs); n > 0 && c.t.Step == StepRun && c.t.Work != nil && c.t.VM != nil && !c.t.Fresh {
+		if last := c.t.Runs[n-1]; last.Kind == RunCheck && last.Class == "retryable" && last.VM == c.t.VM.Name {
+			return RunCheck
+		}
+	}
+	return runOfPhase(c.t.Phase)
 }
 
 // again looks again whether a waiting task can go on.
