@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -272,7 +273,22 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if err := s.Files.BeginTranscript(t.Run.ID, head); err != nil {
 		return runner.Spec{}, err
 	}
-	return s.runSpec(t, place, cmd), nil
+	spec := s.runSpec(t, place, cmd)
+	spec.Env = withGit(spec.Env, place.BaseURL, s.Tether.RunToken(t.Run.ID))
+	return spec, nil
+}
+
+// withGit lets the agent's own git read the repository through the tether, for the time of the run:
+// to merge or rebase it has to fetch. Nothing of it is written to a file.
+func withGit(env map[string]string, base, token string) map[string]string {
+	out := maps.Clone(env)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out["GIT_TERMINAL_PROMPT"] = "0"
+	out["GIT_CONFIG_COUNT"] = "1"
+	out["GIT_CONFIG_KEY_0"], out["GIT_CONFIG_VALUE_0"] = "http."+base+"/git/.extraHeader", "Authorization: Bearer "+token
+	return out
 }
 
 // sameVM reports whether the agent's session is on this VM: the last run that had one was there.
