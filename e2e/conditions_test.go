@@ -63,6 +63,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 			return anyBody(o.s.byBot(n), want)
 		},
 		"pr":        pullState,
+		"reviewers": reviewers,
 		"pr-body":   pullBody,
 		"commits":   pullCommits,
 		"answers":   threadAnswers,
@@ -245,6 +246,16 @@ func pullState(o seen, want string) (string, bool) {
 	default:
 		got = i.State
 	}
+	return got, got == want
+}
+
+// reviewers lists who was asked for a review.
+func reviewers(o seen, want string) (string, bool) {
+	i := o.pull()
+	if i == nil {
+		return "no pull request", false
+	}
+	got := strings.Join(i.Pull.RequestedReviewers, ",")
 	return got, got == want
 }
 

@@ -238,7 +238,7 @@ func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repoCmd is repo rename NAME | remove | expire-tokens.
+// repoCmd is repo rename NAME | remove | suspend | unsuspend | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	g := of(ts).w.GitHub
 	switch args[0] {
@@ -247,6 +247,8 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	case "rename":
 		ts.Check(g.RenameRepo(of(ts).full, args[1]))
 		of(ts).full = demo.Owner + "/" + args[1]
+	case "suspend", "unsuspend":
+		g.Suspend(demo.Owner, args[0] == "suspend")
 	case "expire-tokens":
 		g.ExpireTokens()
 	default:
