@@ -92,6 +92,9 @@ func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([
 	}
 	for i := range events {
 		events[i].Delivery = guid
+		if k := events[i].Candidate; k != nil {
+			k.Delivery = guid
+		}
 	}
 	return events, why, nil
 }

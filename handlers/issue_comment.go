@@ -64,7 +64,7 @@ func (m *Mapper) ownCommentTouched(e *github.IssueCommentEvent, ev state.Event) 
 		only, ticked, choice := comment.BoxTicked(*e.Changes.Body.From, c.GetBody())
 		ev.Kind, ev.OnlyBoxes, ev.Ticked, ev.At = state.EventPlanEdited, only, ticked, at(c.UpdatedAt)
 		if ticked {
-			ev.Candidate = &state.Candidate{Comment: c.GetID(), Approval: state.Approval{Via: state.ViaBox, Given: at(c.UpdatedAt), Choice: choice, Delivery: ev.Delivery}}
+			ev.Candidate = &state.Candidate{Comment: c.GetID(), Approval: state.Approval{Via: state.ViaBox, Given: at(c.UpdatedAt), Choice: choice}}
 		}
 	default:
 		return nil, "nothing follows from " + e.GetAction(), nil

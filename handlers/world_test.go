@@ -109,6 +109,9 @@ func (w *world) mapped() []string {
 			if e.Delivery != h.guid {
 				w.t.Errorf("%s: delivery %q, want %q", e.Kind, e.Delivery, h.guid)
 			}
+			if e.Candidate != nil && e.Candidate.Delivery != h.guid {
+				w.t.Errorf("%s: an approval by delivery %q, want %q", e.Kind, e.Candidate.Delivery, h.guid)
+			}
 			out = append(out, line(e))
 		}
 	}
