@@ -229,7 +229,7 @@ func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error
 // failed tries again later, or tells the task that the job gave up.
 func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
 	v := q.cfg.Judge(cause)
-	if v.Temporary && job.Attempt < q.tries(job.Kind) {
+	if v.Temporary && job.Attempt < q.tries(job.Kind, v) {
 		at := q.cfg.Now().Add(q.delay(job.Attempt))
 		if v.Retry.After(at) {
 			at = v.Retry
@@ -247,9 +247,12 @@ func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zer
 // patientTries is how often a patient job is tried: for about a day, with waits of 5 minutes.
 const patientTries = 300
 
+// ClassInternal is the class of errors of our own making: waiting for long does not cure them.
+const ClassInternal = "internal"
+
 // tries is how often a job of a kind is tried.
-func (q *Queue) tries(kind state.JobKind) int {
-	if q.cfg.Patient != nil && q.cfg.Patient(kind) {
+func (q *Queue) tries(kind state.JobKind, v Verdict) int {
+	if v.Class != ClassInternal && q.cfg.Patient != nil && q.cfg.Patient(kind) {
 		return max(q.cfg.Tries, patientTries)
 	}
 	return q.cfg.Tries

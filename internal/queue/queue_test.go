@@ -20,6 +20,7 @@ type refusing struct {
 	*state.Store
 	kind    state.EventKind
 	refused int
+	class   string // of every error
 	failed  chan state.Failure
 }
 
@@ -55,7 +56,7 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 	}
 	q := queue.New(queue.Config{
 		Store: r, Handle: handle, Now: time.Now, Log: zerolog.Nop(), Tries: 3, Patient: patient,
-		Judge: func(err error) queue.Verdict { return queue.Verdict{Temporary: true, Reason: err.Error()} },
+		Judge: func(err error) queue.Verdict { return queue.Verdict{Temporary: true, Reason: err.Error(), Class: r.class} },
 	})
 	done := make(chan error, 1)
 	go func() { done <- q.Run(ctx) }()
@@ -97,6 +98,21 @@ func TestPatience(t *testing.T) {
 		// The vet got through; what gave up is one of the jobs that followed.
 		if f.Job == state.JobVet || time.Since(begun) < 2*time.Hour {
 			t.Errorf("after %s: %+v", time.Since(begun), f)
+		}
+	})
+}
+
+// TestNoPatienceWithOurselves: a defect of ours is told soon, not after a day of trying.
+func TestNoPatienceWithOurselves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, tries := &refusing{class: queue.ClassInternal}, 0
+		f := play(t, r, func(_ context.Context, job *state.Job) (state.Event, error) {
+			tries++
+			panic("a defect")
+		}, func(state.JobKind) bool { return true })
+		if f.Job != state.JobVet || tries != 3 {
+			t.Errorf("after %d tries: %+v", tries, f)
 		}
 	})
 }
