@@ -56,7 +56,9 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 	}
 	q := queue.New(queue.Config{
 		Store: r, Handle: handle, Now: time.Now, Log: zerolog.Nop(), Tries: 3, Patient: patient,
-		Judge: func(err error) queue.Verdict { return queue.Verdict{Temporary: true, Reason: err.Error(), Class: r.class} },
+		Judge: func(err error) queue.Verdict {
+			return queue.Verdict{Temporary: true, Reason: err.Error(), Class: r.class}
+		},
 	})
 	done := make(chan error, 1)
 	go func() { done <- q.Run(ctx) }()
