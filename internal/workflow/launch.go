@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,19 +85,6 @@ func (s *Steps) underWay(ctx context.Context, w *unit) (*state.Launch, error) {
 	return at, nil
 }
 
-// withinCap refuses to start an agent with money that the task does not have.
-func withinCap(t *state.Task) error {
-	m := t.Money
-	if t.Run.Kind == state.RunCheck || m.CapMicroUSD <= 0 || m.MicroUSD < m.CapMicroUSD {
-		return nil
-	}
-	return &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
-		Hint: "Comment `budget +5` to raise the cap by $5 and go on.", Class: state.ClassBudget, Permanent: true}
-}
-
-// usd is an amount of money in dollars.
-func usd(micro int64) float64 { return float64(micro) / 1e6 }
-
 // starts reports whether this run is the first one that an approval allows: until then the approval
 // can be taken back.
 func starts(t *state.Task) bool {
@@ -137,23 +123,6 @@ func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runner
 		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
 	}
 	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: l}, nil
-}
-
-// quiet ends what earlier runs may have left at work on the VM: one that was stopped a moment ago, or
-// one whose start nobody came to know of. Two agents in one checkout would spoil each other's work.
-func (s *Steps) quiet(ctx context.Context, t *state.Task, vm string) error {
-	for _, r := range slices.Backward(t.Runs) {
-		if r.Status != "interrupted" {
-			return nil // it ended by itself
-		}
-		if r.VM != "" && r.VM != vm {
-			continue
-		}
-		if err := s.Runner.Stop(ctx, vm, r.ID, "another run begins"); err != nil {
-			return fmt.Errorf("end run %s before the next begins: %w", r.ID, err)
-		}
-	}
-	return nil
 }
 
 // source is where a VM fetches the task's repository from: its own end of the tether.

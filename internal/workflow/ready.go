@@ -1,0 +1,39 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// withinCap refuses to start an agent with money that the task does not have.
+func withinCap(t *state.Task) error {
+	m := t.Money
+	if t.Run.Kind == state.RunCheck || m.CapMicroUSD <= 0 || m.MicroUSD < m.CapMicroUSD {
+		return nil
+	}
+	return &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
+		Hint: "Comment `budget +5` to raise the cap by $5 and go on.", Class: state.ClassBudget, Permanent: true}
+}
+
+// usd is an amount of money in dollars.
+func usd(micro int64) float64 { return float64(micro) / 1e6 }
+
+// quiet ends what earlier runs may have left at work on the VM: one that was stopped a moment ago, or
+// one whose start nobody came to know of. Two agents in one checkout would spoil each other's work.
+func (s *Steps) quiet(ctx context.Context, t *state.Task, vm string) error {
+	for _, r := range slices.Backward(t.Runs) {
+		if r.Status != "interrupted" {
+			return nil // it ended by itself
+		}
+		if r.VM != "" && r.VM != vm {
+			continue
+		}
+		if err := s.Runner.Stop(ctx, vm, r.ID, "another run begins"); err != nil {
+			return fmt.Errorf("end run %s before the next begins: %w", r.ID, err)
+		}
+	}
+	return nil
+}
