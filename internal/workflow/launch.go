@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/errand-bot/errand/internal/agent"
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
@@ -317,40 +316,6 @@ func nameOf(c state.Command) string {
 }
 
 func taskName(t *state.Task) string { return fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue) }
-
-// commitMessage is for what an agent left uncommitted, and for squashed commits.
-func (s *Steps) commitMessage(t *state.Task) string {
-	prefix := s.commitPrefix(t)
-	if t.Round > 0 {
-		words := "Address review feedback"
-		if t.Work != nil && t.Work.Summary != "" {
-			words += " — " + firstLine(t.Work.Summary)
-		}
-		return prefix + words
-	}
-	msg, err := comment.Expand(t.Settings.Commit, s.vars(t, t.Ticket))
-	if err != nil {
-		return prefix + t.Frozen.Title
-	}
-	return msg
-}
-
-// commitPrefix is what the repository's template puts before the words.
-func (s *Steps) commitPrefix(t *state.Task) string {
-	v := s.vars(t, t.Ticket)
-	v.Task = "\x00"
-	msg, err := comment.Expand(t.Settings.Commit, v)
-	if err != nil {
-		return ""
-	}
-	prefix, _, _ := strings.Cut(msg, "\x00")
-	return prefix
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return runlog.Cut(line, 72)
-}
 
 // drift is how the files that the plan names changed since it was made.
 func (s *Steps) drift(ctx context.Context, w *unit, plan *state.Plan, head string) ([]forge.ChangedFile, error) {
