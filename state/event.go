@@ -241,6 +241,9 @@ type Failure struct {
 	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
+// ViaStart is the Via of an edit that the job start found, so that it has to begin again.
+const ViaStart = "start"
+
 // NeedsPermission reports whether what an event of this kind does depends on who did it, so that the
 // job vet has to ask GitHub first. Taking the assignment or the label away needs none: GitHub itself
 // asks for triage there, and it only stops work.

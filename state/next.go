@@ -232,6 +232,9 @@ func (c *change) due(what, key string, at time.Time) {
 
 // needsVet reports whether the sender's permission has to be asked first.
 func (e Event) needsVet(t *Task) bool {
+	if e.Kind == EventUntriggered && t == nil {
+		return e.Permission == "" // the trigger may still be asked about: this one queues up behind it
+	}
 	if e.Permission != "" || !e.Kind.NeedsPermission() {
 		return false
 	}

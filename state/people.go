@@ -101,6 +101,9 @@ func (c *change) unpause() {
 // outsiderEdit pauses the task: nothing is approved or posted until a writer says replan.
 func (c *change) outsiderEdit() {
 	i := c.e.Issue
+	if old := c.t.Frozen.Changed; old != nil && old.Hash == FreezeHash(i.Title, i.Body) {
+		return // told already
+	}
 	c.t.Frozen.Changed = &Frozen{Title: i.Title, Body: i.Body, Hash: FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
 	c.t.Waiting = &Waiting{Kind: WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write permission has to say `replan`", c.e.By.Login)}
 	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsApproval() {
@@ -117,6 +120,12 @@ func (c *change) refreeze() {
 		c.t.Waiting = nil
 		c.resumeWaiting()
 	}
+}
+
+// refreezeAndStart takes over an edit that the job start found, and reads everything again.
+func (c *change) refreezeAndStart() {
+	c.refreeze()
+	c.work(JobStart)
 }
 
 // refreezeAndRevise makes a new revision of the edited issue.

@@ -73,6 +73,7 @@ func peopleRows() []Row {
 		{From: open, On: EventIssueEdited, If: "text as frozen", To: same, Doc: "an edit that was taken back ends the pause", when: (*change).textAsFrozen, do: (*change).unpause},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning, awaiting), On: EventIssueEdited, If: "by an outsider", To: same, Doc: "pause: the difference is shown until a writer says replan", when: not(allowed), do: (*change).outsiderEdit},
 		{From: awaiting, On: EventIssueEdited, To: planning, Doc: "the new text is frozen and a new revision is made", do: (*change).refreezeAndRevise},
+		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, If: "by a writer, while the task was in the making", To: same, Doc: "the new text is frozen, and everything is read again", when: func(c *change) bool { return c.e.Via == ViaStart }, do: (*change).refreezeAndStart},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, To: same, Doc: "the new text is frozen; the plan under way is revised before it is posted", do: (*change).refreeze},
 		{From: awaiting, On: EventPlanEdited, If: "only the approval box, ticked, by a writer", To: same, Doc: "the tick is checked as an approval", when: all((*change).ticked, allowed), do: (*change).checkCandidate},
 		{From: open, On: EventPlanEdited, If: "only a tick, by somebody who may not approve or where nothing waits", To: same, Doc: "the tick is taken back", when: (*change).ticked, do: (*change).untick},

@@ -18,6 +18,9 @@ import (
 // the agent may see, what blocks the issue, what others did already, where the branch begins. It
 // only reads, so it may be repeated at any time.
 func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
+	if missed, err := s.missed(ctx, w); missed != nil || err != nil {
+		return orNothing(missed), err
+	}
 	settings, held, err := s.settings(ctx, w)
 	if held != nil || err != nil {
 		return heldUp(held), err
@@ -37,6 +40,45 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
 	}
 	return s.questions(ctx, w, e)
+}
+
+// missed is what happened to the issue while its task was in the making: nobody could take the
+// webhooks about it. An edit whose editor GitHub does not tell counts as an outsider's.
+func (s *Steps) missed(ctx context.Context, w *unit) (*state.Event, error) {
+	t := w.task
+	i, err := s.GitHub.Issue(ctx, w.repo, t.Key.Issue)
+	if err != nil {
+		return nil, fmt.Errorf("read the issue: %w", err)
+	}
+	if i.Closed {
+		return &state.Event{Kind: state.EventIssueClosed}, nil
+	}
+	if t.Frozen.Changed != nil || state.FreezeHash(i.Title, i.Body) == t.Frozen.Hash {
+		return nil, nil
+	}
+	text, err := s.GitHub.IssueText(ctx, w.repo, t.IssueNode)
+	if err != nil {
+		return nil, fmt.Errorf("read who edited the issue: %w", err)
+	}
+	issue := i.Issue
+	e := &state.Event{Kind: state.EventIssueEdited, Via: state.ViaStart, By: t.Author, Permission: state.PermissionNone, At: s.Now(), Issue: &issue}
+	if text.Editor == nil || i.Title != t.Frozen.Title {
+		return e, nil
+	}
+	e.By = *text.Editor
+	e.Permission, err = s.GitHub.Permission(ctx, w.repo, e.By.Login, e.By.ID)
+	if err != nil {
+		return nil, fmt.Errorf("ask what @%s, who edited the issue, may do: %w", e.By.Login, err)
+	}
+	return e, nil
+}
+
+// orNothing is the event, or that of a step after which nothing follows.
+func orNothing(e *state.Event) state.Event {
+	if e == nil {
+		return done()
+	}
+	return *e
 }
 
 // heldUp is the event of a step that cannot go on for now.

@@ -169,6 +169,37 @@ func firstError(errs ...error) error {
 	return nil
 }
 
+// What happened to the issue before there was a task has no webhook that could still be applied.
+func TestStartSeesWhatWasMissed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act        func(w *world) error
+		kind       state.EventKind
+		by         string
+		permission state.Permission
+	}{
+		"edited by a writer": {func(w *world) error {
+			return w.ada.EditIssue(full, 1, simgithub.IssueEdit{Body: ptr("Something else.")})
+		}, state.EventIssueEdited, "ada", state.PermissionAdmin},
+		"renamed by who knows": {func(w *world) error { return w.ada.EditIssue(full, 1, simgithub.IssueEdit{Title: ptr("Another")}) }, state.EventIssueEdited, "ada", state.PermissionNone},
+		"closed":               {func(w *world) error { return w.ada.Close(full, 1, "completed") }, state.EventIssueClosed, "", ""},
+		"nothing happened":     {func(*world) error { return nil }, state.EventStarted, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			check(t, c.act(w))
+			e := w.do(state.JobStart)
+			if e.Kind != c.kind || e.Permission != c.permission || c.by != "" && e.By.Login != c.by {
+				t.Errorf("got %s by %q with %q", e.Kind, e.By.Login, e.Permission)
+			}
+			if e.Kind == state.EventIssueEdited && (e.Via != state.ViaStart || e.Issue == nil) {
+				t.Errorf("an edit that is not said to be found: %+v", e)
+			}
+		})
+	}
+}
+
 func TestStartShowsTheAgentWhatItMaySee(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +211,6 @@ func TestStartShowsTheAgentWhatItMaySee(t *testing.T) {
 	w.later()
 	check(t, w.ada.React(full, vouched.ID, "+1"))
 	check(t, second(w.As(w.App().BotLogin).Comment(full, 1, "### A plan of ours")))
-	check(t, w.ada.EditIssue(full, 1, simgithub.IssueEdit{Body: ptr("Something else by now.")}))
 	c := w.do(state.JobStart).Start.Context
 	var bodies []string
 	for _, m := range c.Comments {
