@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -25,9 +26,8 @@ func serveCommand(w world) *cobra.Command {
 		Short: "Run the service until SIGINT or SIGTERM",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := untilSignal(c.Context())
 			defer stop()
-			context.AfterFunc(ctx, stop) // from then on a signal does what it does to any program
 			cfg, err := config.Load(path, w.env)
 			if err != nil {
 				return err
@@ -37,6 +37,23 @@ func serveCommand(w world) *cobra.Command {
 	}
 	configFlag(c, &path)
 	return c
+}
+
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. By the time that it has
+// ended, a further signal does what it does to any program: it ends this one at once.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // serve makes the server and runs it until ctx ends.
