@@ -19,8 +19,8 @@ func (c *change) gone() {
 // finish ends the task. What was queued is dropped; what is claimed finds the task ended.
 func (c *change) finish(phase Phase, end End) {
 	end.At = c.e.Now
-	if c.t.PR != nil && phase == PhaseCancelled {
-		c.t.PR.State = "closed"
+	if c.t.PR != nil && c.e.Kind == EventPRClosed && !c.e.Merged {
+		c.t.PR.State = "closed" // a cancelled task leaves its pull request to people
 	}
 	stopping := c.t.Run != nil && c.t.Run.State == RunActive
 	if stopping {

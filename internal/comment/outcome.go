@@ -214,6 +214,9 @@ func (p post) ended() string {
 		if t.Branch.Head != "" {
 			kept += ", and the branch " + code(t.Branch.Name) + " stays"
 		}
+		if t.PR != nil && t.PR.State == "open" {
+			kept += ", as does " + link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", which is still open"
+		}
 		kept += ". " + p.v.say("plan") + " on the issue begins anew."
 	}
 	return paragraphs(first, kept, totals(t, p.v))
