@@ -224,6 +224,7 @@ func publishRows() []Row {
 // talkRows keep the books of what was said.
 func talkRows() []Row {
 	return []Row{
+		{From: awaiting, On: EventPosted, If: "a plan", To: []Phase{Same, PhasePreliminaryPlanning, PhasePlanning}, Doc: "it waits for approval; words that came before it was posted make the next revision", when: func(c *change) bool { return c.e.Post != nil && c.e.Post.Kind == PostPlan }, do: (*change).posted},
 		{From: anyPhase, On: EventPosted, To: same, Doc: "the comment's id is stored", do: (*change).posted},
 		{From: anyPhase, On: EventStatusSent, To: same, Doc: "the version that the status comment shows is stored", do: (*change).statusSent},
 	}

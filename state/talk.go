@@ -64,6 +64,10 @@ func (c *change) planPosted(hash string) {
 		c.minimise(p)
 		return
 	}
+	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.untaken()) > 0 {
+		c.startRevision("something trusted was said before it was posted")
+		return // people have seen how far it came; the next revision takes their words in
+	}
 	l := c.t.Settings.Limits
 	c.due("remind", hash, c.e.Now.Add(l.Remind))
 	c.due("expire", hash, c.e.Now.Add(l.Expire))
