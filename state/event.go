@@ -19,7 +19,7 @@ const (
 	EventReviewed      EventKind = "reviewed"       // a review was submitted: By, Review
 	EventPRClosed      EventKind = "pr_closed"      // By, Merged
 	EventPushed        EventKind = "pushed"         // somebody pushed to the task's branch: By, Head
-	EventChecksChanged EventKind = "checks_changed" // Detail: pending, success, failure
+	EventChecksChanged EventKind = "checks_changed" // of the pull request's head; a hint to read them
 	EventPoked         EventKind = "poked"          // a thing that the task waits for may have changed
 	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository
 	EventRenamed       EventKind = "renamed"        // Repo is what it is called now
@@ -51,6 +51,7 @@ const (
 	EventAnswered   EventKind = "answered"    // the round's answers are posted
 	EventGathered   EventKind = "gathered"    // Feedback of a round
 	EventSaved      EventKind = "saved"       // Saved: the work of a stopped run
+	EventChecksRead EventKind = "checks_read" // Detail: none, pending, success, failure
 	EventReleased   EventKind = "released"    // the VM is gone: Detail says why
 	EventDue        EventKind = "due"         // a delayed job's time has come: Detail
 	EventStepFailed EventKind = "step_failed" // Failure: a job gave up

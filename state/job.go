@@ -24,6 +24,7 @@ const (
 	JobStatus   JobKind = "status"   // the status comment
 	JobMinimise JobKind = "minimise" // fold a superseded plan
 	JobUntick   JobKind = "untick"   // take back a tick that does not count
+	JobChecks   JobKind = "checks"   // read what other programs think of the pull request's head
 	JobRelease  JobKind = "release"  // delete the VM
 	JobDue      JobKind = "due"      // a reminder to ourselves: Args["what"]
 	JobBranch   JobKind = "branch"   // delete or keep the branch after the end

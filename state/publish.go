@@ -256,3 +256,13 @@ func (c *change) answered() {
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}
 }
+
+// readChecks has the checks of the pull request's head read: one webhook tells of one program only.
+func (c *change) readChecks() {
+	j := c.job(JobChecks, LaneTalk, "checks")
+	j.NotBefore = c.e.Now.Add(checksSettle)
+	c.add(j)
+}
+
+// checksSettle gathers the webhooks of several programs that report at once.
+const checksSettle = time.Second

@@ -24,7 +24,7 @@ func TestAFailedStatusRests(t *testing.T) {
 		t.Fatalf("it is tried again at %s, want a pause", at)
 	}
 	// The next thing that happens brings it forward.
-	e = Event{Kind: EventChecksChanged, Task: task.Key, Now: now, Detail: "success"}
+	e = Event{Kind: EventChecksRead, Task: task.Key, Now: now, Detail: "success"}
 	task.PR = &PR{Number: 3}
 	if c = Next(task, e, p); len(c.Jobs) != 1 || c.Jobs[0].NotBefore.After(now) {
 		t.Fatalf("jobs %+v, want the status comment at once", c.Jobs)

@@ -90,7 +90,8 @@ func peopleRows() []Row {
 		{From: open, On: EventPRClosed, If: "merged", To: []Phase{PhaseDone}, Doc: "done: VM gone, a last comment", when: func(c *change) bool { return c.e.Merged && c.hasPR() }, do: (*change).merged},
 		{From: open, On: EventPRClosed, To: []Phase{PhaseCancelled}, Doc: "cancelled", when: (*change).hasPR, do: func(c *change) { c.cancel("the pull request was closed without a merge") }},
 		{From: open, On: EventPushed, To: same, Doc: "the branch's new head is stored; the next run starts from it", do: (*change).pushed},
-		{From: open, On: EventChecksChanged, To: same, Doc: "shown in the status comment", when: func(c *change) bool { return c.hasPR() && c.t.PR.Checks != c.e.Detail }, do: func(c *change) { c.t.PR.Checks = c.e.Detail }},
+		{From: open, On: EventChecksChanged, If: "a pull request is open", To: same, Doc: "all checks of its head are read, a moment later", when: (*change).hasPR, do: (*change).readChecks},
+		{From: open, On: EventChecksRead, If: "they differ from what is shown", To: same, Doc: "shown in the status comment", when: func(c *change) bool { return c.hasPR() && c.t.PR.Checks != c.e.Detail }, do: func(c *change) { c.t.PR.Checks = c.e.Detail }},
 		{From: working, On: EventPoked, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
 	}
 }

@@ -76,6 +76,7 @@ type pulls interface {
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	Checks(ctx context.Context, r forge.Repo, sha string) (forge.Checks, error)
 	RequestReview(ctx context.Context, r forge.Repo, number int, login string) (string, error)
 }
 

@@ -98,3 +98,19 @@ func (s *Steps) heard(ctx context.Context, w *unit, who state.Person, known map[
 	known[who.ID] = p.CanWrite()
 	return known[who.ID], nil
 }
+
+// checks reads what other programs think of the published head, all of them together.
+func (s *Steps) checks(ctx context.Context, w *unit) (state.Event, error) {
+	if w.task.PR == nil || w.task.Branch.Head == "" {
+		return done(), nil
+	}
+	found, err := s.GitHub.Checks(ctx, w.repo, w.task.Branch.Head)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the checks: %w", err)
+	}
+	e := state.Event{Kind: state.EventChecksRead, Detail: found.State}
+	if found.State == forge.ChecksNone {
+		e.Detail = ""
+	}
+	return e, nil
+}

@@ -81,6 +81,7 @@ func New(cfg Config) *Steps {
 		state.JobMinimise: (*Steps).minimise,
 		state.JobUntick:   (*Steps).untick,
 		state.JobRelease:  (*Steps).release,
+		state.JobChecks:   (*Steps).checks,
 		state.JobDue:      (*Steps).due,
 	}}
 }
