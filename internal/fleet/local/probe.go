@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gofrs/flock"
+
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
@@ -37,6 +39,9 @@ func (p *Provider) kind(ctx context.Context) (probed, error) {
 	if p.found != nil {
 		return *p.found, nil
 	}
+	if err := p.sweepProbes(); err != nil {
+		return probed{}, err
+	}
 	candidates := []string{p.cfg.Kind}
 	if p.cfg.Kind == KindAuto {
 		candidates = []string{KindBwrap, KindUserns, KindPlain}
@@ -64,9 +69,34 @@ func (p *Provider) probe(ctx context.Context, kind string) error {
 		return err
 	}
 	defer removeAll(dir)
+	lock := flock.New(filepath.Join(dir, probeLock)) // as long as this process lives
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("lock the probe: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // the file is removed with its directory
 	rec := p.record(kind)
 	rec.Name = "probe"
 	return box.Probe(ctx, rec, dir)
+}
+
+// probeLock is the file in a probe's directory that its process holds a lock on.
+const probeLock = "probe.lock"
+
+// sweepProbes removes what a process that was killed while it probed has left.
+func (p *Provider) sweepProbes() error {
+	dirs, err := filepath.Glob(filepath.Join(p.cfg.Dir, boxesDir, probePrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("look for old probes: %w", err)
+	}
+	for _, dir := range dirs {
+		lock := flock.New(filepath.Join(dir, probeLock))
+		ours, err := lock.TryLock()
+		if err == nil && ours {
+			removeAll(dir)
+		}
+		_ = lock.Close() // best effort, as all of this
+	}
+	return nil
 }
 
 func advice(kind string) []string {
