@@ -82,8 +82,9 @@ func TestInterruptReachesTheCommandOnly(t *testing.T) {
 	for _, isolation := range isolations(t) {
 		t.Run(string(isolation), func(t *testing.T) {
 			p, output := startScript(t, isolation, `
+				trap 'echo interrupted; exit 4' INT
 				sh -c 'trap "echo child interrupted" INT; echo ready; while :; do sleep 0.01; done' &
-				trap 'echo interrupted; exit 4' INT; while :; do sleep 0.01; done`)
+				while :; do sleep 0.01; done`)
 			read := make([]byte, 6)
 			if _, err := io.ReadFull(output, read); err != nil {
 				t.Fatal(err)
