@@ -88,12 +88,15 @@ func (c *change) freeze() {
 
 // unpause ends a pause whose cause was taken back.
 func (c *change) unpause() {
-	if c.t.Frozen.Changed == nil {
-		return
-	}
+	waited := c.t.Waiting != nil && c.t.Waiting.Kind == WaitEdit
 	c.t.Frozen.Changed = nil
-	if w := c.t.Waiting; w != nil && w.Kind == WaitEdit {
+	if waited {
 		c.t.Waiting = nil
+	}
+	switch {
+	case c.e.Via == ViaStart && c.t.Step == JobStart: // the job found what a webhook has told meanwhile
+		c.work(JobStart)
+	case waited:
 		c.resumeWaiting()
 	}
 }
