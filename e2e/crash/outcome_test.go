@@ -161,6 +161,9 @@ func (l *life) boxes() ([]string, error) {
 	}
 	var left []string
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue // half-made when errand was killed, so no box yet; the provider sweeps it after a while
+		}
 		left = append(left, "box "+e.Name()+" is left")
 	}
 	return left, nil
