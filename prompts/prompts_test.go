@@ -47,7 +47,7 @@ func most() Data {
 	d.Feedback = append(d.Feedback, Feedback{ID: "conflict:1", Kind: "conflict", At: when(31), Body: "The rebase failed.", Items: []string{"calc.go", "a\nb"}})
 	d.Checks = []Check{{Name: "test", Command: "go test ./...", Code: 1, Tail: "--- FAIL: TestDiv\n```"}, {Name: "vet", Command: "go vet", TimedOut: true}}
 	d.Refusals = []Refusal{{Rule: "protected", Path: ".github/x.yml", Detail: "the path is protected", Remedy: "leave it out"}}
-	d.Resume = []string{"a new VM; the checkout is at /work/calc", "octocat pushed 1 commit"}
+	d.Resume = []string{"a new VM; the checkout is at /home/agent/calc", "octocat pushed 1 commit"}
 	d.Conversation = []Turn{{Role: "errand", Text: "Do it."}, {Role: "agent", Text: "Done:\n````\nx"}}
 	return d
 }
