@@ -50,6 +50,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"model":    task(func(t *state.Task) string { return t.Model }),
 		"sessions": task(sessions),
 
+		"all":      everyTask,
 		"runs":     runs,
 		"comments": func(o seen, want string) (string, bool) { return count(len(o.s.byBot(o.s.issue)), want) },
 		"comment":  func(o seen, want string) (string, bool) { return anyBody(o.s.byBot(o.s.issue), want) },

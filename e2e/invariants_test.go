@@ -193,3 +193,15 @@ func (s *story) noErrors() []string {
 	}
 	return bad
 }
+
+// everyTask is the phases that tasks of any issue are in, when one of them is not the wanted one.
+func everyTask(o seen, want string) (string, bool) {
+	tasks := o.s.tasks()
+	var other []string
+	for _, t := range tasks {
+		if string(t.Phase) != want {
+			other = append(other, fmt.Sprintf("%s: %s", t.Key, t.Phase))
+		}
+	}
+	return strings.Join(other, ", "), len(tasks) > 0 && len(other) == 0
+}
