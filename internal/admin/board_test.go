@@ -23,8 +23,8 @@ func TestBoard(t *testing.T) {
 	w.launch(1)
 	w.trigger(2, "A <script>alert(1)</script> title")
 	body = w.page("/status")
-	want(t, body, "Prices are rounded twice", `href="/tasks/acme/shop/1"`, "Drafting a plan", "The agent is at work.", "VM bwrap",
-		"A &lt;script&gt;alert(1)&lt;/script&gt; title", "Queued", "$0.00 of $10.00")
+	want(t, body, "Prices are rounded twice", `href="/tasks/acme/shop/1"`, "Writing the preliminary plan", "The agent is at work.", "VM bwrap",
+		"A &lt;script&gt;alert(1)&lt;/script&gt; title", "Getting ready", "$0.00 of $10.00")
 	wantNot(t, body, "<script>alert", "No open tasks")
 	w.apply(2, state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
 	body = w.page("/status")

@@ -8,15 +8,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
-// words are the functions of the templates.
-func words() template.FuncMap {
+// helpers are the functions of the templates.
+func helpers() template.FuncMap {
 	return template.FuncMap{
-		"at": at, "ago": ago, "since": since, "span": span, "usd": usd, "count": count, "many": many, "cut": cut, "bytes": size,
-		"phase": phaseWords, "tone": tone, "run": runWords, "step": stepWords, "wait": waitWords, "plan": planWords,
-		"via": viaWords, "post": postWords, "plain": plain, "prose": prose,
+		"at": at, "ago": ago, "since": since, "span": span, "usd": words.USD, "count": count, "many": words.Many, "cut": cut, "bytes": size,
+		"phase": words.Phase, "tone": tone, "run": words.Run, "step": words.Step, "wait": words.Wait, "plan": words.Plan,
+		"via": viaWords, "post": postWords, "plain": words.Plain, "prose": prose,
 		"total": func(m state.Money) int64 { return m.InputTokens + m.OutputTokens }, "vm": vmWords, "upper": upper,
 		"len64": func(s string) int64 { return int64(len(s)) },
 	}
@@ -79,14 +80,6 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// usd shows millionths of a dollar.
-func usd(micro int64) string {
-	if micro > 0 && micro < 5_000 {
-		return "under $0.01"
-	}
-	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
-}
-
 // count shows a number in thousands or millions.
 func count(n int64) string {
 	switch {
@@ -96,13 +89,6 @@ func count(n int64) string {
 		return fmt.Sprintf("%d k", n/1000)
 	}
 	return fmt.Sprint(n)
-}
-
-func many(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 func size(n int64) string {

@@ -33,7 +33,7 @@ type page struct {
 
 // newLook parses the embedded templates.
 func newLook() (*look, error) {
-	frame, err := template.New("frame.html").Funcs(words()).ParseFS(files, "pages/frame.html", "pages/parts.html")
+	frame, err := template.New("frame.html").Funcs(helpers()).ParseFS(files, "pages/frame.html", "pages/parts.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the frame: %w", err)
 	}

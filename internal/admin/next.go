@@ -3,13 +3,14 @@ package admin
 import (
 	"fmt"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
 // next says in a sentence what happens next with a task, or what is awaited from whom.
 func next(t *state.Task) string {
 	if w := t.Waiting; w != nil && !t.Ended() {
-		return "Waits for " + waitWords(w.Kind) + "."
+		return "Waits for " + words.Wait(w.Kind) + "."
 	}
 	switch t.Phase {
 	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval:
@@ -35,7 +36,7 @@ func next(t *state.Task) string {
 		return "The agent is at work."
 	}
 	if t.Step != "" {
-		return "Now: " + stepWords(t.Step) + "."
+		return "Now: " + words.Step(t.Step) + "."
 	}
 	return "Goes on by itself."
 }

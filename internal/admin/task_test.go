@@ -15,7 +15,7 @@ func TestTaskOnItsWay(t *testing.T) {
 	w := newWorld(t, nil)
 	run := w.launch(1)
 	body := w.page("/tasks/acme/shop/1")
-	want(t, body, "Prices are rounded twice", "drafting a plan", "Run 1", "Nothing has been written about this run yet.", "vm1", "in use",
+	want(t, body, "Prices are rounded twice", "writing the preliminary plan", "Run 1", "Nothing has been written about this run yet.", "vm1", "in use",
 		"errand/1-prices", "$0.00 of $10.00", "assigned by @ada", "https://git.example/acme/shop/issues/1", "react", "Queued jobs")
 	tr := w.write(run.ID)
 	tr.say(runlog.Event{Kind: runlog.KindText, Text: "I <b>look</b>."})
@@ -24,7 +24,7 @@ func TestTaskOnItsWay(t *testing.T) {
 	w.advance(time.Minute)
 	w.end(1, run.ID)
 	body = w.page("/tasks/acme/shop/1")
-	want(t, body, "draft awaits approval", "Preliminary plan, revision 1", "about to be posted", "1. Round once.", "$0.12", "1200")
+	want(t, body, "preliminary plan awaits approval", "Preliminary plan, revision 1", "about to be posted", "1. Round once.", "$0.12", "1200")
 	wantNot(t, body, "data-events")
 }
 

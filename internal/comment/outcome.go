@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -88,7 +89,7 @@ func (p post) opened() string {
 		s = upper(s)
 	}
 	return paragraphs(s, p.embed(), list(p.Items, 20),
-		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), span(p.t.Active), p.v.Slug))
+		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
 }
 
 // round says on the pull request what a round did. Items are lines, such as one per commit.
@@ -149,7 +150,7 @@ func (p post) refused() string {
 		b.WriteString("\n")
 	}
 	return paragraphs(
-		fmt.Sprintf("%snothing was published: the commits break %s of the push gate.", to(p.By), many(len(p.Refusals), "rule")),
+		fmt.Sprintf("%snothing was published: the commits break %s of the push gate.", to(p.By), words.Many(len(p.Refusals), "rule")),
 		b.String(),
 		"The work is kept. Say in a comment how to go on (the agent gets it together with this list), try again with "+p.v.say("retry")+" after the settings changed, or end the task with "+p.v.say("cancel")+".",
 	)
@@ -174,7 +175,7 @@ func (p post) failed() string {
 		s,
 		strings.TrimSpace(strings.Join([]string{sentence(upper(hint)), saved}, " ")),
 		fmt.Sprintf("Go on from there with %s, or from a new VM with %s. More is in %s.", p.v.say("retry"), p.v.say("retry fresh"), p.v.log(p.t, "the log")),
-		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), many(runs(p.t), "run")),
+		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), words.Many(runs(p.t), "run")),
 	)
 }
 
@@ -188,9 +189,9 @@ func doing(t *state.Task) string {
 	case state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer:
 		return "at work"
 	case state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPreliminaryApproval, state.PhasePROpen:
-		return "waiting (" + phaseName(phase) + ")"
+		return "waiting (" + words.Phase(phase) + ")"
 	}
-	return phaseName(phase)
+	return words.Phase(phase)
 }
 
 // ended is the last comment: why, and what it took.
@@ -232,9 +233,9 @@ func totals(t *state.Task, v View) string {
 	}
 	whole := ""
 	if len(t.History) > 0 {
-		whole = span(end.Sub(t.History[0].At))
+		whole = words.Span(end.Sub(t.History[0].At))
 	}
-	fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |", money(t.Money), runs(t), span(t.Active), t.Round, whole)
+	fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |", money(t.Money), runs(t), words.Span(t.Active), t.Round, whole)
 	for i := len(t.Plans) - 1; i >= 0; i-- {
 		if t.Plans[i].Kind == state.PlanThorough && t.Plans[i].Estimate != "" {
 			fmt.Fprintf(&b, "\n\nThe plan's estimate was: %s", sentence(t.Plans[i].Estimate))

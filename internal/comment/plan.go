@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -101,7 +102,7 @@ func (p post) reminder() string {
 		return to(p.t.Trigger.By) + "a plan still waits for a 👍."
 	}
 	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By),
-		link(fmt.Sprintf("revision %d of the %s", plan.Revision, kindName(plan.Kind)), plan.CommentURL), hash8(plan.Hash), p.v.clock(plan.PostedAt))
+		link(fmt.Sprintf("revision %d of the %s", plan.Revision, words.Plan(plan.Kind)), plan.CommentURL), hash8(plan.Hash), p.v.clock(plan.PostedAt))
 	if expire := p.t.Settings.Limits.Expire; expire > 0 && !plan.PostedAt.IsZero() {
 		s += fmt.Sprintf(" At %s the task is cancelled by itself.", p.v.clock(plan.PostedAt.Add(expire)))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -185,7 +186,7 @@ func (w prWriter) checks() string {
 		if what == "" {
 			what = c.Command
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(code(clipped(what, 100))), result, span(c.Duration))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(code(clipped(what, 100))), result, words.Span(c.Duration))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -205,7 +206,7 @@ func (w prWriter) planLine() string {
 	if p == nil {
 		return "There was no plan to approve: the repository's settings ask for none."
 	}
-	s := fmt.Sprintf("The %s, revision %d (%s)", link(kindName(p.Kind), p.CommentURL), p.Revision, hash8(p.Hash))
+	s := fmt.Sprintf("The %s, revision %d (%s)", link(words.Plan(p.Kind), p.CommentURL), p.Revision, hash8(p.Hash))
 	if a := w.t.Approval; a != nil && a.Hash == p.Hash {
 		s += ", approved by " + name(a.By)
 		if a.With != "" {

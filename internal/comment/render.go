@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -109,7 +110,7 @@ func list(items []string, limit int) string {
 	var b strings.Builder
 	for i, s := range items {
 		if i == limit {
-			b.WriteString("- and " + many(len(items)-limit, "more line") + "\n")
+			b.WriteString("- and " + words.Many(len(items)-limit, "more line") + "\n")
 			break
 		}
 		b.WriteString("- " + line(s, 300) + "\n")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -29,19 +30,19 @@ func (p post) replyWords() string {
 	switch p.Reason {
 	case state.ReplyNothingToCancel:
 		if p.t.Ended() {
-			return fmt.Sprintf("There is nothing to end: the task is %s. %s begins anew on the issue.", phaseName(p.t.Phase), v.say("plan"))
+			return fmt.Sprintf("There is nothing to end: the task is %s. %s begins anew on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
-		return fmt.Sprintf("Nothing runs that could be stopped: the task is %s. %s ends it.", phaseName(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("Nothing runs that could be stopped: the task is %s. %s ends it.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
-		return fmt.Sprintf("There is nothing to retry: the task is %s. %s says more.", phaseName(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("There is nothing to retry: the task is %s. %s says more.", words.Phase(p.t.Phase), v.say("status"))
 	case state.ReplyNoneOpen:
-		return fmt.Sprintf("No plan waits for an approval: the task is %s. %s says more.", phaseName(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("No plan waits for an approval: the task is %s. %s says more.", words.Phase(p.t.Phase), v.say("status"))
 	case state.ReplyOneTask:
-		return fmt.Sprintf("This issue has its task already, %s; see %s. An issue has one task at a time.", phaseName(p.t.Phase), p.statusLink())
+		return fmt.Sprintf("This issue has its task already, %s; see %s. An issue has one task at a time.", words.Phase(p.t.Phase), p.statusLink())
 	case state.ReplyTooLate:
-		return fmt.Sprintf("It is too late to plan anew: the task is %s. Say in a comment what should be different, or end it with %s.", phaseName(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("It is too late to plan anew: the task is %s. Say in a comment what should be different, or end it with %s.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
-		return fmt.Sprintf("The cap of this task is %s now; %s is spent.", usd(p.t.Money.CapMicroUSD), usd(p.t.Money.MicroUSD))
+		return fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(p.t.Money.CapMicroUSD), words.USD(p.t.Money.MicroUSD))
 	case state.ReplyModelSet:
 		model := p.Text
 		if model == "" {
@@ -60,7 +61,7 @@ func (p post) replyWords() string {
 		}
 		return fmt.Sprintf("Noted. Run %d is under way and is not disturbed; the comment is taken into account right after it. To interrupt it, write %s.", p.t.Run.Seq, v.say("stop"))
 	case state.ReplyEnded:
-		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue begins anew.", phaseName(p.t.Phase), v.say("plan"))
+		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue begins anew.", words.Phase(p.t.Phase), v.say("plan"))
 	case state.WaitingDisabled:
 		return "Nothing new is started here at present: `enabled` is false in the settings. What was said is kept."
 	}
@@ -86,9 +87,9 @@ func (p post) status() string {
 	t := p.t
 	s := fmt.Sprintf("At %s: **%s**", p.v.clock(p.v.Now), headline(t))
 	if n := len(t.History); n > 0 && !t.Ended() {
-		s += " for " + span(p.v.Now.Sub(t.History[n-1].At))
+		s += " for " + words.Span(p.v.Now.Sub(t.History[n-1].At))
 	}
-	s += fmt.Sprintf(", %s spent, %s of agent time. ", money(t.Money), span(t.Active))
+	s += fmt.Sprintf(", %s spent, %s of agent time. ", money(t.Money), words.Span(t.Active))
 	if now := stepText(t, p.v); now != "" {
 		s += now + ". "
 	}

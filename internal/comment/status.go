@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -32,13 +33,13 @@ func Status(t *state.Task, v View) string {
 
 // headline names the phase in words, and what it waits for.
 func headline(t *state.Task) string {
-	s := phaseName(t.Phase)
+	s := words.Phase(t.Phase)
 	s = strings.ToUpper(s[:1]) + s[1:]
 	if t.Phase == state.PhaseInterrupted && t.Resume != "" {
-		s += ": " + phaseName(t.Resume)
+		s += ": " + words.Phase(t.Resume)
 	}
 	if t.Waiting != nil && !t.Ended() {
-		s += ", waiting for " + waitName(t.Waiting.Kind)
+		s += ", waiting for " + words.Wait(t.Waiting.Kind)
 	}
 	return s
 }
@@ -118,17 +119,17 @@ func phaseTable(t *state.Task, v View) string {
 	b.WriteString("| Phase | Began | Took | Why |\n|---|---|---|---|\n")
 	first := max(0, len(t.History)-maxPhases)
 	if first > 0 {
-		fmt.Fprintf(&b, "| *%s before* | | | |\n", many(first, "phase"))
+		fmt.Fprintf(&b, "| *%s before* | | | |\n", words.Many(first, "phase"))
 	}
 	for i := first; i < len(t.History); i++ {
 		h := t.History[i]
-		took := "so far " + span(v.Now.Sub(h.At))
+		took := "so far " + words.Span(v.Now.Sub(h.At))
 		if i+1 < len(t.History) {
-			took = span(t.History[i+1].At.Sub(h.At))
+			took = words.Span(t.History[i+1].At.Sub(h.At))
 		} else if t.Ended() {
 			took = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", phaseName(h.Phase), v.clock(h.At), took, cell(line(h.Why, 100)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, cell(line(h.Why, 100)))
 	}
 	return b.String() + "\n"
 }
@@ -152,7 +153,7 @@ func facts(t *state.Task, v View) []string {
 	if notes := launchNotes(t); notes != "" {
 		add("**Since the plan:** %s", notes)
 	}
-	add("**Money:** %s in %s, %s of agent time", money(t.Money), many(runs(t), "run"), span(t.Active))
+	add("**Money:** %s in %s, %s of agent time", money(t.Money), words.Many(runs(t), "run"), words.Span(t.Active))
 	if t.VM != nil {
 		add("**VM:** %s", vmText(t.VM))
 	} else if n := len(t.VMs); n > 0 {
@@ -165,7 +166,7 @@ func facts(t *state.Task, v View) []string {
 		add("**Hidden content** was taken out of the text before the agent saw it: %s", line(strings.Join(t.Context.Stripped, ", "), 120))
 	}
 	if t.Ignored > 0 {
-		add("**Ignored:** %s by people without write permission", many(t.Ignored, "attempt"))
+		add("**Ignored:** %s by people without write permission", words.Many(t.Ignored, "attempt"))
 	}
 	return list
 }
@@ -197,11 +198,11 @@ func stepText(t *state.Task, v View) string {
 	r := t.Run
 	if r == nil {
 		if t.Step != "" && t.Phase.Working() {
-			return "**Now:** " + stepName(t.Step)
+			return "**Now:** " + words.Step(t.Step)
 		}
 		return ""
 	}
-	s := fmt.Sprintf("**Now:** %s, run %d", runName(r.Kind), r.Seq)
+	s := fmt.Sprintf("**Now:** %s, run %d", words.Running(r.Kind), r.Seq)
 	if t.Round > 0 {
 		s += fmt.Sprintf(" of round %d", t.Round)
 	}
@@ -209,23 +210,23 @@ func stepText(t *state.Task, v View) string {
 		s += ", " + code(r.Model)
 	}
 	if r.Turns > 0 {
-		s += ", " + many(r.Turns, "turn")
+		s += ", " + words.Many(r.Turns, "turn")
 	}
 	if r.Doing != "" {
 		s += ": " + line(r.Doing, 100)
 	}
 	if !r.Sign.IsZero() {
-		s += fmt.Sprintf(" (last sign of life %s, %s ago)", v.clock(r.Sign), span(v.Now.Sub(r.Sign)))
+		s += fmt.Sprintf(" (last sign of life %s, %s ago)", v.clock(r.Sign), words.Span(v.Now.Sub(r.Sign)))
 	}
 	return s
 }
 
 // planState says which plan is the newest and what became of it.
 func planState(t *state.Task, p *state.Plan, v View) string {
-	s := fmt.Sprintf("%s, revision %d, %s", kindName(p.Kind), p.Revision, link(hash8(p.Hash), p.CommentURL))
+	s := fmt.Sprintf("%s, revision %d, %s", words.Plan(p.Kind), p.Revision, link(hash8(p.Hash), p.CommentURL))
 	switch a := t.Approval; {
 	case a != nil && a.Hash == p.Hash:
-		return s + fmt.Sprintf(", approved by %s (%s) at %s", name(a.By), viaName(a.Via), v.clock(a.Given))
+		return s + fmt.Sprintf(", approved by %s (%s) at %s", name(a.By), words.Via(a.Via), v.clock(a.Given))
 	case p.Stale != "":
 		return s + ", cannot be approved any more"
 	case p.Superseded:
@@ -270,5 +271,5 @@ func withheld(t *state.Task) string {
 		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), sentence(w.Reason))
 	}
 	b.WriteString("\nA 👍 on it by a person with write permission lets the agent see it.")
-	return fold(fmt.Sprintf("%s withheld from the agent", many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
+	return fold(fmt.Sprintf("%s withheld from the agent", words.Many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
 }

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -106,21 +105,3 @@ func dangersApartFromOurs(s string) string {
 
 // ourLink is a link of ours; text of others has none.
 var ourLink = regexp.MustCompile(`\[([^\[\]\n]*)\]\(https://[^\s()]*\)`)
-
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for want, d := range map[string]time.Duration{"0 s": -time.Second, "59 s": 59 * time.Second, "1 min": 119 * time.Second, "1 h 05 min": 65 * time.Minute, "3 days": 73 * time.Hour} {
-		if got := span(d); got != want {
-			t.Errorf("span(%v) = %q, want %q", d, got, want)
-		}
-	}
-}
-
-func TestUSD(t *testing.T) {
-	t.Parallel()
-	for want, micro := range map[string]int64{"$0.00": 0, "under $0.01": 4999, "$0.01": 5000, "$10.00": 10_000_000} {
-		if got := usd(micro); got != want {
-			t.Errorf("usd(%d) = %q, want %q", micro, got, want)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -52,33 +53,11 @@ func (v View) clock(at time.Time) string {
 	return at.Format("2 Jan 15:04 UTC")
 }
 
-// span shows a duration in the two largest units that matter.
-func span(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
-}
-
-// usd shows millionths of a dollar in cents.
-func usd(micro int64) string {
-	if micro > 0 && micro < 5_000 {
-		return "under $0.01"
-	}
-	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
-}
-
 // money shows what was spent, of what may be.
 func money(m state.Money) string {
-	s := usd(m.MicroUSD)
+	s := words.USD(m.MicroUSD)
 	if m.CapMicroUSD > 0 {
-		s += " of " + usd(m.CapMicroUSD)
+		s += " of " + words.USD(m.CapMicroUSD)
 	}
 	if n := m.InputTokens + m.OutputTokens; n > 0 {
 		s += fmt.Sprintf(" (%s tokens)", short(n))
@@ -95,14 +74,6 @@ func short(n int64) string {
 		return fmt.Sprintf("%dk", n/1000)
 	}
 	return fmt.Sprint(n)
-}
-
-// many shows a count with its word.
-func many(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)

@@ -32,7 +32,8 @@ func layers() map[string]row {
 		"internal/secretscan": {},
 		"internal/pushgate":   {may: "internal/changeset internal/secretscan"},
 		"internal/archive":    {may: "internal/changeset internal/runlog"},
-		"internal/comment":    {may: "state"},
+		"internal/words":      {may: "state"},
+		"internal/comment":    {may: "internal/words state"},
 		"internal/trust":      {may: "internal/secretscan state"},
 
 		// What runs on a VM. It knows neither the store nor GitHub.
@@ -59,7 +60,7 @@ func layers() map[string]row {
 		"internal/queue":    {may: "state"},
 		"internal/watch":    {may: "internal/forge internal/runlog state"},
 		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
-		"internal/admin":    {may: "internal/runlog state"},
+		"internal/admin":    {may: "internal/runlog internal/words state"},
 
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/comment internal/pushgate state"},

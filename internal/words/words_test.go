@@ -1,0 +1,41 @@
+package words_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state"
+)
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{"0 s": -time.Second, "59 s": 59 * time.Second, "1 min": 119 * time.Second, "1 h 05 min": 65 * time.Minute, "3 days": 73 * time.Hour} {
+		if got := words.Span(d); got != want {
+			t.Errorf("Span(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestUSD(t *testing.T) {
+	t.Parallel()
+	for want, micro := range map[string]int64{"$0.00": 0, "under $0.01": 4999, "$0.01": 5000, "$10.00": 10_000_000} {
+		if got := words.USD(micro); got != want {
+			t.Errorf("USD(%d) = %q, want %q", micro, got, want)
+		}
+	}
+}
+
+// TestEveryPhaseHasWords: a phase that is added later must not be shown as it is written in code.
+func TestEveryPhaseHasWords(t *testing.T) {
+	t.Parallel()
+	seen := map[string]state.Phase{}
+	for _, p := range state.Phases() {
+		w := words.Phase(p)
+		if strings.HasPrefix(w, "in phase") || seen[w] != "" {
+			t.Errorf("phase %s is called %q, like %q", p, w, seen[w])
+		}
+		seen[w] = p
+	}
+}
