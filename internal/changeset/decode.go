@@ -42,6 +42,19 @@ func DefaultLimits() Limits {
 // ErrTooLarge is wrapped by errors about a limit that was exceeded.
 var ErrTooLarge = errors.New("changeset too large")
 
+// ErrMalformed is matched by every error about what a changeset says, rather than about reading it:
+// the same bytes are refused again.
+var ErrMalformed = errors.New("changeset malformed")
+
+// formError is an error that matches ErrMalformed and keeps its own words.
+type formError struct{ error }
+
+func malformed(err error) error { return formError{err} }
+
+func (e formError) Is(target error) bool { return target == ErrMalformed }
+
+func (e formError) Unwrap() error { return e.error }
+
 // Encode writes the changeset as one JSON object and a line end. It does not validate.
 func Encode(w io.Writer, c *Changeset) error {
 	if err := json.NewEncoder(w).Encode(c); err != nil {
@@ -58,16 +71,16 @@ func Decode(r io.Reader, limits Limits) (*Changeset, error) {
 		return nil, fmt.Errorf("read changeset: %w", err)
 	}
 	if int64(len(data)) > limits.Encoded {
-		return nil, fmt.Errorf("%w: more than %d bytes encoded", ErrTooLarge, limits.Encoded)
+		return nil, malformed(fmt.Errorf("%w: more than %d bytes encoded", ErrTooLarge, limits.Encoded))
 	}
 	var c Changeset
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
-		return nil, fmt.Errorf("decode changeset: %w", err)
+		return nil, malformed(fmt.Errorf("decode changeset: %w", err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("decode changeset: something follows its end")
+		return nil, malformed(errors.New("decode changeset: something follows its end"))
 	}
 	if err := c.Validate(limits); err != nil {
 		return nil, err

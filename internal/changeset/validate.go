@@ -10,10 +10,11 @@ import (
 
 // Validate checks the changeset's form: ids, the chain of parents, messages, modes, paths, and that
 // the blobs are exactly those that the changes name, with the content that their ids say. It cannot
-// check trees, or what a path was at the base. The error names what is wrong and where.
+// check trees, or what a path was at the base; which modes may be published is pushgate's affair. The
+// error names what is wrong and where, and matches ErrMalformed.
 func (c *Changeset) Validate(limits Limits) error {
 	if err := c.validate(limits); err != nil {
-		return fmt.Errorf("validate changeset: %w", err)
+		return malformed(fmt.Errorf("validate changeset: %w", err))
 	}
 	return nil
 }
@@ -127,12 +128,17 @@ func (c Change) validate(limits Limits) error {
 		return nil
 	}
 	switch {
-	case !c.Mode.known():
+	case !c.Mode.octal():
 		return fmt.Errorf("unknown mode %q", clip(string(c.Mode)))
 	case !IsID(c.Blob):
 		return fmt.Errorf("%q is no object id", clip(c.Blob))
 	}
 	return nil
+}
+
+// octal reports whether the mode is written as git writes modes: six octal digits.
+func (m Mode) octal() bool {
+	return len(m) == 6 && strings.Trim(string(m), "01234567") == ""
 }
 
 func (m Mode) known() bool {

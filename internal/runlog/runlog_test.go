@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,29 +93,6 @@ func TestReaderGoesOnAfterNonsense(t *testing.T) {
 	if diff := cmp.Diff(want, record); err != nil || diff != "" {
 		t.Errorf("%v, record (-want +got):\n%s", err, diff)
 	}
-}
-
-func FuzzReader(f *testing.F) {
-	f.Add([]byte("{\"seq\":1,\"stream\":\"stdout\",\"text\":\"x\"}\n{\"alive\":true}\n{\"exit\":{\"cause\":\"exited\"}}\n"))
-	f.Add([]byte("{\"seq\":2}\n{\"seq\":1}\nnull\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		reader := runlog.NewReader(bytes.NewReader(data), 0)
-		last := int64(0)
-		for range len(data) + 2 {
-			record, err := reader.Next()
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return
-			}
-			if record.Line == nil {
-				continue
-			}
-			if record.Line.Seq <= last || !utf8.ValidString(record.Line.Text) || record.Line.Cut < 0 {
-				t.Fatalf("after %d came %+v", last, record.Line)
-			}
-			last = record.Line.Seq
-		}
-		t.Error("the reader does not come to an end")
-	})
 }
 
 func TestCut(t *testing.T) {

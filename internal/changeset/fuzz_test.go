@@ -1,0 +1,152 @@
+package changeset_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// FuzzDecode: whatever a VM sends, what is accepted keeps to the limits, leads nowhere but into the
+// tree, has for every id the content of that id, and comes back the same from its wire form.
+func FuzzDecode(f *testing.F) {
+	data, err := json.Marshal(sample())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"base":"` + base + `","commits":[{"id":"` + first + `","parents":["` + base + `"],"tree":"` + tree + `","message":"m","changes":[{"path":".git/x","old_mode":"100644"}]}],"blobs":{}}`))
+	f.Add([]byte(`{"base":"` + base + `","commits":[],"blobs":{"` + changeset.BlobID(nil) + `":""},"notes":["a"]}`))
+	limits := changeset.Limits{Encoded: 1 << 16, Blobs: 1 << 10, Commits: 4, Changes: 8, Message: 200, Path: 60, Notes: 2}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, l := range []changeset.Limits{changeset.DefaultLimits(), limits} {
+			c, err := changeset.Decode(bytes.NewReader(data), l)
+			if err != nil {
+				continue
+			}
+			checkAccepted(t, c, l)
+			checkRoundTrip(t, c, l)
+		}
+	})
+}
+
+// FuzzEncode builds a sound changeset from a few letters: all such are accepted, and come back the
+// same; with one byte of content changed they are not.
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte("\x00a.txt\x01b/c\x02d\x03e\x04f"), "first", []byte("text\n"))
+	f.Add([]byte("\x05x\x00\x01x\x02"), "ümlaut\n\nbody", []byte{0, 0xff})
+	f.Fuzz(func(t *testing.T, plan []byte, message string, content []byte) {
+		c := build(plan, message, content)
+		checkAccepted(t, c, changeset.DefaultLimits())
+		checkRoundTrip(t, c, changeset.DefaultLimits())
+		for id, blob := range c.Blobs {
+			c.Blobs[id] = append(slices.Clone(blob), 'x')
+			if c.Validate(changeset.DefaultLimits()) == nil {
+				t.Error("content of another id is accepted")
+			}
+			return
+		}
+	})
+}
+
+// build reads each byte of a plan as a step: a new commit, or a change of a path named by it.
+func build(plan []byte, message string, content []byte) *changeset.Changeset {
+	message = strings.ToValidUTF8(strings.ReplaceAll(message[:min(len(message), 1000)], "\x00", ""), "")
+	c := &changeset.Changeset{Base: base, Blobs: map[string][]byte{}}
+	head := base
+	for i, b := range plan[:min(len(plan), 200)] {
+		if b%8 == 0 || len(c.Commits) == 0 {
+			id := fmt.Sprintf("%040x", 1000+i)
+			c.Commits = append(c.Commits, changeset.Commit{ID: id, Parents: []string{head}, Tree: tree, Message: message})
+			head = id
+		}
+		last := &c.Commits[len(c.Commits)-1]
+		change := changeset.Change{Path: fmt.Sprintf("d%d/%c%d", b%3, 'a'+rune(b%26), len(last.Changes)), OldMode: changeset.ModeFile}
+		if b%4 != 1 {
+			blob := append(slices.Clone(content), b)
+			change.Mode, change.Blob = changeset.ModeExecutable, changeset.BlobID(blob)
+			c.Blobs[change.Blob] = blob
+		}
+		last.Changes = append(last.Changes, change)
+		slices.SortFunc(last.Changes, func(a, b changeset.Change) int { return strings.Compare(a.Path, b.Path) })
+	}
+	return c
+}
+
+// checkAccepted says of an accepted changeset what publishing relies on, in words of its own.
+func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
+	t.Helper()
+	changes, size := 0, int64(0)
+	known := map[string]bool{c.Base: true}
+	head := c.Base
+	for _, commit := range c.Commits {
+		changes += len(commit.Changes)
+		if known[commit.ID] || commit.Parents[0] != head || len(commit.Message) > l.Message {
+			t.Fatalf("commit %+v after %s", commit, head)
+		}
+		known[commit.ID], head = true, commit.ID
+		for _, change := range commit.Changes {
+			if change.Mode == "" != (change.Blob == "") {
+				t.Errorf("change %+v", change)
+			}
+			if content, ok := c.Blobs[change.Blob]; ok && changeset.BlobID(content) != change.Blob {
+				t.Errorf("content of %s is another", change.Blob)
+			}
+		}
+	}
+	for _, content := range c.Blobs {
+		size += int64(len(content))
+	}
+	if len(c.Commits) > l.Commits || changes > l.Changes || size > l.Blobs || len(c.Notes) > l.Notes || head != c.Head() || size != c.Stats().Bytes {
+		t.Errorf("%d commits, %d changes, %d bytes, head %s of %+v", len(c.Commits), changes, size, head, l)
+	}
+	if s := c.Stats(); s.Paths() > len(c.Paths()) {
+		t.Errorf("%+v for %q", s, c.Paths())
+	}
+	for _, p := range c.Paths() {
+		checkPath(t, p, l)
+	}
+}
+
+// checkPath refuses what could be written outside the tree, or into git's own folder, on any system.
+func checkPath(t *testing.T, p string, l changeset.Limits) {
+	t.Helper()
+	if len(p) > l.Path || strings.ContainsFunc(p, unicode.IsControl) {
+		t.Errorf("path %q", p)
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		bare := strings.TrimRight(strings.ToLower(part), " .")
+		if part == "" || part == "." || part == ".." || bare == ".git" || bare == "git~1" || strings.HasPrefix(bare, ".git:") {
+			t.Errorf("path %q was accepted", p)
+		}
+	}
+}
+
+// checkRoundTrip writes a changeset and reads it again, twice: the same, to the byte.
+func checkRoundTrip(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
+	t.Helper()
+	l.Encoded = changeset.DefaultLimits().Encoded // spaces and names of escapes may make it longer
+	var once, twice bytes.Buffer
+	if err := changeset.Encode(&once, c); err != nil {
+		t.Fatal(err)
+	}
+	wire := once.String()
+	again, err := changeset.Decode(&once, l)
+	if err != nil {
+		t.Fatalf("accepted once only: %v", err)
+	}
+	if diff := cmp.Diff(c, again, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("it comes back otherwise (-sent +got):\n%s", diff)
+	}
+	if err := changeset.Encode(&twice, again); err != nil || twice.String() != wire {
+		t.Errorf("written again it is otherwise: %v", err)
+	}
+}
