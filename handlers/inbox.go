@@ -82,17 +82,11 @@ const batch = 50
 func (b *Inbox) Run(ctx context.Context) error {
 	wake := b.apply.Wake(ctx)
 	for {
-		list, err := b.store.PendingDeliveries(ctx, batch)
+		n, err := b.Work(ctx)
 		if err != nil && ctx.Err() == nil {
 			b.log.Error().Err(err).Msg("read the inbox")
 		}
-		for _, d := range list {
-			if ctx.Err() != nil {
-				return nil
-			}
-			b.work(ctx, d)
-		}
-		if len(list) == batch {
+		if n == batch && ctx.Err() == nil {
 			continue
 		}
 		timer := time.NewTimer(5 * time.Second)
@@ -105,6 +99,18 @@ func (b *Inbox) Run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+}
+
+// Work maps and applies what is pending now, up to a bounded number, and returns how many there were.
+func (b *Inbox) Work(ctx context.Context) (int, error) {
+	list, err := b.store.PendingDeliveries(ctx, batch)
+	for _, d := range list {
+		if ctx.Err() != nil {
+			break
+		}
+		b.work(ctx, d)
+	}
+	return len(list), err
 }
 
 // work maps one delivery and applies its events; the last one spends it. A delivery that cannot be

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -111,7 +112,8 @@ func (p *Poller) poll(ctx context.Context) (young, any bool) {
 		}
 	}
 	maps.DeleteFunc(p.seen, func(installation int64, _ map[string]bool) bool { return by[installation] == nil })
-	for installation, ms := range by {
+	for _, installation := range slices.Sorted(maps.Keys(by)) {
+		ms := by[installation]
 		if err := p.read(ctx, installation, ms); err != nil && ctx.Err() == nil {
 			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("read reactions")
 		}
@@ -155,10 +157,7 @@ func marks(t *state.Task) map[string]mark {
 
 // read asks for the reactions of one installation and reports the new ones.
 func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mark) error {
-	nodes := make([]string, 0, len(ms))
-	for node := range ms {
-		nodes = append(nodes, node)
-	}
+	nodes := slices.Sorted(maps.Keys(ms))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	thumbs, err := p.cfg.GitHub.Thumbs(ctx, installation, nodes)
@@ -170,7 +169,8 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	}
 	p.low = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
 	stand := map[string]bool{}
-	for node, list := range thumbs.By {
+	for _, node := range nodes { // always in the same order
+		list := thumbs.By[node]
 		for i := len(list) - 1; i >= 0; i-- { // oldest first
 			id := "thumb:" + list[i].Node
 			if !p.seen[installation][id] {

@@ -114,27 +114,15 @@ func (s *Supervisor) drop(run string) {
 
 // follow reads a run to its end and reports it.
 func (s *Supervisor) follow(ctx context.Context, t *state.Task) {
-	log := s.cfg.Log.With().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("vm", t.Run.VM).Logger()
-	f := &following{s: s, task: t.Key, run: t.Run.ID, in: s.cfg.Interpret(t, t.Run), lastOK: s.cfg.Now()}
-	tr, err := s.cfg.Transcripts(t.Run.ID)
+	f, err := s.Follow(t)
 	if err != nil {
-		log.Error().Err(err).Msg("open the transcript")
+		s.cfg.Log.Error().Err(err).Str("run", t.Run.ID).Msg("open the transcript")
 		return
 	}
-	defer func() { _ = tr.Close() }() // each Add is complete in itself
-	f.transcript = tr
+	defer f.Close()
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 200*time.Millisecond, 15*time.Second
-	for ctx.Err() == nil {
-		ended, err := f.read(ctx, t)
-		if ended || ctx.Err() != nil || f.superseded(ctx) {
-			return
-		}
-		log.Warn().Err(err).Msg("follow a run")
-		if s.cfg.Gone(err) || s.cfg.Now().Sub(f.lastOK) > s.cfg.GiveUp {
-			f.lost(ctx, err, log)
-			return
-		}
+	for ctx.Err() == nil && !f.Step(ctx) {
 		if !pause(ctx, b.NextBackOff(), nil) {
 			return
 		}
