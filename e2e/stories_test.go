@@ -20,8 +20,8 @@ const patience = 40 * time.Second
 
 // TestStories plays every story. Those that are named heavy-… run with ERRAND_TEST_FULL=1 alone.
 func TestStories(t *testing.T) {
-	if common.err != nil {
-		t.Fatal(common.err)
+	if common.Err != nil {
+		t.Fatal(common.Err)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/stories", RequireUniqueNames: true, Setup: setup, Condition: condition, UpdateScripts: os.Getenv("UPDATE") != "",
@@ -29,6 +29,7 @@ func TestStories(t *testing.T) {
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
+			"hostile": hostile,
 		},
 	})
 }
@@ -55,6 +56,8 @@ type story struct {
 	log   *os.File
 	quiet bool // errors in the log are expected
 	plain map[string]bool
+
+	hostile hostility
 	bots  map[string]bool
 }
 

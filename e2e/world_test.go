@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/e2e/stage"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
@@ -67,8 +68,8 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := os.Executable()
 	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
-		Dir: s.dir, BinDir: common.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more,
-		Files: files, Key: common.key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e",
+		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more,
+		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: s.hostile.options,
 	})
 	ts.Check(err)
 }
@@ -162,12 +163,10 @@ func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 type child struct{ cmd *exec.Cmd }
 
 func startChild(s *story) (*child, error) {
-	exe, err := os.Executable()
+	cmd, err := stage.Child(s.w.ConfigFile(), strings.TrimPrefix(s.w.URL, "http://"), common.Bin, s.log.Name())
 	if err != nil {
 		return nil, err
 	}
-	addr := strings.TrimPrefix(s.w.URL, "http://")
-	cmd := exec.Command(exe, "serve", s.w.ConfigFile(), addr, common.bin, s.log.Name())
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err

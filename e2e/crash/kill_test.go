@@ -12,6 +12,8 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/e2e/stage"
 )
 
 const (
@@ -129,11 +131,10 @@ func (l *life) portTaken() bool { return strings.Contains(l.report(), "address a
 
 // child starts errand as a process of its own.
 func (l *life) child() (*exec.Cmd, error) {
-	exe, err := os.Executable()
+	cmd, err := stage.Child(l.world.ConfigFile(), strings.TrimPrefix(l.world.URL, "http://"), common.Bin, l.log.Name())
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe, "serve", l.world.ConfigFile(), strings.TrimPrefix(l.world.URL, "http://"), common.bin)
 	cmd.Stdout, cmd.Stderr = l.log, l.log
 	return cmd, cmd.Start()
 }

@@ -52,8 +52,8 @@ type life struct {
 
 // begin starts the stand-ins and the first incarnation.
 func begin(ctx context.Context, dir string, s *script) (*life, error) {
-	if common.err != nil {
-		return nil, common.err
+	if common.Err != nil {
+		return nil, common.Err
 	}
 	l := &life{dir: dir, script: s}
 	rules, files, err := cheap()
@@ -68,8 +68,8 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 		return nil, err
 	}
 	l.world, err = demo.New(ctx, demo.Config{
-		Dir: dir, BinDir: common.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: timing,
-		Key: common.key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
+		Dir: dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: timing,
+		Key: common.Key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.log.Close())

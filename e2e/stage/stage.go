@@ -1,0 +1,119 @@
+// Package stage is what the stories and the crash proof are played on: the programs that they need,
+// built once, and the parts that their test programs take when they are called again.
+//
+// A test program that calls Role first in its TestMain is also the stand-in agent, and the errand
+// that is a process of its own and can be killed. Start reading at Role, then at Prepare.
+package stage
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/sim/simagent"
+)
+
+// Shared is what all lives use: it is expensive to make and nothing changes it.
+type Shared struct {
+	Bin string          // folder of errand-runner
+	Key *rsa.PrivateKey // of the App
+	Err error           // why there is less
+}
+
+// Prepare builds the runner into dir and makes the App's key.
+func Prepare(dir string) Shared {
+	s := Shared{Bin: dir}
+	if s.Err = Build(dir, "errand-runner"); s.Err == nil {
+		s.Key, s.Err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	return s
+}
+
+// buildTime bounds one build, on a machine that does much else.
+const buildTime = 5 * time.Minute
+
+// Build builds one of errand's programs into dir, under its own name.
+func Build(dir, program string, flags ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), buildTime)
+	defer cancel()
+	args := append([]string{"build", "-o", filepath.Join(dir, program)}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/errand-bot/errand/cmd/"+program)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", program, err, out)
+	}
+	return nil
+}
+
+// Role plays the part that the program was called for and returns its exit code. It returns false
+// if the program was called as a test.
+func Role(args []string) (code int, played bool) {
+	if len(args) < 2 {
+		return 0, false
+	}
+	switch args[1] {
+	case "simagent":
+		return simagent.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()), true
+	case "serve":
+		if err := serve(args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1, true
+		}
+		return 0, true
+	}
+	return 0, false
+}
+
+// Child is errand as a process of its own, not yet started: this program in its other role. It ends
+// at SIGTERM. What errand logs is appended to the file log.
+func Child(config, addr, bin, log string) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(exe, "serve", config, addr, bin, log), nil
+}
+
+// serve runs errand as its command would: CONFIG ADDRESS BINDIR LOG.
+func serve(args []string) error {
+	if len(args) != 4 {
+		return fmt.Errorf("serve: want CONFIG ADDRESS BINDIR LOG, not %q", args)
+	}
+	cfg, err := config.Load(args[0], os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	cfg.PublicURL = "http://" + args[1]
+	log, err := os.OpenFile(args[3], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", args[1])
+	if err != nil {
+		return err
+	}
+	srv, err := server.New(ctx, cfg, server.Options{Log: zerolog.New(log).With().Timestamp().Logger(), BinDir: args[2], Listener: ln, StandInAgent: true})
+	if err != nil {
+		return err
+	}
+	if err := srv.Run(ctx); err != nil && !strings.Contains(err.Error(), "closed") {
+		return err
+	}
+	return srv.Close()
+}
