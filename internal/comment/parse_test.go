@@ -160,25 +160,3 @@ func TestEveryCommandIsReadAsItIsShown(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParse(f *testing.F) {
-	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "> @errand x", "@errand budget +1.5\n@errand model a",
-		"x\n\n@errand create pr A-1", "@errand plan base: a/b", "@errand\n```\n@errand stop\n```", "@errand aprove", "`@errand\n@errand go`"} {
-		f.Add(s, false)
-	}
-	f.Fuzz(func(t *testing.T, body string, onPR bool) {
-		p := Parse(body, "errand", onPR)
-		if p.Mention != (len(p.Orders) > 0) || len(p.Orders) > 2*maxOrders {
-			t.Fatalf("mention %v with %d orders", p.Mention, len(p.Orders))
-		}
-		for _, o := range p.Orders {
-			if strings.Contains(o.Text+o.With, "@") || strings.ContainsAny(o.Text+o.With, "\u00a0\u2003\u2028\u0085") {
-				continue // mentions in the text would be read again
-			}
-			again := Parse("@errand "+Print(o), "errand", onPR)
-			if len(again.Orders) != 1 || !cmp.Equal(again.Orders[0], o) {
-				t.Errorf("order %+v prints as %q, which is read as %+v", o, Print(o), again.Orders)
-			}
-		}
-	})
-}

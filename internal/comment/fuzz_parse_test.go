@@ -1,0 +1,147 @@
+package comment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// FuzzParse: whatever stands in a comment, its orders are of the table and within its bounds, each is
+// read again as it is printed, and the same comment as a quote, as code or hidden orders nothing.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "> @errand x", "@errand budget +1.5\n@errand model a",
+		"x\n\n@errand create pr A-1", "@errand plan base: a/b", "@errand\n```\n@errand stop\n```", "@errand aprove", "`@errand\n@errand go`", "[a]:\n@errand stop", "1. @errand x\n@errand y"} {
+		f.Add(s, false)
+	}
+	f.Fuzz(func(t *testing.T, body string, onPR bool) {
+		p := Parse(body, "errand", onPR)
+		if p.Mention != (len(p.Orders) > 0) || p.Mention && p.Quoted || len(p.Orders) > 2*maxOrders {
+			t.Fatalf("mention %v, quoted %v with %d orders", p.Mention, p.Quoted, len(p.Orders))
+		}
+		if p.Base != "" && !ValidRef(p.Base) {
+			t.Errorf("base %q", p.Base)
+		}
+		for _, o := range p.Orders {
+			checkOrder(t, o, onPR)
+			checkPrinted(t, o, onPR)
+		}
+		for how, hidden := range disguises(body) {
+			if q := Parse(hidden, "errand", onPR); q.Mention || len(q.Orders) > 0 || q.Base != "" {
+				t.Errorf("%s it orders %+v, base %q:\n%s", how, q.Orders, q.Base, hidden)
+			}
+		}
+	})
+}
+
+// disguises are the ways in which a text can stand in a comment without being said.
+func disguises(body string) map[string]string {
+	body = normalise(body)
+	if len(body) > 2000 {
+		return nil
+	}
+	lines := strings.Split(body, "\n")
+	indented := slices.Clone(lines)
+	for i := range lines {
+		lines[i], indented[i] = "> "+lines[i], "    "+lines[i]
+	}
+	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
+	return map[string]string{
+		"quoted":      strings.Join(lines, "\n"),
+		"fenced":      fence + "\n" + body + "\n" + fence,
+		"not closed":  "~~~~~~~~ text\n" + strings.ReplaceAll(body, "~", "-"),
+		"indented":    strings.Join(indented, "\n"),
+		"commented":   "<!--\n" + strings.ReplaceAll(body, "--", "- ") + "\n-->",
+		"in a script": "<script>\n" + strings.ReplaceAll(body, "</", "< /") + "\n</script>",
+	}
+}
+
+// checkOrder holds an order against the table's bounds.
+func checkOrder(t *testing.T, o state.Order, onPR bool) {
+	t.Helper()
+	if o.Verb == state.VerbMessage || o.Verb == state.VerbUnknown || o.Verb == state.VerbHelp {
+		return
+	}
+	known := slices.ContainsFunc(Commands(), func(c Command) bool {
+		return c.Verb == o.Verb && (c.Where == Both || onPR == (c.Where == OnPR))
+	})
+	hash := o.Hash == "" || len(o.Hash) >= 7 && len(o.Hash) <= 40 && strings.Trim(o.Hash, "0123456789abcdef") == ""
+	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0) && o.MicroUSD <= maxBudgetUSD*1_000_000
+	if !known || !hash || !money || o.Choice < 0 || o.Choice > maxChoice || o.Turns < 0 || o.Turns > maxTurns || len(o.Arg) > maxName+200 {
+		t.Errorf("order %+v", o)
+	}
+	if o.Verb != state.VerbApprove && (o.Hash != "" || o.Choice != 0 || o.With != "") || o.Verb != state.VerbRetry && (o.Fresh || o.Turns != 0) {
+		t.Errorf("order %+v has what is another's", o)
+	}
+}
+
+// checkPrinted reads an order again as it is printed.
+func checkPrinted(t *testing.T, o state.Order, onPR bool) {
+	t.Helper()
+	if strings.Contains(o.Text+o.With, "@") || strings.ContainsAny(o.Text+o.With, "\u00a0\u2003\u2028\u0085") {
+		return // mentions in the text would be read again
+	}
+	again := Parse("@errand "+Print(o), "errand", onPR)
+	if len(again.Orders) != 1 || !cmp.Equal(again.Orders[0], o) {
+		t.Errorf("order %+v prints as %q, which is read as %+v", o, Print(o), again.Orders)
+	}
+}
+
+// FuzzPrint goes the other way: any order that the grammar can say is printed so that it is read.
+func FuzzPrint(f *testing.F) {
+	for i := range Commands() {
+		f.Add(uint8(i), uint32(0xa1b2c3d), uint8(3), int64(1_500_000), "keep the flag", "ABC-1", true)
+	}
+	f.Fuzz(func(t *testing.T, verb uint8, hash uint32, n uint8, micro int64, words, arg string, flag bool) {
+		words = plainWords(words)
+		c := Commands()[int(verb)%len(Commands())]
+		o := state.Order{Verb: c.Verb}
+		switch c.Verb {
+		case state.VerbApprove:
+			o.Choice, o.With = int(n)%(maxChoice+1), words
+			if flag {
+				o.Hash = fmt.Sprintf("%08x", hash)
+			}
+		case state.VerbRetry:
+			o.Fresh, o.Turns = flag, int(n)*2%(maxTurns+1)
+		case state.VerbBudget:
+			o.MicroUSD = 1 + int64(uint64(micro)%(maxBudgetUSD*1_000_000))
+		case state.VerbReplan:
+			o.Text = words
+		case state.VerbPlan, state.VerbModel, state.VerbCreatePR:
+			o = anArgument(c, arg)
+		}
+		checkPrinted(t, o, c.Where == OnPR)
+	})
+}
+
+// plainWords makes prose of a text: letters, digits and single spaces that begin no command.
+func plainWords(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == ' ' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// anArgument is the command with the argument, if it is one of its own kind.
+func anArgument(c Command, arg string) state.Order {
+	var b strings.Builder
+	for _, r := range arg {
+		if r < 0x80 && isAlnum(byte(r)) && b.Len() < 20 {
+			b.WriteRune(r)
+		}
+	}
+	o := state.Order{Verb: c.Verb, Arg: "x" + b.String()}
+	if c.Verb == state.VerbCreatePR {
+		o.Arg += "-7"
+	}
+	return o
+}
