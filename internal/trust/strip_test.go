@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -126,44 +125,6 @@ func TestStrippedString(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-}
-
-// FuzzStrip checks what must hold for any text: stable, no character unseen, and in texts that
-// cannot have code no complete comment and no attribute that carries text.
-func FuzzStrip(f *testing.F) {
-	files, err := filepath.Glob("testdata/strip/*.md")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		in, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(in))
-	}
-	f.Add("[a](b \"c\n> d\") ![x](<y z>) <a href='x\"y' alt=z>")
-	f.Add("<div hidden><p title=\"a\">x</div>&#60;&#x3c;!--")
-	comment := regexp.MustCompile(`(?s)<!--.*?-->`)
-	attribute := regexp.MustCompile(`(?i)<(?:a|img|span|p|div)(?:\s[^<>]*)?\s(?:alt|title|aria-label|placeholder|data-[a-z]+)="[^"<>]*"[^<>]*>`)
-	f.Fuzz(func(t *testing.T, text string) {
-		out, _ := Strip(text)
-		if again, more := Strip(out); again != out {
-			t.Fatalf("not stable: %q, then %q (%v)", out, again, more)
-		}
-		if i := strings.IndexFunc(out, func(r rune) bool { return unseen(r) && r != '\n' && r != '\t' }); i >= 0 {
-			t.Fatalf("unseen character in %q", out)
-		}
-		if strings.ContainsAny(out, "`~\t\\") || strings.Contains(out, "   ") {
-			return
-		}
-		if found := comment.FindString(out); found != "" {
-			t.Fatalf("comment %q left in %q", found, out)
-		}
-		if found := attribute.FindString(out); found != "" && !strings.ContainsAny(found, "<>\"'=") {
-			t.Fatalf("attribute %q left in %q", found, out)
-		}
-	})
 }
 
 func BenchmarkStrip(b *testing.B) {

@@ -1,0 +1,154 @@
+package trust
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+	xhtml "golang.org/x/net/html"
+)
+
+// golds adds the inputs of the golden tests.
+func golds(f *testing.F, add func(string)) {
+	files, err := filepath.Glob("testdata/strip/*.md")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("inputs: %v, %v", files, err)
+	}
+	for _, file := range files {
+		in, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		add(string(in))
+	}
+}
+
+// FuzzStrip checks what must hold for any text: stable, no character unseen, and in texts that
+// cannot have code no complete comment and no attribute that carries text.
+func FuzzStrip(f *testing.F) {
+	golds(f, func(s string) { f.Add(s) })
+	f.Add("[a](b \"c\n> d\") ![x](<y z>) <a href='x\"y' alt=z>")
+	f.Add("<div hidden><p title=\"a\">x</div>&#60;&#x3c;!--")
+	comment := regexp.MustCompile(`(?s)<!--.*?-->`)
+	attribute := regexp.MustCompile(`(?i)<(?:a|img|span|p|div)(?:\s[^<>]*)?\s(?:alt|title|aria-label|placeholder|data-[a-z]+)="[^"<>]*"[^<>]*>`)
+	f.Fuzz(func(t *testing.T, text string) {
+		out, _ := Strip(text)
+		if again, more := Strip(out); again != out {
+			t.Fatalf("not stable: %q, then %q (%v)", out, again, more)
+		}
+		if i := strings.IndexFunc(out, func(r rune) bool { return unseen(r) && r != '\n' && r != '\t' }); i >= 0 {
+			t.Fatalf("unseen character in %q", out)
+		}
+		if strings.ContainsAny(out, "`~\t\\") || strings.Contains(out, "   ") {
+			return
+		}
+		if found := comment.FindString(out); found != "" {
+			t.Fatalf("comment %q left in %q", found, out)
+		}
+		if found := attribute.FindString(out); found != "" && !strings.ContainsAny(found, "<>\"'=") {
+			t.Fatalf("attribute %q left in %q", found, out)
+		}
+	})
+}
+
+// hidings are the ways to put a word where nobody reads it.
+func hidings() []string {
+	return []string{
+		"<!-- CANARY -->", "<!--\n\nCANARY\n-->", "<div hidden>CANARY</div>", "<span style=\"display:none\">CANARY</span>", "<p title=\"CANARY\">x</p>",
+		"[x](https://x.org \"CANARY\")", "![CANARY](https://x.org/p.png)", "![x](https://x.org/p.png 'CANARY')", "<img src=\"p.png\" alt=\"CANARY\">", "\n\n[unused]: https://x.org/CANARY\n\n",
+		"\n\n[y]: https://x.org \"CANARY\"\n\n[y]", "\n\n[^9]: CANARY\n\n", "\n\n| a |\n|---|\n| b | CANARY |\n\n", "\n\n```go CANARY\nx\n```\n\n", "[](https://x.org/CANARY)", "<a href=\"data:text/plain,CANARY\">x</a>",
+		"<custom data-x=\"CANARY\">x</custom>", "<![CDATA[CANARY]]>", "<?php CANARY ?>", "<!DOCTYPE CANARY>", "<details CANARY>x</details>", "[x](javascript:CANARY)", "<svg><desc>CANARY", "<div\nhidden\n>CANARY",
+	}
+}
+
+// FuzzStripHidden hides a word in the midst of any text. If it is there after stripping, then it is
+// because a reader sees it: in code, or as text that the surroundings made of the markup.
+func FuzzStripHidden(f *testing.F) {
+	for i := range hidings() {
+		f.Add(uint8(i), "Hello", "world")
+		f.Add(uint8(i), "`a", "b`")
+		f.Add(uint8(i), "> * x <b>", "\n\n```\n")
+		f.Add(uint8(i), "<details>\n\n[a](<", ">)\n-->\n</div>")
+	}
+	golds(f, func(s string) { f.Add(uint8(0), s, s) })
+	f.Fuzz(func(t *testing.T, how uint8, before, after string) {
+		if len(before)+len(after) > 3000 || strings.Contains(strings.ToUpper(before+after), "CANARY") {
+			return
+		}
+		list := hidings()
+		out, _ := Strip(before + list[int(how)%len(list)] + after)
+		if !strings.Contains(out, "CANARY") {
+			return
+		}
+		if seen := visibleText(t, out); !strings.Contains(seen, "CANARY") {
+			t.Errorf("the word is left, and not seen, in\n%q\nof which is seen\n%q", out, seen)
+		}
+	})
+}
+
+// visibleText renders Markdown and returns what a reader sees of the page, and where its links lead.
+func visibleText(t *testing.T, markdown string) string {
+	t.Helper()
+	var page bytes.Buffer
+	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList, extension.Footnote), goldmark.WithRendererOptions(html.WithUnsafe()))
+	if err := md.Convert([]byte(markdown), &page); err != nil {
+		t.Fatal(err)
+	}
+	root, err := xhtml.Parse(&page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	var walk func(n *xhtml.Node)
+	walk = func(n *xhtml.Node) {
+		if n.Type == xhtml.TextNode {
+			b.WriteString(n.Data)
+		}
+		for _, a := range n.Attr {
+			switch a.Key {
+			case "hidden":
+				return
+			case "style":
+				if strings.Contains(a.Val, "none") {
+					return
+				}
+			case "href", "src":
+				if !strings.HasPrefix(a.Val, "data:") && !strings.HasPrefix(a.Val, "javascript:") {
+					b.WriteString(" " + a.Val + " ")
+				}
+			}
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			walk(c)
+		}
+	}
+	walk(root)
+	return b.String()
+}
+
+// FuzzStripLine: a title is one line of visible characters, whatever it was, and stays as it is then.
+func FuzzStripLine(f *testing.F) {
+	f.Add("Cr\u200bash\u202e\r\non <!-- start -->")
+	f.Add("\U000E0041\u2028 \xff\t")
+	f.Fuzz(func(t *testing.T, text string) {
+		out, _ := StripLine(text)
+		if again, more := StripLine(out); again != out || more != nil {
+			t.Errorf("not stable: %q, then %q (%v)", out, again, more)
+		}
+		if strings.ContainsFunc(out, func(r rune) bool { return unseen(r) || r != ' ' && unicode.IsSpace(r) }) {
+			t.Errorf("unseen, or no line: %q", out)
+		}
+		for _, r := range text { // and nothing that is seen gets lost
+			if r > ' ' && r < 0x7F && strings.Count(out, string(r)) != strings.Count(text, string(r)) {
+				t.Errorf("%q is lost of %q: %q", r, text, out)
+			}
+		}
+	})
+}
