@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -126,32 +125,4 @@ func TestParseRepoSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzParseRepo: whatever stands in the file, the answer comes soon, fits into a comment, and never
-// exceeds what the operator allows.
-func FuzzParseRepo(f *testing.F) {
-	for _, s := range []string{
-		"", "plan: none\n", "limits: {cost: 999999999999990, turns: 9999999999999999999}\n", "check: [a, {run: b, timeout: 1h}]\n", "a: &x [*x]\n", "<<: {a: b}\n",
-		"? [a]\n: b\n", "key: {pattern: '(a+)+$'}\n", "branch: '{key}{slug}'\n", "protected: ['{a,b}/**']\n", "- - - - -\n", "\"\\x00\": 1\n", "!!int x: 1\n", "%YAML 1.1\n---\n",
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		top := operator()
-		s, err := config.ParseRepo(data, operator())
-		if err != nil {
-			if text := err.Error(); len(text) > 20_000 || !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\x1b") {
-				t.Fatalf("the error does not fit into a comment: %q", text)
-			}
-			return
-		}
-		l, m := s.Limits, top.Limits
-		if l.Turns > m.Turns || l.Duration > m.Duration || l.PlanDuration > m.PlanDuration || l.MicroUSD > m.MicroUSD || l.Checks > m.Checks || l.MicroUSD < 0 || l.Turns <= 0 {
-			t.Fatalf("limits %+v exceed %+v", l, m)
-		}
-		if len(s.Protected) < len(top.Protected) {
-			t.Fatalf("protection was lost: %v", s.Protected)
-		}
-	})
 }

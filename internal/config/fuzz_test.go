@@ -1,0 +1,98 @@
+package config_test
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state"
+)
+
+// FuzzParseRepo: whatever stands in the file, the answer comes soon and is the same each time; what
+// is wrong is told with its line, in words that fit into a comment; and what is accepted can be
+// worked with and never exceeds what the operator allows.
+func FuzzParseRepo(f *testing.F) {
+	for _, s := range []string{
+		"", "plan: none\n", "limits: {cost: 999999999999990, turns: 9999999999999999999}\n", "check: [a, {run: b, timeout: 1h}]\n", "a: &x [*x]\n", "<<: {a: b}\n",
+		"? [a]\n: b\n", "key: {pattern: '(a+)+$'}\n", "branch: '{key}{slug}'\n", "protected: ['{a,b}/**']\n", "- - - - -\n", "\"\\x00\": 1\n", "!!int x: 1\n", "%YAML 1.1\n---\n",
+		"enabled: true\nplan: one-step\nbase: develop\ncommit: \"{key}: {task}\"\ntitle: |\n  {task}\ndraft: true\nsetup:\n  - name: x\n    run: >\n      a\n      b\n    timeout: 5m\n",
+		"trust: {allow_users: [ada], allow_bots: ['b[bot]']}\nlimits:\n  duration: 1h\n  checks: 0\n", "check:\n\t- x\n", "plan: [\n", "'", "{\n}\n}\n", "a: b: c\n", "---\n---\nplan: none\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := config.ParseRepo(data, operator())
+		again, err2 := config.ParseRepo(bytes.Clone(data), operator())
+		if !cmp.Equal(s, again) || (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
+			t.Fatalf("read twice: %+v, %v, then %+v, %v", s, err, again, err2)
+		}
+		if err != nil {
+			if diff := cmp.Diff(operator(), s); diff != "" {
+				t.Errorf("an invalid file changes settings (-want +got):\n%s", diff)
+			}
+			checkInvalid(t, err, data)
+			return
+		}
+		checkSettings(t, s)
+	})
+}
+
+// checkInvalid holds an error against what people need of it.
+func checkInvalid(t *testing.T, err error, data []byte) {
+	t.Helper()
+	var bad *config.Invalid
+	if !errors.As(err, &bad) || len(bad.Problems) == 0 {
+		t.Fatalf("error %v", err)
+	}
+	if text := err.Error(); len(text) > 20_000 || !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\x1b") {
+		t.Fatalf("the error does not fit into a comment: %q", text)
+	}
+	lines := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + 1
+	for i, p := range bad.Problems {
+		whole := strings.HasPrefix(p.Text, "the file is larger") || i == len(bad.Problems)-1 && strings.HasPrefix(p.Text, "and ")
+		if p.Line < 0 || p.Line > lines || p.Line == 0 && !whole || p.Text == "" || strings.Contains(p.String(), "\n") {
+			t.Errorf("problem %d is %+v of %d lines", i, p, lines)
+		}
+	}
+}
+
+// checkSettings holds accepted settings against the operator's, and tries them.
+func checkSettings(t *testing.T, s state.Settings) {
+	t.Helper()
+	top := operator()
+	l, m := s.Limits, top.Limits
+	if l.Turns > m.Turns || l.Duration > m.Duration || l.PlanDuration > m.PlanDuration || l.MicroUSD > m.MicroUSD || l.Checks > m.Checks {
+		t.Errorf("limits %+v exceed %+v", l, m)
+	}
+	if l.Turns <= 0 || l.Duration <= 0 || l.PlanDuration <= 0 || l.MicroUSD < 0 || l.Checks < 0 {
+		t.Errorf("limits %+v", l)
+	}
+	if len(s.Protected) < len(top.Protected) || !cmp.Equal(s.Protected[:len(top.Protected)], top.Protected) {
+		t.Errorf("protection was lost: %v", s.Protected)
+	}
+	if _, err := regexp.Compile(s.Key.Pattern); err != nil || s.Key.Required && s.Key.Pattern == "" {
+		t.Errorf("key %+v: %v", s.Key, err)
+	}
+	for _, template := range []string{s.Branch, s.Commit, s.Title} {
+		if _, err := comment.Expand(template, comment.Vars{Key: "A-1", Number: 7, Slug: "x", Task: "Do it"}); err != nil {
+			t.Errorf("template: %v", err)
+		}
+	}
+	for _, c := range append(s.Setup, s.Check...) {
+		if strings.TrimSpace(c.Run) == "" || c.Timeout <= 0 || c.Timeout.Hours() > 2 {
+			t.Errorf("command %+v", c)
+		}
+	}
+	switch s.Plan {
+	case state.PlanTwoStep, state.PlanOneStep, state.PlanNone:
+	default:
+		t.Errorf("plan %q", s.Plan)
+	}
+}
