@@ -25,9 +25,9 @@ func TestSelfIsAskedOnce(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	before := w.f.Calls()
+	before := w.f.Calls(forge.ForTask)
 	must(w.f.Self(t.Context()))(t)
-	if w.f.Calls() != before {
+	if w.f.Calls(forge.ForTask) != before {
 		t.Error("asked again")
 	}
 }

@@ -95,7 +95,7 @@ func New(cfg Config) (*Forge, error) {
 	f.tr = &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path,
 		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
-		pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{},
+		pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{}, calls: newBook(),
 	}
 	if f.clients, err = f.newClients(); err != nil {
 		return nil, err
@@ -195,9 +195,6 @@ func withDefaults(cfg Config) Config {
 	}
 	return cfg
 }
-
-// Calls returns how many HTTP requests were made so far.
-func (f *Forge) Calls() int64 { return f.tr.calls.Load() }
 
 // GitURL returns where a repository is fetched from, without credentials.
 func (f *Forge) GitURL(r Repo) string {

@@ -213,12 +213,12 @@ func TestPublishAChain(t *testing.T) {
 		t.Errorf("the merge's parents are %v", got)
 	}
 
-	before := w.f.Calls()
+	before := w.f.Calls(forge.ForTask)
 	again := must(w.f.Commit(t.Context(), w.repo, cs, c.base, first.IDs))(t)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Error(diff)
 	}
-	if n := w.f.Calls() - before; n != 1 {
+	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
 		t.Errorf("%d calls for what is published already", n)
 	}
 	known := maps.Clone(first.IDs)

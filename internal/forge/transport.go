@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -49,7 +48,7 @@ type transport struct {
 	gate    *gate
 	log     zerolog.Logger
 	metrics func(Call)
-	calls   atomic.Int64
+	calls   *book
 
 	write, data Pace
 	mu          sync.Mutex
@@ -189,7 +188,7 @@ func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) 
 		out.ContentLength = int64(len(body))
 	}
 	start := time.Now()
-	t.calls.Add(1)
+	t.calls.add(PurposeOf(req.Context()))
 	resp, answer, err := t.send(out)
 	done := Call{Op: c.name, Method: req.Method, Installation: c.installation, Took: time.Since(start)}
 	defer func() { t.metrics(done) }()

@@ -253,8 +253,8 @@ func TestReadsAreRepeated(t *testing.T) {
 	if diff := cmp.Diff([]int{201, 503, 503, 200}, seen); diff != "" {
 		t.Error(diff)
 	}
-	if f.Calls() != 4 {
-		t.Errorf("%d calls, want 4", f.Calls())
+	if f.Calls(forge.ForTask) != 4 {
+		t.Errorf("%d calls, want 4", f.Calls(forge.ForTask))
 	}
 }
 

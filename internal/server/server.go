@@ -133,7 +133,7 @@ func (s *Server) makeForge(context.Context) (err error) {
 	t := s.cfg.Timing
 	s.forge, err = forge.New(forge.Config{
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
-		UserAgent: "errand/" + s.opts.Version, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
+		UserAgent: "errand/" + s.opts.Version, Timeout: t.Answer, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
 		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
 		Metrics: func(c forge.Call) { s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took) },
 	})
@@ -177,7 +177,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // work starts what needs to know who we are, as soon as GitHub has said it.
 func (s *Server) work(ctx context.Context) error {
-	me, err := s.identify(ctx)
+	me, err := s.identify(forge.WithPurpose(ctx, forge.ForStart))
 	if err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	nodes := slices.Sorted(maps.Keys(ms))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	thumbs, err := p.cfg.GitHub.Thumbs(ctx, installation, nodes)
+	thumbs, err := p.cfg.GitHub.Thumbs(forge.WithPurpose(ctx, forge.ForPoll), installation, nodes)
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,7 @@ const kept = 72 * time.Hour
 // Run sweeps at the start and then now and again until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	var lastState time.Time
+	ctx = forge.WithPurpose(ctx, forge.ForSweep)
 	for {
 		if err := s.deliveries(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn().Err(err).Msg("sweep for lost webhooks")

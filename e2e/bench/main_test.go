@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/sim/simagent"
+)
+
+// TestMain is also the agent.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "simagent" {
+		os.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+	dir, err := os.MkdirTemp("", "errand-bench-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	common.bin = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// shared is what several tests use and is expensive to make: it is made when the first one asks.
+type shared struct {
+	once sync.Once
+	bin  string // folder of errand-runner
+	key  *rsa.PrivateKey
+	err  error
+}
+
+// common is made once and never changed.
+var common shared
+
+// prepare builds the runner and makes the App's key.
+func prepare(tb testing.TB) *shared {
+	tb.Helper()
+	common.once.Do(func() {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(common.bin, "errand-runner"), "github.com/errand-bot/errand/cmd/errand-runner")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			common.err = fmt.Errorf("build errand-runner: %w\n%s", err, out)
+			return
+		}
+		common.key, common.err = rsa.GenerateKey(rand.Reader, 2048)
+	})
+	check(tb, common.err)
+	return &common
+}
+
+func check(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
