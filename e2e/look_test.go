@@ -11,14 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/errand-bot/errand/internal/demo"
-	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -137,74 +135,6 @@ func (s *story) transcripts() []string {
 	return list
 }
 
-// hooks bends webhooks: hooks hold | release [reversed] | duplicate N | fail [EVENT] | lose [EVENT] |
-// wait |
-// clear | again (all that were delivered, once more).
-func hooks(ts *testscript.TestScript, neg bool, args []string) {
-	g := of(ts).w.GitHub
-	event, n := "", 0
-	if len(args) > 1 {
-		event = args[1]
-		n, _ = strconv.Atoi(args[1]) // 0 unless it is a number
-	}
-	switch args[0] {
-	case "hold":
-		g.HoldHooks()
-	case "release":
-		g.ReleaseHooks(event == "reversed")
-	case "duplicate":
-		g.FaultHooks(simgithub.HookFault{Copies: n - 1})
-	case "fail":
-		g.FaultHooks(simgithub.HookFault{Event: event, Fail: true})
-	case "lose":
-		g.FaultHooks(simgithub.HookFault{Event: event, Lose: true})
-	case "forge":
-		g.FaultHooks(simgithub.HookFault{BadSignature: true})
-	case "wait":
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		ts.Check(g.WaitHooks(ctx))
-	case "clear":
-		g.ClearFaults()
-	case "again":
-		done := map[string]bool{}
-		for _, d := range g.Deliveries() {
-			if !done[d.GUID] {
-				done[d.GUID] = true
-				g.Redeliver(d.ID)
-			}
-		}
-	default:
-		ts.Fatalf("unknown argument %q", args[0])
-	}
-}
-
-// fault makes requests of errand fail: fault METHOD PATH STATUS|cut|lost [COUNT] [NTH]. cut ends the
-// connection before anything happens, lost after the effect.
-func fault(ts *testscript.TestScript, neg bool, args []string) {
-	f := simgithub.Fault{Method: args[0], Path: args[1], Actor: "app", Count: 1}
-	switch args[2] {
-	case "cut":
-		f.Cut = true
-	case "lost":
-		f.Cut, f.After = true, true
-	case "secondary":
-		f.Secondary, f.RetryAfter = true, 1
-	default:
-		status, err := strconv.Atoi(args[2])
-		ts.Check(err)
-		f.Status = status
-	}
-	for i, at := range []*int{&f.Count, &f.Nth} {
-		if len(args) > 3+i {
-			n, err := strconv.Atoi(args[3+i])
-			ts.Check(err)
-			*at = n
-		}
-	}
-	ts.Check(of(ts).w.GitHub.Fault(f))
-}
-
 // checkRun reports a check of a CI on the pull request's head: check NAME success|failure|"".
 func checkRun(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
@@ -235,24 +165,6 @@ func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(werr)
 	if neg == (err == nil) {
 		ts.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-}
-
-// repoCmd is repo rename NAME | remove | suspend | unsuspend | expire-tokens.
-func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
-	g := of(ts).w.GitHub
-	switch args[0] {
-	case "remove":
-		ts.Check(g.RemoveFromInstallation(of(ts).full))
-	case "rename":
-		ts.Check(g.RenameRepo(of(ts).full, args[1]))
-		of(ts).full = demo.Owner + "/" + args[1]
-	case "suspend", "unsuspend":
-		g.Suspend(demo.Owner, args[0] == "suspend")
-	case "expire-tokens":
-		g.ExpireTokens()
-	default:
-		ts.Fatalf("unknown argument %q", args[0])
 	}
 }
 

@@ -51,6 +51,13 @@ func acts() map[string]act {
 		"push":          push,
 		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, a[0]) },
 		"open-pull":     openPull, "blocked-by": blockedBy,
+		"lock":         func(p *performer, a []string) error { return p.Lock(p.s.full, p.number(a, 0), "too heated") },
+		"unlock":       func(p *performer, a []string) error { return p.Unlock(p.s.full, p.number(a, 0)) },
+		"delete-issue": func(p *performer, a []string) error { return p.DeleteIssue(p.s.full, p.number(a, 0)) },
+		"transfer-issue": func(p *performer, a []string) error {
+			_, err := p.TransferIssue(p.s.full, p.number(a, 0), demo.Owner+"/"+a[1])
+			return err
+		},
 	}
 }
 

@@ -28,7 +28,7 @@ func timing() map[string]string {
 	return map[string]string{
 		"gather": "250ms", "status_gap": "150ms", "settle": "0s", "backoff": "300ms", "recheck": "300ms",
 		"poll_fast": "150ms", "poll_slow": "300ms", "poll_gap": "80ms", "deliveries": "1h", "sweep": "1h",
-		"progress": "100ms", "retry": "150ms", "writes_burst": "500", "writes_every": "2ms", "objects_every": "1ms", "shutdown": "5s", "unreachable_for": "10m",
+		"progress": "100ms", "retry": "150ms", "writes_burst": "500", "writes_every": "2ms", "objects_every": "1ms", "shutdown": "5s", "unreachable_for": "10m", "answer": "30s", "gone_after": "1h",
 	}
 }
 
@@ -230,10 +230,11 @@ func (s *story) repo() *simgithub.Repo {
 	return r
 }
 
-// task is the task of an issue, nil if there is none.
+// task is the task of an issue of the story's repository, nil if there is none.
 func (s *story) task(issue int) *state.Task {
+	repo := s.repo().ID
 	for _, t := range s.tasks() {
-		if t.Key.Issue == issue {
+		if t.Key == (state.TaskKey{Repo: repo, Issue: issue}) {
 			return t
 		}
 	}

@@ -226,6 +226,10 @@ type Timing struct {
 	MaxAttempts int `yaml:"max_attempts"`
 	// UnreachableFor is how long a VM may be out of reach before it counts as lost.
 	UnreachableFor time.Duration `yaml:"unreachable_for"`
+	// Answer is how long GitHub may take for one answer.
+	Answer time.Duration `yaml:"answer"`
+	// GoneAfter is how long an issue may be out of reach before its task ends, if no webhook says why.
+	GoneAfter time.Duration `yaml:"gone_after"`
 }
 
 // Keep is how long things stay.
@@ -257,6 +261,7 @@ func Default() Config {
 			PollFast: 15 * time.Second, PollSlow: time.Minute, PollGap: 2 * time.Second, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
 			Progress: 5 * time.Second, Retry: 2 * time.Second, Shutdown: 30 * time.Second, ReapGrace: 15 * time.Minute,
 			WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond, MaxAttempts: p.MaxAttempts, UnreachableFor: 10 * time.Minute,
+			Answer: 30 * time.Second, GoneAfter: time.Hour,
 		},
 		Keep: Keep{AfterEnd: 24 * time.Hour, Transcripts: 90 * 24 * time.Hour},
 	}

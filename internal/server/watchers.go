@@ -55,7 +55,7 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 	t := s.cfg.Timing
 	return watch.NewSweeper(watch.SweeperConfig{
 		Store: s.store, GitHub: s.forge, Inbox: inbox, Log: s.opts.Log, Now: s.opts.Now, BotID: me.BotID, BotLogin: me.BotLogin,
-		Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label, Deliveries: t.Deliveries, State: t.Sweep,
+		Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label, Deliveries: t.Deliveries, State: t.Sweep, GoneAfter: t.GoneAfter,
 	})
 }
 

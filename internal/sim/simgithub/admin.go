@@ -3,6 +3,7 @@ package simgithub
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // RenameRepo gives a repository another name. Its id stays; the old address redirects by GET, as on GitHub.
@@ -65,7 +66,14 @@ func (c *call) redirect() (a answer, ok bool) {
 	if !ok {
 		return answer{}, false
 	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/api/v3/repos/"+c.vars["owner"]+"/"), "/")
 	to := c.s.api("/repositories/%d", id)
+	if rest != "" {
+		to += "/" + rest
+	}
+	if q := c.r.URL.RawQuery; q != "" {
+		to += "?" + q
+	}
 	c.header.Set("Location", to)
 	status := http.StatusMovedPermanently
 	if c.r.Method != http.MethodGet {

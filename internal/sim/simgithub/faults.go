@@ -28,6 +28,7 @@ type Fault struct {
 	Cut        bool              `json:"cut"`         // close the connection instead of answering
 	Hang       bool              `json:"hang"`        // say nothing until the client gives up or the Sim is closed
 	Primary    bool              `json:"primary"`     // answer as the hourly limit does, with remaining 0
+	Reset      int               `json:"reset"`       // seconds until the hourly limit ends; default 60
 	Secondary  bool              `json:"secondary"`   // answer as the secondary limit does
 
 	path *regexp.Regexp
@@ -145,7 +146,7 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 	if f.Primary {
 		h.Set("X-RateLimit-Limit", strconv.Itoa(v.s.cfg.RateLimit))
 		h.Set("X-RateLimit-Remaining", "0")
-		h.Set("X-RateLimit-Reset", strconv.FormatInt(v.s.cfg.AuthNow().Add(time.Minute).Unix(), 10))
+		h.Set("X-RateLimit-Reset", strconv.FormatInt(v.s.cfg.AuthNow().Add(time.Duration(cmp.Or(f.Reset, 60))*time.Second).Unix(), 10))
 		h.Set("X-RateLimit-Resource", map[bool]string{true: "graphql", false: "core"}[v.call.Path == "/graphql"])
 	}
 	w.WriteHeader(status)
@@ -164,6 +165,8 @@ func (v *verdict) text() (int, []byte) {
 		status = cmp.Or(status, http.StatusForbidden)
 		e = &Error{Status: status, Message: "API rate limit exceeded for installation.",
 			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"}
+	case f.Secondary && v.call.Path == "/graphql" && status == http.StatusOK: // likewise, at times
+		return status, []byte(`{"errors":[{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}]}`)
 	case f.Secondary:
 		status = cmp.Or(status, http.StatusForbidden)
 		e = &Error{Status: status, Message: "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",

@@ -74,7 +74,13 @@ func (s *Sim) newDelivery(d delivery, payload obj) *delivery {
 	return &d
 }
 
+// maxHook is the largest payload that GitHub sends.
+const maxHook = 25 << 20
+
 func (q *hookQueue) enqueue(d *delivery) {
+	if len(d.Payload) > maxHook {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, one := range q.bend(d) {

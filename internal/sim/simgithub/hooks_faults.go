@@ -14,6 +14,7 @@ type HookFault struct {
 	Count  int    `json:"count"`  // how many matches to bend; 0: all
 
 	Lose         bool `json:"lose"`          // never sent and in no log, as when GitHub itself loses an event
+	Large        bool `json:"large"`         // as if the payload were over 25 MB: likewise, for GitHub sends no such
 	Fail         bool `json:"fail"`          // not sent, but in the log as a failed delivery
 	Copies       int  `json:"copies"`        // so many further copies with the same GUID, all at once
 	Hold         bool `json:"hold"`          // kept back until ReleaseHooks
@@ -62,7 +63,7 @@ func (q *hookQueue) bend(d *delivery) []bent {
 		return []bent{{delivery: d}}
 	}
 	switch {
-	case f.Lose:
+	case f.Lose || f.Large:
 		return nil
 	case f.Fail:
 		d.ReqHeader = hookHeader(d, q.sim.app.ID)

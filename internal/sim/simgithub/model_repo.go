@@ -26,6 +26,7 @@ type Repo struct {
 	PushedAt      time.Time
 
 	lastNumber int
+	left       map[int]*Issue // what was deleted (nil) or transferred, by its old number
 }
 
 // FullName is OWNER/NAME.

@@ -134,7 +134,7 @@ func (s *Sim) serveREST(w http.ResponseWriter, r *http.Request, table []route) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3")
-	rt, vars, ok := match(table, r.Method, path)
+	rt, vars, ok := match(table, r.Method, s.byID(path))
 	if !ok {
 		rt = route{method: r.Method, pattern: "(unknown)", handle: func(*call) (any, error) { return nil, errNotFound() }}
 	}

@@ -28,7 +28,13 @@ func (c *call) number(name string) int {
 func (c *call) id(name string) int64 { return int64(c.number(name)) }
 
 // theIssue finds the issue that a path names.
-func (c *call) theIssue() (*Issue, error) { return c.issue(c.full(), c.number("number")) }
+func (c *call) theIssue() (*Issue, error) {
+	number := c.number("number")
+	if err := c.left(number); err != nil {
+		return nil, err
+	}
+	return c.issue(c.full(), number)
+}
 
 // thePull finds the pull request that a path names.
 func (c *call) thePull() (*Pull, error) { return c.pull(c.full(), c.number("number")) }

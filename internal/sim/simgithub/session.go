@@ -153,8 +153,8 @@ func (x *session) pull(full string, number int) (*Pull, error) {
 	return i.Pull, x.need(r, "pull_requests", "read", RoleRead)
 }
 
-// writeTalk asks for the right to take part in a conversation: App needs issues (or pull requests for those), a person
-// needs read, and write when it is locked.
+// writeTalk asks for the right to take part in a conversation: an App needs issues (or pull requests for those) and may
+// not when it is locked, a person needs read, and write when it is locked.
 func (x *session) writeTalk(i *Issue) error {
 	perm := "issues"
 	if i.Pull != nil {
@@ -166,7 +166,7 @@ func (x *session) writeTalk(i *Issue) error {
 	if x.by == nil {
 		return errNeedAuth()
 	}
-	if i.Locked && !x.viaApp() && i.repo.role(x.by.Login).rank() < RoleWrite.rank() {
+	if i.Locked && (x.viaApp() || i.repo.role(x.by.Login).rank() < RoleWrite.rank()) {
 		return errForbidden("Unable to create comment because issue is locked.")
 	}
 	return nil
