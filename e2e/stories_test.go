@@ -58,7 +58,7 @@ type story struct {
 	plain map[string]bool
 
 	hostile hostility
-	bots  map[string]bool
+	bots    map[string]bool
 }
 
 type key struct{}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,9 +161,9 @@ func (c *change) refused() {
 	c.to(PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, StepRun
 	c.t.Question = &Question{Kind: AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
-	for _, r := range c.e.Refusals {
-		c.feedback(Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", c.t.Work.LocalHead, r.Rule, r.Path), Kind: "refusal", At: c.e.Now,
-			Path: r.Path, Body: r.Rule + ": " + r.Detail + " Remedy: " + r.Remedy})
+	for _, r := range c.e.Refusals { // a changeset that could not even be read has no head
+		c.feedback(Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: "refusal", At: c.e.Now,
+			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
 	c.post(fmt.Sprintf("refused-%d", c.t.Version+1), Post{Kind: PostRefused, Refusals: c.e.Refusals, By: c.asker()})
 }

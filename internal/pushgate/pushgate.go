@@ -22,6 +22,7 @@ import (
 
 // The rules, as people see them in a refusal.
 const (
+	RuleForm       = "form" // see Unreadable
 	RuleMerges     = "merges"
 	RulePaths      = "paths"
 	RuleModes      = "modes"

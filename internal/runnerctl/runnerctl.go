@@ -231,7 +231,11 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 		args = append(args, "--allow-merge", m)
 	}
 	out, err := c.run(ctx, vm, nil, maxChangeset, args...)
-	if err != nil {
+	var exit *remote.ExitError
+	switch {
+	case errors.Is(err, remote.ErrTooMuchOutput), errors.As(err, &exit) && strings.Contains(exit.Stderr, changeset.ErrTooLarge.Error()):
+		return nil, fmt.Errorf("%w: %w", changeset.ErrTooLarge, err)
+	case err != nil:
 		return nil, err
 	}
 	cs, err := changeset.Decode(bytes.NewReader(out), changeset.DefaultLimits())
@@ -239,7 +243,7 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 		return nil, fmt.Errorf("changeset from VM %s: %w", vm, err)
 	}
 	if cs.Base != spec.Base && (spec.Newer == "" || cs.Base != spec.Newer) {
-		return nil, fmt.Errorf("changeset from VM %s begins at %s, not at %s", vm, cs.Base, spec.Base)
+		return nil, fmt.Errorf("%w: it begins at %s, not at %s", changeset.ErrMalformed, cs.Base, spec.Base)
 	}
 	return cs, nil
 }

@@ -19,10 +19,20 @@ import (
 // collect reads the changeset from the VM, stores it and has the push gate judge it.
 func (s *Steps) collect(ctx context.Context, w *unit) (state.Event, error) {
 	cs, err := s.readChangeset(ctx, w, workRoot(w.task))
+	if r, ok := pushgate.Unreadable(err); ok {
+		w.log.Warn().Err(err).Msg("refuse a changeset that cannot be read")
+		return refusedUnread(w.job.Run, r), nil
+	}
 	if err != nil {
 		return state.Event{}, lostWork(fmt.Errorf("collect the changeset: %w", err))
 	}
 	return s.judge(ctx, w, cs)
+}
+
+// refusedUnread is the refusal of a changeset of which nothing can be kept.
+func refusedUnread(run string, r pushgate.Refusal) state.Event {
+	return state.Event{Kind: state.EventCollected, Run: run, Work: &state.Work{Run: run},
+		Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}
 }
 
 // lostWork tells people what it means if the VM of unpublished work is gone.
@@ -168,6 +178,10 @@ func (s *Steps) commit(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, err
 	}
 	out, err := s.GitHub.Commit(ctx, w.repo, cs, cs.Base, maps.Clone(set.IDs))
+	if errors.Is(err, forge.ErrTreeMismatch) {
+		return state.Event{}, &Problem{Reason: "GitHub built another tree from the commits than the VM says it had, so nothing was published.",
+			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: "github", Permanent: true, Err: err}
+	}
 	if err != nil {
 		return state.Event{}, fmt.Errorf("make the commits on GitHub: %w", err)
 	}
@@ -250,6 +264,10 @@ func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: out.Conflicts}, nil
 	}
 	cs, err := s.readChangeset(ctx, w, onto)
+	if r, ok := pushgate.Unreadable(err); ok {
+		w.log.Warn().Err(err).Msg("refuse a rebased changeset that cannot be read")
+		return refusedUnread(w.job.Run, r), nil
+	}
 	if err != nil {
 		return state.Event{}, fmt.Errorf("collect the rebased changeset: %w", err)
 	}

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/workflow"
+)
+
+// hostility is a runner that lies: what it says about the commits is altered on its way to errand.
+type hostility struct {
+	mu  sync.Mutex
+	lie func(*changeset.Changeset)
+}
+
+// lies are what a hostile runner can say, about the last commit: hostile KIND [ARG].
+func lies(kind, arg string) (func(*changeset.Changeset), error) {
+	last := func(do func(*changeset.Commit)) func(*changeset.Changeset) {
+		return func(cs *changeset.Changeset) { do(&cs.Commits[len(cs.Commits)-1]) }
+	}
+	unseen := strings.Repeat("d", 40) // an id that nobody here has seen
+	switch kind {
+	case "honest":
+		return nil, nil
+	case "mode":
+		return last(func(c *changeset.Commit) { c.Changes[0].Mode = changeset.Mode(arg) }), nil
+	case "path":
+		return last(func(c *changeset.Commit) { c.Changes[0].Path = arg }), nil
+	case "merge":
+		return last(func(c *changeset.Commit) { c.Parents = append(c.Parents, unseen) }), nil
+	case "chain":
+		return last(func(c *changeset.Commit) { c.Parents[0] = unseen }), nil
+	case "tree":
+		return last(func(c *changeset.Commit) { c.Tree = unseen }), nil
+	case "message":
+		text, err := strconv.Unquote(`"` + arg + `"`)
+		return last(func(c *changeset.Commit) { c.Message = text }), err
+	case "content": // other than its id says
+		return func(cs *changeset.Changeset) {
+			for id := range cs.Blobs {
+				cs.Blobs[id] = []byte(arg)
+			}
+		}, nil
+	}
+	return nil, fmt.Errorf("unknown lie %q", kind)
+}
+
+// hostile makes the runner lie from now on: hostile KIND [ARG]; hostile honest ends it.
+func hostile(ts *testscript.TestScript, neg bool, args []string) {
+	lie, err := lies(args[0], strings.Join(args[1:], " "))
+	ts.Check(err)
+	h := &of(ts).hostile
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lie = lie
+}
+
+// options puts the hostile runner between errand and the real one.
+func (h *hostility) options(o *server.Options) {
+	o.Hooks.Runner = func(r workflow.Runner) workflow.Runner { return hostileRunner{r, h} }
+}
+
+// hostileRunner is a runner with a changeset that is not what git on the VM has.
+type hostileRunner struct {
+	workflow.Runner
+	h *hostility
+}
+
+// Collect alters what the real runner says, as it crosses the wire.
+func (r hostileRunner) Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error) {
+	cs, err := r.Runner.Collect(ctx, vm, spec)
+	r.h.mu.Lock()
+	lie := r.h.lie
+	r.h.mu.Unlock()
+	if err != nil || lie == nil || len(cs.Commits) == 0 {
+		return cs, err
+	}
+	lie(cs)
+	var wire bytes.Buffer
+	if err := changeset.Encode(&wire, cs); err != nil {
+		return nil, err
+	}
+	return changeset.Decode(&wire, changeset.DefaultLimits())
+}
