@@ -18,6 +18,11 @@
     return f.value !== f.defaultValue;
   };
 
+  // Somebody who moves the pointer is about to click: nothing may slide away from under it.
+  let moved = -Infinity;
+  ["pointermove", "pointerdown"].forEach((kind) => addEventListener(kind, () => { moved = performance.now(); }, { passive: true }));
+  const pointing = () => performance.now() - moved < 800;
+
   // Nothing is replaced under somebody's hands: not while a field differs or has the focus.
   const dirty = (main) => {
     const at = document.activeElement;
@@ -46,7 +51,7 @@
     const html = (await res.text()).replace(/<style[^]*?<\/style>/, ""); // it is here already
     const page = new DOMParser().parseFromString(html, "text/html");
     const next = page.getElementById("main");
-    if (!next || dirty(main)) return;
+    if (!next || dirty(main) || pointing()) return;
     const open = opened(main);
     const focus = document.activeElement && main.contains(document.activeElement) ? document.activeElement.closest("[id]") : null;
     main.replaceWith(document.importNode(next, true));
@@ -59,7 +64,7 @@
   const look = async () => {
     const main = document.getElementById("main");
     const stale = document.getElementById("stale");
-    if (busy || document.hidden || !main) return;
+    if (busy || document.hidden || !main || pointing()) return;
     busy = true;
     try {
       const res = await fetch("/_sim/version?path=" + encodeURIComponent(main.dataset.path), { credentials: "same-origin" });

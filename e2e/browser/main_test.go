@@ -1,0 +1,129 @@
+package browser
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simagent"
+)
+
+// TestMain is also the agent.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "simagent" {
+		os.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+	os.Exit(m.Run())
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need finds a program, or skips; where ERRAND_REQUIRE names it, it has to be there.
+func need(t *testing.T, names ...string) (path string) {
+	t.Helper()
+	for _, n := range names {
+		if path, err := exec.LookPath(n); err == nil {
+			return path
+		}
+	}
+	if slices.Contains(strings.Fields(os.Getenv("ERRAND_REQUIRE")), names[0]) {
+		t.Fatalf("%s is not installed, and ERRAND_REQUIRE asks for it", names[0])
+	}
+	t.Skipf("%s is not installed", names[0])
+	return ""
+}
+
+// full skips unless tests that take long are asked for, or pictures.
+func full(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ERRAND_TEST_FULL") == "" && os.Getenv("ERRAND_PICTURES") == "" {
+		t.Skip("drives a browser: set ERRAND_TEST_FULL=1")
+	}
+}
+
+// runner builds errand-runner.
+func runner(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "errand-runner"), "github.com/errand-bot/errand/cmd/errand-runner")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build errand-runner: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// script is what the model says: the rules of this test, then the demo's, whose implementation waits
+// once so that one can watch it.
+func script(t *testing.T) string {
+	t.Helper()
+	own, err := os.ReadFile("testdata/model.yaml")
+	check(t, err)
+	usual, err := os.ReadFile("../../internal/demo/script.yaml")
+	check(t, err)
+	_, rules, ok := strings.Cut(string(usual), "\nrules:\n")
+	const turn = "      - text: Green. I commit the fix with its tests.\n"
+	if !ok || strings.Count(rules, turn) != 1 {
+		t.Fatal("the demo's script has changed: there is no turn to wait before")
+	}
+	return string(own) + strings.Replace(rules, turn, turn+"        wait: "+gate+"\n", 1)
+}
+
+// gate holds the implementation until somebody has watched it.
+const gate = "watched"
+
+// newWorld starts errand and the stand-ins.
+func newWorld(t *testing.T) *demo.World {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	check(t, err)
+	exe, err := os.Executable()
+	check(t, err)
+	dir := t.TempDir()
+	log, err := os.Create(filepath.Join(dir, "errand.log"))
+	check(t, err)
+	w, err := demo.New(t.Context(), demo.Config{
+		Dir: dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Script: script(t), Key: key,
+		Log: zerolog.New(log).With().Timestamp().Logger(), Version: "demo",
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, err := os.ReadFile(log.Name())
+			t.Logf("the end of errand's log (%v):\n%s", err, tail(string(text), 30))
+		}
+		check(t, w.Close())
+		check(t, log.Close())
+	})
+	return w
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// pause lets a little time pass between two looks at a condition.
+func pause(ctx context.Context) {
+	timer := time.NewTimer(40 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
