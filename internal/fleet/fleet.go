@@ -81,8 +81,6 @@ const (
 	IsolationVM Isolation = "vm"
 	// IsolationFull: own files, processes and network.
 	IsolationFull Isolation = "full"
-	// IsolationPartial: own processes and network; the host's files are visible.
-	IsolationPartial Isolation = "partial"
 	// IsolationNone: nothing. No real agent may run here without the operator's leave.
 	IsolationNone Isolation = "none"
 )
@@ -106,7 +104,7 @@ func (e *UnsandboxedError) Hint() string {
 // scripted agent of the demo need not ask.
 func AllowAgent(vm VM, allowUnsandboxed bool) error {
 	switch vm.Isolation {
-	case IsolationVM, IsolationFull, IsolationPartial:
+	case IsolationVM, IsolationFull:
 		return nil
 	}
 	if allowUnsandboxed {

@@ -187,7 +187,7 @@ func TestReasonsAreWords(t *testing.T) {
 func TestAllowAgent(t *testing.T) {
 	t.Parallel()
 	for isolation, want := range map[fleet.Isolation]bool{
-		fleet.IsolationVM: true, fleet.IsolationFull: true, fleet.IsolationPartial: true, fleet.IsolationNone: false, "": false,
+		fleet.IsolationVM: true, fleet.IsolationFull: true, fleet.IsolationNone: false, "": false,
 	} {
 		vm := fleet.VM{Name: "one", Kind: "x", Isolation: isolation}
 		if err := fleet.AllowAgent(vm, false); (err == nil) != want {

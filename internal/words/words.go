@@ -158,7 +158,7 @@ func VM(kind string) (what, apart string) {
 	case "bwrap":
 		return "bubblewrap", "own files, own processes, no network"
 	case "userns":
-		return "user namespaces", "own processes, no network"
+		return "user namespaces", "own files, own processes, no network"
 	case "plain":
 		return "plain folder", "not isolated"
 	}

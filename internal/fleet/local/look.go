@@ -79,10 +79,6 @@ func held(dir string) (bool, error) {
 }
 
 func describe(rec box.Record, dir string) fleet.VM {
-	home := box.HomePath(dir)
-	if rec.Kind == box.KindBwrap {
-		home = box.InsideHome
-	}
 	return fleet.VM{
 		Name:   rec.Name,
 		Labels: maps.Clone(rec.Labels),
@@ -94,17 +90,15 @@ func describe(rec box.Record, dir string) fleet.VM {
 		TetherPort: rec.TetherPort,
 		CreatedAt:  rec.CreatedAt,
 		Facts: map[string]string{
-			fleet.FactRunner: rec.RunnerInside(), fleet.FactHome: home, fleet.FactLog: box.LogPath(dir),
+			fleet.FactRunner: rec.RunnerInside(), fleet.FactHome: rec.HomeInside(dir), fleet.FactLog: box.LogPath(dir),
 		},
 	}
 }
 
 func isolation(kind string) fleet.Isolation {
 	switch kind {
-	case box.KindBwrap:
+	case box.KindBwrap, box.KindUserns:
 		return fleet.IsolationFull
-	case box.KindUserns:
-		return fleet.IsolationPartial
 	default:
 		return fleet.IsolationNone
 	}

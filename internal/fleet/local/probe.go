@@ -101,8 +101,6 @@ func (p *Provider) sweepProbes() error {
 
 func advice(kind string) []string {
 	switch kind {
-	case KindUserns:
-		return []string{"boxes see the files of this host; install bubblewrap to give them their own"}
 	case KindPlain:
 		return []string{"boxes are not isolated from this host; install bubblewrap, and where AppArmor " +
 			"restricts user namespaces (Ubuntu 23.10 and later) allow them for bwrap"}

@@ -28,7 +28,8 @@ import (
 const (
 	// KindBwrap has its own files, processes and network (bubblewrap).
 	KindBwrap = "bwrap"
-	// KindUserns has its own processes and network; the host's files are visible.
+	// KindUserns has its own files, processes and network, put up by ourselves in user namespaces: as bwrap,
+	// for hosts without bubblewrap, but without terminals and without its hardening by others' eyes.
 	KindUserns = "userns"
 	// KindPlain is a directory: nothing keeps its processes from the host.
 	KindPlain = "plain"
@@ -46,7 +47,7 @@ const (
 	tmpDir      = "tmp"
 )
 
-// InsideHome is the home of a bwrap box as the box sees it.
+// InsideHome is the home of a box with its own files, as the box sees it.
 const (
 	InsideHome   = "/home/agent"
 	insideRunner = "/opt/errand/errand-runner"
@@ -132,8 +133,11 @@ func LockPath(dir string) string { return filepath.Join(dir, lockFile) }
 // LogPath is where the supervisor and the inside write what goes wrong.
 func LogPath(dir string) string { return filepath.Join(dir, logFile) }
 
-// HostKeyPath is the private host key in PEM form. It is not visible in a bwrap box.
+// HostKeyPath is the private host key in PEM form. It is visible in a plain box only.
 func HostKeyPath(dir string) string { return filepath.Join(dir, hostKeyFile) }
+
+// HomeInside is the home as the box of dir sees it.
+func (r Record) HomeInside(dir string) string { return r.home(dir) }
 
 // HomePath is the host's view of the box's home.
 func HomePath(dir string) string { return filepath.Join(dir, homeDir) }
@@ -143,7 +147,7 @@ func TmpPath(dir string) string { return filepath.Join(dir, tmpDir) }
 
 // RunnerInside is the path of the errand-runner binary as the box sees it.
 func (r Record) RunnerInside() string {
-	if r.Kind == KindBwrap {
+	if ownFiles(r.Kind) {
 		return insideRunner
 	}
 	return r.Runner

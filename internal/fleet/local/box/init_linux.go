@@ -15,55 +15,61 @@ import (
 // killTimeout bounds the search for the processes of a plain box.
 const killTimeout = 5 * time.Second
 
-// initAttr puts the namespaces around the box's first process. Its user id in the
-// box is never 0: some agents refuse to work as root.
+// initAttr puts the namespaces around the box's first process, which is their root: it prepares them and
+// starts the box's server as somebody else.
 func initAttr(kind string) (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if kind != KindUserns {
 		return attr, nil
 	}
-	uid, gid := os.Getuid(), os.Getgid()
-	inUID, inGID := uid, gid
-	if inUID == 0 {
-		inUID = 1000
-	}
-	if inGID == 0 {
-		inGID = 1000
-	}
 	attr.Pdeathsig = syscall.SIGKILL
 	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
 		syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: inUID, HostID: uid, Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: inGID, HostID: gid, Size: 1}}
-	attr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	return attr, nil
+}
+
+// serverAttr puts the box's server and all that it starts into a user namespace inside the first process's:
+// nothing there has a capability over the box's mounts and network, nobody can look into the first process,
+// and nobody is root, since some agents refuse to work as root.
+func serverAttr(kind string) *syscall.SysProcAttr {
+	if kind != KindUserns {
+		return nil
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: 0, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: 0, Size: 1}},
+	}
 }
 
 func becomeSubreaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // runInit is the first process of a userns or plain box. It reaps whatever is
 // left to it and ends the box when the server that it started ends.
-func runInit(kind, probe string) error {
-	runtime.LockOSThread() // capabilities belong to a thread
-	if kind == KindUserns {
-		if err := prepareNamespaces(); err != nil {
-			return err
-		}
-	} else {
-		becomeSubreaper()
-	}
+func runInit(o initOptions) error {
+	runtime.LockOSThread() // capabilities and no_new_privs belong to a thread
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
+	if o.kind == KindUserns {
+		if err := prepareNamespaces(o.dir, o.view); err != nil {
+			return err
+		}
+		self = insideRunner
+	} else {
+		becomeSubreaper()
+	}
 	argv := []string{self, "box-ssh"}
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
-	if probe != "" {
-		argv = append(argv, "-probe", probe)
+	if o.probe != "" {
+		argv = append(argv, "-probe", o.probe)
 	} else {
 		files = append(files, inheritedFile(listenerFD, "listener"), inheritedFile(lifeFD, "life"))
 	}
-	child, err := os.StartProcess(self, argv, &os.ProcAttr{Files: files, Env: os.Environ()})
+	child, err := os.StartProcess(self, argv, &os.ProcAttr{Files: files, Env: os.Environ(), Sys: serverAttr(o.kind)})
 	if err != nil {
 		return fmt.Errorf("start the box's server: %w", err)
 	}
@@ -71,7 +77,7 @@ func runInit(kind, probe string) error {
 		_ = f.Close()
 	}
 	status := reapUntil(child.Pid)
-	if kind == KindPlain {
+	if o.kind == KindPlain {
 		killDescendants(killTimeout)
 	}
 	if status != 0 {
@@ -80,22 +86,25 @@ func runInit(kind, probe string) error {
 	return nil
 }
 
-// prepareNamespaces gives the box a loopback and a /proc of its own, then drops
-// what that needed, so that nothing in the box has it.
-func prepareNamespaces() error {
+// prepareNamespaces gives the box a loopback, files and a /proc of its own. No program can give more rights
+// than its caller has, afterwards.
+func prepareNamespaces(dir, text string) error {
+	view, err := decodeView(text)
+	if err != nil {
+		return err
+	}
 	if err := loopbackUp(); err != nil {
 		return fmt.Errorf("bring up loopback: %w", err)
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
+	if err := unix.Sethostname([]byte("box")); err != nil {
+		return fmt.Errorf("name the box: %w", err)
 	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
+	if err := enterView(dir, view); err != nil {
+		return err
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("drop capabilities: %w", err)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid new privileges: %w", err)
 	}
-	_ = unix.Sethostname([]byte("box"))
 	return nil
 }
 

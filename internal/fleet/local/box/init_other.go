@@ -26,9 +26,9 @@ func becomeSubreaper() {}
 func killDescendants(time.Duration) {}
 
 // runInit has nothing to prepare here: the server is the first process.
-func runInit(_, probe string) error {
-	if probe != "" {
-		return probeInside(context.Background(), probe, os.Stdin, os.Stdout)
+func runInit(o initOptions) error {
+	if o.probe != "" {
+		return probeInside(context.Background(), o.probe, os.Stdin, os.Stdout)
 	}
 	return serveInherited(context.Background())
 }

@@ -105,7 +105,7 @@ func probeInside(ctx context.Context, kind string, in io.Reader, out io.Writer) 
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("git in the box: %w: %s", err, text)
 	}
-	if kind == KindBwrap {
+	if ownFiles(kind) {
 		if _, err := os.Stat(req.Canary); err == nil {
 			return errors.New("a file of the host is visible")
 		}

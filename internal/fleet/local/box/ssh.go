@@ -46,19 +46,25 @@ type insideConfig struct {
 // -probe it checks from the inside that the box is what it should be.
 func ServeSSH(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("box-ssh", flag.ContinueOnError)
-	init := flags.String("init", "", "be the first process of a box of this `kind`")
-	probe := flags.String("probe", "", "check this `kind` of box from the inside")
+	var o initOptions
+	flags.StringVar(&o.kind, "init", "", "be the first process of a box of this `kind`")
+	flags.StringVar(&o.probe, "probe", "", "check this `kind` of box from the inside")
+	flags.StringVar(&o.dir, "dir", "", "the box's `directory`, for a first process that puts up a view")
+	flags.StringVar(&o.view, "view", "", "what the box sees, as `JSON`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch {
-	case *init != "":
-		return runInit(*init, *probe)
-	case *probe != "":
-		return probeInside(ctx, *probe, os.Stdin, os.Stdout)
+	case o.kind != "":
+		return runInit(o)
+	case o.probe != "":
+		return probeInside(ctx, o.probe, os.Stdin, os.Stdout)
 	}
 	return serveInherited(ctx)
 }
+
+// initOptions tell the box's first process what it has to put up. The view holds paths only.
+type initOptions struct{ kind, probe, dir, view string }
 
 func serveInherited(ctx context.Context) error {
 	var cfg insideConfig

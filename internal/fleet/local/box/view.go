@@ -1,0 +1,131 @@
+package box
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// What a mount of a view puts at its target.
+const (
+	mountBind = "bind" // a path of the host
+	mountLink = "link" // a symbolic link
+	mountTmp  = "tmp"  // an empty directory of the box's own
+	mountProc = "proc" // the box's own processes
+	mountDev  = "dev"  // the few devices that every tool needs
+)
+
+// mount is one thing that a box sees.
+type mount struct {
+	Do   string `json:"do"`
+	From string `json:"from,omitempty"` // a bind's path on the host, a link's text
+	To   string `json:"to"`
+	// Writable is about binds.
+	Writable bool `json:"writable,omitempty"`
+	// Optional binds are left out where the host has no such path.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// ownFiles reports whether boxes of this kind have a view of their own instead of the host's files.
+func ownFiles(kind string) bool { return kind == KindBwrap || kind == KindUserns }
+
+// viewOf is all that a box with its own files sees, in the order in which it is put up: the host's
+// system read-only, a home and a /tmp of its own, a few generated files in /etc, and what the
+// configuration shares. Nothing else of the host is there: no other home, no /run, no /var.
+func viewOf(rec Record, dir string) ([]mount, error) {
+	etc, err := writeEtc(dir)
+	if err != nil {
+		return nil, err
+	}
+	view := []mount{{Do: mountBind, From: "/usr", To: "/usr"}}
+	for _, path := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64"} {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case info.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return nil, err
+			}
+			view = append(view, mount{Do: mountLink, From: target, To: path})
+		default:
+			view = append(view, mount{Do: mountBind, From: path, To: path})
+		}
+	}
+	for _, path := range hostFiles() {
+		view = append(view, mount{Do: mountBind, From: path, To: path, Optional: true})
+	}
+	for _, name := range etc {
+		view = append(view, mount{Do: mountBind, From: filepath.Join(dir, "etc", name), To: "/etc/" + name})
+	}
+	view = append(view,
+		mount{Do: mountProc, To: "/proc"}, mount{Do: mountDev, To: "/dev"}, mount{Do: mountTmp, To: "/run"}, mount{Do: mountTmp, To: "/var"},
+		mount{Do: mountBind, From: TmpPath(dir), To: "/tmp", Writable: true}, mount{Do: mountLink, From: "../tmp", To: "/var/tmp"},
+		mount{Do: mountBind, From: HomePath(dir), To: InsideHome, Writable: true})
+	for _, bind := range rec.Binds {
+		view = append(view, mount{Do: mountBind, From: bind.Path, To: bind.Path, Writable: bind.Writable})
+	}
+	return append(view, mount{Do: mountBind, From: rec.Runner, To: insideRunner}), nil
+}
+
+// bwrapArgs makes bubblewrap put up the view, with namespaces of the box's own and a loopback as its only
+// network.
+func bwrapArgs(view []mount) []string {
+	args := []string{
+		"--unshare-all", "--uid", "1000", "--gid", "1000", "--hostname", "box",
+		"--die-with-parent", "--new-session", "--clearenv",
+	}
+	for _, m := range view {
+		switch m.Do {
+		case mountBind:
+			how := "--ro-bind"
+			if m.Writable {
+				how = "--bind"
+			}
+			if m.Optional {
+				how += "-try"
+			}
+			args = append(args, how, m.From, m.To)
+		case mountLink:
+			args = append(args, "--symlink", m.From, m.To)
+		case mountTmp:
+			args = append(args, "--tmpfs", m.To)
+		case mountProc, mountDev:
+			args = append(args, "--"+m.Do, m.To)
+		}
+	}
+	return append(args, "--remount-ro", "/", "--chdir", InsideHome)
+}
+
+// hostFiles are what tools need from outside /usr. Private keys that lie beside the
+// certificates are not among them.
+func hostFiles() []string {
+	return []string{
+		"/nix/store", "/etc/alternatives", "/etc/localtime", "/etc/mime.types",
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates",
+		"/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf",
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+	}
+}
+
+// writeEtc makes the few files without which ordinary tools complain.
+func writeEtc(dir string) ([]string, error) {
+	files := []struct{ name, text string }{
+		{"passwd", "root:x:0:0:root:/root:/bin/sh\n" + User + ":x:1000:1000:" + User + ":" + InsideHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
+		{"group", "root:x:0:\n" + User + ":x:1000:\nnogroup:x:65534:\n"},
+		{"hosts", "127.0.0.1 localhost box\n::1 localhost\n"},
+		{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+	}
+	etc := filepath.Join(dir, "etc")
+	if err := os.MkdirAll(etc, 0o755); err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(etc, f.name), []byte(f.text), 0o644); err != nil {
+			return nil, fmt.Errorf("write /etc for the box: %w", err)
+		}
+		names = append(names, f.name)
+	}
+	return names, nil
+}
