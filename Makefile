@@ -13,7 +13,7 @@ GEN        = $(GO) run ./internal/house/gen
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full race lint fuzz bench verify generate build runner release pictures tidy clean
+.PHONY: help demo test test-full race lint fuzz bench verify generate build runner release pictures published tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,8 +25,16 @@ demo: runner ## play the whole life of a task on this machine (ARGS="-interactiv
 test: ## all tests; what is skipped is said
 	$(COUNT) -- -timeout 10m ./...
 
-test-full: ## all tests anew, with those that take long or need installed programs
-	ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m ./...
+test-full: published ## all tests anew, with those that take long or need installed programs
+	rm -rf .cache/said
+	SIMGITHUB_RECORD=$(CURDIR)/.cache/said ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m ./...
+	ERRAND_SAID=$(CURDIR)/.cache/said $(GO) test -count=1 -v ./e2e/likeness
+
+published: ## what GitHub publishes about itself, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
+	@cmp -s e2e/likeness/package-lock.json .cache/published/package-lock.json && exit 0; rm -rf .cache/published; \
+	mkdir -p .cache/published && cp e2e/likeness/package.json e2e/likeness/package-lock.json .cache/published && \
+	npm ci --prefix .cache/published --ignore-scripts --no-audit --no-fund && exit 0; rm -rf .cache/published; \
+	echo "npm cannot install what GitHub publishes: the stand-in is not held against it"; test -z "$$ERRAND_REQUIRE_NPM"
 
 race: ## all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(COUNT) -- -race -timeout 20m ./...

@@ -142,6 +142,7 @@ func (q *hookQueue) run() {
 func (q *hookQueue) deliver(d *delivery) {
 	start := time.Now()
 	d.ReqHeader = hookHeader(d, q.sim.app.ID)
+	q.sim.recordHook(d)
 	code, header, body, err := q.post(d)
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -52,8 +52,11 @@ func (s *Sim) routes() (http.Handler, error) {
 	}
 	table := s.restTable()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/v3/", func(w http.ResponseWriter, r *http.Request) { s.serveREST(w, r, table) })
-	mux.HandleFunc("POST /api/graphql", gql.serve)
+	mux.HandleFunc("/api/v3/", s.record(func(w http.ResponseWriter, r *http.Request) { s.serveREST(w, r, table) }, func(r *http.Request) string {
+		rt, _, _ := match(table, r.Method, strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"))
+		return rt.pattern
+	}))
+	mux.HandleFunc("POST /api/graphql", s.record(gql.serve, func(*http.Request) string { return "" }))
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
 	pages := s.pages()

@@ -30,6 +30,7 @@ type Config struct {
 	RateLimit   int               // per token, hour and bucket; default 5000
 	ContentRate int               // things made per minute and token before the secondary limit answers; default: no limit
 	HookTimeout time.Duration     // default 10 s, as GitHub's
+	Record      string            // folder for one of each kind of answer and webhook; default: what RecordVar names, or nowhere
 }
 
 // Sim is the stand-in. All its methods may be called at once from several goroutines.
@@ -41,6 +42,7 @@ type Sim struct {
 	hooks   *hookQueue
 	faults  *faultBook
 	counts  *callBook
+	records *recorder // nil: nothing is recorded
 
 	mu       sync.Mutex // guards all that follows
 	lastID   int64
@@ -83,9 +85,13 @@ func New(cfg Config) (*Sim, error) {
 	if git.backend, err = git.findBackend(); err != nil {
 		return nil, err
 	}
+	records, err := newRecorder(cfg.Record)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Sim{
-		cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
+		records: records, cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
 		faults: newFaultBook(), counts: newCallBook(), lastID: 1000,
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
@@ -133,6 +139,9 @@ func withDefaults(cfg Config) Config {
 	}
 	if cfg.RateLimit == 0 {
 		cfg.RateLimit = 5000
+	}
+	if cfg.Record == "" {
+		cfg.Record = os.Getenv(RecordVar)
 	}
 	if cfg.HookTimeout == 0 {
 		cfg.HookTimeout = 10 * time.Second

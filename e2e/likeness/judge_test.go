@@ -1,0 +1,123 @@
+package likeness
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+func newReader(raw []byte) io.Reader { return bytes.NewReader(raw) }
+
+// unlike is one way in which a recording differs from what is published.
+type unlike struct {
+	where string // route with status, or event with action, or the name of a query
+	what  string // place and complaint
+}
+
+func (u unlike) String() string { return u.where + ": " + u.what }
+
+// schemas compiles what it is asked for, once.
+type schemas struct {
+	name     string
+	compiler *jsonschema.Compiler
+	made     map[string]*jsonschema.Schema
+}
+
+func newSchemas(name string, doc any) (*schemas, error) {
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("mem:///"+name, doc); err != nil {
+		return nil, fmt.Errorf("add %s: %w", name, err)
+	}
+	return &schemas{name: name, compiler: c, made: map[string]*jsonschema.Schema{}}, nil
+}
+
+// judge validates a value by the schema at a place of the document, given as its keys.
+func (s *schemas) judge(v any, place ...string) ([]string, error) {
+	var at strings.Builder
+	for _, p := range place {
+		at.WriteString("/" + url.PathEscape(escape(p)))
+	}
+	key := at.String()
+	sch, ok := s.made[key]
+	if !ok {
+		var err error
+		if sch, err = s.compiler.Compile("mem:///" + s.name + "#" + key); err != nil {
+			return nil, fmt.Errorf("compile schema at %s: %w", key, err)
+		}
+		s.made[key] = sch
+	}
+	var bad *jsonschema.ValidationError
+	switch err := sch.Validate(v); {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &bad):
+		return telling(complaints(bad)), nil
+	default:
+		return nil, fmt.Errorf("validate: %w", err)
+	}
+}
+
+// unknown is how a property that no schema lists is told of.
+const unknown = "is not in GitHub's description"
+
+// telling leaves out what only follows from something else: where one value is wrong, the schema around it fails, and then
+// all of its properties count as unknown, up to the top.
+func telling(all []string) []string {
+	stray := func(c string) bool { return strings.HasSuffix(c, unknown) }
+	if slices.ContainsFunc(all, func(c string) bool { return !stray(c) }) {
+		return slices.DeleteFunc(all, stray)
+	}
+	deepest := 0
+	for _, c := range all {
+		deepest = max(deepest, strings.Count(c, "/"))
+	}
+	return slices.DeleteFunc(all, func(c string) bool { return strings.Count(c, "/") < deepest })
+}
+
+// badness orders alternatives: one that wants another type altogether was not meant.
+func badness(complaints []string) int {
+	if len(complaints) == 1 && strings.Contains(complaints[0], ", want ") {
+		return 1000
+	}
+	return len(complaints)
+}
+
+var index = regexp.MustCompile(`/\d+(/|$)`)
+
+// complaints says what is wrong, place by place. Of several alternatives the one that fits best is told.
+func complaints(e *jsonschema.ValidationError) []string {
+	if len(e.Causes) == 0 {
+		at := "/" + strings.Join(e.InstanceLocation, "/")
+		at = index.ReplaceAllString(index.ReplaceAllString(at, "/*$1"), "/*$1")
+		what := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		if _, stray := e.ErrorKind.(*kind.FalseSchema); stray {
+			what = unknown
+		}
+		return []string{at + " " + what}
+	}
+	var best, all []string
+	for _, c := range e.Causes {
+		one := complaints(c)
+		if best == nil || badness(one) < badness(best) {
+			best = one
+		}
+		all = append(all, one...)
+	}
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		all = best
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
