@@ -3,7 +3,11 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/state"
@@ -46,7 +50,7 @@ var known = []string{
 	"check_run", "check_suite", "status", "installation", "installation_repositories", "repository", "issue_dependencies", "sub_issues", "ping", "other",
 }
 
-func mapAny(t *testing.T, event string, payload []byte) {
+func mapAny(t *testing.T, event string, payload []byte) []state.Event {
 	t.Helper()
 	m := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 99, Assignee: "errand-bot", Label: "errand"}, fuzzTasks())
 	events, why, err := m.Map(context.Background(), event, "g", payload)
@@ -64,6 +68,7 @@ func mapAny(t *testing.T, event string, payload []byte) {
 			t.Errorf("event cannot be stored: %v", err)
 		}
 	}
+	return events
 }
 
 func TestMapHollowPayloads(t *testing.T) {
@@ -78,13 +83,73 @@ func TestMapHollowPayloads(t *testing.T) {
 	}
 }
 
+// whole are payloads with all that a decoder reads, of acts that mean something.
+var whole = map[string]string{
+	"issues":                      `{"action":"assigned","assignee":{"id":5,"login":"errand-bot"},"issue":{"number":1,"title":"t","body":"b\n\nbase: v1","user":{"id":4,"login":"eve","type":"User"},"labels":[{"name":"x"}],"state":"open","updated_at":"2026-01-02T03:04:05Z","node_id":"n","type":{"name":"Bug"},"milestone":{"title":"m"}},"repository":{"id":70,"name":"slug","owner":{"login":"acme"},"default_branch":"main"},"sender":{"id":4,"login":"eve"},"installation":{"id":3}}`,
+	"issue_comment":               `{"action":"created","comment":{"id":8,"body":"@errand approve a1b2c3d4\n> @errand stop","user":{"id":4},"created_at":1700000000},"issue":{"number":1},"repository":{"id":70},"sender":{"id":4,"login":"eve"}}`,
+	"pull_request":                `{"action":"closed","pull_request":{"number":12,"merged":true},"repository":{"id":70},"sender":{"id":4}}`,
+	"pull_request_review":         `{"action":"submitted","review":{"id":9,"state":"CHANGES_REQUESTED","body":"x","user":{"id":4},"submitted_at":"2026-01-02T03:04:05+01:00","commit_id":"aa"},"pull_request":{"number":12},"repository":{"id":70},"sender":{"id":4}}`,
+	"pull_request_review_comment": `{"action":"created","comment":{"id":7,"body":"@errand stop","in_reply_to_id":6,"user":{"id":4}},"pull_request":{"number":12},"repository":{"id":70},"sender":{"id":4}}`,
+	"push":                        `{"ref":"refs/heads/b","after":"bb","repository":{"id":70,"default_branch":"main"},"sender":{"id":4},"commits":[{"added":[".errand.yml"]}]}`,
+	"check_suite":                 `{"action":"completed","check_suite":{"head_sha":"aa","conclusion":"failure"},"repository":{"id":70}}`,
+}
+
+// wire is what a fuzzed payload says in the places that decide who did what, read without handlers.
+type wire struct {
+	Action  string
+	Sender  struct{ ID int64 }
+	Comment struct {
+		User struct{ ID int64 }
+		Body string
+	}
+}
+
+// FuzzMap: a payload of whatever form is an event with a task or a reason why not, the same each time,
+// and nobody can act in another's name: not our own account, not by an edit, not by an old comment.
 func FuzzMap(f *testing.F) {
-	for n := range known {
+	for n, event := range known {
 		for _, p := range hollow {
 			f.Add(uint8(n), []byte(p))
 		}
+		f.Add(uint8(n), []byte(whole[event]))
 	}
 	f.Fuzz(func(t *testing.T, n uint8, payload []byte) {
-		mapAny(t, known[int(n)%len(known)], payload)
+		event := known[int(n)%len(known)]
+		events := mapAny(t, event, payload)
+		if again := mapAny(t, event, payload); !cmp.Equal(events, again) {
+			t.Errorf("another time it is %+v, not %+v", again, events)
+		}
+		var w wire
+		if len(events) == 0 || json.Unmarshal(payload, &w) != nil {
+			return
+		}
+		for _, e := range events {
+			checkActor(t, e, w)
+		}
 	})
+}
+
+// checkActor holds an event against who did what.
+func checkActor(t *testing.T, e state.Event, w wire) {
+	t.Helper()
+	if e.By.ID != 0 && e.By.ID != w.Sender.ID {
+		t.Errorf("%s by %d, sent by %d", e.Kind, e.By.ID, w.Sender.ID)
+	}
+	if len(e.Orders) > 0 && (e.Kind != state.EventCommented || w.Action != "created" || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(w.Comment.Body), "@errand")) {
+		t.Errorf("orders %+v of %+v", e.Orders, w)
+	}
+	if (e.Candidate != nil || e.Ticked) && (e.Kind != state.EventPlanEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {
+		t.Errorf("approval %+v of %+v", e.Candidate, w)
+	}
+	if e.Kind == state.EventTriggered && w.Sender.ID == 99 {
+		t.Errorf("triggered by ourselves: %+v", e)
+	}
+	data, err := json.Marshal(e)
+	var stored state.Event
+	if err != nil || json.Unmarshal(data, &stored) != nil {
+		t.Fatalf("event cannot be stored: %v", err)
+	}
+	if diff := cmp.Diff(e, stored, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("event is stored otherwise (-mapped +stored):\n%s", diff)
+	}
 }

@@ -84,6 +84,9 @@ func FuzzStripHidden(f *testing.F) {
 		}
 		list := hidings()
 		out, _ := Strip(before + list[int(how)%len(list)] + after)
+		if again, more := Strip(out); again != out {
+			t.Fatalf("not stable: %q, then %q (%v)", out, again, more)
+		}
 		if !strings.Contains(out, "CANARY") {
 			return
 		}
