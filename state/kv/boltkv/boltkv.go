@@ -2,7 +2,7 @@
 //
 // Updates run one after another on a single writer, which takes everybody who is waiting into one
 // commit: under load many updates share an fsync, and a lone update never waits for company. Every
-// commit is synced; there is no switch to turn that off. The file is locked while it is open.
+// commit is synced; no option turns that off (sync.go). The file is locked while it is open.
 //
 // Start reading at Open, then writer.go for the group commit. Compact and Backup are in maintain.go.
 package boltkv
@@ -91,6 +91,7 @@ func openFile(path string, wait time.Duration) (*bbolt.DB, error) {
 	bolt, err := bbolt.Open(path, fileMode, &bbolt.Options{
 		Timeout:      wait,
 		FreelistType: bbolt.FreelistMapType,
+		NoSync:       noSync,
 		// A file that outgrows its mapping makes the writer wait for all readers; this is rare so.
 		InitialMmapSize: initialMmap,
 		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {

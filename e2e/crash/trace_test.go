@@ -1,0 +1,148 @@
+package crash
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// call is one system call as strace saw it. Its begin and its end are numbers in the order in which
+// strace saw either: what one thread did because of another comes later in it.
+type call struct {
+	name       string
+	file       string // what its descriptor stood for: a path, or socket:[inode]
+	args       string // the rest, with the data as strace escapes it
+	result     int64
+	begin, end int
+}
+
+// trace is the calls in the order of their ends.
+type trace []call
+
+var (
+	begun   = regexp.MustCompile(`^(\d+) +(\w+)\(\d+<([^>]*)>,? ?(.*)$`)
+	resumed = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>(.*)$`)
+	result  = regexp.MustCompile(`\) += (-?\d+)(?: [^"]*)?$`)
+)
+
+const unfinished = "<unfinished ...>"
+
+// readTrace reads what `strace -f -y` wrote of calls whose first argument is a descriptor. Calls that
+// have no end in it, because the process was killed, have had no effect that anybody relied on.
+func readTrace(r io.Reader) (trace, error) {
+	var t trace
+	open := map[string]call{} // by thread
+	lines := bufio.NewReader(r)
+	for n := 0; ; n++ {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			return t, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		var c call
+		if m := begun.FindStringSubmatch(line); m != nil {
+			c = call{name: m[2], file: m[3], args: m[4], begin: n}
+			if rest, ok := strings.CutSuffix(c.args, unfinished); ok {
+				c.args = strings.TrimRight(rest, " ")
+				open[m[1]] = c
+				continue
+			}
+		} else if m := resumed.FindStringSubmatch(line); m != nil {
+			var ok bool
+			if c, ok = open[m[1]]; !ok || c.name != m[2] {
+				continue // a call of another kind
+			}
+			delete(open, m[1])
+			c.args += m[3]
+		} else {
+			continue // signals, exits, descriptors that strace could not name
+		}
+		m := result.FindStringSubmatch(c.args)
+		if m == nil {
+			return nil, fmt.Errorf("line %d of the trace has no result: %.200s", n+1, line)
+		}
+		if c.result, err = strconv.ParseInt(m[1], 10, 64); err != nil {
+			return nil, fmt.Errorf("line %d of the trace: %w", n+1, err)
+		}
+		c.end = n
+		t = append(t, c)
+	}
+}
+
+var (
+	guidHeader = regexp.MustCompile(`X-Github-Delivery: ([\w-]+)\\r\\n`)
+	metaPage   = regexp.MustCompile(`, (?:0|` + strconv.Itoa(pageSize) + `)\) +=`)
+)
+
+// pageSize is where bbolt's second meta page lies.
+var pageSize = os.Getpagesize()
+
+// undurable lists what is wrong with the answers to webhooks in a trace: each 200 has to come after
+// the page with the delivery's GUID was written to the store, then synced, then a meta page that
+// makes it valid was written, then synced; and for the first 200 of a GUID all of that after the
+// request was read to its end. It returns the number of answers, too.
+func (t trace) undurable(db string) (answers int, wrong []string) {
+	asked := map[string]string{} // by socket: the GUID in the last request
+	read := map[string]int{}     // by socket: when the last part of it was there
+	known := map[string]bool{}   // GUIDs that were answered
+	for _, c := range t {
+		switch {
+		case c.name == "read" && c.result > 0 && strings.HasPrefix(c.file, "socket:"):
+			if m := guidHeader.FindStringSubmatch(c.args); m != nil {
+				asked[c.file] = m[1]
+			}
+			read[c.file] = c.end
+		case c.name == "write" && strings.HasPrefix(c.args, `"HTTP/1.1 200 OK`) && asked[c.file] != "":
+			guid := asked[c.file]
+			since := read[c.file]
+			for file, g := range asked { // of several at once, the first one stores it
+				if g == guid {
+					since = min(since, read[file])
+				}
+			}
+			if known[guid] {
+				since = 0
+			}
+			delete(asked, c.file)
+			known[guid] = true
+			answers++
+			if why := t.stored(db, guid, since, c.begin); why != "" {
+				wrong = append(wrong, guid+": "+why)
+			}
+		}
+	}
+	return answers, wrong
+}
+
+// stored says what is missing for a GUID to be durable between two moments, or nothing.
+func (t trace) stored(db, guid string, since, until int) string {
+	steps := []struct {
+		missing string
+		is      func(call) bool
+	}{
+		{"its page was not written before the answer", func(c call) bool { return c.name == "pwrite64" && strings.Contains(c.args, guid) }},
+		{"its page was not synced before the answer", syncs},
+		{"no meta page was written before the answer", func(c call) bool { return c.name == "pwrite64" && metaPage.MatchString(c.args) }},
+		{"the meta page was not synced before the answer", syncs},
+	}
+	for _, step := range steps {
+		i := slices.IndexFunc(t, func(c call) bool {
+			return c.file == db && c.begin > since && c.end < until && c.result >= 0 && step.is(c)
+		})
+		if i < 0 {
+			return step.missing
+		}
+		since = t[i].end
+	}
+	return ""
+}
+
+func syncs(c call) bool { return c.name == "fdatasync" || c.name == "fsync" }
