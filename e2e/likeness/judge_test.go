@@ -36,10 +36,23 @@ type schemas struct {
 func newSchemas(name string, doc any) (*schemas, error) {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
+	c.RegisterFormat(&jsonschema.Format{Name: "uri-template", Validate: uriTemplate})
 	if err := c.AddResource("mem:///"+name, doc); err != nil {
 		return nil, fmt.Errorf("add %s: %w", name, err)
 	}
 	return &schemas{name: name, compiler: c, made: map[string]*jsonschema.Schema{}}, nil
+}
+
+// uriTemplate wants an address whose braces match; the library's own takes the slash in {/name} for the end of the path.
+func uriTemplate(v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	if plain := braces.ReplaceAllString(s, ""); strings.ContainsAny(plain, "{}") || !strings.Contains(plain, "://") {
+		return errors.New("no template of an address")
+	}
+	return nil
 }
 
 // judge validates a value by the schema at a place of the document, given as its keys.
@@ -93,6 +106,11 @@ func badness(complaints []string) int {
 	return len(complaints)
 }
 
+var (
+	braces = regexp.MustCompile(`\{[^{}]*\}`)
+	host   = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+)
+
 var index = regexp.MustCompile(`/\d+(/|$)`)
 
 // complaints says what is wrong, place by place. Of several alternatives the one that fits best is told.
@@ -101,10 +119,13 @@ func complaints(e *jsonschema.ValidationError) []string {
 		at := "/" + strings.Join(e.InstanceLocation, "/")
 		at = index.ReplaceAllString(index.ReplaceAllString(at, "/*$1"), "/*$1")
 		what := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		if _, stray := e.ErrorKind.(*kind.FalseSchema); stray {
+		switch k := e.ErrorKind.(type) {
+		case *kind.FalseSchema:
 			what = unknown
+		case *kind.Enum:
+			what = fmt.Sprintf("%v is none of the values that are listed", k.Got)
 		}
-		return []string{at + " " + what}
+		return []string{at + " " + host.ReplaceAllString(what, "HOST")}
 	}
 	var best, all []string
 	for _, c := range e.Causes {

@@ -2,8 +2,11 @@ package likeness
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -12,6 +15,42 @@ import (
 // said names the folder of what simgithub said in the tests before.
 const said = "ERRAND_SAID"
 
+// judges is all that a recording can be held against.
+type judges struct {
+	rest     *rest
+	webhooks *webhooks
+	counts   map[string]int
+}
+
+func newJudges(t *testing.T) *judges {
+	t.Helper()
+	j := &judges{counts: map[string]int{}}
+	var err error
+	if j.rest, err = newREST(readJSON(t, need(t, "openapi/generated/api.github.com.json"))); err != nil {
+		t.Fatal(err)
+	}
+	j.webhooks, err = newWebhooks(readJSON(t, need(t, "openapi-webhooks/generated/api.github.com.json")), readJSON(t, need(t, "webhooks-schemas/schema.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.webhooks.calibrate(examples(t)); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// judge says in what a recording is unlike what is published.
+func (j *judges) judge(rec simgithub.Recorded) ([]unlike, error) {
+	j.counts[rec.Kind]++
+	switch rec.Kind {
+	case "rest":
+		return j.rest.judge(rec)
+	case "webhook":
+		return j.webhooks.judge(rec)
+	}
+	return nil, nil
+}
+
 // TestLikeness judges all that simgithub said while the other tests ran.
 func TestLikeness(t *testing.T) {
 	t.Parallel()
@@ -19,41 +58,58 @@ func TestLikeness(t *testing.T) {
 	if dir == "" {
 		t.Skipf("what simgithub says is judged after all other tests: `make test-full` does it and sets %s", said)
 	}
-	api, err := newREST(readJSON(t, need(t, "openapi/generated/api.github.com.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := newJudges(t)
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, allowed := 0, newAllowances(exceptions())
-	seen := map[string]int{}
+	allowed, files := newAllowances(exceptions()), map[unlike][]string{}
 	for _, name := range names {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rec simgithub.Recorded
-		if err := json.Unmarshal(raw, &rec); err != nil {
-			t.Fatal(err)
-		}
-		if rec.Kind != "rest" {
-			continue
-		}
-		answers++
-		found, err := api.judge(rec)
+		found, err := j.judge(read(t, name))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, u := range found {
-			if allowed.allows(u) {
-				continue
-			}
-			if seen[u.String()]++; seen[u.String()] == 1 {
-				t.Errorf("%s (%s)", u, filepath.Base(name))
+			if !allowed.allows(u) {
+				files[u] = append(files[u], filepath.Base(name))
 			}
 		}
 	}
-	t.Logf("likeness: %d answers of %d routes; %d unlike", answers, len(api.used), len(seen))
+	for _, line := range lines(files) {
+		t.Error(line)
+	}
+	for i, n := range allowed.used {
+		if e := allowed.list[i]; n == 0 {
+			t.Errorf("the exception %q, %q is not needed any more: take it out here and in docs/assumptions.md", e.where, e.what)
+		}
+	}
+	fmt.Printf("likeness: %d answers of %d routes, %d webhooks of %d events; %d unlike\n",
+		j.counts["rest"], len(j.rest.used), j.counts["webhook"], len(j.webhooks.used), len(files))
+	if j.counts["rest"] == 0 || j.counts["webhook"] == 0 {
+		t.Error("too little was recorded: nothing is shown")
+	}
+}
+
+// lines says what is unlike, each with one recording that shows it.
+func lines(files map[unlike][]string) []string {
+	var out []string
+	for u, in := range files {
+		out = append(out, fmt.Sprintf("%s (%d times, as in %s)", u, len(in), in[0]))
+	}
+	slices.SortFunc(out, strings.Compare)
+	return out
+}
+
+// read reads one recording.
+func read(t *testing.T, name string) simgithub.Recorded {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec simgithub.Recorded
+	if err := json.Unmarshal(raw, &rec); err != nil {
+		t.Fatalf("read %s: %v", name, err)
+	}
+	return rec
 }

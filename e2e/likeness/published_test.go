@@ -46,6 +46,25 @@ func readJSON(t *testing.T, path string) map[string]any {
 	return doc
 }
 
+// examples reads the webhooks that were recorded from GitHub, by event.
+func examples(t *testing.T) map[string][]any {
+	t.Helper()
+	f, err := os.Open(need(t, "webhooks-examples/api.github.com/index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	v, err := jsonschema.UnmarshalJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]any{}
+	for _, e := range list(v) {
+		out[text(dig(e, "name"))] = list(dig(e, "examples"))
+	}
+	return out
+}
+
 // dig follows keys into nested objects; nil if one is absent.
 func dig(v any, keys ...string) any {
 	for _, k := range keys {

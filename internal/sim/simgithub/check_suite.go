@@ -94,18 +94,25 @@ func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
 	return list
 }
 
+// suiteJSON is a check suite with the commit that it is about.
 func (x *session) suiteJSON(r *Repo, c *CheckSuite) obj {
+	o := x.shortSuiteJSON(r, c)
+	o["latest_check_runs_count"], o["check_runs_url"] = len(r.latestRuns(c)), x.s.api("/repos/%s/check-suites/%d/check-runs", r.FullName(), c.ID)
+	if k := x.s.git.commit(r, c.HeadSHA); k != nil {
+		o["head_commit"] = simpleCommit(k)
+	}
+	return o
+}
+
+// shortSuiteJSON is a check suite as payloads about its runs hold it.
+func (x *session) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
 	api := x.s.api("/repos/%s/check-suites/%d", r.FullName(), c.ID)
-	o := obj{
+	return obj{
 		"id": c.ID, "node_id": c.NodeID, "head_branch": orNull(c.HeadBranch), "head_sha": c.HeadSHA, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "url": api, "before": zeroSHA, "after": c.HeadSHA,
 		"pull_requests": x.s.pullsAt(r, c.HeadSHA), "app": x.s.checkApp(r, c.ByApp), "created_at": stamp(c.CreatedAt),
-		"updated_at": stamp(c.UpdatedAt), "latest_check_runs_count": len(r.latestRuns(c)), "check_runs_url": api + "/check-runs",
+		"updated_at": stamp(c.UpdatedAt),
 	}
-	if k := x.s.git.commit(r, c.HeadSHA); k != nil {
-		o["head_commit"] = x.pushedCommit(r, k)
-	}
-	return o
 }
 
 // checkApp is the App that a check is by: ours, or one that stands for a CI.

@@ -135,6 +135,7 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 	}
 	h := w.Header()
+	identify(h)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	for k, val := range f.Header {
 		h.Set(k, val)

@@ -120,9 +120,16 @@ func (s *Sim) repoJSON(r *Repo) obj {
 
 // fullRepoJSON is the answer to GET /repos/{owner}/{repo}.
 func (x *session) fullRepoJSON(r *Repo) obj {
+	o := x.listedRepoJSON(r)
+	o["network_count"], o["subscribers_count"] = 0, 0
+	return o
+}
+
+// listedRepoJSON is a repository as an installation lists it.
+func (x *session) listedRepoJSON(r *Repo) obj {
 	o := x.s.repoJSON(r)
 	for k, v := range (obj{
-		"network_count": 0, "subscribers_count": 0, "allow_rebase_merge": false, "allow_squash_merge": true,
+		"allow_rebase_merge": false, "allow_squash_merge": true,
 		"allow_merge_commit": true, "allow_auto_merge": false, "delete_branch_on_merge": false,
 		"allow_update_branch": false, "use_squash_pr_title_as_default": false, "temp_clone_token": "",
 		"squash_merge_commit_message": "COMMIT_MESSAGES", "squash_merge_commit_title": "COMMIT_OR_PR_TITLE",

@@ -105,11 +105,19 @@ func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
 	}
 }
 
+// statusJSON is a commit status with who reported it.
 func (s *Sim) statusJSON(r *Repo, c *Status) obj {
+	o := s.shortStatusJSON(r, c)
+	o["creator"] = s.userJSON(c.Creator)
+	return o
+}
+
+// shortStatusJSON is a commit status as it stands in the combined one.
+func (s *Sim) shortStatusJSON(r *Repo, c *Status) obj {
 	return obj{
 		"url": s.api("/repos/%s/statuses/%s", r.FullName(), c.SHA), "avatar_url": nil, "id": c.ID, "node_id": c.NodeID,
 		"state": c.State, "description": orNull(c.Description), "target_url": orNull(c.TargetURL), "context": c.Context,
-		"created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt), "creator": s.userJSON(c.Creator),
+		"created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt),
 	}
 }
 

@@ -41,6 +41,13 @@ func (s *Sim) fullIssueJSON(i *Issue) obj {
 	return o
 }
 
+// sentIssueJSON is an issue as payloads hold it.
+func (s *Sim) sentIssueJSON(i *Issue) obj {
+	o := s.issueJSON(i)
+	delete(o, "parent_issue_url")
+	return o
+}
+
 func (s *Sim) issuePage(i *Issue) string {
 	kind := "issues"
 	if i.Pull != nil {

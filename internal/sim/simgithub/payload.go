@@ -1,10 +1,15 @@
 package simgithub
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // base is what every payload of a repository's event holds.
 func (x *session) payload(r *Repo, action string, more ...obj) obj {
-	o := obj{"repository": x.s.repoJSON(r), "sender": x.s.userJSON(x.login())}
+	repo := x.s.repoJSON(r)
+	repo["custom_properties"] = obj{}
+	o := obj{"repository": repo, "sender": x.s.userJSON(x.login())}
 	if action != "" {
 		o["action"] = action
 	}
@@ -18,7 +23,7 @@ func (x *session) payload(r *Repo, action string, more ...obj) obj {
 }
 
 func (x *session) emitIssue(action string, i *Issue, more obj) {
-	x.emit(i.repo, "issues", x.payload(i.repo, action, obj{"issue": x.s.fullIssueJSON(i)}, more))
+	x.emit(i.repo, "issues", x.payload(i.repo, action, obj{"issue": x.s.sentIssueJSON(i)}, more))
 }
 
 // emitIssueOrPull sends issues.* for an issue and pull_request.* for a pull request.
@@ -33,7 +38,7 @@ func (x *session) emitIssueOrPull(action string, i *Issue, more obj) {
 func (x *session) emitComment(action string, k *Comment, more obj) {
 	r := k.issue.repo
 	x.emit(r, "issue_comment", x.payload(r, action,
-		obj{"issue": x.s.fullIssueJSON(k.issue), "comment": x.s.commentJSON(k)}, more))
+		obj{"issue": x.s.sentIssueJSON(k.issue), "comment": x.s.commentJSON(k)}, more))
 }
 
 func (x *session) emitPull(action string, p *Pull, more obj) {
@@ -69,17 +74,29 @@ func (x *session) emitThread(action string, t *Thread) {
 }
 
 func (x *session) emitDependency(action string, blocked, blocker *Issue) {
-	x.emit(blocked.repo, "issue_dependencies", x.payload(blocked.repo, action, obj{
-		"blocked_issue_id": blocked.ID, "blocked_issue": x.s.issueJSON(blocked), "blocked_issue_repo": x.s.repoJSON(blocked.repo),
-		"blocking_issue_id": blocker.ID, "blocking_issue": x.s.issueJSON(blocker), "blocking_issue_repo": x.s.repoJSON(blocker.repo),
-	}))
+	o := obj{
+		"blocked_issue_id": blocked.ID, "blocked_issue": x.s.issueJSON(blocked),
+		"blocking_issue_id": blocker.ID, "blocking_issue": x.s.issueJSON(blocker),
+	}
+	if strings.HasPrefix(action, "blocked_by_") {
+		o["blocking_issue_repo"] = x.s.repoJSON(blocker.repo)
+	} else {
+		o["blocked_issue_repo"] = x.s.repoJSON(blocked.repo)
+	}
+	x.emit(blocked.repo, "issue_dependencies", x.payload(blocked.repo, action, o))
 }
 
 func (x *session) emitSubIssue(action string, parent, child *Issue) {
-	x.emit(parent.repo, "sub_issues", x.payload(parent.repo, action, obj{
-		"parent_issue_id": parent.ID, "parent_issue": x.s.issueJSON(parent), "parent_issue_repo": x.s.repoJSON(parent.repo),
-		"sub_issue_id": child.ID, "sub_issue": x.s.issueJSON(child), "sub_issue_repo": x.s.repoJSON(child.repo),
-	}))
+	o := obj{
+		"parent_issue_id": parent.ID, "parent_issue": x.s.issueJSON(parent),
+		"sub_issue_id": child.ID, "sub_issue": x.s.issueJSON(child),
+	}
+	if strings.HasPrefix(action, "sub_issue_") {
+		o["sub_issue_repo"] = x.s.repoJSON(child.repo)
+	} else {
+		o["parent_issue_repo"] = x.s.repoJSON(parent.repo)
+	}
+	x.emit(parent.repo, "sub_issues", x.payload(parent.repo, action, o))
 }
 
 func (x *session) emitMember(r *Repo, login string, role Role) {
@@ -91,7 +108,13 @@ func (x *session) emitMember(r *Repo, login string, role Role) {
 }
 
 func (x *session) emitCheckRun(action string, r *Repo, c *CheckRun) {
-	x.emit(r, "check_run", x.payload(r, action, obj{"check_run": x.s.checkRunJSON(r, c)}))
+	run := x.s.checkRunJSON(r, c)
+	for _, k := range r.CheckSuites {
+		if k.ID == c.SuiteID {
+			run["check_suite"] = x.shortSuiteJSON(r, k)
+		}
+	}
+	x.emit(r, "check_run", x.payload(r, action, obj{"check_run": run}))
 }
 
 func (x *session) emitRepository(action string, r *Repo, more obj) {
@@ -167,10 +190,17 @@ func (x *session) pushedCommit(r *Repo, c *gitCommit) obj {
 			modified = append(modified, f.Path)
 		}
 	}
+	o := simpleCommit(c)
+	maps.Copy(o, obj{
+		"distinct": true, "url": x.s.html("/%s/commit/%s", r.FullName(), c.SHA), "added": added, "removed": removed, "modified": modified,
+	})
+	return o
+}
+
+// simpleCommit is a commit as checks name it.
+func simpleCommit(c *gitCommit) obj {
 	return obj{
-		"id": c.SHA, "tree_id": c.Tree, "distinct": true, "message": c.Message, "timestamp": stamp(c.Committer.at),
-		"url":    x.s.html("/%s/commit/%s", r.FullName(), c.SHA),
+		"id": c.SHA, "tree_id": c.Tree, "message": c.Message, "timestamp": stamp(c.Committer.at),
 		"author": obj{"name": c.Author.name, "email": c.Author.email}, "committer": obj{"name": c.Committer.name, "email": c.Committer.email},
-		"added": added, "removed": removed, "modified": modified,
 	}
 }

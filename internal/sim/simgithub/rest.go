@@ -242,12 +242,17 @@ func (a answer) write(w http.ResponseWriter) {
 	for k, v := range a.header {
 		w.Header()[k] = v
 	}
-	w.Header().Set("X-GitHub-Request-Id", strings.ToUpper(uuid.NewString()[:18]))
-	w.Header().Set("X-GitHub-Media-Type", "github.v3; format=json")
-	w.Header().Set("X-GitHub-Api-Version-Selected", "2022-11-28")
+	identify(w.Header())
 	if len(a.body) == 0 {
 		w.Header().Del("Content-Type")
 	}
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // the client is gone: nobody is left to tell
+}
+
+// identify sets what every answer carries.
+func identify(h http.Header) {
+	h.Set("X-GitHub-Request-Id", strings.ToUpper(uuid.NewString()[:18]))
+	h.Set("X-GitHub-Media-Type", "github.v3; format=json")
+	h.Set("X-GitHub-Api-Version-Selected", "2022-11-28")
 }

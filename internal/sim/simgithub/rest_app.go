@@ -141,7 +141,7 @@ func installationRepos(c *call) (any, error) {
 	}
 	total := len(list)
 	return obj{
-		"total_count": total, "repository_selection": "selected", "repositories": each(page(c, list), c.fullRepoJSON),
+		"total_count": total, "repository_selection": "selected", "repositories": each(page(c, list), c.listedRepoJSON),
 	}, nil
 }
 

@@ -53,7 +53,7 @@ func getStatus(c *call, r *Repo, sha string) (any, error) {
 	}
 	return obj{
 		"state": state, "sha": sha, "total_count": len(latest), "repository": c.s.repoJSON(r),
-		"statuses":   each(latest, func(k *Status) obj { return c.s.statusJSON(r, k) }),
+		"statuses":   each(latest, func(k *Status) obj { return c.s.shortStatusJSON(r, k) }),
 		"commit_url": c.s.api("/repos/%s/commits/%s", r.FullName(), sha),
 		"url":        c.s.api("/repos/%s/commits/%s/status", r.FullName(), sha),
 	}, nil
