@@ -29,6 +29,9 @@ const maxConflicts = 20
 type Options struct {
 	Now    func() time.Time // nil means time.Now
 	Policy Policy
+	// Without leaves safeguards out, so that tests can show that the lack would be noticed. No program
+	// sets it and no configuration reaches it.
+	Without []Safeguard
 }
 
 // Store keeps tasks, their jobs and the deliveries that have come in. All methods may be called
@@ -37,11 +40,12 @@ type Options struct {
 // An update reads single keys only, so that it runs on every kv backend: what belongs to one task
 // lies under keys that the task's own key gives (see keys.go), the live jobs of a task in one value.
 type Store struct {
-	db     kv.DB
-	now    func() time.Time
-	policy Policy
-	packer *packer
-	next   func(*Task, Event, Policy) Change
+	db      kv.DB
+	now     func() time.Time
+	policy  Policy
+	packer  *packer
+	next    func(*Task, Event, Policy) Change
+	without []Safeguard
 }
 
 // Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
@@ -59,7 +63,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
-	s := &Store{db: db, now: now, policy: opts.Policy, packer: packer, next: Next}
+	s := &Store{db: db, now: now, policy: opts.Policy, packer: packer, next: Next, without: opts.Without}
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

@@ -17,7 +17,8 @@ type queue struct {
 	task TaskKey
 	jobs []Job
 	// changed is set when the queue has to be stored.
-	changed bool
+	changed  bool
+	unfenced bool // SafeguardFencing is left out
 }
 
 // payload is the part of a job that never changes and may be large.
@@ -28,7 +29,7 @@ type payload struct {
 }
 
 func (s *Store) getQueue(r kv.Reader, key TaskKey) (*queue, error) {
-	q := &queue{task: key}
+	q := &queue{task: key, unfenced: s.lacks(SafeguardFencing)}
 	err := s.packer.getJSON(r, jobsKey(key), &q.jobs)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -52,7 +53,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
 	if !job.Task.IsZero() && job.Task != q.task {
 		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
 	}
-	if twin := q.queued(job.Key); twin != nil {
+	if twin := s.twin(q, &job); twin != nil {
 		if twin.Attempt == 0 && job.NotBefore.Before(twin.NotBefore) {
 			twin.NotBefore, q.changed = job.NotBefore, true
 		}
@@ -116,7 +117,7 @@ func (q *queue) queued(key string) *Job {
 // claimed returns the job if it is claimed with that epoch, else ErrLeaseLost.
 func (q *queue) claimed(id string, epoch int64) (*Job, error) {
 	for i := range q.jobs {
-		if j := &q.jobs[i]; j.ID == id && j.State == JobClaimed && j.Epoch == epoch {
+		if j := &q.jobs[i]; j.ID == id && (j.State == JobClaimed && j.Epoch == epoch || q.unfenced) {
 			return j, nil
 		}
 	}

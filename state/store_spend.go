@@ -27,10 +27,16 @@ func (s *Store) spendDelivery(tx kv.Tx, guid string, now time.Time) error {
 	if row == nil || row.State == deliverySpent {
 		return fmt.Errorf("delivery %s: %w", guid, ErrSpent)
 	}
-	return errors.Join(
+	err = errors.Join(
 		tx.Delete(timeKey(preInbox, row.Received, guid)),
 		tx.Delete(timeKey(prePoison, row.Received, guid)),
 		deleteBlob(tx, prePayload+guid),
+	)
+	if s.lacks(SafeguardTombstones) {
+		return errors.Join(err, tx.Delete(preDelivery+guid))
+	}
+	return errors.Join(
+		err,
 		tx.Put(timeKey(preTomb, now, guid), nil),
 		putRow(tx, guid, deliveryRow{State: deliverySpent, Event: row.Event, Received: row.Received, Tried: now}),
 	)

@@ -103,7 +103,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
-		Store: s.store, Handle: s.steps.Handle, Judge: judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
+		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Hooks.Rescue, Judge: judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
 		Lease: lease, Patient: patient, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
 		Done: func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
 	})

@@ -110,7 +110,7 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.db = s.opts.Hooks.db(file)
-	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy()})
+	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy(), Without: s.opts.Hooks.Without})
 	return err
 }
 

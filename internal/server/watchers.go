@@ -24,9 +24,18 @@ func (s *Server) makeWatchers(context.Context) error {
 		Store: s.store, Follow: s.follow, Gone: gone, Log: s.opts.Log, Now: s.opts.Now, Every: t.Progress, GiveUp: t.UnreachableFor,
 		Tether:      func(ctx context.Context, task *state.Task) error { return line{s}.Ensure(ctx, task.Run.VM, task.Key) },
 		Interpret:   func(task *state.Task, r *state.Run) watch.Interpreter { return s.steps.Interpret(task, r) },
-		Transcripts: func(run string) (watch.Transcript, error) { return s.archive.Transcript(run) },
+		Transcripts: s.transcript,
 	})
 	return nil
+}
+
+// transcript goes on with a run's transcript.
+func (s *Server) transcript(run string) (watch.Transcript, error) {
+	t, err := s.archive.Transcript(run)
+	if err != nil {
+		return nil, err
+	}
+	return through[watch.Transcript](s.opts.Hooks.Transcript, t), nil
 }
 
 var _ watch.Transcript = (*archive.Transcript)(nil)
@@ -44,7 +53,12 @@ var _ watch.Records = (interface {
 // newInbox makes the inbox's worker; the route has stored deliveries since the listener opened.
 func (s *Server) newInbox(m *handlers.Mapper) *handlers.Inbox {
 	b := handlers.NewInbox(s.store, s.store, m, s.opts.Log, s.opts.Now)
-	b.Received = s.metrics.Delivery
+	b.Received = func(event string, isNew bool) {
+		s.metrics.Delivery(event, isNew)
+		if event == "installation" { // suspended, let again, or its permissions changed
+			s.forge.Forget()
+		}
+	}
 	b.Applied = s.poller.Poke
 	s.inbox.Store(b)
 	return b
