@@ -78,7 +78,7 @@ release: ## dist/: a folder and an archive per platform, with checksums
 	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
 
 pictures: runner ## docs/images: the README's pictures, by headless Chromium
-	$(STATIC) -o bin/errand-demo ./cmd/errand-demo
+	$(GO) build -o bin/errand-demo ./cmd/errand-demo
 	$(GO) run ./internal/house/pictures
 
 tidy: ## go.mod and gofmt

@@ -105,7 +105,7 @@ func (p *Play) readPlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Say("@errand posted the preliminary plan, revision 1 (%s)", title(c.Body))
+	p.Say("@errand posted %s", title(c.Body))
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (p *Play) askForChange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Say("@errand posted revision 2 (%s)", title(c.Body))
+	p.Say("@errand posted %s", title(c.Body))
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (p *Play) approvePreliminary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Say("@errand posted the thorough plan (%s)", title(t.Body))
+	p.Say("@errand worked it out: %s", title(t.Body))
 	return nil
 }
 
