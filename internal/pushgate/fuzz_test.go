@@ -1,6 +1,8 @@
 package pushgate
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +33,16 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
+// What a published message must not hold, said in another way than the code says it.
+var (
+	callsSomebody = regexp.MustCompile(`(?m)(?:^|[\s(,;:!?"'])@[A-Za-z0-9]`)
+	creditsOthers = regexp.MustCompile(`(?im)^[ \t]*(?:co-authored-by|signed-off-by|skip-checks)[ \t]*:`)
+	skipsChecks   = regexp.MustCompile(`(?i)\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\]`)
+	closesAnIssue = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+([\w./-]*)#(\d+)\b`)
+)
+
+// FuzzSafeMessage: whatever the agent wrote, the message calls nobody, credits nobody, skips no checks and
+// closes no issue but the task's own, and making it safe again changes nothing.
 func FuzzSafeMessage(f *testing.F) {
 	f.Add("Fix @a, closes x/y#2\n\nCo-authored-by: z\n[skip ci]\r\n")
 	f.Add("fixes fixes #1 fix: see#2 [no-ci [no ci]] @@a")
@@ -42,6 +54,16 @@ func FuzzSafeMessage(f *testing.F) {
 		}
 		if twice := SafeMessage(once, home); twice != once {
 			t.Fatalf("not stable: %q, then %q", once, twice)
+		}
+		for _, bad := range []*regexp.Regexp{callsSomebody, creditsOthers, skipsChecks} {
+			if found := bad.FindString(once); found != "" {
+				t.Errorf("%q is left in %q", found, once)
+			}
+		}
+		for _, m := range closesAnIssue.FindAllStringSubmatch(once, -1) {
+			if own := m[1] == "" || strings.EqualFold(m[1], "acme/widget"); !own || strings.TrimLeft(m[2], "0") != "7" {
+				t.Errorf("%q is left in %q", m[0], once)
+			}
 		}
 	})
 }
