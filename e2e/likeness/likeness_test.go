@@ -19,6 +19,7 @@ const said = "ERRAND_SAID"
 type judges struct {
 	rest     *rest
 	webhooks *webhooks
+	graphql  *graphql
 	counts   map[string]int
 }
 
@@ -31,6 +32,13 @@ func newJudges(t *testing.T) *judges {
 	}
 	j.webhooks, err = newWebhooks(readJSON(t, need(t, "openapi-webhooks/generated/api.github.com.json")), readJSON(t, need(t, "webhooks-schemas/schema.json")))
 	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := os.ReadFile(need(t, "graphql-schema/schema.graphql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.graphql, err = newGraphQL(string(schema)); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.webhooks.calibrate(examples(t)); err != nil {
@@ -47,8 +55,11 @@ func (j *judges) judge(rec simgithub.Recorded) ([]unlike, error) {
 		return j.rest.judge(rec)
 	case "webhook":
 		return j.webhooks.judge(rec)
+	case "graphql":
+		return j.graphql.judge(rec)
+	default:
+		return nil, fmt.Errorf("unknown kind of recording %q", rec.Kind)
 	}
-	return nil, nil
 }
 
 // TestLikeness judges all that simgithub said while the other tests ran.
@@ -83,9 +94,9 @@ func TestLikeness(t *testing.T) {
 			t.Errorf("the exception %q, %q is not needed any more: take it out here and in docs/assumptions.md", e.where, e.what)
 		}
 	}
-	fmt.Printf("likeness: %d answers of %d routes, %d webhooks of %d events; %d unlike\n",
-		j.counts["rest"], len(j.rest.used), j.counts["webhook"], len(j.webhooks.used), len(files))
-	if j.counts["rest"] == 0 || j.counts["webhook"] == 0 {
+	fmt.Printf("likeness: %d answers of %d routes, %d webhooks of %d events, %d queries of %d kinds; %d unlike\n",
+		j.counts["rest"], len(j.rest.used), j.counts["webhook"], len(j.webhooks.used), j.counts["graphql"], len(j.graphql.used), len(files))
+	if j.counts["rest"] == 0 || j.counts["webhook"] == 0 || j.counts["graphql"] == 0 {
 		t.Error("too little was recorded: nothing is shown")
 	}
 }

@@ -143,7 +143,7 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
-	status, body := v.text()
+	status, body := v.text(w)
 	if f.Primary {
 		h.Set("X-RateLimit-Limit", strconv.Itoa(v.s.cfg.RateLimit))
 		h.Set("X-RateLimit-Remaining", "0")
@@ -155,7 +155,7 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 }
 
 // text is the status and body of a fault's answer.
-func (v *verdict) text() (int, []byte) {
+func (v *verdict) text(w http.ResponseWriter) (int, []byte) {
 	f := v.f
 	status := f.Status
 	e := &Error{Status: status, Message: http.StatusText(status)}
@@ -177,6 +177,7 @@ func (v *verdict) text() (int, []byte) {
 		e = &Error{Status: status, Message: "Server Error"}
 	}
 	if f.Body != "" {
+		disown(w)
 		return status, []byte(f.Body)
 	}
 	return status, e.json()
