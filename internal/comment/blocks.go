@@ -50,10 +50,11 @@ func parseBlocks(body string) blocks {
 			return ast.WalkContinue, nil
 		}
 		switch n := n.(type) {
-		case *ast.Blockquote, *ast.List, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock, *ast.LinkReferenceDefinition:
-			if _, list := n.(*ast.List); !list {
-				b.hide(n)
-			}
+		case *ast.List: // its words are read, but its lines order nothing
+			b.hideWithin(n)
+			return ast.WalkSkipChildren, nil
+		case *ast.Blockquote, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock, *ast.LinkReferenceDefinition:
+			b.hide(n)
 			return ast.WalkSkipChildren, nil
 		case *ast.Paragraph, *ast.Heading, *ast.TextBlock:
 			b.addLines(n, src)
@@ -129,7 +130,24 @@ func margin(src []byte, at int) bool {
 	return true
 }
 
-// hide notes a block and all that is in it.
+// hideWithin notes what is quoted, code or HTML somewhere in a list.
+func (b *blocks) hideWithin(list ast.Node) {
+	_ = ast.Walk(list, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Blockquote, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock, *ast.LinkReferenceDefinition:
+			b.hide(n)
+			return ast.WalkSkipChildren, nil
+		case *ast.CodeSpan, *ast.RawHTML:
+			b.hideInline(n)
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// hide notes a block and all that is in it, a fence's line with what stands on it too.
 func (b *blocks) hide(n ast.Node) {
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering && n.Type() == ast.TypeBlock {
@@ -137,8 +155,15 @@ func (b *blocks) hide(n ast.Node) {
 				seg := n.Lines().At(i)
 				b.hidden = append(b.hidden, extent{seg.Start, seg.Stop})
 			}
-			if h, ok := n.(*ast.HTMLBlock); ok && h.HasClosure() {
-				b.hidden = append(b.hidden, extent{h.ClosureLine.Start, h.ClosureLine.Stop})
+			switch n := n.(type) {
+			case *ast.HTMLBlock:
+				if n.HasClosure() {
+					b.hidden = append(b.hidden, extent{n.ClosureLine.Start, n.ClosureLine.Stop})
+				}
+			case *ast.FencedCodeBlock:
+				if n.Info != nil {
+					b.hidden = append(b.hidden, extent{n.Info.Segment.Start, n.Info.Segment.Stop})
+				}
 			}
 		}
 		return ast.WalkContinue, nil

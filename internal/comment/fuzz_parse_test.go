@@ -51,10 +51,13 @@ func disguises(body string) map[string]string {
 		lines[i], indented[i] = "> "+lines[i], "    "+lines[i]
 	}
 	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
+	listed := "- " + fence + "\n  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n  " + fence
 	return map[string]string{
 		"quoted":      strings.Join(lines, "\n"),
 		"fenced":      fence + "\n" + body + "\n" + fence,
 		"not closed":  "~~~~~~~~ text\n" + strings.ReplaceAll(body, "~", "-"),
+		"in a list":   listed,
+		"on a fence":  "~~~ " + strings.ReplaceAll(body, "\n", " ") + "\n~~~",
 		"indented":    strings.Join(indented, "\n"),
 		"commented":   "<!--\n" + strings.ReplaceAll(body, "--", "- ") + "\n-->",
 		"in a script": "<script>\n" + strings.ReplaceAll(body, "</", "< /") + "\n</script>",

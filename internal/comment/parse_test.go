@@ -107,6 +107,9 @@ func noCommands() map[string]parsing {
 		"list item":         {body: "- @errand approve", want: Parsed{Quoted: true, Text: "- @errand approve"}},
 		"list continuation": {body: "- a\n  @errand approve", want: Parsed{Quoted: true, Text: "- a\n  @errand approve"}},
 		"base in code":      {body: "```\nbase: develop\n```", want: Parsed{Text: "```\nbase: develop\n```"}},
+		"base on a fence":   {body: "> ``` base: x", want: Parsed{Text: "> ``` base: x"}},
+		"base in a list":    {body: "- base: develop", want: Parsed{Text: "- base: develop", Base: "develop"}},
+		"base in its code":  {body: "- x `base: y`\n  ```\n  base: z\n  ```", want: Parsed{Text: "- x `base: y`\n  ```\n  base: z\n  ```"}},
 		"empty":             {body: "", want: Parsed{}},
 	}
 }
