@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -75,32 +76,59 @@ func supervisor(t *testing.T, log string) int {
 	return 0
 }
 
+// patiently tries what rests on contact being noticed in time: where a busy machine lets all processes
+// wait for longer than the idle time, that says nothing, and a longer idle time is tried.
+func patiently(t *testing.T, try func(idle time.Duration) error) {
+	t.Helper()
+	var err error
+	for _, idle := range []time.Duration{400 * time.Millisecond, 2 * time.Second, 10 * time.Second} {
+		if err = try(idle); err == nil {
+			return
+		}
+		t.Logf("with an idle time of %s: %v", idle, err)
+	}
+	t.Error("no idle time was long enough")
+}
+
 func TestIdleBoxEnds(t *testing.T) {
 	t.Parallel()
-	p, signer := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = 300 * time.Millisecond })
+	p, _ := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = 300 * time.Millisecond })
 	vm := create(t, p, "idle")
-	c := dial(t, vm, signer)
-	run(t, c, "sleep 1") // an open connection is contact
-	if got := run(t, c, "echo up"); got != "up" {
-		t.Errorf("box says %q", got)
-	}
-	_ = c.Close()
-	socket := vm.Endpoint.Address
-	eventually(t, "box goes", func() bool { _, err := os.Stat(socket); return err != nil })
+	eventually(t, "box goes", func() bool { _, err := os.Stat(vm.Endpoint.Address); return err != nil })
 	endsAs(t, p, "idle", fleet.ReasonIdle)
+}
+
+func TestAnOpenConnectionKeepsABox(t *testing.T) {
+	t.Parallel()
+	patiently(t, func(idle time.Duration) error {
+		p, signer := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = idle })
+		vm := create(t, p, "connected")
+		c, err := remote.Dial(t.Context(), vm.Endpoint, remote.Config{Signer: signer})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		res, err := c.Run(t.Context(), remote.Cmd{Argv: []string{"sleep", fmt.Sprint(3 * idle.Seconds())}})
+		if err == nil {
+			err = res.Check("sleep")
+		}
+		return err
+	})
 }
 
 func TestLookingKeepsABox(t *testing.T) {
 	t.Parallel()
-	p, _ := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = 400 * time.Millisecond })
-	create(t, p, "watched")
-	until := time.Now().Add(1200 * time.Millisecond)
-	eventually(t, "time passes", func() bool {
-		vm, err := p.Get(t.Context(), "watched")
-		if err != nil || vm.State != fleet.StateRunning {
-			t.Fatalf("box is %s (%s), %v", vm.State, vm.Detail, err)
+	patiently(t, func(idle time.Duration) error {
+		p, _ := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = idle })
+		create(t, p, "watched")
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for until := time.Now().Add(3 * idle); time.Now().Before(until); <-tick.C {
+			if vm, err := p.Get(t.Context(), "watched"); err != nil || vm.State != fleet.StateRunning {
+				return fmt.Errorf("box is %s (%s), error %v", vm.State, vm.Detail, err)
+			}
 		}
-		return time.Now().After(until)
+		return nil
 	})
 }
 
