@@ -51,7 +51,7 @@ func NewMapper(cfg Config, tasks Tasks) *Mapper { return &Mapper{cfg: cfg, tasks
 // does not care about.
 type mapping func(m *Mapper, ctx context.Context, payload []byte) ([]state.Event, string, error)
 
-// mappings is every webhook that errand knows.
+// mappings is every event of which something may follow; treatments has them all, and the reasons for the others.
 func mappings() map[string]mapping {
 	return map[string]mapping{
 		"issues":                      (*Mapper).issues,
@@ -59,32 +59,31 @@ func mappings() map[string]mapping {
 		"pull_request":                (*Mapper).pullRequest,
 		"pull_request_review":         (*Mapper).review,
 		"pull_request_review_comment": (*Mapper).reviewComment,
-		"pull_request_review_thread":  ignored("threads are read when a round is gathered"),
 		"push":                        (*Mapper).push,
 		"check_run":                   (*Mapper).check,
 		"check_suite":                 (*Mapper).check,
-		"workflow_run":                ignored("its checks are reported by check_suite"),
 		"status":                      (*Mapper).status,
 		"installation":                (*Mapper).installation,
 		"installation_repositories":   (*Mapper).installationRepositories,
 		"repository":                  (*Mapper).repository,
 		"issue_dependencies":          (*Mapper).dependencies,
 		"sub_issues":                  (*Mapper).dependencies,
-		"ping":                        ignored("GitHub's greeting"),
 	}
-}
-
-// ignored makes a mapping for webhooks that need nothing done.
-func ignored(why string) mapping {
-	return func(*Mapper, context.Context, []byte) ([]state.Event, string, error) { return nil, why, nil }
 }
 
 // Map turns a delivery into events. No events come with the reason why not. An error means that the
 // payload could not be understood.
 func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([]state.Event, string, error) {
 	do, ok := mappings()[event]
-	if !ok {
-		return nil, "errand does not know this event", nil
+	action, err := actionOf(payload)
+	handled, why, _ := Treatment(event, action)
+	switch {
+	case !ok:
+		return nil, why, nil
+	case err != nil:
+		return nil, "", fmt.Errorf("map %s: %w", event, err)
+	case !handled: // it need not be understood further: GitHub changes its payloads
+		return nil, why, nil
 	}
 	events, why, err := do(m, ctx, payload)
 	if err != nil {
@@ -97,6 +96,17 @@ func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([
 		}
 	}
 	return events, why, nil
+}
+
+// actionOf reads the action that a payload names, if any.
+func actionOf(payload []byte) (string, error) {
+	head, err := decode[struct {
+		Action string `json:"action"`
+	}](payload)
+	if err != nil {
+		return "", err
+	}
+	return head.Action, nil
 }
 
 // decode reads a payload into a type of go-github's.

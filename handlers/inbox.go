@@ -186,7 +186,7 @@ type all struct{}
 // Handles lists the events that errand knows.
 func (all) Handles() []string {
 	var names []string
-	for name := range mappings() {
+	for name := range treatments() {
 		names = append(names, name)
 	}
 	return names

@@ -20,7 +20,7 @@ func TestPullRequestEvents(t *testing.T) {
 	}{
 		"merged": {func(w *world, p *simgithub.Issue) error { return w.ada.Merge(full, p.Number, simgithub.Merge{}) }, []string{"pr_closed #1 by ada merged"}},
 		"closed": {func(w *world, p *simgithub.Issue) error { return w.ada.Close(full, p.Number, "") }, []string{"pr_closed #1 by ada"}},
-		"draft":  {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: nothing follows from converted_to_draft"}},
+		"draft":  {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: reviews, threads and heads are read as they stand when a round begins"}},
 		"review": {func(w *world, p *simgithub.Issue) error {
 			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "Please mend it."}))
 		}, []string{`reviewed #1 by ada review:changes_requested:"Please mend it."`}},
@@ -40,7 +40,7 @@ func TestPullRequestEvents(t *testing.T) {
 			r, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "No."})
 			w.settle()
 			return errors.Join(err, w.ada.DismissReview(full, p.Number, r.ID))
-		}, []string{"pull_request_review: nothing follows from dismissed"}},
+		}, []string{"pull_request_review: reviews, threads and heads are read as they stand when a round begins"}},
 		"a comment": {func(w *world, p *simgithub.Issue) error {
 			return second(w.ada.Comment(full, p.Number, "@errand also the docs"))
 		}, []string{"commented #1 by ada on-pr mention order:message"}},
@@ -50,7 +50,7 @@ func TestPullRequestEvents(t *testing.T) {
 			w.settle()
 			i, err2 := w.ada.Issue(full, p.Number)
 			return errors.Join(err, err2, w.ada.ResolveThread(full, p.Number, i.Pull.Threads[0].ID, true))
-		}, []string{"pull_request_review_thread: threads are read when a round is gathered"}},
+		}, []string{"pull_request_review_thread: reviews, threads and heads are read as they stand when a round begins"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,13 +114,13 @@ func TestPushes(t *testing.T) {
 	w.tasks.list = append(w.tasks.list, waiting(7, state.WaitConfig), waiting(8, state.WaitDisabled), waiting(9, state.WaitVM))
 	sha, err := w.ada.PushCommit(full, simgithub.Commit{Branch: own.Branch.Name, Message: "By hand", Files: map[string]string{"b.txt": "b\n"}})
 	check(t, err)
-	w.wants("pushed #1 by ada head "+sha, "check_suite: nothing follows from requested", "pull_request: nothing follows from synchronize")
+	w.wants("pushed #1 by ada head "+sha, "check_suite: what becomes of the suite is told when it is completed", "pull_request: the push is told of in a webhook of its own")
 	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"c.txt": "c\n"}})))
-	w.wants("push: no task on this branch", "check_suite: nothing follows from requested")
+	w.wants("push: no task on this branch", "check_suite: what becomes of the suite is told when it is completed")
 	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Settings", Files: map[string]string{".errand.yml": "plan: none\n"}})))
-	w.wants("poked #7", "poked #8", "check_suite: nothing follows from requested")
+	w.wants("poked #7", "poked #8", "check_suite: what becomes of the suite is told when it is completed")
 	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "No settings", Delete: []string{".errand.yml"}})))
-	w.wants("poked #7", "poked #8", "check_suite: nothing follows from requested")
+	w.wants("poked #7", "poked #8", "check_suite: what becomes of the suite is told when it is completed")
 	check(t, w.ada.DeleteBranch(full, own.Branch.Name))
 	for _, l := range w.mapped() {
 		if l == "pushed #1 by ada head 0000000000000000000000000000000000000000" {

@@ -1,0 +1,176 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/state"
+)
+
+// published is where `make published` puts what GitHub publishes about itself.
+const published = "../.cache/published/node_modules/@octokit"
+
+// readPublished reads a published file; without it the test is skipped, or fails where npm is required.
+func readPublished(t *testing.T, name string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(published, name))
+	if os.IsNotExist(err) {
+		if os.Getenv("ERRAND_REQUIRE_NPM") != "" {
+			t.Fatalf("%s is not installed, and ERRAND_REQUIRE_NPM says that it has to be: run `make published`", name)
+		}
+		t.Skipf("%s is not installed: run `make published`, which needs npm and the network", name)
+	}
+	check(t, err)
+	check(t, json.Unmarshal(raw, into))
+}
+
+// example is a webhook that GitHub really sent.
+type example struct {
+	event, action string
+	payload       []byte
+}
+
+func (e example) name() string { return strings.TrimSuffix(e.event+"."+e.action, ".") }
+
+func realWebhooks(t *testing.T) []example {
+	t.Helper()
+	var index []struct {
+		Name     string            `json:"name"`
+		Examples []json.RawMessage `json:"examples"`
+	}
+	readPublished(t, "webhooks-examples/api.github.com/index.json", &index)
+	var list []example
+	for _, e := range index {
+		for _, payload := range e.Examples {
+			var head struct {
+				Action string `json:"action"`
+			}
+			check(t, json.Unmarshal(payload, &head))
+			list = append(list, example{e.Name, head.Action, payload})
+		}
+	}
+	if len(list) < 300 {
+		t.Fatalf("%d examples: too few", len(list))
+	}
+	return list
+}
+
+// TestRealWebhooks sends every webhook that was recorded from GitHub to the real route, and works through the inbox: none
+// may fail, and each is handled or ignored for the reason that Treatment states.
+func TestRealWebhooks(t *testing.T) {
+	t.Parallel()
+	list := realWebhooks(t)
+	store := newStore(t)
+	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 1, Assignee: "errand-bot", Label: "errand"}, store)
+	var log bytes.Buffer
+	inbox := handlers.NewInbox(store, store, mapper, zerolog.New(&log).Level(zerolog.WarnLevel), time.Now)
+	front, err := handlers.Front(secret, inbox)
+	check(t, err)
+	stored, handled, events := 0, 0, 0
+	for i, e := range list {
+		w := httptest.NewRecorder()
+		front.ServeHTTP(w, request(e.payload, func(r *http.Request) {
+			r.Header.Set("X-GitHub-Event", e.event)
+			r.Header.Set("X-GitHub-Delivery", fmt.Sprintf("real-%d", i))
+		}))
+		does, why, known := handlers.Treatment(e.event, e.action)
+		if !known {
+			t.Errorf("%s is handled or ignored for no reason that is stated", e.name())
+		}
+		switch {
+		case w.Code == http.StatusOK:
+			stored++
+		case w.Code == http.StatusAccepted && !does: // not asked for: answered and dropped
+		default:
+			t.Errorf("%s: answered %d %s, handled %t", e.name(), w.Code, strings.TrimSpace(w.Body.String()), does)
+		}
+		mapped, said, err := mapper.Map(t.Context(), e.event, "x", e.payload)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", e.name(), err)
+		case !does && (len(mapped) > 0 || !strings.HasSuffix(said, why)):
+			t.Errorf("%s makes %d events and says %q; it should be ignored: %s", e.name(), len(mapped), said, why)
+		case does && len(mapped) == 0 && said == "":
+			t.Errorf("%s comes to nothing, and nothing is said", e.name())
+		}
+		if does {
+			handled++
+		}
+		events += len(mapped)
+	}
+	drain(t, store, inbox, stored)
+	if log.Len() > 0 {
+		t.Errorf("the log has complaints:\n%s", log.String())
+	}
+	fmt.Printf("real webhooks: %d, of them %d handled, %d ignored for a stated reason; %d events\n", len(list), handled, len(list)-handled, events)
+}
+
+// drain works through the inbox until nothing is left in it.
+func drain(t *testing.T, store *state.Store, inbox *handlers.Inbox, want int) {
+	t.Helper()
+	pending, err := store.PendingDeliveries(t.Context(), 1000)
+	check(t, err)
+	if len(pending) != want {
+		t.Errorf("%d deliveries are stored, want %d", len(pending), want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- inbox.Run(ctx) }()
+	defer func() {
+		cancel()
+		check(t, <-done)
+	}()
+	deadline := time.Now().Add(30 * time.Second)
+	for len(pending) > 0 && time.Now().Before(deadline) {
+		wake := store.Wake(t.Context())
+		if pending, err = store.PendingDeliveries(t.Context(), 1000); len(pending) == 0 {
+			break
+		}
+		check(t, err)
+		select {
+		case <-wake:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if len(pending) > 0 {
+		t.Errorf("%d deliveries are left in the inbox, the first is %s", len(pending), pending[0].Event)
+	}
+}
+
+// TestTreatmentIsComplete: every webhook that GitHub describes is handled or ignored for a stated reason.
+func TestTreatmentIsComplete(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Webhooks map[string]struct {
+			Post struct {
+				Docs struct {
+					URL string `json:"url"`
+				} `json:"externalDocs"`
+			} `json:"post"`
+		} `json:"webhooks"`
+	}
+	readPublished(t, "openapi-webhooks/generated/api.github.com.json", &doc)
+	if len(doc.Webhooks) < 200 {
+		t.Fatalf("%d webhooks are described: too few", len(doc.Webhooks))
+	}
+	for key, w := range doc.Webhooks {
+		_, event, _ := strings.Cut(w.Post.Docs.URL, "#")
+		event = strings.ReplaceAll(event, "-", "_")
+		action := strings.TrimPrefix(strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), event), "_")
+		if _, why, known := handlers.Treatment(event, action); !known {
+			t.Errorf("%s: event %q, action %q: %s", key, event, action, why)
+		}
+	}
+}

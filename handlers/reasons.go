@@ -1,0 +1,106 @@
+package handlers
+
+import "slices"
+
+// mapped marks an action that is made an event of, if it concerns a task.
+const mapped = ""
+
+// treatments says what errand does with each webhook of an event that it asks GitHub for: by action, mapped or why
+// nothing follows from it. Events without actions have the empty one.
+func treatments() map[string]map[string]string {
+	const (
+		another  = "it says nothing about who should work on the issue, or on what"
+		display  = "it changes how the issue is shown, not what is asked"
+		gathered = "reviews, threads and heads are read as they stand when a round begins"
+		suites   = "what becomes of the suite is told when it is completed"
+		own      = "errand makes no checks of its own that could be asked for"
+		lists    = "which lists the issue stands in is read when a run begins"
+	)
+	return map[string]map[string]string{
+		"issues": {
+			"assigned": mapped, "unassigned": mapped, "labeled": mapped, "unlabeled": mapped, "edited": mapped, "closed": mapped, "deleted": mapped,
+			"transferred": mapped, "locked": mapped, "unlocked": mapped,
+			"opened":   "whom it is assigned to and its labels are told of in webhooks of their own",
+			"reopened": "work on it begins again when somebody asks for it",
+			"pinned":   display, "unpinned": display, "milestoned": lists, "demilestoned": lists, "typed": lists, "untyped": lists,
+			"field_added": another, "field_removed": another,
+		},
+		"issue_comment": {
+			"created": mapped, "edited": mapped, "deleted": mapped, "pinned": display, "unpinned": display,
+		},
+		"pull_request": {
+			"closed": mapped, "opened": "errand opened it, or it is not errand's", "reopened": "the sweep of states sees it, and says so",
+			"edited": gathered, "synchronize": "the push is told of in a webhook of its own", "review_requested": gathered, "review_request_removed": gathered,
+			"converted_to_draft": gathered, "ready_for_review": gathered, "assigned": another, "unassigned": another, "labeled": another,
+			"unlabeled": another, "milestoned": another, "demilestoned": another, "locked": "a locked conversation is noticed when errand writes to it",
+			"unlocked": "a locked conversation is noticed when errand writes to it", "auto_merge_enabled": "the merge is told of when it happens",
+			"auto_merge_disabled": "the merge is told of when it happens", "enqueued": "the merge is told of when it happens", "dequeued": "the merge is told of when it happens",
+		},
+		"pull_request_review":         {"submitted": mapped, "edited": gathered, "dismissed": gathered},
+		"pull_request_review_comment": {"created": mapped, "edited": gathered, "deleted": gathered},
+		"pull_request_review_thread":  {"resolved": gathered, "unresolved": gathered},
+		"push":                        {"": mapped},
+		"check_run":                   {"created": mapped, "completed": mapped, "rerequested": own, "requested_action": own},
+		"check_suite":                 {"completed": mapped, "requested": suites, "rerequested": suites},
+		"workflow_run":                {"requested": suites, "in_progress": suites, "completed": "its checks are reported by check_suite"},
+		"status":                      {"": mapped},
+		"installation": {
+			"created": mapped, "deleted": mapped, "suspend": mapped, "unsuspend": mapped,
+			"new_permissions_accepted": "a token with them is asked for when the next call needs one",
+		},
+		"installation_repositories": {"added": mapped, "removed": mapped},
+		"repository": {
+			"renamed": mapped, "transferred": mapped, "edited": mapped, "deleted": mapped,
+			"created": "there can be no task in it yet", "archived": "GitHub refuses what errand writes there, and the task says so", "unarchived": "who had a task can retry it",
+			"publicized": "who may see it is GitHub's matter", "privatized": "who may see it is GitHub's matter",
+		},
+		"issue_dependencies": {"blocked_by_added": mapped, "blocked_by_removed": mapped, "blocking_added": mapped, "blocking_removed": mapped},
+		"sub_issues":         {"parent_issue_added": mapped, "parent_issue_removed": mapped, "sub_issue_added": mapped, "sub_issue_removed": mapped},
+		"ping":               {"": "GitHub's greeting"},
+	}
+}
+
+// unasked says why errand does not ask GitHub for an event; those that GitHub sends anyway are dropped for the same reason.
+func unasked() map[string][]string {
+	return map[string][]string{
+		"it is about who may use the App, which GitHub answers for at every call": {"github_app_authorization", "installation_target", "marketplace_purchase"},
+		"permissions are asked for when they matter, not remembered":              {"member", "membership", "organization", "org_block", "team", "team_add", "public"},
+		"branches and tags are told of by push": {
+			"create", "delete", "branch_protection_rule", "branch_protection_configuration", "repository_ruleset",
+		},
+		"its outcome is told of by check_suite and status": {
+			"deployment", "deployment_status", "deployment_review", "deployment_protection_rule", "workflow_dispatch", "workflow_job", "merge_group",
+		},
+		"it is about no issue that errand works on": {
+			"commit_comment", "discussion", "discussion_comment", "fork", "gollum", "label", "milestone", "package", "registry_package", "page_build", "project",
+			"project_card", "project_column", "projects_v2", "projects_v2_item", "projects_v2_status_update", "release", "repository_dispatch", "repository_import",
+			"sponsorship", "star", "watch", "custom_property", "custom_property_values", "custom_property_promoted_to_enterprise", "meta", "deploy_key",
+		},
+		"errand does not watch over a repository's safety": {
+			"code_scanning_alert", "dependabot_alert", "repository_vulnerability_alert", "repository_advisory", "secret_scanning_alert",
+			"secret_scanning_alert_location", "secret_scanning_scan", "security_advisory", "security_and_analysis",
+			"bypass_request_push_ruleset", "bypass_request_secret_scanning", "dismissal_request_code_scanning",
+			"dismissal_request_dependabot", "dismissal_request_secret_scanning", "exemption_request_push_ruleset", "exemption_request_secret_scanning",
+			"personal_access_token_request",
+		},
+	}
+}
+
+// Treatment says what becomes of a webhook: it is handled, or nothing follows from it, for the reason given. What is
+// handled may still come to nothing, for instance because it concerns no task; Map says why. known is false for what GitHub had not
+// invented when this was written; that is ignored.
+func Treatment(event, action string) (handled bool, why string, known bool) {
+	if actions, ok := treatments()[event]; ok {
+		why, known = actions[action]
+		if !known {
+			why = "errand does not know this action"
+		}
+		return known && why == mapped, why, known
+	}
+	for why, events := range unasked() {
+		if slices.Contains(events, event) {
+			return false, why, true
+		}
+	}
+	return false, "errand does not know this event", false
+}
