@@ -12,7 +12,7 @@ const (
 	EventCommented     EventKind = "commented"      // on the issue or the pull request: By, Comment, Orders
 	EventIssueEdited   EventKind = "issue_edited"   // By, Issue
 	EventIssueClosed   EventKind = "issue_closed"   // By
-	EventIssueGone     EventKind = "issue_gone"     // deleted or transferred away
+	EventIssueGone     EventKind = "issue_gone"     // deleted or transferred away: Detail
 	EventPlanEdited    EventKind = "plan_edited"    // somebody edited a plan comment: By, Comment, Ticked
 	EventPlanDeleted   EventKind = "plan_deleted"   // By, Comment
 	EventThumb         EventKind = "thumb"          // the poll saw a 👍: By, Candidate or Comment
@@ -21,14 +21,18 @@ const (
 	EventPushed        EventKind = "pushed"         // somebody pushed to the task's branch: By, Head
 	EventChecksChanged EventKind = "checks_changed" // of the pull request's head; a hint to read them
 	EventPoked         EventKind = "poked"          // a thing that the task waits for may have changed
-	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository
-	EventRenamed       EventKind = "renamed"        // Repo is what it is called now
+	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository: Detail
+	EventBack          EventKind = "back"           // the App has access again: Installation, perhaps Repo
+	EventRenamed       EventKind = "renamed"        // Repo is what it is called now, Installation what reaches it
+	EventLocked        EventKind = "locked"         // the issue's conversation was locked
+	EventUnlocked      EventKind = "unlocked"       // and opened again
 )
 
 // What runs report, through their supervisor.
 const (
 	EventProgress EventKind = "progress"  // Progress
 	EventRunEnded EventKind = "run_ended" // Result
+	EventSpent    EventKind = "spent"     // Money: the gateway counted an answer of the model to the run
 )
 
 // What jobs report.
@@ -43,6 +47,7 @@ const (
 	EventNoApproval EventKind = "no_approval" // Candidate, Detail says why not
 	EventStale      EventKind = "stale"       // plan Hash can never be approved again, Detail says why
 	EventCollected  EventKind = "collected"   // Work, or Refusals, or neither: no changes
+	EventShown      EventKind = "shown"       // Plan: the diff of the changeset Run, for people
 	EventCommitted  EventKind = "committed"   // Work with Head
 	EventMoved      EventKind = "moved"       // the branch is at Work.Head
 	EventOvertaken  EventKind = "overtaken"   // somebody pushed meanwhile: Head
@@ -93,6 +98,7 @@ type Event struct {
 	Run      string     `json:"run,omitempty"` // the run that it is about; others are superseded
 	Progress *Progress  `json:"progress,omitempty"`
 	Result   *RunResult `json:"result,omitempty"`
+	Money    *Money     `json:"money,omitempty"`
 
 	Start    *Start         `json:"start,omitempty"`
 	Waiting  *Waiting       `json:"waiting,omitempty"`
@@ -103,6 +109,7 @@ type Event struct {
 	Status   *StatusComment `json:"status,omitempty"`
 	Hash     string         `json:"hash,omitempty"`
 	Work     *Work          `json:"work,omitempty"`
+	Plan     *Plan          `json:"plan,omitempty"` // without number and hash
 	Refusals []Refusal      `json:"refusals,omitempty"`
 	Paths    []string       `json:"paths,omitempty"`
 	PR       *PR            `json:"pr,omitempty"`

@@ -64,7 +64,10 @@ func (c *change) step(verb Verb) {
 		}
 		c.hit = true
 		if c.t != nil && allowed(c) {
-			c.t.Unasked = 0
+			c.t.Unasked, c.t.Outages = 0, 0
+		}
+		if c.t != nil && c.steps() {
+			c.t.Outages = 0
 		}
 		r.do(c)
 		if c.note == "" {
@@ -100,10 +103,12 @@ const progressGaps = 6
 // unseen reports whether the event changed nothing that people would miss in the status comment.
 func (c *change) unseen() bool {
 	switch c.e.Kind {
-	case EventStatusSent:
+	case EventStatusSent, EventSpent: // the next sign of life shows the money, too
 		return true
 	case EventProgress:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
+	case EventThumb: // whether it counts shows when it has been checked
+		return c.e.Candidate != nil && c.t.Phase.AwaitsApproval()
 	case EventCommented: // strangers' talk
 		return !allowed(c) && !c.e.Comment.Mention
 	}
@@ -112,7 +117,7 @@ func (c *change) unseen() bool {
 
 // statusDue reports whether the status comment has to be written again.
 func (c *change) statusDue() bool {
-	if c.e.Kind == EventGone || c.e.Kind == EventIssueGone || c.t.End != nil && c.t.End.Class == classGone {
+	if c.t.mute() {
 		return false
 	}
 	return c.t.Status.Shown < c.t.Visible
@@ -240,6 +245,9 @@ func (e Event) needsVet(t *Task) bool {
 	}
 	if e.Kind == EventPlanEdited && !e.Ticked {
 		return false // any other edit makes the revision stale, whoever did it
+	}
+	if e.Kind == EventThumb && e.Candidate != nil && t != nil && t.Phase.AwaitsApproval() {
+		return false // the job that checks the approval asks
 	}
 	mention := e.Kind == EventCommented && e.Comment.Mention
 	return e.Kind == EventTriggered || mention || t != nil && !t.Ended()

@@ -50,6 +50,10 @@ type Run struct {
 	Doing   string    `json:"doing,omitempty"` // last thing seen, one line
 	Turns   int       `json:"turns,omitempty"`
 	Money   Money     `json:"money"`
+	// Metered says that the gateway counted Money; else it is what the agent reported.
+	Metered bool `json:"metered,omitempty"`
+	// Told says that the run's result has come.
+	Told bool `json:"told,omitempty"`
 
 	Status  string `json:"status,omitempty"`  // the adapter's judgement: ok, max_turns, crashed …
 	Class   string `json:"class,omitempty"`   // success, retryable, fatal
@@ -127,8 +131,10 @@ type Branch struct {
 	Name    string `json:"name,omitempty"`
 	Base    string `json:"base,omitempty"`     // the branch that it goes into
 	BaseSHA string `json:"base_sha,omitempty"` // where it started
-	Head    string `json:"head,omitempty"`     // as published, empty before
-	Tree    string `json:"tree,omitempty"`
+	// BaseAt is when the job start found BaseSHA to be the base's newest commit; zero once a run began.
+	BaseAt time.Time `json:"base_at,omitzero"`
+	Head   string    `json:"head,omitempty"` // as published, empty before
+	Tree   string    `json:"tree,omitempty"`
 	// Root is the commit that unpublished work on the VM begins at: published, and in the VM's
 	// checkout. Head is newer if somebody pushed meanwhile; then the work is rebased first.
 	Root string `json:"root,omitempty"`
@@ -150,6 +156,8 @@ type Work struct {
 	IDs       map[string]string `json:"ids,omitempty"` // local → published
 	Rebases   int               `json:"rebases,omitempty"`
 	Notes     []string          `json:"notes,omitempty"`
+	// Approved is the hash of the PlanPublish by which people let it be published.
+	Approved string `json:"approved,omitempty"`
 	// What the agent said about it, kept until it is posted.
 	Answers []ThreadAnswer `json:"answers,omitempty"`
 	Summary string         `json:"summary,omitempty"`

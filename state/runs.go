@@ -73,6 +73,7 @@ func (c *change) launched() {
 	}
 	c.t.VM, c.t.Fresh, c.t.Waiting, c.t.Turns = &vm, false, nil, 0
 	r.Notes = l.Notes
+	c.t.Branch.BaseAt = time.Time{}
 	if l.VMHead != "" {
 		c.t.Branch.VMHead = l.VMHead
 	}
@@ -112,7 +113,9 @@ func (c *change) launchedLate() {
 func (c *change) progress() {
 	p, r := c.e.Progress, c.t.Run
 	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
-	r.Money = p.Money
+	if !r.Metered {
+		r.Money = p.Money
+	}
 	if p.Session != "" {
 		r.Session = p.Session
 	}
@@ -128,14 +131,12 @@ func (c *change) file() {
 	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
 		r.Ended = c.e.Now
 	}
-	r.Status, r.Class, r.Message, r.Money = res.Status, res.Class, res.Message, res.Money
+	r.Status, r.Class, r.Message, r.Told = res.Status, res.Class, res.Message, true
 	if res.Session != "" {
 		r.Session = res.Session
 	}
 	r.Doing = ""
-	c.t.Money.InputTokens += res.Money.InputTokens
-	c.t.Money.OutputTokens += res.Money.OutputTokens
-	c.t.Money.MicroUSD += res.Money.MicroUSD
+	c.reported(r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
 		c.t.Active += r.Ended.Sub(r.Started)
 	}
@@ -186,10 +187,10 @@ func (c *change) stopRun(why string) {
 }
 
 // droppedRun returns the run that the event is about if it was filed before its result was known,
-// and nothing was counted for it yet.
+// and its result has not come since.
 func (c *change) droppedRun() *Run {
 	for i := range c.t.Runs {
-		if r := &c.t.Runs[i]; r.ID == c.e.Run && r.Status == "interrupted" && r.Money == (Money{}) {
+		if r := &c.t.Runs[i]; r.ID == c.e.Run && r.Status == "interrupted" && !r.Told {
 			return r
 		}
 	}
@@ -198,14 +199,12 @@ func (c *change) droppedRun() *Run {
 
 // countDropped adds what a stopped run has cost.
 func (c *change) countDropped() {
-	r, m := c.droppedRun(), c.e.Result.Money
-	r.Money, r.Turns, r.LastSeq = m, c.e.Result.Turns, c.e.Result.LastSeq
+	r := c.droppedRun()
+	r.Turns, r.LastSeq, r.Told = c.e.Result.Turns, c.e.Result.LastSeq, true
 	if r.Session == "" {
 		r.Session = c.e.Result.Session
 	}
-	c.t.Money.InputTokens += m.InputTokens
-	c.t.Money.OutputTokens += m.OutputTokens
-	c.t.Money.MicroUSD += m.MicroUSD
+	c.reported(r, c.e.Result.Money)
 }
 
 // interrupted tries again by itself after a while, a bounded number of times.
@@ -277,11 +276,15 @@ func (c *change) runFailed() {
 	case "max_turns":
 		hint = "Comment `retry turns=60` to go on with more turns."
 	case "budget":
-		hint = "Comment `budget +5` to raise the cap by $5 and go on."
+		hint = hintBudget
 	case "duration":
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
 	}
-	c.fail(End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"})
+	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
+	if c.t.Money.AtCap() { // the gateway refused it the model, whatever the agent made of that
+		end = End{Reason: c.t.Money.capReached(), Hint: hintBudget, Class: ClassBudget}
+	}
+	c.fail(end)
 }
 
 // sentence returns the first text that is not empty.
@@ -324,7 +327,7 @@ func (c *change) takeStep() {
 	switch c.t.Step {
 	case JobStart: // what held it up is looked at again before anything is launched
 		c.work(JobStart)
-	case JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect, JobGather:
+	case JobShow, JobCommit, JobMove, JobOpenPR, JobAnswer, JobRebase, JobCollect, JobGather:
 		c.work(c.t.Step)
 	default: // launch, run
 		c.launchRun(c.runAgain())

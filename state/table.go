@@ -39,11 +39,13 @@ var (
 	open      = without(Phases(), PhaseDone, PhaseCancelled)
 	planning  = []Phase{PhasePreliminaryPlanning, PhasePlanning}
 	awaiting  = []Phase{PhaseAwaitingPreliminaryApproval, PhaseAwaitingPlanApproval}
+	asking    = []Phase{PhaseAwaitingPublishApproval}
+	approving = slices.Concat(awaiting, asking)
 	building  = []Phase{PhaseImplementing, PhaseAddressingReview}
 	running   = []Phase{PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}
 	working   = append([]Phase{PhaseQueued}, running...)
 	resumable = []Phase{PhaseFailed, PhaseInterrupted, PhaseAwaitingAnswer}
-	resumed   = slices.Concat(working, awaiting, []Phase{PhasePROpen}) // where jobs bring a task on, and a stopped one goes on
+	resumed   = slices.Concat(working, approving, []Phase{PhasePROpen}) // where jobs bring a task on, and a stopped one goes on
 	same      = []Phase{Same}
 )
 
@@ -69,20 +71,23 @@ func peopleRows() []Row {
 		{From: open, On: EventIssueClosed, To: []Phase{PhaseCancelled}, Doc: "cancelled", do: func(c *change) { c.cancel("the issue was closed") }},
 		{From: open, On: EventIssueGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: there is no issue any more", do: (*change).gone},
 		{From: open, On: EventGone, To: []Phase{PhaseCancelled}, Doc: "cancelled without a comment: the App has no access any more", do: (*change).gone},
-		{From: anyPhase, On: EventRenamed, To: same, Doc: "the repository's new name is stored", do: func(c *change) { c.t.Repo = *c.e.Repo }},
+		{From: ended, On: EventBack, If: "it ended because errand had no access", To: same, Doc: "people are told so", when: func(c *change) bool { return c.t.End != nil && c.t.End.Class == classAccess }, do: (*change).back},
+		{From: anyPhase, On: EventRenamed, To: same, Doc: "the repository's new name is stored, and whose installation reaches it", do: (*change).moveTo},
+		{From: anyPhase, On: EventLocked, If: "it was open", To: same, Doc: "shown in the status comment; comments wait", when: func(c *change) bool { return !c.t.Locked }, do: func(c *change) { c.t.Locked = true }},
+		{From: anyPhase, On: EventUnlocked, If: "it was locked", To: same, Doc: "comments that waited are posted", when: func(c *change) bool { return c.t.Locked }, do: func(c *change) { c.t.Locked = false }},
 		{From: open, On: EventIssueEdited, If: "text as frozen", To: same, Doc: "an edit that was taken back ends the pause", when: (*change).textAsFrozen, do: (*change).unpause},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning, awaiting), On: EventIssueEdited, If: "by an outsider", To: same, Doc: "pause: the difference is shown until a writer says replan", when: not(allowed), do: (*change).outsiderEdit},
 		{From: awaiting, On: EventIssueEdited, To: planning, Doc: "the new text is frozen and a new revision is made", do: (*change).refreezeAndRevise},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, If: "by a writer, while the task was in the making", To: same, Doc: "the new text is frozen, and everything is read again", when: func(c *change) bool { return c.e.Via == ViaStart }, do: (*change).refreezeAndStart},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, To: same, Doc: "the new text is frozen; the plan under way is revised before it is posted", do: (*change).refreeze},
-		{From: awaiting, On: EventPlanEdited, If: "only the approval box, ticked, by a writer", To: same, Doc: "the tick is checked as an approval", when: all((*change).ticked, allowed), do: (*change).checkCandidate},
+		{From: approving, On: EventPlanEdited, If: "only the approval box, ticked, by a writer", To: same, Doc: "the tick is checked as an approval", when: all((*change).ticked, allowed), do: (*change).checkCandidate},
 		{From: open, On: EventPlanEdited, If: "only a tick, by somebody who may not approve or where nothing waits", To: same, Doc: "the tick is taken back", when: (*change).ticked, do: (*change).untick},
 		{From: open, On: EventPlanEdited, If: "only boxes", To: same, Doc: "nothing", when: func(c *change) bool { return c.e.OnlyBoxes }, do: func(*change) {}},
 		{From: open, On: EventPlanEdited, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(StaleEdited) }},
 		{From: open, On: EventPlanDeleted, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(StaleDeleted) }},
+		{From: approving, On: EventThumb, If: "on a plan", To: same, Doc: "the 👍 is checked as an approval; that of somebody who may not is counted in the status comment", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).checkCandidate},
 		{From: open, On: EventThumb, If: "by somebody who may not approve", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
-		{From: awaiting, On: EventThumb, If: "on a plan", To: same, Doc: "the 👍 is checked as an approval", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).checkCandidate},
-		{From: planning, On: EventThumb, If: "on a plan that is being made anew", To: same, Doc: "answered: a change request came first", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).lateThumb},
+		{From: slices.Concat(planning, building), On: EventThumb, If: "on a plan that is being made anew", To: same, Doc: "answered: a change request came first", when: func(c *change) bool { return c.e.Candidate != nil }, do: (*change).lateThumb},
 		{From: awaiting, On: EventThumb, If: "on an outsider's comment", To: planning, Doc: "it counts as a comment by the person who vouched for it: the discussion is read anew, and a new revision made", do: (*change).vouched},
 		{From: working, On: EventThumb, If: "on an outsider's comment", To: same, Doc: "kept for the next run; a task that waits for text starts", when: func(c *change) bool { return c.e.Comment != nil }, do: (*change).keepOrPoke},
 		{From: open, On: EventReviewed, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
@@ -113,11 +118,12 @@ func orderRows() []Row {
 		{From: ended, On: EventCommented, Verb: VerbBudget, To: same, Doc: "told that the task is over", do: reply(ReplyStatus)},
 		{From: ended, On: EventCommented, Verb: VerbModel, To: same, Doc: "told that the task is over", do: reply(ReplyStatus)},
 		{From: ended, On: EventCommented, Verb: VerbCancel, To: same, Doc: "nothing to cancel", do: reply(ReplyNothingToCancel)},
-		{From: awaiting, On: EventCommented, Verb: VerbApprove, To: same, Doc: "checked as an approval", do: (*change).checkOrder},
+		{From: approving, On: EventCommented, Verb: VerbApprove, To: []Phase{Same, PhaseImplementing, PhaseAddressingReview}, Doc: "checked as an approval; changes that are approved on a condition go back to the agent", do: (*change).checkOrder},
 		{From: anyPhase, On: EventCommented, Verb: VerbApprove, To: same, Doc: "no plan waits for an approval", do: reply(ReplyNoneOpen)},
 		{From: open, On: EventCommented, Verb: VerbCancel, To: []Phase{PhaseCancelled}, Doc: "cancelled; a running agent is stopped and its work saved", do: func(c *change) { c.cancel("@" + c.e.By.Login + " cancelled it") }},
 		{From: append([]Phase{PhaseInterrupted}, working...), On: EventCommented, Verb: VerbStop, To: []Phase{PhaseAwaitingAnswer}, Doc: "the run, if there is one, is stopped, its work saved, the VM kept; nothing goes on by itself", do: (*change).stopByHand},
 		{From: anyPhase, On: EventCommented, Verb: VerbStop, To: same, Doc: "nothing runs", do: reply(ReplyNothingToCancel)},
+		{From: asking, On: EventCommented, Verb: VerbRetry, If: "they cannot be approved any more", To: building, Doc: "the changes are shown anew", when: func(c *change) bool { return c.t.NewestPlan().Stale != "" }, do: (*change).showAgain},
 		{From: resumable, On: EventCommented, Verb: VerbRetry, To: resumed, Doc: "goes on where it stopped, on a new VM if told so", do: (*change).retry},
 		{From: working, On: EventCommented, Verb: VerbRetry, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
 		{From: anyPhase, On: EventCommented, Verb: VerbRetry, To: same, Doc: "nothing to retry", do: reply(ReplyNothingToRetry)},
@@ -129,8 +135,10 @@ func orderRows() []Row {
 		{From: anyPhase, On: EventCommented, Verb: VerbCreatePR, To: same, Doc: "the ticket key is noted", do: (*change).noteTicket},
 		{From: open, On: EventCommented, Verb: VerbPlan, To: same, Doc: "one task per issue", do: reply(ReplyOneTask)},
 		{From: awaiting, On: EventCommented, Verb: VerbMessage, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
-		{From: awaiting, On: EventCommented, If: "a command stands in a quote or in code only", To: same, Doc: "told that quoted commands do not count; no revision is made", when: func(c *change) bool { return c.e.Comment.Quoted }, do: (*change).quoted},
+		{From: asking, On: EventCommented, Verb: VerbMessage, To: building, Doc: "a change request: the agent works on it, and the changes are shown anew", do: (*change).revise},
+		{From: approving, On: EventCommented, If: "a command stands in a quote or in code only", To: same, Doc: "told that quoted commands do not count; no revision is made", when: func(c *change) bool { return c.e.Comment.Quoted }, do: (*change).quoted},
 		{From: awaiting, On: EventCommented, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
+		{From: asking, On: EventCommented, If: "on the issue", To: building, Doc: "a change request: the agent works on it, and the changes are shown anew", when: func(c *change) bool { return !c.e.Comment.OnPR }, do: (*change).revise},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbMessage, To: working, Doc: "the answer: goes on", do: (*change).answer},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, If: "on the issue, not after a stop", To: working, Doc: "the answer: goes on", when: func(c *change) bool {
 			return !c.e.Comment.OnPR && (c.t.Question == nil || c.t.Question.Kind != AskStopped)
@@ -150,6 +158,7 @@ func runRows() []Row {
 	is := func(f func(*change) bool) func(*change) bool { return all(mine, f) }
 	return []Row{
 		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
+		{From: anyPhase, On: EventSpent, If: "the run is the task's", To: same, Doc: "added to what run and task have cost", when: func(c *change) bool { return c.runAsked() != nil }, do: (*change).spent},
 		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
 		{From: anyPhase, On: EventRunEnded, If: "it was dropped before its result was known", To: same, Doc: "what it has cost is counted", when: func(c *change) bool { return !c.thisRun() && c.droppedRun() != nil }, do: (*change).countDropped},
 		{From: running, On: EventRunEnded, If: "the session to resume was not there", To: same, Doc: "run again without it, with the conversation so far in the prompt", when: is(func(c *change) bool {
@@ -177,21 +186,23 @@ func stepRows() []Row {
 		{From: working, On: EventAsked, To: []Phase{PhaseAwaitingAnswer}, Doc: "a question is posted", do: (*change).asked},
 		{From: running, On: EventLaunched, To: same, Doc: "an agent works", when: (*change).thisRun, do: (*change).launched},
 		{From: anyPhase, On: EventLaunched, If: "the task turned away meanwhile", To: same, Doc: "the run is stopped again; an ended task's VM is deleted", do: (*change).launchedLate},
-		{From: awaiting, On: EventApproved, If: "somebody said something, and it is not known yet what that person may do", To: same, Doc: "checked again a moment later: a change request that came before wins", when: (*change).unheard, do: (*change).checkLater},
-		{From: awaiting, On: EventApproved, If: "the newest revision, nothing trusted came before", To: []Phase{PhasePlanning, PhaseImplementing}, Doc: "approved: the stored plan is carried out", when: (*change).approvable, do: (*change).approved},
+		{From: approving, On: EventApproved, If: "somebody said something, and it is not known yet what that person may do", To: same, Doc: "checked again a moment later: a change request that came before wins", when: (*change).unheard, do: (*change).checkLater},
+		{From: approving, On: EventApproved, If: "the newest revision, nothing trusted came before", To: []Phase{PhasePlanning, PhaseImplementing, PhaseAddressingReview}, Doc: "approved: the stored plan is carried out, the stored changes are published", when: (*change).approvable, do: (*change).approved},
 		{From: open, On: EventApproved, To: same, Doc: "too late: answered with the reason", do: func(c *change) { c.e.Detail = c.whyNot(); c.noApproval() }},
 		{From: running, On: EventNoApproval, If: "revoked before the start", To: awaiting, Doc: "the approval does not hold any more; the plan waits again", when: func(c *change) bool { return c.e.Detail == NotRevoked && c.thisRun() && c.t.Run.State == RunLaunching }, do: (*change).revoked},
+		{From: building, On: EventNoApproval, If: "revoked before the changes were published", To: asking, Doc: "the approval does not hold any more; the changes wait again", when: (*change).publishDoubted, do: (*change).publishRevoked},
 		{From: open, On: EventNoApproval, To: same, Doc: "answered once per revision and reason", do: (*change).noApproval},
 		{From: open, On: EventStale, To: same, Doc: "that revision can never be approved again", do: func(c *change) { c.stale(c.e.Detail) }},
 		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume, after too many runs without a person's word", To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", when: all(due("resume"), (*change).tooMany), do: (*change).tooManyRuns},
 		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume", To: resumed, Doc: "goes on by itself", when: due("resume"), do: (*change).resume},
 		{From: working, On: EventDue, If: "recheck", To: same, Doc: "looks again whether it can go on", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }), do: (*change).again},
 		{From: append([]Phase{PhasePROpen}, awaiting...), On: EventDue, If: "idle", To: same, Doc: "nobody needed the VM for a while: it is given back, and the next run gets a new one", when: all(due("idle"), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Run == nil }), do: (*change).giveBack},
-		{From: awaiting, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
-		{From: awaiting, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved the plan in time") }},
+		{From: approving, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
+		{From: approving, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved " + c.whatWaits() + " in time") }},
+		{From: []Phase{PhasePROpen}, On: EventStepFailed, If: "the review could not be read, and waiting helps", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "read again by itself after a while, a bounded number of times", when: func(c *change) bool { return c.e.Failure.Job == JobGather && !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
 		{From: []Phase{PhasePROpen}, On: EventStepFailed, If: "the review could not be read", To: []Phase{PhaseFailed}, Doc: "reason and hint are posted; retry reads it again", when: func(c *change) bool { return c.e.Failure.Job == JobGather }, do: (*change).stepFailed},
 		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: func(c *change) { c.note = c.e.Failure.Reason }},
-		{From: resumed, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted}, Doc: "tried again by itself", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
+		{From: resumed, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "tried again by itself after a while, a bounded number of times", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
 		{From: resumed, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
 		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
 		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil && (c.e.VM == "" || c.e.VM == c.t.VM.Name) }, do: (*change).released},
@@ -206,7 +217,9 @@ func publishRows() []Row {
 		{From: []Phase{PhaseAddressingReview}, On: EventCollected, If: "no net change", To: same, Doc: "the threads are answered without a commit", when: (*change).nothingNew, do: func(c *change) { c.work(JobAnswer) }},
 		{From: building, On: EventCollected, If: "somebody pushed meanwhile", To: []Phase{Same, PhaseInterrupted}, Doc: "the VM's commits are rebased onto it and judged again", when: (*change).behind, do: (*change).rebaseFirst},
 		{From: building, On: EventCollected, If: "the repository has checks", To: same, Doc: "the checks run on the changeset's tree", when: (*change).wantsChecks, do: (*change).check},
-		{From: building, On: EventCollected, To: same, Doc: "published as data", do: (*change).publish},
+		{From: building, On: EventCollected, To: same, Doc: "published as data, or shown first", do: (*change).publish},
+		{From: building, On: EventShown, If: "something trusted was said meanwhile", To: same, Doc: "the agent takes it in before the changes are shown", when: all((*change).thisShown, func(c *change) bool { return len(c.untaken()) > 0 }, not((*change).tooMany)), do: func(c *change) { c.launchRun(runOfPhase(c.t.Phase)) }},
+		{From: building, On: EventShown, To: asking, Doc: "the changes are posted and wait for approval", when: (*change).thisShown, do: (*change).shown},
 		{From: building, On: EventCommitted, To: same, Doc: "the objects are on GitHub; the branch is moved next", when: (*change).thisWork, do: (*change).committed},
 		{From: building, On: EventOvertaken, If: "not too often", To: same, Doc: "somebody pushed: the VM's commits are rebased onto it and judged again", when: (*change).canRebase, do: (*change).rebase},
 		{From: building, On: EventOvertaken, To: []Phase{PhaseInterrupted}, Doc: "somebody keeps pushing: tried again after a while", do: (*change).rebaseLater},
@@ -218,6 +231,7 @@ func publishRows() []Row {
 		{From: []Phase{PhaseAwaitingAnswer, PhaseFailed, PhaseCancelled, PhaseDone}, On: EventPROpened, If: "the task turned away while it was being opened", To: same, Doc: "it is noted, so that people find it", when: func(c *change) bool { return c.t.PR == nil && c.t.Branch.Head != "" }, do: func(c *change) { c.t.PR = c.e.PR }},
 		{From: building, On: EventAnswered, To: []Phase{PhasePROpen, PhaseAddressingReview}, Doc: "the round is over; what came meanwhile makes the next one", do: (*change).answered},
 		{From: []Phase{PhasePROpen}, On: EventGathered, If: "there is something to do", To: []Phase{PhaseAddressingReview}, Doc: "a round begins", when: all((*change).freshFeedback, not((*change).tooMany)), do: (*change).round},
+		{From: asking, On: EventGathered, If: "there is something to do", To: []Phase{PhaseAddressingReview}, Doc: "a change request: the agent works on it, and the changes are shown anew", when: (*change).freshFeedback, do: (*change).reviewedChanges},
 		{From: open, On: EventGathered, To: same, Doc: "kept for the next round", do: (*change).keepFeedback},
 	}
 }
@@ -225,7 +239,7 @@ func publishRows() []Row {
 // talkRows keep the books of what was said.
 func talkRows() []Row {
 	return []Row{
-		{From: awaiting, On: EventPosted, If: "a plan", To: []Phase{Same, PhasePreliminaryPlanning, PhasePlanning}, Doc: "it waits for approval; words that came before it was posted make the next revision", when: func(c *change) bool { return c.e.Post != nil && c.e.Post.Kind == PostPlan }, do: (*change).posted},
+		{From: approving, On: EventPosted, If: "a plan", To: []Phase{Same, PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}, Doc: "it waits for approval; words that came before it was posted make the next revision", when: func(c *change) bool { return c.e.Post != nil && c.e.Post.Kind == PostPlan }, do: (*change).posted},
 		{From: anyPhase, On: EventPosted, To: same, Doc: "the comment's id is stored", do: (*change).posted},
 		{From: anyPhase, On: EventStatusSent, To: same, Doc: "the version that the status comment shows is stored", do: (*change).statusSent},
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,14 +76,18 @@ type Task struct {
 	Runs   []Run `json:"runs,omitempty"` // ended runs, oldest first
 	RunSeq int   `json:"run_seq"`        // numbers runs
 	// Unasked counts launches since a person with write permission last said or did something.
-	Unasked int         `json:"unasked,omitempty"`
-	VM      *VM         `json:"vm,omitempty"`  // the present one
-	VMs     []VM        `json:"vms,omitempty"` // ended ones
-	Branch  Branch      `json:"branch"`
-	Work    *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
-	Saved   []SavedWork `json:"saved,omitempty"`
-	PR      *PR         `json:"pr,omitempty"`
-	Round   int         `json:"round"` // review rounds so far
+	Unasked int `json:"unasked,omitempty"`
+	// Outages counts how often in a row the task was set aside because a step could not be done for now.
+	Outages int `json:"outages,omitempty"`
+	// Locked is set while the issue's conversation is locked: no App may comment there.
+	Locked bool        `json:"locked,omitempty"`
+	VM     *VM         `json:"vm,omitempty"`  // the present one
+	VMs    []VM        `json:"vms,omitempty"` // ended ones
+	Branch Branch      `json:"branch"`
+	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
+	Saved  []SavedWork `json:"saved,omitempty"`
+	PR     *PR         `json:"pr,omitempty"`
+	Round  int         `json:"round"` // review rounds so far
 
 	Status   StatusComment `json:"status"`
 	Posted   []Posted      `json:"posted,omitempty"`
@@ -235,16 +240,11 @@ type End struct {
 	At     time.Time `json:"at"`
 }
 
-// Money is what a task used. Cost is in millionths of a US dollar.
-type Money struct {
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
-	MicroUSD     int64 `json:"micro_usd"`
-	CapMicroUSD  int64 `json:"cap_micro_usd"`
-}
-
 // Ended reports whether the task is over for good.
 func (t *Task) Ended() bool { return t.Phase == PhaseDone || t.Phase == PhaseCancelled }
+
+// Knows reports whether an outside thing was taken into account, by the id of its event.
+func (t *Task) Knows(id string) bool { return slices.Contains(t.Seen, id) }
 
 // NewestPlan returns the newest revision, or nil.
 func (t *Task) NewestPlan() *Plan {

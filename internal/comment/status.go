@@ -19,6 +19,9 @@ const maxWithheld = 3
 func Status(t *state.Task, v View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n%s\n\n", headline(t), awaited(t, v))
+	if t.Locked {
+		b.WriteString("The conversation is locked, so that errand may not comment: what it has to say waits until somebody unlocks it.\n\n")
+	}
 	b.WriteString(phaseTable(t, v))
 	for _, s := range facts(t, v) {
 		b.WriteString("- " + s + "\n")
@@ -54,7 +57,7 @@ func awaited(t *state.Task, v View) string {
 		return s
 	}
 	switch t.Phase {
-	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval:
+	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPublishApproval:
 		return awaitedApproval(t)
 	case state.PhaseAwaitingAnswer:
 		return awaitedAnswer(t, v)
@@ -77,7 +80,7 @@ func awaitedApproval(t *state.Task) string {
 	p := t.NewestPlan()
 	switch {
 	case p == nil || !p.Posted():
-		return "**Awaited:** nothing yet; the plan is about to be posted."
+		return "**Awaited:** nothing yet; " + words.What(t.Phase) + " about to be posted."
 	case p.Stale != "":
 		return "**Awaited:** a person with write permission to ask for a new revision; the present one can no longer be approved."
 	}
@@ -142,7 +145,11 @@ func facts(t *state.Task, v View) []string {
 		add("%s", s)
 	}
 	if p := t.NewestPlan(); p != nil {
-		add("**Plan:** %s", planState(t, p, v))
+		label := "Plan"
+		if p.Publish != nil {
+			label = "To publish"
+		}
+		add("**%s:** %s", label, planState(t, p, v))
 	}
 	if t.Branch.Name != "" {
 		add("**Branch:** %s from %s", code(t.Branch.Name), code(t.Branch.Base))
@@ -153,7 +160,7 @@ func facts(t *state.Task, v View) []string {
 	if notes := launchNotes(t); notes != "" {
 		add("**Since the plan:** %s", notes)
 	}
-	add("**Money:** %s in %s, %s of agent time", money(t.Money), words.Many(runs(t), "run"), words.Span(t.Active))
+	add("**Money:** %s in %s, %s of agent time%s", money(t.Money), words.Many(runs(t), "run"), words.Span(t.Active), unpriced(t.Money))
 	if t.VM != nil {
 		add("**VM:** %s", vmText(t.VM))
 	} else if n := len(t.VMs); n > 0 {
@@ -224,7 +231,11 @@ func stepText(t *state.Task, v View) string {
 // planState says which plan is the newest and what became of it.
 func planState(t *state.Task, p *state.Plan, v View) string {
 	s := fmt.Sprintf("%s, revision %d, %s", words.Plan(p.Kind), p.Revision, link(hash8(p.Hash), p.CommentURL))
-	switch a := t.Approval; {
+	a := t.Approval
+	if p.Publish != nil {
+		a = p.Publish.Approved
+	}
+	switch {
 	case a != nil && a.Hash == p.Hash:
 		return s + fmt.Sprintf(", approved by %s (%s) at %s", name(a.By), words.Via(a.Via), v.clock(a.Given))
 	case p.Stale != "":

@@ -33,7 +33,8 @@ func TestStatus(t *testing.T) {
 			t.Resume = state.PhaseImplementing
 			testLife{t}.phase(state.PhaseInterrupted, 34, "a limit")
 		}),
-		"stale": with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
+		"unpriced": with(func(t *state.Task) { prOpen(t); t.Money.Unpriced = "claude `@next`" }),
+		"stale":    with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
 	}
 	for name, task := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -53,6 +53,14 @@ func (v View) clock(at time.Time) string {
 	return at.Format("2 Jan 15:04 UTC")
 }
 
+// unpriced says that an amount is more than what was really paid, and how to mend it.
+func unpriced(m state.Money) string {
+	if m.Unpriced == "" {
+		return ""
+	}
+	return "; no price is set for the model " + code(line(m.Unpriced, 60)) + ", so the dearest was taken"
+}
+
 // money shows what was spent, of what may be.
 func money(m state.Money) string {
 	s := words.USD(m.MicroUSD)
@@ -177,9 +185,11 @@ func link(words, url string) string {
 	return "[" + words + "](" + url + ")"
 }
 
-// commit shows a commit with a link.
+var objectID = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+
+// commit shows a commit with a link, if it is one.
 func commit(t *state.Task, id string) string {
-	if t.Repo.URL == "" {
+	if t.Repo.URL == "" || !objectID.MatchString(id) {
 		return hash8(id)
 	}
 	return link(hash8(id), t.Repo.URL+"/commit/"+id)

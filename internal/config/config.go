@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	// Models are the model providers that VMs reach through the tether, by the name in their path:
 	// /llm/NAME.
 	Models map[string]Model `yaml:"models"`
+	// Prices say what models cost, in dollars per million tokens, by the name that their names begin with;
+	// entries are added to these, or take their place. A model without an entry counts as the dearest.
+	Prices gateway.Prices `yaml:"prices"`
 	// Provider is where VMs come from: local, which means boxes on this host.
 	Provider string `yaml:"provider"`
 	Local    Local  `yaml:"local"`
@@ -121,6 +125,19 @@ type Model struct {
 	Key Secret `yaml:"key"`
 	// Header is the header that carries the key: X-Api-Key unless set, or Authorization for a bearer token.
 	Header string `yaml:"header"`
+	// API is the provider's dialect: anthropic, openai or gemini; by default the one of its name, else
+	// anthropic.
+	API string `yaml:"api"`
+}
+
+// Dialect is the dialect of the provider of this name.
+func (m Model) Dialect(name string) gateway.API {
+	for _, api := range gateway.APIs() {
+		if m.API == string(api) || m.API == "" && name == string(api) {
+			return api
+		}
+	}
+	return gateway.Anthropic
 }
 
 // Local configures the provider of boxes on this host.
@@ -179,6 +196,9 @@ type Repository struct {
 	Title string `yaml:"title"`
 	// Draft opens pull requests as drafts.
 	Draft bool `yaml:"draft"`
+	// Publish is one of at-once and after-approval. What an App pushes starts workflows with the repository's
+	// secrets: after-approval shows the diff in a comment, and nothing is pushed before a person has approved it.
+	Publish state.PublishMode `yaml:"publish"`
 	// Protected are path patterns that no changeset may touch, besides the built-in ones. A pattern
 	// that begins with ! is an exception from those before it.
 	Protected []string `yaml:"protected"`
@@ -249,13 +269,14 @@ func Default() Config {
 		GitHub:   GitHub{URL: "https://github.com"},
 		Agent:    agent.DefaultConfig(),
 		Models:   map[string]Model{},
+		Prices:   gateway.DefaultPrices(),
 		Provider: "local",
 		Local:    Local{Kind: "auto", IdleExit: 15 * time.Minute},
 		Limits: Limits{
 			Turns: s.Limits.Turns, Duration: s.Limits.Duration, PlanDuration: s.Limits.PlanDuration, Stall: s.Limits.Stall,
 			Cost: 10, VMs: 3, Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
-		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title},
+		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish},
 		Timing: Timing{
 			Gather: p.Gather, StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 			PollFast: 15 * time.Second, PollSlow: time.Minute, PollGap: 2 * time.Second, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
@@ -281,6 +302,7 @@ func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft, s.Protected = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft, r.Protected
+	s.Publish = r.Publish
 	s.Limits = state.Limits{
 		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,
 		MicroUSD: int64(c.Limits.Cost * 1e6), Remind: c.Limits.Remind, Expire: c.Limits.Expire, Checks: c.Limits.Checks,

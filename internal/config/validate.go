@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
@@ -80,6 +81,12 @@ func (c Config) modelProblems(r *report) {
 		r.unless(m.Header == "" || headerName.MatchString(m.Header), key+".header", "%q: write the name of a header, such as X-Api-Key", m.Header)
 		r.unless(isURL(m.URL), key+".url", "%q is no http(s) address", m.URL)
 		r.unless(m.Key.Set(), key+".key", "write env:NAME or file:/path")
+		r.unless(m.API == "" || slices.Contains(gateway.APIs(), gateway.API(m.API)), key+".api", "%q: write anthropic, openai or gemini", m.API)
+	}
+	for name, p := range c.Prices {
+		for _, n := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite} {
+			r.unless(n >= 0 && n <= 1e6, "prices."+name, "write dollars per million tokens, zero or more")
+		}
 	}
 }
 
@@ -122,6 +129,7 @@ func mayBeZero(key string) bool {
 
 func (d Repository) problems(r *report) {
 	planProblem(r, "repository.plan", d.Plan)
+	publishProblem(r, "repository.publish", d.Publish)
 	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
 	for i, g := range d.Protected {
 		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))
@@ -139,6 +147,10 @@ func (r *report) long(key string, s Secret) {
 
 func planProblem(r *report, key string, p state.PlanMode) {
 	r.unless(slices.Contains([]state.PlanMode{state.PlanTwoStep, state.PlanOneStep, state.PlanNone}, p), key, "%q: write two-step, one-step or none", cut(string(p)))
+}
+
+func publishProblem(r *report, key string, m state.PublishMode) {
+	r.unless(slices.Contains([]state.PublishMode{"", state.PublishAtOnce, state.PublishAfterApproval}, m), key, "%q: write at-once or after-approval", cut(string(m)))
 }
 
 // templateProblems tries the three templates.

@@ -76,10 +76,10 @@ func (s *Server) makeTether() error {
 		if header == "" {
 			header = "X-Api-Key"
 		}
-		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header}
+		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name)}
 	}
 	s.tether = tether.New(tether.Config{
-		Tasks: s.store, Key: key, Models: models, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)

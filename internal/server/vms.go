@@ -89,6 +89,12 @@ func (l line) RunToken(run string) string { return l.s.tether.RunToken(run) }
 // VMToken is what the runner shows there.
 func (l line) VMToken(vm string) string { return l.s.tether.VMToken(vm) }
 
+// Spend books what an answer of the model has cost.
+func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state.Money) error {
+	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m}, state.Ack{})
+	return err
+}
+
 // gone reports whether an error means that a VM, or the run on it, will not come back.
 func gone(err error) bool {
 	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun) || errors.Is(err, remote.ErrHostKey)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -71,9 +72,9 @@ func newEnd(t *testing.T, task *state.Task, change func(*tether.Config)) *end {
 	cfg := tether.Config{
 		Tasks: tasks{task: task}, Key: []byte("a secret of the deployment"), Log: zerolog.Nop(),
 		Models: map[string]tether.Upstream{
-			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key"},
-			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization"},
-			"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key"},
+			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic},
+			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: gateway.OpenAI},
+			"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic},
 		},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return upstream.URL + "/acme/shop.git", readToken, nil
@@ -240,6 +241,8 @@ func TestNothingElse(t *testing.T) {
 		"/llm":                            http.StatusNotFound,
 		"/llm/unknown/v1/messages":        http.StatusNotFound,
 		"/llm/gone/v1/messages":           http.StatusBadGateway,
+		"/llm/anthropic/v1/files":         http.StatusForbidden,
+		"/llm/anthropic/v1/responses":     http.StatusForbidden,
 		"/llm/anthropic/%2e%2e/%2e%2e/x":  http.StatusBadRequest,
 		"/llm/anthropic/..%2f..%2fx":      http.StatusBadRequest,
 		"/git/acme/shop.git/%2e%2e/other": http.StatusBadRequest,
@@ -328,7 +331,7 @@ func TestStreams(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	w := newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key"}}
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -364,7 +367,7 @@ func FuzzPaths(f *testing.F) {
 	f.Cleanup(upstream.Close)
 	h := tether.New(tether.Config{
 		Tasks: tasks{task: task}, Key: []byte("k"), Log: zerolog.Nop(),
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key"}},
+		Models: map[string]tether.Upstream{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return upstream.URL + "/repo", readToken, nil
 		},
@@ -383,8 +386,7 @@ func FuzzPaths(f *testing.F) {
 		if got == nil {
 			return
 		}
-		inside := strings.HasPrefix(got.Path, "/model/") && !strings.Contains(got.Path, "/../") && !strings.HasSuffix(got.Path, "/..")
-		if !inside && got.Path != "/repo/git-upload-pack" {
+		if got.Path != "/model/v1/messages" && got.Path != "/model/v1/messages/count_tokens" && got.Path != "/repo/git-upload-pack" {
 			t.Errorf("%q asked upstream for %s", path, got)
 		}
 	})

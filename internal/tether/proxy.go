@@ -25,28 +25,6 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// model passes a request on to the provider's API with our key put in. Streams are not buffered.
-func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
-	name := r.PathValue("provider")
-	up, ok := h.cfg.Models[name]
-	if !ok {
-		http.Error(w, "errand: no model provider of this name is configured", http.StatusNotFound)
-		return
-	}
-	h.proxy(w, r, up.BaseURL, strings.TrimPrefix(r.URL.Path, "/llm/"+name), func(out *http.Request) {
-		value := up.Key
-		if strings.EqualFold(up.Header, "Authorization") {
-			value = "Bearer " + value
-		}
-		out.Header.Set(up.Header, value)
-		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted from the stream
-		if q := out.URL.Query(); q.Has("key") {       // where some clients put their token
-			q.Del("key")
-			out.URL.RawQuery = q.Encode()
-		}
-	})
-}
-
 // git passes reads of the task's own repository on, with a read token put in.
 func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
 	t := taskOf(r)
@@ -68,7 +46,7 @@ func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
 		http.Error(w, "errand: the repository cannot be read now", http.StatusBadGateway)
 		return
 	}
-	h.proxy(w, r, base, rest, func(out *http.Request) {
+	h.proxy(w, r, base, rest, nil, func(out *http.Request) {
 		out.URL.RawQuery = "" // nothing but what was judged goes further
 		if rest == "/info/refs" {
 			out.URL.RawQuery = "service=git-upload-pack"
@@ -77,8 +55,8 @@ func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
 	})
 }
 
-// proxy passes a request on to base+rest. What the VM showed us never goes further.
-func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest string, sign func(*http.Request)) {
+// proxy passes a request on to base+rest. What the VM showed us never goes further. Answered may be nil.
+func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest string, answered func(*http.Response) error, sign func(*http.Request)) {
 	target, err := url.Parse(base)
 	if err != nil {
 		h.cfg.Log.Error().Err(err).Msg("tether: upstream address")
@@ -99,6 +77,7 @@ func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest strin
 			}
 			sign(pr.Out)
 		},
+		ModifyResponse: answered,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			h.cfg.Log.Warn().Err(err).Msg("tether: upstream")
 			http.Error(w, "errand: upstream cannot be reached", http.StatusBadGateway)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -41,6 +42,7 @@ type Upstream struct {
 	Key     string
 	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
 	Header string
+	API    gateway.API
 }
 
 // Config configures a Handler.
@@ -52,7 +54,10 @@ type Config struct {
 	Models map[string]Upstream
 	// Git returns where a task's repository is read, and a read-only token for it.
 	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
-	Log zerolog.Logger
+	// Prices say what answers cost; Ledger keeps it.
+	Prices gateway.Prices
+	Ledger Ledger
+	Log    zerolog.Logger
 	// Upstream gets what calls go through and returns what is used instead; nil leaves it as it is.
 	Upstream func(http.RoundTripper) http.RoundTripper
 }
@@ -61,6 +66,7 @@ type Config struct {
 type Handler struct {
 	cfg       Config
 	transport http.RoundTripper // of all upstream calls
+	owed      owed
 }
 
 // New returns a Handler.

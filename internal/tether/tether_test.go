@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -39,7 +40,7 @@ func newWorld(t *testing.T) *world {
 		Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, VM: "vm-1"}}
 	w.handler = tether.New(tether.Config{
 		Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key"}},
+		Models: map[string]tether.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: gateway.Anthropic}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return up.URL + "/acme/slug.git", "git-token", nil
 		},
@@ -68,7 +69,8 @@ func TestReach(t *testing.T) {
 		status         int
 		arrives        string
 	}{
-		"the model":               {target: model, status: 200, arrives: "GET /team/a/v1/messages model-key  "},
+		"the model":               {method: "POST", target: model, status: 200, arrives: "POST /team/a/v1/messages model-key  "},
+		"another method":          {target: model, status: 403},
 		"another provider":        {target: "/llm/openai/v1/models", status: 404},
 		"out of the base":         {target: "/llm/anthropic/..%2f..%2fteam/b/v1", status: 400},
 		"out of it in disguise":   {target: "/llm/anthropic/%2e%2e/%2e%2e/admin", status: 400},

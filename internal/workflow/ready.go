@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -11,7 +12,7 @@ import (
 // withinCap refuses to start an agent with money that the task does not have.
 func withinCap(t *state.Task) error {
 	m := t.Money
-	if t.Run.Kind == state.RunCheck || m.CapMicroUSD <= 0 || m.MicroUSD < m.CapMicroUSD {
+	if t.Run.Kind == state.RunCheck || !m.AtCap() {
 		return nil
 	}
 	return &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
@@ -36,4 +37,24 @@ func (s *Steps) quiet(ctx context.Context, t *state.Task, vm string) error {
 		}
 	}
 	return nil
+}
+
+// fresh is how long an answer about where the base is serves the job that it was given to, or, for
+// the first run, that of the job before: no longer than a push takes to be noticed.
+const fresh = 30 * time.Second
+
+// baseHead is the base's newest commit.
+func (s *Steps) baseHead(ctx context.Context, w *unit) (string, error) {
+	b := w.task.Branch
+	young := func(at time.Time) bool {
+		age := s.Now().Sub(at)
+		return age >= 0 && age < fresh
+	}
+	switch {
+	case w.base != "" && young(w.baseAt):
+		return w.base, nil
+	case b.BaseSHA != "" && young(b.BaseAt):
+		return b.BaseSHA, nil // the job start has just read it
+	}
+	return s.GitHub.Head(ctx, w.repo, b.Base)
 }

@@ -29,6 +29,7 @@ func instead() map[string]string {
 		"models.NAME.url":       "https://api.anthropic.com",
 		"models.NAME.key":       "env:ANTHROPIC_API_KEY",
 		"models.NAME.header":    "X-Api-Key",
+		"models.NAME.api":       "anthropic",
 	}
 }
 
@@ -69,7 +70,13 @@ func exampleKey(b *strings.Builder, k key, indent string) {
 		if v, ok := instead()[k.path]; ok {
 			value = v
 		}
-		fmt.Fprintf(b, "%s%s: %s\n", indent, k.name, value)
+		if len(k.entries) > 0 {
+			value = ""
+		}
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%s%s: %s", indent, k.name, value), " ") + "\n")
+		for _, entry := range k.entries {
+			b.WriteString(indent + "  " + entry + "\n")
+		}
 		if len(k.keys) > 0 {
 			remark(b, "Each entry has:", indent)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +13,13 @@ import (
 
 // key is one key of a configuration file.
 type key struct {
-	name    string // within its section
-	path    string // "limits.turns"; list elements and named entries as "local.binds[].path", "models.NAME.url"
-	kind    string // what to write, in a word or two
-	doc     string // a sentence about the value
-	zero    string // the default as YAML
-	section bool   // it holds further keys
+	name    string   // within its section
+	path    string   // "limits.turns"; list elements and named entries as "local.binds[].path", "models.NAME.url"
+	kind    string   // what to write, in a word or two
+	doc     string   // a sentence about the value
+	zero    string   // the default as YAML
+	section bool     // it holds further keys
+	entries []string // of a mapping that has some by default, as YAML
 	keys    []key
 }
 
@@ -39,6 +41,7 @@ func (s *source) keysOf(t reflect.Type, prefix string, def reflect.Value) ([]key
 		if def.IsValid() {
 			d = def.Field(i)
 			k.zero = yamlOf(d)
+			k.entries = entriesOf(d)
 		}
 		if k.doc, err = s.describe(&k, f, d); err != nil {
 			return nil, err
@@ -147,10 +150,32 @@ func yamlOf(v reflect.Value) string {
 		}
 		return "[" + strings.Join(list, ", ") + "]"
 	case reflect.Map:
+		if v.Len() > 0 {
+			return "{…}"
+		}
 		return "{}"
 	default:
 		return ""
 	}
+}
+
+// entriesOf are the entries of a mapping of structs, each on a line.
+func entriesOf(v reflect.Value) []string {
+	if v.Kind() != reflect.Map || v.Type().Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	var lines []string
+	for it := v.MapRange(); it.Next(); {
+		var fields []string
+		for i := range it.Value().NumField() {
+			if name, ok := config.Key(it.Value().Type().Field(i)); ok {
+				fields = append(fields, name+": "+yamlOf(it.Value().Field(i)))
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s: {%s}", it.Key(), strings.Join(fields, ", ")))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // quote quotes a text where YAML would read it as something else.

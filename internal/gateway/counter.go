@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"strings"
+
+	"github.com/tmaxmax/go-sse"
+)
+
+// maxBody bounds what of an answer that is not streamed is kept for counting, and the length of one event
+// of a stream. OpenAI's last event repeats the whole answer.
+const maxBody = 32 << 20
+
+// bytesPerToken is the rough size of a token, for what a cut stream did not live to count.
+const bytesPerToken = 4
+
+// Counter counts what one answer used, while somebody else reads it: everything that is read has to be
+// written to it, in order. It never fails and never blocks for longer than it takes to look at the bytes;
+// what it does not understand counts as nothing. It is not for use by several goroutines at once.
+type Counter struct {
+	stream *io.PipeWriter // of a streamed answer
+	done   chan struct{}  // closed when the stream is counted
+	body   bytes.Buffer   // of any other
+
+	usage   Usage
+	counted bool
+	shown   int64 // bytes of the answer in a stream
+}
+
+// NewCounter counts an answer of this content type. Close must be called, even after an error.
+func NewCounter(contentType string) *Counter {
+	c := &Counter{}
+	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "text/event-stream" {
+		return c
+	}
+	var r *io.PipeReader
+	r, c.stream = io.Pipe()
+	c.done = make(chan struct{})
+	go c.read(r) // ends with Close
+	return c
+}
+
+// Write takes the next bytes of the answer.
+func (c *Counter) Write(p []byte) (int, error) {
+	if c.stream != nil {
+		return c.stream.Write(p) // the reader never closes its end before Close
+	}
+	if room := maxBody - c.body.Len(); room > 0 {
+		c.body.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+// Close ends the answer, whole or cut, and returns what it used. Ok is false if nothing of it said so; for
+// a stream that was cut before it counted its output, the output is estimated from what had come.
+func (c *Counter) Close() (u Usage, ok bool) {
+	if c.stream == nil {
+		var s said
+		if json.Unmarshal(c.body.Bytes(), &s) == nil {
+			c.counted = c.usage.take(&s)
+		} else {
+			c.list()
+		}
+		return c.usage, c.counted
+	}
+	_ = c.stream.Close() // cannot fail: a pipe
+	<-c.done
+	if estimate := c.shown / bytesPerToken; c.usage.Output < estimate/2 {
+		c.usage.Output = estimate
+	}
+	return c.usage, c.counted || c.shown > 0
+}
+
+// list reads an answer that is a list of events: Gemini's stream without alt=sse.
+func (c *Counter) list() {
+	var list []said
+	if json.Unmarshal(c.body.Bytes(), &list) != nil {
+		return
+	}
+	for i := range list {
+		c.counted = c.usage.take(&list[i]) || c.counted
+	}
+}
+
+// read takes a stream apart until it ends, or until an event is longer than any should be: the rest is
+// then let pass.
+func (c *Counter) read(r *io.PipeReader) {
+	defer close(c.done)
+	for e, err := range sse.Read(r, &sse.ReadConfig{MaxEventSize: maxBody}) {
+		if err != nil {
+			break
+		}
+		c.event(e.Data)
+	}
+	_, _ = io.Copy(io.Discard, r) // ends with Close; a pipe has no other error
+}
+
+func (c *Counter) event(data string) {
+	if !strings.HasPrefix(data, "{") {
+		return // a heartbeat, or OpenAI's [DONE]
+	}
+	var s said
+	if json.Unmarshal([]byte(data), &s) != nil {
+		return
+	}
+	c.counted = c.usage.take(&s) || c.counted
+	if len(s.Delta) > 0 && s.Type != "message_delta" {
+		c.shown += shownIn(s.Delta)
+	}
+}
+
+// shownIn is about how much of the answer a delta holds.
+func shownIn(delta json.RawMessage) int64 {
+	var text string
+	if json.Unmarshal(delta, &text) == nil {
+		return int64(len(text)) // OpenAI
+	}
+	var d struct {
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+		Partial  string `json:"partial_json"`
+	}
+	if json.Unmarshal(delta, &d) != nil {
+		return 0
+	}
+	return int64(len(d.Text) + len(d.Thinking) + len(d.Partial))
+}

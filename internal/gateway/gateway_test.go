@@ -1,0 +1,205 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/gateway"
+)
+
+// stream writes events as a provider sends them.
+func stream(events ...string) string {
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&b, "event: x\ndata: %s\n\n", e)
+	}
+	return b.String()
+}
+
+const sseType = "text/event-stream; charset=utf-8"
+
+func TestCounter(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		kind, body string
+		want       gateway.Usage
+		not        bool
+	}{
+		"anthropic, whole": {body: `{"type":"message","model":"claude-x","content":[],"usage":{"input_tokens":7,"output_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}`,
+			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
+		"anthropic, streamed": {kind: sseType, body: stream(
+			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"output_tokens":1,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}`, `{"type":"ping"}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":12}}`, `{"type":"message_stop"}`),
+			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 12, CacheWrite: 3, CacheRead: 2}},
+		"anthropic, cut": {kind: sseType, body: stream(
+			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"output_tokens":1}}}`,
+			`{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"`+strings.Repeat("x", 80)+`"}}`,
+			`{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+strings.Repeat("y", 20)+`"}}`) + "event: content_block_delta\ndata: {\"type\":",
+			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 25}},
+		"openai, responses streamed": {kind: sseType, body: stream(
+			`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, `{"type":"response.output_text.delta","delta":"hello"}`,
+			`{"type":"response.completed","response":{"model":"gpt-x-2026","usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":40},"output_tokens":8,"output_tokens_details":{"reasoning_tokens":3}}}}`),
+			want: gateway.Usage{Model: "gpt-x-2026", Input: 60, CacheRead: 40, Output: 8}},
+		"openai, responses whole": {body: `{"object":"response","model":"gpt-x","usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":40},"output_tokens":8}}`,
+			want: gateway.Usage{Model: "gpt-x", Input: 60, CacheRead: 40, Output: 8}},
+		"openai, chat streamed": {kind: sseType, body: stream(
+			`{"object":"chat.completion.chunk","model":"gpt-x","choices":[{"delta":{"content":"hi"}}],"usage":null}`,
+			`{"object":"chat.completion.chunk","model":"gpt-x","choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens":2}}`, `[DONE]`),
+			want: gateway.Usage{Model: "gpt-x", Input: 6, CacheRead: 4, Output: 2}},
+		"gemini, streamed": {kind: sseType, body: stream(
+			`{"candidates":[],"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":1}}`,
+			`{"candidates":[],"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20,"cachedContentTokenCount":5,"candidatesTokenCount":6,"thoughtsTokenCount":4}}`),
+			want: gateway.Usage{Model: "gemini-x", Input: 15, CacheRead: 5, Output: 10}},
+		"gemini, a list":   {body: `[{"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20}},{"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}]`, want: gateway.Usage{Model: "gemini-x", Input: 20, Output: 3}},
+		"an error":         {body: `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, not: true},
+		"not JSON":         {body: `<html>`, not: true},
+		"nothing":          {kind: sseType, not: true},
+		"less than none":   {body: `{"usage":{"input_tokens":-5,"output_tokens":-1}}`},
+		"more cached than": {body: `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":50}}}`, want: gateway.Usage{CacheRead: 5}},
+	}
+	for name, test := range tests {
+		for _, size := range []int{1, 7, 1 << 20} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
+				t.Parallel()
+				c := gateway.NewCounter(test.kind)
+				for rest := test.body; rest != ""; {
+					n := min(size, len(rest))
+					if got, err := c.Write([]byte(rest[:n])); got != n || err != nil {
+						t.Fatalf("took %d of %d: %v", got, n, err)
+					}
+					rest = rest[n:]
+				}
+				got, ok := c.Close()
+				if ok == test.not {
+					t.Errorf("counted: %v", ok)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("usage (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestLongEventPasses: an event that is too long to be looked at is not counted, and holds nothing up.
+func TestLongEventPasses(t *testing.T) {
+	t.Parallel()
+	c := gateway.NewCounter("text/event-stream")
+	chunk := []byte(strings.Repeat("x", 1<<20))
+	if _, err := c.Write([]byte(`data: {"usage":{"output_tokens":3}}` + "\n\ndata: ")); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		if _, err := c.Write(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u, ok := c.Close(); !ok || u.Output != 3 {
+		t.Errorf("counted %+v, %v", u, ok)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	prices := gateway.Prices{
+		"claude":         {Input: 5, Output: 25, CacheRead: 0.5, CacheWrite: 6.25},
+		"claude-haiku-4": {Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25},
+		"gpt-5":          {Input: 10, Output: 10},
+	}
+	tests := map[string]struct {
+		usage gateway.Usage
+		want  int64
+		known bool
+	}{
+		"the longest name":  {gateway.Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
+		"another":           {gateway.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
+		"unknown: dearest":  {gateway.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
+		"none: dearest":     {gateway.Usage{Input: 1}, 10, false},
+		"a fraction counts": {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
+		"another edition":   {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
+		"another model":     {gateway.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
+		"nothing":           {gateway.Usage{Model: "gpt-5"}, 0, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			price, known := prices.Of(test.usage.Model)
+			if got := price.Cost(test.usage); got != test.want || known != test.known {
+				t.Errorf("costs %d (known: %v), want %d (%v)", got, known, test.want, test.known)
+			}
+		})
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{
+		"anthropic POST /v1/messages": true, "anthropic POST /v1/messages/count_tokens": true, "anthropic GET /v1/models": true,
+		"anthropic GET /v1/messages": false, "anthropic POST /v1/messages/batches": false, "anthropic POST /v1/files": false, "anthropic DELETE /v1/messages": false,
+		"anthropic GET /v1/organizations/api_keys": false, "anthropic POST /v1/messages/": false, "anthropic POST /v1/responses": false,
+		"openai POST /v1/responses": true, "openai POST /responses": true, "openai POST /v1/chat/completions": true, "openai POST /v1/files": false, "openai POST /v1/fine_tuning/jobs": false,
+		"gemini POST /v1beta/models/gemini-2.5-pro:streamGenerateContent": true, "gemini POST /v1beta/models/gemini-2.5-pro:countTokens": true,
+		"gemini POST /v1beta/models/../files:generateContent": false, "gemini POST /v1beta/tunedModels": false, "gemini GET /v1beta/models": false,
+		"other POST /v1/messages": false,
+	}
+	for line, want := range tests {
+		f := strings.Fields(line)
+		if got := gateway.API(f[0]).Allows(f[1], f[2]); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	for _, api := range gateway.APIs() {
+		w := httptest.NewRecorder()
+		if err := api.Refuse(w, "permission_error", "no money"); err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Error struct{ Message string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error.Message != "no money" || w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s (%v)", api, w.Code, w.Body, err)
+		}
+	}
+}
+
+// FuzzCounter: whatever an upstream sends, in whatever pieces, counting ends, is never negative, and does
+// not depend on the pieces.
+func FuzzCounter(f *testing.F) {
+	f.Add(sseType, stream(`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":7}}}`), 3)
+	f.Add("application/json", `[{"usageMetadata":{"promptTokenCount":20}}]`, 1)
+	f.Add(sseType, "data: {\"usage\":\ndata: {\"input_tokens\":1}}\n\n", 2)
+	f.Fuzz(func(t *testing.T, kind, body string, size int) {
+		whole, inPieces := gateway.NewCounter(kind), gateway.NewCounter(kind)
+		if _, err := whole.Write([]byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		size = min(max(size, 1), 1+len(body))
+		for rest := body; rest != ""; {
+			n := min(size, len(rest))
+			if _, err := inPieces.Write([]byte(rest[:n])); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		a, okA := whole.Close()
+		b, okB := inPieces.Close()
+		if a != b || okA != okB {
+			t.Errorf("whole %+v (%v), in pieces %+v (%v)", a, okA, b, okB)
+		}
+		if a.Input < 0 || a.Output < 0 || a.CacheRead < 0 || a.CacheWrite < 0 || a.Total() < 0 {
+			t.Errorf("negative: %+v", a)
+		}
+	})
+}

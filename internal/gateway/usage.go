@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+)
+
+// Usage is what an answer used, in tokens. Input is what was neither read from a cache nor written to one.
+type Usage struct {
+	Model                                string
+	Input, CacheRead, CacheWrite, Output int64
+}
+
+// Total is the tokens of all kinds.
+func (u Usage) Total() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
+// said is what a body or an event of a stream may say about usage, in any of the dialects: their names do
+// not collide, so one look is enough for all.
+type said struct {
+	Type         string          `json:"type"`
+	Model        string          `json:"model"`
+	ModelVersion string          `json:"modelVersion"` // Gemini
+	Usage        *tokens         `json:"usage"`
+	Message      *said           `json:"message"`       // Anthropic: message_start
+	Response     *said           `json:"response"`      // OpenAI: response.completed and the like
+	Gemini       *geminiUsage    `json:"usageMetadata"` // the newest counts
+	Delta        json.RawMessage `json:"delta"`
+}
+
+// tokens are Anthropic's and OpenAI's counts. OpenAI's input includes what was cached, Anthropic's does not.
+type tokens struct {
+	Input      *int64 `json:"input_tokens"`
+	Output     *int64 `json:"output_tokens"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	CacheRead  *int64 `json:"cache_read_input_tokens"`
+
+	Prompt     *int64 `json:"prompt_tokens"`
+	Completion *int64 `json:"completion_tokens"`
+
+	InputDetails  *details `json:"input_tokens_details"`
+	PromptDetails *details `json:"prompt_tokens_details"`
+}
+
+type details struct {
+	Cached int64 `json:"cached_tokens"`
+}
+
+type geminiUsage struct {
+	Prompt     int64 `json:"promptTokenCount"`
+	Cached     int64 `json:"cachedContentTokenCount"`
+	Candidates int64 `json:"candidatesTokenCount"`
+	Thoughts   int64 `json:"thoughtsTokenCount"`
+	ToolUse    int64 `json:"toolUsePromptTokenCount"`
+}
+
+// take puts what was said into the usage; what is not said stays as it was, since later events of a
+// stream repeat only what has grown.
+func (u *Usage) take(s *said) (counted bool) {
+	if s == nil {
+		return false
+	}
+	u.Model = cmp.Or(s.Model, s.ModelVersion, u.Model)
+	counted = u.take(s.Message)
+	counted = u.take(s.Response) || counted
+	if g := s.Gemini; g != nil {
+		u.CacheRead = positive(g.Cached)
+		u.Input = max(positive(g.Prompt)+positive(g.ToolUse)-u.CacheRead, 0)
+		u.Output, counted = positive(g.Candidates)+positive(g.Thoughts), true
+	}
+	if s.Usage != nil {
+		u.count(s.Usage)
+		counted = true
+	}
+	return counted
+}
+
+func (u *Usage) count(t *tokens) {
+	set := func(to *int64, values ...*int64) {
+		for _, v := range values {
+			if v != nil {
+				*to = positive(*v)
+			}
+		}
+	}
+	set(&u.CacheRead, t.CacheRead)
+	set(&u.CacheWrite, t.CacheWrite)
+	set(&u.Output, t.Output, t.Completion)
+	set(&u.Input, t.Input, t.Prompt)
+	for _, d := range []*details{t.InputDetails, t.PromptDetails} {
+		if d != nil {
+			u.CacheRead = min(positive(d.Cached), u.Input)
+			u.Input -= u.CacheRead
+		}
+	}
+}
+
+// most is more than any answer uses: a number beyond it is a mistake or a lie of who is between.
+const most = int64(1) << 40
+
+func positive(n int64) int64 { return min(max(n, 0), most) }

@@ -1,0 +1,178 @@
+package tether_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// ledger keeps what was booked, and fails as long as fail is set.
+type ledger struct {
+	mu     sync.Mutex
+	booked []state.Money
+	runs   []string
+	fail   bool
+}
+
+func (l *ledger) Spend(_ context.Context, _ state.TaskKey, run string, m state.Money) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail {
+		return errors.New("no disk")
+	}
+	l.booked, l.runs = append(l.booked, m), append(l.runs, run)
+	return nil
+}
+
+const usageLine = `{"type":"message","model":"claude-x","usage":{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":10}}`
+
+// answering is a VM's end whose model answers with the body, and its ledger.
+func answering(t *testing.T, task *state.Task, status int, kind, body string) (*end, *ledger) {
+	t.Helper()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(model.Close)
+	l := &ledger{}
+	w := newEnd(t, task, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		c.Prices = gateway.Prices{"claude-x": {Input: 3, Output: 15, CacheRead: 0.3}, "claude-y": {Input: 30}}
+		c.Ledger = l
+	})
+	return w, l
+}
+
+// TestPays: what an answer has cost is booked to the run before its end is passed on.
+func TestPays(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		status     int
+		kind, body string
+		want       []state.Money
+	}{
+		"whole":    {200, "application/json", usageLine, []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}}},
+		"streamed": {200, "text/event-stream", "data: " + usageLine + "\n\n", []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}}},
+		"unknown":  {200, "application/json", strings.ReplaceAll(usageLine, "claude-x", "mystery"), []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 31503, Unpriced: "mystery"}}},
+		"refused":  {529, "application/json", usageLine, nil},
+		"no usage": {200, "application/json", `{"input_tokens":5}`, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, l := answering(t, someTask(), test.status, test.kind, test.body)
+			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			if status != test.status || body != test.body {
+				t.Errorf("status %d: %s", status, body)
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if diff := cmp.Diff(test.want, l.booked); diff != "" {
+				t.Errorf("booked (-want +got):\n%s", diff)
+			}
+			for _, r := range l.runs {
+				if r != run {
+					t.Errorf("booked to %s", r)
+				}
+			}
+		})
+	}
+}
+
+// TestHangsUp: who does not wait for the end of an answer pays for what came.
+func TestHangsUp(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(model.Close)
+	paid := make(chan state.Money, 1)
+	w := newEnd(t, someTask(), func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		c.Prices, c.Ledger = gateway.Prices{"claude-x": {Input: 3, Output: 15}}, payments(paid)
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resp.Body.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	hangUp()
+	_ = resp.Body.Close()
+	if got, want := <-paid, (state.Money{InputTokens: 1000, OutputTokens: 1, MicroUSD: 3015}); got != want {
+		t.Errorf("paid %+v, want %+v", got, want)
+	}
+}
+
+type payments chan state.Money
+
+func (p payments) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money) error {
+	p <- m
+	return nil
+}
+
+// TestOwes: what the store would not take is booked with the next answer.
+func TestOwes(t *testing.T) {
+	t.Parallel()
+	w, l := answering(t, someTask(), 200, "application/json", usageLine)
+	l.fail = true
+	for range 2 {
+		ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+	}
+	l.mu.Lock()
+	l.fail = false
+	l.mu.Unlock()
+	ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+	want := []state.Money{{InputTokens: 3 * 1010, OutputTokens: 300, MicroUSD: 3 * 4503}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if diff := cmp.Diff(want, l.booked); diff != "" {
+		t.Errorf("booked (-want +got):\n%s", diff)
+	}
+}
+
+// TestCap: at the cap the model is not asked any more, in a form that the agent understands.
+func TestCap(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		money state.Money
+		want  int
+	}{
+		"below": {state.Money{MicroUSD: 9_999_999, CapMicroUSD: 10_000_000}, 200},
+		"at":    {state.Money{MicroUSD: 10_000_000, CapMicroUSD: 10_000_000}, 403},
+		"none":  {state.Money{MicroUSD: 10_000_000}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := someTask()
+			task.Money = test.money
+			w, _ := answering(t, task, 200, "application/json", usageLine)
+			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
+				t.Errorf("status %d: %s", status, body)
+			}
+		})
+	}
+}
