@@ -42,16 +42,31 @@ func (p point) String() string { return fmt.Sprintf("%s %s #%d", p.when, p.op, p
 type script struct {
 	mu     sync.Mutex
 	die    map[point]bool // not yet reached
+	drawn  []draw         // likewise, in their order
 	hits   []point
 	counts map[string]int
 	order  map[point]int // when, among all operations, each was begun; the moment is empty
 
+	clock    *clock
+	byHand   bool          // the test moves the clock
+	timing   string        // of errand's configuration
 	fault    fault         // planted, to see whether it is noticed
 	patience time.Duration // how long one step of this life may take
+	held     map[point]*held
+}
+
+// held is an operation that does not begin before it is let go, and then fails without an effect.
+type held struct{ reached, release chan struct{} }
+
+// hold holds one operation up.
+func (s *script) hold(op string, n int) *held {
+	h := &held{reached: make(chan struct{}), release: make(chan struct{})}
+	s.held[point{op: op, n: n}] = h
+	return h
 }
 
 func newScript(die ...point) *script {
-	s := &script{die: map[point]bool{}, counts: map[string]int{}, order: map[point]int{}, patience: patience}
+	s := &script{die: map[point]bool{}, counts: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), timing: timing, patience: patience}
 	for _, p := range die {
 		s.die[p] = true
 	}
@@ -63,6 +78,13 @@ func (s *script) seen() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.counts)
+}
+
+// reached are the failpoints at which something happened, in their order.
+func (s *script) reached() []point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.hits)
 }
 
 // missed are the failpoints that were not reached.
@@ -88,6 +110,8 @@ type gate struct {
 	died chan struct{} // closed at death
 	once sync.Once
 	open atomic.Bool // nothing is held up any more: the world is being cleaned up
+
+	working sync.Map // the ids of the jobs that are worked on
 }
 
 func newGate(s *script) *gate { return &gate{s: s, died: make(chan struct{})} }
@@ -116,19 +140,46 @@ func (g *gate) enter(op string) (when moment, alive bool) {
 	}
 	g.s.counts[op]++
 	p := point{op: op, n: g.s.counts[op]}
-	g.s.order[p] = len(g.s.order)
-	for _, p.when = range []moment{before, after, refused, unheard} {
-		if !g.s.die[p] {
-			continue
+	if h := g.s.held[p]; h != nil {
+		g.s.mu.Unlock()
+		close(h.reached)
+		select {
+		case <-h.release:
+		case <-g.died:
 		}
-		delete(g.s.die, p)
-		g.s.hits = append(g.s.hits, p)
-		if p.when == before {
-			g.kill()
-		}
-		return p.when, true
+		g.s.mu.Lock()
+		return refused, true
 	}
-	return "", true
+	g.s.order[p] = len(g.s.order)
+	if !g.s.due(&p) {
+		return "", true
+	}
+	g.s.hits = append(g.s.hits, p)
+	if p.when == before {
+		g.kill()
+	}
+	return p.when, true
+}
+
+// due looks whether something is to happen at p, and sets its moment.
+func (s *script) due(p *point) bool {
+	for _, p.when = range moments(p.op) {
+		if s.die[*p] {
+			delete(s.die, *p)
+			return true
+		}
+	}
+	if len(s.drawn) == 0 || len(s.order) < s.drawn[0].from || !slices.Contains(moments(p.op), s.drawn[0].when) {
+		return false
+	}
+	p.when, s.drawn = s.drawn[0].when, s.drawn[1:]
+	return true
+}
+
+// draw is a failpoint that is the first one of its moment after so many operations.
+type draw struct {
+	from int
+	when moment
 }
 
 // do has one effect, unless errand is dead or dies in it. An effect during which errand dies still

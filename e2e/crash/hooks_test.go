@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/fleet"
@@ -15,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state/kv"
 )
@@ -28,6 +30,11 @@ func (g *gate) options(o *server.Options) {
 		Runner:   func(r workflow.Runner) workflow.Runner { return gatedRunner{r, g} },
 		Upstream: func(t http.RoundTripper) http.RoundTripper { return gatedModel{g, t} },
 		Files:    func(f workflow.Files) workflow.Files { return gatedFiles{f, g} },
+
+		Transcript: func(t watch.Transcript) watch.Transcript { return gatedTranscript{t, g} },
+		Handle:     g.counted,
+		Rescue:     100 * time.Millisecond,
+		Without:    g.s.fault.safeguards(),
 	}
 }
 
@@ -71,7 +78,7 @@ func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return t.base.RoundTrip(req)
 	}
-	return through(req.Context(), t.g, "github: "+op, func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
+	return through(req.Context(), t.g, op, func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
 }
 
 // whole sends a request and reads the answer to its end.
@@ -107,27 +114,36 @@ func (t gatedModel) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var (
 	mutation = regexp.MustCompile(`"mutation[^{]*\{(?:\s|\\[nt])*(?:\w+:\s*)?(\w+)`)
+	query    = regexp.MustCompile(`"query[^{]*\{(?:\s|\\[nt])*(?:\w+:\s*)?(\w+)`)
 	repoPath = regexp.MustCompile(`^/api/v3/repos/[^/]+/[^/]+`)
-	numbers  = regexp.MustCompile(`/\d+`)
+	objects  = regexp.MustCompile(`/(?:[0-9a-f]{40}|\d+)\b`)
 )
 
-// nameOf names a request that changes something; others have no name. A token is nothing that lasts.
-func nameOf(req *http.Request) (string, error) {
-	if req.Method == http.MethodGet || strings.HasSuffix(req.URL.Path, "/access_tokens") {
+// nameOf names a request. What is asked again and again, as time passes, has no name: reactions, missed
+// deliveries, who we are, and tokens.
+func nameOf(req *http.Request) (name string, err error) {
+	switch {
+	case strings.HasPrefix(req.URL.Path, "/api/v3/app"):
 		return "", nil
-	}
-	if strings.HasSuffix(req.URL.Path, "/graphql") {
-		var name string
+	case strings.HasSuffix(req.URL.Path, "/graphql"):
 		err := rewrite(req, func(body []byte) []byte {
 			if m := mutation.FindSubmatch(body); m != nil {
-				name = string(m[1])
+				name = "github: " + string(m[1])
+			} else if m := query.FindSubmatch(body); m != nil && string(m[1]) != "nodes" {
+				name = "read: query " + string(m[1])
 			}
 			return body
 		})
 		return name, err
 	}
-	path := numbers.ReplaceAllString(repoPath.ReplaceAllString(req.URL.Path, ""), "/N")
-	return fmt.Sprintf("%s %s", req.Method, path), nil
+	path := objects.ReplaceAllString(repoPath.ReplaceAllString(req.URL.Path, ""), "/N")
+	if req.Method == http.MethodGet && (path == "/issues" || !repoPath.MatchString(req.URL.Path)) {
+		return "", nil // a sweep
+	}
+	if req.Method == http.MethodGet {
+		return "read: GET " + path, nil
+	}
+	return fmt.Sprintf("github: %s %s", req.Method, path), nil
 }
 
 // escaped is a comment's hidden marker in JSON.
@@ -227,4 +243,18 @@ func (f gatedFiles) SaveChangeset(run string, cs *changeset.Changeset) (string, 
 
 func (f gatedFiles) BeginTranscript(run string, h runlog.Header) error {
 	return f.g.do(context.Background(), "disk: begin transcript", func(context.Context) error { return f.Files.BeginTranscript(run, h) })
+}
+
+func (f gatedFiles) LoadChangeset(ref string) (*changeset.Changeset, error) {
+	return through(context.Background(), f.g, "read: changeset", func(context.Context) (*changeset.Changeset, error) { return f.Files.LoadChangeset(ref) })
+}
+
+// gatedTranscript gates what is appended to a run's transcript while it is followed.
+type gatedTranscript struct {
+	watch.Transcript
+	g *gate
+}
+
+func (t gatedTranscript) Add(l runlog.Line, events []runlog.Event) error {
+	return t.g.do(context.Background(), "disk: append to transcript", func(context.Context) error { return t.Transcript.Add(l, events) })
 }

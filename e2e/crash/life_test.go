@@ -18,27 +18,31 @@ import (
 )
 
 // patience is how long one step of a life may take.
-const patience = 30 * time.Second
+const patience = time.Minute
 
-// timing is quick. Webhooks that nobody answered are swept for once a second.
-const timing = `timing:
-  gather: 60ms
-  status_gap: 500ms
-  settle: 0s
-  backoff: 150ms
-  recheck: 150ms
+const (
+	// timing is production's, but for what waits in real time.
+	timing = `timing:
   poll_fast: 60ms
   poll_slow: 60ms
   poll_gap: 30ms
-  deliveries: 700ms
-  sweep: 1h
+  deliveries: 300ms
+  sweep: 10h
   progress: 300ms
-  retry: 100ms
   writes_burst: 2000
   writes_every: 1ms
   objects_every: 1ms
   shutdown: 1s
 `
+	// quick is for an errand that is a process of its own, with a clock of its own.
+	quick = timing + `  gather: 60ms
+  status_gap: 500ms
+  settle: 0s
+  backoff: 150ms
+  recheck: 150ms
+  retry: 100ms
+`
+)
 
 // life is one issue's way from its opening to the merge.
 type life struct {
@@ -48,6 +52,7 @@ type life struct {
 	world  *demo.World
 	play   *demo.Play
 	log    *os.File
+	waits  time.Time // what errand was seen to wait for last
 }
 
 // begin starts the stand-ins and the first incarnation.
@@ -68,8 +73,8 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 		return nil, err
 	}
 	l.world, err = demo.New(ctx, demo.Config{
-		Dir: dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: timing,
-		Key: common.Key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
+		Dir: dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: s.timing,
+		Now: s.clock.now, Key: common.Key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.log.Close())
@@ -105,7 +110,7 @@ func cheap() (rules string, files map[string]string, err error) {
 	return tests.ReplaceAllString(string(data), "echo tested"), files, nil
 }
 
-// tick starts errand again when it has died.
+// tick starts errand again when it has died, and moves the clock when it waits.
 func (l *life) tick(ctx context.Context) error {
 	for tries := 0; l.gate.dead(); tries++ {
 		if tries == 50 {
@@ -117,7 +122,7 @@ func (l *life) tick(ctx context.Context) error {
 			return fmt.Errorf("start errand again: %w", err)
 		}
 	}
-	return nil
+	return l.skip(ctx)
 }
 
 // close ends everything; what it says about boxes that cannot be ended is an error.

@@ -1,0 +1,129 @@
+package crash
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// clock is the time in one life, for errand and for GitHub: real time, and what was skipped of it. What
+// errand waits for by its store (the ends of leases, back-offs, the gathering of reviews, the gaps
+// between edits of the status comment) has production's length and costs nothing. What waits on real
+// connections and processes (polls, the boxes, the agent) has real time, and short intervals.
+type clock struct {
+	mu      sync.Mutex
+	skipped time.Duration
+	moved   chan struct{} // closed at the next skip
+}
+
+func newClock() *clock { return &clock{moved: make(chan struct{})} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.skipped)
+}
+
+// to moves the clock on to a moment a little after at. It never goes back.
+func (c *clock) to(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := at.Sub(time.Now().Add(c.skipped)) + time.Millisecond
+	if left <= 0 {
+		return
+	}
+	c.skipped += left
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+func (c *clock) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moved
+}
+
+// Notify wakes those who wait for the store or for a time when the clock was moved, too.
+func (d gatedDB) Notify(ctx context.Context, prefix string) <-chan struct{} {
+	in, out := d.DB.Notify(ctx, prefix), make(chan struct{}, 1)
+	go func() {
+		for moved := d.g.s.clock.next(); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-in:
+			case <-moved:
+				moved = d.g.s.clock.next()
+			}
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return out
+}
+
+var _ kv.DB = gatedDB{}
+
+// counted keeps account of the jobs that this incarnation works on.
+func (g *gate) counted(do queue.Handler) queue.Handler {
+	return func(ctx context.Context, job *state.Job) (state.Event, error) {
+		g.working.Store(job.ID, true)
+		defer g.working.Delete(job.ID)
+		return do(ctx, job)
+	}
+}
+
+// skip moves the clock on to what errand waits for next, if that is all that it does. It is called now
+// and again, and believes only what it sees twice.
+func (l *life) skip(ctx context.Context) error {
+	if l.script.byHand {
+		return nil
+	}
+	store := l.world.Server.Store()
+	tasks, err := store.OpenTasks(ctx)
+	if err != nil {
+		return err
+	}
+	var next time.Time
+	for _, t := range tasks {
+		jobs, err := store.Jobs(ctx, t.Key)
+		if err != nil {
+			return err
+		}
+		at := l.due(t, jobs)
+		if next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	if next.Equal(l.waits) {
+		l.script.clock.to(next)
+	}
+	l.waits = next
+	return nil
+}
+
+// due returns the time for which a task's jobs wait, or zero if one of them is being worked on.
+func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time) {
+	running := t.Run != nil && t.Run.State == state.RunActive
+	for _, j := range jobs {
+		at := j.NotBefore
+		switch _, working := l.gate.working.Load(j.ID); {
+		case working:
+			return time.Time{}
+		case j.State == state.JobClaimed: // the claim was not heard of: its lease has to end
+			at = j.Until
+		case j.Kind == state.JobDue || running && j.Attempt == 0:
+			continue
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}

@@ -1,0 +1,71 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	sampled  = 2   // lives of a sample, beside one in which nothing happens
+	perDrawn = 4   // failpoints in each of them
+	surely   = 240 // operations that every life has
+)
+
+// TestSample draws a few failpoints from all of a life. ERRAND_CRASH_SEED draws the same again, as far
+// as two lives do things in the same order; ERRAND_CRASH_POINTS replays one by its name in the log.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("ERRAND_CRASH_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("ERRAND_CRASH_SEED: %v", err)
+		}
+	}
+	t.Logf("a sample: ERRAND_CRASH_SEED=%d draws it again", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	scripts := []*script{newScript()}
+	for range sampled {
+		s := newScript()
+		for part := range perDrawn {
+			when := []moment{before, after, refused, unheard}[rnd.IntN(4)]
+			s.drawn = append(s.drawn, draw{from: (part*surely + rnd.IntN(surely)) / perDrawn, when: when})
+		}
+		scripts = append(scripts, s)
+	}
+	ends, errs := make([]outcome, len(scripts)), make([]error, len(scripts))
+	var g errgroup.Group
+	for i, s := range scripts {
+		g.Go(func() error {
+			ends[i], errs[i] = live(t.Context(), t, s)
+			return nil
+		})
+	}
+	_ = g.Wait() // the functions return nil
+	if errs[0] == nil {
+		errs[0] = ends[0].same(ends[0])
+	}
+	if errs[0] != nil {
+		t.Fatalf("a life without a death: %v", errs[0])
+	}
+	c := &count{}
+	for i, s := range scripts[1:] {
+		hits, err := s.reached(), errs[i+1]
+		if err == nil {
+			err = ends[0].same(ends[i+1])
+		}
+		t.Logf("%d: %v", i+1, hits)
+		if err != nil {
+			t.Errorf("one life of %v: %v", hits, err)
+			c.add(len(hits), 0)
+			continue
+		}
+		c.add(len(hits), len(hits))
+	}
+	c.conclude(t, sampled*perDrawn)
+}
