@@ -110,6 +110,9 @@ func (s *story) commentsDiffer() []string {
 	for _, n := range numbers(s.repo()) {
 		markers, bodies := map[string]bool{}, map[string]bool{}
 		for _, c := range s.byBot(n) {
+			if s.moved[c.ID] { // of another task
+				continue
+			}
 			mark := markerLine.FindString(c.Body)
 			body := strings.TrimSpace(strings.TrimSuffix(c.Body, mark))
 			if mark == "" && !slices.ContainsFunc(c.Edits, func(e simgithub.Edit) bool { return e.Editor != c.Author }) {

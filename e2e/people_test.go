@@ -49,12 +49,15 @@ func acts() map[string]act {
 		"reply":         reply,
 		"merge":         func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },
 		"push":          push,
-		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, a[0]) },
+		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, p.s.branch(a[0])) },
 		"open-pull":     openPull, "blocked-by": blockedBy,
 		"lock":         func(p *performer, a []string) error { return p.Lock(p.s.full, p.number(a, 0), "too heated") },
 		"unlock":       func(p *performer, a []string) error { return p.Unlock(p.s.full, p.number(a, 0)) },
 		"delete-issue": func(p *performer, a []string) error { return p.DeleteIssue(p.s.full, p.number(a, 0)) },
 		"transfer-issue": func(p *performer, a []string) error {
+			for _, c := range p.s.byBot(p.number(a, 0)) {
+				p.s.moved[c.ID] = true
+			}
 			_, err := p.TransferIssue(p.s.full, p.number(a, 0), demo.Owner+"/"+a[1])
 			return err
 		},

@@ -59,6 +59,7 @@ type story struct {
 
 	hostile hostility
 	bots    map[string]bool
+	moved   map[int64]bool // comments that went along when their issue was transferred
 }
 
 type key struct{}
@@ -68,7 +69,7 @@ func of(ts *testscript.TestScript) *story { return ts.Value(key{}).(*story) }
 
 // setup makes the story and has everything ended and judged after it.
 func setup(env *testscript.Env) error {
-	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}}
+	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}, moved: map[int64]bool{}}
 	env.Values[key{}] = s
 	env.Setenv("BOT", "@errand")
 	tb, ok := env.T().(testing.TB)

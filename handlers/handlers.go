@@ -28,6 +28,8 @@ type Tasks interface {
 	TaskByPR(ctx context.Context, repo int64, number int) (*state.Task, error)
 	OpenTasksOfRepo(ctx context.Context, repo int64) ([]*state.Task, error)
 	OpenTasks(ctx context.Context) ([]*state.Task, error)
+	// OutOfReach lists tasks that ended because there was no access any more.
+	OutOfReach(ctx context.Context) ([]*state.Task, error)
 }
 
 // Config says who we are and what starts a task.

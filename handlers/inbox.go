@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxPayload is GitHub's own limit on a webhook, with some room for a gateway's remarks.
-const maxPayload = 26 << 20
+// maxPayload is GitHub's own limit on a webhook, and the store's.
+const maxPayload = state.MaxPayloadBytes
 
 // storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.
 const storeTimeout = 8 * time.Second

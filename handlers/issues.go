@@ -54,7 +54,11 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev stat
 	case "closed":
 		return m.closed(ctx, ev)
 	case "deleted", "transferred":
-		ev.Kind = state.EventIssueGone
+		ev.Kind, ev.Detail = state.EventIssueGone, "it was "+e.GetAction()
+	case "locked":
+		ev.Kind = state.EventLocked
+	case "unlocked":
+		ev.Kind = state.EventUnlocked
 	default:
 		return nil, "nothing follows from " + e.GetAction(), nil
 	}

@@ -132,7 +132,11 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event,
 	default:
 		return nil, "nothing follows from " + e.GetAction(), nil
 	}
-	return m.eachOf(ctx, e.Repo.GetID(), state.Event{Kind: kind, Repo: repoOf(e.Repo)})
+	ev := state.Event{Kind: kind, Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
+	if kind == state.EventGone {
+		ev.Detail = "the repository was deleted"
+	}
+	return m.eachOf(ctx, e.Repo.GetID(), ev)
 }
 
 // eachOf makes an event for every open task of a repository.
@@ -149,37 +153,69 @@ func (m *Mapper) eachOf(ctx context.Context, repo int64, ev state.Event) ([]stat
 	return events, "no task there", nil
 }
 
-// installation maps the loss of access.
+// installation maps the loss of access, and its return.
 func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.InstallationEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
-	if a := e.GetAction(); a != "deleted" && a != "suspend" {
+	id, list, ev := e.Installation.GetID(), m.tasks.OpenTasks, state.Event{}
+	switch a := e.GetAction(); a {
+	case "deleted":
+		ev.Kind, ev.Detail = state.EventGone, "the App was uninstalled"
+	case "suspend":
+		ev.Kind, ev.Detail = state.EventGone, "the App was suspended"
+	case "created":
+		return m.back(ctx, id, e.Repositories)
+	case "unsuspend":
+		ev.Kind, ev.Installation, list = state.EventBack, id, m.tasks.OutOfReach
+	default:
 		return nil, "nothing follows from " + a, nil
 	}
-	open, err := m.tasks.OpenTasks(ctx)
+	tasks, err := list(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	var events []state.Event
-	for _, t := range open {
-		if t.Installation == e.Installation.GetID() {
-			events = append(events, state.Event{Kind: state.EventGone, Task: t.Key})
+	for _, t := range tasks {
+		if t.Installation == id {
+			ev.Task = t.Key
+			events = append(events, ev)
 		}
 	}
 	return events, "no task there", nil
 }
 
-// installationRepositories maps repositories that were taken away.
+// back maps repositories that the App has access to, perhaps again: who had a task there is told what
+// became of it.
+func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.Repository) ([]state.Event, string, error) {
+	gone, err := m.tasks.OutOfReach(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, t := range gone {
+		for _, r := range repos {
+			if r.GetID() == t.Key.Repo {
+				events = append(events, state.Event{Kind: state.EventBack, Task: t.Key, Installation: installation})
+			}
+		}
+	}
+	return events, "no task ended there", nil
+}
+
+// installationRepositories maps repositories that were taken away, or given again.
 func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.InstallationRepositoriesEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
+	if len(e.RepositoriesRemoved) == 0 {
+		return m.back(ctx, e.Installation.GetID(), e.RepositoriesAdded)
+	}
 	var events []state.Event
 	for _, r := range e.RepositoriesRemoved {
-		more, _, err := m.eachOf(ctx, r.GetID(), state.Event{Kind: state.EventGone})
+		more, _, err := m.eachOf(ctx, r.GetID(), state.Event{Kind: state.EventGone, Detail: "the repository was taken from the App"})
 		if err != nil {
 			return nil, "", err
 		}

@@ -219,6 +219,15 @@ func (s *tasks) OpenTasksOfRepo(_ context.Context, repo int64) (list []*state.Ta
 	return list, s.err
 }
 
+func (s *tasks) OutOfReach(context.Context) (list []*state.Task, err error) {
+	for _, t := range s.list {
+		if t.Ended() {
+			list = append(list, t)
+		}
+	}
+	return list, s.err
+}
+
 func (s *tasks) OpenTasks(context.Context) ([]*state.Task, error) { return s.list, s.err }
 
 func check(t *testing.T, err error) {

@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // cancel ends the task for good: a running agent is stopped at once, its work saved, the VM deleted.
 func (c *change) cancel(why string) { c.finish(PhaseCancelled, End{Reason: why}) }
@@ -11,9 +14,39 @@ func (c *change) merged() {
 	c.finish(PhaseDone, End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
 }
 
-// gone ends the task without a word: nothing can be posted any more.
+// gone ends the task without a word: nothing can be posted any more. Detail says what happened.
 func (c *change) gone() {
-	c.finish(PhaseCancelled, End{Reason: "errand has no access any more", Class: classGone})
+	end := End{Reason: "errand has no access any more", Class: classAccess}
+	if c.e.Kind == EventIssueGone {
+		end.Class, end.Reason = classGone, "the issue is gone"
+	}
+	if c.e.Detail != "" {
+		end.Reason += ": " + c.e.Detail
+	}
+	c.finish(PhaseCancelled, end)
+}
+
+// mute reports whether the task ended in a way after which nothing can be posted.
+func (t *Task) mute() bool {
+	return t.End != nil && (t.End.Class == classGone || t.End.Class == classAccess)
+}
+
+// back tells people that their task ended while errand had no access.
+func (c *change) back() {
+	c.t.End.Class = ClassBack
+	c.t.End.Reason = "errand had no access for a while" + strings.TrimPrefix(c.t.End.Reason, "errand has no access any more")
+	c.moveTo()
+	c.post("ended", Post{Kind: PostEnded, OnPR: c.t.PR != nil})
+}
+
+// moveTo stores what the repository is called now, and whose installation reaches it.
+func (c *change) moveTo() {
+	if c.e.Repo != nil && c.e.Repo.Name != "" {
+		c.t.Repo = *c.e.Repo
+	}
+	if c.e.Installation != 0 {
+		c.t.Installation = c.e.Installation
+	}
 }
 
 // finish ends the task. What was queued is dropped; what is claimed finds the task ended.
@@ -35,7 +68,7 @@ func (c *change) finish(phase Phase, end End) {
 	if !stopping && c.t.VM != nil { // else the VM goes when the work is saved
 		c.release(string(phase))
 	}
-	if end.Class != classGone && c.t.Outcome != OutcomeReport {
+	if !c.t.mute() && c.t.Outcome != OutcomeReport {
 		c.post("ended", Post{Kind: PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
 	}
 }
@@ -113,12 +146,31 @@ func (c *change) stepFailed() {
 	c.fail(End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
-// stepInterrupted sets the task aside because waiting helps.
+// stepInterrupted sets the task aside because waiting helps, a bounded number of times.
 func (c *change) stepInterrupted() {
 	f := c.e.Failure
+	c.t.Outages++
+	if c.t.Outages > c.p.MaxAttempts {
+		c.t.Outages = 0
+		c.stepFailed()
+		return
+	}
 	c.dropUnlaunched(f.Reason)
 	c.t.Step = f.Job
-	c.interrupt(f.Reason, f.RetryAt)
+	at := c.e.Now.Add(c.backoff(c.t.Outages))
+	if f.RetryAt.After(at) {
+		at = f.RetryAt
+	}
+	c.interrupt(f.Reason, at)
+}
+
+// steps reports whether the event shows that a step of the task's life was done: an outage is over.
+func (c *change) steps() bool {
+	switch c.e.Kind {
+	case EventStarted, EventLaunched, EventCollected, EventCommitted, EventMoved, EventPROpened, EventAnswered, EventGathered:
+		return true
+	}
+	return false
 }
 
 // dropUnlaunched files a run that never began.

@@ -72,5 +72,12 @@ const (
 	classInternal = "internal"
 )
 
-// classGone marks an end after which nothing can be posted.
-const classGone = "gone"
+// classGone marks an end after which nothing can be posted: there is no issue any more. After classAccess
+// nothing can be posted until the App has access again.
+const (
+	classGone   = "gone"
+	classAccess = "access"
+)
+
+// ClassBack marks an end that people are told of late, because errand had no access.
+const ClassBack = "back"

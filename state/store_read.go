@@ -96,6 +96,23 @@ func (s *Store) indexed(ctx context.Context, prefix string, phases []Phase) ([]*
 	return tasks, nil
 }
 
+// OutOfReach lists the tasks that ended because errand had no access any more. It reads all tasks.
+func (s *Store) OutOfReach(ctx context.Context) ([]*Task, error) {
+	var list []*Task
+	for after := (TaskKey{}); ; {
+		tasks, err := s.AllTasks(ctx, after, 200)
+		if err != nil || len(tasks) == 0 {
+			return list, err
+		}
+		for _, t := range tasks {
+			if t.Ended() && t.End != nil && t.End.Class == classAccess {
+				list = append(list, t)
+			}
+		}
+		after = tasks[len(tasks)-1].Key
+	}
+}
+
 // AllTasks returns tasks, ended ones too, in the order of their keys' text: those behind after (the
 // zero key for the first page), at most limit of them.
 func (s *Store) AllTasks(ctx context.Context, after TaskKey, limit int) ([]*Task, error) {

@@ -9,6 +9,13 @@ import (
 
 // next says in a sentence what happens next with a task, or what is awaited from whom.
 func next(t *state.Task) string {
+	if t.Locked && !t.Ended() {
+		return "The conversation is locked; comments wait until somebody unlocks it. " + nextStep(t)
+	}
+	return nextStep(t)
+}
+
+func nextStep(t *state.Task) string {
 	if w := t.Waiting; w != nil && !t.Ended() {
 		return "Waits for " + words.Wait(w.Kind) + "."
 	}

@@ -220,6 +220,9 @@ func (p post) ended() string {
 		}
 		kept += ". " + p.v.say("plan") + " on the issue begins anew."
 	}
+	if t.End != nil && t.End.Class == state.ClassBack && kept == "" {
+		kept = p.v.say("plan") + " on the issue begins anew."
+	}
 	return paragraphs(first, kept, totals(t, p.v))
 }
 

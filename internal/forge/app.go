@@ -149,6 +149,17 @@ func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]st
 	return out, nil
 }
 
+// Installed reports with ErrNotFound that no installation of the App reaches a repository. A public one can
+// be read all the same.
+func (f *Forge) Installed(ctx context.Context, repo int64) error {
+	u, err := f.reads(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
+	if err != nil {
+		return err
+	}
+	_, _, err = u.client.Apps.FindRepositoryInstallationByID(u.ctx, repo)
+	return u.wrap(err)
+}
+
 func repoState(r *github.Repository) state.Repo {
 	return state.Repo{
 		ID: r.GetID(), Owner: r.GetOwner().GetLogin(), Name: r.GetName(), DefaultBranch: r.GetDefaultBranch(),

@@ -35,6 +35,7 @@ type call struct {
 	priority     Priority
 	now          func() time.Time
 	renew        func() bool // gets a new token; nil for calls as the App
+	regrant      func() bool // likewise, unless the one that was used is new
 	sent         atomic.Bool // a write has left this process
 }
 

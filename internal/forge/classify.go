@@ -101,6 +101,12 @@ func (c *call) refused(e *Error, r *github.ErrorResponse) {
 	case e.Status == http.StatusUnauthorized:
 		e.Class, e.Reason = ClassPermanent, "GitHub does not accept the App's credentials."
 		e.Hint = "An operator should check the App's id, its private key and this computer's clock."
+	case e.Status == http.StatusForbidden && strings.Contains(said, "is locked"):
+		e.Class, e.Reason = ClassTemporary, "The conversation is locked, so that no App may comment."
+		e.Hint = "What errand has to say waits until somebody unlocks it."
+		e.Err = fmt.Errorf("%w: %w", ErrLocked, r)
+	case e.Status == http.StatusForbidden && strings.Contains(said, "not accessible by integration") && c.regrant != nil && c.regrant():
+		e.Class, e.Reason = ClassTemporary, "GitHub's access token is older than the App's permissions."
 	case e.Status == http.StatusForbidden:
 		e.Class, e.Reason = ClassPermanent, "GitHub does not allow it: "+said
 		e.Hint = permissionHint(r.Response.Header.Get("X-Accepted-GitHub-Permissions"))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // Posted is a comment that we wrote.
@@ -90,6 +92,35 @@ func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker str
 	for _, c := range list {
 		if c.GetUser().GetID() == self.BotID && strings.Contains(c.GetBody(), marker) {
 			out = append(out, postedComment(c))
+		}
+	}
+	return out, nil
+}
+
+// Spoken is a comment as its author wrote it.
+type Spoken struct {
+	ID     int64
+	Node   string
+	By     state.Person
+	Body   string
+	At     time.Time
+	Edited bool // so that Body may be somebody else's
+}
+
+// CommentsSince lists the comments of an issue or pull request that were written since then, oldest first.
+func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since time.Time) ([]Spoken, error) {
+	u, err := f.reads(ctx, r.Installation, "read comments", about(r, number))
+	if err != nil {
+		return nil, err
+	}
+	list, err := u.comments(r, number, since)
+	if err != nil {
+		return nil, u.wrap(err)
+	}
+	var out []Spoken
+	for _, c := range list {
+		if at := c.GetCreatedAt().Time; !at.Before(since) {
+			out = append(out, Spoken{ID: c.GetID(), Node: c.GetNodeID(), By: person(c.User), Body: c.GetBody(), At: at, Edited: c.GetUpdatedAt().After(at)})
 		}
 	}
 	return out, nil

@@ -32,6 +32,8 @@ var (
 	ErrIncomplete = errors.New("changeset is incomplete")
 	// ErrNotInstalled: the App was uninstalled or suspended: there is no token to be had.
 	ErrNotInstalled = errors.New("the App is not installed here")
+	// ErrLocked: the conversation is locked, so that no App may take part in it.
+	ErrLocked = errors.New("conversation is locked")
 	// ErrRenamed: the repository has another name now; learn it from its id and call again.
 	ErrRenamed = errors.New("repository was renamed")
 )

@@ -129,6 +129,7 @@ const (
 	renewGap    = 2 * time.Second
 	renewWindow = time.Minute
 	renewMax    = 5
+	regrantGap  = 5 * time.Second
 )
 
 // renew throws all installations' tokens away, and reports whether it is worth trying again. A token
@@ -151,8 +152,34 @@ func (f *Forge) renew() bool {
 		return false
 	}
 	f.clients, f.renewed = clients, now
+	f.tokens.clear()
 	f.renewals++
 	return true
+}
+
+// Forget throws all installations' tokens away: what they may do has changed.
+func (f *Forge) Forget() {
+	clients, err := f.newClients()
+	if err != nil { // they could be made before
+		f.cfg.Log.Error().Err(err).Msg("make GitHub clients anew")
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clients, f.renewed = clients, f.cfg.Now()
+	f.tokens.clear()
+}
+
+// regrant is renew for a call that began at a time and lacked a permission: a token holds those that the
+// installation had when it was made, up to an hour ago. With a newer one the permission is lacking.
+func (f *Forge) regrant(began time.Time) bool {
+	f.mu.Lock()
+	renewed := f.renewed
+	f.mu.Unlock()
+	if began.Before(renewed) {
+		return true
+	}
+	return f.cfg.Now().Sub(renewed) >= regrantGap && f.renew()
 }
 
 func withDefaults(cfg Config) Config {

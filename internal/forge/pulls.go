@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v66/github"
 
@@ -31,6 +32,7 @@ type PR struct {
 	Mergeable *bool
 	// MergeState is GitHub's mergeable_state: clean, dirty (conflicts), behind, blocked, unstable, …
 	MergeState string
+	UpdatedAt  time.Time // also by a comment or a review
 }
 
 // State returns what a task keeps of it.
@@ -50,7 +52,7 @@ func prState(p *github.PullRequest) PR {
 		Number: p.GetNumber(), Node: p.GetNodeID(), URL: p.GetHTMLURL(), Title: p.GetTitle(), Body: p.GetBody(), By: person(p.User),
 		Open: p.GetState() == "open", Draft: p.GetDraft(), Merged: p.GetMerged() || p.MergedAt != nil, MergedBy: mergedBy(p),
 		Head: p.GetHead().GetSHA(), HeadBranch: p.GetHead().GetRef(), Base: p.GetBase().GetRef(),
-		Mergeable: p.Mergeable, MergeState: p.GetMergeableState(),
+		Mergeable: p.Mergeable, MergeState: p.GetMergeableState(), UpdatedAt: p.GetUpdatedAt().Time,
 	}
 }
 

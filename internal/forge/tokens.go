@@ -42,6 +42,12 @@ func (t *tokens) put(repo int64, k gitToken) {
 	t.byID[repo] = k
 }
 
+func (t *tokens) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.byID)
+}
+
 func (t *tokens) drop(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

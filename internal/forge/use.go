@@ -37,7 +37,8 @@ func (f *Forge) begin(ctx context.Context, c *call, about string) (*use, error) 
 		if err != nil {
 			return nil, c.wrap(fmt.Errorf("make client: %w", err))
 		}
-		u.client, c.renew = client, f.renew
+		began := f.cfg.Now()
+		u.client, c.renew, c.regrant = client, f.renew, func() bool { return f.regrant(began) }
 	}
 	return u, nil
 }

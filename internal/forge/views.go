@@ -187,6 +187,7 @@ type Issue struct {
 	IsPR      bool
 	Locked    bool
 	CreatedAt time.Time
+	UpdatedAt time.Time // also by a comment
 	ClosedAt  time.Time
 }
 
@@ -197,7 +198,7 @@ func issueState(i *github.Issue) Issue {
 			Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
 		},
 		Number: i.GetNumber(), URL: i.GetHTMLURL(), IsPR: i.IsPullRequest(), Locked: i.GetLocked(),
-		CreatedAt: i.GetCreatedAt().Time, ClosedAt: i.GetClosedAt().Time,
+		CreatedAt: i.GetCreatedAt().Time, UpdatedAt: i.GetUpdatedAt().Time, ClosedAt: i.GetClosedAt().Time,
 	}
 	for _, l := range i.Labels {
 		out.Labels = append(out.Labels, l.GetName())

@@ -46,6 +46,9 @@ type Verdict struct {
 	Reason    string    // one sentence for people
 	Hint      string    // what a person can do
 	Class     string    // operator's word
+	// Waits says that the cause passes, only not soon, such as an outage of a service: a task is set
+	// aside then and tried again by itself, where it would fail otherwise.
+	Waits bool
 }
 
 // Config configures a Queue. Zero durations and counts mean the defaults in parentheses.
@@ -249,10 +252,14 @@ func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zer
 		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at})
 	}
 	log.Error().Err(cause).Str("class", v.Class).Msg("job gives up")
-	return q.apply(ctx, job, state.Event{
-		Kind: state.EventStepFailed, Run: job.Run, Post: job.Post,
-		Failure: &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error()},
-	})
+	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error()}
+	if v.Temporary && v.Waits {
+		f.RetryAt = q.cfg.Now()
+		if v.Retry.After(f.RetryAt) {
+			f.RetryAt = v.Retry
+		}
+	}
+	return q.apply(ctx, job, state.Event{Kind: state.EventStepFailed, Run: job.Run, Post: job.Post, Failure: f})
 }
 
 // patientTries is how often a patient job is tried: for about a day, with waits of 5 minutes.

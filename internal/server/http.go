@@ -35,7 +35,7 @@ func (s *Server) listen(ctx context.Context) (err error) {
 func (s *Server) routes(ctx context.Context) (http.Handler, error) {
 	// Deliveries are stored from the first moment on, also before GitHub has said who we are.
 	inbox := handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now)
-	inbox.Received = s.metrics.Delivery
+	inbox.Received = s.received
 	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), inbox)
 	if err != nil {
 		return nil, err

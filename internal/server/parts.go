@@ -132,5 +132,5 @@ func patient(k state.JobKind) bool {
 // judge tells the queue what an error means.
 func judge(err error) queue.Verdict {
 	p := workflow.Trouble(err)
-	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class}
+	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Waits: p.Class == "github"}
 }

@@ -53,15 +53,18 @@ var _ watch.Records = (interface {
 // newInbox makes the inbox's worker; the route has stored deliveries since the listener opened.
 func (s *Server) newInbox(m *handlers.Mapper) *handlers.Inbox {
 	b := handlers.NewInbox(s.store, s.store, m, s.opts.Log, s.opts.Now)
-	b.Received = func(event string, isNew bool) {
-		s.metrics.Delivery(event, isNew)
-		if event == "installation" { // suspended, let again, or its permissions changed
-			s.forge.Forget()
-		}
-	}
+	b.Received = s.received
 	b.Applied = s.poller.Poke
 	s.inbox.Store(b)
 	return b
+}
+
+// received is told of every delivery that was stored.
+func (s *Server) received(event string, isNew bool) {
+	s.metrics.Delivery(event, isNew)
+	if event == "installation" { // suspended, let again, or its permissions changed: tokens know of the old ones
+		s.forge.Forget()
+	}
 }
 
 // newSweeper makes what looks for things that were missed.

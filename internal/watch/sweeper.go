@@ -1,10 +1,12 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,8 +19,10 @@ import (
 type Lost interface {
 	deliveries
 	issueReader
+	talk
 	Installations(ctx context.Context) ([]forge.Installation, error)
 	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
+	Installed(ctx context.Context, repo int64) error
 }
 
 type deliveries interface {
@@ -64,6 +68,8 @@ type Sweeper struct {
 	cfg SweeperConfig
 	// missing has since when an issue cannot be read. It is forgotten at a restart.
 	missing map[state.TaskKey]time.Time
+	// looked has when what people say in a task was last looked at. It is forgotten at a restart.
+	looked map[state.TaskKey]time.Time
 }
 
 // NewSweeper returns a Sweeper.
@@ -77,7 +83,7 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.GoneAfter == 0 {
 		cfg.GoneAfter = time.Hour
 	}
-	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}}
+	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}, looked: map[state.TaskKey]time.Time{}}
 }
 
 // kept is how far back GitHub keeps deliveries.
@@ -146,14 +152,40 @@ func (s *Sweeper) state(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list open tasks: %w", err)
 	}
+	places, unlisted := s.places(ctx)
 	for _, t := range open {
-		if err := s.task(ctx, t); err != nil && ctx.Err() == nil {
+		err := s.placed(ctx, t, places)
+		if err == nil {
+			err = s.task(ctx, t)
+		}
+		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("compare a task with GitHub")
 		}
 	}
+	maps.DeleteFunc(s.looked, func(k state.TaskKey, _ time.Time) bool {
+		return !slices.ContainsFunc(open, func(t *state.Task) bool { return t.Key == k })
+	})
+	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
+		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil { // the others are looked at all the same
+			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("look for issues without a task")
+		}
+	}
+	return unlisted
+}
+
+// place is where a repository is now.
+type place struct {
+	installation int64
+	repo         state.Repo
+}
+
+// places lists the repositories that we have access to, by id. Those of an installation that cannot
+// be listed are left out.
+func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
+	places := map[int64]place{}
 	installations, err := s.cfg.GitHub.Installations(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, in := range installations {
 		if in.Suspended {
@@ -164,14 +196,30 @@ func (s *Sweeper) state(ctx context.Context) error {
 			s.cfg.Log.Warn().Err(err).Int64("installation", in.ID).Msg("list an installation's repositories")
 		}
 		for _, r := range repos {
-			if err := s.renamed(ctx, open, r); err != nil {
-				return err
-			}
-			if err := s.triggers(ctx, in.ID, r); err != nil && ctx.Err() == nil { // the others are looked at all the same
-				s.cfg.Log.Warn().Err(err).Str("repository", r.FullName()).Msg("look for issues without a task")
-			}
+			places[r.ID] = place{in.ID, r}
 		}
 	}
+	return places, nil
+}
+
+// placed tells a task what its repository is called now and whose installation reaches it. A public
+// repository can be read without any: that nothing reaches it any more has to be asked for.
+func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]place) error {
+	p, listed := places[t.Key.Repo]
+	if !listed {
+		if err := s.cfg.GitHub.Installed(ctx, t.Key.Repo); err != nil {
+			return s.unreadable(ctx, t, err)
+		}
+		return nil
+	}
+	if p.installation == t.Installation && p.repo.FullName() == t.Repo.FullName() {
+		return nil
+	}
+	e := state.Event{Kind: state.EventRenamed, Task: t.Key, Repo: &p.repo, Installation: p.installation}
+	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+		return fmt.Errorf("report a new name: %w", err)
+	}
+	t.Repo, t.Installation = p.repo, p.installation
 	return nil
 }
 
@@ -183,12 +231,17 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		return s.unreadable(ctx, t, err)
 	}
 	delete(s.missing, t.Key)
+	if t.IssueNode != "" && i.Node != t.IssueNode { // GitHub leads from a transferred one to what became of it
+		return s.report(ctx, t, []state.Event{{Kind: state.EventIssueGone, Detail: "it was transferred"}})
+	}
 	var events []state.Event
+	var pull *forge.PR
 	if t.PR != nil {
 		pr, err := s.cfg.GitHub.PR(ctx, repo, t.PR.Number)
 		if err != nil {
 			return err
 		}
+		pull = &pr
 		if !pr.Open {
 			events = append(events, state.Event{Kind: state.EventPRClosed, Merged: pr.Merged, By: pr.MergedBy})
 		}
@@ -199,23 +252,21 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	if t.Trigger.Via == "assigned" && !s.assigned(i) || t.Trigger.Via == "label" && !s.labelled(i) {
 		events = append(events, state.Event{Kind: state.EventUntriggered, Via: t.Trigger.Via})
 	}
+	if i.Locked != t.Locked {
+		events = append(events, state.Event{Kind: map[bool]state.EventKind{true: state.EventLocked, false: state.EventUnlocked}[i.Locked]})
+	}
+	if err := s.report(ctx, t, events); err != nil {
+		return err
+	}
+	return s.heard(ctx, t, i, pull)
+}
+
+// report applies what was seen of a task.
+func (s *Sweeper) report(ctx context.Context, t *state.Task, events []state.Event) error {
 	for _, e := range events {
 		e.Task = t.Key
 		if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
 			return fmt.Errorf("report %s: %w", e.Kind, err)
-		}
-	}
-	return nil
-}
-
-// renamed tells tasks what their repository is called now.
-func (s *Sweeper) renamed(ctx context.Context, open []*state.Task, r state.Repo) error {
-	for _, t := range open {
-		if t.Key.Repo != r.ID || t.Repo.FullName() == r.FullName() {
-			continue
-		}
-		if _, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRenamed, Task: t.Key, Repo: &r}, state.Ack{}); err != nil {
-			return fmt.Errorf("report a new name: %w", err)
 		}
 	}
 	return nil
@@ -238,97 +289,6 @@ func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) erro
 	}
 	delete(s.missing, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("the issue has been out of reach for long: its task ends")
-	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key}, state.Ack{})
+	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Detail: "its issue was out of reach for long"}, state.Ack{})
 	return err
-}
-
-func (s *Sweeper) assigned(i forge.Issue) bool {
-	for _, p := range i.Assignees {
-		if p.ID == s.cfg.BotID || s.cfg.Assignee != "" && strings.EqualFold(p.Login, s.cfg.Assignee) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Sweeper) labelled(i forge.Issue) bool {
-	for _, l := range i.Labels {
-		if strings.EqualFold(l, s.cfg.Label) {
-			return true
-		}
-	}
-	return false
-}
-
-// triggers reports issues that carry our assignee or label and have no task. Who put it there is
-// taken from the issue's events: it is that person whose permission counts.
-func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
-	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
-	type want struct {
-		filter        forge.Filter
-		via, what, of string
-	}
-	var wants []want
-	if s.cfg.Assignee != "" {
-		wants = append(wants, want{forge.Filter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
-	}
-	if s.cfg.Label != "" {
-		wants = append(wants, want{forge.Filter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
-	}
-	for _, w := range wants {
-		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, w.filter)
-		if err != nil {
-			return err
-		}
-		for _, i := range issues {
-			if err := s.found(ctx, repo, r, i, w.via, w.what, w.of); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// found reports one issue, unless it has a task or its task ended after the trigger: the end is the
-// later word.
-func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
-	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
-	t, err := s.cfg.Store.Task(ctx, key)
-	if err != nil || t != nil && !t.Ended() {
-		return err
-	}
-	by, at, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, what, subject)
-	if err != nil {
-		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
-	}
-	if by.ID == 0 || t != nil && !at.After(t.Since) {
-		return nil
-	}
-	issue := i.Issue
-	if issue.Unvouched, err = s.changedSince(ctx, repo, i, at); err != nil {
-		return fmt.Errorf("see whether %s#%d was edited: %w", repo.FullName(), i.Number, err)
-	}
-	e := state.Event{
-		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
-		Repo: &r, Installation: repo.Installation, Issue: &issue,
-	}
-	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
-		return fmt.Errorf("report a trigger that had not arrived: %w", err)
-	}
-	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without its task")
-	return nil
-}
-
-// changedSince reports whether title or body may be others than who triggered saw: there is no
-// webhook that has them as they were.
-func (s *Sweeper) changedSince(ctx context.Context, repo forge.Repo, i forge.Issue, at time.Time) (bool, error) {
-	text, err := s.cfg.GitHub.IssueText(ctx, repo, i.Node)
-	if err != nil || !text.EditedAt.Before(at) {
-		return true, err
-	}
-	_, renamed, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, "renamed", "")
-	if errors.Is(err, forge.ErrNotFound) {
-		return false, nil
-	}
-	return !renamed.Before(at), err
 }

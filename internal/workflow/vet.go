@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -54,7 +55,9 @@ func (s *Steps) react(ctx context.Context, w *unit) (state.Event, error) {
 		}
 	}
 	ctx = forge.WithPriority(ctx, forge.PriorityReact)
-	if err := s.GitHub.React(ctx, repo, target, a["content"]); err != nil {
+	if err := s.GitHub.React(ctx, repo, target, a["content"]); errors.Is(err, forge.ErrLocked) {
+		w.log.Info().Err(err).Msg("no reaction where the conversation is locked")
+	} else if err != nil {
 		return state.Event{}, fmt.Errorf("react with %s: %w", a["content"], err)
 	}
 	return done(), nil

@@ -93,7 +93,7 @@ func (x *session) allowed(r *Repo, perm, level string, role Role) error {
 			return errIntegration()
 		}
 		for p := range strings.SplitSeq(perm, "|") {
-			if levelRank(x.tok.perms[p]) >= levelRank(level) {
+			if levelRank(x.tok.perms[p]) >= levelRank(level) && levelRank(x.tok.install.Permissions[p]) >= levelRank(level) {
 				return nil
 			}
 		}

@@ -1,0 +1,142 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// talk is what people say to us, of which a webhook may be lost for good.
+type talk interface {
+	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Spoken, error)
+	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
+}
+
+// lookBack is how much before the last look is looked again: lists lag behind, and clocks differ.
+const lookBack = 2 * time.Minute
+
+// swept is from when on what was said in a task is looked at: since the last look, at first since the
+// task began, as far back as deliveries are kept.
+func (s *Sweeper) swept(t *state.Task) time.Time {
+	since := s.cfg.Now().Add(-kept)
+	if last, ok := s.looked[t.Key]; ok {
+		since = last.Add(-lookBack)
+	}
+	if since.Before(t.Trigger.At) { // what was said before is in the discussion that the start reads
+		since = t.Trigger.At.Add(time.Second)
+	}
+	return since
+}
+
+// heard stores comments and reviews whose webhooks were lost, in the words of those webhooks. What is
+// known already changes nothing: the store remembers the ids.
+func (s *Sweeper) heard(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR) error {
+	since, now := s.swept(t), s.cfg.Now()
+	if !i.UpdatedAt.Before(since) {
+		if err := s.heardIn(ctx, t, i, t.Key.Issue, since, false); err != nil {
+			return err
+		}
+	}
+	if pr != nil && !pr.UpdatedAt.Before(since) {
+		if err := s.heardIn(ctx, t, i, pr.Number, since, true); err != nil {
+			return err
+		}
+		if err := s.reviewed(ctx, t, pr.Number, since); err != nil {
+			return err
+		}
+	}
+	s.looked[t.Key] = now
+	return nil
+}
+
+// heardIn stores the comments of one conversation. One that was edited is left out: what stands there
+// may be somebody else's words, and the agent reads it in the discussion.
+func (s *Sweeper) heardIn(ctx context.Context, t *state.Task, i forge.Issue, number int, since time.Time, onPR bool) error {
+	list, err := s.cfg.GitHub.CommentsSince(ctx, forge.RepoOf(t), number, since)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.By.ID == s.cfg.BotID || c.Edited || t.Knows(fmt.Sprintf("comment:%d", c.ID)) {
+			continue
+		}
+		issue := issueJSON(i)
+		issue["number"] = number
+		if onPR {
+			issue = map[string]any{"number": number, "pull_request": map[string]any{}}
+		}
+		err := s.insert(ctx, t, "issue_comment", "created", c.ID, c.By, map[string]any{"issue": issue, "comment": map[string]any{
+			"id": c.ID, "node_id": c.Node, "body": c.Body, "user": personJSON(c.By), "created_at": c.At, "updated_at": c.At,
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reviewed stores the reviews of a pull request.
+func (s *Sweeper) reviewed(ctx context.Context, t *state.Task, number int, since time.Time) error {
+	list, err := s.cfg.GitHub.Reviews(ctx, forge.RepoOf(t), number)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		if v.By.ID == s.cfg.BotID || v.At.Before(since) || t.Knows(fmt.Sprintf("review-event:%d", v.ID)) {
+			continue
+		}
+		err := s.insert(ctx, t, "pull_request_review", "submitted", v.ID, v.By, map[string]any{"pull_request": map[string]any{"number": number}, "review": map[string]any{
+			"id": v.ID, "state": v.State, "body": v.Body, "submitted_at": v.At, "commit_id": v.Head, "user": personJSON(v.By),
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insert stores the webhook that GitHub would have sent, once: its id is made from that of the thing.
+func (s *Sweeper) insert(ctx context.Context, t *state.Task, event, action string, id int64, by state.Person, more map[string]any) error {
+	guid := fmt.Sprintf("swept-%s-%d", event, id)
+	known, err := s.cfg.Store.HasDelivery(ctx, guid)
+	if known || err != nil {
+		return err
+	}
+	r := t.Repo
+	more["action"], more["sender"], more["installation"] = action, personJSON(by), map[string]any{"id": t.Installation}
+	more["repository"] = map[string]any{
+		"id": r.ID, "name": r.Name, "full_name": r.FullName(), "owner": map[string]any{"login": r.Owner}, "default_branch": r.DefaultBranch, "private": r.Private, "html_url": r.URL,
+	}
+	payload, err := json.Marshal(more)
+	if err != nil {
+		return fmt.Errorf("write a webhook down: %w", err)
+	}
+	if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
+		return err
+	}
+	s.cfg.Log.Info().Str("task", t.Key.String()).Str("delivery", guid).Str("by", by.Login).Msg("found what somebody said and no webhook had told")
+	return nil
+}
+
+func personJSON(p state.Person) map[string]any {
+	kind := "User"
+	if p.Bot {
+		kind = "Bot"
+	}
+	return map[string]any{"id": p.ID, "login": p.Login, "type": kind}
+}
+
+func issueJSON(i forge.Issue) map[string]any {
+	labels := []any{}
+	for _, l := range i.Labels {
+		labels = append(labels, map[string]any{"name": l})
+	}
+	open := map[bool]string{true: "closed", false: "open"}
+	return map[string]any{
+		"node_id": i.Node, "title": i.Title, "body": i.Body, "user": personJSON(i.Author), "labels": labels, "state": open[i.Closed],
+	}
+}

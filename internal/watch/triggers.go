@@ -1,0 +1,103 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+func (s *Sweeper) assigned(i forge.Issue) bool {
+	for _, p := range i.Assignees {
+		if p.ID == s.cfg.BotID || s.cfg.Assignee != "" && strings.EqualFold(p.Login, s.cfg.Assignee) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Sweeper) labelled(i forge.Issue) bool {
+	for _, l := range i.Labels {
+		if strings.EqualFold(l, s.cfg.Label) {
+			return true
+		}
+	}
+	return false
+}
+
+// triggers reports issues that carry our assignee or label and have no task. Who put it there is
+// taken from the issue's events: it is that person whose permission counts.
+func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
+	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
+	type want struct {
+		filter        forge.Filter
+		via, what, of string
+	}
+	var wants []want
+	if s.cfg.Assignee != "" {
+		wants = append(wants, want{forge.Filter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
+	}
+	if s.cfg.Label != "" {
+		wants = append(wants, want{forge.Filter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
+	}
+	for _, w := range wants {
+		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, w.filter)
+		if err != nil {
+			return err
+		}
+		for _, i := range issues {
+			if err := s.found(ctx, repo, r, i, w.via, w.what, w.of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// found reports one issue, unless it has a task or its task ended after the trigger: the end is the
+// later word.
+func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
+	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
+	t, err := s.cfg.Store.Task(ctx, key)
+	if err != nil || t != nil && !t.Ended() {
+		return err
+	}
+	by, at, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, what, subject)
+	if err != nil {
+		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
+	}
+	if by.ID == 0 || t != nil && !at.After(t.Since) {
+		return nil
+	}
+	issue := i.Issue
+	if issue.Unvouched, err = s.changedSince(ctx, repo, i, at); err != nil {
+		return fmt.Errorf("see whether %s#%d was edited: %w", repo.FullName(), i.Number, err)
+	}
+	e := state.Event{
+		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
+		Repo: &r, Installation: repo.Installation, Issue: &issue,
+	}
+	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+		return fmt.Errorf("report a trigger that had not arrived: %w", err)
+	}
+	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without its task")
+	return nil
+}
+
+// changedSince reports whether title or body may be others than who triggered saw: there is no
+// webhook that has them as they were.
+func (s *Sweeper) changedSince(ctx context.Context, repo forge.Repo, i forge.Issue, at time.Time) (bool, error) {
+	text, err := s.cfg.GitHub.IssueText(ctx, repo, i.Node)
+	if err != nil || !text.EditedAt.Before(at) {
+		return true, err
+	}
+	_, renamed, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, "renamed", "")
+	if errors.Is(err, forge.ErrNotFound) {
+		return false, nil
+	}
+	return !renamed.Before(at), err
+}
