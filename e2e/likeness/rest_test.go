@@ -93,6 +93,9 @@ func (r *rest) judge(rec simgithub.Recorded) ([]unlike, error) {
 	for _, what := range headers(rec, op) {
 		say("%s", what)
 	}
+	if rec.Status >= 400 && rec.Body != nil && !strings.Contains(string(rec.Body), `"message":"`) {
+		say("an error without message")
+	}
 	found, err := r.answer(rec, path, op)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
