@@ -117,7 +117,7 @@ func line(s string, limit int) string {
 		safe = "`" + strings.ReplaceAll(s, "`", "'") + "`"
 		safe = breakMarkers(safe)
 	}
-	return safe
+	return unopened(safe)
 }
 
 // cell makes a line of ours fit into a table.

@@ -18,7 +18,6 @@ var (
 		`text-indent:-|(?:left|top|right|bottom):-\d{3,}|clip(?:-path)?:|font:0`)
 	wholeComment = regexp.MustCompile(`(?s)<!--.*?-->`)
 	entity       = regexp.MustCompile(`&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
-	plainSize    = regexp.MustCompile(`^[0-9]{1,4}(?:px|%)?$`)
 	telling      = regexp.MustCompile(`^[0-9A-Za-z]`)
 )
 
@@ -166,15 +165,15 @@ func isHidden(attrs []xhtml.Attribute) bool {
 }
 
 // attributes writes a start tag again with the attributes that stay, if any has to go.
-func (p *page) attributes(t tag, kept map[string]bool) {
+func (p *page) attributes(t tag, kept map[string]*regexp.Regexp) {
 	var out strings.Builder
 	var gone []string
 	report := false
 	out.WriteString("<" + t.name)
 	for _, a := range t.attrs {
 		value, script := strings.TrimSpace(a.Val), isData([]byte(a.Val))
-		size := (a.Key == "width" || a.Key == "height") && plainSize.MatchString(value)
-		if !kept[a.Key] && !size || script {
+		form := kept[a.Key]
+		if form == nil || !form.MatchString(value) || script {
 			gone = append(gone, a.Key+"="+a.Val)
 			report = report || a.Key != "alt" || !routineAlt.MatchString(value)
 			continue

@@ -1,6 +1,9 @@
 package trust
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // shownTags are the elements that GitHub keeps, without those that only carry hidden things.
 func shownTags() map[string]bool {
@@ -23,8 +26,20 @@ func literalTags() map[string]bool {
 	return literal
 }
 
-// keptAttributes decide where a link or image leads or how a table or list is laid out. All other
-// attributes can carry text that nobody sees.
-func keptAttributes() map[string]bool {
-	return map[string]bool{"href": true, "src": true, "open": true, "colspan": true, "rowspan": true, "align": true, "start": true}
+// The values that attributes may have.
+var (
+	anyAddress = regexp.MustCompile(``)
+	plainSize  = regexp.MustCompile(`^[0-9]{1,4}(?:px|%)?$`)
+	number     = regexp.MustCompile(`^[0-9]{1,4}$`)
+	switchedOn = regexp.MustCompile(`^(?i:open|true)?$`)
+	alignment  = regexp.MustCompile(`^(?i:left|right|center|justify|char|top|middle|bottom)$`)
+)
+
+// keptAttributes decide where a link or image leads, or how it, a table or a list is laid out, each with
+// the values that do so. All other attributes, and other values, can carry text that nobody sees.
+func keptAttributes() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"href": anyAddress, "src": anyAddress, "width": plainSize, "height": plainSize,
+		"colspan": number, "rowspan": number, "start": number, "open": switchedOn, "align": alignment,
+	}
 }

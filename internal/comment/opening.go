@@ -1,0 +1,20 @@
+package comment
+
+import "regexp"
+
+var (
+	blockMark = regexp.MustCompile(`^(?:#{1,6}(?:[ \t]|$)|>|~~~|[-+*](?:[ \t]|$)|(?:[-*_][ \t]*){3,}$|=+$)`)
+	numbering = regexp.MustCompile(`^(\d{1,9})([.)])(?:[ \t]|$)`)
+)
+
+// unopened escapes what would open a block, such as a fence, a heading, a quote or an item, if the line
+// stands at the beginning of a paragraph or of an item of ours.
+func unopened(line string) string {
+	if blockMark.MatchString(line) {
+		return `\` + line
+	}
+	if m := numbering.FindStringSubmatchIndex(line); m != nil {
+		return line[:m[3]] + `\` + line[m[3]:]
+	}
+	return line
+}

@@ -1,0 +1,18 @@
+package comment
+
+import "testing"
+
+func TestLineOpensNothing(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain": "plain", "~~~ x": `\~~~ x`, "# x": `\# x`, "#1 x": "#1 x", "####### x": "####### x", "> x": `\> x`, ">": `\>`, "- x": `\- x`, "-x": "-x", "*": `\*`, "+ x": `\+ x`,
+		"*a* b": "*a* b", "***": `\***`, "- - -": `\- - -`, "___": `\___`, "==": `\==`, "1. x": `1\. x`, "12) x": `12\) x`, "1.5 x": "1.5 x", "```x": "&#96;&#96;&#96;x", "`a` b": "`a` b",
+	} {
+		if got := line(in, 100); got != want {
+			t.Errorf("line(%q) = %q, want %q", in, got, want)
+		}
+		if src := []byte(line(in, 100) + "\n\nprobe"); parsedComment(string(src)).FirstChild().Kind().String() != "Paragraph" {
+			t.Errorf("%q opens a block", src)
+		}
+	}
+}
