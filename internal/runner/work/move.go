@@ -130,7 +130,7 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 	if answer.Notes, err = linearise(ctx, r, spec, before); err != nil {
 		return Rebased{}, err
 	}
-	as := openRepo(spec.Dir, identity(ctx, r, "")[3:]...) // the committer's; authors stay
+	as := openRepo(spec.Dir, identity(ctx, r, "")[2:]...) // the committer's; authors stay
 	_, err = as.run(ctx, "rebase", "--quiet", "--no-verify", "--empty=keep", "--no-autosquash",
 		"--no-update-refs", "--onto", spec.Onto, spec.Base)
 	if err == nil {

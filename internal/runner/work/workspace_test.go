@@ -293,6 +293,26 @@ func TestRebase(t *testing.T) {
 	}
 }
 
+// An agent may take the workspace's identity away, and the host may have none to offer.
+func TestRebaseCommitsInANameOfOurs(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	clone := t.TempDir()
+	git(t, clone, "clone", "-q", o.url, ".")
+	script(t, clone, "echo t > theirs; git add -A; git commit -qm Theirs; git push -q origin HEAD:refs/heads/moved")
+	dir := prepared(t, o)
+	script(t, dir, "echo x > new; git add new; git commit -qm One; git config --unset user.name; git config --unset user.email")
+	got, err := work.Rebase(testContext(t), work.RebaseSpec{
+		Dir: dir, Source: work.Source{URL: o.url, Ref: "refs/heads/moved"}, Base: o.head, Onto: git(t, clone, "rev-parse", "HEAD"), Message: "Work",
+	})
+	if err != nil || !got.OK {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if who := git(t, dir, "log", "-1", "--format=%an <%ae>, %cn <%ce>"); who != "a <a@example.org>, errand <errand@localhost>" {
+		t.Errorf("author and committer: %s", who)
+	}
+}
+
 func TestRebaseRefusesADirtyTree(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
