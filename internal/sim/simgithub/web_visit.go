@@ -31,6 +31,7 @@ type visit struct {
 	alert  string // what was refused, shown on top
 	typed  string // the text that came with what was refused, so that it is not lost
 	main   string // the page that forms are posted to, without a tab of it
+	seen   string // the version of what is shown, from before it was read: what changes meanwhile shows later
 }
 
 // act is what a form does. It returns the address to go to; empty means back to where the form was.
@@ -39,6 +40,7 @@ type act func(v *visit) (to string, err error)
 func (w *web) visit(rw http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{web: w, w: rw, r: r, nonce: randomHex(16), status: http.StatusOK, main: r.URL.EscapedPath()}
 	v.p = Person{s: w.s, login: w.actor(r)}
+	v.seen = w.version(r.URL.Path, v.p)
 	if c, err := r.Cookie(cookieCSRF); err == nil && len(c.Value) == 32 {
 		v.csrf = c.Value
 		return v
@@ -184,7 +186,7 @@ func (v *visit) funcs() template.FuncMap {
 		"root":    func() string { return "/" + escapePath(v.full()) },
 		"alert":   func() string { return v.alert },
 		"typed":   func() string { return v.typed },
-		"version": func() string { return v.web.version(v.r.URL.Path, v.p) },
+		"version": func() string { return v.seen },
 		"css":     func() template.CSS { return v.web.css },
 		"js":      func() template.JS { return v.web.js },
 		"when":    func(t time.Time) whenView { return whenView{t, v.web.s.now()} },
