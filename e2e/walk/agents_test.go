@@ -1,0 +1,218 @@
+package walk
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/work"
+)
+
+// run is an agent, or the repository's commands, at work on a VM.
+type run struct {
+	spec    runner.Spec
+	on      *machine
+	step    string
+	started time.Time
+	ends    time.Time
+	lines   []runlog.Line
+	exit    *runlog.Exit
+	mood    string
+	budget  int64 // in millionths of a dollar, as it was told
+	cost    int64
+	life    int    // of the task
+	token   string // of the plan that it writes
+}
+
+const (
+	usd    = 1_000_000
+	answer = usd / 2 // what one answer of a model costs at most here
+)
+
+// moods are how a run may end, besides well. The walk arms them one by one.
+func moods() []string {
+	return []string{"question", "blocked", "report", "fixed", "no_op", "turns", "crash", "stall", "limit", "auth", "dear", "no_session", "nothing", "protected", "long", "red"}
+}
+
+// newRun begins a run.
+func (w *world) newRun(o *machine, spec runner.Spec) *run {
+	r := &run{spec: spec, on: o, step: stepOf(spec), started: w.now, cost: usd / 5, mood: w.mood}
+	w.mood = ""
+	w.machines.runs++
+	if r.step == "check" {
+		r.cost = 0
+	}
+	if at := slices.Index(spec.Argv, "--max-budget-usd"); at >= 0 {
+		f, err := strconv.ParseFloat(spec.Argv[at+1], 64)
+		if err != nil {
+			w.fatalf("budget of run %s: %v", spec.ID, err)
+		}
+		r.budget = int64(f * usd)
+		r.cost = min(r.cost, r.budget+answer)
+	}
+	took := 2 * time.Minute
+	switch r.mood {
+	case "long":
+		took = 25 * time.Minute
+	case "dear":
+		if r.step != "check" {
+			r.cost = r.budget + answer
+		}
+	}
+	r.ends = w.now.Add(min(took, spec.Duration))
+	w.hit("mood " + r.mood)
+	return r
+}
+
+// session is what the run's conversation is called.
+func (r *run) session() string {
+	for _, flag := range []string{"--resume", "--session-id"} {
+		if at := slices.Index(r.spec.Argv, flag); at >= 0 {
+			return r.spec.Argv[at+1]
+		}
+	}
+	return ""
+}
+
+func (r *run) say(w *world, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		w.fatalf("encode a line: %v", err)
+	}
+	r.lines = append(r.lines, runlog.Line{Seq: int64(len(r.lines) + 1), Time: w.now, Stream: runlog.StreamStdout, Text: string(data)})
+}
+
+// endRun ends a run: by itself, in its mood, or because it was stopped.
+func (w *world) endRun(r *run, cause runlog.Cause) {
+	x := &runlog.Exit{Cause: cause, StartedAt: r.started, EndedAt: w.now}
+	cost := r.cost
+	if cause == runlog.CauseStopped {
+		cost /= 2
+	}
+	switch {
+	case r.step == "check":
+		w.endChecks(r)
+	default:
+		r.say(w, map[string]any{"type": "system", "subtype": "init", "session_id": r.session(), "model": "m"})
+		if r.mood == "stall" && cause == runlog.CauseExited {
+			x.Cause = runlog.CauseStalled
+		}
+		res, code := r.result(w)
+		res["total_cost_usd"] = float64(cost) / usd
+		r.say(w, res)
+		x.Code = code
+	}
+	w.spend(r, cost)
+	x.LastSeq = int64(len(r.lines))
+	r.exit, w.errand.followed = x, w.now
+}
+
+func (w *world) spend(r *run, cost int64) {
+	w.machines.spends += cost
+	w.model.spent(r, cost)
+}
+
+// result is the agent's last line, and its exit code.
+func (r *run) result(w *world) (map[string]any, int) {
+	out := map[string]any{"type": "result", "subtype": "success", "is_error": false, "num_turns": 3, "session_id": r.session(), "stop_reason": "end_turn", "terminal_reason": "completed"}
+	failed := func(words string, http int) {
+		out["is_error"], out["result"], out["api_error_status"] = true, words, http
+	}
+	switch r.mood {
+	case "no_op":
+		out["num_turns"] = 0
+	case "turns":
+		out["subtype"], out["is_error"] = "error_max_turns", true
+	case "crash":
+		return out, 1
+	case "limit":
+		failed("Too many requests", 429)
+	case "auth":
+		failed("Who are you?", 401)
+	case "dear":
+		out["subtype"], out["is_error"] = "error_max_budget_usd", true
+	case "no_session":
+		if slices.Contains(r.spec.Argv, "--resume") {
+			out["errors"], out["is_error"] = []string{"No conversation found with session ID: x"}, true
+		}
+	}
+	if out["is_error"] == false && r.mood != "no_op" {
+		out["result"] = r.answer(w)
+	}
+	return out, 0
+}
+
+var (
+	feedbackID = regexp.MustCompile(`(?m)^### "?((?:comment|thread|review|edit|vouched|with|refusal|conflict|check):[^"\s]+?)"?: `)
+	textToken  = regexp.MustCompile(`text-\d+`)
+)
+
+// answer is what the agent says at its end, and what it did before.
+func (r *run) answer(w *world) string {
+	block := map[string]any{"summary": "It is done."}
+	words := "All is as it should be."
+	planning := r.step == "preliminary_plan" || r.step == "plan"
+	switch {
+	case r.mood == "question" || r.mood == "blocked":
+		block["outcome"], block["question"] = r.mood, fmt.Sprintf("Which one of the %d?", w.machines.runs)
+	case planning && r.mood == "report":
+		block["outcome"] = "report"
+	case planning && r.mood == "fixed":
+		block["outcome"] = "already_fixed"
+	case planning:
+		w.plans++
+		r.token = fmt.Sprintf("PLAN-%d", w.plans)
+		words = r.token + ": turn it round."
+		block["outcome"] = "build"
+		w.model.planned(r)
+	default:
+		block["outcome"] = "done"
+		var threads []map[string]any
+		for _, m := range feedbackID.FindAllStringSubmatch(r.spec.Stdin, -1) {
+			threads = append(threads, map[string]any{"id": m[1], "answer": "Done as you said."})
+		}
+		block["threads"] = threads
+		if r.mood != "nothing" {
+			r.commit(w)
+		}
+	}
+	data, err := json.Marshal(block)
+	if err != nil {
+		w.fatalf("encode an outcome: %v", err)
+	}
+	return words + "\n\n```errand\n" + string(data) + "\n```\n"
+}
+
+// commit does the work: one commit.
+func (r *run) commit(w *world) {
+	path := fmt.Sprintf("src/f%d.go", w.machines.runs)
+	if r.mood == "protected" {
+		path = ".github/workflows/ci.yml"
+	}
+	blob := w.hub.sha()
+	r.on.blobs[blob] = []byte("package src\n")
+	r.on.work = append(slices.Clone(r.on.work), changeset.Commit{
+		ID: w.localID(), Tree: w.hub.sha(), Message: "Work on it",
+		Changes: []changeset.Change{{Path: path, Mode: changeset.ModeFile, Blob: blob}},
+	})
+	if r.mood != "protected" { // an agent that is told of a refusal takes it back
+		r.on.work = slices.DeleteFunc(r.on.work, func(c changeset.Commit) bool { return strings.HasPrefix(c.Changes[0].Path, ".github/") })
+	}
+}
+
+// endChecks reports what the repository's commands did.
+func (w *world) endChecks(r *run) {
+	code := 0
+	if r.mood == "red" {
+		code = 1
+	}
+	r.say(w, work.CheckResult{Type: work.TypeCheckResult, Name: "test", Code: code})
+	r.say(w, work.ChecksDone{Type: work.TypeChecksDone, OK: code == 0})
+}

@@ -1,0 +1,31 @@
+package walk
+
+import (
+	"context"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+)
+
+// CommentsSince is what was said since then.
+func (a api) CommentsSince(ctx context.Context, _ forge.Repo, number int, since time.Time) ([]forge.Spoken, error) {
+	return read(ctx, a, "list comments", func() (out []forge.Spoken, err error) {
+		for _, c := range a.issues[number].comments {
+			if !c.gone && !c.created.Before(since) {
+				out = append(out, forge.Spoken{ID: c.id, Node: c.node, By: c.by(), Body: c.body(), At: c.created, Edited: len(c.bodies) > 1})
+			}
+		}
+		return out, nil
+	})
+}
+
+// Reviews are the submitted ones.
+func (a api) Reviews(ctx context.Context, _ forge.Repo, number int) ([]forge.Review, error) {
+	return read(ctx, a, "list reviews", func() ([]forge.Review, error) { return a.issues[number].pull.reviews, nil })
+}
+
+// Installed says that the App still is.
+func (a api) Installed(ctx context.Context, _ int64) error {
+	_, err := read(ctx, a, "look for an installation", nothing(func() error { return nil }))
+	return err
+}

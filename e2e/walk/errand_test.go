@@ -1,0 +1,305 @@
+package walk
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/internal/secretscan"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// errand is the product, put together as internal/server does it, but driven by the walk's clock and on
+// one goroutine. It dies with its context; the store does not.
+type errand struct {
+	w        *world
+	ctx      context.Context
+	kill     context.CancelFunc
+	store    *state.Store
+	steps    *workflow.Steps
+	queue    *queue.Queue
+	poller   *watch.Poller
+	super    *watch.Supervisor
+	sweeper  *watch.Sweeper
+	inbox    *handlers.Inbox
+	follows  map[string]*watch.Following
+	nextPoll time.Time
+	nextHook time.Time // sweep for lost webhooks
+	nextLook time.Time // sweep of GitHub's state
+	swept    time.Time // when such a sweep last went well
+	rescue   time.Time
+	followed time.Time
+	reaped   map[string]bool // VMs without an owner at the last look
+	idle     int             // version of the store at which no lane had anything to do
+	due      time.Time       // when a job is due then
+}
+
+var patterns = sync.OnceValues(secretscan.LoadPatterns)
+
+// bench is what walks share because it takes long to make and has no state.
+type bench struct {
+	redact  *trust.Redactor
+	scanner *secretscan.Scanner
+	adapter agent.Adapter
+	err     error
+}
+
+var shared = sync.OnceValue(func() *bench {
+	p, err := patterns()
+	if err != nil {
+		return &bench{err: err}
+	}
+	adapter, err := agent.New(agent.DefaultConfig())
+	return &bench{redact: trust.NewRedactor(p, "hunter2-hunter2"), scanner: secretscan.New(p, "hunter2-hunter2"), adapter: adapter, err: err}
+})
+
+// start makes errand anew over the store, as after a start of its process.
+func (w *world) start() {
+	b := shared()
+	if b.err != nil {
+		w.fatalf("make errand: %v", b.err)
+	}
+	e := &errand{idle: -1, w: w, store: w.store, follows: map[string]*watch.Following{}}
+	e.ctx, e.kill = context.WithCancel(context.Background())
+	now := func() time.Time { return w.now }
+	gh := api{hub: w.hub}
+	e.steps = workflow.New(workflow.Config{
+		Store: w.store, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Adapter: b.adapter, Agent: agent.DefaultConfig(),
+		Redact: b.redact, Scanner: b.scanner, Defaults: state.DefaultSettings(), Now: now,
+		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
+	})
+	e.queue = queue.New(queue.Config{
+		Store: steady{w.store, w}, Handle: w.plant.handle(w, e.steps.Handle), Judge: judge, Now: now, Log: zerolog.Nop(), Lease: lease, Patient: patient, Exclusive: true,
+	})
+	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.store, GitHub: gh, Log: zerolog.Nop(), Now: now})
+	e.super = watch.NewSupervisor(watch.SupervisorConfig{
+		Store: w.store, Follow: w.machines.follow, Gone: goneForGood, Log: zerolog.Nop(), Now: now,
+		Tether: func(ctx context.Context, t *state.Task) error { return w.machines.Ensure(ctx, t.Run.VM, t.Key) },
+		Interpret: func(t *state.Task, r *state.Run) watch.Interpreter {
+			return w.plant.interpreter(e.steps.Interpret(t, r))
+		},
+		Transcripts: func(string) (watch.Transcript, error) { return transcript{}, nil },
+	})
+	mapper := handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.store)
+	e.inbox = handlers.NewInbox(w.store, w.store, mapper, zerolog.Nop(), now)
+	e.inbox.Applied = func() { e.nextPoll = earlier(e.nextPoll, w.now.Add(2*time.Second)) }
+	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
+		Store: w.store, GitHub: gh, Inbox: e.inbox, Log: zerolog.Nop(), Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
+	})
+	e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
+	w.errand = e
+	if _, err := w.store.Rescue(e.ctx, w.now.Add(24*time.Hour)); err != nil && e.ctx.Err() == nil {
+		w.fatalf("rescue: %v", err)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// steady is the store as the queue sees it: the queue's waits have a jitter, which would make no walk
+// like another, so they are set to powers of two.
+type steady struct {
+	*state.Store
+	w *world
+}
+
+// Retry evens the time out.
+func (s steady) Retry(ctx context.Context, id string, epoch int64, f state.Failed) error {
+	d := f.Retry.Sub(s.w.now).Seconds()
+	f.Retry = s.w.now.Add(time.Duration(math.Exp2(math.Round(math.Log2(max(d, 1))))) * time.Second)
+	return s.Store.Retry(ctx, id, epoch, f)
+}
+
+// The three below are as in internal/server.
+
+func lease(k state.JobKind) time.Duration {
+	switch k {
+	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop:
+		return 15 * time.Minute
+	}
+	return 2 * time.Minute
+}
+
+func patient(k state.JobKind) bool {
+	switch k {
+	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease:
+		return true
+	}
+	return false
+}
+
+func judge(err error) queue.Verdict {
+	p := workflow.Trouble(err)
+	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class}
+}
+
+// up reports whether the process lives.
+func (e *errand) up() bool { return e.ctx.Err() == nil }
+
+// receive takes a webhook in, as the route does; false is no 200.
+func (e *errand) receive(k *hook) bool {
+	if !e.up() {
+		return false
+	}
+	if err := e.inbox.Insert(e.ctx, k.guid, k.event, k.payload); err != nil {
+		return false
+	}
+	k.through = true
+	return true
+}
+
+// settle does all that is to be done now, one thing after the other, until nothing is left. In which
+// order lanes and watchers come is drawn once per walk.
+func (e *errand) settle() {
+	for n := 0; e.up(); n++ {
+		if n > 2000 {
+			e.w.fatalf("errand does not come to rest: it is at work without end at one instant")
+		}
+		if !e.once() {
+			return
+		}
+	}
+}
+
+// once does one round and reports whether anything was done.
+func (e *errand) once() bool {
+	w, any := e.w, false
+	if e.idle != w.db.version || !w.now.Before(e.due) {
+		any = w0(e.inbox.Work(e.ctx)) > 0
+		any = e.lanes() || any
+		if !any {
+			e.rest()
+		}
+	}
+	e.watch()
+	return any
+}
+
+// rest notes when there is a job again.
+func (e *errand) rest() {
+	e.idle, e.due = e.w.db.version, e.w.now.Add(1000*time.Hour)
+	if due, ok, err := e.store.NextDue(e.ctx); err == nil && ok {
+		e.due = due
+		if !due.After(e.w.now) { // it is of a lane that is busy
+			e.due = e.w.now.Add(time.Second)
+		}
+	}
+}
+
+// lanes does one job of each.
+func (e *errand) lanes() (any bool) {
+	w := e.w
+	for _, lane := range w.lanes {
+		if done, err := e.queue.Step(e.ctx, lane); err != nil && e.up() {
+			w.fatalf("claim a job: %v", err)
+		} else if done {
+			w.jobs++
+			any = true
+		}
+	}
+	return any
+}
+
+func w0(n int, _ error) int { return n }
+
+// watch lets the watchers look where their time has come.
+func (e *errand) watch() {
+	w := e.w
+	if !w.now.Before(e.followed) {
+		e.follow()
+	}
+	if e.up() && !w.now.Before(e.nextPoll) {
+		e.nextPoll = w.now.Add(max(time.Minute, w.coarse))
+		if young, _ := e.poller.Poll(e.ctx); young {
+			e.nextPoll = w.now.Add(max(15*time.Second, w.coarse))
+		}
+	}
+	if e.up() && !w.now.Before(e.nextHook) {
+		e.nextHook = w.now.Add(max(5*time.Minute, w.coarse))
+		_ = e.sweeper.SweepDeliveries(e.ctx) // logged there, and tried again
+	}
+	if e.up() && !w.now.Before(e.nextLook) {
+		e.nextLook = w.now.Add(max(15*time.Minute, w.coarse))
+		e.reap()
+		if err := e.sweeper.SweepState(e.ctx); err == nil && e.up() {
+			e.swept = w.now
+		}
+	}
+	if e.up() && !w.now.Before(e.rescue) {
+		e.rescue = w.now.Add(max(time.Minute, w.coarse))
+		if _, err := e.store.Rescue(e.ctx, w.now); err != nil && e.up() {
+			w.fatalf("rescue: %v", err)
+		}
+	}
+}
+
+// follow reads the logs of active runs, as the supervisor's goroutines do.
+func (e *errand) follow() {
+	e.followed = e.w.now.Add(max(time.Minute, e.w.coarse))
+	tasks, err := e.store.TasksIn(e.ctx, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview)
+	if err != nil {
+		return
+	}
+	for _, t := range tasks {
+		if t.Run == nil || t.Run.State != state.RunActive || e.follows[t.Run.ID] != nil {
+			continue
+		}
+		if e.follows[t.Run.ID], err = e.super.Follow(t); err != nil {
+			e.w.fatalf("follow run %s: %v", t.Run.ID, err)
+		}
+	}
+	for _, id := range sortedKeys(e.follows) {
+		if e.up() && e.follows[id].Step(e.ctx) && e.up() {
+			e.follows[id].Close()
+			delete(e.follows, id)
+		}
+	}
+}
+
+// reap deletes VMs that had no owner at two looks.
+func (e *errand) reap() {
+	tasks, err := e.store.OpenTasks(e.ctx)
+	if err != nil {
+		return
+	}
+	owned := map[string]bool{}
+	for _, t := range tasks {
+		if t.VM != nil {
+			owned[t.VM.Name] = true
+		}
+		if t.Run != nil {
+			for _, o := range e.w.machines.list {
+				owned[o.name] = owned[o.name] || o.owner == t.Key.String()
+			}
+		}
+	}
+	before := e.reaped
+	e.reaped = map[string]bool{}
+	for _, o := range e.w.machines.list {
+		if !o.ended && !owned[o.name] {
+			e.reaped[o.name] = true
+			owned[o.name] = !before[o.name]
+		}
+	}
+	e.w.machines.reap(owned)
+}
+
+// next is when there is something to do again.
+func (e *errand) next() time.Time {
+	return slices.MinFunc([]time.Time{e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed, e.due}, time.Time.Compare)
+}

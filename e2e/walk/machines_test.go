@@ -1,0 +1,355 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// machines are VMs and what runs on them. They outlive errand, as real ones do.
+type machines struct {
+	w      *world
+	list   []*machine
+	full   time.Time // no VM can be had until then
+	runs   int
+	spends int64 // all that agents have really cost, in millionths of a dollar
+}
+
+type machine struct {
+	name, owner string
+	ended       bool      // released, or lost
+	deaf        time.Time // cannot be reached until then
+	branch      string
+	root        string // commit that the work stands on
+	work        []changeset.Commit
+	blobs       map[string][]byte
+	runs        []*run
+}
+
+var (
+	_ workflow.VMs    = (*machines)(nil)
+	_ workflow.Runner = (*machines)(nil)
+	_ workflow.Tether = (*machines)(nil)
+)
+
+// maxVMs is how many VMs can be had at once.
+const maxVMs = 3
+
+var errDeaf = errors.New("the VM cannot be reached")
+
+// Acquire finds or makes the task's VM by its derived name, as the fleet does.
+func (m *machines) Acquire(ctx context.Context, t *state.Task) (vm state.VM, err error) {
+	gen := len(t.VMs) + 1
+	if t.VM != nil {
+		gen = t.VM.Gen
+		if t.Fresh {
+			gen = len(t.VMs) + 2
+		}
+	}
+	err = m.w.gate(ctx, "acquire VM", true, func() error {
+		for range 5 {
+			name := fmt.Sprintf("vm-%d-%d", t.Key.Issue, gen)
+			vm = state.VM{Name: name, Provider: "memory", Kind: "memory", Gen: gen, CreatedAt: m.w.now}
+			i := slices.IndexFunc(m.list, func(o *machine) bool { return o.name == name })
+			switch {
+			case i >= 0 && !m.list[i].ended:
+				return nil
+			case i >= 0:
+				gen++
+				continue
+			case m.w.now.Before(m.full) || m.alive() >= maxVMs:
+				return fmt.Errorf("%w: all are taken", workflow.ErrNoVM)
+			}
+			m.list = append(m.list, &machine{name: name, owner: t.Key.String(), blobs: map[string][]byte{}})
+			return nil
+		}
+		return fmt.Errorf("%w: they end at once", workflow.ErrNoVM)
+	})
+	return vm, err
+}
+
+func (m *machines) alive() (n int) {
+	for _, o := range m.list {
+		if !o.ended {
+			n++
+		}
+	}
+	return n
+}
+
+// Release deletes a VM and all that runs there.
+func (m *machines) Release(ctx context.Context, name, _ string) error {
+	return m.w.gate(ctx, "release VM", true, func() error {
+		for _, o := range m.list {
+			if o.name == name && !m.w.plant.keepVMs {
+				o.end(m.w)
+			}
+		}
+		return nil
+	})
+}
+
+// end takes a VM and its runs away.
+func (o *machine) end(w *world) {
+	o.ended = true
+	for _, r := range o.runs {
+		if r.exit == nil {
+			w.spend(r, r.cost/2)
+			r.exit = &runlog.Exit{Cause: runlog.CauseLost}
+		}
+	}
+}
+
+// on finds a VM that can be reached, and passes the gate.
+func (m *machines) on(ctx context.Context, op, name string, effect func(o *machine) error) error {
+	return m.w.gate(ctx, op, true, func() error {
+		for _, o := range m.list {
+			switch {
+			case o.name != name:
+			case o.ended:
+				return fmt.Errorf("%s: %w", op, fleet.ErrEnded)
+			case m.w.now.Before(o.deaf):
+				return fmt.Errorf("%s: %w", op, errDeaf)
+			default:
+				return effect(o)
+			}
+		}
+		return fmt.Errorf("%s: %w", op, fleet.ErrNotFound)
+	})
+}
+
+func (m *machines) Place(ctx context.Context, vm string) (runnerctl.Place, error) {
+	err := m.on(ctx, "place", vm, func(*machine) error { return nil })
+	return runnerctl.Place{Runner: "/bin/errand-runner", Home: "/home/agent", Dir: "/work", BaseURL: "http://127.0.0.1:9", Isolated: true}, err
+}
+
+// Prepare makes the checkout, or leaves one that is there alone.
+func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (at work.Place, err error) {
+	err = m.on(ctx, "prepare", vm, func(o *machine) error {
+		if o.branch == spec.Branch {
+			at = work.Place{Head: o.head()}
+			return nil
+		}
+		if m.w.hub.commits[spec.Base] == nil {
+			return fmt.Errorf("no commit %s", spec.Base)
+		}
+		o.branch, o.root, o.work = spec.Branch, spec.Base, nil
+		at = work.Place{Head: spec.Base, Created: true}
+		return nil
+	})
+	return at, err
+}
+
+func (o *machine) head() string {
+	if n := len(o.work); n > 0 {
+		return o.work[n-1].ID
+	}
+	return o.root
+}
+
+func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) error {
+	return m.on(ctx, "reset", vm, func(o *machine) error {
+		if m.w.hub.commits[spec.Head] == nil {
+			return fmt.Errorf("no commit %s", spec.Head)
+		}
+		o.branch, o.root, o.work = spec.Branch, spec.Head, nil
+		return nil
+	})
+}
+
+func (m *machines) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (out work.Rebased, err error) {
+	err = m.on(ctx, "rebase", vm, func(o *machine) error {
+		onto := m.w.hub.commits[spec.Onto]
+		if onto == nil {
+			return fmt.Errorf("no commit %s", spec.Onto)
+		}
+		if onto.conflict {
+			out = work.Rebased{Conflicts: []string{"src/a.go"}}
+			return nil
+		}
+		o.root = spec.Onto
+		for i := range o.work {
+			o.work[i].ID = m.w.localID()
+		}
+		out = work.Rebased{OK: true, Place: work.Place{Head: o.head()}}
+		return nil
+	})
+	return out, err
+}
+
+// Collect reads the commits beyond the base; history that stands elsewhere becomes one commit.
+func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec) (cs *changeset.Changeset, err error) {
+	err = m.on(ctx, "collect", vm, func(o *machine) error {
+		base := spec.Base
+		if spec.Newer != "" && o.root == spec.Newer {
+			base = spec.Newer
+		}
+		cs = &changeset.Changeset{Base: base, Blobs: o.blobs}
+		for _, c := range o.work {
+			c.Parents = []string{cs.Head()}
+			cs.Commits = append(cs.Commits, c)
+		}
+		return nil
+	})
+	return cs, err
+}
+
+// localID makes a commit id of a VM's.
+func (w *world) localID() string { return "e" + w.hub.sha()[1:] }
+
+func (m *machines) Ensure(ctx context.Context, vm string, _ state.TaskKey) error {
+	return m.on(ctx, "attach tether", vm, func(*machine) error { return nil })
+}
+
+func (m *machines) Forget(string) {}
+
+func (m *machines) RunToken(run string) string { return "token-of-" + run }
+
+func (m *machines) VMToken(vm string) string { return "token-of-" + vm }
+
+// files is the archive.
+type files struct {
+	workflow.Files
+	w *world
+}
+
+func (m files) SaveDiff(string, string) error { return nil }
+
+func (m files) SaveChangeset(run string, cs *changeset.Changeset) (string, error) {
+	copied := *cs
+	copied.Commits = slices.Clone(cs.Commits)
+	m.w.files[run] = &copied
+	return run, nil
+}
+
+func (m files) LoadChangeset(ref string) (*changeset.Changeset, error) {
+	cs, ok := m.w.files[ref]
+	if !ok {
+		return nil, fmt.Errorf("no changeset %s", ref)
+	}
+	return cs, nil
+}
+
+func (m files) BeginTranscript(string, runlog.Header) error { return nil }
+
+// transcript keeps nothing: what a run said is of no interest here.
+type transcript struct{}
+
+var _ watch.Transcript = transcript{}
+
+func (transcript) Add(runlog.Line, []runlog.Event) error { return nil }
+func (transcript) Close() error                          { return nil }
+
+// Start begins a run; a known id again changes nothing.
+func (m *machines) Start(ctx context.Context, vm string, spec runner.Spec) error {
+	return m.on(ctx, "start run", vm, func(o *machine) error {
+		if o.run(spec.ID) == nil {
+			r := m.w.newRun(o, spec)
+			o.runs = append(o.runs, r)
+			m.w.model.started(r)
+		}
+		return nil
+	})
+}
+
+func (o *machine) run(id string) *run {
+	i := slices.IndexFunc(o.runs, func(r *run) bool { return r.spec.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return o.runs[i]
+}
+
+func (m *machines) Knows(ctx context.Context, vm, id string) (known bool, err error) {
+	err = m.on(ctx, "ask for run", vm, func(o *machine) error {
+		known = o.run(id) != nil
+		return nil
+	})
+	if errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) {
+		return false, err
+	}
+	return known, err
+}
+
+func (m *machines) Stop(ctx context.Context, vm, id, _ string) error {
+	return m.on(ctx, "stop run", vm, func(o *machine) error {
+		if r := o.run(id); r != nil && r.exit == nil {
+			m.w.endRun(r, runlog.CauseStopped)
+		}
+		return nil
+	})
+}
+
+// follow opens a run's log: the lines so far, then the exit, or the connection is cut.
+func (m *machines) follow(ctx context.Context, vm, id string, from int64) (watch.Records, error) {
+	var r *run
+	err := m.on(ctx, "follow", vm, func(o *machine) error {
+		if r = o.run(id); r == nil {
+			return runnerctl.ErrUnknownRun
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	rec := &records{list: []runlog.Record{{}}} // a sign of life
+	for _, l := range r.lines {
+		if l.Seq > from {
+			rec.list = append(rec.list, runlog.Record{Line: &l})
+		}
+	}
+	if r.exit != nil {
+		rec.list = append(rec.list, runlog.Record{Exit: r.exit})
+	}
+	return rec, nil
+}
+
+type records struct{ list []runlog.Record }
+
+func (r *records) Next() (runlog.Record, error) {
+	if len(r.list) == 0 {
+		return runlog.Record{}, io.EOF
+	}
+	next := r.list[0]
+	r.list = r.list[1:]
+	return next, nil
+}
+
+func (r *records) Close() error { return nil }
+
+// goneForGood is what the server takes for the loss of a VM or run.
+func goneForGood(err error) bool {
+	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun)
+}
+
+// reap deletes VMs that no task has, as the fleet's reaper does after its grace.
+func (m *machines) reap(owned map[string]bool) {
+	for _, o := range m.list {
+		if !o.ended && !owned[o.name] && !m.w.plant.keepVMs {
+			o.end(m.w)
+		}
+	}
+}
+
+func stepOf(spec runner.Spec) string {
+	for line := range strings.Lines(spec.Stdin) {
+		if step, ok := strings.CutPrefix(strings.TrimSpace(line), "errand-step: "); ok {
+			return step
+		}
+	}
+	return "check"
+}

@@ -1,0 +1,342 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// model is what was promised, told by what people did and by what came out of errand. It knows nothing of
+// how errand decides.
+type model struct {
+	w        *world
+	triggers []*trigger
+	yeses    []*yes
+	plans    map[string]*written // by token
+	lives    map[state.TaskKey]*life
+	approved map[string]bool // TASK KIND HASH of what was begun rightly: it may go on
+	cost     map[string]int64
+	caps     map[string]int64
+	last     map[string]int64 // the newest answers' worth, by task
+}
+
+// trigger is a person's act that begins a task.
+type trigger struct {
+	on      *issue
+	by      *account
+	at      time.Time
+	used    bool // a life began with it
+	dropped bool // somebody took it back, or it found the task alive
+	seen    bool // people can see that errand is at it
+}
+
+// yes is a person's approval, in whichever form.
+type yes struct {
+	by     *account
+	at     time.Time
+	on     *issue
+	plan   *comment // of a 👍 or a tick
+	hash   string   // of a command that names one
+	bare   bool     // a command that names none
+	undone time.Time
+}
+
+// written is a plan as its agent wrote it.
+type written struct {
+	token string
+	text  string // the version of the issue that its prompt carried
+	kind  string
+}
+
+// life is one life of a task as it was last seen.
+type life struct {
+	gen     int
+	ended   bool
+	endAct  time.Time
+	trigger time.Time
+	version int64
+	moved   time.Time
+}
+
+func newModel(w *world) *model {
+	return &model{w: w, plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{}}
+}
+
+// What people did.
+
+func (m *model) triggered(on *issue, by *account) {
+	t := &trigger{on: on, by: by, at: m.w.now}
+	if task := m.task(on); task != nil && !task.Ended() {
+		t.seen = true // it is shown already
+	}
+	m.triggers = append(m.triggers, t)
+}
+
+func (m *model) task(on *issue) *state.Task {
+	t, err := m.w.store.Task(context.Background(), state.TaskKey{Repo: repoID, Issue: on.number})
+	if err != nil {
+		m.w.fatalf("read a task: %v", err)
+	}
+	return t
+}
+
+// ending notes an act that ends a task: what was triggered before is taken back.
+func (m *model) ending(on *issue) {
+	for _, t := range m.triggers {
+		if t.on == on {
+			t.dropped = true
+		}
+	}
+	if l := m.lives[state.TaskKey{Repo: repoID, Issue: on.number}]; l != nil && !l.ended {
+		l.endAct = m.w.now
+	}
+}
+
+// What came out.
+
+func (m *model) answered(on *issue) {
+	on.eyes = m.w.now
+	m.visible(on)
+}
+
+func (m *model) posted(c *comment) { m.visible(c.on) }
+
+func (m *model) edited(*comment) {}
+
+func (m *model) visible(on *issue) {
+	for _, t := range m.triggers {
+		if t.on == on {
+			t.seen = true
+		}
+	}
+}
+
+func (m *model) published(string, string, string) {}
+
+func (m *model) planned(r *run) {
+	m.plans[r.token] = &written{token: r.token, text: newest(textToken.FindAllString(issuePart(r.spec.Stdin), -1)), kind: r.step}
+}
+
+func newest(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+// issuePart is where a prompt has the issue.
+func issuePart(prompt string) string {
+	_, rest, _ := strings.Cut(prompt, "\n## The issue\n")
+	part, _, _ := strings.Cut(rest, "\n## ")
+	return part
+}
+
+func (m *model) spent(r *run, cost int64) {
+	key := fmt.Sprintf("%s life %d", r.on.owner, r.life) // who begins anew gives the money anew
+	m.cost[key] += cost
+	limit := state.DefaultSettings().Limits.MicroUSD + m.caps[r.on.owner]
+	if m.cost[key] > limit+answer {
+		m.w.fatalf("money: task %s has cost $%.2f, its cap is $%.2f and one answer costs $%.2f at most", key, float64(m.cost[key])/usd, float64(limit)/usd, float64(answer)/usd)
+	}
+}
+
+var approvedPlan = regexp.MustCompile(`(?m)^The (\w+) plan, revision (\d+), ([0-9a-f]{8})`)
+
+var planToken = regexp.MustCompile(`PLAN-\d+`)
+
+// started holds the start of a run against what people said.
+func (m *model) started(r *run) {
+	w := m.w
+	w.errand.followed = w.now
+	t := m.taskOf(r)
+	w.hit("run " + r.step)
+	w.note("run %s begins: %s (%s)", r.spec.ID, r.step, r.mood)
+	if t == nil {
+		w.fatalf("run %s is nobody's", r.spec.ID)
+	}
+	r.life = t.Gen
+	on := w.hub.issues[t.Key.Issue]
+	m.words(on, r)
+	if r.step == "preliminary_plan" || r.step == "check" || t.Settings.Plan == state.PlanNone || r.step == "plan" && t.Settings.Plan == state.PlanOneStep {
+		if !slices.ContainsFunc(m.triggers, func(g *trigger) bool { return g.on == on && g.by.mightSince(g.at) }) {
+			w.fatalf("trust: run %s began without a trigger by a person who may", r.spec.ID)
+		}
+		return
+	}
+	_, part, _ := strings.Cut(r.spec.Stdin, "\n## The approved plan\n")
+	found := approvedPlan.FindStringSubmatch(part)
+	if found == nil {
+		w.fatalf("approval: the prompt of run %s (%s) has no approved plan:\n%s", r.spec.ID, r.step, r.spec.Stdin)
+	}
+	kind, hash, token := found[1], found[3], planToken.FindString(part)
+	if want := map[string]string{"plan": "preliminary"}[r.step]; want != "" && kind != want {
+		w.fatalf("approval: run %s (%s) carries out a plan of kind %s", r.spec.ID, r.step, kind)
+	}
+	key := strings.Join([]string{t.Key.String(), kind, hash}, " ")
+	if m.approved[key] {
+		return // it was begun rightly, and goes on
+	}
+	if why := m.unapproved(on, hash, token); why != "" {
+		w.fatalf("approval: run %s (%s) carries out plan %s (%s), but %s", r.spec.ID, r.step, hash, token, why)
+	}
+	m.approved[key] = true
+}
+
+func (m *model) taskOf(r *run) *state.Task {
+	for _, t := range m.w.tasks() {
+		if t.Key.String() == r.on.owner {
+			return t
+		}
+	}
+	return nil
+}
+
+// unapproved says why a plan may not be carried out now, or nothing.
+func (m *model) unapproved(on *issue, hash, token string) string {
+	c := m.shown(on, hash, token)
+	if c == nil {
+		return "no comment shows it"
+	}
+	for _, o := range on.comments {
+		if o.author == nil && o.id > c.id && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
+			return "a newer revision is posted"
+		}
+	}
+	why := "nobody said yes"
+	for _, y := range m.yeses {
+		if y.on != on {
+			continue
+		}
+		if no := m.doubt(y, c, hash, token); no != "" {
+			why += "; @" + y.by.Login + " did, but " + no
+			continue
+		}
+		m.w.hit("approved")
+		return ""
+	}
+	return why
+}
+
+func (m *model) kindOf(c *comment) string {
+	if w := m.plans[planToken.FindString(c.bodies[0].text)]; w != nil {
+		return w.kind
+	}
+	return ""
+}
+
+// shown is the comment that shows a plan.
+func (m *model) shown(on *issue, hash, token string) *comment {
+	for _, c := range slices.Backward(on.comments) {
+		if c.author == nil && strings.Contains(c.bodies[0].text, "(`"+hash+"`)") && planToken.FindString(c.bodies[0].text) == token {
+			return c
+		}
+	}
+	return nil
+}
+
+// doubt says why a yes does not allow a plan, or nothing.
+func (m *model) doubt(y *yes, c *comment, hash, token string) string {
+	switch {
+	case y.plan != nil && y.plan != c:
+		return "to another comment"
+	case y.hash != "" && !strings.HasPrefix(hash, y.hash) && !strings.HasPrefix(y.hash, hash):
+		return "to another hash"
+	case y.bare && y.at.Before(c.created):
+		return "before it was posted"
+	case y.by.Bot:
+		return "is a bot"
+	case !y.by.mightSince(m.w.inStep):
+		return "may not write"
+	case !y.undone.IsZero() && y.undone.Before(m.w.inStep):
+		return "took it back"
+	case !c.stoodSince(y.at):
+		return "the comment said something else"
+	case !m.issueStood(c.on, m.plans[token].text, y.at):
+		return "the issue said something else"
+	}
+	return ""
+}
+
+// stoodSince reports whether the comment said, at some instant from then on, what errand wrote.
+func (c *comment) stoodSince(then time.Time) bool {
+	first := unticked(c.bodies[0].text)
+	for i, b := range c.bodies {
+		until := c.created.Add(1000 * 24 * time.Hour)
+		if i+1 < len(c.bodies) {
+			until = c.bodies[i+1].at
+		}
+		if unticked(b.text) == first && !until.Before(then.Truncate(time.Second)) {
+			return true
+		}
+	}
+	return false
+}
+
+func unticked(s string) string { return strings.ReplaceAll(s, "- [x] ", "- [ ] ") }
+
+// issueStood reports whether the issue said at some instant from then on what the plan was made of.
+func (m *model) issueStood(on *issue, token string, then time.Time) bool {
+	for i, t := range on.texts {
+		if i+1 < len(on.texts) && on.texts[i+1].at.Before(then.Truncate(time.Second)) {
+			continue
+		}
+		if token == "" || strings.Contains(t.body, token) {
+			return true
+		}
+	}
+	return false
+}
+
+var sayToken = regexp.MustCompile(`say-(\d+)x`)
+
+// words holds a prompt against who wrote what stands in it.
+func (m *model) words(on *issue, r *run) {
+	for _, found := range sayToken.FindAllStringSubmatch(r.spec.Stdin, -1) {
+		c := m.w.hub.find(func(c *comment) bool { return strings.Contains(c.bodies[0].text, found[0]) })
+		if c == nil || c.author == nil {
+			continue // it was deleted meanwhile
+		}
+		if c.author.held && !c.author.Bot || slices.ContainsFunc(c.thumbs, func(t thumb) bool { return t.by.held && !t.by.Bot }) {
+			continue
+		}
+		m.w.fatalf("trust: the prompt of run %s (%s) has what @%s wrote, who may not, and nobody vouched for it", r.spec.ID, r.step, c.author.Login)
+	}
+	for _, token := range textToken.FindAllString(issuePart(r.spec.Stdin), -1) {
+		i := slices.IndexFunc(on.texts, func(t text) bool { return strings.Contains(t.body, token) })
+		if i >= 0 && !m.vouched(on, i) {
+			m.w.fatalf("trust: the prompt of run %s (%s) has the issue's text as @%s wrote it (%s), who may not, and nobody vouched for it", r.spec.ID, r.step, on.texts[i].by.Login, token)
+		}
+	}
+}
+
+// vouched reports whether somebody who could write wrote a version of the issue's text, or acted while it
+// stood there.
+func (m *model) vouched(on *issue, version int) bool {
+	t := on.texts[version]
+	if t.by.held && !t.by.Bot {
+		return true
+	}
+	until := m.w.now
+	if version+1 < len(on.texts) {
+		until = on.texts[version+1].at
+	}
+	stood := func(at time.Time) bool { return !at.Before(t.at) && !at.After(until.Add(time.Second)) }
+	for _, g := range m.triggers {
+		if g.on == on && g.by.held && !g.by.Bot && stood(g.at) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(on.thumbs, func(u thumb) bool { return u.by.held && !u.by.Bot && !u.at.Before(t.at) })
+}
+
+// endedByPull notes that a pull request was merged or closed, which may be the task's.
+func (m *model) endedByPull(on *issue) {
+	if l := m.lives[state.TaskKey{Repo: repoID, Issue: on.number}]; l != nil && !l.ended {
+		l.endAct = m.w.now
+	}
+}

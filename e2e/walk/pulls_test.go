@@ -1,0 +1,191 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+func (a api) Head(ctx context.Context, _ forge.Repo, branch string) (string, error) {
+	return read(ctx, a, "read branch", func() (string, error) {
+		if a.branches[branch] == "" {
+			return "", notFound("read branch")
+		}
+		return a.branches[branch], nil
+	})
+}
+
+func (a api) Branches(ctx context.Context, _ forge.Repo, prefix string) ([]forge.Branch, error) {
+	return read(ctx, a, "list branches", func() (out []forge.Branch, err error) {
+		for name, sha := range a.branches {
+			if strings.HasPrefix(name, prefix) {
+				out = append(out, forge.Branch{Name: name, SHA: sha})
+			}
+		}
+		slices.SortFunc(out, func(x, y forge.Branch) int { return strings.Compare(x.Name, y.Name) })
+		return out, nil
+	})
+}
+
+func (a api) ChangedSince(ctx context.Context, _ forge.Repo, _, _ string) (forge.Comparison, error) {
+	return read(ctx, a, "compare", func() (forge.Comparison, error) { return forge.Comparison{}, nil })
+}
+
+func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge.TreeEntry, error) {
+	return read(ctx, a, "read tree", func() (map[string]forge.TreeEntry, error) {
+		return map[string]forge.TreeEntry{"README.md": {Mode: "100644", ID: strings.Repeat("1", 40)}}, nil
+	})
+}
+
+func (a api) Blob(ctx context.Context, _ forge.Repo, _ string) ([]byte, error) {
+	return read(ctx, a, "read blob", func() ([]byte, error) { return []byte("text\n"), nil })
+}
+
+// Commit publishes: a commit's published id follows from its own and from what it stands on.
+func (a api) Commit(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, onto string, _ map[string]string) (forge.Published, error) {
+	return write(ctx, a, "publish", func() (forge.Published, error) {
+		out := forge.Published{IDs: map[string]string{}, Head: onto}
+		if a.commits[onto] == nil {
+			return out, notFound("publish")
+		}
+		for _, c := range cs.Commits {
+			id := "f" + c.ID[1:]
+			if a.commits[id] == nil {
+				a.commits[id] = &commit{parent: out.Head}
+			}
+			out.IDs[c.ID], out.Head, out.Tree = id, id, c.Tree
+		}
+		return out, nil
+	})
+}
+
+// Move is by `beforeOid`; an unknown outcome is settled by a look, as forge does it.
+func (a api) Move(ctx context.Context, _ forge.Repo, branch, before, after string) error {
+	_, err := write(ctx, a, "move", nothing(func() error {
+		switch head := a.branches[branch]; {
+		case head == after:
+			return nil
+		case head != before:
+			return &forge.Error{Op: "move", Reason: "The branch has moved.", Class: forge.ClassPermanent, Err: &forge.MovedError{Branch: branch, Want: before, Head: head}}
+		}
+		a.branches[branch] = after
+		a.w.model.published(branch, before, after)
+		return nil
+	}))
+	return err
+}
+
+// OpenPR opens one, or returns the one that is open with this head.
+func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.PR, error) {
+	return write(ctx, a, "open pull", func() (forge.PR, error) {
+		for n := a.last; n > 0; n-- {
+			if p := a.issues[n].pull; p != nil && p.head == want.Head && (p.open || want.Look && p.merged) && !a.w.plant.twinPulls {
+				return a.pr(a.issues[n]), nil
+			}
+		}
+		if a.branches[want.Head] == "" {
+			return forge.PR{}, &forge.Error{Op: "open pull", Reason: "GitHub refused it.", Class: forge.ClassPermanent, Status: 422, Err: fmt.Errorf("no commits")}
+		}
+		a.last++
+		i := &issue{number: a.last, node: fmt.Sprintf("PR_%d", a.last), created: a.clock(), texts: []text{{title: want.Title, body: want.Body, at: a.clock()}}}
+		i.pull = &pull{head: want.Head, base: want.Base, title: want.Title, open: true, ours: true}
+		a.issues[i.number] = i
+		return a.pr(i), nil
+	})
+}
+
+func (h *hub) pr(i *issue) forge.PR {
+	p := i.pull
+	return forge.PR{
+		Number: i.number, Node: i.node, Title: p.title, URL: fmt.Sprintf("https://github.test/%s/%s/pull/%d", owner, repoName, i.number),
+		Open: p.open, Merged: p.merged, Head: h.branches[p.head], HeadBranch: p.head, Base: p.base, By: personOf(nil), MergedBy: mergedBy(p),
+	}
+}
+
+func mergedBy(p *pull) (who state.Person) {
+	if p.mergedBy != nil {
+		return p.mergedBy.Person
+	}
+	return who
+}
+
+func (a api) PRTemplate(ctx context.Context, _ forge.Repo, _ string) (string, error) {
+	return read(ctx, a, "pull template", func() (string, error) { return "", nil })
+}
+
+func (a api) PR(ctx context.Context, _ forge.Repo, number int) (forge.PR, error) {
+	return read(ctx, a, "read pull", func() (forge.PR, error) {
+		i := a.issues[number]
+		if i == nil || i.pull == nil {
+			return forge.PR{}, notFound("read pull")
+		}
+		return a.pr(i), nil
+	})
+}
+
+func (a api) Checks(ctx context.Context, _ forge.Repo, _ string) (forge.Checks, error) {
+	return read(ctx, a, "checks", func() (forge.Checks, error) { return forge.Checks{State: forge.ChecksSuccess}, nil })
+}
+
+func (a api) RequestReview(ctx context.Context, _ forge.Repo, _ int, _ string) (string, error) {
+	return write(ctx, a, "request review", func() (string, error) { return "", nil })
+}
+
+func (a api) Threads(ctx context.Context, _ forge.Repo, number int) ([]forge.Thread, error) {
+	return read(ctx, a, "threads", func() (out []forge.Thread, err error) {
+		for _, th := range a.issues[number].pull.threads {
+			t := forge.Thread{Node: fmt.Sprintf("T_%d", th.top), TopID: th.top, Path: "src/a.go", Line: 1, Resolved: th.resolved}
+			for _, c := range th.comments {
+				if !c.gone {
+					t.Comments = append(t.Comments, forge.ThreadComment{ID: c.id, Node: c.node, By: c.by(), Body: c.body(), At: c.created})
+				}
+			}
+			if len(t.Comments) > 0 {
+				out = append(out, t)
+			}
+		}
+		return out, nil
+	})
+}
+
+func (h *hub) thread(pr int, top int64) *thread {
+	for _, th := range h.issues[pr].pull.threads {
+		if th.top == top && slices.ContainsFunc(th.comments, func(c *comment) bool { return !c.gone }) {
+			return th
+		}
+	}
+	return nil
+}
+
+func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64, words string) (forge.Posted, error) {
+	return write(ctx, a, "reply", func() (forge.Posted, error) {
+		th := a.thread(pr, top)
+		if th == nil {
+			return forge.Posted{}, notFound("reply")
+		}
+		c := a.newComment(a.issues[pr], nil, words)
+		c.reviewed = top
+		th.comments = append(th.comments, c)
+		return c.posted(), nil
+	})
+}
+
+func (a api) FindReply(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) (*forge.Posted, error) {
+	return read(ctx, a, "find reply", func() (*forge.Posted, error) {
+		for _, th := range a.issues[number].pull.threads {
+			for _, c := range th.comments {
+				if c.author == nil && !c.gone && !c.created.Before(since) && strings.Contains(c.body(), marker) {
+					p := c.posted()
+					return &p, nil
+				}
+			}
+		}
+		return nil, nil
+	})
+}

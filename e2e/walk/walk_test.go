@@ -1,0 +1,184 @@
+package walk
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// How many walks there are, in how many subtests side by side, and how long each is.
+const (
+	sample = 120
+	full   = 10_000
+	shards = 4
+	least  = 4
+	spread = 18
+)
+
+func isFull() bool { return os.Getenv("ERRAND_TEST_FULL") == "1" }
+
+// TestMain sets rapid up: how many walks, from which seed (always the same unless one is given, so that
+// the tests are the same everywhere), and no files.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	walks := sample
+	if isFull() {
+		walks = full
+	}
+	if n, err := strconv.Atoi(os.Getenv("ERRAND_WALKS")); err == nil && n > 0 {
+		walks = n
+	}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{
+		"rapid.checks": strconv.Itoa(max(walks/shards, 1)), "rapid.nofailfile": "true", "rapid.shrinktime": "20s",
+	} {
+		if given[name] {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	debug.SetGCPercent(400) // walks are short and make much garbage
+	os.Exit(m.Run())
+}
+
+// given are the flags of the command line.
+var given = map[string]bool{}
+
+// seeding guards rapid's flag for the seed: Check reads it before the first walk.
+var seeding sync.Mutex
+
+// check is rapid.Check from a seed of a shard's own. A seed that was given is taken as it is.
+func check(t *testing.T, shard int, walk func(*rapid.T)) {
+	seeding.Lock()
+	begun := sync.OnceFunc(seeding.Unlock)
+	defer begun()
+	if !given["rapid.seed"] {
+		if err := flag.Set("rapid.seed", strconv.Itoa(1+shard*1_000_000_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		begun()
+		walk(r)
+	})
+}
+
+// lucky draws from rapid.
+type lucky struct{ t *rapid.T }
+
+// even draws from 0 to 255, all alike: rapid's own numbers are small ones more often than not.
+var even = rapid.Custom(func(t *rapid.T) (v int) {
+	for range 8 {
+		v <<= 1
+		if rapid.Bool().Draw(t, "") {
+			v |= 1
+		}
+	}
+	return v
+})
+
+func (l lucky) roll(what string, n int) int {
+	return even.Draw(l.t, what) * n / 256
+}
+
+// tally counts what all walks did together.
+type tally struct {
+	mu    sync.Mutex
+	met   map[string]int
+	walks atomic.Int64
+	steps atomic.Int64
+	jobs  atomic.Int64
+	runs  atomic.Int64
+}
+
+func (c *tally) add(met map[string]int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, n := range met {
+		c.met[k] += n
+	}
+}
+
+// TestWalks lets random walks go and holds each against the promises.
+func TestWalks(t *testing.T) {
+	t.Parallel()
+	sum := &tally{met: map[string]int{}}
+	t.Run("shard", func(t *testing.T) {
+		for n := range shards {
+			t.Run(strconv.Itoa(n), func(t *testing.T) {
+				t.Parallel()
+				table := acts()
+				check(t, n, func(r *rapid.T) { oneWalk(r, table, sum) })
+			})
+		}
+	})
+	t.Logf("walks: %d, steps: %d, jobs: %d, runs: %d, seed: %s", sum.walks.Load(), sum.steps.Load(), sum.jobs.Load(), sum.runs.Load(), seedText())
+	if t.Failed() {
+		t.Logf("replay a walk with the seed that is named above: make walk SEED=N SHARD=N")
+		return
+	}
+	sum.covered(t)
+}
+
+func oneWalk(r *rapid.T, table []act, sum *tally) {
+	met := map[string]int{}
+	w := newWorld(lucky{r}, func(what string) { met[what]++ }, func(why string) { r.Fatalf("%s", why) })
+	w.play(table, least+w.roll("length", spread))
+	sum.walks.Add(1)
+	sum.steps.Add(int64(w.steps))
+	sum.jobs.Add(int64(w.jobs))
+	sum.runs.Add(int64(w.machines.runs))
+	sum.add(met)
+}
+
+// covered wants every phase, act, trouble and mood to have been met; a sample says what it met.
+func (c *tally) covered(t *testing.T) {
+	t.Helper()
+	var want []string
+	for _, p := range state.Phases() {
+		want = append(want, "phase "+string(p))
+	}
+	for _, a := range acts() {
+		want = append(want, "act "+a.name)
+	}
+	for _, k := range troubles() {
+		want = append(want, "trouble "+k)
+	}
+	for _, m := range moods() {
+		want = append(want, "mood "+m)
+	}
+	var missed []string
+	var line strings.Builder
+	for _, k := range want {
+		fmt.Fprintf(&line, "%s %d, ", k, c.met[k])
+		if c.met[k] == 0 {
+			missed = append(missed, k)
+		}
+	}
+	t.Logf("met: %s", strings.TrimSuffix(line.String(), ", "))
+	if isFull() && len(missed) > 0 {
+		slices.Sort(missed)
+		t.Errorf("never met: %s", strings.Join(missed, ", "))
+	}
+}
+
+// seedText names the seed as one has to give it.
+func seedText() string {
+	if given["rapid.seed"] {
+		return flag.Lookup("rapid.seed").Value.String()
+	}
+	return "1 + 1000000000 × shard"
+}

@@ -1,0 +1,260 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// How long things may take when nothing goes wrong, and after something has.
+const (
+	soon     = 30 * time.Second
+	after    = 20 * time.Minute
+	patience = 20 * time.Minute
+)
+
+// watch holds the world against the promises about time and ends. It is called at every instant at which
+// something happened.
+func (m *model) watch() {
+	w := m.w
+	for _, g := range m.triggers {
+		if g.seen || g.dropped || !g.by.canWrite() || g.by.Bot || g.by.lost.After(g.at) {
+			continue
+		}
+		limit := g.at.Add(soon + 5*time.Second + w.coarse)
+		if !w.trouble.IsZero() && !w.trouble.Before(g.at.Add(-after)) {
+			limit = w.trouble.Add(after + 2*w.coarse)
+		}
+		if w.now.After(limit) && w.errand.up() {
+			w.fatalf("silence: @%s triggered #%d at %s, and nothing can be seen of it", g.by.Login, g.on.number, g.at.Sub(began()))
+		}
+	}
+	for _, t := range w.tasks() {
+		m.life(t)
+		m.moves(t)
+	}
+}
+
+// life holds a task against how it was last seen.
+func (m *model) life(t *state.Task) {
+	w := m.w
+	w.hit("phase " + string(t.Phase))
+	l := m.lives[t.Key]
+	if l == nil || t.Gen > l.gen {
+		m.begins(t, l)
+		return
+	}
+	if l.ended && !t.Ended() {
+		w.fatalf("end: task %s was over and is %s", t.Key, t.Phase)
+	}
+	if t.Ended() && !l.ended {
+		l.ended = true
+		w.note("task %s is %s: %s", t.Key, t.Phase, t.End.Reason)
+		if l.endAct.Before(l.trigger) { // nobody's act
+			l.endAct = w.now
+		}
+	}
+}
+
+// begins wants a person's act for every life.
+func (m *model) begins(t *state.Task, before *life) {
+	w := m.w
+	var by *trigger
+	for _, g := range m.triggers {
+		if g.on.number != t.Key.Issue || g.used || !g.by.mightSince(g.at) || g.by.Bot {
+			continue
+		}
+		if before != nil && g.at.Truncate(time.Second).Before(before.endAct.Truncate(time.Second)) {
+			continue
+		}
+		by = g
+		break
+	}
+	if by == nil {
+		w.fatalf("end: life %d of task %s began, but nobody who may has begun it since the last one ended", t.Gen, t.Key)
+		return
+	}
+	for _, g := range m.triggers { // what came before it begins nothing later
+		if g.on == by.on && !g.at.After(by.at) {
+			g.used = true
+		}
+	}
+	w.note("task %s begins (life %d) in %s", t.Key, t.Gen, t.Phase)
+	m.lives[t.Key] = &life{gen: t.Gen, trigger: by.at, version: t.Version, moved: w.now, ended: t.Ended()}
+	if t.Ended() {
+		m.lives[t.Key].endAct = w.now
+	}
+}
+
+// moves wants a task that waits for nobody to get on.
+func (m *model) moves(t *state.Task) {
+	w, l := m.w, m.lives[t.Key]
+	if t.Version != l.version {
+		if t.Phase != "" && len(t.History) > 0 {
+			last := t.History[len(t.History)-1]
+			if last.At.Equal(w.now.Truncate(0)) {
+				w.note("task %s: %s (%s)", t.Key, last.Phase, last.Why)
+			}
+		}
+		l.version, l.moved = t.Version, w.now
+	}
+	if why := w.rests(t); why != "" {
+		l.moved = w.now
+		return
+	}
+	from := l.moved
+	if w.trouble.After(from) {
+		from = w.trouble
+	}
+	if w.errand.up() && w.now.After(from.Add(patience+3*w.coarse)) {
+		w.fatalf("moves: task %s has not moved since %s: phase %s, step %q, run %+v, waiting %+v, jobs %v", t.Key, from.Sub(began()), t.Phase, t.Step, t.Run, t.Waiting, w.jobsOf(t))
+	}
+}
+
+func (w *world) jobsOf(t *state.Task) (out []string) {
+	jobs, err := w.store.Jobs(context.Background(), t.Key)
+	if err != nil {
+		w.fatalf("list jobs: %v", err)
+	}
+	for _, j := range jobs {
+		out = append(out, fmt.Sprintf("%s/%s %s attempt %d at %s: %s", j.Lane, j.Key, j.State, j.Attempt, j.NotBefore.Sub(began()), j.LastError))
+	}
+	return out
+}
+
+// rests says what or whom a task waits for, or nothing.
+func (w *world) rests(t *state.Task) string {
+	switch {
+	case t.Ended() && t.Run == nil && t.VM == nil:
+		return "over"
+	case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer || t.Phase == state.PhasePROpen:
+		return "people"
+	case t.Phase.AwaitsApproval():
+		if t.NewestPlan().Posted() {
+			return "people"
+		}
+	case t.Waiting != nil && (t.Waiting.Until.IsZero() || w.now.Before(t.Waiting.Until.Add(time.Minute))):
+		return string(t.Waiting.Kind)
+	case t.Run != nil && t.Run.State == state.RunActive:
+		for _, o := range w.machines.list {
+			if r := o.run(t.Run.ID); r != nil && r.exit == nil {
+				return "its run"
+			}
+		}
+	}
+	return ""
+}
+
+var marker = regexp.MustCompile(`<!-- errand:\S+ -->\s*$`)
+
+// final heals everything, lets time go on and holds what is left against the promises about ends.
+func (m *model) final() {
+	w := m.w
+	w.armed, w.mishap, w.out, w.machines.full, w.mood = nil, mishap{}, time.Time{}, time.Time{}, ""
+	for _, o := range w.machines.list {
+		o.deaf = time.Time{}
+	}
+	w.pass(3 * time.Minute)
+	w.pass(40 * time.Minute)
+	w.pass(4 * time.Hour)
+	m.sound()
+	for _, t := range w.tasks() {
+		if w.rests(t) == "" {
+			w.fatalf("moves: at the end task %s is %s and waits for nobody: step %q, jobs %v", t.Key, t.Phase, t.Step, w.jobsOf(t))
+		}
+		m.shownStatus(t)
+	}
+	m.pulls()
+	m.comments()
+	for _, o := range w.machines.list {
+		if !o.ended && !w.owned(o) {
+			w.fatalf("VMs: %s is nobody's", o.name)
+		}
+	}
+}
+
+func (m *model) sound() {
+	bad, err := m.w.store.Check(context.Background())
+	bad = slices.DeleteFunc(bad, func(s string) bool { return strings.HasPrefix(s, "purse/") })
+	if err != nil || len(bad) > 0 {
+		m.w.fatalf("store: %v %q", err, bad)
+	}
+}
+
+func (w *world) owned(o *machine) bool {
+	for _, t := range w.tasks() {
+		if t.VM != nil && t.VM.Name == o.name {
+			return true
+		}
+	}
+	return false
+}
+
+// shownStatus wants the status comment to show the task as it is.
+func (m *model) shownStatus(t *state.Task) {
+	if t.Status.Shown < t.Visible || m.w.hub.byID(t.Status.Comment) == nil {
+		m.w.fatalf("silence: the status comment of task %s (%s) shows version %d of %d, jobs %v", t.Key, t.Phase, t.Status.Shown, t.Visible, m.w.jobsOf(t))
+	}
+}
+
+// pulls wants one pull request per branch.
+func (m *model) pulls() {
+	heads := map[string]int{}
+	for n := 1; n <= m.w.hub.last; n++ {
+		p := m.w.hub.issues[n].pull
+		if p == nil {
+			continue
+		}
+		if other := heads[p.head]; other != 0 {
+			m.w.fatalf("twice: pull requests #%d and #%d are both of %s", other, n, p.head)
+		}
+		heads[p.head] = n
+	}
+}
+
+// comments wants no comment of errand's twice.
+func (m *model) comments() {
+	for n := 1; n <= m.w.hub.last; n++ {
+		i := m.w.hub.issues[n]
+		lists := [][]*comment{i.comments}
+		if i.pull != nil {
+			for _, th := range i.pull.threads {
+				lists = append(lists, th.comments)
+			}
+		}
+		for _, list := range lists {
+			m.once(n, list)
+		}
+	}
+}
+
+func (m *model) once(n int, list []*comment) {
+	marks, texts, credit := map[string]bool{}, map[string]bool{}, 0
+	for _, c := range list {
+		if c.author != nil {
+			credit++ // who says something may be told the same again
+		}
+		if c.author != nil || c.gone {
+			continue
+		}
+		mark := marker.FindString(c.bodies[0].text)
+		words := strings.TrimSpace(strings.TrimSuffix(c.bodies[0].text, mark))
+		life, _, _ := strings.Cut(mark, ".")
+		switch {
+		case mark == "":
+			m.w.fatalf("twice: a comment on #%d has no marker: %s", n, words)
+		case marks[mark]:
+			m.w.fatalf("twice: two comments on #%d have the marker %s", n, mark)
+		case texts[life+words] && credit > 0:
+			credit--
+		case texts[life+words]:
+			m.w.fatalf("twice: two comments on #%d say the same: %s", n, words)
+		}
+		marks[mark], texts[life+words] = true, true
+	}
+}

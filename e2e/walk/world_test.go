@@ -1,0 +1,313 @@
+package walk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// dice is where a walk's luck comes from.
+type dice interface {
+	// roll returns a number from 0 up to n, which it does not reach; n is at most 256.
+	roll(what string, n int) int
+}
+
+// world is one walk: GitHub and its people, VMs and agents, errand and its store, the clock, the
+// trouble that is armed, and the model of the promises. It serves one goroutine.
+type world struct {
+	dice
+	now      time.Time
+	hub      *hub
+	machines *machines
+	db       *memory
+	store    *state.Store
+	known    []*state.Task // all tasks at a version of the store
+	knownAt  int
+	errand   *errand
+	model    *model
+	files    map[string]*changeset.Changeset
+	lanes    []state.Lane
+
+	mood    string // of the next run
+	mishap  mishap // of the next webhook
+	armed   []trouble
+	out     time.Time // GitHub is down until then
+	upAt    time.Time // when errand starts again, if it is down
+	trouble time.Time // when something last went wrong
+	blocker *issue    // what the issue waits for
+	plant   plant
+	coarse  time.Duration // the grain of watching in a long span
+	inStep  time.Time     // when the step under way began
+	nested  int
+	plans   int
+	jobs    int
+	steps   int
+	fast    bool
+	trail   []string
+	met     func(string) // for coverage
+	fail    func(string)
+}
+
+// began is when every walk begins.
+func began() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) }
+
+func newWorld(d dice, met, fail func(string)) *world {
+	w := &world{dice: d, now: began(), files: map[string]*changeset.Changeset{}, lanes: state.Lanes(), met: met, fail: fail}
+	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
+	w.db, w.knownAt = newMemory(), -1
+	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})
+	if err != nil {
+		w.fatalf("open the store: %v", err)
+	}
+	w.store = store
+	w.db.commit = w.commit
+	for i := range w.lanes { // another order in every walk
+		j := i + w.roll("lane", len(w.lanes)-i)
+		w.lanes[i], w.lanes[j] = w.lanes[j], w.lanes[i]
+	}
+	w.start()
+	return w
+}
+
+// fatalf ends the walk: a promise is broken.
+func (w *world) fatalf(format string, args ...any) {
+	w.fail(fmt.Sprintf(format, args...) + "\nthe walk:\n" + strings.Join(w.trail, "\n"))
+}
+
+// note writes the walk's diary.
+func (w *world) note(format string, args ...any) {
+	w.trail = append(w.trail, fmt.Sprintf("%-14s", w.now.Sub(began()).Truncate(time.Second))+strings.Repeat("  ", w.nested)+fmt.Sprintf(format, args...))
+}
+
+func (w *world) hit(what string) { w.met(what) }
+
+// troubled notes that something went wrong, so that promises about time count from here on.
+func (w *world) troubled() { w.trouble = w.now }
+
+// trouble is something that happens at an outside call, a number of calls from now.
+type trouble struct {
+	after int
+	kind  string
+	act   func()
+}
+
+// troubles that can be armed. "meanwhile" lets others act while the call is under way.
+func troubles() []string {
+	return []string{"meanwhile", "denied", "lost answer", "limit", "die before", "die after", "slow", "forbidden"}
+}
+
+var errCut = errors.New("the connection was cut")
+
+// gate is passed by every outside call.
+func (w *world) gate(ctx context.Context, op string, writes bool, effect func() error) error {
+	w.now = w.now.Add(60 * time.Millisecond)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	onVM := strings.Contains(op, "VM") || slices.Contains([]string{"place", "prepare", "reset", "rebase", "collect", "attach tether", "start run", "ask for run", "stop run", "follow"}, op)
+	if !onVM && w.now.Before(w.out) {
+		w.troubled()
+		return temporary(op, forge.ClassTemporary, 503, time.Time{})
+	}
+	t, ok := w.strike(onVM, writes)
+	if !ok {
+		return effect()
+	}
+	w.hit("trouble " + t.kind)
+	w.note("trouble: %s at %q", t.kind, op)
+	if t.kind != "meanwhile" {
+		w.troubled()
+	}
+	return w.suffer(ctx, t, op, effect)
+}
+
+// strike counts the armed trouble down and returns what strikes now.
+func (w *world) strike(onVM, writes bool) (trouble, bool) {
+	for i := range w.armed {
+		t := &w.armed[i]
+		if t.after--; t.after >= 0 {
+			continue
+		}
+		if onVM && (t.kind == "limit" || t.kind == "forbidden") || t.kind == "lost answer" && !writes || t.kind == "meanwhile" && w.nested > 1 {
+			continue // at the next call that fits
+		}
+		found := *t
+		w.armed = slices.Delete(w.armed, i, i+1)
+		return found, true
+	}
+	return trouble{}, false
+}
+
+func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() error) error {
+	switch t.kind {
+	case "meanwhile":
+		began := w.inStep
+		w.nested++
+		t.act()
+		w.nested--
+		w.inStep = began
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return effect()
+	case "denied":
+		return temporary(op, forge.ClassTemporary, 502, time.Time{})
+	case "forbidden":
+		return temporary(op, forge.ClassPermanent, 403, time.Time{})
+	case "limit":
+		return temporary(op, forge.ClassTemporary, 429, w.now.Add(64*time.Second))
+	case "lost answer":
+		if err := effect(); err != nil {
+			return err
+		}
+		return temporary(op, forge.ClassUnknown, 0, time.Time{})
+	case "slow": // so slow that the lease runs out, and somebody else does the job
+		w.now = w.now.Add(20 * time.Minute)
+		if _, err := w.store.Rescue(ctx, w.now); err != nil {
+			return err
+		}
+		w.nested++
+		w.errand.settle()
+		w.nested--
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return effect()
+	case "die before":
+		w.die()
+		return ctx.Err()
+	case "die after":
+		err := effect()
+		w.die()
+		return cmp.Or(ctx.Err(), err)
+	}
+	w.fatalf("no such trouble: %s", t.kind)
+	return nil
+}
+
+// temporary is an error of GitHub's, or of the way there.
+func temporary(op string, class forge.Class, status int, retry time.Time) error {
+	return &forge.Error{Op: op, Reason: "GitHub did not answer as it should.", Class: class, Status: status, Retry: retry, Err: errCut}
+}
+
+// commit is passed by every update of the store.
+func (w *world) commit(ctx context.Context, effect func()) error {
+	for i := range w.armed {
+		t := w.armed[i]
+		if !strings.HasPrefix(t.kind, "die") || t.after > 0 {
+			continue
+		}
+		w.armed = slices.Delete(w.armed, i, i+1)
+		w.hit("trouble " + t.kind)
+		w.note("trouble: %s a commit", t.kind)
+		if t.kind == "die after" {
+			effect()
+		}
+		w.die()
+		return context.Canceled
+	}
+	effect()
+	return nil
+}
+
+// die ends errand's process at once; it starts again after a while.
+func (w *world) die() {
+	w.troubled()
+	w.errand.kill()
+	w.upAt = w.now.Add([]time.Duration{time.Second, 30 * time.Second, 10 * time.Minute}[w.roll("down", 3)])
+}
+
+// pass lets time go on, and all that happens in it.
+func (w *world) pass(d time.Duration) {
+	until := w.now.Add(d)
+	w.coarse = 0
+	if d > time.Minute {
+		w.coarse = d / 6
+	}
+	for n := 0; ; n++ {
+		if n > 20_000 {
+			w.fatalf("too much happens in %s", d)
+		}
+		w.happen()
+		at := w.next()
+		if !at.Before(until) {
+			break
+		}
+		if at.After(w.now) {
+			w.now = at
+		}
+	}
+	if w.now.Before(until) {
+		w.now = until
+	}
+	w.happen()
+	w.coarse = 0
+}
+
+// happen does all that is due at this instant.
+func (w *world) happen() {
+	if !w.errand.up() && !w.now.Before(w.upAt) {
+		w.note("errand starts again")
+		w.start()
+	}
+	for _, o := range w.machines.list {
+		for _, r := range o.runs {
+			if r.exit == nil && !w.now.Before(r.ends) {
+				w.endRun(r, "exited")
+			}
+		}
+	}
+	w.hub.deliver()
+	if w.errand.up() {
+		w.errand.settle()
+	}
+	w.model.watch()
+}
+
+// next is when something happens again.
+func (w *world) next() time.Time {
+	at := w.now.Add(100 * 24 * time.Hour)
+	if w.errand.up() {
+		at = w.errand.next()
+	} else {
+		at = earlier(at, w.upAt)
+	}
+	if h := w.hub.nextHook(); !h.IsZero() {
+		at = earlier(at, h)
+	}
+	for _, o := range w.machines.list {
+		for _, r := range o.runs {
+			if r.exit == nil {
+				at = earlier(at, r.ends)
+			}
+		}
+	}
+	if !at.After(w.now) { // what is due but cannot be had: a lane that is busy
+		at = w.now.Add(time.Second)
+	}
+	return at
+}
+
+// tasks are all tasks as the store has them.
+func (w *world) tasks() []*state.Task {
+	if w.knownAt == w.db.version {
+		return w.known
+	}
+	list, err := w.store.AllTasks(context.Background(), state.TaskKey{}, 100)
+	if err != nil {
+		w.fatalf("list tasks: %v", err)
+	}
+	w.known, w.knownAt = list, w.db.version
+	return list
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
