@@ -40,7 +40,7 @@ func TestIssuesEvents(t *testing.T) {
 			return w.ada.EditIssue(full, n, simgithub.IssueEdit{Title: ptr("It burns")})
 		}, []string{`issue_edited #1 by ada "It burns"`}},
 		"text edited":         {func(w *world, n int) error { return w.ada.EditIssue(full, n, simgithub.IssueEdit{Body: ptr("Badly.")}) }, []string{`issue_edited #1 by ada "It breaks"`}},
-		"locked":              {func(w *world, n int) error { return w.ada.Lock(full, n, "") }, []string{"issues: nothing follows from locked"}},
+		"locked":              {func(w *world, n int) error { return w.ada.Lock(full, n, "") }, []string{`locked #1 by ada "It breaks"`}},
 		"a comment":           {func(w *world, n int) error { return second(w.As("eve").Comment(full, n, "Me too")) }, []string{`commented #1 by eve "It breaks"`}},
 		"a mention":           {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand")) }, []string{`commented #1 by ada "It breaks" mention order:plan`}},
 		"a mention with base": {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand plan\nbase: v2")) }, []string{`commented #1 by ada base v2 "It breaks" mention order:plan order:message`}},

@@ -114,13 +114,13 @@ func TestPushes(t *testing.T) {
 	w.tasks.list = append(w.tasks.list, waiting(7, state.WaitConfig), waiting(8, state.WaitDisabled), waiting(9, state.WaitVM))
 	sha, err := w.ada.PushCommit(full, simgithub.Commit{Branch: own.Branch.Name, Message: "By hand", Files: map[string]string{"b.txt": "b\n"}})
 	check(t, err)
-	w.wants("pushed #1 by ada head "+sha, "check_suite: what becomes of the suite is told when it is completed", "pull_request: the push is told of in a webhook of its own")
+	w.wants("pushed #1 by ada head "+sha, "pull_request: the push is told of in a webhook of its own")
 	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"c.txt": "c\n"}})))
-	w.wants("push: no task on this branch", "check_suite: what becomes of the suite is told when it is completed")
+	w.wants("push: no task on this branch")
 	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Settings", Files: map[string]string{".errand.yml": "plan: none\n"}})))
-	w.wants("poked #7", "poked #8", "check_suite: what becomes of the suite is told when it is completed")
+	w.wants("poked #7", "poked #8")
 	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "No settings", Delete: []string{".errand.yml"}})))
-	w.wants("poked #7", "poked #8", "check_suite: what becomes of the suite is told when it is completed")
+	w.wants("poked #7", "poked #8")
 	check(t, w.ada.DeleteBranch(full, own.Branch.Name))
 	for _, l := range w.mapped() {
 		if l == "pushed #1 by ada head 0000000000000000000000000000000000000000" {
@@ -183,9 +183,9 @@ func TestLossOfAccess(t *testing.T) {
 		act  func(w *world)
 		want []string
 	}{
-		"uninstalled":      {func(w *world) { w.Uninstall("acme") }, []string{"gone #1"}},
-		"suspended":        {func(w *world) { w.Suspend("acme", true) }, []string{"gone #1"}},
-		"repository taken": {func(w *world) { check(w.t, w.RemoveFromInstallation(full)) }, []string{"gone #1"}},
+		"uninstalled":      {func(w *world) { w.Uninstall("acme") }, []string{"gone #1 says the App was uninstalled"}},
+		"suspended":        {func(w *world) { w.Suspend("acme", true) }, []string{"gone #1 says the App was suspended"}},
+		"repository taken": {func(w *world) { check(w.t, w.RemoveFromInstallation(full)) }, []string{"gone #1 says the repository was taken from the App"}},
 		"renamed":          {func(w *world) { check(w.t, w.RenameRepo(full, "slugs")) }, []string{"renamed #1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,13 @@ type world struct {
 
 const repo = "octo/calc"
 
+// permissions is what the App of the tests may do: more than errand's, which makes no checks.
+func permissions() map[string]string {
+	return map[string]string{
+		"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write", "checks": "write", "actions": "read", "statuses": "read",
+	}
+}
+
 // events is all that the tests look at.
 func events() []string {
 	return []string{
@@ -56,7 +63,7 @@ func newWorld(t *testing.T, change ...func(*simgithub.Config)) *world {
 	t.Helper()
 	key, err := appKey()
 	check(t, err)
-	cfg := simgithub.Config{Dir: t.TempDir(), Key: key, HookTimeout: 2 * time.Second, Events: events()}
+	cfg := simgithub.Config{Dir: t.TempDir(), Key: key, HookTimeout: 2 * time.Second, Events: events(), Permissions: permissions()}
 	for _, f := range change {
 		f(&cfg)
 	}

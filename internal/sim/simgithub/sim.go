@@ -127,7 +127,7 @@ func withDefaults(cfg Config) Config {
 	if cfg.Permissions == nil {
 		cfg.Permissions = map[string]string{
 			"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write",
-			"checks": "write", "actions": "read", "statuses": "read",
+			"checks": "read", "actions": "read", "statuses": "read",
 		}
 	}
 	if cfg.Events == nil {

@@ -1,0 +1,43 @@
+package likeness
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// TestManifest: the App that the stand-in has by itself may do what app.yml asks GitHub for, and hears what it asks to hear.
+// With more, a missing permission would show at real customers only.
+func TestManifest(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../app.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Permissions map[string]string `yaml:"default_permissions"`
+		Events      []string          `yaml:"default_events"`
+	}
+	if err := yaml.Unmarshal(raw, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sim.Close() }()
+	app := sim.App()
+	if diff := cmp.Diff(manifest.Permissions, app.Permissions); diff != "" {
+		t.Errorf("permissions (-app.yml +stand-in):\n%s", diff)
+	}
+	slices.Sort(manifest.Events)
+	slices.Sort(app.Events)
+	if diff := cmp.Diff(manifest.Events, app.Events); diff != "" {
+		t.Errorf("events (-app.yml +stand-in):\n%s", diff)
+	}
+}
