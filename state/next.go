@@ -243,6 +243,9 @@ func (e Event) needsVet(t *Task) bool {
 	if e.Permission != "" || !e.Kind.NeedsPermission() {
 		return false
 	}
+	if e.Kind == EventThumb && e.Candidate != nil && t != nil && t.Phase.AwaitsApproval() {
+		return false // the job that checks the approval asks
+	}
 	if e.Kind == EventPlanEdited && !e.Ticked {
 		return false // any other edit makes the revision stale, whoever did it
 	}

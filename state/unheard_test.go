@@ -87,10 +87,6 @@ func TestWordsBeforeAnApproval(t *testing.T) {
 			t.Parallel()
 			s, p := waiting(t)
 			s.applyOf(t, Event{Kind: EventThumb, By: writer, Candidate: &Candidate{Comment: 11, Approval: Approval{Via: ViaReaction, Given: s.time()}}}, nil)
-			vet := s.mustClaimAny(t, LaneControl)
-			thumb := *vet.Event
-			thumb.Permission = PermissionWrite
-			s.applyOf(t, thumb, vet)
 			check := s.mustClaimAny(t, LaneControl) // GitHub is asked about the approval …
 			if check == nil || check.Kind != JobApprove {
 				t.Fatalf("claimed %+v, want the check of the approval", check)

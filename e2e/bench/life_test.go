@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,12 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
 )
+
+// statusGap lies between two edits of the status comment, as in production.
+const statusGap = 10 * time.Second
 
 // quick is a life without waiting; sweeps come as often as in production, status edits too.
 const quick = `timing:
@@ -108,19 +114,128 @@ func play(tb testing.TB, w *demo.World) demo.Result {
 	return res
 }
 
+// budget is how often each kind of call is made in a whole life at most, edits of the status comment
+// apart: those are made as time passes.
+func budget() map[string]int {
+	return map[string]int{
+		"GET /collaborators/…/permission":           10, // of whoever triggers, comments, approves (also at the start) or reviews
+		"GET /issues/N":                             1,
+		"graphql query repository":                  2, // settings, discussion and base; the template for the pull request
+		"graphql query node":                        4, // a plan with its 👍 and its issue: at the approval, and at the start
+		"graphql query repository (review threads)": 2,
+		"graphql mutation minimizeComment (fold)":   1,
+		"graphql mutation updateRefs (branch)":      2,
+		"GET /git/ref/heads/…":                      1,
+		"GET /git/matching-refs/heads/…":            1,
+		"GET /git/trees/SHA":                        1,
+		"POST /git/trees":                           2,
+		"POST /git/commits":                         2,
+		"POST /issues/N/comments":                   6, // status, three plans, the pull request, the end
+		"POST /issues/N/reactions":                  1,
+		"POST /issues/comments/N/reactions":         1,
+		"POST /pulls":                               1,
+		"POST /pulls/N/requested_reviewers":         1,
+		"POST /pulls/N/comments":                    2,
+		"POST /app/installations/N/access_tokens":   1, // for git; what the others use is made at the start of errand
+	}
+}
+
+// mostCalls is what a life may take of GitHub's API, reaction polls apart: two edits of the status
+// comment included, which is what a life of half a minute needs.
+const mostCalls = 45
+
+const statusEdit = "PATCH /issues/comments/N"
+
+// TestCallsOfALife holds the budget: no kind of call is made more often than it says, none is made
+// that it does not know, and together they stay below the bound.
 func TestCallsOfALife(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
 	w := world(t, l, quick)
-	play(t, w)
-	list := l.list()
-	for _, p := range []forge.Purpose{forge.ForTask, forge.ForPoll, forge.ForSweep, forge.ForStart, forGit} {
-		by, sum := counts(list, p)
-		t.Logf("%s: %d requests\n%s", p, sum, table(by))
+	until(t, "the sweep at the start", func() bool {
+		by, _ := counts(l.list(), forge.ForSweep)
+		return by["GET /issues"] == 2 // by label, and by assignee
+	})
+	before := len(l.list())
+	began := time.Now()
+	res := play(t, w)
+	took := time.Since(began)
+	list := l.list()[before:]
+	by, sum := counts(list, forge.ForTask)
+	t.Logf("%d calls for the task\n%s", sum, table(by))
+	for _, p := range []forge.Purpose{forge.ForPoll, forge.ForSweep, forge.ForStart, forGit} {
+		also, n := counts(list, p)
+		t.Logf("%s: %d\n%s", p, n, table(also))
+	}
+	edits := by[statusEdit]
+	delete(by, statusEdit)
+	for kind, n := range by {
+		if most := budget()[kind]; n > most {
+			t.Errorf("%d × %s, at most %d", n, kind, most)
+		}
+	}
+	if sum-edits > mostCalls-2 {
+		t.Errorf("%d calls besides edits of the status comment, at most %d", sum-edits, mostCalls-2)
+	}
+	if most := 2 + int(took/statusGap); edits > most {
+		t.Errorf("%d edits of the status comment in %s", edits, took)
+	}
+	if res.Runs != 5 {
+		t.Errorf("%d runs: not the whole life", res.Runs)
 	}
 	if os.Getenv("ERRAND_BENCH_TRACE") != "" {
 		for n, e := range list {
 			t.Logf("%3d %-5s %s", n, e.purpose, e.kind)
+		}
+	}
+}
+
+// TestAnIdleTaskCallsNobody: with a pull request open and nobody doing anything, GitHub is not asked.
+func TestAnIdleTaskCallsNobody(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	w := world(t, l, strings.Replace(quick, "status_gap: 10s", "status_gap: 50ms", 1))
+	ada := w.GitHub.As(demo.Maintainer)
+	_, err := ada.PushCommit(demo.Full, simgithub.Commit{Branch: "main", Message: "No plans", Files: map[string]string{".errand.yml": "plan: none\n"}})
+	check(t, err)
+	i, err := ada.OpenIssue(demo.Full, simgithub.NewIssue{Title: "Slugs end in a hyphen when the title ends in punctuation", Body: "See `Slug`."})
+	check(t, err)
+	check(t, ada.Assign(demo.Full, i.Number, demo.Machine))
+	var task *state.Task
+	until(t, "a pull request with nothing left to do", func() bool {
+		list, err := w.Server.Store().OpenTasks(t.Context())
+		check(t, err)
+		if len(list) != 1 || list[0].Phase != state.PhasePROpen || list[0].Status.Shown < list[0].Visible {
+			return false
+		}
+		task = list[0]
+		jobs, err := w.Server.Store().Jobs(t.Context(), task.Key)
+		check(t, err)
+		soon := time.Now().Add(time.Minute)
+		return !slices.ContainsFunc(jobs, func(j state.Job) bool { return j.NotBefore.Before(soon) })
+	})
+	before := l.list()
+	pause := time.NewTicker(60 * time.Millisecond) // of the poller: it would have asked each time
+	defer pause.Stop()
+	for range 50 {
+		<-pause.C
+	}
+	for _, e := range l.list()[len(before):] {
+		t.Errorf("an idle task: %s for %s", e.kind, e.purpose)
+	}
+	if now, err := w.Server.Store().Task(t.Context(), task.Key); err != nil || now.Version != task.Version {
+		t.Errorf("it was not idle: version %d, then %d (%v)", task.Version, now.Version, err)
+	}
+}
+
+// until waits for a condition.
+func until(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for end := time.Now().Add(time.Minute); !ok(); <-pause.C {
+		if time.Now().After(end) {
+			tb.Fatalf("waited in vain for %s", what)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 )
@@ -31,8 +32,11 @@ type Result struct {
 	Issue, Pull int
 	Comments    int // by the bot, thread answers included
 	Runs        int
-	Calls       int
-	Took        time.Duration
+	// Calls are the requests to GitHub's API that the task took; Polls those that read reactions, Others
+	// those by which errand learned who it is and looked for what it had missed. Git are what the VM
+	// read in git's own protocol, which is no part of the API and of its limits.
+	Calls, Polls, Others, Git int
+	Took                      time.Duration
 }
 
 // Run plays the whole life.
@@ -47,7 +51,7 @@ func (p *Play) Run(ctx context.Context) (Result, error) {
 		}
 	}
 	r := Result{Issue: p.issue, Pull: p.pull, Took: time.Since(begun)}
-	_, r.Calls = p.World.GitHub.Calls()
+	p.count(&r)
 	for _, n := range []int{p.issue, p.pull} {
 		i, err := p.ada().Issue(Full, n)
 		if err != nil {
@@ -68,6 +72,19 @@ func (p *Play) Run(ctx context.Context) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// count takes down what the life took of GitHub.
+func (p *Play) count(r *Result) {
+	f := p.World.Server.Forge()
+	r.Calls, r.Polls = f.Calls(forge.ForTask), f.Calls(forge.ForPoll)
+	r.Others = f.Calls(forge.ForStart) + f.Calls(forge.ForSweep)
+	routes, _ := p.World.GitHub.Calls()
+	for _, c := range routes {
+		if strings.HasPrefix(c.Route, "git ") {
+			r.Git += c.Count
+		}
+	}
 }
 
 // OpenAnother opens a second issue, which nobody has assigned yet, for a person to play on with.

@@ -46,7 +46,7 @@ local:
 {{- if .Fast}}
 timing:
   gather: 400ms
-  status_gap: 1s
+  status_gap: 5s
   settle: 0s
   backoff: 500ms
   recheck: 500ms

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,11 +107,11 @@ func TestLostAnswerThenFound(t *testing.T) {
 	}
 }
 
-func TestIssueComments(t *testing.T) {
+func TestOutsetHasAllComments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	n := w.issue(t, "A bug").Number
-	const many = 103 // more than one page, more than one nodes field
+	const many = 103 // more than one page
 	var last *simgithub.Comment
 	for i := range many {
 		last = must(w.As("sam").Comment(fullName, n, fmt.Sprintf("number %d", i)))(t)
@@ -119,7 +122,7 @@ func TestIssueComments(t *testing.T) {
 	if err := w.As("wendy").React(fullName, last.ID, "+1"); err != nil {
 		t.Fatal(err)
 	}
-	list := must(w.f.IssueComments(t.Context(), w.repo, n))(t)
+	list := must(w.f.Outset(t.Context(), w.repo, n, ".errand.yml"))(t).Comments
 	if len(list) != many {
 		t.Fatalf("%d comments, want %d", len(list), many)
 	}
@@ -143,9 +146,8 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	p := w.open(t, "errand/1")
 	theirs := must(w.As("wendy").Comment(fullName, p.Number, "hm"))(t)
 	ours := must(w.f.CreateComment(t.Context(), w.repo, p.Number, "ours <!-- errand:r1 -->"))(t)
-	list := must(w.f.IssueComments(t.Context(), w.repo, p.Number))(t)
-	if len(list) != 2 || list[0].ID != theirs.ID || list[1].ID != ours.ID || list[1].Body != ours.Body {
-		t.Errorf("got %+v", list)
+	if got := must(w.f.Comment(t.Context(), w.repo, theirs.ID))(t); got.Body != "hm" || got.Author.Login != "wendy" {
+		t.Errorf("got %+v", got)
 	}
 	if found := must(w.f.FindComment(t.Context(), w.repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); found == nil || found.ID != ours.ID {
 		t.Errorf("found %+v", found)
@@ -155,6 +157,45 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	}
 	if i := must(w.f.Issue(t.Context(), w.repo, p.Number))(t); !i.IsPR {
 		t.Errorf("got %+v", i)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestAPollOfAHundredPlans: one request, whose shape costs one point: each of the hundred things has one
+// connection, and GitHub divides the number of connections by a hundred.
+func TestAPollOfAHundredPlans(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	w := newWorld(t, func(c *forge.Config) {
+		next := c.Transport
+		c.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/graphql") {
+				body, err := req.GetBody()
+				if err != nil {
+					return nil, err
+				}
+				text, err := io.ReadAll(body)
+				if err != nil {
+					return nil, err
+				}
+				asked = append(asked, string(text))
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	issue := w.issue(t, "A bug")
+	var nodes []string
+	for i := range 100 {
+		nodes = append(nodes, must(w.As("sam").Comment(fullName, issue.Number, fmt.Sprint(i)))(t).NodeID)
+	}
+	if got := must(w.f.Thumbs(forge.WithPurpose(t.Context(), forge.ForPoll), w.repo.Installation, nodes))(t); got.Cost != 1 {
+		t.Errorf("GitHub says that it costs %d", got.Cost)
+	}
+	if len(asked) != 1 || strings.Count(asked[0], "reactions(")-strings.Count(asked[0], "... on ") != 0 || strings.Count(asked[0], "first:") != strings.Count(asked[0], "reactions(") {
+		t.Errorf("%d requests: %s", len(asked), asked)
 	}
 }
 

@@ -7,6 +7,6 @@
 // (pace.go), repeats only what may be repeated, and counts. Every failure is an *Error (errors.go) that
 // says whether trying again helps, whether an effect may have happened, and what a person can do.
 //
-// Nothing is cached but tokens, the App's own identity and the GraphQL ids of repositories. GraphQL is
-// posted by hand, because the types and paths of its errors matter. Start reading at Forge.
+// Nothing is cached but tokens, the App's own identity, the GraphQL ids of repositories, and what is named
+// by its content: the trees of commits. GraphQL is posted by hand, because the types and paths of its errors matter. Start reading at Forge.
 package forge

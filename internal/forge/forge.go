@@ -51,6 +51,7 @@ type Forge struct {
 	app    *github.Client
 	tr     *transport
 	tokens *tokens
+	known  *known
 
 	mu       sync.Mutex
 	clients  githubapp.ClientCreator // keeps installations' clients with their tokens
@@ -91,7 +92,7 @@ func New(cfg Config) (*Forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse REST address: %w", err)
 	}
-	f := &Forge{cfg: cfg, tokens: newTokens(), nodes: map[int64]string{}}
+	f := &Forge{cfg: cfg, tokens: newTokens(), known: newKnown(), nodes: map[int64]string{}}
 	f.tr = &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path,
 		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,

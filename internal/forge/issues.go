@@ -19,6 +19,12 @@ type issueJSON struct {
 	Type *struct {
 		Name string `json:"name"`
 	} `json:"type"`
+	Dependencies *struct {
+		BlockedBy int `json:"total_blocked_by"`
+	} `json:"issue_dependencies_summary"`
+	SubIssues *struct {
+		Total int `json:"total"`
+	} `json:"sub_issues_summary"`
 }
 
 func (i *issueJSON) issue() Issue {
@@ -26,6 +32,7 @@ func (i *issueJSON) issue() Issue {
 	if i.Type != nil {
 		out.Type = i.Type.Name
 	}
+	out.Alone = i.Dependencies != nil && i.Dependencies.BlockedBy == 0 && i.SubIssues != nil && i.SubIssues.Total == 0
 	return out
 }
 

@@ -145,7 +145,7 @@ func TestBlockersOnAnOlderGitHub(t *testing.T) {
 	}
 }
 
-func TestLinkedPRs(t *testing.T) {
+func TestOutsetHasLinkedPullRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue(t, "A bug")
@@ -156,7 +156,7 @@ func TestLinkedPRs(t *testing.T) {
 	closes := must(w.As("wendy").OpenPull(fullName, simgithub.NewPull{Title: "Fix", Body: fmt.Sprintf("Fixes #%d", i.Number), Head: "closes"}))(t)
 	mentions := must(w.As("tom").OpenPull(fullName, simgithub.NewPull{Title: "See", Body: fmt.Sprintf("About #%d", i.Number), Head: "mentions"}))(t)
 	got := map[int]forge.LinkedPR{}
-	list := must(w.f.LinkedPRs(t.Context(), w.repo, i.Number, i.NodeID))(t)
+	list := must(w.f.Outset(t.Context(), w.repo, i.Number, ".errand.yml"))(t).Linked
 	for _, p := range list {
 		got[p.Number] = p
 	}
@@ -207,13 +207,6 @@ func TestFiles(t *testing.T) {
 		if _, _, err := w.f.File(t.Context(), w.repo, "", path); !errors.Is(err, forge.ErrNotFound) {
 			t.Errorf("%s: got %v", path, err)
 		}
-	}
-	if _, _, err := w.f.OrgFile(t.Context(), w.repo, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
-	must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: ".github", Files: map[string]string{".errand.yml": "plan: none\n"}}))(t)
-	if content, _, err := w.f.OrgFile(t.Context(), w.repo, ".errand.yml"); err != nil || string(content) != "plan: none\n" {
-		t.Errorf("got %q: %v", content, err)
 	}
 }
 

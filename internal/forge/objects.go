@@ -23,6 +23,9 @@ var errTreeTooLarge = errors.New("the tree is too large to be read")
 // Tree reads the whole tree of a commit by path: files, symlinks and submodules. A tree that GitHub
 // does not list in one answer is read folder by folder; it is never returned in part.
 func (f *Forge) Tree(ctx context.Context, r Repo, commit string) (map[string]TreeEntry, error) {
+	if tree := f.known.listing(r, commit); tree != nil {
+		return tree, nil
+	}
 	u, err := f.reads(ctx, r.Installation, "read tree", fmt.Sprintf("of %s in %s", commit, r.FullName()))
 	if err != nil {
 		return nil, err
@@ -50,6 +53,7 @@ func (f *Forge) Tree(ctx context.Context, r Repo, commit string) (map[string]Tre
 			}
 		}
 	}
+	f.known.noteListing(r, commit, tree)
 	return tree, nil
 }
 

@@ -33,8 +33,11 @@ func (f *Forge) Commit(ctx context.Context, r Repo, cs *changeset.Changeset, ont
 		return p, err
 	}
 	b := &builder{u: u, repo: r, cs: cs, there: map[string]bool{}}
-	if p.Tree, err = b.treeOf(onto); err != nil {
-		return p, u.wrap(err)
+	if p.Tree = f.known.tree(r, onto); p.Tree == "" {
+		if p.Tree, err = b.treeOf(onto); err != nil {
+			return p, u.wrap(err)
+		}
+		f.known.noteTree(r, onto, p.Tree)
 	}
 	trees := map[string]string{cs.Base: p.Tree} // by local commit id
 	published := map[string]string{cs.Base: onto}
@@ -50,6 +53,7 @@ func (f *Forge) Commit(ctx context.Context, r Repo, cs *changeset.Changeset, ont
 		trees[c.ID], published[c.ID] = c.Tree, id
 		p.Head, p.Tree = id, c.Tree
 	}
+	f.known.published(r, cs, onto, p)
 	return p, nil
 }
 

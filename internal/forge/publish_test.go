@@ -218,7 +218,7 @@ func TestPublishAChain(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Error(diff)
 	}
-	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+	if n := w.f.Calls(forge.ForTask) - before; n != 0 {
 		t.Errorf("%d calls for what is published already", n)
 	}
 	known := maps.Clone(first.IDs)

@@ -100,10 +100,16 @@ func (f *Forge) repoNode(ctx context.Context, r Repo) (string, error) {
 	if data.Repository.ID == "" {
 		return "", u.wrap(errors.New("GitHub named no id"))
 	}
-	if r.ID != 0 {
-		f.mu.Lock()
-		f.nodes[r.ID] = data.Repository.ID
-		f.mu.Unlock()
-	}
+	f.noteNode(r, data.Repository.ID)
 	return data.Repository.ID, nil
+}
+
+// noteNode keeps the GraphQL id of a repository.
+func (f *Forge) noteNode(r Repo, node string) {
+	if r.ID == 0 || node == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.nodes[r.ID] = node
 }

@@ -3,7 +3,6 @@ package forge
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/go-github/v66/github"
@@ -29,51 +28,48 @@ const closingQuery = `query($id: ID!, $after: String) {
     ... on Issue {
       closedByPullRequestsReferences(first: 100, after: $after, includeClosedPrs: true) {
         pageInfo { hasNextPage endCursor }
-        nodes { number title url state merged author ` + actorFields + ` repository { nameWithOwner } }
+        nodes ` + linkedFields + `
       }
     }
   }
 }`
 
 type closingPage struct {
-	PageInfo pageInfo `json:"pageInfo"`
-	Nodes    []struct {
-		Number     int    `json:"number"`
-		Title      string `json:"title"`
-		URL        string `json:"url"`
-		State      string `json:"state"`
-		Merged     bool   `json:"merged"`
-		Author     *actor `json:"author"`
-		Repository struct {
-			NameWithOwner string `json:"nameWithOwner"`
-		} `json:"repository"`
-	} `json:"nodes"`
+	PageInfo pageInfo     `json:"pageInfo"`
+	Nodes    []linkedNode `json:"nodes"`
 }
 
-// LinkedPRs lists the pull requests that are linked to an issue, by mention or by a closing keyword,
-// each once. The issue is named by its number and its GraphQL id.
-func (f *Forge) LinkedPRs(ctx context.Context, r Repo, number int, node string) ([]LinkedPR, error) {
-	u, err := f.reads(ctx, r.Installation, "look for linked pull requests", about(r, number))
-	if err != nil {
-		return nil, err
-	}
-	list, err := f.closingPRs(u, node)
-	if err != nil {
-		return nil, u.wrap(err)
-	}
-	mentions, err := u.mentioningPRs(r, number)
-	if err != nil {
-		return nil, u.wrap(err)
-	}
-	for _, m := range mentions {
-		same := func(o LinkedPR) bool { return o.Number == m.Number && strings.EqualFold(o.Repo, m.Repo) }
-		if !slices.ContainsFunc(list, same) {
-			list = append(list, m)
-		}
-	}
-	return list, nil
+// linkedNode is a pull request of linkedFields.
+type linkedNode struct {
+	Number     int    `json:"number"`
+	Title      string `json:"title"`
+	URL        string `json:"url"`
+	State      string `json:"state"`
+	Merged     bool   `json:"merged"`
+	Author     *actor `json:"author"`
+	Repository struct {
+		NameWithOwner string `json:"nameWithOwner"`
+	} `json:"repository"`
 }
 
+func (n *linkedNode) pr() LinkedPR {
+	return LinkedPR{
+		Repo: n.Repository.NameWithOwner, Number: n.Number, Title: n.Title, URL: n.URL, By: n.Author.person(),
+		Open: n.State == "OPEN", Merged: n.Merged,
+	}
+}
+
+// prs are the pull requests of a page, which all say that they close the issue.
+func (p closingPage) prs() (out []LinkedPR) {
+	for i := range p.Nodes {
+		pr := p.Nodes[i].pr()
+		pr.Closes = true
+		out = append(out, pr)
+	}
+	return out
+}
+
+// closingPRs lists, all pages, the pull requests that say that they close an issue.
 func (f *Forge) closingPRs(u *use, node string) ([]LinkedPR, error) {
 	var out []LinkedPR
 	var after *string
@@ -89,12 +85,7 @@ func (f *Forge) closingPRs(u *use, node string) ([]LinkedPR, error) {
 		if data.Node == nil {
 			break
 		}
-		for _, n := range data.Node.References.Nodes {
-			out = append(out, LinkedPR{
-				Repo: n.Repository.NameWithOwner, Number: n.Number, Title: n.Title, URL: n.URL, By: n.Author.person(),
-				Open: n.State == "OPEN", Merged: n.Merged, Closes: true,
-			})
-		}
+		out = append(out, data.Node.References.prs()...)
 		if !data.Node.References.PageInfo.HasNextPage {
 			break
 		}

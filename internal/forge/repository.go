@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/google/go-github/v66/github"
 
@@ -78,55 +77,14 @@ func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []b
 	return []byte(text), file.GetSHA(), u.wrap(err)
 }
 
-// OrgFile is File for the default branch of OWNER/.github. The App need not be installed there.
-func (f *Forge) OrgFile(ctx context.Context, r Repo, path string) ([]byte, string, error) {
-	content, sha, err := f.File(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, "", path)
-	if statusOf(err) == http.StatusForbidden {
-		err = fmt.Errorf("%w: %w", ErrNotFound, err)
+// orgFile is File for the default branch of OWNER/.github, nil if there is none. The App need not be
+// installed there.
+func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
+	content, _, err := f.File(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, "", path)
+	if errors.Is(err, ErrNotFound) || statusOf(err) == http.StatusForbidden {
+		return nil, nil
 	}
-	return content, sha, err
-}
-
-// PRTemplate returns the pull-request template that applies at a ref: the repository's own, in the
-// places and any spelling that GitHub looks at, else the owner's. Without one it is empty.
-func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, error) {
-	text, err := f.templateIn(ctx, r, ref)
-	if err != nil || text != "" {
-		return text, err
-	}
-	text, err = f.templateIn(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, "")
-	if s := statusOf(err); s == http.StatusForbidden || s == http.StatusNotFound {
-		return "", nil
-	}
-	return text, err
-}
-
-func (f *Forge) templateIn(ctx context.Context, r Repo, ref string) (string, error) {
-	u, err := f.reads(ctx, r.Installation, "look for a pull-request template", "in "+r.FullName())
-	if err != nil {
-		return "", err
-	}
-	for _, dir := range []string{".github", "", "docs"} {
-		_, list, _, err := u.client.Repositories.GetContents(u.ctx, r.Owner, r.Name, dir, &github.RepositoryContentGetOptions{Ref: ref})
-		if statusOf(err) == http.StatusNotFound {
-			continue
-		}
-		if err != nil {
-			return "", u.wrap(err)
-		}
-		for _, entry := range list {
-			name := strings.ToLower(entry.GetName())
-			if entry.GetType() != "file" || (name != "pull_request_template.md" && name != "pull_request_template.txt" && name != "pull_request_template") {
-				continue
-			}
-			content, _, err := f.File(ctx, r, ref, entry.GetPath())
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			return string(content), err
-		}
-	}
-	return "", nil
+	return content, err
 }
 
 // Comparison is what head has over base since they parted.

@@ -3,7 +3,6 @@ package forge
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,32 +71,6 @@ func idOf(address string) int64 {
 		return 0
 	}
 	return id
-}
-
-// IssueComments returns all comments of an issue, or of a pull request's conversation, oldest first.
-// Each is read in one piece: its body is the one that its edit time and editor belong to.
-func (f *Forge) IssueComments(ctx context.Context, r Repo, number int) ([]CommentView, error) {
-	u, err := f.reads(ctx, r.Installation, "read comments", about(r, number))
-	if err != nil {
-		return nil, err
-	}
-	list, err := u.comments(r, number, time.Time{})
-	if err != nil {
-		return nil, u.wrap(err)
-	}
-	nodes := make([]string, 0, len(list))
-	for _, c := range list {
-		nodes = append(nodes, c.GetNodeID())
-	}
-	var out []CommentView
-	for ids := range slices.Chunk(nodes, maxNodes) {
-		part, err := f.views(u, ids)
-		if err != nil {
-			return nil, u.wrap(err)
-		}
-		out = append(out, part...)
-	}
-	return out, nil
 }
 
 // Comment reads one comment as it is now. A deleted one is ErrNotFound.
@@ -186,6 +159,7 @@ type Issue struct {
 	Assignees []state.Person
 	IsPR      bool
 	Locked    bool
+	Alone     bool // GitHub says that it has neither dependencies nor sub-issues; false if it does not say
 	CreatedAt time.Time
 	UpdatedAt time.Time // also by a comment
 	ClosedAt  time.Time

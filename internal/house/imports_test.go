@@ -83,7 +83,7 @@ func aroundLayers() map[string]row {
 		"internal/sim/simgithub": {},
 		"internal/sim/simmodel":  {},
 		"internal/sim/simagent":  {},
-		"internal/demo":          {may: "internal/config internal/fleet internal/server internal/sim/simgithub internal/sim/simmodel state"},
+		"internal/demo":          {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
 		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
 
 		// The house.

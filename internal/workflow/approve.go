@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -43,15 +42,16 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 		e.Detail = state.NotNoPermission
 		return e, nil
 	}
-	if e.Detail, err = s.planStands(ctx, w, plan); e.Detail != "" || err != nil {
-		return e, err
+	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, w.task.Branch.Base)
+	if err != nil {
+		return e, fmt.Errorf("read the plan comment, its issue and its reactions: %w", err)
 	}
-	if k.Via == state.ViaReaction {
-		if e.Detail, err = s.thumbStands(ctx, w.task, plan, k.By); e.Detail != "" || err != nil {
-			return e, err
-		}
+	if e.Detail = planStands(st, plan); e.Detail == "" && k.Via == state.ViaReaction {
+		e.Detail = thumbStands(st, plan, k.By)
 	}
-	e.Kind = state.EventApproved
+	if e.Detail == "" {
+		e.Kind, e.Permission = state.EventApproved, p
+	}
 	return e, nil
 }
 
@@ -65,46 +65,32 @@ func planByHash(t *state.Task, hash string) *state.Plan {
 }
 
 // planStands says why the plan as it stands on GitHub cannot be approved, or nothing.
-func (s *Steps) planStands(ctx context.Context, w *unit, plan *state.Plan) (string, error) {
-	c, err := s.GitHub.Comment(ctx, w.repo, plan.Comment)
-	if errors.Is(err, forge.ErrNotFound) {
-		return state.NotDeleted, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the plan comment: %w", err)
-	}
-	if comment.BodyHash(c.Body) != plan.BodyHash {
-		return state.NotEdited, nil
-	}
-	i, err := s.GitHub.Issue(ctx, w.repo, w.task.Key.Issue)
-	if err != nil {
-		return "", fmt.Errorf("read the issue: %w", err)
-	}
+func planStands(st forge.Standing, plan *state.Plan) string {
 	switch {
-	case i.Closed:
-		return state.NotClosed, nil
-	case state.FreezeHash(i.Title, i.Body) != plan.IssueHash:
-		return state.NotIssueChanged, nil
+	case st.Deleted:
+		return state.NotDeleted
+	case comment.BodyHash(st.Comment.Body) != plan.BodyHash:
+		return state.NotEdited
+	case st.Closed:
+		return state.NotClosed
+	case state.FreezeHash(st.Title, st.Body) != plan.IssueHash:
+		return state.NotIssueChanged
 	}
-	return "", nil
+	return ""
 }
 
-// thumbStands reports whether the person's 👍 is still there and was given after the comment.
-func (s *Steps) thumbStands(ctx context.Context, t *state.Task, plan *state.Plan, by state.Person) (string, error) {
-	thumbs, err := s.GitHub.Thumbs(ctx, t.Installation, []string{plan.CommentNode})
-	if err != nil {
-		return "", fmt.Errorf("read the reactions: %w", err)
-	}
-	if slices.ContainsFunc(thumbs.By[plan.CommentNode], func(th forge.Thumb) bool {
+// thumbStands says whether the person's 👍 is still there and was given after the comment.
+func thumbStands(st forge.Standing, plan *state.Plan, by state.Person) string {
+	if slices.ContainsFunc(st.Comment.ThumbsUp, func(th forge.Thumb) bool {
 		return th.By.ID == by.ID && !th.At.Before(plan.PostedAt)
 	}) {
-		return "", nil
+		return ""
 	}
-	return state.NotRevoked, nil
+	return state.NotRevoked
 }
 
 // stillApproved asks again, at the start of what was approved, whether the approval holds. After the
-// start a withdrawn 👍 does nothing.
+// start a withdrawn 👍 does nothing. With the 👍 it reads where the base is.
 func (s *Steps) stillApproved(ctx context.Context, w *unit) (bool, error) {
 	a := w.task.Approval
 	if a == nil || a.Via == state.ViaSettings {
@@ -121,6 +107,11 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit) (bool, error) {
 	if plan == nil {
 		return false, nil
 	}
-	why, err := s.thumbStands(ctx, w.task, plan, a.By)
-	return why == "", err
+	at := s.Now()
+	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, w.task.Branch.Base)
+	if err != nil {
+		return false, fmt.Errorf("read the reactions: %w", err)
+	}
+	w.base, w.baseAt = st.Head, at
+	return thumbStands(st, plan, a.By) == "", nil
 }

@@ -40,7 +40,6 @@ type self interface {
 type people interface {
 	Permission(ctx context.Context, r forge.Repo, login string, id int64) (state.Permission, error)
 	React(ctx context.Context, r forge.Repo, t forge.Target, content string) error
-	Thumbs(ctx context.Context, installation int64, nodes []string) (forge.Thumbs, error)
 }
 
 type talker interface {
@@ -52,16 +51,14 @@ type talker interface {
 }
 
 type reader interface {
-	File(ctx context.Context, r forge.Repo, ref, path string) (content []byte, sha string, err error)
-	OrgFile(ctx context.Context, r forge.Repo, path string) (content []byte, sha string, err error)
 	Head(ctx context.Context, r forge.Repo, branch string) (string, error)
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 }
 
 type issues interface {
 	Comment(ctx context.Context, r forge.Repo, id int64) (forge.CommentView, error)
-	IssueText(ctx context.Context, r forge.Repo, node string) (forge.CommentView, error)
-	IssueComments(ctx context.Context, r forge.Repo, number int) ([]forge.CommentView, error)
+	Standing(ctx context.Context, r forge.Repo, comment, branch string) (forge.Standing, error)
+	Outset(ctx context.Context, r forge.Repo, number int, file string) (forge.Outset, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
 }
 
@@ -87,7 +84,6 @@ type reviews interface {
 }
 
 type relations interface {
-	LinkedPRs(ctx context.Context, r forge.Repo, number int, node string) ([]forge.LinkedPR, error)
 	Branches(ctx context.Context, r forge.Repo, prefix string) ([]forge.Branch, error)
 	IssueState(ctx context.Context, installation int64, owner, name string, number int) (open bool, err error)
 	Blockers(ctx context.Context, r forge.Repo, number int) ([]forge.Blocker, error)

@@ -47,12 +47,14 @@ func (s *Steps) gather(ctx context.Context, w *unit) (state.Event, error) {
 func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
 	var last *forge.ThreadComment
 	var words []string
+	since := th.Comments
 	for i := range th.Comments {
-		c := &th.Comments[i]
-		if c.By.ID == me {
-			last, words = nil, nil
-			continue
+		if th.Comments[i].By.ID == me {
+			since = th.Comments[i+1:]
 		}
+	}
+	for i := range since {
+		c := &since[i]
 		ok, err := s.heard(ctx, w, c.By, trusted)
 		if err == nil && ok && c.Editor != nil {
 			ok, err = s.heard(ctx, w, *c.Editor, trusted)

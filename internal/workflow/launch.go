@@ -139,7 +139,7 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 	from, commit := t.Branch.Name, t.Branch.Head
 	if commit == "" {
 		from = t.Branch.Base
-		head, err := s.GitHub.Head(ctx, w.repo, from)
+		head, err := s.baseHead(ctx, w)
 		if err != nil {
 			return fmt.Errorf("find the base's newest commit: %w", err)
 		}

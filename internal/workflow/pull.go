@@ -77,8 +77,10 @@ func (s *Steps) askForReview(ctx context.Context, w *unit, number int) string {
 	if t.Approval != nil {
 		who = t.Approval.By
 	}
-	if p, err := s.GitHub.Permission(ctx, w.repo, t.Author.Login, t.Author.ID); err == nil && p.CanWrite() && !t.Author.Bot {
-		who = t.Author
+	if t.Author.ID != who.ID && !t.Author.Bot {
+		if p, err := s.GitHub.Permission(ctx, w.repo, t.Author.Login, t.Author.ID); err == nil && p.CanWrite() {
+			who = t.Author
+		}
 	}
 	note, err := s.GitHub.RequestReview(ctx, w.repo, number, who.Login)
 	if err != nil {

@@ -18,58 +18,61 @@ import (
 // the agent may see, what blocks the issue, what others did already, where the branch begins. It
 // only reads, so it may be repeated at any time.
 func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
-	if missed, err := s.missed(ctx, w); missed != nil || err != nil {
-		return orNothing(missed), err
+	issue, err := s.GitHub.Issue(ctx, w.repo, w.task.Key.Issue)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the issue: %w", err)
 	}
-	settings, held, err := s.settings(ctx, w)
-	if held != nil || err != nil {
-		return heldUp(held), err
+	if issue.Closed {
+		return state.Event{Kind: state.EventIssueClosed}, nil
 	}
-	view, err := s.visible(ctx, w, settings)
+	at := s.Now()
+	out, err := s.GitHub.Outset(ctx, w.repo, w.task.Key.Issue, configFile)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("read the discussion: %w", err)
+	}
+	if missed, err := s.missed(ctx, w, issue, out.Text.Editor); missed != nil || err != nil {
+		return orNothing(missed), err
+	}
+	settings, held := s.settings(out)
+	if held != nil {
+		return heldUp(held), nil
+	}
+	view, err := s.visible(ctx, w, settings, out)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("decide what the agent may see: %w", err)
 	}
 	e := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: settings, Context: s.context(w.task, view), Visible: !view.Empty()}}
 	if view.Empty() {
 		return e, nil
 	}
-	if held, err = s.blocked(ctx, w, view); held != nil || err != nil {
+	if held, err = s.blocked(ctx, w, issue, view); held != nil || err != nil {
 		return heldUp(held), err
 	}
-	if err := s.branch(ctx, w, e.Start, view); err != nil {
+	if err := s.branch(ctx, w, e.Start, view, out); err != nil {
 		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
 	}
-	return s.questions(ctx, w, e)
+	e.Start.Branch.BaseAt = at
+	return s.questions(ctx, w, e, out.Linked)
 }
 
 // missed is what happened to the issue while its task was in the making: nobody could take the
 // webhooks about it. An edit whose editor GitHub does not tell counts as an outsider's.
-func (s *Steps) missed(ctx context.Context, w *unit) (*state.Event, error) {
+func (s *Steps) missed(ctx context.Context, w *unit, i forge.Issue, editor *state.Person) (*state.Event, error) {
 	t := w.task
-	i, err := s.GitHub.Issue(ctx, w.repo, t.Key.Issue)
-	if err != nil {
-		return nil, fmt.Errorf("read the issue: %w", err)
-	}
-	if i.Closed {
-		return &state.Event{Kind: state.EventIssueClosed}, nil
-	}
 	if t.Frozen.Changed != nil || state.FreezeHash(i.Title, i.Body) == t.Frozen.Hash {
 		return nil, nil
 	}
-	text, err := s.GitHub.IssueText(ctx, w.repo, t.IssueNode)
-	if err != nil {
-		return nil, fmt.Errorf("read who edited the issue: %w", err)
-	}
 	issue := i.Issue
 	e := &state.Event{Kind: state.EventIssueEdited, Via: state.ViaStart, By: t.Author, Permission: state.PermissionNone, At: s.Now(), Issue: &issue}
-	if text.Editor == nil || i.Title != t.Frozen.Title {
+	if editor == nil || i.Title != t.Frozen.Title {
 		return e, nil
 	}
-	e.By = *text.Editor
-	e.Permission, err = s.GitHub.Permission(ctx, w.repo, e.By.Login, e.By.ID)
+	e.By = *editor
+	p, err := s.GitHub.Permission(ctx, w.repo, e.By.Login, e.By.ID)
 	if err != nil {
 		return nil, fmt.Errorf("ask what @%s, who edited the issue, may do: %w", e.By.Login, err)
 	}
+	e.Permission = p
 	return e, nil
 }
 
@@ -89,45 +92,32 @@ func heldUp(w *state.Waiting) state.Event {
 // configFile is the repository's own settings, read from its default branch only.
 const configFile = ".errand.yml"
 
-// settings reads them, from the organisation's `.github` repository where the repository has none.
-func (s *Steps) settings(ctx context.Context, w *unit) (state.Settings, *state.Waiting, error) {
-	data, _, err := s.GitHub.File(ctx, w.repo, w.task.Repo.DefaultBranch, configFile)
-	if errors.Is(err, forge.ErrNotFound) {
-		data, _, err = s.GitHub.OrgFile(ctx, w.repo, configFile)
-	}
-	if errors.Is(err, forge.ErrNotFound) {
-		data, err = nil, nil
-	}
-	if err != nil {
-		return state.Settings{}, nil, fmt.Errorf("read %s: %w", configFile, err)
+// settings are the repository's, those of the organisation's `.github` repository where it has none.
+func (s *Steps) settings(out forge.Outset) (state.Settings, *state.Waiting) {
+	data := out.Config
+	if data == nil {
+		data = out.OrgConfig
 	}
 	settings := s.Defaults
 	if data != nil {
+		var err error
 		if settings, err = s.RepoConfig(data); err != nil {
-			return settings, &state.Waiting{Kind: state.WaitConfig, Detail: err.Error()}, nil
+			return settings, &state.Waiting{Kind: state.WaitConfig, Detail: err.Error()}
 		}
 	}
 	if !settings.Enabled {
-		return settings, &state.Waiting{Kind: state.WaitDisabled, Detail: "`enabled` is false, so nothing new is started"}, nil
+		return settings, &state.Waiting{Kind: state.WaitDisabled, Detail: "`enabled` is false, so nothing new is started"}
 	}
-	return settings, nil, nil
+	return settings, nil
 }
 
-// visible decides what the agent may see of the issue and its discussion as they are now.
-func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings) (trust.View, error) {
+// visible decides what the agent may see of the issue and its discussion.
+func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings, out forge.Outset) (trust.View, error) {
 	t := w.task
-	text, err := s.GitHub.IssueText(ctx, w.repo, t.IssueNode)
-	if err != nil {
-		return trust.View{}, err
-	}
-	list, err := s.GitHub.IssueComments(ctx, w.repo, t.Key.Issue)
-	if err != nil {
-		return trust.View{}, err
-	}
-	issue := trust.Issue{Title: t.Frozen.Title, Comment: commentOf(text), VouchedBy: t.Frozen.By}
+	issue := trust.Issue{Title: t.Frozen.Title, Comment: commentOf(out.Text), VouchedBy: t.Frozen.By}
 	issue.Body = t.Frozen.Body // as frozen, whatever stands there now
-	comments := make([]trust.Comment, 0, len(list))
-	for _, c := range list {
+	comments := make([]trust.Comment, 0, len(out.Comments))
+	for _, c := range out.Comments {
 		comments = append(comments, commentOf(c))
 	}
 	me, err := s.GitHub.Self(ctx)
@@ -180,11 +170,14 @@ func (s *Steps) context(t *state.Task, v trust.View) state.Context {
 
 // blocked says which other issues have to be closed first: GitHub's dependencies and sub-issues,
 // and what trusted people wrote.
-func (s *Steps) blocked(ctx context.Context, w *unit, v trust.View) (*state.Waiting, error) {
+func (s *Steps) blocked(ctx context.Context, w *unit, i forge.Issue, v trust.View) (*state.Waiting, error) {
 	t := w.task
-	found, err := s.GitHub.Blockers(ctx, w.repo, t.Key.Issue)
-	if err != nil {
-		return nil, fmt.Errorf("read what blocks the issue: %w", err)
+	var found []forge.Blocker
+	if !i.Alone {
+		var err error
+		if found, err = s.GitHub.Blockers(ctx, w.repo, t.Key.Issue); err != nil {
+			return nil, fmt.Errorf("read what blocks the issue: %w", err)
+		}
 	}
 	var open []string
 	for _, b := range found {
@@ -217,7 +210,7 @@ func (s *Steps) blocked(ctx context.Context, w *unit, v trust.View) (*state.Wait
 }
 
 // branch finds the base, its newest commit, the ticket key and a name for the branch.
-func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.View) error {
+func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.View, out forge.Outset) error {
 	t := w.task
 	b := state.Branch{Base: t.Trigger.Base}
 	if b.Base == "" {
@@ -226,8 +219,13 @@ func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.Vi
 	if b.Base == "" {
 		b.Base = t.Repo.DefaultBranch
 	}
-	var err error
-	if b.BaseSHA, err = s.GitHub.Head(ctx, w.repo, b.Base); errors.Is(err, forge.ErrNotFound) {
+	err := error(nil)
+	if b.Base == out.DefaultBranch {
+		b.BaseSHA = out.Head
+	} else {
+		b.BaseSHA, err = s.GitHub.Head(ctx, w.repo, b.Base)
+	}
+	if errors.Is(err, forge.ErrNotFound) {
 		return &Problem{Reason: fmt.Sprintf("The base branch `%s` does not exist.", b.Base), Hint: "Name another with `base: NAME` in the issue or in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true, Err: err}
 	} else if err != nil {
 		return err
@@ -278,10 +276,10 @@ func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) str
 }
 
 // questions asks people before going on: about work by others, and about a required ticket key.
-func (s *Steps) questions(ctx context.Context, w *unit, e state.Event) (state.Event, error) {
+func (s *Steps) questions(ctx context.Context, w *unit, e state.Event, linked []forge.LinkedPR) (state.Event, error) {
 	t, st := w.task, e.Start
 	if !t.Context.Cleared && len(t.Plans) == 0 {
-		existing, err := s.existing(ctx, w, st.Branch.Name)
+		existing, err := s.existing(ctx, w, st.Branch.Name, linked)
 		if err != nil {
 			return state.Event{}, fmt.Errorf("look for work by others: %w", err)
 		}
@@ -315,13 +313,9 @@ func namesOf(list []state.Existing) string {
 
 // existing lists open pull requests that are linked to the issue and branches that match the
 // template, unless they are ours.
-func (s *Steps) existing(ctx context.Context, w *unit, branch string) ([]state.Existing, error) {
+func (s *Steps) existing(ctx context.Context, w *unit, branch string, linked []forge.LinkedPR) ([]state.Existing, error) {
 	t := w.task
 	me, err := s.GitHub.Self(ctx)
-	if err != nil {
-		return nil, err
-	}
-	linked, err := s.GitHub.LinkedPRs(ctx, w.repo, t.Key.Issue, t.IssueNode)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,6 +95,10 @@ func TestStartFindsTheBranch(t *testing.T) {
 				t.Fatalf("event %s, %+v, %+v", e.Kind, e.Waiting, e.Question)
 			}
 			c.want.BaseSHA = w.head(c.want.Base)
+			if at := e.Start.Branch.BaseAt; at.IsZero() || at.After(time.Now()) {
+				t.Errorf("the base was read at %s", at)
+			}
+			e.Start.Branch.BaseAt = time.Time{}
 			if diff := cmp.Diff(c.want, e.Start.Branch); diff != "" {
 				t.Errorf("branch (-want +got):\n%s", diff)
 			}
@@ -312,7 +317,7 @@ func TestStartAsksForATicket(t *testing.T) {
 // TestStartFailsWithGitHub: an answer that did not come is no settings, no blockers and no text.
 func TestStartFailsWithGitHub(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"settings": `/contents/`, "discussion": `/issues/1/comments`, "graph": `/graphql`, "branch": `/git/ref|/branches/`} {
+	for name, path := range map[string]string{"issue": `/issues/1$`, "settings and discussion": `/graphql`, "permissions": `/collaborators/`, "branches": `/git/matching-refs`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -92,6 +92,9 @@ type unit struct {
 	task *state.Task
 	repo forge.Repo
 	log  *zerolog.Logger
+	// base is where the task's base was at baseAt, if this attempt has read it.
+	base   string
+	baseAt time.Time
 }
 
 // Handle does one job. It is the queue's Handler.

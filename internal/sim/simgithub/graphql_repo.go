@@ -190,6 +190,9 @@ func (b *blobR) IsBinary() *bool {
 	return &binary
 }
 
+// IsTruncated tells whether the text is not all of it; never here.
+func (*blobR) IsTruncated() bool { return false }
+
 // Text is null for binary content.
 func (b *blobR) Text() *string {
 	if *b.IsBinary() {

@@ -1,0 +1,53 @@
+package walk
+
+import (
+	"context"
+
+	"github.com/errand-bot/errand/internal/forge"
+)
+
+// Outset is what a task begins with, read at once.
+func (a api) Outset(ctx context.Context, _ forge.Repo, number int, _ string) (forge.Outset, error) {
+	return read(ctx, a, "read discussion", func() (out forge.Outset, err error) {
+		i := a.issues[number]
+		if i == nil {
+			return out, notFound("read discussion")
+		}
+		out.DefaultBranch, out.Head = mainBranch, a.branches[mainBranch]
+		if a.config != "" {
+			out.Config = []byte(a.config)
+		}
+		out.Text = i.words()
+		for _, c := range i.comments {
+			if !c.gone {
+				out.Comments = append(out.Comments, c.view())
+			}
+		}
+		return out, nil
+	})
+}
+
+// words is an issue's own text with all that decides whether it may be believed.
+func (i *issue) words() forge.CommentView {
+	v := forge.CommentView{Node: i.node, Author: i.author.Person, Body: i.text().body, CreatedAt: i.created, ThumbsUp: views(i.thumbs)}
+	if len(i.texts) > 1 {
+		editor := i.text().by.Person
+		v.EditedAt, v.Editor = i.text().at, &editor
+	}
+	return v
+}
+
+// Standing is a plan's comment with its issue, and where a branch is.
+func (a api) Standing(ctx context.Context, _ forge.Repo, node, branch string) (forge.Standing, error) {
+	return read(ctx, a, "read plan", func() (out forge.Standing, err error) {
+		out.Head = a.branches[branch]
+		c := a.find(func(c *comment) bool { return c.node == node })
+		if c == nil {
+			out.Deleted = true
+			return out, nil
+		}
+		t := c.on.text()
+		out.Comment, out.Title, out.Body, out.Closed = c.view(), t.title, t.body, c.on.closed
+		return out, nil
+	})
+}

@@ -1,0 +1,136 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v66/github"
+)
+
+// templateQuery lists the folders in which GitHub looks for a pull-request template, in this order:
+// the repository's at a ref, then the owner's.
+const templateQuery = `query($owner: String!, $name: String!, $github: String!, $root: String!, $docs: String!) {
+  repository(owner: $owner, name: $name) {
+    github: object(expression: $github) ` + folderFields + `
+    root: object(expression: $root) ` + folderFields + `
+    docs: object(expression: $docs) ` + folderFields + `
+  }
+  org: repository(owner: $owner, name: ".github") {
+    github: object(expression: "HEAD:.github") ` + folderFields + `
+    root: object(expression: "HEAD:") ` + folderFields + `
+    docs: object(expression: "HEAD:docs") ` + folderFields + `
+  }
+}`
+
+const folderFields = `{ __typename ... on Tree { entries { name type } } }`
+
+// templateFolders are the places of one repository; those that it lacks are nil.
+type templateFolders struct {
+	GitHub *folderNode `json:"github"`
+	Root   *folderNode `json:"root"`
+	Docs   *folderNode `json:"docs"`
+}
+
+type folderNode struct {
+	Entries []struct {
+		Name string `json:"name"`
+		Type string `json:"type"`
+	} `json:"entries"`
+}
+
+// path is that of the template, empty if there is none.
+func (t *templateFolders) path() string {
+	if t == nil {
+		return ""
+	}
+	for _, place := range []struct {
+		dir    string
+		folder *folderNode
+	}{{".github/", t.GitHub}, {"", t.Root}, {"docs/", t.Docs}} {
+		if place.folder == nil {
+			continue
+		}
+		for _, e := range place.folder.Entries {
+			if e.Type == "blob" && isTemplate(e.Name) {
+				return place.dir + e.Name
+			}
+		}
+	}
+	return ""
+}
+
+// isTemplate reports whether a file is a pull-request template, in any spelling that GitHub takes.
+func isTemplate(name string) bool {
+	switch strings.ToLower(name) {
+	case "pull_request_template.md", "pull_request_template.txt", "pull_request_template":
+		return true
+	}
+	return false
+}
+
+// PRTemplate returns the pull-request template that applies at a ref (empty: the default branch): the
+// repository's own, in the places and any spelling that GitHub looks at, else the owner's. Without one
+// it is empty.
+func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, error) {
+	u, err := f.reads(ctx, r.Installation, "look for a pull-request template", "in "+r.FullName())
+	if err != nil {
+		return "", err
+	}
+	at := ref
+	if at == "" {
+		at = "HEAD"
+	}
+	var data struct {
+		Repository *templateFolders `json:"repository"`
+		Org        *templateFolders `json:"org"`
+	}
+	answered := f.graphql(u, templateQuery, map[string]any{
+		"owner": r.Owner, "name": r.Name, "github": at + ":.github", "root": at + ":", "docs": at + ":docs",
+	}, &data)
+	if err := tolerateMissing(answered, "org"); err != nil {
+		return "", u.wrap(err)
+	}
+	if path := data.Repository.path(); path != "" {
+		content, _, err := f.File(ctx, r, ref, path)
+		return string(content), notFoundIsNone(err)
+	}
+	org := Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}
+	if path := data.Org.path(); path != "" {
+		content, _, err := f.File(ctx, org, "", path)
+		return string(content), notFoundIsNone(err)
+	}
+	if data.Org == nil && forbidden(answered) { // GraphQL may be stricter than REST about what is public
+		return f.templateIn(u, org)
+	}
+	return "", nil
+}
+
+// notFoundIsNone drops the error for a thing that need not be there.
+func notFoundIsNone(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// templateIn looks through the folders of a repository one by one.
+func (f *Forge) templateIn(u *use, r Repo) (string, error) {
+	for _, dir := range []string{".github", "", "docs"} {
+		_, list, _, err := u.client.Repositories.GetContents(u.ctx, r.Owner, r.Name, dir, &github.RepositoryContentGetOptions{})
+		if s := statusOf(err); s == http.StatusForbidden || s == http.StatusNotFound {
+			continue
+		}
+		if err != nil {
+			return "", u.wrap(err)
+		}
+		for _, entry := range list {
+			if entry.GetType() == "file" && isTemplate(entry.GetName()) {
+				content, _, err := f.File(u.ctx, r, "", entry.GetPath())
+				return string(content), notFoundIsNone(err)
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,43 @@
+package simgithub
+
+import "strconv"
+
+// Entries lists what is in a tree, one level deep.
+func (o *objectR) Entries() (*[]*treeEntryR, error) {
+	list, err := o.x.s.git.list(o.r, o.sha, false)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*treeEntryR, 0, len(list))
+	for _, l := range list {
+		out = append(out, &treeEntryR{o, l})
+	}
+	return &out, nil
+}
+
+// treeEntryR is one thing in a tree.
+type treeEntryR struct {
+	in *objectR
+	l  listing
+}
+
+// Name is without the folders above.
+func (e *treeEntryR) Name() string { return e.l.path }
+
+// Type is blob, tree or commit.
+func (e *treeEntryR) Type() string { return e.l.kind }
+
+// Mode is git's, as a number.
+func (e *treeEntryR) Mode() int32 {
+	n, err := strconv.ParseInt(e.l.mode, 8, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// Oid is the object's id.
+func (e *treeEntryR) Oid() word { return word(e.l.sha) }
+
+// Object is what it is.
+func (e *treeEntryR) Object() *objectR { return e.in.x.object(e.in.r, e.l.sha) }
