@@ -15,6 +15,7 @@ const (
 
 	preTask  = "task/"  // TASK: the Task
 	preOpen  = "open/"  // TASK: the phase of a task that has not ended, as text
+	prePurse = "purse/" // DAY or MONTH: what all tasks together have cost then
 	preEnded = "ended/" // TASK: the phase of a task that has, as text
 	prePR    = "pr/"    // REPO/NUMBER: the TASK of a pull request, as text
 

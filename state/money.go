@@ -19,7 +19,7 @@ const hintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
 func (m Money) AtCap() bool { return m.CapMicroUSD > 0 && m.MicroUSD >= m.CapMicroUSD }
 
 func (m Money) capReached() string {
-	return fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", float64(m.CapMicroUSD)/1e6, float64(m.MicroUSD)/1e6)
+	return fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", dollars(m.CapMicroUSD), dollars(m.MicroUSD))
 }
 
 // Add adds what more was used; the cap stays.
@@ -59,6 +59,25 @@ func (c *change) spent() {
 	}
 	r.Money.Add(*c.e.Money)
 	c.t.Money.Add(*c.e.Money)
+	if c.e.Waiting != nil {
+		r.Held = c.e.Waiting
+	}
+}
+
+// held reports whether the run was refused the model because all tasks together had reached a cap.
+func (c *change) held() bool {
+	r := c.t.Run
+	return r.Held != nil && r.Held.Until.After(c.e.Now) && c.e.Result.Class != "success"
+}
+
+// wait sets the task aside until there is money again. It is no failure and no attempt: a person has set
+// the cap, and time lifts it.
+func (c *change) wait() {
+	w := *c.t.Run.Held
+	c.t.Run.Attempt--
+	c.file()
+	c.interrupt(w.Detail, w.Until)
+	c.t.Waiting.Kind = WaitMoney
 }
 
 // reported takes what an agent says that its run has cost, where nobody else counted.

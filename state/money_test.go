@@ -1,6 +1,9 @@
 package state
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestWhatTheGatewayCountsIsWhatARunCosts: as soon as one answer was counted, what the agent says of its
 // own cost is not looked at any more, in whatever order the two come.
@@ -71,4 +74,84 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 	if l.task.Phase == PhaseFailed {
 		t.Error("a raised cap does not go on")
 	}
+}
+
+// TestARunThatIsHeld goes on by itself when there is money again, and has not used up an attempt.
+func TestARunThatIsHeld(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run
+	tomorrow := l.now.Add(9 * time.Hour)
+	l.do(Event{Kind: EventSpent, Run: run.ID, Money: &Money{}, Waiting: &Waiting{Kind: WaitMoney, Detail: "today's cap is reached", Until: tomorrow}})
+	l.end(RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	w := l.task.Waiting
+	if l.task.Phase != PhaseInterrupted || w == nil || w.Kind != WaitMoney || !w.Until.Equal(tomorrow) {
+		t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
+	}
+	l.now = tomorrow
+	l.do(Event{Kind: EventDue, Detail: "resume"})
+	if l.task.Run == nil || l.task.Run.Attempt != run.Attempt {
+		t.Errorf("goes on with %+v, the run before was attempt %d", l.task.Run, run.Attempt)
+	}
+}
+
+// TestPurse: what tasks come to cost is summed up by day and month, and a cap holds until the next.
+func TestPurse(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.next = spend
+	s.advance(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC).Sub(testStart))
+	apply := func(issue int, micro int64) {
+		t.Helper()
+		if _, err := s.Apply(t.Context(), Event{Kind: EventSpent, Task: TaskKey{Repo: 7, Issue: issue}, Money: &Money{InputTokens: 1, MicroUSD: micro}}, Ack{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	caps := Caps{DayMicroUSD: 50, MonthMicroUSD: 70}
+	held := func(want string) {
+		t.Helper()
+		w, err := s.Held(t.Context(), caps, s.time())
+		got := ""
+		if w != nil {
+			got = w.Until.Format(time.DateTime)
+		}
+		if err != nil || got != want {
+			t.Errorf("held until %q, want %q: %v", got, want, err)
+		}
+	}
+	held("")
+	apply(1, 30)
+	apply(2, 19)
+	held("")
+	apply(1, 1)
+	held("2026-12-01 00:00:00")
+	s.advance(2 * time.Minute)
+	held("")
+	apply(1, 20)
+	apply(2, 29)
+	held("")
+	s.advance(24 * time.Hour)
+	apply(2, 30)
+	held("2027-01-01 00:00:00")
+	day, month, err := s.Spent(t.Context(), s.time())
+	if want := (Money{InputTokens: 1, MicroUSD: 30}); err != nil || day != want || month.MicroUSD != 79 || month.InputTokens != 3 {
+		t.Errorf("the day has cost %+v, the month %+v: %v", day, month, err)
+	}
+	if w, err := s.Held(t.Context(), Caps{}, s.time()); w != nil || err != nil {
+		t.Errorf("held without caps: %v, %v", w, err)
+	}
+}
+
+// spend is a Next that does nothing but spend.
+func spend(t *Task, e Event, _ Policy) Change {
+	next := &Task{Key: e.Task, Phase: PhaseQueued, Gen: 1}
+	if t != nil {
+		c := *t
+		next = &c
+	}
+	next.Money.Add(*e.Money)
+	return Change{Task: next}
 }

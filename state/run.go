@@ -52,6 +52,8 @@ type Run struct {
 	Money   Money     `json:"money"`
 	// Metered says that the gateway counted Money; else it is what the agent reported.
 	Metered bool `json:"metered,omitempty"`
+	// Held is why the gateway refused it the model although the task has money left.
+	Held *Waiting `json:"held,omitempty"`
 	// Told says that the run's result has come.
 	Told bool `json:"told,omitempty"`
 

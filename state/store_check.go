@@ -68,7 +68,7 @@ func (c *checker) check() {
 			c.queue(key)
 		case strings.HasPrefix(key, preDelivery):
 			c.delivery(key)
-		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq):
+		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq), strings.HasPrefix(key, prePurse):
 			c.expected[key] = true
 		}
 	}

@@ -174,6 +174,11 @@ type Limits struct {
 	Stall time.Duration `yaml:"stall"`
 	// Cost is the cap of a task in US dollars: no run starts once it is reached, and `budget` raises it.
 	Cost float64 `yaml:"cost"`
+	// CostPerDay is the cap of all tasks together on a day in UTC, in US dollars: at it, agents wait for the
+	// next. 0 bounds nothing.
+	CostPerDay float64 `yaml:"cost_per_day"`
+	// CostPerMonth is the same for a month in UTC.
+	CostPerMonth float64 `yaml:"cost_per_month"`
 	// VMs is how many VMs there may be at once.
 	VMs int `yaml:"vms"`
 	// Remind is when an unapproved plan is brought to mind.
@@ -274,7 +279,7 @@ func Default() Config {
 		Local:    Local{Kind: "auto", IdleExit: 15 * time.Minute},
 		Limits: Limits{
 			Turns: s.Limits.Turns, Duration: s.Limits.Duration, PlanDuration: s.Limits.PlanDuration, Stall: s.Limits.Stall,
-			Cost: 10, VMs: 3, Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
+			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
 		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish},
 		Timing: Timing{
@@ -295,6 +300,11 @@ func (c Config) Policy() state.Policy {
 	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
 	p.KeepAfterEnd = c.Keep.AfterEnd
 	return p
+}
+
+// Caps are what all tasks together may cost.
+func (c Config) Caps() state.Caps {
+	return state.Caps{DayMicroUSD: int64(c.Limits.CostPerDay * 1e6), MonthMicroUSD: int64(c.Limits.CostPerMonth * 1e6)}
 }
 
 // Settings are the defaults under every repository's own.

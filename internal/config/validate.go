@@ -104,6 +104,9 @@ func (l Local) problems(r *report) {
 // limitProblems checks that everything that bounds something does.
 func (c Config) limitProblems(r *report) {
 	r.unless(c.Limits.Cost > 0 && c.Limits.Cost <= 1e6, "limits.cost", "write a number of dollars above zero, at most 1000000")
+	for key, most := range map[string]float64{"limits.cost_per_day": c.Limits.CostPerDay, "limits.cost_per_month": c.Limits.CostPerMonth} {
+		r.unless(most >= 0 && most <= 1e6, key, "write a number of dollars, at most 1000000; 0 bounds nothing")
+	}
 	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "has to be shorter than limits.expire")
 	r.unless(c.Timing.PollFast <= c.Timing.PollSlow, "timing.poll_fast", "cannot be longer than timing.poll_slow")
 	r.unless(c.Timing.Backoff <= c.Timing.BackoffMax, "timing.backoff", "cannot be longer than timing.backoff_max")

@@ -100,7 +100,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
-		RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
+		Held: line{s}.Held, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
 		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Hooks.Rescue, Judge: judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,

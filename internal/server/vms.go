@@ -89,10 +89,15 @@ func (l line) RunToken(run string) string { return l.s.tether.RunToken(run) }
 // VMToken is what the runner shows there.
 func (l line) VMToken(vm string) string { return l.s.tether.VMToken(vm) }
 
-// Spend books what an answer of the model has cost.
-func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state.Money) error {
-	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m}, state.Ack{})
+// Spend books what an answer of the model has cost, or that one was refused.
+func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error {
+	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{})
 	return err
+}
+
+// Held says what everything that costs money has to wait for, nil for nothing.
+func (l line) Held(ctx context.Context) (*state.Waiting, error) {
+	return l.s.store.Held(ctx, l.s.cfg.Caps(), l.s.opts.Now())
 }
 
 // gone reports whether an error means that a VM, or the run on it, will not come back.

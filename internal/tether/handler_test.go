@@ -70,7 +70,7 @@ func newEnd(t *testing.T, task *state.Task, change func(*tether.Config)) *end {
 	}))
 	t.Cleanup(upstream.Close)
 	cfg := tether.Config{
-		Tasks: tasks{task: task}, Key: []byte("a secret of the deployment"), Log: zerolog.Nop(),
+		Tasks: tasks{task: task}, Key: []byte("a secret of the deployment"), Log: zerolog.Nop(), Ledger: &ledger{},
 		Models: map[string]tether.Upstream{
 			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic},
 			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: gateway.OpenAI},
@@ -366,7 +366,7 @@ func FuzzPaths(f *testing.F) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL }))
 	f.Cleanup(upstream.Close)
 	h := tether.New(tether.Config{
-		Tasks: tasks{task: task}, Key: []byte("k"), Log: zerolog.Nop(),
+		Tasks: tasks{task: task}, Key: []byte("k"), Log: zerolog.Nop(), Ledger: &ledger{},
 		Models: map[string]tether.Upstream{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return upstream.URL + "/repo", readToken, nil

@@ -14,8 +14,11 @@ import (
 
 // Ledger keeps what runs have cost.
 type Ledger interface {
-	// Spend adds what an answer of the model has cost to a run and its task.
-	Spend(ctx context.Context, task state.TaskKey, run string, m state.Money) error
+	// Spend adds what an answer of the model has cost to a run and its task. With held, nothing was
+	// spent: the run was refused the model, for a cap of all tasks together.
+	Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error
+	// Held says what all runs have to wait for because such a cap is reached, nil if they may go on.
+	Held(ctx context.Context) (*state.Waiting, error)
 }
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
@@ -50,6 +53,19 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		return
 	case t.Money.AtCap():
 		refuse("permission_error", fmt.Sprintf("the task's cap of $%.2f is reached", float64(t.Money.CapMicroUSD)/1e6))
+		return
+	}
+	held, err := h.cfg.Ledger.Held(r.Context())
+	if err == nil && held != nil {
+		err = h.cfg.Ledger.Spend(r.Context(), t.Key, t.Run.ID, state.Money{}, held)
+	}
+	switch {
+	case err != nil: // what cannot be looked up is not spent
+		log.Error().Err(err).Msg("tether: look up what was spent")
+		http.Error(w, "errand: what was spent cannot be looked up now", http.StatusBadGateway)
+		return
+	case held != nil:
+		refuse("permission_error", held.Detail)
 		return
 	}
 	bill := func(answer *http.Response) error {
@@ -91,7 +107,7 @@ func (h *Handler) spend(ctx context.Context, task state.TaskKey, run string, u g
 	m.Add(h.owed.take(run))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	if err := h.cfg.Ledger.Spend(ctx, task, run, m); err != nil {
+	if err := h.cfg.Ledger.Spend(ctx, task, run, m, nil); err != nil {
 		h.owed.put(run, m)
 		log.Error().Err(err).Int64("micro_usd", m.MicroUSD).Msg("tether: what an answer has cost could not be stored; it is added to the next")
 	}

@@ -23,11 +23,19 @@ type ledger struct {
 	booked []state.Money
 	runs   []string
 	fail   bool
+
+	held, told *state.Waiting
 }
 
-func (l *ledger) Spend(_ context.Context, _ state.TaskKey, run string, m state.Money) error {
+func (l *ledger) Held(context.Context) (*state.Waiting, error) { return l.held, nil }
+
+func (l *ledger) Spend(_ context.Context, _ state.TaskKey, run string, m state.Money, held *state.Waiting) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if held != nil {
+		l.told = held
+		return nil
+	}
 	if l.fail {
 		return errors.New("no disk")
 	}
@@ -128,7 +136,9 @@ func TestHangsUp(t *testing.T) {
 
 type payments chan state.Money
 
-func (p payments) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money) error {
+func (payments) Held(context.Context) (*state.Waiting, error) { return nil, nil }
+
+func (p payments) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money, _ *state.Waiting) error {
 	p <- m
 	return nil
 }
@@ -174,5 +184,17 @@ func TestCap(t *testing.T) {
 				t.Errorf("status %d: %s", status, body)
 			}
 		})
+	}
+}
+
+// TestHeld: when all tasks together have spent what they may, the model is not asked, and the run's task
+// comes to know of it.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	w, l := answering(t, someTask(), 200, "application/json", usageLine)
+	l.held = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
+	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.told != l.held || len(l.booked) > 0 {
+		t.Errorf("status %d: %s; told %v, booked %v", status, body, l.told, l.booked)
 	}
 }

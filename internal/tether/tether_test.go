@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	w.task = &state.Task{Key: w.peer.Task, Repo: state.Repo{Owner: "acme", Name: "slug"}, Phase: state.PhaseImplementing,
 		Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, VM: "vm-1"}}
 	w.handler = tether.New(tether.Config{
-		Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
+		Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(), Ledger: &ledger{},
 		Models: map[string]tether.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: gateway.Anthropic}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return up.URL + "/acme/slug.git", "git-token", nil

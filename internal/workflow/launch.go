@@ -42,8 +42,8 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 			return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
 		}
 	}
-	if err := withinCap(t); err != nil {
-		return state.Event{}, err
+	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {
+		return heldUp(held), err
 	}
 	vm, err := s.VMs.Acquire(ctx, t)
 	if errors.Is(err, ErrNoVM) {

@@ -9,14 +9,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// withinCap refuses to start an agent with money that the task does not have.
-func withinCap(t *state.Task) error {
-	m := t.Money
-	if t.Run.Kind == state.RunCheck || !m.AtCap() {
-		return nil
+// withinCaps refuses to start an agent with money that the task does not have, and says what it has to
+// wait for if all tasks together have none.
+func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, error) {
+	if t.Run.Kind == state.RunCheck {
+		return nil, nil
 	}
-	return &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
-		Hint: "Comment `budget +5` to raise the cap by $5 and go on.", Class: state.ClassBudget, Permanent: true}
+	if m := t.Money; m.AtCap() {
+		return nil, &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
+			Hint: "Comment `budget +5` to raise the cap by $5 and go on.", Class: state.ClassBudget, Permanent: true}
+	}
+	if s.Held == nil {
+		return nil, nil
+	}
+	return s.Held(ctx)
 }
 
 // usd is an amount of money in dollars.

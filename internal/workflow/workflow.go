@@ -45,6 +45,9 @@ type Config struct {
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	Now                         func() time.Time
+	// Held says what agents have to wait for because all tasks together have spent what they may, nil for
+	// nothing; it may be nil.
+	Held func(ctx context.Context) (*state.Waiting, error)
 	// StatusURL is where people find a task's page; it may be nil.
 	StatusURL func(*state.Task) string
 	// AllowUsers and AllowBots are logins whose text the agent may see besides writers'.

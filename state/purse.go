@@ -1,0 +1,97 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Days and months are those of UTC, in keys as 2026-11-21 and 2026-11.
+const (
+	dayForm   = "2006-01-02"
+	monthForm = "2006-01"
+)
+
+func purseKey(period string) string { return prePurse + period }
+
+// Caps bound what all tasks together may cost, in millionths of a dollar; zero bounds nothing.
+type Caps struct{ DayMicroUSD, MonthMicroUSD int64 }
+
+// Spent returns what all tasks together have cost on the day and in the month of a time.
+func (s *Store) Spent(ctx context.Context, at time.Time) (day, month Money, err error) {
+	err = s.db.View(ctx, func(r kv.Reader) (err error) {
+		if day, err = s.purse(r, at.UTC().Format(dayForm)); err == nil {
+			month, err = s.purse(r, at.UTC().Format(monthForm))
+		}
+		return err
+	})
+	if err != nil {
+		return Money{}, Money{}, fmt.Errorf("read what was spent: %w", err)
+	}
+	return day, month, nil
+}
+
+// Held returns what everything that costs money has to wait for because a cap of all tasks together is
+// reached, or nil. Its Detail is for people.
+func (s *Store) Held(ctx context.Context, caps Caps, now time.Time) (*Waiting, error) {
+	if caps == (Caps{}) {
+		return nil, nil
+	}
+	day, month, err := s.Spent(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	now = now.UTC()
+	w := Waiting{Kind: WaitMoney, Since: now}
+	switch day.CapMicroUSD, month.CapMicroUSD = caps.DayMicroUSD, caps.MonthMicroUSD; {
+	case month.AtCap():
+		w.Until = time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+		w.Detail = fmt.Sprintf("this month's cap of $%.2f for all tasks together is reached; a new month begins at %s", dollars(caps.MonthMicroUSD), w.Until.Format("2 Jan 15:04 UTC"))
+	case day.AtCap():
+		w.Until = time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.UTC)
+		w.Detail = fmt.Sprintf("today's cap of $%.2f for all tasks together is reached; a new day begins at %s", dollars(caps.DayMicroUSD), w.Until.Format("15:04 UTC"))
+	default:
+		return nil, nil
+	}
+	return &w, nil
+}
+
+func dollars(micro int64) float64 { return float64(micro) / 1e6 }
+
+// purse reads what was spent in a period.
+func (s *Store) purse(r kv.Reader, period string) (m Money, err error) {
+	err = s.packer.getJSON(r, purseKey(period), &m)
+	if errors.Is(err, kv.ErrNotFound) {
+		return Money{}, nil
+	}
+	return m, err
+}
+
+// pay adds what a task has come to cost by an event to its day and month, in the event's transaction.
+func (s *Store) pay(tx kv.Tx, before, after *Task, now time.Time) error {
+	var old Money
+	if before != nil {
+		old = before.Money
+	}
+	more := Money{
+		InputTokens: after.Money.InputTokens - old.InputTokens, OutputTokens: after.Money.OutputTokens - old.OutputTokens,
+		MicroUSD: after.Money.MicroUSD - old.MicroUSD,
+	}
+	if more == (Money{}) {
+		return nil
+	}
+	for _, period := range []string{now.UTC().Format(dayForm), now.UTC().Format(monthForm)} {
+		m, err := s.purse(tx, period)
+		if err != nil {
+			return err
+		}
+		m.Add(more)
+		if err := s.packer.putJSON(tx, purseKey(period), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
