@@ -32,7 +32,7 @@ const (
 const (
 	EventProgress EventKind = "progress"  // Progress
 	EventRunEnded EventKind = "run_ended" // Result
-	EventSpent    EventKind = "spent"     // Money: the gateway counted an answer of the model to the run
+	EventSpent    EventKind = "spent"     // Money: the gateway counted an answer of the model to the run; or Waiting: it refused one
 )
 
 // What jobs report.
