@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	planTitle  = regexp.MustCompile(`(?m)^## (?:Preliminary plan|Plan), revision \d+ \(.*?([0-9a-f]{8}).*\)`)
+	planTitle  = regexp.MustCompile(`(?m)^## (?:Preliminary plan|Plan|Changes), revision \d+ \(.*?([0-9a-f]{8}).*\)`)
 	statusMark = regexp.MustCompile(`<!-- errand:[^ ]*status -->\s*$`)
 	markerLine = regexp.MustCompile(`<!-- errand:[^ ]+ -->\s*$`)
 )

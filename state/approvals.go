@@ -11,7 +11,7 @@ func (c *change) checkCandidate() {
 	k.By = c.e.By
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
-	if p == nil {
+	if p == nil || p.approved() {
 		return
 	}
 	k.Kind, k.Hash = p.Kind, p.Hash
@@ -57,6 +57,10 @@ func (c *change) checkOrder() {
 	if reason := c.orderRefusal(p, k); reason != "" {
 		c.e.Candidate, c.e.Detail = &k, reason
 		c.noApproval()
+		return
+	}
+	if k.With != "" && k.Kind == PlanPublish {
+		c.condition(k)
 		return
 	}
 	c.checkApproval(k)
@@ -181,7 +185,7 @@ func (c *change) stale(why string) {
 	if p == nil && c.e.Comment != nil {
 		p = c.planByComment(c.e.Comment.ID)
 	}
-	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() {
+	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() || p.Kind != c.t.NewestPlan().Kind || p.approved() {
 		return
 	}
 	p.Stale = why
@@ -194,6 +198,10 @@ func (c *change) stale(why string) {
 func (c *change) approved() {
 	a := c.e.Candidate.Approval
 	a.At = c.e.Now
+	if a.Kind == PlanPublish {
+		c.publishApproved(a)
+		return
+	}
 	c.t.Approval = &a
 	if a.With != "" {
 		c.feedback(Feedback{ID: "with:" + a.Hash, Kind: "condition", By: a.By, At: a.Given, Body: a.With})

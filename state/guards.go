@@ -130,7 +130,7 @@ func (c *change) whyNot() string {
 	p, k := c.t.NewestPlan(), c.e.Candidate
 	switch {
 	case !c.t.Phase.AwaitsApproval() || p == nil:
-		if c.t.Phase == PhasePreliminaryPlanning || c.t.Phase == PhasePlanning {
+		if c.t.Phase == PhasePreliminaryPlanning || c.t.Phase == PhasePlanning || c.changing() {
 			return NotOvertaken
 		}
 		return NotNoneOpen
@@ -140,7 +140,7 @@ func (c *change) whyNot() string {
 		return p.Stale
 	case !p.Open():
 		return NotSuperseded
-	case c.t.Waiting != nil && c.t.Waiting.Kind == WaitEdit, p.IssueHash != c.t.Frozen.Hash:
+	case p.Kind != PlanPublish && (c.t.Waiting != nil && c.t.Waiting.Kind == WaitEdit || p.IssueHash != c.t.Frozen.Hash):
 		return NotIssueChanged
 	case len(c.untaken()) > 0:
 		return NotOvertaken

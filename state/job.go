@@ -13,6 +13,7 @@ const (
 	JobLaunch   JobKind = "launch"   // VM, workspace, prompt, start the run
 	JobStop     JobKind = "stop"     // end the active run, save its work
 	JobCollect  JobKind = "collect"  // read the changeset from the VM, judge it
+	JobShow     JobKind = "show"     // make the diff of the changeset, for people to approve
 	JobCommit   JobKind = "commit"   // publish 1: objects
 	JobMove     JobKind = "move"     // publish 2: the branch
 	JobRebase   JobKind = "rebase"   // somebody pushed: rebase the VM's commits onto it

@@ -109,7 +109,7 @@ func (c *change) outsiderEdit() {
 	}
 	c.t.Frozen.Changed = &Frozen{Title: i.Title, Body: i.Body, Hash: FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
 	c.t.Waiting = &Waiting{Kind: WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write permission has to say `replan`", c.e.By.Login)}
-	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsApproval() {
+	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsPlan() {
 		p.Stale = StaleIssueChanged
 	}
 	c.post("edited-"+c.t.Frozen.Changed.Hash[:8], Post{Kind: PostWaiting, Reason: WaitingEdited, By: c.e.By})
@@ -145,7 +145,10 @@ func (c *change) replan() {
 	c.t.Frozen.Changed, c.t.Waiting = nil, nil
 	c.dropRun("planned anew")
 	phase := PhaseQueued
-	if p := c.t.NewestPlan(); p != nil {
+	for _, p := range c.revisions(PlanPublish) {
+		p.Superseded = true
+	}
+	if p := c.newestOfPlans(); p != nil {
 		p.Superseded = true
 		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
 			c.t.Approval = nil
@@ -175,7 +178,11 @@ func (c *change) revise() {
 func (c *change) startRevision(why string) {
 	p := c.t.NewestPlan()
 	p.Superseded = true
-	c.to(planningPhase(p.Kind), why)
+	phase := planningPhase(p.Kind)
+	if p.Kind == PlanPublish {
+		phase = c.buildingPhase()
+	}
+	c.to(phase, why)
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 

@@ -23,6 +23,11 @@ const (
 	// PhaseImplementing: an agent builds what was approved, checks run, the changeset is judged and
 	// published, the pull request is opened. Each of these is a job that looks before it repeats.
 	PhaseImplementing Phase = "implementing"
+	// PhaseAwaitingPublishApproval: a changeset is ready, stored and judged, and people are shown its
+	// diff (publish: after-approval). An approval that holds goes back to PhaseImplementing or
+	// PhaseAddressingReview, where it is published; a trusted comment has the agent change it; 14 days
+	// without either cancel. Nothing runs here; the VM is kept, because its work is on GitHub nowhere.
+	PhaseAwaitingPublishApproval Phase = "awaiting_publish_approval"
 	// PhasePROpen: the pull request is open and nothing of it is being worked on. A review, a
 	// comment, a merge or a close moves on. Nothing runs here.
 	PhasePROpen Phase = "pr_open"
@@ -50,7 +55,7 @@ func Phases() []Phase {
 	return []Phase{
 		PhaseQueued, PhasePreliminaryPlanning, PhaseAwaitingPreliminaryApproval, PhasePlanning,
 		PhaseAwaitingPlanApproval, PhaseImplementing, PhasePROpen, PhaseAddressingReview,
-		PhaseAwaitingAnswer, PhaseInterrupted, PhaseDone, PhaseCancelled, PhaseFailed,
+		PhaseAwaitingPublishApproval, PhaseAwaitingAnswer, PhaseInterrupted, PhaseDone, PhaseCancelled, PhaseFailed,
 	}
 }
 
@@ -63,14 +68,17 @@ func (p Phase) Working() bool {
 	return false
 }
 
-// AwaitsApproval reports whether a plan waits for a 👍.
-func (p Phase) AwaitsApproval() bool {
+// AwaitsApproval reports whether a plan, or the changes that came of one, wait for a 👍.
+func (p Phase) AwaitsApproval() bool { return p.AwaitsPlan() || p == PhaseAwaitingPublishApproval }
+
+// AwaitsPlan reports whether a plan waits for a 👍.
+func (p Phase) AwaitsPlan() bool {
 	return p == PhaseAwaitingPreliminaryApproval || p == PhaseAwaitingPlanApproval
 }
 
 // restful reports whether the task waits for people with all of its work published or posted, so that
 // its VM holds nothing that could be lost.
-func (p Phase) restful() bool { return p.AwaitsApproval() || p == PhasePROpen }
+func (p Phase) restful() bool { return p.AwaitsPlan() || p == PhasePROpen }
 
 // Terminal reports whether the phase is never left by the task itself.
 func (p Phase) Terminal() bool { return p == PhaseDone || p == PhaseCancelled }

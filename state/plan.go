@@ -3,18 +3,21 @@ package state
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// PlanKind tells the two plans of a task apart.
+// PlanKind tells apart what people approve.
 type PlanKind string
 
 // The kinds of plans.
 const (
 	PlanPreliminary PlanKind = "preliminary"
 	PlanThorough    PlanKind = "thorough"
+	// PlanPublish is no plan but what one came to: the diff of a changeset that waits to be published.
+	PlanPublish PlanKind = "publish"
 )
 
 // Plan is one numbered revision. Its text is what gets executed, whatever the comment on GitHub
@@ -36,6 +39,9 @@ type Plan struct {
 	BaseSHA   string `json:"base_sha"`
 	IssueHash string `json:"issue_hash"`
 
+	// Publish is what PlanPublish is about, nil for plans. Text is then its diff, as far as it is shown.
+	Publish *Changes `json:"publish,omitempty"`
+
 	// Comment is set once it is posted.
 	Comment     int64     `json:"comment,omitempty"`
 	CommentNode string    `json:"comment_node,omitempty"`
@@ -49,6 +55,17 @@ type Plan struct {
 	Superseded bool `json:"superseded,omitempty"`
 }
 
+// Changes is a stored changeset that people are asked about.
+type Changes struct {
+	Ref    string   `json:"ref"`           // names the stored changeset, and its diff in full
+	Digest string   `json:"digest"`        // of all of the changeset
+	Tree   string   `json:"tree"`          // that it makes
+	Stat   []string `json:"stat"`          // a line per path: what was done to it
+	Cut    int      `json:"cut,omitempty"` // lines of the diff that Text leaves out
+	// Approved is the approval that counted; it is kept when the changes are published.
+	Approved *Approval `json:"approved,omitempty"`
+}
+
 // Posted reports whether the revision is on GitHub.
 func (p *Plan) Posted() bool { return p.Comment != 0 }
 
@@ -56,12 +73,15 @@ func (p *Plan) Posted() bool { return p.Comment != 0 }
 func (p *Plan) Open() bool { return p.Posted() && p.Stale == "" && !p.Superseded }
 
 // PlanHash returns the short hash by which people name a revision: 8 hexadecimal digits over kind,
-// revision, text, approaches and what it was based on.
+// revision, text, approaches, what it was based on and, of changes, their data.
 func PlanHash(p Plan) string {
 	h := sha256.New()
 	for _, s := range []string{string(p.Kind), strconv.Itoa(p.Revision), p.Text, p.BaseSHA, p.IssueHash, strings.Join(p.Approaches, "\x00")} {
 		h.Write([]byte(s))
 		h.Write([]byte{0})
+	}
+	if c := p.Publish; c != nil {
+		fmt.Fprintf(h, "%s %s", c.Digest, c.Tree)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:8]
 }

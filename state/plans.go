@@ -96,13 +96,7 @@ func (c *change) planned() {
 		BaseSHA: c.t.Branch.BaseSHA, IssueHash: c.t.Frozen.Hash,
 	}
 	p.Hash = PlanHash(p)
-	for i := range c.t.Plans {
-		old := &c.t.Plans[i]
-		if old.Kind == kind && old.Posted() {
-			c.minimise(old)
-		}
-		old.Superseded = old.Superseded || old.Kind == kind
-	}
+	c.supersede(kind)
 	c.t.Plans = append(c.t.Plans, p)
 	c.t.Outcome = OutcomeBuild
 	phase := PhaseAwaitingPlanApproval
@@ -114,6 +108,16 @@ func (c *change) planned() {
 		c.t.NewestPlan().Stale = StaleIssueChanged
 	}
 	c.postPlan()
+}
+
+// supersede closes the revisions of a kind before a newer one takes their place.
+func (c *change) supersede(kind PlanKind) {
+	for _, old := range c.revisions(kind) {
+		if old.Posted() {
+			c.minimise(old)
+		}
+		old.Superseded = true
+	}
 }
 
 // postPlan has the newest revision posted. The key is the revision's, so it is never posted twice.

@@ -61,7 +61,7 @@ func (c *change) rebaseFirst() {
 // publish takes the changeset through the two jobs.
 func (c *change) publish() {
 	c.takeWork()
-	c.work(JobCommit)
+	c.publishOrShow()
 }
 
 // check runs the repository's commands on the changeset's tree.
@@ -99,7 +99,7 @@ func (c *change) checked() {
 		if failed {
 			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
 		}
-		c.work(JobCommit)
+		c.publishOrShow()
 		return
 	}
 	for _, r := range res.Checks {

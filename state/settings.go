@@ -16,13 +16,15 @@ type Settings struct {
 	Key    KeyRule `json:"key,omitzero" yaml:"key"`
 	Draft  bool    `json:"draft,omitempty" yaml:"draft"`
 	// MergeCommits allows merges of the base branch in what the agent commits.
-	MergeCommits bool      `json:"merge_commits,omitempty" yaml:"merge_commits"`
-	Setup        []Command `json:"setup,omitempty" yaml:"setup"`
-	Check        []Command `json:"check,omitempty" yaml:"check"`
-	Protected    []string  `json:"protected,omitempty" yaml:"protected"`
-	AllowUsers   []string  `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
-	AllowBots    []string  `json:"allow_bots,omitempty" yaml:"allow_bots"`
-	Limits       Limits    `json:"limits" yaml:"limits"`
+	MergeCommits bool `json:"merge_commits,omitempty" yaml:"merge_commits"`
+	// Publish says whether people see a changeset before it is on GitHub.
+	Publish    PublishMode `json:"publish,omitempty" yaml:"publish"`
+	Setup      []Command   `json:"setup,omitempty" yaml:"setup"`
+	Check      []Command   `json:"check,omitempty" yaml:"check"`
+	Protected  []string    `json:"protected,omitempty" yaml:"protected"`
+	AllowUsers []string    `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
+	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
+	Limits     Limits      `json:"limits" yaml:"limits"`
 }
 
 // PlanMode says which plans need a person's approval.
@@ -34,6 +36,24 @@ const (
 	PlanOneStep PlanMode = "one-step" // thorough plan, 👍
 	PlanNone    PlanMode = "none"     // implement at once
 )
+
+// PublishMode says when a changeset leaves errand. The empty one is PublishAtOnce.
+type PublishMode string
+
+// The publish modes. What an App pushes starts the repository's workflows with its secrets: who needs
+// people's eyes before that takes PublishAfterApproval.
+const (
+	PublishAtOnce        PublishMode = "at-once"        // as soon as the push gate and the checks let it
+	PublishAfterApproval PublishMode = "after-approval" // when a person has approved the diff, too
+)
+
+// Stricter returns the stricter of two modes.
+func (m PublishMode) Stricter(other PublishMode) PublishMode {
+	if m == PublishAfterApproval {
+		return m
+	}
+	return other
+}
 
 // KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
 type KeyRule struct {
@@ -68,6 +88,7 @@ func DefaultSettings() Settings {
 		Branch:  "errand/{number}-{slug}",
 		Commit:  "{task}",
 		Title:   "{task}",
+		Publish: PublishAtOnce,
 		Limits: Limits{
 			Turns: 30, Duration: 2 * time.Hour, PlanDuration: 30 * time.Minute, Stall: 10 * time.Minute,
 			MicroUSD: 10_000_000, Remind: 3 * 24 * time.Hour, Expire: 14 * 24 * time.Hour, Checks: 3,

@@ -173,7 +173,7 @@ func (w *walker) work(task *Task) {
 
 // mayGiveUp reports whether the walk lets a job fail for good: those whose failure the task is told.
 func mayGiveUp(job *Job) bool {
-	life := []JobKind{JobStart, JobLaunch, JobCollect, JobCommit, JobMove, JobRebase, JobOpenPR, JobAnswer}
+	life := []JobKind{JobStart, JobLaunch, JobCollect, JobShow, JobCommit, JobMove, JobRebase, JobOpenPR, JobAnswer}
 	return slices.Contains(life, job.Kind) || job.Post != nil && job.Post.Kind == PostPlan
 }
 
@@ -218,6 +218,9 @@ func (w *walker) outcome(task *Task, job *Job) Event {
 func (w *walker) startOutcome() Event {
 	settings := DefaultSettings()
 	settings.Plan = PlanMode(w.pick(string(PlanTwoStep), string(PlanTwoStep), string(PlanOneStep), string(PlanNone)))
+	if w.random.IntN(3) == 0 {
+		settings.Publish = PublishAfterApproval
+	}
 	if w.chance(50) {
 		settings.Check = []Command{{Run: "make test"}}
 	}
@@ -243,8 +246,13 @@ func (w *walker) publishOutcome(task *Task, job *Job) Event {
 			return Event{Kind: EventCollected, Run: job.Run}
 		}
 		tree := fmt.Sprint("t", w.random.IntN(3))
-		return Event{Kind: EventCollected, Run: job.Run, Work: &Work{Run: job.Run, LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}
+		return Event{Kind: EventCollected, Run: job.Run, Work: &Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}
+	case JobShow:
+		return Event{Kind: EventShown, Run: job.Run, Plan: &Plan{Text: "+line", Publish: &Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}
 	case JobCommit:
+		if k := newestApproval(task); k != nil && w.chance(10) {
+			return Event{Kind: EventNoApproval, Candidate: &Candidate{Approval: *k}, Detail: NotRevoked}
+		}
 		return Event{Kind: EventCommitted, Run: job.Run, Work: &Work{Run: job.Run, Head: "H", Tree: "T"}}
 	case JobMove:
 		if w.chance(30) {
@@ -257,6 +265,14 @@ func (w *walker) publishOutcome(task *Task, job *Job) Event {
 		return Event{Kind: EventAnswered}
 	}
 	return Event{} // reactions and the like mean nothing to the task
+}
+
+// newestApproval is that of the changes that are being published, nil if they need none.
+func newestApproval(task *Task) *Approval {
+	if p := task.NewestPlan(); p != nil && p.Publish != nil {
+		return p.Publish.Approved
+	}
+	return nil
 }
 
 // runEvent is what a supervisor reports.
@@ -358,7 +374,7 @@ func (w *walker) check() {
 	if task == nil {
 		return
 	}
-	for _, problem := range []string{stuck(task, jobs), unapproved(task)} {
+	for _, problem := range []string{stuck(task, jobs), unapproved(task), unshown(task, jobs)} {
 		if problem == "" {
 			continue
 		}

@@ -13,7 +13,7 @@ func stuck(t *Task, jobs []Job) string {
 	if last := t.History[len(t.History)-1]; last.Phase != t.Phase {
 		return "the history ends with " + string(last.Phase)
 	}
-	life := has(JobStart, JobLaunch, JobCollect, JobCommit, JobMove, JobRebase, JobOpenPR, JobAnswer)
+	life := has(JobStart, JobLaunch, JobCollect, JobShow, JobCommit, JobMove, JobRebase, JobOpenPR, JobAnswer)
 	runs := t.Run != nil && (t.Run.State == RunActive || t.Run.State == RunStopping)
 	switch {
 	case t.Ended():
@@ -52,13 +52,29 @@ func unapproved(t *Task) string {
 	if t.Run == nil || t.Run.Kind != RunImplement && t.Run.Kind != RunReview {
 		return ""
 	}
-	switch a, p := t.Approval, t.NewestPlan(); {
+	switch a, p := t.Approval, (&change{t: t}).newestOfPlans(); {
 	case a == nil:
 		return "a run builds what nobody approved"
 	case a.Via == ViaSettings:
 		return ""
 	case a.Kind != PlanThorough || p == nil || a.Hash != p.Hash:
 		return "the approval of " + a.Hash + " is not that of the newest plan"
+	}
+	return ""
+}
+
+// unshown says what is published that nobody approved, where people are to see it first.
+func unshown(t *Task, jobs []Job) string {
+	publishes := slices.ContainsFunc(jobs, func(j Job) bool { return j.Kind == JobCommit || j.Kind == JobMove })
+	if t.Settings.Publish != PublishAfterApproval || !publishes || !slices.Contains(building, t.Phase) {
+		return ""
+	}
+	p := t.NewestPlan()
+	switch {
+	case p == nil || p.Publish == nil || p.Publish.Approved == nil || p.Superseded:
+		return "changes are published that nobody approved"
+	case t.Work == nil || t.Work.Approved != p.Hash || t.Work.Ref != p.Publish.Ref:
+		return "other changes are published than the approved ones"
 	}
 	return ""
 }

@@ -50,6 +50,7 @@ type Transcripts interface {
 type Config struct {
 	Store       Store
 	Transcripts Transcripts
+	Diffs       Diffs // may be nil
 	// Metrics are served under /metrics; nil makes new ones.
 	Metrics *Metrics
 	// Token is asked for on every page. It may be empty only if Open is set.
@@ -101,6 +102,7 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw", p.raw)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/events", p.events)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/changes/{hash}", p.changes)
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("/", p.notFound)
 	return newGuard(cfg, p).wrap(mux), nil

@@ -20,7 +20,7 @@ func nextStep(t *state.Task) string {
 		return "Waits for " + words.Wait(w.Kind) + "."
 	}
 	switch t.Phase {
-	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval:
+	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPublishApproval:
 		return nextApproval(t)
 	case state.PhaseAwaitingAnswer:
 		return "A person with write permission has to answer a question."
@@ -52,9 +52,14 @@ func nextApproval(t *state.Task) string {
 	p := t.NewestPlan()
 	switch {
 	case p == nil || !p.Posted():
-		return "The plan is about to be posted."
+		return "It is about to be posted."
+	case p.Stale != "" && p.Publish != nil:
+		return "The changes as they were shown can no longer be approved; somebody has to write `retry`."
 	case p.Stale != "":
 		return "The plan can no longer be approved; somebody has to ask for a new revision."
+	}
+	if p.Publish != nil {
+		return fmt.Sprintf("The changes, revision %d, wait for a 👍 by a person with write permission before they are published.", p.Revision)
 	}
 	return fmt.Sprintf("Revision %d waits for a 👍 by a person with write permission.", p.Revision)
 }

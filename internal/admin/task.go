@@ -154,7 +154,11 @@ func plans(t *state.Task) []planRow {
 	var rows []planRow
 	for _, p := range slices.Backward(t.Plans) {
 		row := planRow{Plan: p, State: "waits for approval", Tone: "people"}
-		switch a := t.Approval; {
+		a := t.Approval
+		if p.Publish != nil {
+			a = p.Publish.Approved
+		}
+		switch {
 		case a != nil && a.Hash == p.Hash:
 			row.State, row.Tone, row.Approval = "approved", "good", a
 		case p.Stale != "":

@@ -102,6 +102,24 @@ func (d *Dir) LoadChangeset(ref string) (*changeset.Changeset, error) {
 	return cs, nil
 }
 
+// SaveDiff stores the diff of a stored changeset, in full, beside it.
+func (d *Dir) SaveDiff(ref, diff string) error {
+	path, err := d.file("changesets", ref, ".diff")
+	if err != nil {
+		return err
+	}
+	return writeWhole(path, []byte(d.clean(diff)))
+}
+
+// OpenDiff opens what SaveDiff stored; the error is fs.ErrNotExist if there is none (any more).
+func (d *Dir) OpenDiff(ref string) (*os.File, error) {
+	path, err := d.file("changesets", ref, ".diff")
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
 // writeWhole puts a complete file in place, durably.
 func writeWhole(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")

@@ -1,6 +1,8 @@
 package changeset
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 )
@@ -48,6 +50,16 @@ func (c *Changeset) Stats() Stats {
 		}
 	}
 	return stats
+}
+
+// Digest returns a hash over all that the changeset says, remarks included: whoever has approved a
+// digest has approved this changeset and no other.
+func (c *Changeset) Digest() (string, error) {
+	h := sha256.New()
+	if err := Encode(h, c); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Paths returns every path that any commit touches, sorted and unique.

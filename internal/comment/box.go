@@ -22,6 +22,11 @@ func ApprovalBox(hash string) string {
 	return fmt.Sprintf("- [ ] **Approve this plan** (`%s`) <!-- errand:box %s 0 -->", hash, hash)
 }
 
+// PublishBox returns the line with the box that approves changes.
+func PublishBox(hash string) string {
+	return fmt.Sprintf("- [ ] **Publish these changes** (`%s`) <!-- errand:box %s 0 -->", hash, hash)
+}
+
 // ApproachBox returns the line with the box that approves a revision and chooses one of its
 // approaches, numbered from 1. The title is the agent's, so it is made safe here.
 func ApproachBox(hash string, n int, title string) string {

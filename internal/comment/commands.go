@@ -41,8 +41,8 @@ func Commands() []Command {
 	return []Command{
 		{Verb: state.VerbPlan, Words: []string{"plan", "start", "go"}, Usage: "plan [base: NAME]", Where: OnIssue,
 			Help: "Begin to work on this issue, on the branch named or the usual one.", Example: "plan base: develop", read: readPlan},
-		{Verb: state.VerbApprove, Words: []string{"approve"}, Usage: "approve [HASH] [N] [with: CONDITIONS]", Where: OnIssue,
-			Help: "Approve the newest plan, its approach N, and add conditions.", Example: "approve a1b2c3d4 2 with: keep the old flag", read: readApprove},
+		{Verb: state.VerbApprove, Words: []string{"approve"}, Usage: "approve [HASH] [N] [with: CONDITIONS]", Where: Both,
+			Help: "Approve the newest plan, its approach N, and add conditions; or the changes that wait to be published.", Example: "approve a1b2c3d4 2 with: keep the old flag", read: readApprove},
 		{Verb: state.VerbReplan, Words: []string{"replan"}, Usage: "replan [WHY]", Where: Both,
 			Help: "Read the issue again and make a new plan.", Example: "replan the API has changed", read: readReplan, takesText: true},
 		{Verb: state.VerbStatus, Words: []string{"status"}, Usage: "status", Where: Both,

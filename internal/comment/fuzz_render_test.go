@@ -28,6 +28,9 @@ func spoil(s said, words, name string) said {
 		plan := &t.Plans[i]
 		plan.Text, plan.Summary, plan.Changes, plan.Estimate = words, name, words, name
 		plan.Approaches, plan.Files = []string{name, words}, []string{name, words, ""}
+		if plan.Publish != nil {
+			plan.Publish.Stat = []string{words, name, ""}
+		}
 	}
 	t.Frozen.Title, t.Frozen.Body = name, words
 	t.Frozen.Changed = &state.Frozen{Title: words, Body: name + "\n" + words, By: who}

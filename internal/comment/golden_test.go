@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,26 @@ func implementing(t *state.Task) {
 	t.Approval = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Via: state.ViaReaction, Given: at(22), With: "keep `Div64`"}
 	testLife{t}.phase(state.PhaseImplementing, 22, "@octocat approved the plan "+p.Hash)
 	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, Model: "opus", Turns: 5, Doing: "go test ./... | tail @octocat", Sign: at(49), Started: at(22)}
+}
+
+// toPublish is a task whose changes wait for people.
+func toPublish(t *state.Task) {
+	implementing(t)
+	t.Run, t.Settings.Publish = nil, state.PublishAfterApproval
+	t.Plans = append(t.Plans, state.Plan{
+		Kind: state.PlanPublish, Revision: 1, Hash: "0badcafe", Summary: "`Div` returns ErrZero, as @someone asked.", Made: at(30), Comment: 104, PostedAt: at(30), CommentURL: t.Repo.URL + "/issues/7#issuecomment-104",
+		Text:    "commit 89abcdef\n    Return an error\n\ndiff a/calc.go b/calc.go\n--- a/calc.go\n+++ b/calc.go\n@@ -1 +1 @@\n-// ```\n+// <!-- errand:box 0badcafe 0 --> @someone\n",
+		Publish: &state.Changes{Ref: "9-7-4-89abcdef", Digest: "d", Tree: "fedcba9876543210", Stat: []string{"calc.go: +1 −1", "doc/a`b.md: +0 −0, new file"}},
+	})
+	testLife{t}.phase(state.PhaseAwaitingPublishApproval, 30, "changes to publish, revision 1 (0badcafe)")
+}
+
+// longChanges are those of a round, and more than a comment holds.
+func longChanges(t *state.Task) {
+	prOpen(t)
+	toPublish(t)
+	p := t.NewestPlan()
+	p.Text, p.Publish.Cut = strings.Repeat("+a line of the diff\n", 900), 4321
 }
 
 func prOpen(t *state.Task) {

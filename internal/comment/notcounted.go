@@ -25,6 +25,9 @@ func (p post) notCounted() string {
 func (p post) notCountedWords() (why, remedy string) {
 	newest := p.newest()
 	replan := p.v.say("replan") + " makes a new revision to approve."
+	if plan := p.t.NewestPlan(); plan != nil && plan.Publish != nil {
+		replan = p.v.say("retry") + " shows the changes anew."
+	}
 	switch p.Reason {
 	case state.NotNoPermission:
 		return "approving takes write permission on this repository.", "Ask a person who has it to approve " + newest + "."

@@ -188,7 +188,7 @@ func doing(t *state.Task) string {
 	switch phase {
 	case state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer:
 		return "at work"
-	case state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPreliminaryApproval, state.PhasePROpen:
+	case state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPublishApproval, state.PhasePROpen:
 		return "waiting (" + words.Phase(phase) + ")"
 	}
 	return words.Phase(phase)

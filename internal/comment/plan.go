@@ -14,6 +14,9 @@ func (p post) plan() string {
 	if plan == nil {
 		return "The plan " + hash8(p.Hash) + " is not kept any more. " + p.v.say("replan") + " makes a new one."
 	}
+	if plan.Publish != nil {
+		return p.changes(plan)
+	}
 	title := "Preliminary plan"
 	if plan.Kind == state.PlanThorough {
 		title = "Plan"

@@ -245,7 +245,12 @@ func (w prWriter) plan() *state.Plan {
 			return &w.t.Plans[i]
 		}
 	}
-	return w.t.NewestPlan()
+	for i := len(w.t.Plans) - 1; i >= 0; i-- {
+		if w.t.Plans[i].Publish == nil {
+			return &w.t.Plans[i]
+		}
+	}
+	return nil
 }
 
 // Section returns what stands in a Markdown text under the first heading that contains the words, up

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -29,6 +30,9 @@ type RepoFile struct {
 	Key KeyRule `yaml:"key"`
 	// Draft opens pull requests as drafts.
 	Draft *bool `yaml:"draft"`
+	// Publish after-approval pushes nothing before a person has approved the diff; where the operator asks
+	// for that, at-once does not take it back.
+	Publish state.PublishMode `yaml:"publish"`
 	// MergeCommits lets the agent merge the base branch into its own.
 	MergeCommits bool `yaml:"merge_commits"`
 	// Setup are commands that prepare a fresh checkout.
@@ -100,6 +104,7 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	set(&s.Commit, f.Commit)
 	set(&s.Title, f.Title)
 	set(&s.Draft, f.Draft)
+	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
 	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
 	s.Protected = slices.Concat(defaults.Protected, f.Protected)
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
@@ -163,6 +168,7 @@ func (l RepoLimits) apply(to *state.Limits) {
 func (f RepoFile) problems(s state.Settings) report {
 	var r report
 	planProblem(&r, "plan", s.Plan)
+	publishProblem(&r, "publish", f.Publish)
 	templateProblems(&r, "", s.Branch, s.Commit, s.Title)
 	if _, err := regexp.Compile(f.Key.Pattern); err != nil {
 		r.unless(false, "key.pattern", "%s; write a regular expression such as [A-Z]+-[0-9]+", cut(err.Error()))

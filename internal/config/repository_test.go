@@ -36,6 +36,7 @@ title: "[{key}] {task}"
 key: {pattern: '[A-Z]+-[0-9]+', required: true}
 draft: true
 merge_commits: true
+publish: after-approval
 setup: [go mod download]
 check:
   - go vet ./...
@@ -48,7 +49,7 @@ limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
 `, func(s *state.Settings) {
 			s.Plan, s.Base, s.Branch, s.Commit, s.Title = state.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
 			s.Key = state.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
-			s.Draft, s.MergeCommits = true, true
+			s.Draft, s.MergeCommits, s.Publish = true, true, state.PublishAfterApproval
 			s.Setup = []state.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
 			s.Check = []state.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
 			s.Protected = []string{"deploy/**", "schema/**"}
@@ -84,6 +85,23 @@ func TestARepositoryCannotSwitchOnWhatTheOperatorSwitchedOff(t *testing.T) {
 	}
 }
 
+func TestARepositoryCannotPublishUnseenWhereTheOperatorWantsEyes(t *testing.T) {
+	t.Parallel()
+	for text, mode := range map[string]state.PublishMode{"publish: at-once\n": state.PublishAtOnce, "": state.PublishAtOnce, "publish: after-approval\n": state.PublishAfterApproval} {
+		for _, operators := range []state.PublishMode{state.PublishAtOnce, state.PublishAfterApproval} {
+			defaults := operator()
+			defaults.Publish = operators
+			want := mode
+			if operators == state.PublishAfterApproval {
+				want = operators
+			}
+			if s, err := config.ParseRepo([]byte(text), defaults); err != nil || s.Publish != want {
+				t.Errorf("%q over %s: %s, %v", text, operators, s.Publish, err)
+			}
+		}
+	}
+}
+
 func TestParseRepoSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
@@ -96,6 +114,7 @@ func TestParseRepoSaysWhatIsWrong(t *testing.T) {
 		"too many":           {"setup: [" + strings.Repeat("a,", 20) + "a]\n", "line 1: setup: 21 commands are too many; write at most 20"},
 		"plan":               {"plan: 2\n", "line 1: plan: write a text"},
 		"plan mode":          {"plan: both\n", `line 1: plan: "both": write two-step, one-step or none`},
+		"publish mode":       {"publish: later\n", `line 1: publish: "later": write at-once or after-approval`},
 		"pattern":            {"key: {pattern: '['}\n", "line 1: key.pattern: error parsing regexp"},
 		"required":           {"key:\n  required: true\n", "line 2: key.required: a pattern is needed too"},
 		"template":           {"branch: '{issue}'\n", "line 1: branch: expand template"},

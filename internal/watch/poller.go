@@ -133,14 +133,16 @@ type mark struct {
 func marks(t *state.Task) map[string]mark {
 	out := map[string]mark{}
 	planning := t.Phase == state.PhasePreliminaryPlanning || t.Phase == state.PhasePlanning
-	if t.Phase.AwaitsApproval() || planning {
+	newest := t.NewestPlan()
+	changing := t.Phase.Working() && newest != nil && newest.Publish != nil && newest.Superseded
+	if t.Phase.AwaitsApproval() || planning || changing {
 		for i := max(0, len(t.Plans)-2); i < len(t.Plans); i++ {
-			if p := &t.Plans[i]; p.Posted() && (t.Approval == nil || t.Approval.Hash != p.Hash) {
+			if p := &t.Plans[i]; p.Posted() && (t.Approval == nil || t.Approval.Hash != p.Hash) && (p.Publish == nil || p.Publish.Approved == nil) {
 				out[p.CommentNode] = mark{task: t, plan: p}
 			}
 		}
 	}
-	if t.Phase.AwaitsApproval() || planning || t.Phase == state.PhaseQueued {
+	if t.Phase.AwaitsPlan() || planning || t.Phase == state.PhaseQueued {
 		for i := range t.Context.Withheld {
 			w := &t.Context.Withheld[i]
 			node := w.Node

@@ -28,6 +28,8 @@ func Phase(p state.Phase) string {
 		return "plan awaits approval"
 	case state.PhaseImplementing:
 		return "implementing"
+	case state.PhaseAwaitingPublishApproval:
+		return "changes await approval"
 	case state.PhasePROpen:
 		return "pull request open"
 	case state.PhaseAddressingReview:
@@ -114,6 +116,8 @@ func Step(k state.JobKind) string {
 		return "bringing up a VM"
 	case state.JobCollect:
 		return "reading and judging the commits"
+	case state.JobShow:
+		return "making the diff for people to approve"
 	case state.JobCommit, state.JobMove:
 		return "publishing the commits"
 	case state.JobRebase:
@@ -132,10 +136,21 @@ func Step(k state.JobKind) string {
 
 // Plan names a kind of plan.
 func Plan(k state.PlanKind) string {
-	if k == state.PlanPreliminary {
+	switch k {
+	case state.PlanPreliminary:
 		return "preliminary plan"
+	case state.PlanPublish:
+		return "changes"
 	}
 	return "plan"
+}
+
+// What names what waits for an approval in a phase, with its verb.
+func What(p state.Phase) string {
+	if p == state.PhaseAwaitingPublishApproval {
+		return "the changes are"
+	}
+	return "the plan is"
 }
 
 // Via says how an approval was given.

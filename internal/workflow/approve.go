@@ -73,6 +73,7 @@ func planStands(st forge.Standing, plan *state.Plan) string {
 		return state.NotEdited
 	case st.Closed:
 		return state.NotClosed
+	case plan.Kind == state.PlanPublish: // what it came to stands by itself
 	case state.FreezeHash(st.Title, st.Body) != plan.IssueHash:
 		return state.NotIssueChanged
 	}
@@ -91,8 +92,7 @@ func thumbStands(st forge.Standing, plan *state.Plan, by state.Person) string {
 
 // stillApproved asks again, at the start of what was approved, whether the approval holds. After the
 // start a withdrawn 👍 does nothing. With the 👍 it reads where the base is.
-func (s *Steps) stillApproved(ctx context.Context, w *unit) (bool, error) {
-	a := w.task.Approval
+func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (bool, error) {
 	if a == nil || a.Via == state.ViaSettings {
 		return true, nil
 	}

@@ -132,5 +132,6 @@ type Tether interface {
 type Files interface {
 	SaveChangeset(run string, cs *changeset.Changeset) (ref string, err error)
 	LoadChangeset(ref string) (*changeset.Changeset, error)
+	SaveDiff(ref, diff string) error
 	BeginTranscript(run string, h runlog.Header) error
 }

@@ -34,7 +34,7 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: at}, err
 	}
 	if starts(t) {
-		ok, err := s.stillApproved(ctx, w)
+		ok, err := s.stillApproved(ctx, w, t.Approval)
 		if err != nil {
 			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}

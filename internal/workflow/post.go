@@ -19,8 +19,11 @@ const lookBack = 2 * time.Minute
 // comment is looked for before it is written again, and a younger twin is removed.
 func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	p := *w.job.Post
-	if p.Kind == state.PostPlan && planByHash(w.task, p.Hash) == nil {
-		return done(), nil
+	if p.Kind == state.PostPlan {
+		plan := planByHash(w.task, p.Hash)
+		if plan == nil || plan.Publish != nil && plan.Superseded { // a diff that was replaced before it was shown
+			return done(), nil
+		}
 	}
 	number := w.task.Key.Issue
 	if p.OnPR && w.task.PR != nil {

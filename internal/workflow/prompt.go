@@ -188,6 +188,9 @@ func promptResume(t *state.Task, l *state.Launch, d *prompts.Data, anew bool) {
 		return
 	}
 	for _, p := range t.Plans {
+		if p.Kind == state.PlanPublish { // the agent has its commits
+			continue
+		}
 		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: p.Text})
 	}
 	if t.Work != nil && t.Work.Text != "" {

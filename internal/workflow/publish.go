@@ -174,6 +174,9 @@ func (s *Steps) commit(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, fmt.Errorf("load the changeset: %w", err)
 	}
+	if e, ok, err := s.mayPublish(ctx, w, cs); !ok || err != nil {
+		return e, err
+	}
 	if _, err := s.attempted(ctx, w); err != nil {
 		return state.Event{}, err
 	}

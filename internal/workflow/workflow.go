@@ -72,6 +72,7 @@ func New(cfg Config) *Steps {
 		state.JobLaunch:   (*Steps).launch,
 		state.JobStop:     (*Steps).stop,
 		state.JobCollect:  (*Steps).collect,
+		state.JobShow:     (*Steps).showChanges,
 		state.JobCommit:   (*Steps).commit,
 		state.JobMove:     (*Steps).move,
 		state.JobRebase:   (*Steps).rebase,

@@ -1,0 +1,55 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Diffs opens the diff of a changeset that people were asked about. If there is none (any more) the
+// error is fs.ErrNotExist.
+type Diffs interface {
+	OpenDiff(ref string) (*os.File, error)
+}
+
+// changes gives the whole diff of a revision of changes, as text.
+func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
+	t := p.taskOf(w, r)
+	if t == nil {
+		return
+	}
+	c := changesOf(t, r.PathValue("hash"))
+	if c == nil || p.cfg.Diffs == nil {
+		p.problem(w, r, http.StatusNotFound, "The task has no such changes.")
+		return
+	}
+	f, err := p.cfg.Diffs.OpenDiff(c.Ref)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.problem(w, r, http.StatusNotFound, "The diff is not kept any more.")
+		return
+	case err != nil:
+		p.fail(w, r, fmt.Errorf("open the diff of %s: %w", c.Ref, err))
+		return
+	}
+	defer func() { _ = f.Close() }()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if _, err := io.Copy(w, f); err != nil && r.Context().Err() == nil {
+		p.cfg.Log.Warn().Err(err).Msg("send a diff")
+	}
+}
+
+// changesOf finds a revision of changes by its hash.
+func changesOf(t *state.Task, hash string) *state.Changes {
+	for i := range t.Plans {
+		if t.Plans[i].Hash == hash {
+			return t.Plans[i].Publish
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state"
+)
+
+// changes shows what is about to be published: what it is, the diff, and how to approve it.
+func (p post) changes(plan *state.Plan) string {
+	c := plan.Publish
+	return paragraphs(
+		fmt.Sprintf("## Changes, revision %d (%s)", plan.Revision, hash8(plan.Hash)),
+		"This is ready, and nothing of it is on GitHub yet.",
+		sentence(plan.Summary),
+		list(c.Stat, 62),
+		fold("The commits and their diff", p.diff(plan)),
+		unlessZero(c.Cut, fmt.Sprintf("**%s of the diff did not fit here.** Read all of it before you approve: %s.", words.Many(c.Cut, "line"), p.wholeDiff(plan))),
+		"---",
+		fmt.Sprintf("### Publish revision %d?", plan.Revision),
+		PublishBox(plan.Hash),
+		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Hash)+". Then exactly these commits are published"+then(p.t)+" (tree "+hash8(c.Tree)+").",
+		"To have it changed, say so in a comment: the agent works on it, and the changes are shown anew. To end the task without publishing, write "+p.v.say("cancel")+".",
+		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment, it has to be shown anew.</sub>",
+	)
+}
+
+// diff is as much of the diff as a comment holds.
+func (p post) diff(plan *state.Plan) string {
+	text, missing := clip(plan.Text, p.budget)
+	block := strings.Replace(codeBlock(text), "text\n", "diff\n", 1)
+	if missing > 0 {
+		block += fmt.Sprintf("\n\n*%d more characters: see %s.*", missing, p.wholeDiff(plan))
+	}
+	return block
+}
+
+// wholeDiff leads to the page with the diff in full.
+func (p post) wholeDiff(plan *state.Plan) string {
+	if p.v.LogURL != nil {
+		if url := p.v.LogURL(p.t); url != "" {
+			return link("the whole diff", url+"/changes/"+plan.Hash)
+		}
+	}
+	return "the log"
+}
+
+// then says what follows the publishing.
+func then(t *state.Task) string {
+	if t.PR != nil {
+		return " in " + link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", and the review is answered"
+	}
+	return ", and a pull request is opened"
+}
+
+func unlessZero(n int, s string) string {
+	if n == 0 {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,121 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+)
+
+// publishOrShow publishes the collected work or, where people want to see it first, has its diff made.
+func (c *change) publishOrShow() {
+	if c.t.Settings.Publish == PublishAfterApproval && c.t.Work.Approved == "" {
+		c.work(JobShow)
+		return
+	}
+	c.work(JobCommit)
+}
+
+// thisShown reports whether a diff is that of the changeset that waits to be published.
+func (c *change) thisShown() bool {
+	return c.t.Work != nil && c.e.Plan.Publish != nil && c.e.Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == JobShow
+}
+
+// shown makes a revision of the changes and waits for its approval. The text of older ones goes: it is
+// large, and can be read nowhere but in their comments any more.
+func (c *change) shown() {
+	p, w := *c.e.Plan, c.t.Work
+	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = PlanPublish, len(c.revisions(PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
+	p.Hash = PlanHash(p)
+	c.supersede(PlanPublish)
+	for _, old := range c.revisions(PlanPublish) {
+		old.Text, old.Publish.Stat = "", nil
+	}
+	c.t.Plans = append(c.t.Plans, p)
+	c.to(PhaseAwaitingPublishApproval, fmt.Sprintf("changes to publish, revision %d (%s)", p.Revision, p.Hash))
+	c.postPlan()
+}
+
+// publishApproved publishes what was approved: the stored changeset, and no other.
+func (c *change) publishApproved(a Approval) {
+	c.t.NewestPlan().Publish.Approved = &a
+	c.t.Work.Approved = a.Hash
+	c.to(c.buildingPhase(), "@"+a.By.Login+" approved the changes "+a.Hash)
+	c.work(JobCommit)
+}
+
+// publishDoubted reports whether the approval of the changes that are about to be published is gone.
+func (c *change) publishDoubted() bool {
+	k := c.e.Candidate
+	return c.e.Detail == NotRevoked && c.t.Step == JobCommit && c.t.Work != nil && k.Kind == PlanPublish && c.t.Work.Approved == k.Hash
+}
+
+// publishRevoked goes back to waiting: the person lost the permission, or took the 👍 back.
+func (c *change) publishRevoked() {
+	a := c.e.Candidate
+	c.planByHash(a.Hash).Publish.Approved, c.t.Work.Approved = nil, ""
+	c.to(PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
+	if key := fmt.Sprintf("no-%s-%s-%d", a.Hash, NotRevoked, a.By.ID); c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: NotRevoked, By: a.By, Hash: a.Hash})
+	}
+}
+
+// condition takes an approval with conditions as what it is here: a request to change what is there.
+func (c *change) condition(k Candidate) {
+	c.feedback(Feedback{ID: fmt.Sprintf("comment:%d", k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
+	c.react("eyes")
+	c.startRevision("@" + k.By.Login + " would approve with a condition")
+}
+
+// reviewedChanges has the agent take in a review that came while the changes wait.
+func (c *change) reviewedChanges() {
+	c.keepFeedback()
+	c.startRevision("a review asked for a change")
+}
+
+// showAgain makes a new revision of changes whose comment somebody edited or deleted.
+func (c *change) showAgain() {
+	c.react("eyes")
+	c.to(c.buildingPhase(), "@"+c.e.By.Login+" wants to see the changes anew")
+	c.work(JobShow)
+}
+
+// changing reports whether the agent changes what people were shown before it is published.
+func (c *change) changing() bool {
+	p := c.t.NewestPlan()
+	return p != nil && slices.Contains(building, c.t.Phase) && p.Kind == PlanPublish && p.Superseded
+}
+
+// buildingPhase is the phase in which the present work was done and is published.
+func (c *change) buildingPhase() Phase {
+	if c.hasPR() {
+		return PhaseAddressingReview
+	}
+	return PhaseImplementing
+}
+
+// newestOfPlans is the newest revision that is a plan, or nil.
+func (c *change) newestOfPlans() *Plan {
+	for i := len(c.t.Plans) - 1; i >= 0; i-- {
+		if c.t.Plans[i].Kind != PlanPublish {
+			return &c.t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// saveUnpublished keeps changes that wait for approval when the task ends without it.
+func (c *change) saveUnpublished(why string) {
+	if w := c.t.Work; w != nil && c.t.Phase == PhaseAwaitingPublishApproval {
+		c.t.Saved = append(c.t.Saved, SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Why: why})
+	}
+}
+
+// whatWaits names what waits for an approval.
+func (c *change) whatWaits() string {
+	if c.t.Phase == PhaseAwaitingPublishApproval {
+		return "the changes"
+	}
+	return "the plan"
+}
+
+// approved reports whether a revision of changes was approved; of plans Task.Approval says so.
+func (p *Plan) approved() bool { return p.Publish != nil && p.Publish.Approved != nil }
