@@ -171,8 +171,10 @@ func failures() map[string]failure {
 		"write lost":              {drop, write, forge.ClassUnknown, nil, 1},
 		"write timed out":         {hang, write, forge.ClassUnknown, nil, 1},
 		"write answered nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, write, forge.ClassUnknown, nil, 1},
-		"write 401":               {say(401, m{"message": "Bad credentials"}), write, forge.ClassTemporary, nil, 1}, // with a new token
-		"write 403":               {say(403, m{"message": "Resource not accessible by integration"}), write, forge.ClassPermanent, nil, 1},
+		"write 401":               {say(401, m{"message": "Bad credentials"}), write, forge.ClassTemporary, nil, 1},                        // with a new token
+		"write 403":               {say(403, m{"message": "Resource not accessible by integration"}), write, forge.ClassTemporary, nil, 1}, // with a new token
+		"write forbidden":         {say(403, m{"message": "Must have admin rights"}), write, forge.ClassPermanent, nil, 1},
+		"write locked":            {say(403, m{"message": "Unable to create comment because issue is locked."}), write, forge.ClassTemporary, forge.ErrLocked, 1},
 		"write 422":               {say(422, m{"message": "Validation Failed"}), write, forge.ClassPermanent, nil, 1},
 		"write moved": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -231,7 +232,7 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		return s.unreadable(ctx, t, err)
 	}
 	delete(s.missing, t.Key)
-	if t.IssueNode != "" && i.Node != t.IssueNode { // GitHub leads from a transferred one to what became of it
+	if elsewhere(t, i) {
 		return s.report(ctx, t, []state.Event{{Kind: state.EventIssueGone, Detail: "it was transferred"}})
 	}
 	var events []state.Event
@@ -259,6 +260,13 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		return err
 	}
 	return s.heard(ctx, t, i, pull)
+}
+
+// elsewhere reports whether what GitHub answered with is another issue: it leads from one that was
+// transferred to what became of it.
+func elsewhere(t *state.Task, i forge.Issue) bool {
+	here := fmt.Sprintf("/%s/issues/%d", t.Repo.FullName(), t.Key.Issue)
+	return i.Node != t.IssueNode && i.URL != "" && !strings.HasSuffix(strings.ToLower(i.URL), strings.ToLower(here))
 }
 
 // report applies what was seen of a task.

@@ -64,7 +64,7 @@ func TestTroubleOfGitHub(t *testing.T) {
 		"cut":             {simgithub.Fault{Cut: true}, false, false},
 		"secondary limit": {simgithub.Fault{Secondary: true, RetryAfter: 600}, false, true},
 		"hourly limit":    {simgithub.Fault{Primary: true}, false, true},
-		"forbidden":       {simgithub.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, true, false},
+		"forbidden":       {simgithub.Fault{Status: 403, Body: `{"message":"Must have admin rights to Repository."}`}, true, false},
 		"unprocessable":   {simgithub.Fault{Status: 422, Body: `{"message":"Validation Failed"}`}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {

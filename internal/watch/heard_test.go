@@ -1,0 +1,122 @@
+package watch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/watch"
+	"github.com/errand-bot/errand/state"
+)
+
+// long is a land with a task of issue 1 that began an hour ago.
+func long(t *testing.T) *land {
+	t.Helper()
+	l := newLand(t)
+	i := l.issue()
+	l.happen(state.Event{
+		Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: "mention", At: time.Now().Add(-time.Hour), Installation: l.inst,
+		Repo: &l.repo, Issue: &state.Issue{Node: i.NodeID, Title: "It breaks", Body: "Always.", Author: ada},
+	})
+	return l
+}
+
+// stored lists the deliveries that the sweep wrote, after two sweeps.
+func (l *land) stored() (guids []string) {
+	l.t.Helper()
+	for range 2 {
+		check(l.t, l.sweeper.SweepState(l.t.Context()))
+	}
+	list, err := l.PendingDeliveries(l.t.Context(), 10)
+	check(l.t, err)
+	for _, d := range list {
+		guids = append(guids, d.GUID)
+	}
+	return guids
+}
+
+// TestWordsThatDidNotArrive: what somebody said is stored once as the webhook that was lost. What is
+// known, what we wrote ourselves and what was edited since is not.
+func TestWordsThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	l := long(t)
+	k, err := l.sim.As("bob").Comment(full, 1, "@errand cancel")
+	check(t, err)
+	edited, err := l.sim.As("bob").Comment(full, 1, "fine")
+	check(t, err)
+	later := time.Now().Truncate(time.Second).Add(time.Second)
+	for time.Now().Before(later) { // an edit in the second of the comment cannot be told
+		<-time.After(10 * time.Millisecond)
+	}
+	check(t, l.ada.EditComment(full, edited.ID, "@errand approve"))
+	if diff := cmp.Diff([]string{fmt.Sprintf("swept-issue_comment-%d", k.ID)}, l.stored()); diff != "" {
+		t.Fatalf("stored (-want +got):\n%s", diff)
+	}
+	list, err := l.PendingDeliveries(t.Context(), 1)
+	check(t, err)
+	if list[0].Event != "issue_comment" || len(list[0].Payload) == 0 {
+		t.Errorf("delivery %+v", list[0])
+	}
+}
+
+// TestReviewsThatDidNotArrive: likewise for reviews of the task's pull request.
+func TestReviewsThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	l := long(t)
+	check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
+	p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
+	check(t, err)
+	settings := state.DefaultSettings()
+	settings.Plan = state.PlanNone
+	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
+	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, PR: &state.PR{Number: p.Number, State: "open"}})
+	v, err := l.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "Why?"})
+	check(t, err)
+	if diff := cmp.Diff([]string{fmt.Sprintf("swept-pull_request_review-%d", v.ID)}, l.stored()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+// TestTransferThatDidNotArrive: a repository is known by its id, under whatever owner and installation.
+// One that nothing reaches any more ends its tasks after a while, also if it can still be read.
+func TestTransferThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	for name, installed := range map[string]bool{"to an owner with the App": true, "to one without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := long(t)
+			now := time.Now()
+			l.cfg.Now = func() time.Time { return now }
+			l.sweeper = watch.NewSweeper(l.cfg)
+			check(t, l.sim.TransferRepo(full, "initech", installed))
+			var got [][]string
+			for range 2 {
+				got = append(got, l.kinds())
+				now = now.Add(2 * time.Hour)
+			}
+			want := [][]string{nil, {"gone  by "}}
+			if installed {
+				want = [][]string{{"renamed  by "}, nil}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestIssueTransferThatDidNotArrive: GitHub leads from the old address to the new issue, which is
+// another one.
+func TestIssueTransferThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	l := long(t)
+	check(t, second(l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "other", Files: map[string]string{"a": "b\n"}, Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin}})))
+	check(t, second(l.sim.Install("acme/other")))
+	check(t, second(l.ada.TransferIssue(full, 1, "acme/other")))
+	if diff := cmp.Diff([]string{"issue_gone  by "}, l.kinds()); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
+	}
+}
