@@ -15,6 +15,9 @@ import (
 // said names the folder of what simgithub said in the tests before.
 const said = "ERRAND_SAID"
 
+// enterprise is the description of the oldest Enterprise Server that is published.
+const enterprise = "ghes-3.17.json"
+
 // judges is all that a recording can be held against.
 type judges struct {
 	rest     *rest
@@ -27,7 +30,8 @@ func newJudges(t *testing.T) *judges {
 	t.Helper()
 	j := &judges{counts: map[string]int{}}
 	var err error
-	if j.rest, err = newREST(readJSON(t, need(t, "openapi/generated/api.github.com.json"))); err != nil {
+	j.rest, err = newREST(readJSON(t, need(t, "openapi/generated/api.github.com.json")), readJSON(t, need(t, "openapi/generated/"+enterprise)))
+	if err != nil {
 		t.Fatal(err)
 	}
 	j.webhooks, err = newWebhooks(readJSON(t, need(t, "openapi-webhooks/generated/api.github.com.json")), readJSON(t, need(t, "webhooks-schemas/schema.json")))

@@ -18,10 +18,12 @@ type rest struct {
 	strict  *strict
 	routes  [][]string // of paths, in segments
 	used    map[string]bool
+	server  map[string]any // the paths of an Enterprise Server
 }
 
-func newREST(doc map[string]any) (*rest, error) {
-	r := &rest{doc: doc, strict: &strict{doc: doc}, used: map[string]bool{}}
+// newREST makes a judge of a description, which it changes. server is the description of an Enterprise Server.
+func newREST(doc, server map[string]any) (*rest, error) {
+	r := &rest{doc: doc, strict: &strict{doc: doc}, used: map[string]bool{}, server: object(server["paths"])}
 	r.strict.apply()
 	for p := range object(doc["paths"]) {
 		r.routes = append(r.routes, strings.Split(strings.Trim(p, "/"), "/"))
@@ -92,6 +94,9 @@ func (r *rest) judge(rec simgithub.Recorded) ([]unlike, error) {
 	op := object(dig(r.doc, "paths", path, strings.ToLower(rec.Method)))
 	for _, what := range headers(rec, op) {
 		say("%s", what)
+	}
+	if app := rec.By == "app" || rec.By == "installation"; app && rec.Status < 300 && dig(r.server, path, strings.ToLower(rec.Method)) == nil {
+		say("is not there at an Enterprise Server")
 	}
 	if rec.Status >= 400 && rec.Body != nil && !strings.Contains(string(rec.Body), `"message":"`) {
 		say("an error without message")
