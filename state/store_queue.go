@@ -48,13 +48,14 @@ func (s *Store) putQueue(tx kv.Tx, q *queue) error {
 }
 
 // enqueue adds a job, subject to Job.Key. A job that waits for its first turn under the same key is
-// brought forward if the new one would be due earlier.
+// brought forward if the new one would be due earlier; that of the status comment, which may have been
+// queued before the edit was sent that it has to keep its distance from, is put off, too.
 func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
 	if !job.Task.IsZero() && job.Task != q.task {
 		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
 	}
 	if twin := s.twin(q, &job); twin != nil {
-		if twin.Attempt == 0 && job.NotBefore.Before(twin.NotBefore) {
+		if twin.Attempt == 0 && (job.NotBefore.Before(twin.NotBefore) || job.Kind == JobStatus) {
 			twin.NotBefore, q.changed = job.NotBefore, true
 		}
 		return nil
