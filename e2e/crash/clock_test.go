@@ -70,11 +70,18 @@ func (d gatedDB) Notify(ctx context.Context, prefix string) <-chan struct{} {
 
 var _ kv.DB = gatedDB{}
 
+// claim is one claim of a job.
+type claim struct {
+	job   string
+	epoch int64
+}
+
 // counted keeps account of the jobs that this incarnation works on.
 func (g *gate) counted(do queue.Handler) queue.Handler {
 	return func(ctx context.Context, job *state.Job) (state.Event, error) {
-		g.working.Store(job.ID, true)
-		defer g.working.Delete(job.ID)
+		c := claim{job.ID, job.Epoch}
+		g.working.Store(c, true)
+		defer g.working.Delete(c)
 		return do(ctx, job)
 	}
 }
@@ -113,7 +120,7 @@ func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time) {
 	running := t.Run != nil && t.Run.State == state.RunActive
 	for _, j := range jobs {
 		at := j.NotBefore
-		switch _, working := l.gate.working.Load(j.ID); {
+		switch _, working := l.gate.working.Load(claim{j.ID, j.Epoch}); {
 		case working:
 			return time.Time{}
 		case j.State == state.JobClaimed: // the claim was not heard of: its lease has to end

@@ -1,31 +1,30 @@
 package crash
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/errand-bot/errand/state"
 )
 
-// fault is a defect that a control plants, in what errand stores or sends.
+// fault is a defect that a control plants: something that errand does so that crashes and repetitions
+// do no harm is left out. Nothing but a test can do that.
 type fault string
 
 const (
-	noFault     fault = ""
-	noAttempted fault = "nothing is marked as attempted"
-	noMarkers   fault = "comments have no hidden marker"
-	noRescue    fault = "what a dead errand had claimed is not given back"
-	noKnown     fault = "nobody asks the VM whether a run was started"
-
+	noFault      fault = ""
+	noAttempted  fault = "nothing is marked as attempted"
+	noMarkers    fault = "comments have no hidden marker"
+	noRescue     fault = "what a dead errand had claimed is not given back"
+	noKnown      fault = "nobody asks the VM whether a run was started"
 	noFencing    fault = "a lost lease is accepted"
 	noTombstones fault = "the GUIDs of deliveries are forgotten"
 	noCoalescing fault = "every change edits the status comment"
 )
 
-// safeguards are those of the store that a fault leaves out.
+// safeguards are those of the store that a fault leaves out. The others are planted in hooks_test.go.
 func (f fault) safeguards() []state.Safeguard {
 	switch f {
 	case noFencing:
@@ -38,38 +37,56 @@ func (f fault) safeguards() []state.Safeguard {
 	return nil
 }
 
-// TestControls plants faults against each of which errand has a safeguard, and wants the proof to
-// notice: a proof that passes without the safeguard proves nothing about it.
+// TestControls plants faults and wants the test that is there to notice each of them to fail: one that
+// passes without the safeguard proves nothing about it.
+//
+//	left out               what notices
+//	attempted-then-look    TestCrash, "after github: POST /issues/N/comments #2"
+//	markers                TestCrash, the same
+//	rescue at the start    TestCrash, "before commit: apply launched #1"
+//	asking for known runs  TestCrash, "before commit: apply launched #4"
+//	fencing                TestFenced
+//	tombstones             TestRedelivered
+//	coalescing             TestCoalesced
+//	syncing the store      TestDurable, which has its control with it
 func TestControls(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("ERRAND_TEST_FULL") == "" {
 		t.Skip("lives that go wrong take long: set ERRAND_TEST_FULL=1")
 	}
-	controls := map[string]struct {
-		fault fault
-		die   point
-	}{
-		"attempted, then look": {noAttempted, point{"github: POST /issues/N/comments", 2, after}},
-		"markers":              {noMarkers, point{"github: POST /issues/N/comments", 2, after}},
-		"rescue":               {noRescue, point{"commit: apply launched", 1, before}},
-		"known runs":           {noKnown, point{"commit: apply launched", 4, before}},
-	}
 	want := quiet(t)
-	for name, c := range controls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScript(c.die)
-			s.fault, s.patience = c.fault, 15*time.Second
+	// crash is TestCrash at one failpoint.
+	crash := func(op string, n int, when moment) func(*testing.T, fault) error {
+		return func(t *testing.T, f fault) error {
+			s := newScript(point{op, n, when})
+			s.fault, s.patience = f, 20*time.Second
 			got, err := live(t.Context(), t, s)
-			if len(s.missed()) > 0 {
-				t.Fatalf("%s was not reached: %v", c.die, err)
+			if missed := s.missed(); len(missed) > 0 {
+				t.Fatalf("%s was not reached: %v", missed, err)
 			}
-			got.Wrong = nil // a comment without a marker is wrong in itself; it has to be there twice
-			diff := gocmp.Diff(want, got)
-			if err == nil && diff == "" {
-				t.Errorf("the proof does not notice that %s", c.fault)
+			if err == nil {
+				got.Wrong = nil // a comment without a marker is wrong in itself; it has to be there twice
+				err = want.same(got)
 			}
-			t.Logf("noticed: %.300v\n%s", err, diff)
+			return err
+		}
+	}
+	for f, notices := range map[fault]func(*testing.T, fault) error{
+		noAttempted:  crash(newComment, 2, after),
+		noMarkers:    crash(newComment, 2, after),
+		noRescue:     crash("commit: apply launched", 1, before),
+		noKnown:      crash("commit: apply launched", 4, before),
+		noFencing:    fenced,
+		noTombstones: redelivered,
+		noCoalescing: coalesced,
+	} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			err := notices(t, f)
+			if err == nil {
+				t.Fatalf("nobody notices that %s", f)
+			}
+			t.Logf("noticed: %s", fmt.Sprintf("%.600v", err))
 		})
 	}
 }

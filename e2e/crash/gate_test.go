@@ -44,8 +44,9 @@ type script struct {
 	die    map[point]bool // not yet reached
 	drawn  []draw         // likewise, in their order
 	hits   []point
-	counts map[string]int
-	order  map[point]int // when, among all operations, each was begun; the moment is empty
+	counts map[string]int // operations begun
+	ends   map[string]int // operations ended
+	order  map[point]int  // when, among all operations, each was begun; the moment is empty
 
 	clock    *clock
 	byHand   bool          // the test moves the clock
@@ -55,18 +56,21 @@ type script struct {
 	held     map[point]*held
 }
 
-// held is an operation that does not begin before it is let go, and then fails without an effect.
-type held struct{ reached, release chan struct{} }
+// held is an operation that does not begin before it is let go.
+type held struct {
+	reached, release chan struct{}
+	then             moment // what is to happen in it
+}
 
 // hold holds one operation up.
-func (s *script) hold(op string, n int) *held {
-	h := &held{reached: make(chan struct{}), release: make(chan struct{})}
+func (s *script) hold(op string, n int, then moment) *held {
+	h := &held{reached: make(chan struct{}), release: make(chan struct{}), then: then}
 	s.held[point{op: op, n: n}] = h
 	return h
 }
 
 func newScript(die ...point) *script {
-	s := &script{die: map[point]bool{}, counts: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), timing: timing, patience: patience}
+	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), timing: timing, patience: patience}
 	for _, p := range die {
 		s.die[p] = true
 	}
@@ -78,6 +82,19 @@ func (s *script) seen() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.counts)
+}
+
+// ended is how often an operation has come to its end, with or without an effect.
+func (s *script) ended(op string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ends[op]
+}
+
+func (s *script) end(op string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends[op]++
 }
 
 // reached are the failpoints at which something happened, in their order.
@@ -111,7 +128,7 @@ type gate struct {
 	once sync.Once
 	open atomic.Bool // nothing is held up any more: the world is being cleaned up
 
-	working sync.Map // the ids of the jobs that are worked on
+	working sync.Map // the claims that are worked on
 }
 
 func newGate(s *script) *gate { return &gate{s: s, died: make(chan struct{})} }
@@ -148,7 +165,7 @@ func (g *gate) enter(op string) (when moment, alive bool) {
 		case <-g.died:
 		}
 		g.s.mu.Lock()
-		return refused, true
+		return h.then, !g.dead()
 	}
 	g.s.order[p] = len(g.s.order)
 	if !g.s.due(&p) {
@@ -189,6 +206,7 @@ func (g *gate) do(ctx context.Context, op string, effect func(context.Context) e
 		return effect(ctx)
 	}
 	when, alive := g.enter(op)
+	defer g.s.end(op)
 	switch {
 	case !alive || when == before:
 		return errDied

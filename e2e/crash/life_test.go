@@ -129,21 +129,28 @@ func (l *life) tick(ctx context.Context) error {
 func (l *life) close() error { return errors.Join(l.world.Close(), l.log.Close()) }
 
 // live plays a whole life with its deaths and returns what it came to.
-func live(ctx context.Context, t testing.TB, s *script) (outcome, error) {
+func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
+	err = lived(ctx, t, s, func(ctx context.Context, l *life) error {
+		if _, err := l.play.Run(ctx); err != nil {
+			return err
+		}
+		o, err = l.outcome(ctx)
+		return err
+	})
+	return o, err
+}
+
+// lived has somebody play in a world of its own.
+func lived(ctx context.Context, t testing.TB, s *script, play func(context.Context, *life) error) error {
 	dir, err := os.MkdirTemp("", "errand-life-")
 	if err != nil {
-		return outcome{}, err
+		return err
 	}
 	l, err := begin(ctx, dir, s)
 	if err != nil {
-		return outcome{}, err
+		return errors.Join(err, os.RemoveAll(dir))
 	}
-	_, err = l.play.Run(ctx)
-	var o outcome
-	if err == nil {
-		o, err = l.outcome(ctx)
-	}
-	if err != nil {
+	if err = play(ctx, l); err != nil {
 		err = fmt.Errorf("%w\n%s", err, l.report())
 	}
 	l.gate.open.Store(true)
@@ -155,7 +162,28 @@ func live(ctx context.Context, t testing.TB, s *script) (outcome, error) {
 	} else {
 		t.Logf("kept %s", dir)
 	}
-	return o, err
+	return err
+}
+
+// until waits for a condition, and keeps errand alive and its clock going meanwhile.
+func (l *life) until(ctx context.Context, what string, ok func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, l.script.patience)
+	defer cancel()
+	pause := time.NewTicker(30 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		if err := l.tick(ctx); err != nil {
+			return err
+		}
+		if yes, err := ok(); yes || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		case <-pause.C:
+		}
+	}
 }
 
 // report is what errand said last, for a life that went wrong.

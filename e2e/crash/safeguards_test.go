@@ -1,0 +1,279 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/state"
+)
+
+// Some safeguards have others behind them, so that one that is missing need not show at a life's end.
+// These tests look at each of them from near; TestControls takes the safeguard away.
+
+// TestFenced: a worker that comes back when its lease has ended and another does the job has no say.
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	if err := fenced(t, noFault); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRedelivered: a webhook that comes again under its GUID after it was spent changes nothing.
+func TestRedelivered(t *testing.T) {
+	t.Parallel()
+	if err := redelivered(t, noFault); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCoalesced: whatever happens within the gap after an edit of the status comment shares the next.
+func TestCoalesced(t *testing.T) {
+	t.Parallel()
+	if err := coalesced(t, noFault); err != nil {
+		t.Error(err)
+	}
+}
+
+const (
+	newComment  = "github: POST /issues/N/comments"
+	editComment = "github: PATCH /issues/comments/N"
+	firstPlan   = "Preliminary plan, revision 1"
+)
+
+// fenced holds two workers up in the same job, the second of which has the lease, and lets the first
+// one go: it wants to try again. The comment has to be written by the second one alone.
+func fenced(t *testing.T, f fault) error {
+	s := newScript()
+	s.fault = f
+	late, owner := s.hold(newComment, 2, refused), s.hold(newComment, 3, "")
+	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
+		p := &person{life: l}
+		if err := p.open(ctx); err != nil {
+			return err
+		}
+		if err := l.await(ctx, late.reached); err != nil {
+			return err
+		}
+		job, err := l.claimed(ctx, state.JobPost)
+		if err != nil {
+			return err
+		}
+		s.clock.to(job.Until)
+		if err := l.await(ctx, owner.reached); err != nil {
+			return err
+		}
+		close(late.release)
+		if err := l.until(ctx, "the late worker", func() (bool, error) { return s.ended("commit: retry job") > 0, nil }); err != nil {
+			return err
+		}
+		if now, err := l.claimed(ctx, state.JobPost); err != nil || now.ID != job.ID || now.Epoch <= job.Epoch { // it was taken from its owner
+			if err := l.until(ctx, "a third worker", func() (bool, error) { return s.ended(newComment) > 2, nil }); err != nil {
+				return err
+			}
+		}
+		close(owner.release)
+		if _, err := l.comment(ctx, firstPlan); err != nil {
+			return err
+		}
+		if err := l.settle(ctx); err != nil {
+			return err
+		}
+		if n := s.ended(newComment); n != 3 { // the status comment, and the plan by the one and by the other
+			return fmt.Errorf("%d attempts to write comments, not 3", n)
+		}
+		return l.one(firstPlan)
+	})
+}
+
+// redelivered has GitHub send again all that it sent.
+func redelivered(t *testing.T, f fault) error {
+	s := newScript()
+	s.fault = f
+	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
+		p := &person{life: l}
+		if err := p.open(ctx); err != nil {
+			return err
+		}
+		if _, err := l.comment(ctx, firstPlan); err != nil {
+			return err
+		}
+		if _, err := p.ada().Comment(demo.Full, p.issue, "Please do not trim afterwards."); err != nil {
+			return err
+		}
+		if _, err := l.comment(ctx, "Preliminary plan, revision 2"); err != nil {
+			return err
+		}
+		before, err := l.looks(ctx)
+		if err != nil {
+			return err
+		}
+		spent, sent := s.ended("commit: spend delivery"), map[string]bool{}
+		for _, d := range l.world.GitHub.Deliveries() {
+			if !sent[d.GUID] && !l.world.GitHub.Redeliver(d.ID) {
+				return fmt.Errorf("delivery %d cannot be sent again", d.ID)
+			}
+			sent[d.GUID] = true
+		}
+		after, err := l.looks(ctx)
+		if err != nil {
+			return err
+		}
+		if diff := gocmp.Diff(before, after); diff != "" {
+			return fmt.Errorf("what was delivered again was applied again:\n%s", diff)
+		}
+		if n := s.ended("commit: spend delivery") - spent; n > 0 {
+			return fmt.Errorf("%d of %d deliveries were worked on again", n, len(sent))
+		}
+		return nil
+	})
+}
+
+// coalesced lets a task come to its first plan while the clock gives no room for an edit.
+func coalesced(t *testing.T, f fault) error {
+	s := newScript()
+	s.fault, s.byHand, s.timing = f, true, timing+"  status_gap: 10m\n"
+	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
+		if err := (&person{life: l}).open(ctx); err != nil {
+			return err
+		}
+		if _, err := l.comment(ctx, firstPlan); err != nil {
+			return err
+		}
+		var left state.Job
+		err := l.until(ctx, "the status comment to be all that is left", func() (bool, error) {
+			jobs, err := l.jobs(ctx)
+			if len(jobs) == 1 {
+				left = jobs[0]
+			}
+			return len(jobs) == 1 && left.Kind == state.JobStatus && left.State == state.JobQueued && left.Attempt == 0, err
+		})
+		if n := s.ended(editComment); n > 0 {
+			return fmt.Errorf("the status comment was edited %d times within the gap", n)
+		}
+		if err != nil {
+			return err
+		}
+		s.clock.to(left.NotBefore)
+		if err := l.settle(ctx); err != nil {
+			return err
+		}
+		task, err := l.task(ctx)
+		if err != nil {
+			return err
+		}
+		if n := s.ended(editComment); n != 1 || task.Status.Shown != task.Visible {
+			return fmt.Errorf("after the gap the status comment was edited %d times and shows %d of %d", n, task.Status.Shown, task.Visible)
+		}
+		return nil
+	})
+}
+
+// await waits for a signal.
+func (l *life) await(ctx context.Context, signal <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, l.script.patience)
+	defer cancel()
+	select {
+	case <-signal:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for a worker: %w", ctx.Err())
+	}
+}
+
+// comment waits for a comment of errand's on the issue, and for it to be in the store.
+func (l *life) comment(ctx context.Context, text string) (string, error) {
+	var found string
+	err := l.until(ctx, text, func() (bool, error) {
+		t, err := l.task(ctx)
+		if err != nil || t == nil {
+			return false, err
+		}
+		i, err := l.world.GitHub.As(demo.Maintainer).Issue(demo.Full, t.Key.Issue)
+		if err != nil {
+			return false, err
+		}
+		for _, c := range i.Comments {
+			known := slices.ContainsFunc(t.Posted, func(p state.Posted) bool { return p.ID == c.ID })
+			if strings.Contains(c.Body, text) && known {
+				found = c.Body
+			}
+		}
+		return found != "", nil
+	})
+	return found, err
+}
+
+// one wants one comment with a text on the issue.
+func (l *life) one(text string) error {
+	repo, _ := l.world.GitHub.Snapshot().Repo(demo.Full)
+	n := 0
+	for _, i := range repo.Issues {
+		for _, c := range i.Comments {
+			if strings.Contains(c.Body, text) {
+				n++
+			}
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("%d comments with %q", n, text)
+	}
+	return nil
+}
+
+// task returns the only task, nil if there is none yet.
+func (l *life) task(ctx context.Context) (*state.Task, error) {
+	tasks, err := l.world.Server.Store().AllTasks(ctx, state.TaskKey{}, 2)
+	if err != nil || len(tasks) == 0 {
+		return nil, err
+	}
+	return tasks[0], nil
+}
+
+// jobs lists the task's jobs, but for its reminders.
+func (l *life) jobs(ctx context.Context) (list []state.Job, err error) {
+	t, err := l.task(ctx)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	jobs, err := l.world.Server.Store().Jobs(ctx, t.Key)
+	for _, j := range jobs {
+		if j.Kind != state.JobDue {
+			list = append(list, j)
+		}
+	}
+	return list, err
+}
+
+// claimed returns the claimed job of a kind.
+func (l *life) claimed(ctx context.Context, kind state.JobKind) (state.Job, error) {
+	jobs, err := l.jobs(ctx)
+	for _, j := range jobs {
+		if j.Kind == kind && j.State == state.JobClaimed {
+			return j, nil
+		}
+	}
+	return state.Job{}, fmt.Errorf("no %s is claimed: %w", kind, err)
+}
+
+// looks is what a task looks like, from inside and from outside, when nothing is left to do.
+func (l *life) looks(ctx context.Context) (any, error) {
+	if err := l.settle(ctx); err != nil {
+		return nil, err
+	}
+	t, err := l.task(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repo, _ := l.world.GitHub.Snapshot().Repo(demo.Full)
+	var bodies []string
+	for _, c := range repo.Issues[t.Key.Issue].Comments {
+		bodies = append(bodies, c.Body)
+	}
+	return []any{t, bodies}, nil
+}
