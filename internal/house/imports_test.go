@@ -65,7 +65,7 @@ func layers() map[string]row {
 
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/comment internal/gateway internal/pushgate state"},
-		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/workflow state state/kv state/kv/boltkv"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/config internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/proc internal/runner/tetherd internal/runner/work",
@@ -87,11 +87,10 @@ func aroundLayers() map[string]row {
 		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
 
 		// The house.
-		"internal/house":          {},
-		"internal/house/count":    {},
-		"internal/house/fuzz":     {},
-		"internal/house/pictures": {may: "internal/demo internal/sim/simgithub state"},
-		"internal/house/gen":      {may: "internal/comment internal/config state"},
+		"internal/house":       {},
+		"internal/house/count": {},
+		"internal/house/fuzz":  {},
+		"internal/house/gen":   {may: "internal/comment internal/config state"},
 	}
 }
 

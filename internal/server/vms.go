@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
 )
@@ -35,7 +36,7 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 			}
 			gen++
 		case errors.Is(err, fleet.ErrNoCapacity):
-			return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, err)
+			return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, err, v.holders(ctx, t))
 		case err != nil:
 			return state.VM{}, err
 		default:
@@ -43,6 +44,47 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		}
 	}
 	return state.VM{}, fmt.Errorf("%w: %d VMs in a row have ended at once", workflow.ErrNoVM, maxGenerations)
+}
+
+// maxHolders is how many tasks are named that have the VMs which another one waits for.
+const maxHolders = 3
+
+// holders says which tasks have VMs now, those first that keep theirs until a person acts. Tasks of other
+// repositories are counted and not named: not everybody who reads this may know of them.
+func (v vms) holders(ctx context.Context, waiting *state.Task) string {
+	tasks, err := v.s.store.OpenTasks(ctx)
+	if err != nil {
+		v.s.opts.Log.Warn().Err(err).Msg("look for who has the VMs")
+		return "" // the reason is said without them
+	}
+	var stuck, others []string
+	elsewhere := 0
+	for _, t := range tasks {
+		switch name := fmt.Sprintf("#%d (%s)", t.Key.Issue, words.Phase(t.Phase)); {
+		case t.VM == nil || t.Key == waiting.Key:
+		case t.Key.Repo != waiting.Key.Repo:
+			elsewhere++
+		case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer:
+			stuck = append(stuck, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	named := append(stuck, others...)
+	if more := len(named) - maxHolders; more > 0 {
+		named = append(named[:maxHolders], fmt.Sprintf("%d more here", more))
+	}
+	if elsewhere > 0 {
+		named = append(named, words.Many(elsewhere, "task")+" of other repositories")
+	}
+	if len(named) == 0 {
+		return ""
+	}
+	s := ", by " + strings.Join(named, ", ")
+	if len(stuck) > 0 {
+		s += "; an answer, `retry` or `cancel` there gives one back sooner"
+	}
+	return s
 }
 
 // generation numbers the VM that the task has, or gets next: one more than those before it.
