@@ -18,7 +18,7 @@ func helpers() template.FuncMap {
 		"at": at, "ago": ago, "since": since, "span": span, "usd": words.USD, "count": count, "many": words.Many, "cut": cut, "bytes": size,
 		"phase": words.Phase, "tone": tone, "run": words.Run, "step": words.Step, "wait": words.Wait, "plan": words.Plan,
 		"via": viaWords, "post": postWords, "plain": words.Plain, "prose": prose,
-		"total": func(m state.Money) int64 { return m.InputTokens + m.OutputTokens }, "vm": vmWords, "upper": upper,
+		"total": func(m state.Money) int64 { return m.InputTokens + m.OutputTokens }, "vm": vmWords, "upper": upper, "sentence": sentence,
 		"len64": func(s string) int64 { return int64(len(s)) },
 	}
 }
@@ -133,6 +133,15 @@ func upper(s string) string {
 		return s
 	}
 	return strings.ToUpper(string(r)) + s[n:]
+}
+
+// sentence begins with a capital letter and ends with a full stop.
+func sentence(s string) string {
+	s = upper(strings.TrimSpace(s))
+	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?:") {
+		return s
+	}
+	return s + "."
 }
 
 // prose shows a sentence as text, with what stands between backticks as code.

@@ -58,7 +58,7 @@ func (r record) event(e *runlog.Event) (item, bool) {
 	case runlog.KindThinking:
 		kind, what = "thought", "thinks"
 	case runlog.KindToolUse:
-		kind, what, text = "tool", toolWords(e.ToolName), joined(inputWords(e.Input), e.Text)
+		kind, what, text = "tool", toolWords(e.ToolName), joined(runlog.InputWords(e.Input), e.Text)
 	case runlog.KindToolResult:
 		kind, what = "output", "result"
 		if e.IsError {

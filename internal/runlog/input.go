@@ -1,13 +1,13 @@
-package admin
+package runlog
 
 import (
 	"encoding/json"
 	"strings"
 )
 
-// inputWords is the input of a tool as people read it: a command as it is typed, other fields a line
+// InputWords is the input of a tool as people read it: a command as it is typed, other fields a line
 // each, under their names and in their order. What is no object stays as it is.
-func inputWords(input string) string {
+func InputWords(input string) string {
 	fields, ok := inputFields(input)
 	if !ok {
 		return input

@@ -1,4 +1,4 @@
-package admin
+package runlog
 
 import "testing"
 
@@ -16,7 +16,7 @@ func TestInputWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := inputWords(c.input); got != c.want {
+			if got := InputWords(c.input); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -198,7 +199,7 @@ func (f *following) note(events []runlog.Event) {
 		case runlog.KindStarted:
 			f.progress.Session, f.progress.Model = e.Session, e.Model
 		case runlog.KindToolUse:
-			f.progress.Doing = runlog.Cut(e.ToolName+" "+e.Input, 120)
+			f.progress.Doing = runlog.Cut(strings.TrimSuffix(e.ToolName+": "+runlog.InputWords(e.Input), ": "), 120)
 		case runlog.KindText:
 			f.progress.Turns++
 			f.progress.Doing = runlog.Cut(e.Text, 120)
