@@ -163,6 +163,8 @@ func (r *rest) undescribed(rec simgithub.Recorded) ([]string, error) {
 	switch {
 	case rec.Status == http.StatusNotModified && rec.Body == nil && rec.Text == "":
 		return nil, nil
+	case rec.Status >= 301 && rec.Status <= 308 && strings.Contains(rec.Header.Get("Location"), "://") && rec.Body != nil:
+		return nil, nil // any route of a repository that was renamed or moved
 	case rec.Status < 400:
 		return []string{"GitHub describes no such status"}, nil
 	case rec.Status >= 500:

@@ -7,9 +7,7 @@ import (
 
 // base is what every payload of a repository's event holds.
 func (x *session) payload(r *Repo, action string, more ...obj) obj {
-	repo := x.s.repoJSON(r)
-	repo["custom_properties"] = obj{}
-	o := obj{"repository": repo, "sender": x.s.userJSON(x.login())}
+	o := obj{"repository": x.s.sentRepoJSON(r), "sender": x.s.userJSON(x.login())}
 	if action != "" {
 		o["action"] = action
 	}
@@ -19,6 +17,13 @@ func (x *session) payload(r *Repo, action string, more ...obj) obj {
 	for _, m := range more {
 		maps.Copy(o, m)
 	}
+	return o
+}
+
+// sentRepoJSON is a repository as payloads hold it.
+func (s *Sim) sentRepoJSON(r *Repo) obj {
+	o := s.repoJSON(r)
+	o["custom_properties"] = obj{}
 	return o
 }
 

@@ -68,8 +68,8 @@ func (p Person) TransferIssue(repo string, number int, target string) (out int, 
 		}
 		moved := x.movedTo(i, r)
 		out = moved.Number
-		x.emitIssue("transferred", i, obj{"changes": obj{"new_issue": x.s.fullIssueJSON(moved), "new_repository": x.s.repoJSON(r)}})
-		old, from := x.s.fullIssueJSON(i), x.s.repoJSON(i.repo)
+		x.emitIssue("transferred", i, obj{"changes": obj{"new_issue": x.s.sentIssueJSON(moved), "new_repository": x.s.sentRepoJSON(r)}})
+		old, from := x.s.sentIssueJSON(i), x.s.sentRepoJSON(i.repo)
 		x.forget(i)
 		i.repo.left[i.Number] = moved
 		x.emitIssue("opened", moved, obj{"changes": obj{"old_issue": old, "old_repository": from}})
