@@ -94,7 +94,9 @@ func TestLikeness(t *testing.T) {
 		t.Error(line)
 	}
 	for i, n := range allowed.used {
-		if e := allowed.list[i]; n == 0 {
+		e := allowed.list[i]
+		t.Logf("exception %q, %q: needed %d times", e.where, e.what, n)
+		if n == 0 {
 			t.Errorf("the exception %q, %q is not needed any more: take it out here and in docs/assumptions.md", e.where, e.what)
 		}
 	}
