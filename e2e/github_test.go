@@ -158,7 +158,11 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		_, name, _ := strings.Cut(s.full, "/")
 		s.full = args[1] + "/" + name
 	case "add":
-		_, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Files: map[string]string{"README.md": "# other\n"}, Collaborators: s.repo().Collaborators})
+		files := map[string]string{"README.md": "# other\n"}
+		if len(args) > 3 { // one more file, with what a file of the script says
+			files[args[2]] = ts.ReadFile(args[3])
+		}
+		_, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Files: files, Collaborators: s.repo().Collaborators})
 		ts.Check(err)
 	case "use":
 		s.full = demo.Owner + "/" + args[1]

@@ -51,6 +51,9 @@ func acts() map[string]act {
 		"push":          push,
 		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, p.s.branch(a[0])) },
 		"open-pull":     openPull, "blocked-by": blockedBy,
+		"sub-issue": func(p *performer, a []string) error {
+			return p.AddSubIssue(p.s.full, p.number(a, 0), p.s.repo().Issues[p.number(a, 1)].ID)
+		},
 		"lock":         func(p *performer, a []string) error { return p.Lock(p.s.full, p.number(a, 0), "too heated") },
 		"unlock":       func(p *performer, a []string) error { return p.Unlock(p.s.full, p.number(a, 0)) },
 		"delete-issue": func(p *performer, a []string) error { return p.DeleteIssue(p.s.full, p.number(a, 0)) },

@@ -99,6 +99,9 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(res.Message, maxNote), Session: runlog.Cut(res.Session, maxLabel),
 		Turns: res.Turns, Money: money(res.Usage, res.CostUSD), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
+	if res.Status == agent.StatusStalled && out.Message == "" {
+		out.Message = "the agent gave no sign of life for too long: no output, no open request to the model, no work"
+	}
 	if res.Status == agent.StatusOK {
 		in.outcome(res.Text, &out)
 	}
