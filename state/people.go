@@ -144,6 +144,12 @@ func (c *change) replan() {
 	}
 	c.t.Frozen.Changed, c.t.Waiting = nil, nil
 	c.dropRun("planned anew")
+	if c.t.Branch.Head != "" { // commits that came to no pull request stay where they are
+		c.t.Branch, c.t.Work, c.t.Fresh = Branch{}, nil, true
+		if c.t.VM != nil {
+			c.release("fresh")
+		}
+	}
 	phase := PhaseQueued
 	for _, p := range c.revisions(PlanPublish) {
 		p.Superseded = true

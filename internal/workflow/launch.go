@@ -162,7 +162,7 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 		UserName: me.BotLogin, UserEmail: fmt.Sprintf("%d+%s@users.noreply.github.com", me.BotID, me.BotLogin),
 	})
 	if err != nil {
-		return fmt.Errorf("prepare the checkout: %w", err)
+		return s.branchGone(ctx, w, fmt.Errorf("prepare the checkout: %w", err))
 	}
 	l.VMHead = at.Head
 	if goesOn(t, vm) && !at.Created {

@@ -207,7 +207,7 @@ func (s *Steps) move(ctx context.Context, w *unit) (state.Event, error) {
 			Hint: "Rename or delete that branch, then comment `retry`.", Class: "github", Permanent: true, Err: err}
 	case errors.As(err, &moved) && moved.Head == "":
 		return state.Event{}, &Problem{Reason: fmt.Sprintf("The branch `%s` was deleted.", t.Branch.Name),
-			Hint: "Restore it, then comment `retry`.", Class: "github", Permanent: true, Err: err}
+			Hint: restoreBranch(t), Class: "github", Permanent: true, Err: err}
 	case errors.As(err, &moved):
 		return state.Event{Kind: state.EventOvertaken, Run: t.Work.Run, Head: moved.Head}, nil
 	case err != nil:
@@ -215,6 +215,27 @@ func (s *Steps) move(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	s.resetVM(ctx, w)
 	return state.Event{Kind: state.EventMoved, Run: t.Work.Run}, nil
+}
+
+// branchGone explains an error by the branch that somebody deleted, if that is so: trying again does
+// not help then.
+func (s *Steps) branchGone(ctx context.Context, w *unit, cause error) error {
+	t := w.task
+	if t.Branch.Head == "" {
+		return cause
+	}
+	if _, err := s.GitHub.Head(ctx, w.repo, t.Branch.Name); !errors.Is(err, forge.ErrNotFound) {
+		return cause
+	}
+	return &Problem{Reason: fmt.Sprintf("The branch `%s` was deleted.", t.Branch.Name), Hint: restoreBranch(t), Class: "github", Permanent: true, Err: cause}
+}
+
+// restoreBranch says how a task whose branch was deleted goes on.
+func restoreBranch(t *state.Task) string {
+	if t.PR != nil {
+		return "Restore it, then comment `retry`."
+	}
+	return "Restore it and comment `retry`, or comment `replan` to begin anew."
 }
 
 // resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it

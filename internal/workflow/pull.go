@@ -27,7 +27,7 @@ func (s *Steps) openPR(ctx context.Context, w *unit) (state.Event, error) {
 	want.Look = before
 	pr, err := s.GitHub.OpenPR(ctx, w.repo, want)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("open the pull request: %w", err)
+		return state.Event{}, s.branchGone(ctx, w, fmt.Errorf("open the pull request: %w", err))
 	}
 	if note := s.askForReview(ctx, w, pr.Number); note != "" {
 		w.log.Info().Str("note", note).Msg("ask for a review")

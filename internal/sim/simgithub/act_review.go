@@ -69,8 +69,8 @@ func (x *session) mayReview(p *Pull, in NewReview) error {
 	if err := x.need(p.issue.repo, "pull_requests", "write", RoleRead); err != nil {
 		return err
 	}
-	if x.by == nil {
-		return errNeedAuth()
+	if err := x.writeTalk(p.issue); err != nil {
+		return err
 	}
 	if _, ok := reviewState(in.Event); !ok {
 		return errInvalid("PullRequestReview", "event", "invalid")

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// storyName is what the documents call a story: a word in code with hyphens.
+var storyName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)+)`")
+
+// TestStoriesOfTheDocs: every story that the operations manual names exists, is marked long if it is
+// played at length only, and every story about GitHub is named there.
+func TestStoriesOfTheDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n## When GitHub misbehaves\n")
+	if !ok {
+		t.Fatal("docs/operations.md has no section about GitHub")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	named := map[string]bool{}
+	for row := range strings.Lines(section) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 5 {
+			continue
+		}
+		last := cells[len(cells)-2]
+		for _, m := range storyName.FindAllStringSubmatch(last, -1) {
+			named[m[1]] = true
+			story, err := os.ReadFile(filepath.Join("testdata", "stories", m[1]+".txtar"))
+			if err != nil {
+				t.Errorf("the docs name a story that is not there: %v", err)
+			}
+			heavy, said := strings.Contains(string(story), "[!full] skip"), strings.Contains(last, "`"+m[1]+"` (*long*)")
+			if heavy != said {
+				t.Errorf("story %s is played at length only: %t, and the docs say %t", m[1], heavy, said)
+			}
+		}
+	}
+	if len(named) < 40 {
+		t.Errorf("found %d stories in the tables, so that something is not read", len(named))
+	}
+	files, err := filepath.Glob("testdata/stories/github-*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".txtar"); !named[name] {
+			t.Errorf("the docs do not name story %s", name)
+		}
+	}
+}
