@@ -241,6 +241,23 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// TestSetAside: a task whose step cannot be done for now is set aside, not given up.
+func TestSetAside(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Tries = 3
+		w.cfg.Judge = func(error) queue.Verdict {
+			return queue.Verdict{Temporary: true, Waits: true, Reason: "GitHub is down.", Class: "github"}
+		}
+		w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return state.Event{}, errTemporary })
+		w.trigger(1)
+		w.runFor(30 * time.Second)
+		task := w.task(1)
+		if w.attempts() != 3 || task.Phase != state.PhaseInterrupted || task.Waiting == nil || !task.Waiting.Until.After(time.Now()) {
+			t.Errorf("%d attempts, phase %s, waits %+v", w.attempts(), task.Phase, task.Waiting)
+		}
+	})
+}
+
 // TestRetryAfter: an error may say when to try again, as a limit does; back-off never shortens that.
 func TestRetryAfter(t *testing.T) {
 	inBubble(t, func(w *world) {
