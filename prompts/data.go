@@ -28,6 +28,9 @@ type Data struct {
 	PR *PullRequest
 	// Feedback is what the run has to answer, one by one; required for review.
 	Feedback []Feedback
+	// Shown says that people were shown the agent's commits, which are not published yet, and want them
+	// changed.
+	Shown bool
 	// Checks are those of the repository's commands that failed.
 	Checks []Check
 	// Refusals are what the push gate said of the last commits.

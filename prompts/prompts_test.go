@@ -165,6 +165,22 @@ func TestSubject(t *testing.T) {
 	}
 }
 
+func TestShownCommitsAreToBeChanged(t *testing.T) {
+	t.Parallel()
+	d := least()
+	d.Plan = most().Plan
+	for shown, want := range map[bool]string{false: "Carry the approved plan below out", true: "People were shown your commits, which are not published yet"} {
+		d.Shown = shown
+		p, err := Render(Implement, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(p.User, want) {
+			t.Errorf("shown %t: %q is missing", shown, want)
+		}
+	}
+}
+
 func TestLongTextsAreCut(t *testing.T) {
 	t.Parallel()
 	d := most()

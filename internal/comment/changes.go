@@ -16,6 +16,7 @@ func (p post) changes(plan *state.Plan) string {
 		"This is ready, and nothing of it is on GitHub yet.",
 		sentence(plan.Summary),
 		list(c.Stat, 62),
+		p.remarks(c),
 		fold("The commits and their diff", p.diff(plan)),
 		unlessZero(c.Cut, fmt.Sprintf("**%s of the diff did not fit here.** Read all of it before you approve: %s.", words.Many(c.Cut, "line"), p.wholeDiff(plan))),
 		"---",
@@ -25,6 +26,15 @@ func (p post) changes(plan *state.Plan) string {
 		"To have it changed, say so in a comment: the agent works on it, and the changes are shown anew. To end the task without publishing, write "+p.v.say("cancel")+".",
 		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment, it has to be shown anew.</sub>",
 	)
+}
+
+// remarks are what was noted about the changeset on its way, such as checks that fail.
+func (p post) remarks(c *state.Changes) string {
+	w := p.t.Work
+	if w == nil || w.Ref != c.Ref || len(w.Notes) == 0 {
+		return ""
+	}
+	return "**Mind:**\n\n" + list(w.Notes, 10)
 }
 
 // diff is as much of the diff as a comment holds.

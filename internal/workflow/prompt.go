@@ -20,6 +20,8 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch)
 		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
 	}
 	s.promptPlans(t, &d)
+	newest := t.NewestPlan()
+	d.Shown = newest != nil && newest.Publish != nil && newest.Superseded && t.Work != nil
 	s.promptDiscussion(t, &d)
 	s.promptFeedback(t, &d, l)
 	if d.Plan != nil {
