@@ -4,6 +4,8 @@ GO        ?= go
 ARGS      ?=
 FUZZTIME  ?= 10s
 BENCH     ?= .
+SEED      ?= 1
+WALKS     ?= 1
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COUNT      = $(GO) run ./internal/house/count
@@ -13,7 +15,7 @@ GEN        = $(GO) run ./internal/house/gen
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full race lint fuzz bench verify generate build runner release pictures published tidy clean
+.PHONY: help demo test test-full race lint fuzz walk bench verify generate build runner release pictures published tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +48,9 @@ lint: ## gofmt, vet, and staticcheck where it is installed
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	$(GO) run ./internal/house/fuzz -time $(FUZZTIME)
+
+walk: ## replay a random walk (SEED=N), or let WALKS new ones go (SEED=N WALKS=1000)
+	$(GO) test ./e2e/walk -run 'TestWalks/shard/0' -count=1 -v -timeout 30m -rapid.seed=$(SEED) -rapid.checks=$(WALKS)
 
 bench: ## all benchmarks, or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...

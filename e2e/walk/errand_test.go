@@ -33,6 +33,7 @@ type errand struct {
 	super    *watch.Supervisor
 	sweeper  *watch.Sweeper
 	inbox    *handlers.Inbox
+	watching bool
 	follows  map[string]*watch.Following
 	nextPoll time.Time
 	nextHook time.Time // sweep for lost webhooks
@@ -220,6 +221,11 @@ func w0(n int, _ error) int { return n }
 // watch lets the watchers look where their time has come.
 func (e *errand) watch() {
 	w := e.w
+	if e.watching { // somebody acts while a watcher's call is under way: it looks afterwards
+		return
+	}
+	e.watching = true
+	defer func() { e.watching = false }()
 	if !w.now.Before(e.followed) {
 		e.follow()
 	}

@@ -13,7 +13,7 @@ import (
 // plant is a fault that is put in on purpose, to show that the walks notice it. The zero plant is none.
 type plant struct {
 	anybody    bool // everybody may write, whatever GitHub says
-	anyHash    bool // an approval counts whatever speaks against it
+	anyHash    bool // an approval of any revision counts for the newest, whatever speaks against it
 	revive     bool // what is left to do for an ended task begins it anew
 	silent     bool // neither 👀 nor a status comment
 	twice      bool // what may have been posted is not looked for
@@ -37,8 +37,13 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		e, err := do(ctx, j)
 		switch {
 		case err != nil:
-		case p.anyHash && e.Kind == state.EventNoApproval && j.Kind == state.JobApprove && !j.Candidate.By.Bot:
+		case p.anyHash && j.Kind == state.JobApprove:
+			t, err := w.store.Task(ctx, j.Task)
+			if err != nil {
+				return e, err
+			}
 			e.Kind, e.Detail = state.EventApproved, ""
+			e.Candidate.Hash, e.Candidate.Kind, e.Candidate.Via = t.NewestPlan().Hash, t.NewestPlan().Kind, state.ViaCommand
 		case p.revive && j.Kind == state.JobRelease:
 			ada := w.hub.people[0]
 			i := w.hub.issues[j.Task.Issue].view().Issue

@@ -75,6 +75,9 @@ func (m *model) begins(t *state.Task, before *life) {
 		by = g
 		break
 	}
+	if by == nil && before == nil {
+		w.fatalf("trust: task %s began, but nobody who may has begun it", t.Key)
+	}
 	if by == nil {
 		w.fatalf("end: life %d of task %s began, but nobody who may has begun it since the last one ended", t.Gen, t.Key)
 		return

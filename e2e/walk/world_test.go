@@ -60,8 +60,8 @@ type world struct {
 // began is when every walk begins.
 func began() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) }
 
-func newWorld(d dice, met, fail func(string)) *world {
-	w := &world{dice: d, now: began(), files: map[string]*changeset.Changeset{}, lanes: state.Lanes(), met: met, fail: fail}
+func newWorld(d dice, fault plant, met, fail func(string)) *world {
+	w := &world{dice: d, plant: fault, now: began(), files: map[string]*changeset.Changeset{}, lanes: state.Lanes(), met: met, fail: fail}
 	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
 	w.db, w.knownAt = newMemory(), -1
 	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})

@@ -1,0 +1,90 @@
+package walk
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// chance draws without rapid: a control wants a walk that fails, and no smaller one.
+type chance struct{ *rand.Rand }
+
+func (c chance) roll(_ string, n int) int { return c.IntN(n) }
+
+// broken is what a walk ends with when a promise is broken.
+type broken struct{ why string }
+
+// TestControls plants faults and wants the walks to notice each of them, and to say which promise it
+// breaks. A model that notices none of them would prove nothing.
+func TestControls(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault plant
+		want  string // how the complaint begins
+		acts  string // what is done more often than else, so that it shows soon
+		full  bool   // it takes long
+	}{
+		"permission is not read":              {plant{anybody: true}, "trust", "mention,chatter", false},
+		"any approval counts":                 {plant{anyHash: true}, "approval", "command,thumb", false},
+		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
+		"nothing is shown":                    {plant{silent: true}, "silence", "", false},
+		"what was posted is not looked for":   {plant{twice: true}, "twice", "trouble", false},
+		"a pull request is not looked for":    {plant{twinPulls: true}, "twice", "trouble", true},
+		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge", false},
+		"what runs cost is not counted":       {plant{freeMoney: true}, "money", "agent", true},
+		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.full && !isFull() {
+				t.Skip("played with ERRAND_TEST_FULL=1")
+			}
+			why := noticed(c.fault, more(c.acts), 600)
+			if why == "" {
+				t.Fatal("no walk noticed it")
+			}
+			line, _, _ := strings.Cut(why, "\n")
+			if about, _, _ := strings.Cut(why, ":"); about != c.want && !(about == "end" && c.want == "trust") { // who may not begins it anew
+				t.Errorf("it was noticed as %q, want a broken promise about %s", line, c.want)
+			}
+			t.Log(line)
+		})
+	}
+}
+
+// noticed returns the complaint of the first of some walks that breaks a promise under a fault.
+func noticed(fault plant, table []act, walks int) string {
+	for seed := range walks {
+		if why := walkUnder(fault, table, uint64(seed)); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// more is the table with some acts more often.
+func more(names string) []act {
+	table := acts()
+	for i := range table {
+		if slices.Contains(strings.Split(names, ","), table[i].name) {
+			table[i].weight += 40
+		}
+	}
+	return table
+}
+
+func walkUnder(fault plant, table []act, seed uint64) (why string) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case broken:
+			why = r.why
+		default:
+			panic(r)
+		}
+	}()
+	w := newWorld(chance{rand.New(rand.NewPCG(seed, 5))}, fault, func(string) {}, func(why string) { panic(broken{why}) })
+	w.play(table, least+spread)
+	return ""
+}
