@@ -29,7 +29,7 @@ func treatments() map[string]map[string]string {
 			"created": mapped, "edited": mapped, "deleted": mapped, "pinned": display, "unpinned": display,
 		},
 		"pull_request": {
-			"closed": mapped, "opened": "errand opened it, or it is not errand's", "reopened": "the sweep of states sees it, and says so",
+			"closed": mapped, "opened": "errand opened it, or it is not errand's", "reopened": "a task that ended with its pull request stays ended",
 			"edited": gathered, "synchronize": "the push is told of in a webhook of its own", "review_requested": gathered, "review_request_removed": gathered,
 			"converted_to_draft": gathered, "ready_for_review": gathered, "assigned": another, "unassigned": another, "labeled": another,
 			"unlabeled": another, "milestoned": another, "demilestoned": another, "locked": "a locked conversation is noticed when errand writes to it",

@@ -17,6 +17,9 @@ type webhooks struct {
 	real        map[string]bool // event and complaint: what GitHub's own recorded payloads are unlike
 }
 
+// undescribed is the complaint about an event or an action that GitHub does not have.
+const undescribed = "GitHub describes no such webhook"
+
 func newWebhooks(doc, oldDoc map[string]any) (*webhooks, error) {
 	w := &webhooks{doc: doc, oldDoc: oldDoc, used: map[string]bool{}, real: map[string]bool{}}
 	(&strict{doc: doc}).apply()
@@ -56,7 +59,7 @@ func (w *webhooks) calibrate(examples map[string][]any) error {
 				return err
 			}
 			for _, what := range found {
-				w.real[event+" "+what] = true
+				w.real[event+" "+what] = what != undescribed
 			}
 		}
 	}
@@ -90,7 +93,7 @@ func (w *webhooks) complaints(event string, body any) ([]string, error) {
 	key := strings.TrimSuffix(strings.ReplaceAll(event+"-"+action, "_", "-"), "-")
 	place := []string{"webhooks", key, "post", "requestBody", "content", "application/json", "schema"}
 	if dig(w.doc, place...) == nil {
-		return []string{"GitHub describes no such webhook"}, nil
+		return []string{undescribed}, nil
 	}
 	out, err := w.now.judge(body, place...)
 	if err != nil {

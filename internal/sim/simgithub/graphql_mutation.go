@@ -22,10 +22,18 @@ type result struct {
 func (r *result) ClientMutationId() *string { return r.id } //nolint:revive // named by the schema
 
 // MinimizedComment is the comment that was folded.
-func (r *result) MinimizedComment() *commentR { return newCommentR(r.x, r.comment) }
+func (r *result) MinimizedComment() *minimizableR { return &minimizableR{newCommentR(r.x, r.comment)} }
 
 // UnminimizedComment is the comment that was unfolded.
-func (r *result) UnminimizedComment() *commentR { return newCommentR(r.x, r.comment) }
+func (r *result) UnminimizedComment() *minimizableR {
+	return &minimizableR{newCommentR(r.x, r.comment)}
+}
+
+// minimizableR is a comment as a Minimizable.
+type minimizableR struct{ *commentR }
+
+// ToIssueComment narrows a Minimizable.
+func (m *minimizableR) ToIssueComment() (*commentR, bool) { return m.commentR, true }
 
 // Thread is the thread that changed.
 func (r *result) Thread() *threadR { return &threadR{r.x, r.thread} }

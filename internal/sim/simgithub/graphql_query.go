@@ -59,9 +59,9 @@ func (*rootR) User(ctx context.Context, a struct{ Login string }) (*userR, error
 }
 
 // Viewer is who asks.
-func (*rootR) Viewer(ctx context.Context) *actorR {
+func (*rootR) Viewer(ctx context.Context) *userR {
 	x := from(ctx)
-	return x.actor(x.login())
+	return x.userR(x.login())
 }
 
 // RateLimit tells what is left of the hour.

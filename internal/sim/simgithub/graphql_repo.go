@@ -34,7 +34,7 @@ func (r *repositoryR) IsPrivate() bool { return r.r.Private }
 func (r *repositoryR) URL() word { return word(r.x.s.html("/%s", r.r.FullName())) }
 
 // Owner is the account that it belongs to.
-func (r *repositoryR) Owner() *actorR { return r.x.actor(r.r.Owner) }
+func (r *repositoryR) Owner() *actorR { return r.x.actor(r.r.Owner) } // as a RepositoryOwner it is no bot
 
 // number is the argument of issue and pullRequest.
 type number struct{ Number int32 }
