@@ -76,10 +76,20 @@ func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
 		if t.g.dead() {
 			return nil, errDied
 		}
+		if strings.HasSuffix(req.URL.Path, "/issues") {
+			defer t.g.s.end(sweptIssues)
+		}
 		return t.base.RoundTrip(req)
 	}
 	return through(req.Context(), t.g, op, func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
 }
+
+// sweptIssues is the sweep's look for issues that errand was given without its hearing of it: one look
+// by label and one by assignee.
+const (
+	sweptIssues = "sweep: issues"
+	sweptLooks  = 2
+)
 
 // whole sends a request and reads the answer to its end.
 func whole(base http.RoundTripper, req *http.Request) (*http.Response, error) {

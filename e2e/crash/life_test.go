@@ -81,6 +81,11 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(l.log, "PERSON: "+format+"\n", args...) }
 	l.play = &demo.Play{World: l.world, Say: say, Wait: func(string, time.Duration) {}, Patience: s.patience, Tick: l.tick}
+	// An issue that is opened during the first sweep may come in twice, which is no life like others.
+	err = l.until(ctx, "the first sweep", func() (bool, error) { return s.ended(sweptIssues) >= sweptLooks, nil })
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
 	return l, nil
 }
 
