@@ -51,6 +51,9 @@ type Config struct {
 	Store       Store
 	Transcripts Transcripts
 	Diffs       Diffs // may be nil
+	// Spent says what all tasks together have cost today and this month, in UTC, each with its cap; nil
+	// shows nothing about it.
+	Spent func(ctx context.Context) (day, month state.Money, err error)
 	// Metrics are served under /metrics; nil makes new ones.
 	Metrics *Metrics
 	// Token is asked for on every page. It may be empty only if Open is set.
@@ -91,7 +94,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("make the admin pages: %w", err)
 	}
 	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now), streams: make(chan struct{}, maxStreams)}
-	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, index: p.index, now: cfg.Now})
+	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, index: p.index, now: cfg.Now})
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))

@@ -23,6 +23,8 @@ type board struct {
 	Version string    `json:"version"`
 	At      time.Time `json:"at"`
 	VMs     vmSource  `json:"vms"`
+	// Money is what all tasks together have cost; absent if that is not known.
+	Money *purse `json:"money,omitempty"`
 	// Phases has all phases in the order of a life, with the number of tasks in each.
 	Phases []phaseCount `json:"phases"`
 	// Tasks are all that have not ended, in the order of their phases, the longest there first.
@@ -39,6 +41,26 @@ type vmSource struct {
 	Isolation string   `json:"isolation,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 	Error     string   `json:"error,omitempty"`
+}
+
+// purse is what was spent in this day and month of UTC, and may be; a cap of 0 bounds nothing.
+type purse struct {
+	Today    float64 `json:"today"`
+	DayCap   float64 `json:"day_cap"`
+	Month    float64 `json:"month"`
+	MonthCap float64 `json:"month_cap"`
+}
+
+func (p *pages) purse(ctx context.Context) (*purse, error) {
+	if p.cfg.Spent == nil {
+		return nil, nil
+	}
+	day, month, err := p.cfg.Spent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	usd := func(micro int64) float64 { return float64(micro) / 1e6 }
+	return &purse{Today: usd(day.MicroUSD), DayCap: usd(day.CapMicroUSD), Month: usd(month.MicroUSD), MonthCap: usd(month.CapMicroUSD)}, nil
 }
 
 type phaseCount struct {
@@ -60,6 +82,10 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
 	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.vmSource(ctx), Tasks: []card{}, Poison: []poison{}}
+	var err error
+	if b.Money, err = p.purse(ctx); err != nil {
+		return nil, err
+	}
 	counts, err := p.cfg.Store.Counts(ctx)
 	if err != nil {
 		return nil, err

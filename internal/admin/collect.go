@@ -22,6 +22,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // now: a task that is begun anew leaves its earlier runs behind, so these are gauges.
 type collector struct {
 	store Store
+	spent func(ctx context.Context) (day, month state.Money, err error) // may be nil
 	index *index
 	now   func() time.Time
 }
@@ -35,7 +36,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
 	defer cancel()
-	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.tasks(ctx, out)); err != nil {
+	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.tasks(ctx, out)); err != nil {
 		out <- prometheus.NewInvalidMetric(desc("store", "What the store holds."), err)
 	}
 }
@@ -62,6 +63,22 @@ func (c *collector) poison(ctx context.Context, out chan<- prometheus.Metric) er
 		return err
 	}
 	gauge(out, desc("deliveries_poison", "Webhooks that could not be applied and were put aside, counted up to 1000."), float64(len(list)))
+	return nil
+}
+
+func (c *collector) money(ctx context.Context, out chan<- prometheus.Metric) error {
+	if c.spent == nil {
+		return nil
+	}
+	day, month, err := c.spent(ctx)
+	if err != nil {
+		return err
+	}
+	spent, caps := desc("spent_dollars", "What all tasks together have cost in this day and month of UTC.", "period"), desc("spent_cap_dollars", "The caps of these; 0 bounds nothing.", "period")
+	for period, m := range map[string]state.Money{"day": day, "month": month} {
+		gauge(out, spent, float64(m.MicroUSD)/1e6, period)
+		gauge(out, caps, float64(m.CapMicroUSD)/1e6, period)
+	}
 	return nil
 }
 

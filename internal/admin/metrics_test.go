@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
 )
 
 func TestMetrics(t *testing.T) {
@@ -57,6 +59,22 @@ func TestMetricsOfEndedTasks(t *testing.T) {
 	_, body := fetch(t, url+"/metrics", nil)
 	wantLines(t, body, `errand_tokens{direction="input"} 648000`, `errand_cost_dollars 11.16`, `errand_jobs{kind="release",lane="work",state="queued"} 1`,
 		`errand_job_oldest_due_seconds{lane="work"} 0`, `errand_vms{ended="retry_fresh",kind="plain"} 1`, `errand_deliveries_poison 1`)
+}
+
+// TestSpent: what all tasks together have cost is on the board, in its JSON and in the metrics.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon },
+		Spent: func(context.Context) (day, month state.Money, err error) {
+			return state.Money{MicroUSD: 1_500_000, CapMicroUSD: 50_000_000}, state.Money{MicroUSD: 20_000_000}, nil
+		}})
+	_, body := fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
+	want(t, body, "Spent today, of $50.00", "$1.50", "This month<", "$20.00")
+	wantNot(t, body, "Spent on open tasks")
+	_, body = fetch(t, url+"/status.json", nil)
+	want(t, body, `"today": 1.5`, `"day_cap": 50`, `"month": 20`)
+	_, body = fetch(t, url+"/metrics", nil)
+	wantLines(t, body, `errand_spent_dollars{period="day"} 1.5`, `errand_spent_dollars{period="month"} 20`, `errand_spent_cap_dollars{period="day"} 50`)
 }
 
 // TestMetricsWithoutStore: what this process counted is served even if the store cannot be read.

@@ -67,6 +67,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 func (s *Server) pages(ctx context.Context) (http.Handler, error) {
 	return admin.New(admin.Config{
 		Store: s.store, Transcripts: s.archive, Diffs: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
+		Spent: s.spent,
 		Describe: func(ctx context.Context) (kind, isolation string, notes []string, err error) {
 			d, err := s.fleet.Describe(ctx)
 			return d.Kind, string(d.Isolation), d.Notes, err

@@ -142,6 +142,13 @@ func (l line) Held(ctx context.Context) (*state.Waiting, error) {
 	return l.s.store.Held(ctx, l.s.cfg.Caps(), l.s.opts.Now())
 }
 
+// spent is what all tasks together have cost today and this month, with their caps.
+func (s *Server) spent(ctx context.Context) (day, month state.Money, err error) {
+	day, month, err = s.store.Spent(ctx, s.opts.Now())
+	day.CapMicroUSD, month.CapMicroUSD = s.cfg.Caps().DayMicroUSD, s.cfg.Caps().MonthMicroUSD
+	return day, month, err
+}
+
 // gone reports whether an error means that a VM, or the run on it, will not come back.
 func gone(err error) bool {
 	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun) || errors.Is(err, remote.ErrHostKey)
