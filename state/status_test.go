@@ -30,3 +30,17 @@ func TestAFailedStatusRests(t *testing.T) {
 		t.Fatalf("jobs %+v, want the status comment at once", c.Jobs)
 	}
 }
+
+// A status comment that was looked for may have a twin that shows only later.
+func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	task := &Task{Key: TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: PhaseAwaitingPlanApproval, Visible: 7}
+	for detail, want := range map[string]int{"": 0, "looked": 1} {
+		e := Event{Kind: EventStatusSent, Task: task.Key, Now: now, Detail: detail, Status: &StatusComment{Comment: 5, Shown: 7, At: now}}
+		c := Next(task, e, DefaultPolicy())
+		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args["what"] != "twin" || c.Jobs[0].Args["key"] != "5") {
+			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
+		}
+	}
+}

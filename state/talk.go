@@ -80,4 +80,7 @@ func (c *change) statusSent() {
 		s.Shown = c.t.Status.Shown
 	}
 	c.t.Status = s
+	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
+		c.due("twin", fmt.Sprint(s.Comment), c.e.Now.Add(time.Minute))
+	}
 }

@@ -62,8 +62,8 @@ func helpAlong(w *world) bool {
 		i := w.hub.issues[t.Key.Issue]
 		switch {
 		case t.Phase.AwaitsApproval():
-			if list := plansOf(i); len(list) > 0 {
-				w.thumbUp(list[len(list)-1], by)
+			if c := w.hub.byID(t.NewestPlan().Comment); c != nil {
+				w.thumbUp(c, by)
 				return true
 			}
 		case t.Phase == state.PhaseFailed && len(w.hub.deleted) > 0:

@@ -152,7 +152,7 @@ func pushMain(w *world) bool {
 		return false
 	}
 	before := w.hub.branches[mainBranch]
-	w.hub.config = []string{"", "check:\n  - run: make test\n", "plan: one-step\n", "plan: none\n", "nonsense: [\n", "enabled: false\n"}[w.roll("config", 6)]
+	w.hub.config = []string{"", "check:\n  - run: make test\n", "plan: one-step\n", "plan: none\n", "nonsense: [\n", "enabled: false\n", "publish: after-approval\n"}[w.roll("config", 7)]
 	w.hub.branches[mainBranch] = w.hub.newCommit(before)
 	w.note("@%s pushes to %s: %q", by.Login, mainBranch, w.hub.config)
 	w.hub.onPush(mainBranch, by, before, w.hub.branches[mainBranch])

@@ -91,7 +91,11 @@ func (s *Steps) lookForTwin(ctx context.Context, w *unit, id string) (state.Even
 	if err != nil {
 		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 	}
-	for _, p := range w.task.Posted {
+	list := w.task.Posted
+	if n == w.task.Status.Comment {
+		list = []state.Posted{{ID: n, Key: fmt.Sprintf("%d.status", w.task.Gen), At: w.task.Trigger.At}}
+	}
+	for _, p := range list {
 		if p.ID != n {
 			continue
 		}

@@ -112,7 +112,11 @@ func (s *Steps) status(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, fmt.Errorf("post the status comment: %w", err)
 	}
 	sent.Comment, sent.Node, sent.URL = posted.ID, posted.Node, posted.URL
-	return state.Event{Kind: state.EventStatusSent, Status: &sent}, nil
+	e := state.Event{Kind: state.EventStatusSent, Status: &sent}
+	if looked { // what an earlier attempt wrote may show only later
+		e.Detail = "looked"
+	}
+	return e, nil
 }
 
 // minimise folds a superseded plan. It may be repeated.

@@ -99,6 +99,26 @@ func TestTwinsAreLookedForLater(t *testing.T) {
 	}
 }
 
+// TestTwinsOfTheStatusComment: as any comment it may have been written by an attempt that was taken for lost.
+func TestTwinsOfTheStatusComment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	status := func(j *state.Job) { j.Key = "1.status" }
+	if e := w.do(state.JobStatus, status); e.Detail != "" {
+		t.Errorf("a first attempt says %q", e.Detail)
+	}
+	e := w.do(state.JobStatus, status, again)
+	if e.Detail != "looked" {
+		t.Errorf("a second attempt says %q, want that it looked", e.Detail)
+	}
+	w.do(state.JobStatus, status) // the attempt that was taken for lost
+	w.task.Status = *e.Status
+	w.do(state.JobDue, args("what", "twin", "key", itoa(e.Status.Comment)))
+	if list := w.issue().Comments; len(list) != 1 || list[0].ID != e.Status.Comment {
+		t.Errorf("%d status comments left", len(list))
+	}
+}
+
 func TestPostOnThePullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
