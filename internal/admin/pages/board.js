@@ -8,7 +8,8 @@
       const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
       if (answer.status === 401) { location.reload(); return; }
       if (!answer.ok) return;
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const text = (await answer.text()).replace(/<style[^]*?<\/style>/, ""); // it is here already, and would be refused
+      const fresh = new DOMParser().parseFromString(text, "text/html");
       for (const part of ["main", "footer"]) {
         const old = document.querySelector(part), now = fresh.querySelector(part);
         if (!old || !now || old.innerHTML === now.innerHTML) continue;
