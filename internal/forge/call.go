@@ -15,6 +15,8 @@ type Call struct {
 	Installation int64
 	Took         time.Duration
 	Limited      LimitKind // empty unless it met a limit
+	API          string    // rest or graphql
+	Left         int       // of the API's hourly limit, as the answer said; -1 if it did not
 }
 
 // callKind says what may be done with a request.

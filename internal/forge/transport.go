@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -190,13 +191,16 @@ func (t *transport) attempt(req *http.Request, body []byte, c *call, mint bool) 
 	start := time.Now()
 	t.calls.add(PurposeOf(req.Context()))
 	resp, answer, err := t.send(out)
-	done := Call{Op: c.name, Method: req.Method, Installation: c.installation, Took: time.Since(start)}
+	done := Call{Op: c.name, Method: req.Method, Installation: c.installation, Took: time.Since(start), API: string(a), Left: -1}
 	defer func() { t.metrics(done) }()
 	if err != nil {
 		return nil, err
 	}
 	resp.Request = req
 	done.Status = resp.StatusCode
+	if left, err := strconv.Atoi(resp.Header.Get("X-RateLimit-Remaining")); err == nil {
+		done.Left = left
+	}
 	t.warnOfSunset(c, resp)
 	if l := t.gate.judge(c.installation, a, resp, answer); l != nil {
 		done.Limited = l.Kind

@@ -244,16 +244,22 @@ func TestReadsAreRepeated(t *testing.T) {
 			answer(w, 503, m{})
 			return
 		}
+		w.Header().Set("X-RateLimit-Remaining", "4711")
 		answer(w, 200, m{"number": 3, "title": "A bug", "state": "open", "type": m{"name": "Bug"}})
 	})
-	var seen []int
-	f := newForge(t, gh.URL, func(c *forge.Config) { c.Metrics = func(call forge.Call) { seen = append(seen, call.Status) } })
+	var seen, left []int
+	f := newForge(t, gh.URL, func(c *forge.Config) {
+		c.Metrics = func(call forge.Call) { seen, left = append(seen, call.Status), append(left, call.Left) }
+	})
 	i, err := f.Issue(t.Context(), testRepo, 3)
 	if err != nil || i.Title != "A bug" || i.Type != "Bug" || i.Closed {
 		t.Errorf("got %+v, %v", i, err)
 	}
 	if diff := cmp.Diff([]int{201, 503, 503, 200}, seen); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff([]int{-1, -1, -1, 4711}, left); diff != "" {
+		t.Errorf("what is left of the limit (-want +got):\n%s", diff)
 	}
 	if f.Calls(forge.ForTask) != 4 {
 		t.Errorf("%d calls, want 4", f.Calls(forge.ForTask))

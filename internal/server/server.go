@@ -135,7 +135,12 @@ func (s *Server) makeForge(context.Context) (err error) {
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
 		UserAgent: "errand/" + s.opts.Version, Timeout: t.Answer, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
 		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
-		Metrics: func(c forge.Call) { s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took) },
+		Metrics: func(c forge.Call) {
+			s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took)
+			if c.Left >= 0 {
+				s.metrics.Remaining(c.API, c.Installation, c.Left)
+			}
+		},
 	})
 	return err
 }
