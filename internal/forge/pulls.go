@@ -103,8 +103,14 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 	}
 	if err := u.wrap(err); err != nil {
 		var e *Error
-		if strings.Contains(said, "no commits between") && errors.As(err, &e) {
+		if !errors.As(err, &e) {
+			return PR{}, err
+		}
+		switch {
+		case strings.Contains(said, "no commits between"):
 			e.Hint = "The branch has nothing that " + want.Base + " has not."
+		case strings.Contains(said, "already exists"): // GitHub's lists do not show it yet
+			e.Class = ClassTemporary
 		}
 		return PR{}, err
 	}

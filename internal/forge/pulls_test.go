@@ -107,6 +107,23 @@ func TestClosedPRIsOpenedAnew(t *testing.T) {
 	}
 }
 
+// TestOpenPRThatListsDoNotShow: it is there, for GitHub says so, and will be found a little later.
+func TestOpenPRThatListsDoNotShow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.SetListLag(time.Hour)
+	p := w.open(t, "errand/1")
+	again := forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}
+	_, err := w.f.OpenPR(t.Context(), w.repo, again)
+	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
+		t.Fatalf("class %s: %v", class, err)
+	}
+	w.SetListLag(0)
+	if found := must(w.f.OpenPR(t.Context(), w.repo, again))(t); found.Number != p.Number {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func TestDraftsThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
