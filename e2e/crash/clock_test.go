@@ -86,6 +86,10 @@ func (g *gate) counted(do queue.Handler) queue.Handler {
 	}
 }
 
+// orphaned is for how long, in real time, a claim has to be nobody's before its lease is made to end: a
+// worker may be slow to begin. One that is robbed of its lease for all that is fenced, and looks.
+const orphaned = 1500 * time.Millisecond
+
 // skip moves the clock on to what errand waits for next, if that is all that it does. It is called now
 // and again, and believes only what it sees twice.
 func (l *life) skip(ctx context.Context) error {
@@ -98,39 +102,43 @@ func (l *life) skip(ctx context.Context) error {
 		return err
 	}
 	var next time.Time
+	lease := false
 	for _, t := range tasks {
 		jobs, err := store.Jobs(ctx, t.Key)
 		if err != nil {
 			return err
 		}
-		at := l.due(t, jobs)
+		at, claimed := l.due(t, jobs)
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
-			next = at
+			next, lease = at, claimed
 		}
 	}
-	if next.Equal(l.waits) {
+	switch {
+	case !next.Equal(l.waits):
+		l.waits, l.since = next, time.Now()
+	case !lease || time.Since(l.since) > orphaned:
 		l.script.clock.to(next)
 	}
-	l.waits = next
 	return nil
 }
 
-// due returns the time for which a task's jobs wait, or zero if one of them is being worked on.
-func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time) {
+// due returns the time for which a task's jobs wait, or zero if one of them is being worked on. lease
+// says that it is the end of a claim.
+func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time, lease bool) {
 	running := t.Run != nil && t.Run.State == state.RunActive
 	for _, j := range jobs {
 		at := j.NotBefore
 		switch _, working := l.gate.working.Load(claim{j.ID, j.Epoch}); {
 		case working:
-			return time.Time{}
+			return time.Time{}, false
 		case j.State == state.JobClaimed: // the claim was not heard of: its lease has to end
 			at = j.Until
 		case j.Kind == state.JobDue || running && j.Attempt == 0:
 			continue
 		}
 		if next.IsZero() || at.Before(next) {
-			next = at
+			next, lease = at, j.State == state.JobClaimed
 		}
 	}
-	return next
+	return next, lease
 }

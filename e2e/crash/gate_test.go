@@ -213,8 +213,17 @@ func (g *gate) do(ctx context.Context, op string, effect func(context.Context) e
 	case when == refused:
 		return errUnheard
 	}
-	if when == after {
-		ctx = context.WithoutCancel(ctx)
+	if when == after { // it goes on to its end, unless errand dies of something else meanwhile
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		go func() {
+			select {
+			case <-g.died:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
 		defer g.kill()
 	}
 	err := effect(ctx)

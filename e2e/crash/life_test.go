@@ -52,7 +52,8 @@ type life struct {
 	world  *demo.World
 	play   *demo.Play
 	log    *os.File
-	waits  time.Time // what errand was seen to wait for last
+	waits  time.Time // what errand was seen to wait for last, in its time
+	since  time.Time // since when it was, in real time
 }
 
 // begin starts the stand-ins and the first incarnation.
