@@ -105,7 +105,7 @@ func (r *rest) judge(rec simgithub.Recorded) ([]unlike, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	if rec.Status < 400 {
+	if rec.Status < 400 && rec.By != "user" { // errand never asks as a person does; tests do, as they like
 		asked, err := r.request(rec, path, op)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
