@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
@@ -46,6 +47,7 @@ type Store struct {
 	packer  *packer
 	next    func(*Task, Event, Policy) Change
 	without []Safeguard
+	seed    maphash.Seed // of stamps
 }
 
 // Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
@@ -63,7 +65,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
-	s := &Store{db: db, now: now, policy: opts.Policy, packer: packer, next: Next, without: opts.Without}
+	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, packer: packer, next: Next, without: opts.Without}
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

@@ -90,7 +90,7 @@ func (c *checker) task(key string) {
 		c.problem("%s holds task %s", key, t.Key)
 	}
 	c.want(indexOf(t.Phase)+t.Key.String(), key)
-	if got := c.all[indexOf(t.Phase)+t.Key.String()]; string(got) != string(t.Phase) {
+	if got := c.all[indexOf(t.Phase)+t.Key.String()]; phaseOf(got) != t.Phase {
 		c.problem("%s is in phase %s but listed as %s", key, t.Phase, got)
 	}
 	if n := prNumber(&t); n != 0 {

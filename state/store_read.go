@@ -72,7 +72,7 @@ func (s *Store) indexed(ctx context.Context, prefix string, phases []Phase) ([]*
 			return err
 		}
 		for _, p := range pairs {
-			if len(phases) > 0 && !slices.Contains(phases, Phase(p.Value)) {
+			if len(phases) > 0 && !slices.Contains(phases, phaseOf(p.Value)) {
 				continue
 			}
 			key, err := ParseTaskKey(p.Key[len(index)+1:])
@@ -176,7 +176,7 @@ func (s *Store) Counts(ctx context.Context) (map[Phase]int, error) {
 	counts := map[Phase]int{}
 	for _, prefix := range []string{preOpen, preEnded} {
 		err := s.db.Scan(ctx, prefix, "", 0, func(p kv.Pair) error {
-			counts[Phase(p.Value)]++
+			counts[phaseOf(p.Value)]++
 			return nil
 		})
 		if err != nil {

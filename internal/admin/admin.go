@@ -26,6 +26,7 @@ import (
 // Tasks reads tasks. The signatures are those of state.Store.
 type Tasks interface {
 	OpenTasks(ctx context.Context) ([]*state.Task, error)
+	EachOpen(ctx context.Context, fn func(state.Listed) error) error
 	AllTasks(ctx context.Context, after state.TaskKey, limit int) ([]*state.Task, error)
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	Counts(ctx context.Context) (map[state.Phase]int, error)
@@ -74,6 +75,7 @@ type pages struct {
 	cfg     Config
 	look    *look
 	index   *index
+	deck    *deck
 	streams chan struct{} // a place per live log
 }
 
@@ -93,7 +95,7 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the admin pages: %w", err)
 	}
-	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now), streams: make(chan struct{}, maxStreams)}
+	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now), deck: newDeck(cfg.Store), streams: make(chan struct{}, maxStreams)}
 	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, index: p.index, now: cfg.Now})
 
 	mux := http.NewServeMux()

@@ -27,8 +27,11 @@ type board struct {
 	Money *purse `json:"money,omitempty"`
 	// Phases has all phases in the order of a life, with the number of tasks in each.
 	Phases []phaseCount `json:"phases"`
-	// Tasks are all that have not ended, in the order of their phases, the longest there first.
+	// Tasks are those that have not ended, in the order of their phases, the longest there first.
 	Tasks []card `json:"tasks"`
+	// Open is how many there are of them; Tasks of status.json are a page: those from Offset on.
+	Open   int `json:"open"`
+	Offset int `json:"offset"`
 	// Ended are those that ended last, newest first, at most 100.
 	Ended []card `json:"ended"`
 	// Poison are webhooks that could not be applied and were put aside, at most 20.
@@ -95,16 +98,13 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 		order[phase] = i
 		b.Phases = append(b.Phases, phaseCount{phase, counts[phase]})
 	}
-	open, err := p.cfg.Store.OpenTasks(ctx)
-	if err != nil {
+	if b.Tasks, err = p.deck.open(ctx); err != nil {
 		return nil, err
-	}
-	for _, t := range open {
-		b.Tasks = append(b.Tasks, newCard(t))
 	}
 	slices.SortStableFunc(b.Tasks, func(a, b card) int {
 		return cmp.Or(cmp.Compare(order[a.Phase], order[b.Phase]), a.Since.Compare(b.Since))
 	})
+	b.Open = len(b.Tasks)
 	ended, err := p.index.ended(ctx)
 	if err != nil {
 		return nil, err
@@ -195,6 +195,10 @@ func (p *pages) boardJSON(w http.ResponseWriter, r *http.Request) {
 	b, err := p.read(r.Context())
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read the board: %w", err))
+		return
+	}
+	if err := b.page(r.URL.Query()); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

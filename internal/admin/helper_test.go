@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -288,6 +289,16 @@ func (m *memory) OpenTasks(context.Context) (open []*state.Task, err error) {
 		}
 	}
 	return open, m.err()
+}
+
+func (m *memory) EachOpen(ctx context.Context, fn func(state.Listed) error) error {
+	open, err := m.OpenTasks(ctx)
+	for _, t := range open {
+		if err == nil { // its tasks change under the same version
+			err = fn(state.Listed{Key: t.Key, Phase: t.Phase, Stamp: rand.Uint64(), Load: func() (*state.Task, error) { return t, nil }})
+		}
+	}
+	return err
 }
 
 func (m *memory) AllTasks(_ context.Context, after state.TaskKey, limit int) (page []*state.Task, err error) {

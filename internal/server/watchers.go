@@ -97,12 +97,11 @@ const tombstones = 8 * 24 * time.Hour
 
 func (s *Server) reapOnce(ctx context.Context) {
 	owned := map[string]bool{}
-	tasks, err := s.store.OpenTasks(ctx)
-	if err != nil {
-		s.opts.Log.Error().Err(err).Msg("list tasks for the reaper")
-		return
-	}
-	for _, t := range tasks {
+	err := s.store.EachOpen(ctx, func(l state.Listed) error {
+		t, err := l.Load()
+		if err != nil {
+			return err
+		}
 		if t.VM != nil {
 			owned[t.VM.Name] = true
 		}
@@ -111,6 +110,11 @@ func (s *Server) reapOnce(ctx context.Context) {
 				owned[fleet.VMName(s.cfg.Deployment, owner(t.Key), generation(t)+gen)] = true
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		s.opts.Log.Error().Err(err).Msg("list tasks for the reaper")
+		return
 	}
 	deleted, err := s.fleet.Reap(ctx, func(name string) bool { return owned[name] })
 	for _, name := range deleted {

@@ -46,6 +46,8 @@ type Poller struct {
 	// counted.
 	seen map[int64]map[string]bool
 	low  bool
+	// known is what each task waited for at the last poll.
+	known map[state.TaskKey]waits
 }
 
 // NewPoller returns a Poller.
@@ -95,18 +97,18 @@ func (p *Poller) Run(ctx context.Context) error {
 
 // poll reads the reactions on all that waits. young says that a plan was posted lately.
 func (p *Poller) poll(ctx context.Context) (young, any bool) {
-	tasks, err := p.cfg.Store.OpenTasks(ctx)
+	waiting, err := p.waiting(ctx)
 	if err != nil {
 		p.cfg.Log.Error().Err(err).Msg("list tasks for the reaction poll")
 		return false, false
 	}
 	by := map[int64]map[string]mark{}
-	for _, t := range tasks {
-		for node, m := range marks(t) {
-			if by[t.Installation] == nil {
-				by[t.Installation] = map[string]mark{}
+	for _, w := range waiting {
+		for node, m := range w.marks {
+			if by[w.installation] == nil {
+				by[w.installation] = map[string]mark{}
 			}
-			by[t.Installation][node] = m
+			by[w.installation][node] = m
 			any = true
 			young = young || m.plan != nil && p.cfg.Now().Sub(m.plan.PostedAt) < p.cfg.Young
 		}
@@ -121,9 +123,45 @@ func (p *Poller) poll(ctx context.Context) (young, any bool) {
 	return young, any
 }
 
+// waits is what a poll needs of one task.
+type waits struct {
+	stamp        uint64
+	installation int64
+	marks        map[string]mark
+}
+
+// waiting lists what each task waits for. Only tasks that have changed since the last poll are read.
+func (p *Poller) waiting(ctx context.Context) (map[state.TaskKey]waits, error) {
+	now := map[state.TaskKey]waits{}
+	err := p.cfg.Store.EachOpen(ctx, func(l state.Listed) error {
+		if !polled(l.Phase) {
+			return nil
+		}
+		if known, ok := p.known[l.Key]; ok && known.stamp == l.Stamp {
+			now[l.Key] = known
+			return nil
+		}
+		t, err := l.Load()
+		if err != nil {
+			return err
+		}
+		now[l.Key] = waits{l.Stamp, t.Installation, marks(t)}
+		return nil
+	})
+	if err == nil {
+		p.known = now
+	}
+	return now, err
+}
+
+// polled reports whether a task in this phase may wait for a reaction.
+func polled(ph state.Phase) bool {
+	return ph.AwaitsApproval() || ph.Working() || ph == state.PhasePreliminaryPlanning || ph == state.PhasePlanning || ph == state.PhaseQueued
+}
+
 // mark is a comment whose reactions matter.
 type mark struct {
-	task     *state.Task
+	task     state.TaskKey
 	plan     *state.Plan     // a revision
 	withheld *state.Withheld // or an outsider's text
 }
@@ -138,19 +176,21 @@ func marks(t *state.Task) map[string]mark {
 	if t.Phase.AwaitsApproval() || planning || changing {
 		for i := max(0, len(t.Plans)-2); i < len(t.Plans); i++ {
 			if p := &t.Plans[i]; p.Posted() && (t.Approval == nil || t.Approval.Hash != p.Hash) && (p.Publish == nil || p.Publish.Approved == nil) {
-				out[p.CommentNode] = mark{task: t, plan: p}
+				short := *p
+				short.Text = "" // what is kept between polls is small
+				out[p.CommentNode] = mark{task: t.Key, plan: &short}
 			}
 		}
 	}
 	if t.Phase.AwaitsPlan() || planning || t.Phase == state.PhaseQueued {
 		for i := range t.Context.Withheld {
-			w := &t.Context.Withheld[i]
+			w := t.Context.Withheld[i]
 			node := w.Node
 			if w.ID == 0 && node == "" {
 				node = t.IssueNode
 			}
 			if node != "" {
-				out[node] = mark{task: t, withheld: w}
+				out[node] = mark{task: t.Key, withheld: &w}
 			}
 		}
 	}
@@ -186,7 +226,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	p.seen[installation] = stand
 	for _, node := range thumbs.Gone {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
-			e := state.Event{Kind: state.EventStale, Task: m.task.Key, Hash: m.plan.Hash, Detail: state.StaleDeleted}
+			e := state.Event{Kind: state.EventStale, Task: m.task, Hash: m.plan.Hash, Detail: state.StaleDeleted}
 			if _, err := p.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
 				return fmt.Errorf("report a deleted plan: %w", err)
 			}
@@ -197,10 +237,10 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 
 // report turns one 👍 into an event.
 func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb, id string) error {
-	if m.task == nil {
+	if m.task.IsZero() {
 		return nil
 	}
-	e := state.Event{Kind: state.EventThumb, Task: m.task.Key, ID: id, By: th.By, At: th.At}
+	e := state.Event{Kind: state.EventThumb, Task: m.task, ID: id, By: th.By, At: th.At}
 	if m.plan != nil {
 		e.Candidate = &state.Candidate{Comment: m.plan.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: th.At, By: th.By}}
 	} else {
