@@ -26,7 +26,8 @@ func TestControls(t *testing.T) {
 		full  bool   // it takes long
 	}{
 		"permission is not read":              {plant{anybody: true}, "trust", "mention,chatter", false},
-		"any approval counts":                 {plant{anyHash: true}, "approval", "command,thumb", false},
+		"a 👍 is seen that nobody gave":        {plant{ghosts: true}, "approval", "", false},
+		"an approval of an old plan counts":   {plant{anyHash: true}, "approval", "command,thumb", true},
 		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
 		"nothing is shown":                    {plant{silent: true}, "silence", "", false},
 		"what was posted is not looked for":   {plant{twice: true}, "twice", "trouble", false},
@@ -69,6 +70,7 @@ func more(names string) []act {
 	for i := range table {
 		if slices.Contains(strings.Split(names, ","), table[i].name) {
 			table[i].weight += 40
+			table[0].weight = 30 // less good will, more of this
 		}
 	}
 	return table

@@ -3,6 +3,7 @@ package walk
 import (
 	"context"
 
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
@@ -14,6 +15,7 @@ import (
 type plant struct {
 	anybody    bool // everybody may write, whatever GitHub says
 	anyHash    bool // an approval of any revision counts for the newest, whatever speaks against it
+	ghosts     bool // any plan comment has a 👍 by an admin, who gave none
 	revive     bool // what is left to do for an ended task begins it anew
 	silent     bool // neither 👀 nor a status comment
 	twice      bool // what may have been posted is not looked for
@@ -52,6 +54,15 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		}
 		return e, err
 	}
+}
+
+// thumbs adds one that nobody gave.
+func (p plant) thumbs(h *hub, c *comment) []forge.Thumb {
+	list := views(c.thumbs)
+	if p.ghosts && c.author == nil {
+		list = append(list, forge.Thumb{Node: "ghost" + c.node, By: h.people[0].Person, At: h.clock()})
+	}
+	return list
 }
 
 func (p plant) permission(may state.Permission) state.Permission {

@@ -198,12 +198,24 @@ func (m *model) taskOf(r *run) *state.Task {
 
 // unapproved says why a plan may not be carried out now, or nothing.
 func (m *model) unapproved(on *issue, hash, token string) string {
-	c := m.shown(on, hash, token)
-	if c == nil {
-		return "no comment shows it"
+	all := "no comment shows it"
+	for n, c := range m.shown(on, hash, token) { // there may have been a twin
+		why := m.unsaid(on, c, hash, token)
+		if why == "" {
+			return ""
+		}
+		if n == 0 {
+			all = ""
+		}
+		all += fmt.Sprintf("(comment %d) %s ", c.id, why)
 	}
+	return all
+}
+
+// unsaid says why nobody's yes to a comment allows its plan, or nothing.
+func (m *model) unsaid(on *issue, c *comment, hash, token string) string {
 	for _, o := range on.comments {
-		if o.author == nil && o.id > c.id && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
+		if o.author == nil && o.id > c.id && hashOf(o) != hash && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
 			return "a newer revision is posted"
 		}
 	}
@@ -229,14 +241,14 @@ func (m *model) kindOf(c *comment) string {
 	return ""
 }
 
-// shown is the comment that shows a plan.
-func (m *model) shown(on *issue, hash, token string) *comment {
-	for _, c := range slices.Backward(on.comments) {
+// shown are the comments that show a plan.
+func (m *model) shown(on *issue, hash, token string) (out []*comment) {
+	for _, c := range on.comments {
 		if c.author == nil && strings.Contains(c.bodies[0].text, "(`"+hash+"`)") && planToken.FindString(c.bodies[0].text) == token {
-			return c
+			out = append(out, c)
 		}
 	}
-	return nil
+	return out
 }
 
 // doubt says why a yes does not allow a plan, or nothing.

@@ -19,7 +19,7 @@ import (
 
 // How many walks there are, in how many subtests side by side, and how long each is.
 const (
-	sample = 120
+	sample = 60
 	full   = 10_000
 	shards = 4
 	least  = 4
