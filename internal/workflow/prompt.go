@@ -21,7 +21,7 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch)
 	}
 	s.promptPlans(t, &d)
 	newest := t.NewestPlan()
-	d.Shown = newest != nil && newest.Publish != nil && newest.Superseded && t.Work != nil
+	d.Shown = newest != nil && newest.Publish != nil && newest.Superseded && t.Work != nil && l.Root == "" // else they went with their VM
 	s.promptDiscussion(t, &d)
 	s.promptFeedback(t, &d, l)
 	if d.Plan != nil {
