@@ -155,6 +155,13 @@ func failed(t *state.Task) {
 	testLife{t}.phase(state.PhaseFailed, 40, "out of turns")
 }
 
+// outOfReach ended while errand had no access, and people are told of it afterwards.
+func outOfReach(t *state.Task) {
+	t.VM, t.Run = nil, nil
+	testLife{t}.phase(state.PhaseCancelled, 41, "errand has no access any more: the App was suspended")
+	t.End = &state.End{Reason: "errand had no access for a while: the App was suspended", Class: state.ClassBack, At: at(41)}
+}
+
 func cancelled(t *state.Task) {
 	prOpen(t)
 	t.End = &state.End{Reason: "the issue was closed", At: at(45)}

@@ -42,6 +42,7 @@ func everything() map[string]said {
 		"failed":            {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`"}},
 		"ended_merged":      {with(merged), state.Post{Kind: state.PostEnded, OnPR: true}},
 		"ended_cancelled":   {with(cancelled), state.Post{Kind: state.PostEnded, By: writer}},
+		"ended_no_access":   {with(outOfReach), state.Post{Kind: state.PostEnded}},
 		"waiting/other":     {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
 	for _, reason := range []string{state.NotNoPermission, state.NotBot, state.NotSuperseded, state.NotEdited, state.NotIssueChanged, state.NotOldHash,

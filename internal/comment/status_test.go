@@ -24,6 +24,8 @@ func TestStatus(t *testing.T) {
 		"failed":       with(failed),
 		"cancelled":    with(cancelled),
 		"edited":       with(edited),
+		"no_access":    with(outOfReach),
+		"locked":       with(func(t *state.Task) { t.Locked = true }),
 		"asked": with(func(t *state.Task) {
 			t.Question = &state.Question{Kind: state.AskAgent, Comment: 120, Text: "?"}
 			testLife{t}.phase(state.PhaseAwaitingAnswer, 33, "a question")
@@ -70,6 +72,7 @@ func TestStatusOfRandomTasks(t *testing.T) {
 		change("waiting", func() {
 			task.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: nasty.Draw(r, "detail"), Until: at(59)}
 		})
+		change("locked", func() { task.Locked = true })
 		change("stripped", func() { task.Context.Stripped = rapid.SliceOf(nasty).Draw(r, "stripped") })
 		change("ended VM", func() { task.VM, task.VMs = nil, []state.VM{{Why: nasty.Draw(r, "why")}} })
 		for range rapid.IntRange(0, 40).Draw(r, "history") {
