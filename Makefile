@@ -82,9 +82,8 @@ release: ## dist/: a folder and an archive per platform, with checksums
 	  tar -C dist -czf dist/$$name.tar.gz $$name; rm -r dist/$$name; \
 	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
 
-pictures: runner ## docs/images: the README's pictures, by headless Chromium
-	$(GO) build -o bin/errand-demo ./cmd/errand-demo
-	$(GO) run ./internal/house/pictures
+pictures: ## docs/images: the README's pictures, kept by the browser tests
+	ERRAND_PICTURES=$(CURDIR)/docs/images ERRAND_REQUIRE_CHROMIUM=1 $(GO) test -count=1 -run '^TestByClicks$$' ./e2e/browser
 
 tidy: ## go.mod and gofmt
 	$(GO) mod tidy

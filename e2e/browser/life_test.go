@@ -1,10 +1,14 @@
 package browser
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/errand-bot/errand/internal/demo"
 )
@@ -25,10 +29,13 @@ func TestByClicks(t *testing.T) {
 		{"open an issue", l.open}, {"assign it", l.assign}, {"read the plan", l.readPlan}, {"ask for a change", l.askForChange},
 		{"approve with a thumb", l.thumb}, {"approve by the box", l.tick}, {"watch the agent", l.watch}, {"see the pull request", l.seePull},
 		{"review it", l.review}, {"see the answers", l.seeAnswers}, {"approve it", l.approve}, {"merge it", l.merge}, {"see the end", l.seeEnd},
+		{"open another on a phone", l.onPhone}, {"see every state", l.states}, {"take pictures", l.pictures},
+		{"look at every page", l.everyPage}, {"answer by keys", l.byKeys}, {"go astray", l.mistakes},
 	} {
+		before := t.Failed()
 		step.play()
 		b.clean()
-		if t.Failed() {
+		if t.Failed() && !before && step.name != "look at every page" { // what is wrong with a page stops nobody
 			t.Fatalf("after the step %q", step.name)
 		}
 		t.Logf("%5.1f s  %s", time.Since(l.began).Seconds(), step.name)
@@ -41,7 +48,9 @@ type life struct {
 	w     *demo.World
 	b     *tab
 	began time.Time
-	log   *tab // of the run that is watched
+	log   *tab // where the board is
+	// unique and asks are issues whose plan waits, and whose question waits.
+	unique, asks int
 }
 
 // words reads a text of the demo.
@@ -109,11 +118,19 @@ func (l *life) watch() {
 	status.Kind, status.Name = "link", "Log"
 	l.b.await("the link to the log", "the("+quote(status)+")")
 	log := l.b.another()
-	log.open(must[string](l.b, "the("+quote(status)+").href"), 401)
+	address := must[string](l.b, "the("+quote(status)+").href")
+	log.open(address, 401)
+	log.judge("login")
+	log.open(address, 401)
 	log.write(thing{Name: "Admin token"}, demo.AdminToken)
 	log.click(thing{Kind: "button", Name: "Log in"})
 	log.reads("The agent is at work.")
 	log.reads("They fail as described. Now the fix.")
+	log.reads("Live: new entries appear as they come.")
+	log.reads("ok example.org/slug")
+	log.picture("log", 820)
+	log.judge("live")
+	log.do(chromedp.Reload())
 	log.reads("Live: new entries appear as they come.")
 	l.w.Model.Release(gate)
 	log.reads("Green. I commit the fix with its tests.")
@@ -149,6 +166,9 @@ func (l *life) review() {
 	l.b.reads("Your review")
 	l.remark("slug.go", "g := false", "Please keep the name `gap`; one letter says nothing.")
 	l.remark("slug_test.go", `"?!"`, "Can you add the empty title, too?")
+	address := must[string](l.b, "location.origin + location.pathname")
+	l.b.judge("pending")
+	l.b.open(address, 200)
 	l.b.write(thing{Name: "Summary"}, "Two small things.")
 	l.b.click(thing{Kind: "button", Name: "Request changes"})
 	l.b.reads("Two small things.")
@@ -183,4 +203,29 @@ func (l *life) seeEnd() {
 	l.log.reads("done")
 	l.log.clean()
 	l.b.front()
+}
+
+// pictures keeps those of the README.
+func (l *life) pictures() {
+	l.log.open(l.w.URL+"/status", 200)
+	l.log.picture("board", 1010)
+	l.b.front()
+	l.b.open(fmt.Sprintf("%s/%s/issues/%d", l.w.GitHub.BaseURL(), demo.Full, l.unique), 200)
+	l.b.picture("thread", 1672)
+}
+
+// everyPage judges all pages that lead from the two front pages.
+func (l *life) everyPage() {
+	c := &crawl{b: l.b}
+	c.run(l.w.GitHub.BaseURL()+"/", l.w.URL+"/status")
+	l.t.Logf("judged %d pages: %s", len(c.pages), strings.Join(slices.Compact(c.pages), " "))
+	for _, want := range []string{
+		"/", "/status", "/tasks/acme/slug/N", "/tasks/acme/slug/N/runs/N", "/acme/slug", "/acme/slug/issues/N", "/acme/slug/pull/N", "/acme/slug/pull/N/commits",
+		"/acme/slug/pull/N/files", "/acme/slug/issues/new", "/acme/slug/commit/X", "/acme/slug/tree/X", "/acme/slug/blob/X", "/acme/slug/compare/X",
+		"/_sim/deliveries", "/_sim/deliveries?id", "/_sim/calls", "/_sim/people", "/LOGIN", "/metrics", "/status.json",
+	} {
+		if !slices.Contains(c.pages, want) {
+			l.t.Errorf("no page leads to %s", want)
+		}
+	}
 }

@@ -3,7 +3,6 @@ package browser
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,13 +13,12 @@ import (
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
 // patience is how long something on a page may take to come true; the machine may be busy.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // width and height are of an ordinary window, in pixels; narrow is the width of a small phone.
 const (
@@ -36,6 +34,8 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 
+	axeSource string // empty if it is not to be had
+
 	mu       sync.Mutex
 	bad      []string
 	expected map[string]int64 // answers that are errors on purpose, by address
@@ -45,7 +45,7 @@ type tab struct {
 func newBrowser(t *testing.T) *tab {
 	t.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(need(t, "chromium", "chromium-browser", "google-chrome")), chromedp.CombinedOutput(io.Discard),
+		chromedp.ExecPath(chromium(t)), chromedp.CombinedOutput(io.Discard),
 		chromedp.WindowSize(width, height), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true),
 	)
 	if os.Geteuid() == 0 {
@@ -53,13 +53,17 @@ func newBrowser(t *testing.T) *tab {
 	}
 	ctx, end := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
 	t.Cleanup(end)
-	return newTab(ctx, t)
+	b := newTab(ctx, t)
+	b.axeSource = axeSource(t)
+	return b
 }
 
 // another opens a further tab of the same browser.
 func (b *tab) another() *tab {
 	b.t.Helper()
-	return newTab(b.ctx, b.t)
+	n := newTab(b.ctx, b.t)
+	n.axeSource = b.axeSource
+	return n
 }
 
 func newTab(ctx context.Context, t *testing.T) *tab {
@@ -128,26 +132,31 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 func (b *tab) open(url string, status int64) {
 	b.t.Helper()
 	if status >= 400 {
-		b.mu.Lock()
-		b.expected[url] = status
-		b.mu.Unlock()
+		b.expect(url, status)
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	resp, err := chromedp.Run(ctx, chromedp.NavigateResponse(url))
-	if err != nil {
-		b.t.Fatalf("open %s: %v", url, err)
+	if err != nil || resp == nil {
+		b.t.Fatalf("open %s: answer %v, %v", url, resp, err)
 	}
 	if resp.Status != status {
 		b.t.Errorf("open %s: %d, want %d", url, resp.Status, status)
 	}
 }
 
+// expect takes an error for an answer of an address.
+func (b *tab) expect(url string, status int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expected[url] = status
+}
+
 // eval runs JavaScript, in which the functions of driver.js are known, and reads its value.
 func eval[T any](b *tab, js string) (T, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	return chromedp.Run(ctx, chromedp.Evaluate[T]("(async () => {"+driver+"\nreturn "+js+"\n})()", chromedp.EvalAwaitPromise))
+	return chromedp.Run(ctx, chromedp.Evaluate[T]("(async () => {"+driver+judgeJS+"\nreturn "+js+"\n})()", chromedp.EvalAwaitPromise))
 }
 
 // must is eval where nothing can be in the way.
@@ -187,95 +196,6 @@ func (b *tab) await(what, js string) {
 func (b *tab) reads(text string) {
 	b.t.Helper()
 	b.await(fmt.Sprintf("the text %q", text), "flat(document.body.innerText).includes("+quote(text)+")")
-}
-
-// thing is something on a page that one can point at.
-type thing struct {
-	Kind string `json:"kind"`           // button, link, field, summary, entry of kinds in driver.js
-	Name string `json:"name"`           // its text or label; from its start, unless Whole
-	In   string `json:"in,omitempty"`   // CSS of what holds it
-	Has  string `json:"has,omitempty"`  // a text in what holds it; the last such holder counts
-	Last bool   `json:"last,omitempty"` // the last of several, else there has to be one alone
-}
-
-func (th thing) String() string {
-	s := fmt.Sprintf("the %s %q", th.Kind, th.Name)
-	if th.In != "" {
-		s += " in " + th.In
-	}
-	if th.Has != "" {
-		s += fmt.Sprintf(" with %q", th.Has)
-	}
-	return s
-}
-
-// spot is where a thing is, or why it cannot be clicked.
-type spot struct {
-	X, Y float64
-	Why  string
-}
-
-// click moves the pointer to a thing and presses the button.
-func (b *tab) click(th thing) {
-	b.t.Helper()
-	why := "it was not looked for"
-	for end := time.Now().Add(patience); time.Now().Before(end); pause(b.ctx) {
-		s, err := eval[spot](b, "spot("+quote(th)+", true)")
-		if err != nil || s.Why != "" {
-			why = fmt.Sprint(s.Why, err)
-			continue
-		}
-		b.do(chromedp.MouseEvent("mouseMoved", s.X, s.Y))
-		again, err := eval[spot](b, "spot("+quote(th)+", false)")
-		if err != nil || again != s {
-			why = fmt.Sprintf("it moves: %+v, %+v, %v", s, again, err)
-			continue
-		}
-		b.do(chromedp.MouseClickXY(s.X, s.Y))
-		return
-	}
-	b.t.Fatalf("click %s: %s\n%s", th, why, b.where())
-}
-
-// write clicks into a field, empties it and types.
-func (b *tab) write(th thing, text string) {
-	b.t.Helper()
-	th.Kind = "field"
-	b.click(th)
-	b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent("\b")) // 2 is Ctrl
-	b.do(chromedp.KeyEvent(text))
-	if got := must[string](b, "document.activeElement.value"); got != text {
-		b.t.Errorf("typed %q into %s, and it holds %q", text, th, got)
-	}
-}
-
-// choose goes to a list as with the Tab key, and types the name of an entry.
-func (b *tab) choose(th thing, entry string) {
-	b.t.Helper()
-	th.Kind = "field"
-	b.await(th.String(), "focus("+quote(th)+")")
-	b.do(chromedp.KeyEvent(entry))
-	if got := must[string](b, "document.activeElement.value"); got != entry {
-		b.t.Errorf("chose %q in %s, and it holds %q", entry, th, got)
-	}
-}
-
-// front brings a tab before the others: those behind do not renew themselves.
-func (b *tab) front() {
-	b.t.Helper()
-	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, page.BringToFront, struct{}{})
-		return err
-	}))
-}
-
-// quote writes a value as JavaScript.
-func quote(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // texts and structs of texts only
-	}
-	return string(data)
 }
 
 // thrown puts an exception into words.
