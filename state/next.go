@@ -138,6 +138,12 @@ func (c *change) statusJob() Job {
 // statusPause is how long the status comment rests after it could not be written, in Policy.Backoff.
 const statusPause = 5
 
+// endUnshown reports whether the status comment of an ended task could not be written. It is not tried
+// for ever: the issue may be locked for good.
+func (c *change) endUnshown() bool {
+	return c.statusFailed() && c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd))
+}
+
 // statusFailed reports whether the job of the status comment gave up.
 func (c *change) statusFailed() bool {
 	return c.e.Kind == EventStepFailed && c.e.Failure != nil && c.e.Failure.Job == JobStatus
