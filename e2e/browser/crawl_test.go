@@ -26,8 +26,8 @@ var shapes = []struct {
 	put  string
 	most int // to be judged
 }{
-	{regexp.MustCompile(`^/acme/slug/(issues|pull)/\d+$`), "/acme/slug/$1/N", 20},
-	{regexp.MustCompile(`^/tasks/acme/slug/\d+$`), "/tasks/acme/slug/N", 20},
+	{regexp.MustCompile(`^/acme/slug/(issues|pull)/\d+$`), "/acme/slug/$1/N", 4},
+	{regexp.MustCompile(`^/tasks/acme/slug/\d+$`), "/tasks/acme/slug/N", 8},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+$`), "/tasks/acme/slug/N/runs/N", 2},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+/at/\d+$`), "/tasks/acme/slug/N/runs/N/at/N", 1},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+/raw$`), "/tasks/acme/slug/N/runs/N/raw", 1},
