@@ -29,6 +29,7 @@ type delivery struct {
 	URL          string
 	Secret       string
 	Redelivery   bool
+	Stranger     bool // not GitHub's, so not in its log
 	DeliveredAt  time.Time
 	Duration     time.Duration
 	Status       string // OK, or why not
@@ -158,7 +159,9 @@ func (q *hookQueue) deliver(d *delivery) {
 	default:
 		d.Status = fmt.Sprintf("Invalid HTTP Response: %d", code)
 	}
-	q.log = append(q.log, d)
+	if !d.Stranger {
+		q.log = append(q.log, d)
+	}
 }
 
 func isTimeout(err error) bool {

@@ -18,7 +18,7 @@ type HookFault struct {
 	Fail         bool `json:"fail"`          // not sent, but in the log as a failed delivery
 	Copies       int  `json:"copies"`        // so many further copies with the same GUID, all at once
 	Hold         bool `json:"hold"`          // kept back until ReleaseHooks
-	BadSignature bool `json:"bad_signature"` // signed with another secret
+	BadSignature bool `json:"bad_signature"` // signed with another secret and in no log, as if by a stranger
 
 	seen int
 }
@@ -71,7 +71,7 @@ func (q *hookQueue) bend(d *delivery) []bent {
 		q.log = append(q.log, d)
 		return nil
 	case f.BadSignature:
-		d.Secret = "not the secret"
+		d.Secret, d.Stranger = "not the secret", true
 	}
 	out := []bent{{delivery: d, hold: f.Hold}}
 	for n := range f.Copies {
