@@ -17,14 +17,22 @@ var judgeJS string
 // mostStops bounds a walk with the Tab key.
 const mostStops = 250
 
-// judge holds the page that is shown against what every page has to be, wide and narrow, light and dark.
-// The page is not of use any more after it: it stands still, and all its folds are open.
+// judge fails for all that is wrong with the page that is shown, which is of no use any more after it.
 func (b *tab) judge(name string) {
 	b.t.Helper()
 	if os.Getenv("ERRAND_TEST_FULL") == "" {
 		return // only pictures are asked for
 	}
-	var faults []string
+	for _, f := range b.faults(name) {
+		b.t.Errorf("%s (%s): %s", name, must[string](b, "location.pathname"), f)
+	}
+	b.clean()
+}
+
+// faults holds the page against what every page has to be, wide and narrow, light and dark. It stands
+// still from then on, and all its folds are open.
+func (b *tab) faults(name string) (faults []string) {
+	b.t.Helper()
 	add := func(where string, list []string) {
 		for _, f := range list {
 			faults = append(faults, where+": "+f)
@@ -46,10 +54,7 @@ func (b *tab) judge(name string) {
 	add("phone", b.axe([]string{"target-size"}))
 	b.window(width, false)
 	b.scheme("light")
-	for _, f := range faults {
-		b.t.Errorf("%s (%s): %s", name, must[string](b, "location.pathname"), f)
-	}
-	b.clean()
+	return faults
 }
 
 // axe returns what axe calls serious or worse, and logs the rest. Without axe it has nothing to say.
