@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long one step of a life may take.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 const (
 	// timing is production's, but for what waits in real time.

@@ -147,15 +147,15 @@ func coalesced(t *testing.T, f fault) error {
 		}
 		var left state.Job
 		err := l.until(ctx, "the status comment to be all that is left", func() (bool, error) {
+			if n := s.ended(editComment); n > 0 {
+				return false, fmt.Errorf("the status comment was edited %d times within the gap", n)
+			}
 			jobs, err := l.jobs(ctx)
 			if len(jobs) == 1 {
 				left = jobs[0]
 			}
 			return len(jobs) == 1 && left.Kind == state.JobStatus && left.State == state.JobQueued && left.Attempt == 0, err
 		})
-		if n := s.ended(editComment); n > 0 {
-			return fmt.Errorf("the status comment was edited %d times within the gap", n)
-		}
 		if err != nil {
 			return err
 		}
