@@ -17,8 +17,9 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// patience is how long one step of a life may take.
-const patience = 2 * time.Minute
+// patience is how long one step of a life may take, also under the race detector on a machine that is
+// busy with twenty other things. A life that goes well never needs it.
+const patience = 4 * time.Minute
 
 const (
 	// timing is production's, but for what waits in real time.
