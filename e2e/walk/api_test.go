@@ -117,8 +117,8 @@ func (a api) Thumbs(ctx context.Context, _ int64, nodes []string) (forge.Thumbs,
 			c := a.find(func(c *comment) bool { return c.node == n })
 			if c == nil {
 				out.Gone = append(out.Gone, n)
-			} else if list := a.w.plant.thumbs(a.hub, c); len(list) > 0 {
-				out.By[n] = list
+			} else if len(c.thumbs) > 0 {
+				out.By[n] = views(c.thumbs)
 			}
 		}
 		return out, nil

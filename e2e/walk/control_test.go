@@ -26,8 +26,7 @@ func TestControls(t *testing.T) {
 		full  bool   // it takes long
 	}{
 		"permission is not read":              {plant{anybody: true}, "trust", "mention,chatter", false},
-		"a 👍 is seen that nobody gave":        {plant{ghosts: true}, "approval", "", false},
-		"an approval of an old plan counts":   {plant{anyHash: true}, "approval", "command,thumb", true},
+		"nobody approved":                     {plant{ghosts: true}, "approval", "", false},
 		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
 		"nothing is shown":                    {plant{silent: true}, "silence", "", false},
 		"what was posted is not looked for":   {plant{twice: true}, "twice", "trouble", false},

@@ -3,7 +3,6 @@ package walk
 import (
 	"context"
 
-	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
@@ -14,8 +13,7 @@ import (
 // plant is a fault that is put in on purpose, to show that the walks notice it. The zero plant is none.
 type plant struct {
 	anybody    bool // everybody may write, whatever GitHub says
-	anyHash    bool // an approval of any revision counts for the newest, whatever speaks against it
-	ghosts     bool // any plan comment has a 👍 by an admin, who gave none
+	ghosts     bool // a plan that waits is taken for approved by an admin, who said nothing
 	revive     bool // what is left to do for an ended task begins it anew
 	silent     bool // neither 👀 nor a status comment
 	twice      bool // what may have been posted is not looked for
@@ -39,13 +37,8 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		e, err := do(ctx, j)
 		switch {
 		case err != nil:
-		case p.anyHash && j.Kind == state.JobApprove:
-			t, err := w.store.Task(ctx, j.Task)
-			if err != nil {
-				return e, err
-			}
-			e.Kind, e.Detail = state.EventApproved, ""
-			e.Candidate.Hash, e.Candidate.Kind, e.Candidate.Via = t.NewestPlan().Hash, t.NewestPlan().Kind, state.ViaCommand
+		case p.ghosts && j.Kind == state.JobStatus:
+			return p.ghost(ctx, w, j, e)
 		case p.revive && j.Kind == state.JobRelease:
 			ada := w.hub.people[0]
 			i := w.hub.issues[j.Task.Issue].view().Issue
@@ -56,13 +49,14 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	}
 }
 
-// thumbs adds one that nobody gave.
-func (p plant) thumbs(h *hub, c *comment) []forge.Thumb {
-	list := views(c.thumbs)
-	if p.ghosts && c.author == nil {
-		list = append(list, forge.Thumb{Node: "ghost" + c.node, By: h.people[0].Person, At: h.clock()})
+// ghost approves the newest plan in an admin's name.
+func (p plant) ghost(ctx context.Context, w *world, j *state.Job, e state.Event) (state.Event, error) {
+	t, err := w.store.Task(ctx, j.Task)
+	if err != nil || t == nil || !t.Phase.AwaitsPlan() || !t.NewestPlan().Open() {
+		return e, err
 	}
-	return list
+	yes := state.Approval{Kind: t.NewestPlan().Kind, Hash: t.NewestPlan().Hash, By: w.hub.people[0].Person, Permission: state.PermissionAdmin, Via: state.ViaCommand, Given: w.now}
+	return state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: yes}}, nil
 }
 
 func (p plant) permission(may state.Permission) state.Permission {

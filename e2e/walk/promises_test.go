@@ -319,9 +319,17 @@ func (m *model) words(on *issue, r *run) {
 		m.w.fatalf("trust: the prompt of run %s (%s) has what @%s wrote, who may not, and nobody vouched for it", r.spec.ID, r.step, c.author.Login)
 	}
 	for _, token := range textToken.FindAllString(issuePart(r.spec.Stdin), -1) {
-		i := slices.IndexFunc(on.texts, func(t text) bool { return strings.Contains(t.body, token) })
-		if i >= 0 && !m.vouched(on, i) {
-			m.w.fatalf("trust: the prompt of run %s (%s) has the issue's text as @%s wrote it (%s), who may not, and nobody vouched for it", r.spec.ID, r.step, on.texts[i].by.Login, token)
+		var by []string // several may have written the same
+		for i, t := range on.texts {
+			if strings.Contains(t.body, token) && m.vouched(on, i) {
+				by = nil
+				break
+			} else if strings.Contains(t.body, token) {
+				by = append(by, t.by.Login)
+			}
+		}
+		if by != nil {
+			m.w.fatalf("trust: the prompt of run %s (%s) has the issue's text as %v wrote it (%s), who may not, and nobody vouched for it", r.spec.ID, r.step, by, token)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type world struct {
 	trail   []string
 	met     func(string) // for coverage
 	fail    func(string)
+	broke   string // the first complaint: the queue takes a panic of a step for an error
 }
 
 // began is when every walk begins.
@@ -80,7 +81,10 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 
 // fatalf ends the walk: a promise is broken.
 func (w *world) fatalf(format string, args ...any) {
-	w.fail(fmt.Sprintf(format, args...) + "\nthe walk:\n" + strings.Join(w.trail, "\n"))
+	if w.broke == "" {
+		w.broke = fmt.Sprintf(format, args...) + "\nthe walk:\n" + strings.Join(w.trail, "\n")
+	}
+	w.fail(w.broke)
 }
 
 // note writes the walk's diary.
@@ -255,6 +259,9 @@ func (w *world) pass(d time.Duration) {
 
 // happen does all that is due at this instant.
 func (w *world) happen() {
+	if w.broke != "" {
+		w.fail(w.broke)
+	}
 	if !w.errand.up() && !w.now.Before(w.upAt) {
 		w.note("errand starts again")
 		w.start()
