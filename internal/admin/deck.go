@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -45,11 +46,20 @@ func (d *deck) open(ctx context.Context) ([]card, error) {
 		list = append(list, c.card)
 		return nil
 	})
-	if err != nil {
+	if err != nil { // what was read serves the next look, so that a slow disk is got through in the end
+		maps.Copy(now, keepOld(d.cards, now))
+		d.cards = now
 		return nil, err
 	}
 	d.cards = now
 	return list, nil
+}
+
+// keepOld returns the cards that are not among the new ones.
+func keepOld(old, now map[state.TaskKey]dealt) map[state.TaskKey]dealt {
+	rest := maps.Clone(old)
+	maps.DeleteFunc(rest, func(k state.TaskKey, _ dealt) bool { _, ok := now[k]; return ok })
+	return rest
 }
 
 // The pages of status.json.

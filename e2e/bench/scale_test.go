@@ -1,0 +1,223 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// How many tasks a full store has.
+const (
+	openTasks  = 10_000
+	endedTasks = 100_000
+)
+
+// BenchmarkFullStore makes a store of 10,000 open and 100,000 ended tasks and measures what has to stay
+// quick in it. Each figure is of one look, the first of its kind unless it says otherwise.
+func BenchmarkFullStore(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "errand.db")
+	fill(b, path)
+	info, err := os.Stat(path)
+	check(b, err)
+	debug.FreeOSMemory()
+	before := resident(b)
+	for b.Loop() {
+		begun := time.Now()
+		db, err := boltkv.Open(path, boltkv.Options{})
+		check(b, err)
+		s, err := state.Open(b.Context(), db, state.Options{})
+		check(b, err)
+		figure(b, "start with %d open and %d ended tasks: %s (at most 2 s); the file has %d MB", openTasks, endedTasks, ms(begun), info.Size()>>20)
+		pages, err := admin.New(admin.Config{Store: s, Open: true, Log: zerolog.New(os.Stderr), Now: time.Now})
+		check(b, err)
+		figure(b, "/status.json, the first look, which reads every task: %s", look(b, pages))
+		figure(b, "/status.json afterwards: %s (at most 200 ms)", look(b, pages))
+		figure(b, "a pass over the open tasks that reads none of them (the poller's, when nothing has changed): %s", pass(b, s, false))
+		figure(b, "a pass that reads all of them (the reaper's, once a minute): %s", pass(b, s, true))
+		begun = time.Now()
+		n, err := s.Prune(b.Context(), time.Now())
+		check(b, err)
+		figure(b, "pruning, the first time: %s for %d tasks", ms(begun), n)
+		begun = time.Now()
+		_, err = s.Prune(b.Context(), time.Now())
+		check(b, err)
+		figure(b, "pruning again, when all are light (once a minute): %s", ms(begun))
+		crowd(b, s)
+		debug.FreeOSMemory()
+		figure(b, "resident memory that it adds to the process: %d MB (at most 150 MB)", (resident(b)-before)>>20)
+		check(b, db.Close())
+	}
+}
+
+func ms(since time.Time) time.Duration { return time.Since(since).Round(100 * time.Microsecond) }
+
+// look asks for the status as a browser would.
+func look(b *testing.B, pages http.Handler) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	r := httptest.NewRequest(http.MethodGet, "/status.json", nil)
+	r.Host = "127.0.0.1"
+	for range 20 { // a look that takes too long is broken off, and the next goes on
+		w := httptest.NewRecorder()
+		if pages.ServeHTTP(w, r); w.Code == http.StatusOK {
+			return ms(begun)
+		}
+	}
+	b.Fatal("no answer")
+	return 0
+}
+
+// pass goes over the open tasks.
+func pass(b *testing.B, s *state.Store, load bool) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	n := 0
+	check(b, s.EachOpen(b.Context(), func(l state.Listed) error {
+		n++
+		if !load {
+			return nil
+		}
+		_, err := l.Load()
+		return err
+	}))
+	if n != openTasks {
+		b.Fatalf("%d open tasks", n)
+	}
+	return ms(begun)
+}
+
+// crowd moves a thousand tasks by an event each, all at once.
+func crowd(b *testing.B, s *state.Store) {
+	b.Helper()
+	const many = 1000
+	took := make([]time.Duration, many)
+	var group sync.WaitGroup
+	begun := time.Now()
+	for i := range many {
+		group.Go(func() {
+			e := state.Event{Kind: state.EventPRClosed, Task: state.TaskKey{Repo: 1, Issue: 1 + i}, Merged: true}
+			if applied, err := s.Apply(b.Context(), e, state.Ack{}); err != nil || !applied.Changed {
+				b.Errorf("apply: %+v, %v", applied, err)
+			}
+			took[i] = time.Since(begun)
+		})
+	}
+	group.Wait()
+	all := time.Since(begun)
+	slices.Sort(took)
+	figure(b, "1000 tasks moved by an event each, all at once: %.0f/s; p50 %s, p99 %s, the last %s after they came",
+		many/all.Seconds(), took[many/2].Round(time.Millisecond), took[many*99/100].Round(time.Millisecond), took[many-1].Round(time.Millisecond))
+}
+
+// resident is how much memory the process has.
+func resident(b *testing.B) int64 {
+	b.Helper()
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Logf("resident memory cannot be read here: %v", err)
+		return 0
+	}
+	m := regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB`).FindSubmatch(data) // without the mapped file
+	if m == nil {
+		return 0
+	}
+	kB, err := strconv.ParseInt(string(m[1]), 10, 64)
+	check(b, err)
+	return kB << 10
+}
+
+// fill writes the tasks as state does, many at once: one event at a time would take an hour.
+func fill(b *testing.B, path string) {
+	b.Helper()
+	db, err := boltkv.Open(path, boltkv.Options{})
+	check(b, err)
+	_, err = state.Open(b.Context(), db, state.Options{}) // brings it to the present schema
+	check(b, err)
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	check(b, err)
+	const chunk = 45 // two writes each, of a hundred that an update may have
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range 32 {
+		group.Go(func() {
+			for from := int(next.Add(chunk)) - chunk; from < openTasks+endedTasks; from = int(next.Add(chunk)) - chunk {
+				rows := map[string][]byte{}
+				for n := from; n < min(from+chunk, openTasks+endedTasks); n++ {
+					t := aTask(n)
+					data, err := json.Marshal(t)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					rows["task/"+t.Key.String()] = enc.EncodeAll(data, []byte{1})
+					index := "open/"
+					if t.Ended() {
+						index = "ended/"
+					}
+					rows[index+t.Key.String()] = []byte(t.Phase)
+				}
+				err := db.Update(b.Context(), func(tx kv.Tx) error {
+					for k, v := range rows {
+						if err := tx.Put(k, v); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	check(b, db.Close())
+}
+
+// aTask is a task with all that a usual one has: two plans, six runs, and what people said.
+func aTask(n int) *state.Task {
+	at := time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC)
+	who := state.Person{ID: 7, Login: "ada"}
+	text := strings.Repeat(fmt.Sprintf("Step %d: the slug of %x ends in a hyphen, which it should not. ", n, n*2654435761), 30)
+	t := &state.Task{
+		Key: state.TaskKey{Repo: 1, Issue: 1 + n}, Version: 60, Visible: 40, Gen: 1, Installation: 12, IssueNode: fmt.Sprintf("I_%d", n), Author: who,
+		Repo: state.Repo{ID: 1, Owner: "acme", Name: "slug", DefaultBranch: "main"}, Phase: state.PhasePROpen, Since: at, RunSeq: 6,
+		Settings: state.DefaultSettings(), Trigger: state.Trigger{By: who, Via: "assigned", At: at},
+		Frozen: state.Frozen{Title: "Slugs end in a hyphen", Body: text[:800], Hash: state.FreezeHash("Slugs", text), By: who, At: at},
+		PR:     &state.PR{Number: 1_000_000 + n, Title: "Mend it"},
+		Status: state.StatusComment{Comment: int64(n), Shown: 40, At: at},
+	}
+	t.Context.Comments = []state.Said{{ID: 1, By: who, At: at, Body: text[:500]}}
+	for i, kind := range []state.PlanKind{state.PlanPreliminary, state.PlanThorough} {
+		t.Plans = append(t.Plans, state.Plan{Kind: kind, Revision: 1, Hash: fmt.Sprintf("%08x", n*2+i), Text: text, Comment: int64(n*2 + i), CommentNode: fmt.Sprintf("IC_%d", n*2+i), PostedAt: at})
+	}
+	for i := range 6 {
+		t.Runs = append(t.Runs, state.Run{ID: fmt.Sprintf("1-%d-%d", n, i), Kind: state.RunPlan, State: state.RunEnded, Seq: i, Started: at, Ended: at, Status: "done", Class: "success"})
+		t.History = append(t.History, state.PhaseChange{Phase: state.PhasePlanning, At: at, Why: "@ada approved the plan"})
+	}
+	if n >= openTasks {
+		t.Phase = state.PhaseDone
+	}
+	return t
+}
