@@ -30,7 +30,6 @@ func TestControls(t *testing.T) {
 		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
 		"nothing is shown":                    {plant{silent: true}, "silence", "", false},
 		"what was posted is not looked for":   {plant{twice: true}, "twice", "trouble", false},
-		"a pull request is not looked for":    {plant{twinPulls: true}, "twice", "trouble", true},
 		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge", false},
 		"what runs cost is not counted":       {plant{freeMoney: true}, "money", "agent", true},
 		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", "", false},

@@ -17,7 +17,6 @@ type plant struct {
 	revive     bool // what is left to do for an ended task begins it anew
 	silent     bool // neither 👀 nor a status comment
 	twice      bool // what may have been posted is not looked for
-	twinPulls  bool // nor is a pull request
 	keepVMs    bool // no VM is ever deleted
 	freeMoney  bool // what runs cost is not counted
 	loseLaunch bool // the job that launches a run is spent without doing anything

@@ -85,7 +85,7 @@ func (a api) Move(ctx context.Context, _ forge.Repo, branch, before, after strin
 func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.PR, error) {
 	return write(ctx, a, "open pull", func() (forge.PR, error) {
 		for n := a.last; n > 0; n-- {
-			if p := a.issues[n].pull; p != nil && p.head == want.Head && (p.open || want.Look && p.merged) && !a.w.plant.twinPulls {
+			if p := a.issues[n].pull; p != nil && p.head == want.Head && (p.open || want.Look && p.merged) {
 				return a.pr(a.issues[n]), nil
 			}
 		}
