@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
@@ -26,10 +27,18 @@ func (s *Sweeper) swept(t *state.Task) time.Time {
 	if last, ok := s.looked[t.Key]; ok {
 		since = last.Add(-lookBack)
 	}
-	if since.Before(t.Trigger.At) { // what was said before is in the discussion that the start reads
-		since = t.Trigger.At.Add(time.Second)
+	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) { // what was said before is in the discussion that the start reads
+		since = began
 	}
 	return since
+}
+
+// discussed reports whether a comment of the second in which the task began, which is as fine as GitHub's
+// times are, is in the discussion that the start has read.
+func discussed(t *state.Task, c forge.Spoken) bool {
+	return !c.At.After(t.Trigger.At) &&
+		(slices.ContainsFunc(t.Context.Comments, func(said state.Said) bool { return said.ID == c.ID }) ||
+			slices.ContainsFunc(t.Context.Withheld, func(w state.Withheld) bool { return w.ID == c.ID }))
 }
 
 // heard stores comments and reviews whose webhooks were lost, in the words of those webhooks. What is
@@ -61,7 +70,7 @@ func (s *Sweeper) heardIn(ctx context.Context, t *state.Task, i forge.Issue, num
 		return err
 	}
 	for _, c := range list {
-		if c.By.ID == s.cfg.BotID || c.Edited || t.Knows(fmt.Sprintf("comment:%d", c.ID)) {
+		if c.By.ID == s.cfg.BotID || c.Edited || t.Knows(fmt.Sprintf("comment:%d", c.ID)) || discussed(t, c) {
 			continue
 		}
 		issue := issueJSON(i)
