@@ -111,9 +111,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
 	}
+	say.Say("besides the calls for the issue: %d reads of reactions, %d calls to start and to sweep, %d reads by git", res.Polls, res.Others, res.Git)
 	say.end()
-	_, err = fmt.Fprintf(out, "demo: issue #%d -> pull request #%d merged in %.1f s (%d comments, %d agent runs, %d GitHub calls; besides, %d reaction polls, %d calls to start and to sweep, %d git reads)\n",
-		res.Issue, res.Pull, res.Took.Seconds(), res.Comments, res.Runs, res.Calls, res.Polls, res.Others, res.Git)
+	_, err = fmt.Fprintf(out, "demo: issue #%d -> pull request #%d merged in %.1f s (%d comments, %d agent runs, %d GitHub calls)\n",
+		res.Issue, res.Pull, res.Took.Seconds(), res.Comments, res.Runs, res.Calls)
 	if err != nil || !o.interactive {
 		return err
 	}
