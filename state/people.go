@@ -14,6 +14,9 @@ func (c *change) begin() {
 	if c.t != nil {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
 		t.VMs, t.Seen = c.t.VMs, c.t.Seen
+		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
+			t.Status = old // it does not show the end yet: it goes on as the new life's, so that none stays that is not true
+		}
 		if vm := c.t.VM; vm != nil { // its work is still being saved, or it being deleted
 			c.release("replaced")
 			old := *vm

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
@@ -84,8 +85,8 @@ func (s *Steps) deleteTwins(ctx context.Context, w *unit, twins []forge.Posted) 
 // status brings the status comment up to date with the store as it is now.
 func (s *Steps) status(ctx context.Context, w *unit) (state.Event, error) {
 	t := w.task
-	if t.Status.Shown >= t.Visible {
-		return done(), nil
+	if t.Status.Shown >= t.Visible || !strings.HasPrefix(w.job.Key, fmt.Sprintf("%d.", t.Gen)) {
+		return done(), nil // shown, or of an earlier life: the present one has a job of its own
 	}
 	v, err := s.view(ctx)
 	if err != nil {
