@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -219,11 +222,19 @@ func TestFailures(t *testing.T) {
 func TestNeverSentIsTemporary(t *testing.T) {
 	t.Parallel()
 	gh := newFake(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 201, m{"id": 1}) })
-	f := newForge(t, gh.URL)
+	var down atomic.Bool // a listener that is closed may still take a connection for a moment, and reset it
+	f := newForge(t, gh.URL, func(c *forge.Config) {
+		c.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if down.Load() {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}}
+	})
 	if _, err := f.CreateComment(t.Context(), testRepo, 3, "a"); err != nil { // has a token now
 		t.Fatal(err)
 	}
-	gh.Listener.Close()
+	down.Store(true)
 	_, err := f.CreateComment(t.Context(), testRepo, 3, "b")
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
 		t.Errorf("class %s: %v", class, err)
