@@ -12,13 +12,14 @@ type Money struct {
 	Unpriced string `json:"unpriced,omitempty"`
 }
 
-// hintBudget says how to go on at the cap.
-const hintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
+// HintBudget says how to go on at the cap.
+const HintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
 
 // AtCap reports whether there is a cap and it is reached.
 func (m Money) AtCap() bool { return m.CapMicroUSD > 0 && m.MicroUSD >= m.CapMicroUSD }
 
-func (m Money) capReached() string {
+// CapReached says so to people.
+func (m Money) CapReached() string {
 	return fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", dollars(m.CapMicroUSD), dollars(m.MicroUSD))
 }
 

@@ -67,7 +67,7 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 	m := Money{MicroUSD: l.task.Money.CapMicroUSD, Unpriced: "mystery"}
 	l.do(Event{Kind: EventSpent, Run: l.task.Run.ID, Money: &m})
 	l.end(RunResult{Status: "auth", Class: "fatal", Message: "403"})
-	if l.task.Phase != PhaseFailed || l.task.End.Class != ClassBudget || l.task.End.Hint != hintBudget || l.task.Money.Unpriced != "mystery" {
+	if l.task.Phase != PhaseFailed || l.task.End.Class != ClassBudget || l.task.End.Hint != HintBudget || l.task.Money.Unpriced != "mystery" {
 		t.Fatalf("phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
 	}
 	l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: 99}, Orders: []Order{{Verb: VerbBudget, MicroUSD: 5_000_000}}})

@@ -276,13 +276,13 @@ func (c *change) runFailed() {
 	case "max_turns":
 		hint = "Comment `retry turns=60` to go on with more turns."
 	case "budget":
-		hint = hintBudget
+		hint = HintBudget
 	case "duration":
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
 	}
 	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
 	if c.t.Money.AtCap() { // the gateway refused it the model, whatever the agent made of that
-		end = End{Reason: c.t.Money.capReached(), Hint: hintBudget, Class: ClassBudget}
+		end = End{Reason: c.t.Money.CapReached(), Hint: HintBudget, Class: ClassBudget}
 	}
 	c.fail(end)
 }

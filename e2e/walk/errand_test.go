@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/secretscan"
+	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
@@ -81,7 +82,7 @@ func (w *world) start() {
 		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
 	})
 	e.queue = queue.New(queue.Config{
-		Store: steady{w.store, w}, Handle: w.plant.handle(w, e.steps.Handle), Judge: judge, Now: now, Log: zerolog.Nop(), Lease: lease, Patient: patient, Exclusive: true,
+		Store: steady{w.store, w}, Handle: w.plant.handle(w, e.steps.Handle), Judge: server.Judge, Now: now, Log: zerolog.Nop(), Lease: server.Lease, Patient: server.Patient, Exclusive: true,
 	})
 	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.store, GitHub: gh, Log: zerolog.Nop(), Now: now})
 	e.super = watch.NewSupervisor(watch.SupervisorConfig{
@@ -124,29 +125,6 @@ func (s steady) Retry(ctx context.Context, id string, epoch int64, f state.Faile
 	d := f.Retry.Sub(s.w.now).Seconds()
 	f.Retry = s.w.now.Add(time.Duration(math.Exp2(math.Round(math.Log2(max(d, 1))))) * time.Second)
 	return s.Store.Retry(ctx, id, epoch, f)
-}
-
-// The three below are as in internal/server.
-
-func lease(k state.JobKind) time.Duration {
-	switch k {
-	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop:
-		return 15 * time.Minute
-	}
-	return 2 * time.Minute
-}
-
-func patient(k state.JobKind) bool {
-	switch k {
-	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease:
-		return true
-	}
-	return false
-}
-
-func judge(err error) queue.Verdict {
-	p := workflow.Trouble(err)
-	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class}
 }
 
 // up reports whether the process lives.

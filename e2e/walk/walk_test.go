@@ -20,8 +20,8 @@ import (
 // How many walks there are, in how many subtests side by side, and how long each is.
 const (
 	sample = 60
-	full   = 160    // what is known to pass; `make walk WALKS=10000` goes on from there
-	enough = 10_000 // walks after which everything has to have been met
+	full   = 160  // what is known to pass; `make walk WALKS=10000` goes on from there
+	enough = full // walks after which everything has to have been met
 	shards = 4
 	least  = 4
 	spread = 18
@@ -147,6 +147,9 @@ func (c *tally) covered(t *testing.T) {
 	t.Helper()
 	var want []string
 	for _, p := range state.Phases() {
+		if p == state.PhaseAwaitingPublishApproval {
+			continue // the walks' model does not know of it: TestRandomLives of package state comes there
+		}
 		want = append(want, "phase "+string(p))
 	}
 	for _, a := range acts() {

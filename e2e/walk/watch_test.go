@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -183,7 +182,6 @@ func (m *model) final() {
 
 func (m *model) sound() {
 	bad, err := m.w.store.Check(context.Background())
-	bad = slices.DeleteFunc(bad, func(s string) bool { return strings.HasPrefix(s, "purse/") })
 	if err != nil || len(bad) > 0 {
 		m.w.fatalf("store: %v %q", err, bad)
 	}

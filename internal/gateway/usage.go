@@ -11,9 +11,6 @@ type Usage struct {
 	Input, CacheRead, CacheWrite, Output int64
 }
 
-// Total is the tokens of all kinds.
-func (u Usage) Total() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
-
 // said is what a body or an event of a stream may say about usage, in any of the dialects: their names do
 // not collide, so one look is enough for all.
 type said struct {

@@ -103,34 +103,9 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Held: line{s}.Held, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
-		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Hooks.Rescue, Judge: judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
-		Lease: lease, Patient: patient, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
+		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Hooks.Rescue, Judge: Judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
+		Lease: Lease, Patient: Patient, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
 		Done: func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
 	})
 	return nil
-}
-
-// lease is how long a job may take. Those that move data to and from a VM may take longer.
-func lease(k state.JobKind) time.Duration {
-	switch k {
-	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop:
-		return 15 * time.Minute
-	}
-	return 2 * time.Minute
-}
-
-// patient names the jobs that carry what people said, and what they are told: no other word of
-// theirs makes up for one that is lost while GitHub is down.
-func patient(k state.JobKind) bool {
-	switch k {
-	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease:
-		return true
-	}
-	return false
-}
-
-// judge tells the queue what an error means.
-func judge(err error) queue.Verdict {
-	p := workflow.Trouble(err)
-	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Waits: p.Class == "github"}
 }

@@ -16,8 +16,7 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 		return nil, nil
 	}
 	if m := t.Money; m.AtCap() {
-		return nil, &Problem{Reason: fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", usd(m.CapMicroUSD), usd(m.MicroUSD)),
-			Hint: "Comment `budget +5` to raise the cap by $5 and go on.", Class: state.ClassBudget, Permanent: true}
+		return nil, &Problem{Reason: m.CapReached(), Hint: state.HintBudget, Class: state.ClassBudget, Permanent: true}
 	}
 	if s.Held == nil {
 		return nil, nil

@@ -136,9 +136,6 @@ func LogPath(dir string) string { return filepath.Join(dir, logFile) }
 // HostKeyPath is the private host key in PEM form. It is visible in a plain box only.
 func HostKeyPath(dir string) string { return filepath.Join(dir, hostKeyFile) }
 
-// HomeInside is the home as the box of dir sees it.
-func (r Record) HomeInside(dir string) string { return r.home(dir) }
-
 // HomePath is the host's view of the box's home.
 func HomePath(dir string) string { return filepath.Join(dir, homeDir) }
 

@@ -13,8 +13,8 @@ import (
 
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// home is the box's home as the box sees it.
-func (r Record) home(dir string) string {
+// HomeInside is the home as the box of dir sees it.
+func (r Record) HomeInside(dir string) string {
 	if ownFiles(r.Kind) {
 		return InsideHome
 	}
@@ -33,7 +33,7 @@ func (r Record) environ(dir string) []string {
 		path = append(path, filepath.Dir(insideRunner))
 	}
 	return []string{
-		"HOME=" + r.home(dir), "USER=" + User, "LOGNAME=" + User, "SHELL=/bin/sh", "LANG=C.UTF-8",
+		"HOME=" + r.HomeInside(dir), "USER=" + User, "LOGNAME=" + User, "SHELL=/bin/sh", "LANG=C.UTF-8",
 		"PATH=" + strings.Join(path, ":"), "TMPDIR=" + tmp,
 		"ERRAND_BOX=" + r.Name, "ERRAND_TETHER_PORT=" + strconv.Itoa(r.TetherPort),
 	}
@@ -73,6 +73,6 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 	default:
 		return nil, fmt.Errorf("box kind %q: unknown", rec.Kind)
 	}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + rec.home(dir), "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + rec.HomeInside(dir), "LANG=C.UTF-8"}
 	return cmd, nil
 }

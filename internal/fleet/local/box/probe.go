@@ -42,7 +42,7 @@ func Probe(ctx context.Context, rec Record, dir string) error {
 	if err := os.WriteFile(canary, nil, 0o600); err != nil {
 		return err
 	}
-	req, err := json.Marshal(probeRequest{Canary: canary, Home: rec.home(dir), Env: rec.environ(dir), NS: namespaces()})
+	req, err := json.Marshal(probeRequest{Canary: canary, Home: rec.HomeInside(dir), Env: rec.environ(dir), NS: namespaces()})
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := insideConfig{HostKey: string(hostKey), ClientKey: s.rec.ClientKey, Home: s.rec.home(s.dir),
+	config := insideConfig{HostKey: string(hostKey), ClientKey: s.rec.ClientKey, Home: s.rec.HomeInside(s.dir),
 		Env: s.rec.environ(s.dir), BeatEvery: min(5*time.Second, s.rec.IdleExit/4)}
 	lnFile, err := ln.File()
 	if err != nil {

@@ -1,0 +1,34 @@
+package server
+
+import (
+	"time"
+
+	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// Lease is how long a job may take. Those that move data to and from a VM may take longer.
+func Lease(k state.JobKind) time.Duration {
+	switch k {
+	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop:
+		return 15 * time.Minute
+	}
+	return 2 * time.Minute
+}
+
+// Patient names the jobs that carry what people said, and what they are told: no other word of
+// theirs makes up for one that is lost while GitHub is down.
+func Patient(k state.JobKind) bool {
+	switch k {
+	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease:
+		return true
+	}
+	return false
+}
+
+// Judge tells the queue what an error means.
+func Judge(err error) queue.Verdict {
+	p := workflow.Trouble(err)
+	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Waits: p.Class == "github"}
+}
