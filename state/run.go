@@ -124,8 +124,13 @@ type VM struct {
 	Kind      string    `json:"kind"` // bwrap, userns, plain; a server type of a cloud
 	Gen       int       `json:"gen"`  // grows with each VM of the task
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	EndedAt   time.Time `json:"ended_at,omitzero"`
-	Why       string    `json:"why,omitempty"` // why it ended, one of a closed list
+	// Paid is the span that is paid for at once, counted from CreatedAt, such as an hour; zero for VMs
+	// that cost nothing. MicroHour is what one of them costs in millionths of Currency.
+	Paid      time.Duration `json:"paid,omitempty"`
+	MicroHour int64         `json:"micro_hour,omitempty"`
+	Currency  string        `json:"currency,omitempty"`
+	EndedAt   time.Time     `json:"ended_at,omitzero"`
+	Why       string        `json:"why,omitempty"` // why it ended, one of a closed list
 }
 
 // Branch is the task's branch.

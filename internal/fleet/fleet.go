@@ -59,6 +59,11 @@ type Spec struct {
 	Needs  Needs
 	// Image is a base image of the provider; empty is its default.
 	Image string
+	// Offer is the type and place to order, for a Market. Only Type and Location count.
+	Offer Offer
+	// UserData is what cloud-init gets at the first boot. It holds no secret but the first host key,
+	// which is replaced as soon as the VM is up.
+	UserData []byte
 }
 
 // State is what a provider knows about a VM's life.
@@ -132,9 +137,16 @@ type VM struct {
 	// Kind is the provider's word for what it is, such as "bwrap" or a server type.
 	Kind      string
 	Isolation Isolation
+	// ID is the provider's own id, empty where the name is all there is.
+	ID string
+	// Location, and what one started hour costs: see Offer. Zero for VMs that cost nothing.
+	Location  string
+	MicroHour int64
+	Currency  string
 	// TetherPort is the loopback port in the VM that the tether's end listens on.
 	TetherPort int
-	CreatedAt  time.Time
+	// CreatedAt is by the provider's clock; paid hours count from it.
+	CreatedAt time.Time
 	// Ended and Detail say why, if State is StateEnded.
 	Ended  Reason
 	Detail string

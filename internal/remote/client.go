@@ -39,7 +39,7 @@ func Dial(ctx context.Context, ep Endpoint, cfg Config) (*Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
-	raw, err := (&net.Dialer{}).DialContext(ctx, ep.Network, ep.Address)
+	raw, err := cfg.Dial(ctx, ep.Network, ep.Address)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w: %w", ep.Address, ErrUnreachable, err)
 	}

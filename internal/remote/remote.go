@@ -11,8 +11,10 @@
 package remote
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -61,6 +63,8 @@ type Config struct {
 	// KeepaliveDeadline is how long the VM may leave keepalives unanswered before
 	// the connection is given up. Default 15 s.
 	KeepaliveDeadline time.Duration
+	// Dial opens the connection beneath SSH; nil dials the endpoint's own network and address.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 func (c Config) withDefaults() Config {
@@ -72,6 +76,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.KeepaliveDeadline <= 0 {
 		c.KeepaliveDeadline = 15 * time.Second
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
 	}
 	return c
 }
