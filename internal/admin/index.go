@@ -12,15 +12,18 @@ import (
 )
 
 const (
-	scanPage  = 100              // tasks per read
-	scanPages = 100              // reads of one scan, so that it ends
-	scanEvery = 10 * time.Minute // a scan is repeated after this, whatever the counts say
-	scanRest  = 20               // and never sooner than so many times as long as it took
-	keepEnded = 100              // ended tasks that the board can show
+	scanPage  = 200                   // tasks per read
+	scanPages = 5000                  // reads of one scan, so that it ends
+	scanEvery = 10 * time.Minute      // a scan is repeated after this, whatever the counts say
+	scanRest  = 20                    // and never sooner than so many times as long as it took
+	scanBound = 5 * time.Minute       // a scan is broken off after this
+	patience  = 50 * time.Millisecond // a look waits so long for a scan before it takes what an older one found
+	keepEnded = 100                   // ended tasks that the board can show
 )
 
 // index knows the ended tasks: which of them ended last, what they are called, and what they used in
-// all. It reads every task, but only when the number of ended ones has changed.
+// all. It reads every task, but only when the number of ended ones has changed, and nobody who looks
+// has to wait until a large store was read.
 type index struct {
 	tasks Tasks
 	now   func() time.Time
@@ -30,6 +33,8 @@ type index struct {
 	took    time.Duration
 	counted [2]int
 	found   *found
+	going   chan struct{} // closed when the scan that goes on has ended; nil if none does
+	err     error         // of the last scan
 }
 
 // found is what one scan came upon. It is not changed afterwards.
@@ -41,26 +46,64 @@ type found struct {
 
 func newIndex(tasks Tasks, now func() time.Time) *index { return &index{tasks: tasks, now: now} }
 
-// ended returns what is known of the ended tasks, at most some minutes old.
+// ended returns what is known of the ended tasks. In a small store that is exact; in a large one it may
+// be some minutes old, and right after the start nothing at all.
 func (x *index) ended(ctx context.Context) (*found, error) {
+	return x.within(ctx, patience)
+}
+
+// within is ended for those who can wait for a scan as long as they say.
+func (x *index) within(ctx context.Context, patience time.Duration) (*found, error) {
 	counts, err := x.tasks.Counts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	counted := [2]int{counts[state.PhaseDone], counts[state.PhaseCancelled]}
+	going := x.begin(ctx, [2]int{counts[state.PhaseDone], counts[state.PhaseCancelled]})
+	if going != nil {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-going:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.found != nil:
+		return x.found, nil
+	case x.err != nil:
+		return nil, x.err
+	}
+	return &found{names: map[string]state.TaskKey{}, used: newUsage()}, nil
+}
+
+// begin has a scan go on if what is known is too old, and returns what is closed at its end; nil if
+// nothing has to be waited for. The scan outlives whoever asked, but not its bound.
+func (x *index) begin(ctx context.Context, counted [2]int) chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	age := x.now().Sub(x.scanned)
-	if x.found != nil && (age < scanRest*x.took || counted == x.counted && age < scanEvery) {
-		return x.found, nil
+	if x.going != nil || x.found != nil && (age < scanRest*x.took || counted == x.counted && age < scanEvery) {
+		return x.going
 	}
-	begun := x.now()
-	f, err := x.scan(ctx)
-	if err != nil {
-		return nil, err
-	}
-	x.found, x.counted, x.scanned, x.took = f, counted, begun, x.now().Sub(begun)
-	return f, nil
+	going, begun := make(chan struct{}), x.now()
+	x.going = going
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanBound)
+	go func() {
+		defer cancel()
+		f, err := x.scan(ctx)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.err = err; err == nil {
+			x.found, x.counted, x.scanned, x.took = f, counted, begun, x.now().Sub(begun)
+		}
+		x.going = nil
+		close(going)
+	}()
+	return going
 }
 
 // scan reads all tasks.
@@ -119,7 +162,7 @@ func (x *index) find(ctx context.Context, owner, repo string, issue int) (*state
 			return t, nil
 		}
 	}
-	f, err := x.ended(ctx)
+	f, err := x.within(ctx, scanBound)
 	if err != nil {
 		return nil, err
 	}

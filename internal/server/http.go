@@ -32,7 +32,7 @@ func (s *Server) listen(ctx context.Context) (err error) {
 
 // routes is what is served on the public address: the webhook, health, and the pages unless they
 // have an address of their own.
-func (s *Server) routes(ctx context.Context) (http.Handler, error) {
+func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 	// Deliveries are stored from the first moment on, also before GitHub has said who we are.
 	inbox := handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now)
 	inbox.Received = s.received
@@ -45,10 +45,6 @@ func (s *Server) routes(ctx context.Context) (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", health)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	if s.adminLn == nil {
-		pages, err := s.pages(ctx)
-		if err != nil {
-			return nil, err
-		}
 		mux.Handle("/", pages)
 	}
 	return mux, nil
@@ -64,7 +60,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 // pages are the status pages and metrics. Live logs end with ctx, so that the server can end at once.
-func (s *Server) pages(ctx context.Context) (http.Handler, error) {
+func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 	return admin.New(admin.Config{
 		Store: s.store, Transcripts: s.archive, Diffs: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
 		Spent: s.spent,

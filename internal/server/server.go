@@ -162,19 +162,25 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Run serves until ctx ends, then ends gracefully within the configured time. What is under way goes
 // on after the next start: nothing is lost either way.
 func (s *Server) Run(ctx context.Context) error {
-	routes, err := s.routes(ctx)
+	pages, err := s.pages(ctx)
+	if err != nil {
+		return err
+	}
+	routes, err := s.routes(pages)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.serve(ctx, s.listener, routes) })
 	if s.adminLn != nil {
-		pages, err := s.pages(ctx)
-		if err != nil {
-			return err
-		}
 		g.Go(func() error { return s.serve(ctx, s.adminLn, pages) })
 	}
+	g.Go(func() error {
+		if err := pages.Warm(ctx); err != nil && ctx.Err() == nil {
+			s.opts.Log.Warn().Err(err).Msg("read the tasks for the pages; the first look will do it")
+		}
+		return nil
+	})
 	g.Go(func() error { return s.keeper.Run(ctx) })
 	g.Go(func() error { return s.work(ctx) })
 	return g.Wait()

@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// BenchmarkLife plays the demo's whole life and measures what of it is errand's own: the time in which
+// no agent was at work, with all the waiting that the timing asks for, and what stays on disk.
+func BenchmarkLife(b *testing.B) {
+	for b.Loop() {
+		w := world(b, &ledger{}, quick)
+		until(b, "errand", func() bool { return w.Server.Store() != nil })
+		res := play(b, w)
+		task := ended(b, w)
+		took := task.End.At.Sub(task.History[0].At) // the last edit of the status comment has its gap to wait for
+		var agent time.Duration
+		for _, r := range task.Runs {
+			agent += r.Ended.Sub(r.Started)
+		}
+		figure(b, "a life with %d runs: %s, of which agents and checks %s: errand's own share is %s (at most 2 s, deliberate waiting apart, of which a little is in it)",
+			res.Runs, took.Round(time.Millisecond), agent.Round(time.Millisecond), (took - agent).Round(time.Millisecond))
+		webhooks := len(w.GitHub.Deliveries())
+		check(b, w.Stop())
+		store, files := onDisk(b, filepath.Dir(w.ConfigFile()))
+		figure(b, "on disk after it: %d kB of store (compacted) for the task and %d webhooks, %d kB of transcripts and changesets", store>>10, webhooks, files>>10)
+	}
+}
+
+// ended returns the one task of a life that is over.
+func ended(b *testing.B, w *demo.World) (task *state.Task) {
+	b.Helper()
+	until(b, "the end", func() bool {
+		list, err := w.Server.Store().AllTasks(b.Context(), state.TaskKey{}, 10)
+		check(b, err)
+		if len(list) != 1 || !list[0].Ended() {
+			return false
+		}
+		task = list[0]
+		return true
+	})
+	return task
+}
+
+// onDisk says how large the store is without free pages, and everything that is kept beside it.
+func onDisk(b *testing.B, dir string) (store, files int64) {
+	b.Helper()
+	data := filepath.Join(dir, "data")
+	check(b, filepath.WalkDir(data, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == "local": // boxes; they end with their tasks
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".db":
+			_, store, err = boltkv.Compact(path)
+			return err
+		case e.Type().IsRegular():
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			files += info.Size()
+		}
+		return nil
+	}))
+	return store, files
+}
+
+// BenchmarkSignOfLife measures how soon somebody who assigns an issue sees the 👀, with the timing of
+// production.
+func BenchmarkSignOfLife(b *testing.B) {
+	l := &ledger{}
+	w := world(b, l, "")
+	ada := w.GitHub.As(demo.Maintainer)
+	eyes := func() int {
+		n := 0
+		for _, e := range l.list() {
+			if e.kind == "POST /issues/N/reactions" {
+				n++
+			}
+		}
+		return n
+	}
+	var worst time.Duration
+	for b.Loop() {
+		for n := range 5 {
+			i, err := ada.OpenIssue(demo.Full, simgithub.NewIssue{Title: "Slugs end in a hyphen when the title ends in punctuation", Body: "See `Slug`."})
+			check(b, err)
+			begun := time.Now()
+			check(b, ada.Assign(demo.Full, i.Number, demo.Machine))
+			until(b, "the 👀", func() bool { return eyes() > n })
+			worst = max(worst, time.Since(begun))
+		}
+		figure(b, "from the assignment to the 👀 on it, timing of production: %s at worst of 5 (at most 1 s)", worst.Round(time.Millisecond))
+	}
+}
+
+// BenchmarkWebhookGrowth measures what a webhook leaves behind, for the days in which its number is known.
+func BenchmarkWebhookGrowth(b *testing.B) {
+	const many = 100_000
+	for b.Loop() {
+		path := filepath.Join(b.TempDir(), "errand.db")
+		size := func(n int) int64 {
+			check(b, os.RemoveAll(path))
+			db, err := boltkv.Open(path, boltkv.Options{})
+			check(b, err)
+			s, err := state.Open(b.Context(), db, state.Options{})
+			check(b, err)
+			tombstones(b, s, n)
+			check(b, db.Close())
+			_, after, err := boltkv.Compact(path)
+			check(b, err)
+			return after
+		}
+		per := (size(many) - size(0)) / many
+		figure(b, "a webhook leaves %d B for the 8 days in which its number is known: %d MB at 10,000 webhooks a day", per, per*80_000>>20)
+	}
+}
