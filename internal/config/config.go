@@ -42,9 +42,10 @@ type Config struct {
 	// Prices say what models cost, in dollars per million tokens, by the name that their names begin with;
 	// entries are added to these, or take their place. A model without an entry counts as the dearest.
 	Prices gateway.Prices `yaml:"prices"`
-	// Provider is where VMs come from: local, which means boxes on this host.
-	Provider string `yaml:"provider"`
-	Local    Local  `yaml:"local"`
+	// Provider is where VMs come from: local, which means boxes on this host, or hetzner.
+	Provider string  `yaml:"provider"`
+	Local    Local   `yaml:"local"`
+	Hetzner  Hetzner `yaml:"hetzner"`
 
 	Limits     Limits     `yaml:"limits"`
 	Repository Repository `yaml:"repository"`
@@ -181,6 +182,14 @@ type Limits struct {
 	CostPerMonth float64 `yaml:"cost_per_month"`
 	// VMs is how many VMs there may be at once.
 	VMs int `yaml:"vms"`
+	// VMHours is how many started hours of VMs a task may use.
+	VMHours int `yaml:"vm_hours"`
+	// VMCreates is how many VMs may be made in an hour.
+	VMCreates int `yaml:"vm_creates"`
+	// VMCostPerDay bounds what VMs cost on a day in UTC, in the provider's currency; 0 bounds nothing.
+	VMCostPerDay float64 `yaml:"vm_cost_per_day"`
+	// VMCostPerMonth is the same for a month in UTC.
+	VMCostPerMonth float64 `yaml:"vm_cost_per_month"`
 	// Remind is when an unapproved plan is brought to mind.
 	Remind time.Duration `yaml:"remind"`
 	// Expire is when an unapproved plan is given up, and the task cancelled.
@@ -277,9 +286,11 @@ func Default() Config {
 		Prices:   gateway.DefaultPrices(),
 		Provider: "local",
 		Local:    Local{Kind: "auto", IdleExit: 15 * time.Minute},
+		Hetzner:  DefaultHetzner(),
 		Limits: Limits{
 			Turns: s.Limits.Turns, Duration: s.Limits.Duration, PlanDuration: s.Limits.PlanDuration, Stall: s.Limits.Stall,
-			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
+			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
+			Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
 		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish},
 		Timing: Timing{

@@ -70,6 +70,9 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	} {
 		r.fail(s.key, s.secret.resolve(env, local))
 	}
+	if c.Provider == "hetzner" { // elsewhere nobody needs to have one
+		r.fail("hetzner.token", c.Hetzner.Token.resolve(env, isLoopback(c.Hetzner.Endpoint)))
+	}
 	for name, m := range c.Models {
 		r.fail("models."+name+".key", m.Key.resolve(env, local))
 		c.Models[name] = m
@@ -79,7 +82,7 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 
 // Secrets lists every secret's value, for redaction.
 func (c Config) Secrets() []string {
-	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal()}
+	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal(), c.Hetzner.Token.Reveal()}
 	for _, m := range c.Models {
 		out = append(out, m.Key.Reveal())
 	}

@@ -26,6 +26,7 @@ func instead() map[string]string {
 		"github.private_key":    "env:ERRAND_PRIVATE_KEY",
 		"github.webhook_secret": "env:ERRAND_WEBHOOK_SECRET",
 		"admin.token":           "env:ERRAND_ADMIN_TOKEN",
+		"hetzner.token":         "env:HCLOUD_TOKEN",
 		"models.NAME.url":       "https://api.anthropic.com",
 		"models.NAME.key":       "env:ANTHROPIC_API_KEY",
 		"models.NAME.header":    "X-Api-Key",
