@@ -74,6 +74,8 @@ const (
 	StateCreating State = "creating"
 	// StateRunning: it is up; its SSH answers, or soon will.
 	StateRunning State = "running"
+	// StateOff: we have powered it off, for an Image. It is there, and Imager.PowerOn starts it.
+	StateOff State = "off"
 	// StateEnded: it has ended by itself and only its remains exist, until Delete.
 	StateEnded State = "ended"
 )

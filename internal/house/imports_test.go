@@ -45,6 +45,7 @@ func layers() map[string]row {
 		// VMs, and the ways to them.
 		"internal/fleet":           {may: "internal/remote"},
 		"internal/fleet/fleettest": {may: "internal/fleet internal/remote"},
+		"internal/fleet/hetzner":   {may: "internal/fleet internal/remote"},
 		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote"},
 		"internal/fleet/local/box": {},
 		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/tetherd internal/runner/work"},

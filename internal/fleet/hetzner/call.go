@@ -1,0 +1,148 @@
+package hetzner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+)
+
+// request is one call of the API.
+type request struct {
+	method string
+	path   string
+	query  url.Values
+	body   any
+	// low marks a call that can wait when requests run short.
+	low bool
+}
+
+const (
+	perPage  = 50  // the most that the API gives at once
+	maxPages = 200 // a bound, far over any account's limit
+)
+
+// readAgain are the waits before a read is tried again.
+func readAgain() []time.Duration { return []time.Duration{200 * time.Millisecond, time.Second} }
+
+// call makes one request and decodes its answer. It is the only door to the API. The error is one of
+// package fleet's where it means something.
+func call[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Response, error) {
+	out, resp, err := once[T](ctx, p, r)
+	if r.method != http.MethodGet {
+		if err != nil {
+			p.cfg.Log.Warn().Str("call", r.method+" "+r.path).Err(err).Msg("Hetzner call")
+		}
+		return out, resp, err
+	}
+	for _, wait := range readAgain() {
+		if err == nil || !errors.Is(err, errPassing) || ctx.Err() != nil {
+			break
+		}
+		if p.cfg.Sleep(ctx, wait) != nil {
+			break
+		}
+		out, resp, err = once[T](ctx, p, r)
+	}
+	return out, resp, err
+}
+
+func once[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Response, error) {
+	var out T
+	if err := p.budget.take(r.low, r.method); err != nil {
+		return out, nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req, err := p.newRequest(within, r)
+	if err != nil {
+		return out, nil, err
+	}
+	var into any
+	if _, none := any(out).(nothing); !none {
+		into = &out
+	}
+	resp, err := p.client.Do(req, into)
+	if resp != nil && resp.Response != nil {
+		p.budget.heard(resp.Header, resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded))
+	}
+	if err != nil {
+		return out, resp, translate(err, resp, r.method != http.MethodGet)
+	}
+	return out, resp, nil
+}
+
+// nothing is the answer of calls whose answer does not matter.
+type nothing struct{}
+
+func (p *Provider) newRequest(ctx context.Context, r request) (*http.Request, error) {
+	path := r.path
+	if len(r.query) > 0 {
+		path += "?" + r.query.Encode()
+	}
+	if r.body == nil {
+		return p.client.NewRequest(ctx, r.method, path, nil)
+	}
+	data, err := json.Marshal(r.body)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", r.method, r.path, err)
+	}
+	return p.client.NewRequest(ctx, r.method, path, bytes.NewReader(data))
+}
+
+// all reads every page of a list. It is whole, or an error: what changed while we read is read again.
+func all[R, T any](ctx context.Context, p *Provider, r request, items func(R) []T, id func(T) int64) ([]T, error) {
+	var err error
+	for range 3 {
+		var out []T
+		if out, err = pages(ctx, p, r, items, id); !errors.Is(err, errPartial) {
+			return out, err
+		}
+	}
+	return nil, err
+}
+
+func pages[R, T any](ctx context.Context, p *Provider, r request, items func(R) []T, id func(T) int64) ([]T, error) {
+	var out []T
+	seen := map[int64]bool{}
+	for page := 1; page <= maxPages; page++ {
+		query := url.Values{}
+		for key, values := range r.query {
+			query[key] = values
+		}
+		query.Set("page", strconv.Itoa(page))
+		query.Set("per_page", strconv.Itoa(perPage))
+		one := r
+		one.query = query
+		answer, resp, err := call[R](ctx, p, one)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items(answer) {
+			if !seen[id(item)] {
+				seen[id(item)] = true
+				out = append(out, item)
+			}
+		}
+		meta := resp.Meta.Pagination
+		switch {
+		case meta == nil || meta.Page != page:
+			return nil, fmt.Errorf("list %s: %w: page %d does not say where it stands", r.path, errPartial, page)
+		case meta.NextPage != 0:
+			continue
+		case meta.TotalEntries != 0 && meta.TotalEntries != len(out): // 0: it does not say
+			return nil, fmt.Errorf("list %s: %w: %d of %d", r.path, errPartial, len(out), meta.TotalEntries)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("list %s: %w: more than %d pages", r.path, errPartial, maxPages)
+}
+
+func path(format string, ids ...any) string { return fmt.Sprintf(format, ids...) }

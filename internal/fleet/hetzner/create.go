@@ -1,0 +1,134 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// Create adopts the server of this name and these labels, or orders one of spec.Offer, once. It does not
+// wait: the VM is StateCreating, and List and Get say when it runs. With fleet.ErrUnknownOutcome the order
+// may still turn up; calling again, some seconds later, finds it.
+func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+	vm, err := p.create(ctx, spec)
+	if err != nil {
+		return fleet.VM{}, fmt.Errorf("create VM %s: %w", spec.Name, err)
+	}
+	return vm, nil
+}
+
+func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+	s, err := p.named(ctx, spec.Name)
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	if s != nil {
+		return p.adopt(ctx, *s, spec)
+	}
+	if err := p.checkSpec(spec); err != nil {
+		return fleet.VM{}, err
+	}
+	made, err := p.order(ctx, spec)
+	if errors.Is(err, errExists) {
+		// Somebody was quicker, or an order whose answer was lost has turned up.
+		if s, err = p.named(ctx, spec.Name); err != nil {
+			return fleet.VM{}, err
+		}
+		if s == nil {
+			return fleet.VM{}, fmt.Errorf("%w: the name is taken and nobody has it", fleet.ErrUnknownOutcome)
+		}
+		return p.adopt(ctx, *s, spec)
+	}
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	p.cfg.Log.Info().Str("vm", spec.Name).Int64("server", made.ID).Str("type", spec.Offer.Type).Str("location", spec.Offer.Location).Msg("server ordered")
+	return p.vm(ctx, made)
+}
+
+func (p *Provider) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
+	if err := fits(s.Labels, p.own(spec.Labels)); err != nil {
+		return fleet.VM{}, err
+	}
+	vm, err := p.vm(ctx, s)
+	if err == nil && vm.State == fleet.StateEnded {
+		err = fmt.Errorf("%w: %s: %s", fleet.ErrEnded, vm.Ended, vm.Detail)
+	}
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	return vm, nil
+}
+
+func (p *Provider) checkSpec(spec fleet.Spec) error {
+	if spec.Offer.Type == "" || spec.Offer.Location == "" {
+		return fmt.Errorf("%w: no type and location to order", fleet.ErrInvalid)
+	}
+	if len(spec.UserData) > MaxUserData {
+		return fmt.Errorf("%w: %d bytes of user data, the most is %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
+	}
+	return checkLabels(p.own(spec.Labels))
+}
+
+// order places the order. A refusal because the key or firewall is gone makes them anew, once.
+func (p *Provider) order(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
+	g, fresh, err := p.grounded(ctx)
+	if err != nil {
+		return schema.Server{}, err
+	}
+	made, err := p.post(ctx, spec, g)
+	gone := errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrInvalid)
+	if gone && !fresh {
+		p.lose()
+		again, _, groundErr := p.grounded(ctx)
+		if groundErr != nil {
+			return schema.Server{}, groundErr
+		}
+		if again != g {
+			made, err = p.post(ctx, spec, again)
+		}
+	}
+	if errors.Is(err, fleet.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", fleet.ErrInvalid, err) // an image, a network: nothing that comes back
+	}
+	return made, err
+}
+
+func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.Server, error) {
+	labels := p.own(spec.Labels)
+	body := schema.ServerCreateRequest{
+		Name: spec.Name, ServerType: schema.IDOrName{Name: spec.Offer.Type}, Location: spec.Offer.Location,
+		Image: p.image(spec.Image), SSHKeys: []int64{g.key}, UserData: string(spec.UserData), Labels: &labels,
+		StartAfterCreate: hcloud.Ptr(true),
+		PublicNet:        &schema.ServerCreatePublicNet{EnableIPv4: p.cfg.IPv4, EnableIPv6: p.cfg.IPv6},
+	}
+	if g.firewall != 0 {
+		body.Firewalls = []schema.ServerCreateFirewalls{{Firewall: g.firewall}}
+	}
+	if p.cfg.Network != 0 {
+		body.Networks = []int64{p.cfg.Network}
+	}
+	out, _, err := call[schema.ServerCreateResponse](ctx, p, request{method: http.MethodPost, path: "/servers", body: body})
+	if err == nil && (out.Server.ID == 0 || out.Server.Name != spec.Name) {
+		err = fmt.Errorf("%w: the answer names no server", fleet.ErrUnknownOutcome)
+	}
+	return out.Server, err
+}
+
+// image is a base image by number or name.
+func (p *Provider) image(name string) schema.IDOrName {
+	if name == "" {
+		name = p.cfg.Image
+	}
+	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
+		return schema.IDOrName{ID: id}
+	}
+	return schema.IDOrName{Name: name}
+}

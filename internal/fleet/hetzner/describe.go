@@ -1,0 +1,55 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// Describe says whether the token works and what can be ordered of the candidates.
+func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
+	out := fleet.Description{Provider: p.Name(), Kind: "cloud", Isolation: fleet.IsolationVM}
+	offers, err := p.Offers(ctx)
+	if errors.Is(err, fleet.ErrUnauthorized) {
+		out.Notes = append(out.Notes, "The API refuses `hetzner.token`: make one for reading and writing in the project's settings.")
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("describe: %w", err)
+	}
+	for _, c := range p.cfg.Candidates {
+		out.Notes = append(out.Notes, noteOn(c, offers, p.cfg.Now()))
+	}
+	if p.cfg.Egress == EgressTether {
+		out.Notes = append(out.Notes, "VMs reach nothing but through errand: their image has to be a baked one.")
+	}
+	return out, nil
+}
+
+func noteOn(c fleet.Offer, offers []fleet.Offer, now time.Time) string {
+	what := c.Type + " in " + c.Location
+	known := false
+	for _, o := range offers {
+		known = known || o.Type == c.Type
+		if o.Type != c.Type || o.Location != c.Location {
+			continue
+		}
+		text := fmt.Sprintf("%s: %d vCPU, %d MB, %d GB, %s %s an hour", what, o.VCPU, o.MemoryMB, o.DiskGB, decimal(o.MicroHour), o.Currency)
+		if !o.Available {
+			text += ", not available at the moment"
+		}
+		if o.GoneAfter.After(now) {
+			text += ", not to be had after " + o.GoneAfter.Format(time.DateOnly)
+		}
+		return text + "."
+	}
+	if !known {
+		return what + ": there is no server type of this name."
+	}
+	return what + ": this type is not sold there."
+}
+
+func decimal(micro int64) string { return fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000) }

@@ -1,0 +1,99 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+var (
+	// errPassing: a read went wrong in a way that the next one may not.
+	errPassing = errors.New("the API did not answer")
+	// errPartial: a list that is not whole.
+	errPartial = errors.New("the list is not whole")
+	// errExists: the name or key is taken.
+	errExists = errors.New("exists already")
+)
+
+// refusal is an error code's meaning. With a code in this table nothing was done.
+func refusal(code hcloud.ErrorCode) error {
+	switch code { //nolint:exhaustive // the rest says nothing definite
+	case hcloud.ErrorCodeUnauthorized, hcloud.ErrorCodeForbidden:
+		return fleet.ErrUnauthorized
+	case hcloud.ErrorCodeRateLimitExceeded:
+		return fleet.ErrLimited
+	case hcloud.ErrorCodeResourceUnavailable, hcloud.ErrorCodePlacementError, hcloud.ErrorCodeNoSpaceLeftInLocation:
+		return fleet.ErrNoCapacity
+	case hcloud.ErrorCodeResourceLimitExceeded:
+		return fleet.ErrQuota
+	case hcloud.ErrorCodeLocked, hcloud.ErrorCodeConflict, hcloud.ErrorCodeServerNotStopped, hcloud.ErrorCodeResourceInUse:
+		return fleet.ErrBusy
+	case hcloud.ErrorCodeNotFound:
+		return fleet.ErrNotFound
+	case hcloud.ErrorCodeUniquenessError:
+		return errExists
+	case hcloud.ErrorCodeInvalidInput, hcloud.ErrorCodeJSONError, hcloud.ErrorCodeInvalidServerType, hcloud.ErrorCodeProtected,
+		hcloud.ErrorUnsupportedError, hcloud.ErrorDeprecatedAPIEndpoint, hcloud.ErrorCodeResourceLocked,
+		hcloud.ErrorCodePrivateNetOnlyServer, hcloud.ErrorCodeIPNotAvailable, hcloud.ErrorCodeIncompatibleNetworkType:
+		return fleet.ErrInvalid
+	default:
+		return nil
+	}
+}
+
+// translate says what an error of hcloud-go means. On a mutation, what is no definite refusal has an
+// unknown outcome: the request may have been carried out.
+func translate(err error, resp *hcloud.Response, mutation bool) error {
+	meaning := meaningOf(err, resp)
+	switch {
+	case errors.Is(meaning, fleet.ErrNoCapacity):
+		return &fleet.NoCapacityError{Reason: say(err)}
+	case meaning != nil:
+		return fmt.Errorf("%w: %s", meaning, say(err))
+	case mutation:
+		return fmt.Errorf("%w: %w", fleet.ErrUnknownOutcome, err)
+	case errors.Is(err, context.Canceled):
+		return err
+	default:
+		return fmt.Errorf("%w: %w", errPassing, err)
+	}
+}
+
+func meaningOf(err error, resp *hcloud.Response) error {
+	var api hcloud.Error
+	if errors.As(err, &api) {
+		return refusal(api.Code)
+	}
+	if !errors.Is(err, hcloud.ErrStatusCode) || resp == nil || resp.Response == nil {
+		return nil
+	}
+	switch resp.StatusCode { // no error in the API's own form: a proxy's, perhaps
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fleet.ErrUnauthorized
+	case http.StatusTooManyRequests:
+		return fleet.ErrLimited
+	default:
+		return nil
+	}
+}
+
+// say is an API error in words, with what it says about single fields.
+func say(err error) string {
+	var api hcloud.Error
+	if !errors.As(err, &api) {
+		return err.Error()
+	}
+	text := api.Error()
+	if details, ok := api.Details.(hcloud.ErrorDetailsInvalidInput); ok {
+		for _, f := range details.Fields {
+			text += "; " + f.Name + ": " + strings.Join(f.Messages, ", ")
+		}
+	}
+	return text
+}

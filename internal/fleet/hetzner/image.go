@@ -1,0 +1,153 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// labelLocation is where an image was made: the API does not say it, and making a VM elsewhere takes long.
+const labelLocation = "errand-location"
+
+// statusUnavailable is an image that cannot be used; hcloud-go has no constant for it.
+const statusUnavailable = "unavailable"
+
+// Image begins to make a snapshot of a VM that is off, or adopts the one with exactly these labels, also if
+// that one has failed: who wants another deletes it first.
+func (p *Provider) Image(ctx context.Context, vm string, labels map[string]string) (fleet.Image, error) {
+	img, err := p.makeImage(ctx, vm, labels)
+	if err != nil {
+		return fleet.Image{}, fmt.Errorf("make an image of VM %s: %w", vm, err)
+	}
+	return img, nil
+}
+
+func (p *Provider) makeImage(ctx context.Context, vm string, labels map[string]string) (fleet.Image, error) {
+	want := p.own(labels)
+	if err := checkLabels(want); err != nil {
+		return fleet.Image{}, err
+	}
+	found, err := p.images(ctx, want, false)
+	if err != nil {
+		return fleet.Image{}, err
+	}
+	for _, img := range found {
+		has := maps.Clone(img.Labels)
+		delete(has, labelLocation)
+		if maps.Equal(has, want) {
+			return image(img), nil
+		}
+	}
+	s, err := p.ours(ctx, vm)
+	if err != nil {
+		return fleet.Image{}, err
+	}
+	if !isOff(*s) {
+		return fleet.Image{}, fmt.Errorf("%w: it is %s, not off", fleet.ErrBusy, s.Status)
+	}
+	if validLabel(s.Location.Name) {
+		want[labelLocation] = s.Location.Name
+	}
+	out, _, err := call[schema.ServerActionCreateImageResponse](ctx, p, request{
+		method: http.MethodPost, path: path("/servers/%d/actions/create_image", s.ID),
+		body: schema.ServerActionCreateImageRequest{Type: hcloud.Ptr("snapshot"), Description: hcloud.Ptr("errand " + vm), Labels: &want},
+	})
+	if err == nil && out.Image.ID == 0 {
+		err = fmt.Errorf("%w: the answer names no image", fleet.ErrUnknownOutcome)
+	}
+	if err != nil {
+		return fleet.Image{}, err
+	}
+	p.cfg.Log.Info().Str("vm", vm).Int64("image", out.Image.ID).Msg("image begun")
+	return image(out.Image), nil
+}
+
+// Images lists this deployment's snapshots.
+func (p *Provider) Images(ctx context.Context) ([]fleet.Image, error) {
+	found, err := p.images(ctx, p.own(nil), false)
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	out := make([]fleet.Image, len(found))
+	for i, img := range found {
+		out[i] = image(img)
+	}
+	return out, nil
+}
+
+// images lists snapshots that have all of labels.
+func (p *Provider) images(ctx context.Context, labels map[string]string, low bool) ([]schema.Image, error) {
+	query := url.Values{"type": {"snapshot"}}
+	if len(labels) > 0 {
+		query.Set("label_selector", selector(labels))
+	}
+	found, err := all(ctx, p, request{method: http.MethodGet, path: "/images", query: query, low: low},
+		func(r schema.ImageListResponse) []schema.Image { return r.Images }, func(i schema.Image) int64 { return i.ID })
+	if err != nil {
+		return nil, err
+	}
+	var out []schema.Image
+	for _, img := range found {
+		if img.Type == "snapshot" && img.Deleted == nil && fits(img.Labels, labels) == nil {
+			out = append(out, img)
+		}
+	}
+	return out, nil
+}
+
+// DeleteImage deletes one of this deployment's. What is not there, or not ours, is left alone.
+func (p *Provider) DeleteImage(ctx context.Context, id string) error {
+	if err := p.deleteImage(ctx, id); err != nil {
+		return fmt.Errorf("delete image %s: %w", id, err)
+	}
+	return nil
+}
+
+func (p *Provider) deleteImage(ctx context.Context, id string) error {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || number <= 0 {
+		return fmt.Errorf("%w: no image has this number", fleet.ErrInvalid)
+	}
+	out, _, err := call[schema.ImageGetResponse](ctx, p, request{method: http.MethodGet, path: path("/images/%d", number)})
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case out.Image.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+		return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
+	}
+	_, _, err = call[nothing](ctx, p, request{method: http.MethodDelete, path: path("/images/%d", number)})
+	if errors.Is(err, fleet.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// image is what is known about a snapshot.
+func image(s schema.Image) fleet.Image {
+	labels := maps.Clone(s.Labels)
+	out := fleet.Image{
+		ID: fmt.Sprint(s.ID), Labels: labels, Location: labels[labelLocation], Arch: arch(s.Architecture),
+		Ready: s.Status == string(hcloud.ImageStatusAvailable), Failed: s.Status == statusUnavailable,
+		DiskGB: int(math.Ceil(float64(s.DiskSize))),
+	}
+	delete(labels, labelLocation)
+	if s.ImageSize != nil {
+		out.StoredMB = int64(math.Ceil(float64(*s.ImageSize) * 1000))
+	}
+	if s.Created != nil {
+		out.CreatedAt = s.Created.UTC()
+	}
+	return out
+}

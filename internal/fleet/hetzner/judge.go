@@ -1,0 +1,180 @@
+package hetzner
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// labelRebuild is the newest action of the server from before it was told to be rebuilt. A server that has
+// it is not the VM of its name before a later rebuild has succeeded.
+const labelRebuild = "errand-rebuild-after"
+
+const (
+	// slowBoot is the age from which a server that is not up yet is asked why.
+	slowBoot = time.Minute
+	// askAgain is the time between two such questions.
+	askAgain = 30 * time.Second
+	// neverStarted is the age of a server that is off, without anybody about to start it, from which
+	// that is how it ended.
+	neverStarted = 5 * time.Minute
+)
+
+// judgment is what a server's status means, by the actions behind it.
+type judgment struct {
+	state  fleet.State
+	ended  fleet.Reason
+	detail string
+
+	status  string    // the server's, which it is about
+	rebuild string    // the value of labelRebuild that is done with
+	at      time.Time // when it was found out
+}
+
+// judge says what a server's status means. Where the status alone does not tell, it costs a request: for a
+// server that is off, is slow to come up or is to be rebuilt.
+func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error) {
+	pending := s.Labels[labelRebuild]
+	known, ok := p.known(s.ID)
+	now := p.cfg.Now()
+	if ok && known.rebuild == pending {
+		pending = ""
+	}
+	switch hcloud.ServerStatus(s.Status) {
+	case hcloud.ServerStatusDeleting:
+		return judgment{state: fleet.StateEnded, ended: fleet.ReasonOperator, detail: "it is being deleted"}, nil
+	case hcloud.ServerStatusOff, hcloud.ServerStatusStopping:
+	case hcloud.ServerStatusInitializing, hcloud.ServerStatusStarting, hcloud.ServerStatusRebuilding:
+		if pending == "" && now.Sub(s.Created) < slowBoot {
+			return judgment{state: fleet.StateCreating}, nil
+		}
+	default: // running, migrating and unknown: no sign of an end
+		if pending == "" {
+			return judgment{state: fleet.StateRunning}, nil
+		}
+	}
+	if ok && known.status == s.Status && now.Sub(known.at) < askAgain && pending == "" {
+		return known, nil
+	}
+	actions, err := p.actions(ctx, s.ID)
+	if err != nil {
+		return judgment{}, err
+	}
+	j := weigh(s, actions, now)
+	p.remember(s.ID, j)
+	return j, nil
+}
+
+// actions are a server's, newest first. Only the newest page is read: more than that does not matter.
+func (p *Provider) actions(ctx context.Context, server int64) ([]schema.Action, error) {
+	out, _, err := call[schema.ActionListResponse](ctx, p, request{
+		method: http.MethodGet, path: path("/servers/%d/actions", server),
+		query: url.Values{"sort": {"id:desc"}, "per_page": {strconv.Itoa(perPage)}},
+	})
+	slices.SortFunc(out.Actions, func(a, b schema.Action) int { return int(b.ID - a.ID) })
+	return out.Actions, err
+}
+
+// weigh decides by a server's status and its actions, newest first. It is pure.
+func weigh(s schema.Server, actions []schema.Action, now time.Time) judgment {
+	j := judgment{status: s.Status, at: now, rebuild: s.Labels[labelRebuild], state: fleet.StateRunning}
+	if after, err := strconv.ParseInt(s.Labels[labelRebuild], 10, 64); err == nil {
+		rebuilt := newest(actions, "rebuild_server")
+		switch {
+		case rebuilt == nil || rebuilt.ID <= after || rebuilt.Status == "running":
+			j.state, j.rebuild = fleet.StateCreating, "" // ask again next time
+			return j
+		case rebuilt.Status == "error":
+			return j.failed(rebuilt)
+		}
+	}
+	last := newest(actions, "create_server", "start_server", "rebuild_server", "stop_server", "shutdown_server", "reboot_server", "reset_server")
+	up := s.Status == string(hcloud.ServerStatusRunning) || s.Status == string(hcloud.ServerStatusMigrating) || s.Status == string(hcloud.ServerStatusUnknown)
+	switch {
+	case up:
+	case last == nil:
+		j.state = fleet.StateCreating
+	case last.Status == "error" && (last.Command == "create_server" || last.Command == "start_server" || last.Command == "rebuild_server"):
+		return j.failed(last)
+	case s.Status != string(hcloud.ServerStatusOff) && s.Status != string(hcloud.ServerStatusStopping):
+		j.state = fleet.StateCreating
+	default:
+		return j.off(s, last, now)
+	}
+	return j
+}
+
+func (j judgment) failed(a *schema.Action) judgment {
+	j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonCreateFailed, a.Command+" went wrong"
+	if a.Error != nil {
+		j.detail = fmt.Sprintf("%s: %s (%s)", a.Command, a.Error.Message, a.Error.Code)
+	}
+	return j
+}
+
+// off says why a server is off, by the last action that was about its power.
+func (j judgment) off(s schema.Server, last *schema.Action, now time.Time) judgment {
+	switch last.Command {
+	case "stop_server", "shutdown_server":
+		j.state = fleet.StateOff
+	case "create_server", "rebuild_server":
+		j.state = fleet.StateCreating
+		if last.Status != "running" && now.Sub(s.Created) > neverStarted && (last.Finished == nil || now.Sub(*last.Finished) > neverStarted) {
+			j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonCreateFailed, "it was made, but never started"
+		}
+	default:
+		j.state = fleet.StateCreating
+		if last.Status != "running" {
+			j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonIdle, "it has powered itself off"
+		}
+	}
+	return j
+}
+
+func newest(actions []schema.Action, commands ...string) *schema.Action {
+	for i, a := range actions {
+		if slices.Contains(commands, a.Command) {
+			return &actions[i]
+		}
+	}
+	return nil
+}
+
+func (p *Provider) known(server int64) (judgment, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j, ok := p.judged[server]
+	return j, ok
+}
+
+func (p *Provider) remember(server int64, j judgment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judged[server] = j
+}
+
+// forget has a server judged anew, because something was done to it.
+func (p *Provider) forget(server int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.judged, server)
+}
+
+func (p *Provider) keepJudged(listed map[int64]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.judged {
+		if !listed[id] {
+			delete(p.judged, id)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package hetzner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// own are labels with the deployment's.
+func (p *Provider) own(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[fleet.LabelDeployment] = p.cfg.Deployment
+	return out
+}
+
+// selector asks for things that have all of labels.
+func selector(labels map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, key+"=="+labels[key])
+	}
+	return strings.Join(parts, ",")
+}
+
+// fits says whether something with the labels has is the one that labels want.
+func fits(has, want map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if value, ok := has[key]; !ok || value != want[key] {
+			return fmt.Errorf("%w: label %s is %q, not %q", fleet.ErrNameTaken, key, has[key], want[key])
+		}
+	}
+	return nil
+}
+
+// checkLabels refuses what the API would not take.
+func checkLabels(labels map[string]string) error {
+	for key, value := range labels {
+		if !validLabel(key) || value != "" && !validLabel(value) {
+			return fmt.Errorf("%w: label %q=%q", fleet.ErrInvalid, key, value)
+		}
+	}
+	return nil
+}
+
+// validLabel: 1 to 63 letters and digits, and - _ . inside. The API allows a little more in keys.
+func validLabel(s string) bool {
+	if s == "" || len(s) > 63 {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		inner := i > 0 && i < len(s)-1 && (c == '-' || c == '_' || c == '.')
+		if !letter && !inner {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,134 @@
+package hetzner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
+)
+
+// Get returns one VM of this deployment.
+func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
+	vm, err := p.get(ctx, name)
+	if err != nil {
+		return fleet.VM{}, fmt.Errorf("get VM %s: %w", name, err)
+	}
+	return vm, nil
+}
+
+func (p *Provider) get(ctx context.Context, name string) (fleet.VM, error) {
+	s, err := p.ours(ctx, name)
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	return p.vm(ctx, *s)
+}
+
+// List returns all VMs of this deployment.
+func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
+	servers, err := p.servers(ctx, url.Values{"label_selector": {selector(p.own(nil))}}, false)
+	if err != nil {
+		return nil, fmt.Errorf("list VMs: %w", err)
+	}
+	vms := make([]fleet.VM, 0, len(servers))
+	listed := map[int64]bool{}
+	for _, s := range servers {
+		if s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
+			continue // the selector is a filter that nobody vouches for
+		}
+		vm, err := p.vm(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("list VMs: %s: %w", s.Name, err)
+		}
+		vms = append(vms, vm)
+		listed[s.ID] = true
+	}
+	p.keepJudged(listed)
+	return vms, nil
+}
+
+func (p *Provider) servers(ctx context.Context, query url.Values, low bool) ([]schema.Server, error) {
+	return all(ctx, p, request{method: http.MethodGet, path: "/servers", query: query, low: low},
+		func(r schema.ServerListResponse) []schema.Server { return r.Servers }, func(s schema.Server) int64 { return s.ID })
+}
+
+// named finds the server of a name, whoever's it is; nil if there is none.
+func (p *Provider) named(ctx context.Context, name string) (*schema.Server, error) {
+	if err := fleet.ValidName(name); err != nil {
+		return nil, err
+	}
+	servers, err := p.servers(ctx, url.Values{"name": {name}}, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		if s.Name == name {
+			return &s, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // absence is an answer
+}
+
+// ours finds the server of a name, or says fleet.ErrNotFound if there is none of this deployment.
+func (p *Provider) ours(ctx context.Context, name string) (*schema.Server, error) {
+	s, err := p.named(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil || s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
+		return nil, fleet.ErrNotFound
+	}
+	return s, nil
+}
+
+// byID reads one server, nil if it is gone.
+func (p *Provider) server(ctx context.Context, id int64) (schema.Server, error) {
+	out, _, err := call[schema.ServerGetResponse](ctx, p, request{method: http.MethodGet, path: path("/servers/%d", id)})
+	return out.Server, err
+}
+
+// vm is what is known about a server.
+func (p *Provider) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
+	j, err := p.judge(ctx, s)
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	hour, currency := p.hour(ctx, s)
+	return fleet.VM{
+		Name: s.Name, Labels: maps.Clone(s.Labels), State: j.state, Ended: j.ended, Detail: j.detail,
+		Endpoint: remote.Endpoint{Network: "tcp", Address: p.address(s), User: User},
+		Kind:     s.ServerType.Name, Isolation: fleet.IsolationVM, ID: fmt.Sprint(s.ID), Location: s.Location.Name,
+		MicroHour: hour, Currency: currency, TetherPort: tetherPort, CreatedAt: s.Created.UTC(),
+		Facts: map[string]string{fleet.FactHome: Home},
+	}, nil
+}
+
+// address is where the VM's SSH is, empty while it has none.
+func (p *Provider) address(s schema.Server) string {
+	ip := netip.Addr{}
+	switch {
+	case p.cfg.Private:
+		for _, n := range s.PrivateNet {
+			if n.Network == p.cfg.Network {
+				ip, _ = netip.ParseAddr(n.IP)
+			}
+		}
+	case s.PublicNet.IPv4.IP != "":
+		ip, _ = netip.ParseAddr(s.PublicNet.IPv4.IP)
+	default: // the API names the network; the host is its first address
+		if net, err := netip.ParsePrefix(s.PublicNet.IPv6.IP); err == nil {
+			ip = net.Masked().Addr().Next()
+		}
+	}
+	if !ip.IsValid() {
+		return ""
+	}
+	return netip.AddrPortFrom(ip, 22).String()
+}

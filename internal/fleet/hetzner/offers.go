@@ -1,0 +1,181 @@
+package hetzner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// pricesFor is how long prices and offers are believed.
+const pricesFor = time.Hour
+
+// pricesAgain is when they are asked for again on the side, after that went wrong.
+const pricesAgain = 5 * time.Minute
+
+// prices are the answers of one moment.
+type prices struct {
+	at       time.Time
+	currency string
+	// v4 is the public address's price by location: hour and month, in millionths.
+	v4     map[string][2]int64
+	image  int64 // of a GB in a month
+	offers []fleet.Offer
+}
+
+// Offers lists what can be ordered, by type and location, cheapest first. Prices are gross and contain the
+// public IPv4 address if VMs get one. It is at most an hour old.
+func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
+	now, err := p.market(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list offers: %w", err)
+	}
+	return slices.Clone(now.offers), nil
+}
+
+// ImageMicroGBMonth is what a gigabyte of a snapshot costs in a month, gross.
+func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
+	now, err := p.market(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("price of images: %w", err)
+	}
+	return now.image, nil
+}
+
+func (p *Provider) market(ctx context.Context) (*prices, error) {
+	p.mu.Lock()
+	known := p.prices
+	p.mu.Unlock()
+	now := p.cfg.Now()
+	if known != nil && now.Sub(known.at) < pricesFor {
+		return known, nil
+	}
+	fresh, err := p.readMarket(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.priced = now
+	if err != nil {
+		return nil, err
+	}
+	fresh.at = now
+	p.prices = fresh
+	return fresh, nil
+}
+
+func (p *Provider) readMarket(ctx context.Context) (*prices, error) {
+	// hcloud-go's own decoding of this answer can panic, and has floats where money is.
+	list, _, err := call[schema.PricingGetResponse](ctx, p, request{method: http.MethodGet, path: "/pricing", low: true})
+	if err != nil {
+		return nil, err
+	}
+	types, err := all(ctx, p, request{method: http.MethodGet, path: "/server_types", low: true},
+		func(r schema.ServerTypeListResponse) []schema.ServerType { return r.ServerTypes }, func(t schema.ServerType) int64 { return t.ID })
+	if err != nil {
+		return nil, err
+	}
+	out := &prices{currency: list.Pricing.Currency, v4: map[string][2]int64{}}
+	if out.image, err = micro(list.Pricing.Image.PricePerGBMonth.Gross); err != nil {
+		return nil, fmt.Errorf("price of images: %w", err)
+	}
+	for _, ip := range list.Pricing.PrimaryIPs {
+		for _, price := range ip.Prices {
+			if ip.Type != "ipv4" {
+				continue
+			}
+			if out.v4[price.Location], err = hourMonth(price.PriceHourly, price.PriceMonthly); err != nil {
+				return nil, fmt.Errorf("price of an address in %s: %w", price.Location, err)
+			}
+		}
+	}
+	for _, t := range types {
+		if err := p.addOffers(out, t); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out.offers, func(a, b fleet.Offer) int {
+		return cmp.Or(cmp.Compare(a.MicroHour, b.MicroHour), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Location, b.Location))
+	})
+	return out, nil
+}
+
+// addOffers adds one for each location that has a price.
+func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
+	for _, price := range t.Prices {
+		cost, err := hourMonth(price.PriceHourly, price.PriceMonthly)
+		if err != nil {
+			return fmt.Errorf("price of %s in %s: %w", t.Name, price.Location, err)
+		}
+		if p.cfg.IPv4 {
+			cost[0] += out.v4[price.Location][0]
+			cost[1] += out.v4[price.Location][1]
+		}
+		o := fleet.Offer{
+			Type: t.Name, Location: price.Location, Arch: arch(t.Architecture), VCPU: t.Cores, MemoryMB: int(t.Memory * 1024), DiskGB: t.Disk,
+			MicroHour: cost[0], MicroMonth: cost[1], Currency: out.currency, Available: len(t.Locations) == 0,
+		}
+		if t.Deprecation != nil {
+			o.GoneAfter = t.Deprecation.UnavailableAfter
+		}
+		for _, l := range t.Locations {
+			if l.Name != price.Location {
+				continue
+			}
+			o.Available, o.GoneAfter = l.Available, time.Time{}
+			if l.Deprecation != nil {
+				o.GoneAfter = l.Deprecation.UnavailableAfter
+			}
+		}
+		if !o.GoneAfter.IsZero() && !p.cfg.Now().Before(o.GoneAfter) {
+			o.Available = false
+		}
+		out.offers = append(out.offers, o)
+	}
+	return nil
+}
+
+// hour is what a started hour of an existing server costs. Best effort: 0 while no price could be read.
+func (p *Provider) hour(ctx context.Context, s schema.Server) (microHour int64, currency string) {
+	p.mu.Lock()
+	now := p.prices // an old one is better than none
+	due := p.cfg.Now().Sub(p.priced) >= pricesAgain
+	p.mu.Unlock()
+	if due && (now == nil || p.cfg.Now().Sub(now.at) >= pricesFor) {
+		if fresh, err := p.market(ctx); err == nil {
+			now = fresh
+		}
+	}
+	if now == nil {
+		return 0, ""
+	}
+	for _, price := range s.ServerType.Prices {
+		if price.Location != s.Location.Name {
+			continue
+		}
+		cost, err := hourMonth(price.PriceHourly, price.PriceMonthly)
+		if err != nil {
+			return 0, now.currency
+		}
+		if s.PublicNet.IPv4.ID != 0 {
+			cost[0] += now.v4[price.Location][0]
+		}
+		return cost[0], now.currency
+	}
+	return 0, now.currency
+}
+
+func arch(word string) string {
+	switch word {
+	case "x86":
+		return "amd64"
+	case "arm":
+		return "arm64"
+	default:
+		return word
+	}
+}

@@ -1,0 +1,87 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+const (
+	powerPoll = 3 * time.Second
+	// obeyFor is how long a VM may take to shut down by itself, cutFor how long to be off once cut off.
+	obeyFor = time.Minute
+	cutFor  = time.Minute
+)
+
+// PowerOff asks the VM to shut down, and cuts it off if it has not within a minute. Called for one that is
+// off it does nothing.
+func (p *Provider) PowerOff(ctx context.Context, vm string) error {
+	if err := p.powerOff(ctx, vm); err != nil {
+		return fmt.Errorf("power off VM %s: %w", vm, err)
+	}
+	return nil
+}
+
+func (p *Provider) powerOff(ctx context.Context, name string) error {
+	s, err := p.ours(ctx, name)
+	if err != nil || isOff(*s) {
+		return err
+	}
+	p.forget(s.ID)
+	// The API's "done" means only that the VM was told; so nothing rests on this call's outcome.
+	if err := p.act(ctx, s.ID, "shutdown"); err != nil && !errors.Is(err, fleet.ErrUnknownOutcome) {
+		return err
+	}
+	if off, err := p.awaitOff(ctx, s.ID, obeyFor); off || err != nil {
+		return err
+	}
+	if err := p.act(ctx, s.ID, "poweroff"); err != nil && !errors.Is(err, fleet.ErrUnknownOutcome) {
+		return err
+	}
+	off, err := p.awaitOff(ctx, s.ID, cutFor)
+	if err == nil && !off {
+		err = fmt.Errorf("%w: it is not off after %s", fleet.ErrBusy, obeyFor+cutFor)
+	}
+	return err
+}
+
+func isOff(s schema.Server) bool { return s.Status == string(hcloud.ServerStatusOff) }
+
+func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (bool, error) {
+	for range int(within / powerPoll) {
+		if err := p.cfg.Sleep(ctx, powerPoll); err != nil {
+			return false, err
+		}
+		s, err := p.server(ctx, id)
+		if err != nil || isOff(s) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// act starts an action of a server that takes no arguments.
+func (p *Provider) act(ctx context.Context, id int64, what string) error {
+	_, _, err := call[nothing](ctx, p, request{method: http.MethodPost, path: path("/servers/%d/actions/%s", id, what)})
+	return err
+}
+
+// PowerOn starts a VM that is off, and returns before it is up.
+func (p *Provider) PowerOn(ctx context.Context, vm string) error {
+	s, err := p.ours(ctx, vm)
+	if err == nil && isOff(*s) {
+		p.forget(s.ID)
+		err = p.act(ctx, s.ID, "poweron")
+	}
+	if err != nil {
+		return fmt.Errorf("power on VM %s: %w", vm, err)
+	}
+	return nil
+}

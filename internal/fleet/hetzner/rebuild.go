@@ -1,0 +1,113 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// Rebuild turns the server named from into the VM of spec. Name and labels change in one call, before the
+// disk does, so that at no moment it is another one's VM; a label says that the disk is not yet the new
+// one's, so that until then it is StateCreating. spec.Offer is of no account. It may be called again after
+// anything: what is done is not done twice.
+func (p *Provider) Rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
+	vm, err := p.rebuild(ctx, from, spec)
+	if err != nil {
+		return fleet.VM{}, fmt.Errorf("rebuild VM %s as %s: %w", from, spec.Name, err)
+	}
+	return vm, nil
+}
+
+func (p *Provider) rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
+	switch {
+	case len(spec.UserData) == 0: // the API would use the last one's again
+		return fleet.VM{}, fmt.Errorf("%w: no user data", fleet.ErrInvalid)
+	case len(spec.UserData) > MaxUserData:
+		return fleet.VM{}, fmt.Errorf("%w: %d bytes of user data, the most is %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
+	case from == spec.Name:
+		return fleet.VM{}, fmt.Errorf("%w: it needs a new name", fleet.ErrInvalid)
+	}
+	if err := checkLabels(p.own(spec.Labels)); err != nil {
+		return fleet.VM{}, err
+	}
+	s, err := p.named(ctx, spec.Name)
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	if s != nil {
+		if err := fits(s.Labels, p.own(spec.Labels)); err != nil {
+			return fleet.VM{}, err
+		}
+	} else if s, err = p.rename(ctx, from, spec); err != nil {
+		return fleet.VM{}, err
+	}
+	if err := p.renew(ctx, *s, spec); err != nil {
+		return fleet.VM{}, err
+	}
+	return p.vm(ctx, *s)
+}
+
+func (p *Provider) rename(ctx context.Context, from string, spec fleet.Spec) (*schema.Server, error) {
+	s, err := p.ours(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	actions, err := p.actions(ctx, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	labels := maps.Clone(p.own(spec.Labels))
+	labels[labelRebuild] = "0"
+	if len(actions) > 0 {
+		labels[labelRebuild] = strconv.FormatInt(actions[0].ID, 10)
+	}
+	p.forget(s.ID)
+	out, _, err := call[schema.ServerUpdateResponse](ctx, p, request{
+		method: http.MethodPut, path: path("/servers/%d", s.ID), body: schema.ServerUpdateRequest{Name: spec.Name, Labels: &labels},
+	})
+	switch {
+	case errors.Is(err, errExists):
+		return nil, fmt.Errorf("%w: %s", fleet.ErrNameTaken, spec.Name)
+	case err != nil:
+		return nil, err
+	case out.Server.ID != s.ID || out.Server.Name != spec.Name:
+		return nil, fmt.Errorf("%w: the answer names another server", fleet.ErrUnknownOutcome)
+	}
+	p.cfg.Log.Info().Str("vm", spec.Name).Str("from", from).Int64("server", s.ID).Msg("server renamed")
+	return &out.Server, nil
+}
+
+// renew orders the fresh disk, unless that was done since the server was renamed.
+func (p *Provider) renew(ctx context.Context, s schema.Server, spec fleet.Spec) error {
+	after, err := strconv.ParseInt(s.Labels[labelRebuild], 10, 64)
+	if err != nil {
+		return nil // it was ordered under this name
+	}
+	actions, err := p.actions(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	if done := newest(actions, "rebuild_server"); done != nil && done.ID > after {
+		if done.Status == "error" {
+			return fmt.Errorf("%w: %s", fleet.ErrEnded, judgment{}.failed(done).detail)
+		}
+		return nil
+	}
+	p.forget(s.ID)
+	_, _, err = call[schema.ServerActionRebuildResponse](ctx, p, request{
+		method: http.MethodPost, path: path("/servers/%d/actions/rebuild", s.ID),
+		body: schema.ServerActionRebuildRequest{Image: p.image(spec.Image), UserData: hcloud.Ptr(string(spec.UserData))},
+	})
+	if errors.Is(err, fleet.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", fleet.ErrInvalid, err)
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// ground is what every server stands on, by number; firewall is 0 where there is no public address.
+type ground struct {
+	key, firewall int64
+}
+
+// Setup makes the deployment's key and firewall, or finds them, and sets the firewall's rules. It may be
+// called again at any time; Create does it by itself.
+func (p *Provider) Setup(ctx context.Context) error {
+	p.lose()
+	_, _, err := p.grounded(ctx)
+	return err
+}
+
+// grounded returns the ground, fresh if it was looked at just now.
+func (p *Provider) grounded(ctx context.Context) (g ground, fresh bool, err error) {
+	p.mu.Lock()
+	known := p.ground
+	p.mu.Unlock()
+	if known != nil {
+		return *known, false, nil
+	}
+	if g.key, err = p.findOrMake(ctx, "client key", p.findKey, p.makeKey); err != nil {
+		return ground{}, false, err
+	}
+	if p.cfg.IPv4 || p.cfg.IPv6 {
+		if g.firewall, err = p.findOrMake(ctx, "firewall", p.findFirewall, p.makeFirewall); err != nil {
+			return ground{}, false, err
+		}
+	}
+	p.mu.Lock()
+	p.ground = &g
+	p.mu.Unlock()
+	return g, true, nil
+}
+
+// lose has the ground looked at again.
+func (p *Provider) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ground = nil
+}
+
+// findOrMake finds a thing, or makes it; if somebody else has made it meanwhile, or the answer was lost,
+// it is found again.
+func (p *Provider) findOrMake(ctx context.Context, what string, find, make func(context.Context) (int64, error)) (int64, error) {
+	id, err := find(ctx)
+	if err == nil && id == 0 {
+		id, err = make(ctx)
+		if errors.Is(err, errExists) || errors.Is(err, fleet.ErrUnknownOutcome) {
+			if found, findErr := find(ctx); findErr == nil && found != 0 {
+				id, err = found, nil
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, fleet.ErrUnknownOutcome): // of no server: whoever called may just call again
+		return 0, fmt.Errorf("%s: %w: %s", what, fleet.ErrBusy, err.Error())
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	return id, nil
+}
+
+func (p *Provider) findKey(ctx context.Context) (int64, error) {
+	print := ssh.FingerprintLegacyMD5(p.cfg.ClientKey)
+	keys, err := p.keys(ctx, url.Values{"fingerprint": {print}}, false)
+	for _, k := range keys {
+		if k.Fingerprint == print {
+			return k.ID, err
+		}
+	}
+	return 0, err
+}
+
+func (p *Provider) keys(ctx context.Context, query url.Values, low bool) ([]schema.SSHKey, error) {
+	return all(ctx, p, request{method: http.MethodGet, path: "/ssh_keys", query: query, low: low},
+		func(r schema.SSHKeyListResponse) []schema.SSHKey { return r.SSHKeys }, func(k schema.SSHKey) int64 { return k.ID })
+}
+
+func (p *Provider) makeKey(ctx context.Context) (int64, error) {
+	labels := p.own(nil)
+	out, _, err := call[schema.SSHKeyCreateResponse](ctx, p, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{
+		Name:      "errand-" + p.cfg.Deployment + "-" + strings.ReplaceAll(ssh.FingerprintLegacyMD5(p.cfg.ClientKey), ":", "")[:8],
+		PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(p.cfg.ClientKey))), Labels: &labels,
+	}})
+	return out.SSHKey.ID, err
+}
+
+func (p *Provider) firewallName() string { return "errand-" + p.cfg.Deployment }
+
+func (p *Provider) firewalls(ctx context.Context, query url.Values, low bool) ([]schema.Firewall, error) {
+	return all(ctx, p, request{method: http.MethodGet, path: "/firewalls", query: query, low: low},
+		func(r schema.FirewallListResponse) []schema.Firewall { return r.Firewalls }, func(f schema.Firewall) int64 { return f.ID })
+}
+
+// findFirewall finds ours and corrects its rules, should they differ.
+func (p *Provider) findFirewall(ctx context.Context) (int64, error) {
+	found, err := p.firewalls(ctx, url.Values{"name": {p.firewallName()}}, false)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range found {
+		if f.Name != p.firewallName() {
+			continue
+		}
+		if f.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
+			return 0, fmt.Errorf("%w: a firewall %s exists that is not ours", fleet.ErrInvalid, f.Name)
+		}
+		if sameRules(f.Rules, p.rules()) {
+			return f.ID, nil
+		}
+		_, _, err := call[nothing](ctx, p, request{
+			method: http.MethodPost, path: path("/firewalls/%d/actions/set_rules", f.ID),
+			body: schema.FirewallActionSetRulesRequest{Rules: p.rules()},
+		})
+		return f.ID, err
+	}
+	return 0, nil
+}
+
+func (p *Provider) makeFirewall(ctx context.Context) (int64, error) {
+	labels := p.own(nil)
+	out, _, err := call[schema.FirewallCreateResponse](ctx, p, request{method: http.MethodPost, path: "/firewalls", body: schema.FirewallCreateRequest{
+		Name: p.firewallName(), Labels: &labels, Rules: p.rules(),
+	}})
+	return out.Firewall.ID, err
+}
+
+// rules are the firewall's. What comes in is dropped unless a rule takes it; what goes out is let go
+// unless there is any rule about it.
+func (p *Provider) rules() []schema.FirewallRuleRequest {
+	rules := []schema.FirewallRuleRequest{{
+		Direction: "in", Protocol: "tcp", Port: hcloud.Ptr("22"), SourceIPs: p.cfg.SSHFrom, Description: hcloud.Ptr("errand's SSH"),
+	}}
+	if p.cfg.Egress == EgressTether {
+		rules = append(rules, schema.FirewallRuleRequest{ // an address for documentation: nobody is there
+			Direction: "out", Protocol: "tcp", Port: hcloud.Ptr("9"), DestinationIPs: []string{"192.0.2.1/32"},
+			Description: hcloud.Ptr("nothing: this rule closes all the rest"),
+		})
+	}
+	return rules
+}
+
+// sameRules compares what the API has with what it should have, without regard to order.
+func sameRules(has []schema.FirewallRule, want []schema.FirewallRuleRequest) bool {
+	var a, b []string
+	for _, r := range has {
+		a = append(a, ruleText(r.Direction, r.Protocol, r.Port, r.SourceIPs, r.DestinationIPs))
+	}
+	for _, r := range want {
+		b = append(b, ruleText(r.Direction, r.Protocol, r.Port, r.SourceIPs, r.DestinationIPs))
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+func ruleText(direction, protocol string, port *string, from, to []string) string {
+	from, to = slices.Sorted(slices.Values(from)), slices.Sorted(slices.Values(to))
+	text := ""
+	if port != nil {
+		text = *port
+	}
+	return fmt.Sprint(direction, protocol, text, from, to)
+}

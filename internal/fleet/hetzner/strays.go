@@ -1,0 +1,153 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// Kinds of strays.
+const (
+	strayServer   = "server"
+	strayVolume   = "volume"
+	strayAddress  = "primary_ip"
+	strayKey      = "ssh_key"
+	strayFirewall = "firewall"
+	strayImage    = "image"
+)
+
+// Strays lists what is in the project and is neither a VM nor an image of this deployment, nor in use by
+// one: addresses that nothing uses, keys and firewalls that are not the present ones, volumes, and all
+// that carries no label of ours.
+func (p *Provider) Strays(ctx context.Context) ([]fleet.Stray, error) {
+	var out []fleet.Stray
+	for _, look := range []func(context.Context) ([]fleet.Stray, error){
+		p.strayServers, p.strayImages, p.strayAddresses, p.strayVolumes, p.strayKeys, p.strayFirewalls,
+	} {
+		found, err := look(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list strays: %w", err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func (p *Provider) stray(kind string, id int64, name string, labels map[string]string, created time.Time) fleet.Stray {
+	return fleet.Stray{
+		Kind: kind, ID: strconv.FormatInt(id, 10), Name: name, Labels: labels, CreatedAt: created.UTC(),
+		Ours: labels[fleet.LabelDeployment] == p.cfg.Deployment,
+	}
+}
+
+func (p *Provider) strayServers(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := p.servers(ctx, nil, true)
+	for _, s := range found {
+		if stray := p.stray(strayServer, s.ID, s.Name, s.Labels, s.Created); !stray.Ours {
+			out = append(out, stray)
+		}
+	}
+	return out, err
+}
+
+func (p *Provider) strayImages(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := p.images(ctx, nil, true)
+	for _, i := range found {
+		created := time.Time{}
+		if i.Created != nil {
+			created = *i.Created
+		}
+		if stray := p.stray(strayImage, i.ID, i.Description, i.Labels, created); !stray.Ours {
+			out = append(out, stray)
+		}
+	}
+	return out, err
+}
+
+func (p *Provider) strayAddresses(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := all(ctx, p, request{method: http.MethodGet, path: "/primary_ips", low: true},
+		func(r schema.PrimaryIPListResponse) []schema.PrimaryIP { return r.PrimaryIPs }, func(i schema.PrimaryIP) int64 { return i.ID })
+	for _, i := range found {
+		if i.AssigneeID == nil || *i.AssigneeID == 0 {
+			out = append(out, p.stray(strayAddress, i.ID, i.Name+" "+i.IP, i.Labels, i.Created))
+		}
+	}
+	return out, err
+}
+
+func (p *Provider) strayVolumes(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := all(ctx, p, request{method: http.MethodGet, path: "/volumes", low: true},
+		func(r schema.VolumeListResponse) []schema.Volume { return r.Volumes }, func(v schema.Volume) int64 { return v.ID })
+	for _, v := range found {
+		out = append(out, p.stray(strayVolume, v.ID, v.Name, v.Labels, v.Created))
+	}
+	return out, err
+}
+
+func (p *Provider) strayKeys(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := p.keys(ctx, nil, true)
+	for _, k := range found {
+		if k.Fingerprint != ssh.FingerprintLegacyMD5(p.cfg.ClientKey) {
+			out = append(out, p.stray(strayKey, k.ID, k.Name, k.Labels, k.Created))
+		}
+	}
+	return out, err
+}
+
+func (p *Provider) strayFirewalls(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := p.firewalls(ctx, nil, true)
+	for _, f := range found {
+		if stray := p.stray(strayFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.Ours || f.Name != p.firewallName() {
+			out = append(out, stray)
+		}
+	}
+	return out, err
+}
+
+// DeleteStray deletes one that is ours, by what the API says now and not by what s says. Servers and
+// images have calls of their own.
+func (p *Provider) DeleteStray(ctx context.Context, s fleet.Stray) error {
+	if err := p.deleteStray(ctx, s); err != nil {
+		return fmt.Errorf("delete %s %s: %w", s.Kind, s.ID, err)
+	}
+	return nil
+}
+
+func (p *Provider) deleteStray(ctx context.Context, s fleet.Stray) error {
+	look := map[string]func(context.Context) ([]fleet.Stray, error){
+		strayAddress: p.strayAddresses, strayVolume: p.strayVolumes, strayKey: p.strayKeys, strayFirewall: p.strayFirewalls,
+	}[s.Kind]
+	collection := map[string]string{
+		strayAddress: "primary_ips", strayVolume: "volumes", strayKey: "ssh_keys", strayFirewall: "firewalls",
+	}[s.Kind]
+	id, err := strconv.ParseInt(s.ID, 10, 64)
+	if look == nil || err != nil {
+		return fmt.Errorf("%w: not to be deleted like this", fleet.ErrInvalid)
+	}
+	found, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, now := range found {
+		switch {
+		case now.ID != s.ID:
+			continue
+		case !now.Ours:
+			return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
+		}
+		_, _, err := call[nothing](ctx, p, request{method: http.MethodDelete, path: "/" + collection + "/" + strconv.FormatInt(id, 10)})
+		if errors.Is(err, fleet.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	return nil // gone, or in use again
+}
