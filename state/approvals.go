@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -202,9 +203,12 @@ func (c *change) approved() {
 		c.publishApproved(a)
 		return
 	}
+	if old := c.t.Approval; old != nil && old.Kind != a.Kind {
+		a.Before = old
+	}
 	c.t.Approval = &a
 	if a.With != "" {
-		c.feedback(Feedback{ID: "with:" + a.Hash, Kind: "condition", By: a.By, At: a.Given, Body: a.With})
+		c.feedback(Feedback{ID: conditionOf(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
 	}
 	if a.Kind == PlanPreliminary {
 		c.to(PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+a.Hash)
@@ -225,13 +229,24 @@ func (c *change) revoked() {
 	if a.Kind == PlanPreliminary {
 		phase = PhaseAwaitingPreliminaryApproval
 	}
-	c.t.Approval = nil
+	c.unapprove()
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
 	key := fmt.Sprintf("no-%s-%s-%d", p.Hash, NotRevoked, a.By.ID)
 	if c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: NotRevoked, By: a.By, Hash: p.Hash})
 	}
 }
+
+// unapprove takes the approval back, with its condition. The one before it holds again: a thorough plan is
+// made of the preliminary one that was approved.
+func (c *change) unapprove() {
+	a := c.t.Approval
+	c.t.Approval = a.Before
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f Feedback) bool { return f.Kind == "condition" && f.ID == conditionOf(*a) })
+}
+
+// conditionOf is the id of an approval's condition.
+func conditionOf(a Approval) string { return "with:" + a.Hash }
 
 // remind tells that a plan stands unapproved.
 func (c *change) remind() {

@@ -51,7 +51,7 @@ func (c *change) moveTo() {
 
 // finish ends the task. What was queued is dropped; what is claimed finds the task ended.
 func (c *change) finish(phase Phase, end End) {
-	end.At = c.e.Now
+	end.At, end.Acted = c.e.Now, c.acted()
 	c.saveUnpublished(end.Reason)
 	if c.t.PR != nil && c.e.Kind == EventPRClosed && !c.e.Merged {
 		c.t.PR.State = "closed" // a cancelled task leaves its pull request to people

@@ -247,6 +247,9 @@ type Failure struct {
 	Detail string  `json:"detail,omitempty"`
 	// RetryAt is set when waiting helps: the task is interrupted, not failed.
 	RetryAt time.Time `json:"retry_at,omitzero"`
+	// Key is the job's, and Doubt when it was made, if its effect may be there all the same.
+	Key   string    `json:"key,omitempty"`
+	Doubt time.Time `json:"doubt,omitzero"`
 }
 
 // ViaStart is the Via of an edit that the job start found, so that it has to begin again.

@@ -82,8 +82,11 @@ type Job struct {
 	Attempt int       `json:"attempt"` // claims so far
 	// Attempted is set, durably, before the first outside effect: if it is set at the start of a
 	// claim, the effect may have happened and has to be looked for.
-	Attempted bool   `json:"attempted,omitempty"`
-	LastError string `json:"last_error,omitempty"`
+	Attempted bool `json:"attempted,omitempty"`
+	// Doubt is when an equal job was made that gave up not knowing whether its effect is there: it is
+	// looked for from then on.
+	Doubt     time.Time `json:"doubt,omitzero"`
+	LastError string    `json:"last_error,omitempty"`
 	// Launch is, with Attempted, what a run was to be started with: if that did start, it goes on
 	// from there and from nowhere else.
 	Launch *Launch `json:"launch,omitempty"`

@@ -63,6 +63,7 @@ func (c *change) step(verb Verb) {
 			continue
 		}
 		c.hit = true
+		c.doubt()
 		if c.t != nil && allowed(c) {
 			c.t.Unasked, c.t.Outages = 0, 0
 		}
@@ -184,7 +185,12 @@ func (c *change) gen() int {
 }
 
 // add enqueues a job.
-func (c *change) add(j Job) { c.jobs = append(c.jobs, j) }
+func (c *change) add(j Job) {
+	if c.t != nil {
+		j.Doubt = c.t.Doubts[j.Key]
+	}
+	c.jobs = append(c.jobs, j)
+}
 
 // work makes a job of LaneWork the task's present step and enqueues it. Version and run make its key
 // unique: the same step is taken many times in a life, and by several commands of one comment.

@@ -160,7 +160,7 @@ func (c *change) replan() {
 	if p := c.newestOfPlans(); p != nil {
 		p.Superseded = true
 		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
-			c.t.Approval = nil
+			c.unapprove()
 		}
 		phase = planningPhase(p.Kind)
 	}

@@ -118,6 +118,8 @@ type Approval struct {
 	With string `json:"with,omitempty"`
 	// Choice is the number of the chosen approach, 0 for none.
 	Choice int `json:"choice,omitempty"`
+	// Before is the approval in whose place this one came: it holds again if this one is taken back.
+	Before *Approval `json:"before,omitempty"`
 }
 
 // Candidate is an approval that has not been checked yet.

@@ -65,7 +65,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
 		return err
 	}
 	job.ID, job.Task, job.Created, job.State = id, q.task, e.Now, JobQueued
-	job.Epoch, job.Until, job.Attempt, job.Attempted, job.LastError = 0, time.Time{}, 0, false, ""
+	job.Epoch, job.Until, job.Attempt, job.Attempted, job.LastError = 0, time.Time{}, 0, !job.Doubt.IsZero(), ""
 	if job.Lane == "" {
 		job.Lane = LaneWork
 	}

@@ -62,7 +62,7 @@ func peopleRows() []Row {
 	return []Row{
 		{On: EventTriggered, If: "by somebody who may not", To: same, Doc: "the trigger gets a 😕, nothing starts", when: not(allowed), do: (*change).refuseTrigger},
 		{On: EventTriggered, To: []Phase{PhaseQueued}, Doc: "the task begins: 👀, a status comment, and a look at the repository", do: (*change).begin},
-		{From: ended, On: EventTriggered, If: "by a writer", To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: allowed, do: (*change).begin},
+		{From: ended, On: EventTriggered, If: "by a writer, after the end", To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: all(allowed, not((*change).outdated)), do: (*change).begin},
 		{From: open, On: EventTriggered, If: "by somebody who may not", To: same, Doc: "counted in the status comment", when: not(allowed), do: (*change).ignore},
 		{From: []Phase{PhaseFailed}, On: EventTriggered, To: resumed, Doc: "as retry", do: (*change).retry},
 		{From: open, On: EventTriggered, To: same, Doc: "one task per issue: a second trigger is told so", do: (*change).secondTrigger},
@@ -113,7 +113,8 @@ func orderRows() []Row {
 		{From: anyPhase, On: EventCommented, Verb: VerbHelp, To: same, Doc: "the commands are listed", do: reply(ReplyHelp)},
 		{From: anyPhase, On: EventCommented, Verb: VerbUnknown, To: same, Doc: "the nearest command is named", do: reply(ReplyUnknown)},
 		{From: anyPhase, On: EventCommented, Verb: VerbStatus, To: same, Doc: "the state in one paragraph, with a link to the status comment", do: reply(ReplyStatus)},
-		{From: ended, On: EventCommented, Verb: VerbPlan, To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: (*change).onIssue, do: (*change).begin},
+		{From: ended, On: EventCommented, Verb: VerbPlan, If: "on the issue, after the end", To: []Phase{PhaseQueued}, Doc: "the task begins anew", when: all((*change).onIssue, not((*change).outdated)), do: (*change).begin},
+		{From: ended, On: EventCommented, Verb: VerbPlan, To: same, Doc: "told, once, that the task is over and how to begin anew", do: (*change).endedMessage},
 		{From: ended, On: EventCommented, Verb: VerbMessage, To: same, Doc: "told, once, that the task is over and how to begin anew", do: (*change).endedMessage},
 		{From: ended, On: EventCommented, Verb: VerbBudget, To: same, Doc: "told that the task is over", do: reply(ReplyStatus)},
 		{From: ended, On: EventCommented, Verb: VerbModel, To: same, Doc: "told that the task is over", do: reply(ReplyStatus)},

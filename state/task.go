@@ -89,10 +89,12 @@ type Task struct {
 	PR     *PR         `json:"pr,omitempty"`
 	Round  int         `json:"round"` // review rounds so far
 
-	Status   StatusComment `json:"status"`
-	Posted   []Posted      `json:"posted,omitempty"`
-	Answered []string      `json:"answered,omitempty"` // "one answer per revision and reason"
-	Ignored  int           `json:"ignored,omitempty"`  // attempts of people without permission
+	Status StatusComment `json:"status"`
+	// Doubts has, by the keys of jobs that gave up, when they were made, where their effect may be there.
+	Doubts   map[string]time.Time `json:"doubts,omitempty"`
+	Posted   []Posted             `json:"posted,omitempty"`
+	Answered []string             `json:"answered,omitempty"` // "one answer per revision and reason"
+	Ignored  int                  `json:"ignored,omitempty"`  // attempts of people without permission
 	// Seen remembers the outside things that were taken into account (comment, review and reaction
 	// ids), newest last, bounded to 500.
 	Seen    []string      `json:"seen,omitempty"`
@@ -238,6 +240,8 @@ type End struct {
 	Hint   string    `json:"hint,omitempty"`
 	Class  string    `json:"class,omitempty"` // operator's word: permission, limit, vm, agent, github …
 	At     time.Time `json:"at"`
+	// Acted is when a person did what ended the task, as GitHub says; zero if nobody did.
+	Acted time.Time `json:"acted,omitzero"`
 }
 
 // Ended reports whether the task is over for good.

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/state"
 )
 
 // run is an agent, or the repository's commands, at work on a VM.
@@ -117,6 +119,22 @@ func (w *world) endRun(r *run, cause runlog.Cause) {
 func (w *world) spend(r *run, cost int64) {
 	w.machines.spends += cost
 	w.model.spent(r, cost)
+}
+
+// meter is what the gateway has counted of a run that cannot tell it any more. While errand is down no
+// model answers.
+func (w *world) meter(r *run, cost int64) {
+	if !w.errand.up() || cost == 0 {
+		return
+	}
+	key, err := state.ParseTaskKey(r.on.owner)
+	if err == nil {
+		_, err = w.store.Apply(context.Background(), state.Event{Kind: state.EventSpent, Task: key, Run: r.spec.ID, Money: &state.Money{MicroUSD: cost}}, state.Ack{})
+	}
+	if err != nil && w.errand.up() {
+		w.fatalf("count what run %s has cost: %v", r.spec.ID, err)
+	}
+	w.spend(r, cost)
 }
 
 // result is the agent's last line, and its exit code.

@@ -232,6 +232,13 @@ func (e *errand) watch() {
 	}
 }
 
+// finely ends the coarse grain of a long span: who was to look in hours looks as soon as it does in life.
+func (e *errand) finely() {
+	now := e.w.now
+	e.followed, e.nextPoll, e.rescue = earlier(e.followed, now.Add(time.Minute)), earlier(e.nextPoll, now.Add(time.Minute)), earlier(e.rescue, now.Add(time.Minute))
+	e.nextHook, e.nextLook = earlier(e.nextHook, now.Add(5*time.Minute)), earlier(e.nextLook, now.Add(15*time.Minute))
+}
+
 // follow reads the logs of active runs, as the supervisor's goroutines do.
 func (e *errand) follow() {
 	e.followed = e.w.now.Add(max(time.Minute, e.w.coarse))

@@ -108,7 +108,7 @@ func (o *machine) end(w *world) {
 	o.ended = true
 	for _, r := range o.runs {
 		if r.exit == nil {
-			w.spend(r, r.cost/2)
+			w.meter(r, r.cost/2)
 			r.exit = &runlog.Exit{Cause: runlog.CauseLost}
 		}
 	}

@@ -118,6 +118,9 @@ func mention(w *world) bool {
 	}
 	by := w.somebody()
 	w.model.triggered(i, by)
+	if w.mishap.kind == "lost" { // no list of GitHub's tells of a mention where there is no task
+		w.model.triggers[len(w.model.triggers)-1].dropped = true
+	}
 	w.say(by, i, []string{"@errand plan", "@errand", "@errand go", "@errand SAY do it"}[w.roll("mention", 4)])
 	return true
 }

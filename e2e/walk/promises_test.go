@@ -16,6 +16,7 @@ import (
 type model struct {
 	w        *world
 	triggers []*trigger
+	ends     []ending
 	yeses    []*yes
 	plans    map[string]*written // by token
 	lives    map[state.TaskKey]*life
@@ -32,6 +33,7 @@ type trigger struct {
 	at      time.Time
 	used    bool // a life began with it
 	dropped bool // somebody took it back, or it found the task alive
+	able    bool // by could write then
 	seen    bool // people can see that errand is at it
 }
 
@@ -46,6 +48,12 @@ type yes struct {
 	undone time.Time
 }
 
+// ending is a person's act that ends a task.
+type ending struct {
+	on *issue
+	at time.Time
+}
+
 // written is a plan as its agent wrote it.
 type written struct {
 	token string
@@ -55,12 +63,13 @@ type written struct {
 
 // life is one life of a task as it was last seen.
 type life struct {
-	gen     int
-	ended   bool
-	endAct  time.Time
-	trigger time.Time
-	version int64
-	moved   time.Time
+	gen      int
+	ended    bool
+	endAct   time.Time
+	byItself bool // nobody's act ended it
+	trigger  time.Time
+	version  int64
+	moved    time.Time
 }
 
 func newModel(w *world) *model {
@@ -70,7 +79,7 @@ func newModel(w *world) *model {
 // What people did.
 
 func (m *model) triggered(on *issue, by *account) {
-	t := &trigger{on: on, by: by, at: m.w.now}
+	t := &trigger{on: on, by: by, at: m.w.now, able: by.canWrite()}
 	if task := m.task(on); task != nil && !task.Ended() {
 		t.seen = true // it is shown already
 	}
@@ -92,6 +101,7 @@ func (m *model) ending(on *issue) {
 			t.dropped = true
 		}
 	}
+	m.ends = append(m.ends, ending{on, m.w.now})
 	if l := m.lives[state.TaskKey{Repo: repoID, Issue: on.number}]; l != nil && !l.ended {
 		l.endAct = m.w.now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 func (m *model) watch() {
 	w := m.w
 	for _, g := range m.triggers {
-		if g.seen || g.dropped || !g.by.canWrite() || g.by.Bot || g.by.lost.After(g.at) {
+		if g.seen || g.dropped || !g.able || !g.by.canWrite() || g.by.Bot || g.by.lost.After(g.at) {
 			continue
 		}
 		limit := g.at.Add(soon + 5*time.Second + w.coarse)
@@ -54,8 +55,8 @@ func (m *model) life(t *state.Task) {
 	if t.Ended() && !l.ended {
 		l.ended = true
 		w.note("task %s is %s: %s", t.Key, t.Phase, t.End.Reason)
-		if l.endAct.Before(l.trigger) { // nobody's act
-			l.endAct = w.now
+		if l.endAct.Before(l.trigger) {
+			l.endAct, l.byItself = w.now, true
 		}
 	}
 }
@@ -68,7 +69,7 @@ func (m *model) begins(t *state.Task, before *life) {
 		if g.on.number != t.Key.Issue || g.used || !g.by.mightSince(g.at) || g.by.Bot {
 			continue
 		}
-		if before != nil && g.at.Truncate(time.Second).Before(before.endAct.Truncate(time.Second)) {
+		if before != nil && g.at.Truncate(time.Second).Before(before.over()) {
 			continue
 		}
 		by = g
@@ -88,9 +89,24 @@ func (m *model) begins(t *state.Task, before *life) {
 	}
 	w.note("task %s begins (life %d) in %s", t.Key, t.Gen, t.Phase)
 	m.lives[t.Key] = &life{gen: t.Gen, trigger: by.at, version: t.Version, moved: w.now, ended: t.Ended()}
-	if t.Ended() {
+	for _, e := range m.ends { // what people did meanwhile: errand came to know of all of it late
+		if e.on == by.on && e.at.After(by.at) {
+			m.lives[t.Key].endAct = e.at
+			break
+		}
+	}
+	if t.Ended() && m.lives[t.Key].endAct.IsZero() {
 		m.lives[t.Key].endAct = w.now
 	}
+}
+
+// over is the instant since which somebody has to have begun the next life. An end of errand's own is
+// by its clock, which may be wrong.
+func (l *life) over() time.Time {
+	if l.byItself {
+		return l.endAct.Add(-2 * time.Minute).Truncate(time.Second)
+	}
+	return l.endAct.Truncate(time.Second)
 }
 
 // moves wants a task that waits for nobody to get on.
@@ -164,6 +180,12 @@ func (m *model) final() {
 	w.pass(3 * time.Minute)
 	w.pass(40 * time.Minute)
 	w.pass(4 * time.Hour)
+	for range 4 { // the status comment comes some seconds after the last event, and a failed one some minutes
+		if !slices.ContainsFunc(w.tasks(), func(t *state.Task) bool { return t.Status.Shown < t.Visible }) {
+			break
+		}
+		w.pass(20 * time.Second)
+	}
 	m.sound()
 	for _, t := range w.tasks() {
 		if w.rests(t) == "" {
@@ -235,7 +257,7 @@ func (m *model) comments() {
 }
 
 func (m *model) once(n int, list []*comment) {
-	marks, texts, credit := map[string]bool{}, map[string]bool{}, 0
+	marks, texts, credit := map[string]bool{}, map[string]bool{}, len(m.w.hub.issues[n].events) // who hands an issue over again is told again, too
 	for _, c := range list {
 		if c.author != nil {
 			credit++ // who says something may be told the same again

@@ -255,6 +255,7 @@ func (w *world) pass(d time.Duration) {
 	}
 	w.happen()
 	w.coarse = 0
+	w.errand.finely()
 }
 
 // happen does all that is due at this instant.

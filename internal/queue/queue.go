@@ -252,7 +252,13 @@ func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zer
 		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at})
 	}
 	log.Error().Err(cause).Str("class", v.Class).Msg("job gives up")
-	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error()}
+	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error(), Key: job.Key}
+	if job.Attempted { // and what came of that is not known, else it would be done
+		f.Doubt = job.Created
+		if !job.Doubt.IsZero() {
+			f.Doubt = job.Doubt
+		}
+	}
 	if v.Temporary && v.Waits {
 		f.RetryAt = q.cfg.Now()
 		if v.Retry.After(f.RetryAt) {

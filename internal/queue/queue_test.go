@@ -118,3 +118,20 @@ func TestNoPatienceWithOurselves(t *testing.T) {
 		}
 	})
 }
+
+// TestDoubt: a job that gives up says whether its effect may be there all the same, and since when.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, begun := &refusing{}, time.Now()
+		f := play(t, r, func(ctx context.Context, job *state.Job) (state.Event, error) {
+			if err := r.MarkAttempted(ctx, job.ID, job.Epoch); err != nil {
+				return state.Event{}, err
+			}
+			return state.Event{}, errors.New("no answer came")
+		}, nil)
+		if f.Key == "" || !f.Doubt.Equal(begun) {
+			t.Errorf("%+v", f)
+		}
+	})
+}

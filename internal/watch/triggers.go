@@ -70,7 +70,7 @@ func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i fo
 	if err != nil {
 		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
 	}
-	if by.ID == 0 || t != nil && !at.After(t.Since) {
+	if by.ID == 0 || t != nil && !at.After(t.Over()) {
 		return nil
 	}
 	issue := i.Issue

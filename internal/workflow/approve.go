@@ -35,7 +35,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	p, err := s.GitHub.Permission(ctx, w.repo, k.By.Login, k.By.ID)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("check approval of @%s: %w", k.By.Login, err)
+		return state.Event{}, insist(fmt.Errorf("check approval of @%s: %w", k.By.Login, err))
 	}
 	k.Permission = p
 	if !p.CanWrite() {
@@ -44,7 +44,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, w.task.Branch.Base)
 	if err != nil {
-		return e, fmt.Errorf("read the plan comment, its issue and its reactions: %w", err)
+		return e, insist(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
 	if e.Detail = planStands(st, plan); e.Detail == "" && k.Via == state.ViaReaction {
 		e.Detail = thumbStands(st, plan, k.By)

@@ -60,7 +60,7 @@ func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string)
 		return forge.Posted{}, false, err
 	}
 	if before {
-		found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Key), w.job.Created.Add(-lookBack))
+		found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Key), since(w.job).Add(-lookBack))
 		if err != nil {
 			return forge.Posted{}, true, err
 		}
@@ -70,6 +70,14 @@ func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string)
 	}
 	posted, err = s.GitHub.CreateComment(ctx, w.repo, number, body)
 	return posted, before, err
+}
+
+// since is from when on the effect of a job may be there.
+func since(j *state.Job) time.Time {
+	if !j.Doubt.IsZero() {
+		return j.Doubt
+	}
+	return j.Created
 }
 
 // deleteTwins removes younger comments with the same marker.

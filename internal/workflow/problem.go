@@ -46,6 +46,18 @@ func Trouble(err error) Problem {
 	return Problem{Reason: "Something went wrong on errand's side.", Hint: "The operator finds the details in the log. Comment `retry` to try again.", Class: "internal", Err: err}
 }
 
+// insist makes an error of a job that carries a person's word one that passes: GitHub's no may, such as
+// while the App's permissions are being changed, and nobody says the word again. Only where the App is not
+// installed any more there is nobody left to answer.
+func insist(err error) error {
+	p := Trouble(err)
+	if err == nil || !p.Permanent || p.Class != "github" || errors.Is(err, forge.ErrNotInstalled) {
+		return err
+	}
+	p.Permanent, p.Err = false, err
+	return &p
+}
+
 func hintOr(hint string) string {
 	if hint == "" {
 		return "Comment `retry` to try again."

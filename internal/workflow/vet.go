@@ -26,7 +26,7 @@ func (s *Steps) vet(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	p, err := s.GitHub.Permission(ctx, repo, e.By.Login, e.By.ID)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err)
+		return state.Event{}, insist(fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err))
 	}
 	e.Permission = p
 	return e, nil

@@ -1,0 +1,30 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// maxDoubts bounds Task.Doubts.
+const maxDoubts = 50
+
+// doubt remembers that a job gave up not knowing whether its effect is there, so that an equal job looks
+// for it before it makes it.
+func (c *change) doubt() {
+	f := c.e.Failure
+	if f == nil || f.Doubt.IsZero() || c.t == nil {
+		return
+	}
+	if c.t.Doubts == nil {
+		c.t.Doubts = map[string]time.Time{}
+	}
+	if _, known := c.t.Doubts[f.Key]; known {
+		return
+	}
+	if len(c.t.Doubts) == maxDoubts {
+		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.Doubts)), func(a, b string) int { return c.t.Doubts[a].Compare(c.t.Doubts[b]) })
+		delete(c.t.Doubts, oldest)
+	}
+	c.t.Doubts[f.Key] = f.Doubt
+}

@@ -1,0 +1,35 @@
+package state
+
+import "time"
+
+// acted is when the person whose word ends the task said it, zero if nobody did.
+func (c *change) acted() (at time.Time) {
+	switch c.e.Kind {
+	case EventUntriggered, EventIssueClosed, EventCommented, EventPRClosed:
+		if c.e.At.Before(c.e.Now) {
+			at = c.e.At
+		}
+	}
+	return at
+}
+
+// skew is how far our clock and GitHub's may be apart.
+const skew = 2 * time.Minute
+
+// outdated reports whether what would begin an ended task anew was done before the end: the end is the
+// later word, however late the webhook comes.
+func (c *change) outdated() bool {
+	end := c.t.Over()
+	if c.t.End == nil || c.t.End.Acted.IsZero() { // by our clock
+		end = end.Add(-skew)
+	}
+	return !c.e.At.IsZero() && c.e.At.Before(end.Truncate(time.Second))
+}
+
+// Over is when the ended task's end was, as GitHub says if a person ended it.
+func (t *Task) Over() time.Time {
+	if t.End != nil && !t.End.Acted.IsZero() {
+		return t.End.Acted
+	}
+	return t.Since
+}
