@@ -126,7 +126,7 @@ func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, 
 	if err := s.putTask(tx, before, after); err != nil {
 		return Applied{}, err
 	}
-	if err := s.pay(tx, before, after, e.Now); err != nil {
+	if err := errors.Join(s.pay(tx, before, after, e.Now), s.followVM(tx, before, after, e.Now)); err != nil {
 		return Applied{}, err
 	}
 	return Applied{Task: after, Changed: true, Note: ch.Note}, nil

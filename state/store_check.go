@@ -68,6 +68,12 @@ func (c *checker) check() {
 			c.queue(key)
 		case strings.HasPrefix(key, preDelivery):
 			c.delivery(key)
+		case strings.HasPrefix(key, preVM):
+			c.vm(key)
+		case key == keyRoster:
+			c.roster()
+		case key == keyVMTimes, strings.HasPrefix(key, preVMTask), strings.HasPrefix(key, preVMMonth):
+			c.want(key, key)
 		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq), strings.HasPrefix(key, prePurse):
 			c.expected[key] = true
 		}

@@ -1,0 +1,193 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// book brings the roster up to date; a row that has ended leaves it, and its bill is closed.
+func (s *Store) book(tx kv.Tx, o *roster, old, row *VMRow, now time.Time) error {
+	if row.Task != old.Task && !old.Task.IsZero() { // it goes on without its task, which has paid so far
+		if bill := old.Bill(now); bill != (VMBill{}) {
+			if err := s.addBill(tx, vmTaskKey(old.Task), bill); err != nil {
+				return err
+			}
+		}
+	}
+	if row.EndedAt.IsZero() {
+		o.put(row)
+		return nil
+	}
+	if !old.EndedAt.IsZero() {
+		return nil
+	}
+	o.Open = slices.DeleteFunc(o.Open, func(v rosterVM) bool { return v.Name == row.Name })
+	bill := row.Bill(row.EndedAt)
+	if bill == (VMBill{}) {
+		return nil
+	}
+	if !row.Task.IsZero() {
+		if err := s.addBill(tx, vmTaskKey(row.Task), bill); err != nil {
+			return err
+		}
+	}
+	return s.bookMonths(tx, row)
+}
+
+// vmMonth is the bill of a month, and of its days.
+type vmMonth struct {
+	VMBill
+	Days map[int]VMBill `json:"days,omitempty"`
+}
+
+// maxBilledMonths bounds the months that one VM is booked to; no VM lives as long.
+const maxBilledMonths = 40
+
+func (s *Store) bookMonths(tx kv.Tx, row *VMRow) error {
+	first := row.CreatedAt
+	if first.IsZero() {
+		first = row.Intended
+	}
+	from, to := monthOf(first)
+	for range maxBilledMonths {
+		if from.After(row.EndedAt) {
+			return nil
+		}
+		if err := s.bookMonth(tx, row, from, to); err != nil {
+			return err
+		}
+		from, to = monthOf(to)
+	}
+	return nil
+}
+
+func (s *Store) bookMonth(tx kv.Tx, row *VMRow, from, to time.Time) error {
+	bill := row.billIn(from, to, row.EndedAt)
+	if bill == (VMBill{}) {
+		return nil
+	}
+	m, err := s.getMonth(tx, from)
+	if err != nil {
+		return err
+	}
+	m.add(bill)
+	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
+		if some := row.billIn(day, day.AddDate(0, 0, 1), row.EndedAt); some != (VMBill{}) {
+			sum := m.Days[day.Day()]
+			sum.add(some)
+			if m.Days == nil {
+				m.Days = map[int]VMBill{}
+			}
+			m.Days[day.Day()] = sum
+		}
+	}
+	return s.packer.putJSON(tx, vmMonthKey(from), m)
+}
+
+// monthOf returns the bounds of a time's month, dayOf those of its day, in UTC.
+func monthOf(at time.Time) (from, to time.Time) {
+	at = at.UTC()
+	from = time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+	return from, from.AddDate(0, 1, 0)
+}
+
+func dayOf(at time.Time) (from, to time.Time) {
+	at = at.UTC()
+	from = time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+	return from, from.AddDate(0, 0, 1)
+}
+
+// bills sums the closed and the open bills of a time's day and month.
+func (s *Store) bills(r kv.Reader, o *roster, now time.Time) (day, month VMBill, err error) {
+	monthFrom, monthTo := monthOf(now)
+	dayFrom, dayTo := dayOf(now)
+	m, err := s.getMonth(r, monthFrom)
+	if err != nil {
+		return VMBill{}, VMBill{}, err
+	}
+	day, month = m.Days[now.UTC().Day()], m.VMBill
+	for _, v := range o.Open {
+		day.add(v.row().billIn(dayFrom, dayTo, now))
+		month.add(v.row().billIn(monthFrom, monthTo, now))
+	}
+	return day, month, nil
+}
+
+func (s *Store) taskBill(r kv.Reader, o *roster, task TaskKey, now time.Time) (VMBill, error) {
+	bill, err := s.getBill(r, vmTaskKey(task))
+	if err != nil {
+		return VMBill{}, err
+	}
+	for _, v := range o.Open {
+		if v.Task == task {
+			bill.add(v.row().Bill(now))
+		}
+	}
+	return bill, nil
+}
+
+// VMSpent returns what VMs have cost on the day and in the month of a time, with what is reserved for
+// those that are being made.
+func (s *Store) VMSpent(ctx context.Context, at time.Time) (day, month VMBill, err error) {
+	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
+		day, month, err = s.bills(r, o, at)
+		return err
+	})
+	if err != nil {
+		return VMBill{}, VMBill{}, fmt.Errorf("read what VMs have cost: %w", err)
+	}
+	return day, month, nil
+}
+
+// TaskVMBill returns what the VMs of a task have cost until a time. It outlives their rows.
+func (s *Store) TaskVMBill(ctx context.Context, task TaskKey, at time.Time) (bill VMBill, err error) {
+	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
+		bill, err = s.taskBill(r, o, task, at)
+		return err
+	})
+	if err != nil {
+		return VMBill{}, fmt.Errorf("read what the VMs of task %s have cost: %w", task, err)
+	}
+	return bill, nil
+}
+
+func (s *Store) viewRoster(ctx context.Context, fn func(kv.Reader, *roster) error) error {
+	return s.db.View(ctx, func(r kv.Reader) error {
+		o, err := s.getRoster(r)
+		if err != nil {
+			return err
+		}
+		return fn(r, o)
+	})
+}
+
+func (s *Store) getMonth(r kv.Reader, at time.Time) (m vmMonth, err error) {
+	err = ignoreMissing(s.packer.getJSON(r, vmMonthKey(at), &m))
+	return m, err
+}
+
+func (s *Store) getBill(r kv.Reader, key string) (b VMBill, err error) {
+	err = ignoreMissing(s.packer.getJSON(r, key, &b))
+	return b, err
+}
+
+func (s *Store) addBill(tx kv.Tx, key string, more VMBill) error {
+	b, err := s.getBill(tx, key)
+	if err != nil {
+		return err
+	}
+	b.add(more)
+	return s.packer.putJSON(tx, key, b)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	return err
+}

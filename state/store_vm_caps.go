@@ -1,0 +1,166 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// roster is what the caps are checked against: every row whose bill is open, in one value, because an
+// update reads single keys only.
+type roster struct {
+	Open []rosterVM `json:"open,omitempty"`
+	// Makes are the times of the last intents of VMs that cost something.
+	Makes []time.Time `json:"makes,omitempty"`
+}
+
+// rosterVM is the part of a row that the caps need.
+type rosterVM struct {
+	Name      string        `json:"name"`
+	Task      TaskKey       `json:"task,omitzero"`
+	Phase     VMPhase       `json:"phase"`
+	Intended  time.Time     `json:"intended"`
+	CreatedAt time.Time     `json:"created_at,omitzero"`
+	MicroHour int64         `json:"micro_hour,omitempty"`
+	Currency  string        `json:"currency,omitempty"`
+	Paid      time.Duration `json:"paid,omitempty"`
+	Skip      int64         `json:"skip,omitempty"`
+}
+
+func (v rosterVM) row() *VMRow {
+	return &VMRow{Name: v.Name, Task: v.Task, Phase: v.Phase, Intended: v.Intended, CreatedAt: v.CreatedAt, MicroHour: v.MicroHour, Currency: v.Currency, Paid: v.Paid, Skip: v.Skip}
+}
+
+// maxMakes bounds how many intents of the last hour are remembered.
+const maxMakes = 1000
+
+func (o *roster) intended(now time.Time) {
+	o.Makes = slices.DeleteFunc(o.Makes, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	o.Makes = append(o.Makes, now)
+	if len(o.Makes) > maxMakes {
+		o.Makes = o.Makes[len(o.Makes)-maxMakes:]
+	}
+}
+
+func (o *roster) put(r *VMRow) {
+	v := rosterVM{r.Name, r.Task, r.Phase, r.Intended, r.CreatedAt, r.MicroHour, r.Currency, r.Paid, r.Skip}
+	for i := range o.Open {
+		if o.Open[i].Name == r.Name {
+			o.Open[i] = v
+			return
+		}
+	}
+	o.Open = append(o.Open, v)
+}
+
+// takesPlace reports whether the VM counts for `limits.vms`: one that costs something does until the
+// provider has it no more, another until it is not wanted any more.
+func (v rosterVM) takesPlace() bool {
+	return v.Paid > 0 || v.Phase != VMFailed && v.Phase != VMDeleting
+}
+
+// rosterCares reports whether a change of a row is one of its line in the roster, or closes its bill.
+func rosterCares(old, row *VMRow) bool {
+	return old.Phase.Over() != row.Phase.Over() || !old.EndedAt.Equal(row.EndedAt) ||
+		!old.CreatedAt.Equal(row.CreatedAt) || old.MicroHour != row.MicroHour || old.Paid != row.Paid || old.Task != row.Task
+}
+
+// checkCaps returns a *VMLimitError if a cap forbids the VM of row, which is not in the roster yet.
+func (s *Store) checkCaps(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now time.Time) error {
+	taken := 0
+	for _, v := range o.Open {
+		if v.takesPlace() {
+			taken++
+		}
+	}
+	if caps.VMs > 0 && taken >= caps.VMs {
+		return &VMLimitError{Limit: LimitVMs, Reason: fmt.Sprintf("%d of %d VMs are in use", taken, caps.VMs)}
+	}
+	if row.Paid <= 0 {
+		return nil
+	}
+	if err := o.checkMakes(caps.PerHour, now); err != nil && row.Rebuilds == "" {
+		return err
+	}
+	return s.checkMoney(r, o, row, caps, now)
+}
+
+func (o *roster) checkMakes(perHour int, now time.Time) error {
+	recent := slices.DeleteFunc(slices.Clone(o.Makes), func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	if perHour <= 0 || len(recent) < perHour {
+		return nil
+	}
+	return &VMLimitError{
+		Limit: LimitVMMakes, Until: recent[len(recent)-perHour].Add(time.Hour),
+		Reason: fmt.Sprintf("%d VMs were made in the last hour, and %d are allowed", len(recent), perHour),
+	}
+}
+
+// checkMoney asks whether one more span of row may begin now, under the caps on time and money.
+func (s *Store) checkMoney(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now time.Time) error {
+	if row.Rebuilds != "" && row.Spans(now) == 0 {
+		return nil // its span is paid
+	}
+	if caps.PerTask > 0 && !row.Task.IsZero() {
+		bill, err := s.taskBill(r, o, row.Task, now)
+		if err != nil {
+			return err
+		}
+		if bill.Time+row.Paid > caps.PerTask {
+			return &VMLimitError{Limit: LimitVMHours, Reason: fmt.Sprintf("this task has used %s of the %s of VM time that it may", hours(bill.Time), hours(caps.PerTask))}
+		}
+	}
+	if caps.MicroDay <= 0 && caps.MicroMonth <= 0 {
+		return nil
+	}
+	day, month, err := s.bills(r, o, now)
+	if err != nil {
+		return err
+	}
+	if caps.MicroMonth > 0 && month.Micro+row.MicroHour > caps.MicroMonth {
+		_, until := monthOf(now)
+		return &VMLimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs have cost " + amount(month.Micro, row.Currency) + " this month, of " + amount(caps.MicroMonth, row.Currency) + " that they may"}
+	}
+	if caps.MicroDay > 0 && day.Micro+row.MicroHour > caps.MicroDay {
+		_, until := dayOf(now)
+		return &VMLimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs have cost " + amount(day.Micro, row.Currency) + " today, of " + amount(caps.MicroDay, row.Currency) + " that they may"}
+	}
+	return nil
+}
+
+func hours(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return d.String()
+}
+
+// amount writes money for people: cents, and what is less as it is.
+func amount(micro int64, currency string) string {
+	if currency == "" {
+		currency = "EUR"
+	}
+	return fmt.Sprintf("%.2f %s", float64(micro)/1e6, currency)
+}
+
+// VMSpanAllowed returns a *VMLimitError if the caps forbid that another span of the VM begins now. It
+// is asked before a paid span ends; what was begun may be used up.
+func (s *Store) VMSpanAllowed(ctx context.Context, row VMRow, caps VMCaps) error {
+	if row.Paid <= 0 {
+		return nil
+	}
+	row.Rebuilds = ""
+	now := s.now()
+	return s.viewRoster(ctx, func(r kv.Reader, o *roster) error { return s.checkMoney(r, o, &row, caps, now) })
+}
+
+func (s *Store) getRoster(r kv.Reader) (*roster, error) {
+	var o roster
+	err := ignoreMissing(s.packer.getJSON(r, keyRoster, &o))
+	return &o, err
+}
+
+func (s *Store) putRoster(tx kv.Tx, o *roster) error { return s.packer.putJSON(tx, keyRoster, o) }
