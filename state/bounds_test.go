@@ -129,37 +129,6 @@ func TestBudgetGoesOn(t *testing.T) {
 	}
 }
 
-// TestIdleVM: plans may wait for weeks, and VMs are few. A VM that nobody needs is given back, never
-// one at work.
-func TestIdleVM(t *testing.T) {
-	t.Parallel()
-	idle := Event{Kind: EventDue, Detail: "idle", Hash: "vm1"}
-	l := newLife(t)
-	l.toPreliminary()
-	l.do(idle)
-	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || !j.NotBefore.Equal(l.task.Since.Add(DefaultPolicy().IdleVM)) {
-		t.Errorf("too early: VM %v, looks again at %s", l.task.VM, j.NotBefore)
-	}
-	l.comment(VerbMessage)
-	l.now = l.now.Add(time.Hour)
-	l.do(idle)
-	l.launch()
-	l.do(idle)
-	if l.task.VM == nil {
-		t.Fatal("the VM was taken from a run")
-	}
-	l.end(RunResult{Text: "A plan.", Outcome: "build"})
-	l.now = l.now.Add(time.Hour)
-	l.do(idle)
-	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, JobRelease).Args["vm"] != "vm1" {
-		t.Errorf("VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
-	}
-	l.do(Event{Kind: EventReleased, VM: "vm1", Detail: "asleep"})
-	if len(l.task.VMs) != 1 {
-		t.Errorf("its end is noted %d times", len(l.task.VMs))
-	}
-}
-
 // TestClocksOfVMs: what a VM says of times moves neither the limit on agent activity nor the end of a
 // wait out of bounds.
 func TestClocksOfVMs(t *testing.T) {

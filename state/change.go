@@ -10,7 +10,8 @@ type Change struct {
 	Jobs []Job
 	// DropWork removes the queued (not the claimed) jobs of LaneWork first: the task turned away.
 	DropWork bool
-	// DropDue removes queued reminders, too: the task ended. The look for a comment's twin stays.
+	// DropDue removes queued reminders, too: the task ended. The look for a comment's twin stays, and what
+	// deletes the work that was put away.
 	DropDue bool
 	// Note is one sentence for the log: what was decided, or why nothing happened.
 	Note string
@@ -27,7 +28,10 @@ type Policy struct {
 	Recheck      time.Duration // how often a waiting task looks again (1 min, doubled up to 30)
 	MaxAttempts  int           // launches of the same work in a row (5)
 	KeepAfterEnd time.Duration // archives stay so long (24 h)
-	IdleVM       time.Duration // an idle VM is kept so long (until the paid hour ends; local: 10 min)
+	IdleVM       time.Duration // an idle VM that costs nothing is kept so long (55 min)
+	SleepBefore  time.Duration // one that costs is put to sleep so long before its paid hour ends (5 min)
+	KeepAsleep   time.Duration // work that was put away stays so long if nobody wants it (14 d)
+	VMHours      time.Duration // paid VM time of a task (0: no bound)
 }
 
 // DefaultPolicy returns the production values.
@@ -35,11 +39,12 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Gather: 45 * time.Second, StatusGap: 10 * time.Second, SettleFor: 30 * time.Second,
 		Backoff: time.Minute, BackoffMax: time.Hour, Recheck: time.Minute, MaxAttempts: 5,
-		KeepAfterEnd: 24 * time.Hour, IdleVM: 55 * time.Minute,
+		KeepAfterEnd: 24 * time.Hour, IdleVM: 55 * time.Minute, SleepBefore: 5 * time.Minute, KeepAsleep: 14 * 24 * time.Hour,
 	}
 }
 
 // dropped reports whether the change removes a queued job.
 func (c Change) dropped(j *Job) bool {
-	return c.DropWork && j.Lane == LaneWork || c.DropDue && j.Kind == JobDue && j.Args["what"] != "twin"
+	what := j.Args["what"]
+	return c.DropWork && j.Lane == LaneWork || c.DropDue && j.Kind == JobDue && what != "twin" && what != dueForget
 }

@@ -66,6 +66,7 @@ func (c *change) finish(phase Phase, end End) {
 	c.drop = true
 	c.to(phase, end.Reason)
 	c.t.End = &end
+	c.forgetLater()
 	if !stopping && c.t.VM != nil { // else the VM goes when the work is saved
 		c.release(string(phase))
 	}
@@ -79,18 +80,6 @@ func (c *change) release(why string) {
 	j := c.job(JobRelease, LaneControl, "release-"+c.t.VM.Name)
 	j.Args = map[string]string{"vm": c.t.VM.Name, "why": why}
 	c.add(j)
-}
-
-// giveBack lets an idle VM go while people think: others may need its place. The next run gets a new
-// one, and the conversation so far in its prompt.
-func (c *change) giveBack() {
-	if since := c.t.Since.Add(c.p.IdleVM); c.e.Now.Before(since) { // it has been at work meanwhile
-		c.due("idle", c.t.VM.Name, since)
-		return
-	}
-	c.release("asleep")
-	c.e.Detail = "asleep"
-	c.released()
 }
 
 // released stores that the VM is gone.

@@ -58,6 +58,8 @@ const (
 	EventSaved      EventKind = "saved"       // Saved: the work of a stopped run
 	EventChecksRead EventKind = "checks_read" // Detail: none, pending, success, failure
 	EventReleased   EventKind = "released"    // the VM is gone: Detail says why
+	EventSlept      EventKind = "slept"       // VM's work is put away: Asleep; or nothing could be: Detail, Via why the VM goes, perhaps Saved
+	EventWoken      EventKind = "woken"       // Launch.VM has what was put away again, for the step Detail
 	EventDue        EventKind = "due"         // a delayed job's time has come: Detail
 	EventStepFailed EventKind = "step_failed" // Failure: a job gave up
 )
@@ -115,7 +117,8 @@ type Event struct {
 	PR       *PR            `json:"pr,omitempty"`
 	Feedback []Feedback     `json:"feedback,omitempty"`
 	Saved    *SavedWork     `json:"saved,omitempty"`
-	VM       string         `json:"vm,omitempty"` // of EventReleased
+	VM       string         `json:"vm,omitempty"` // of EventReleased and EventSlept
+	Asleep   *Asleep        `json:"asleep,omitempty"`
 	Failure  *Failure       `json:"failure,omitempty"`
 	Detail   string         `json:"detail,omitempty"`
 }
@@ -226,6 +229,9 @@ type Launch struct {
 	Resumed bool      `json:"resumed,omitempty"` // the agent goes on with its session
 	// Notes say what was put into the prompt besides the plan, for the status comment.
 	Notes []string `json:"notes,omitempty"`
+	// NotWoken says why what was put away could not be brought onto the VM, empty if it was or there was
+	// nothing.
+	NotWoken string `json:"not_woken,omitempty"`
 	// Taken are the ids of the feedback that the prompt carries.
 	Taken []string `json:"taken,omitempty"`
 }

@@ -27,6 +27,8 @@ const (
 	JobUntick   JobKind = "untick"   // take back a tick that does not count
 	JobChecks   JobKind = "checks"   // read what other programs think of the pull request's head
 	JobRelease  JobKind = "release"  // delete the VM
+	JobSleep    JobKind = "sleep"    // put the VM's work away
+	JobForget   JobKind = "forget"   // delete what was put away
 	JobDue      JobKind = "due"      // a reminder to ourselves: Args["what"]
 	JobBranch   JobKind = "branch"   // delete or keep the branch after the end
 
@@ -117,6 +119,7 @@ const (
 	PostReminder   PostKind = "reminder" // a plan stands unapproved
 	PostFailed     PostKind = "failed"
 	PostEnded      PostKind = "ended" // done or cancelled: the last comment
+	PostVM         PostKind = "vm"    // what became of work that was put away: Reason, Text
 )
 
 // Post is a comment to be written. It is rendered when it is sent, from the task as it then is.

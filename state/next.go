@@ -22,7 +22,7 @@ func Next(t *Task, e Event, p Policy) Change {
 	}
 	c := &change{e: e, p: p}
 	if t != nil {
-		c.t = t.clone()
+		c.t, c.rested = t.clone(), t.Resting()
 	}
 	if e.Kind == EventCommented && len(e.Orders) > 0 && (t == nil || e.Permission.CanWrite()) {
 		c.orders()
@@ -41,7 +41,9 @@ type change struct {
 	jobs []Job
 	drop bool
 	hit  bool
-	note string
+	// rested says that the task had an idle VM before.
+	rested bool
+	note   string
 }
 
 // orders applies the commands of one comment in turn.
@@ -94,6 +96,9 @@ func (c *change) done() Change {
 	if c.statusDue() {
 		c.add(c.statusJob())
 	}
+	if c.t.Resting() && (!c.rested || c.drop) {
+		c.park()
+	}
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
 }
 
@@ -106,6 +111,8 @@ func (c *change) unseen() bool {
 	switch c.e.Kind {
 	case EventStatusSent, EventSpent: // the next sign of life shows the money, too
 		return true
+	case EventDue:
+		return c.e.Detail == dueIdle || c.e.Detail == dueForget
 	case EventProgress:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case EventThumb: // whether it counts shows when it has been checked
@@ -165,9 +172,6 @@ func (c *change) to(phase Phase, why string) {
 	}
 	if phase.AwaitsApproval() || phase.Terminal() || phase == PhasePROpen {
 		c.t.Waiting, c.t.Step = nil, ""
-	}
-	if phase.restful() && c.t.VM != nil && c.p.IdleVM > 0 {
-		c.due("idle", c.t.VM.Name, c.e.Now.Add(c.p.IdleVM))
 	}
 }
 

@@ -76,9 +76,5 @@ func (p Phase) AwaitsPlan() bool {
 	return p == PhaseAwaitingPreliminaryApproval || p == PhaseAwaitingPlanApproval
 }
 
-// restful reports whether the task waits for people with all of its work published or posted, so that
-// its VM holds nothing that could be lost.
-func (p Phase) restful() bool { return p.AwaitsPlan() || p == PhasePROpen }
-
 // Terminal reports whether the phase is never left by the task itself.
 func (p Phase) Terminal() bool { return p == PhaseDone || p == PhaseCancelled }

@@ -62,6 +62,19 @@ const (
 	AskStopped  = "stopped"
 )
 
+// What a comment of kind PostVM tells of.
+const (
+	VMNotWoken  = "not_woken" // what was put away could not be used: Text says why
+	VMNotSaved  = "not_saved" // the VM's work could not be put away, and it is gone: Text says why
+	VMForgotten = "forgotten" // nobody wanted what was put away, and it is deleted
+)
+
+// ClassVMHours is the class of an end because the task's VM hours are used up.
+const ClassVMHours = "vm_hours"
+
+// HintVMHours says what helps a task whose VM hours are used up.
+const HintVMHours = "Its work is saved. The operator can raise `limits.vm_hours`; then comment `retry` to go on from here."
+
 // ClassBudget is the class of an end because the money cap is reached: raising it goes on.
 const ClassBudget = "budget"
 

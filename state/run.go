@@ -129,8 +129,10 @@ type VM struct {
 	Paid      time.Duration `json:"paid,omitempty"`
 	MicroHour int64         `json:"micro_hour,omitempty"`
 	Currency  string        `json:"currency,omitempty"`
-	EndedAt   time.Time     `json:"ended_at,omitzero"`
-	Why       string        `json:"why,omitempty"` // why it ended, one of a closed list
+	// Carries names VMs of the task whose work was brought onto this one.
+	Carries []string  `json:"carries,omitempty"`
+	EndedAt time.Time `json:"ended_at,omitzero"`
+	Why     string    `json:"why,omitempty"` // why it ended, one of a closed list
 }
 
 // Branch is the task's branch.

@@ -65,13 +65,9 @@ func (c *change) launched() {
 	if !l.Resumed {
 		r.Session = ""
 	}
-	vm := l.VM
-	if c.t.VM != nil && c.t.VM.Name != vm.Name {
-		old := *c.t.VM
-		old.EndedAt, old.Why = c.e.Now, "replaced"
-		c.t.VMs = append(c.t.VMs, old)
-	}
-	c.t.VM, c.t.Fresh, c.t.Waiting, c.t.Turns = &vm, false, nil, 0
+	c.haveVM(l)
+	c.boundHours()
+	c.t.Fresh, c.t.Waiting, c.t.Turns = false, nil, 0
 	r.Notes = l.Notes
 	c.t.Branch.BaseAt = time.Time{}
 	if l.VMHead != "" {
@@ -337,12 +333,21 @@ func (c *change) takeStep() {
 // runAgain says which run goes on where the last one was cut short: checks whose work is still on the
 // VM need no agent.
 func (c *change) runAgain() RunKind {
-	if n := len(c.t.Runs); n > 0 && c.t.Step == StepRun && c.t.Work != nil && c.t.VM != nil && !c.t.Fresh {
-		if last := c.t.Runs[n-1]; last.Kind == RunCheck && last.Class == "retryable" && last.VM == c.t.VM.Name {
+	if n := len(c.t.Runs); n > 0 && c.t.Step == StepRun && c.t.Work != nil && !c.t.Fresh {
+		if last := c.t.Runs[n-1]; last.Kind == RunCheck && last.Class == "retryable" && c.has(last.VM) {
 			return RunCheck
 		}
 	}
 	return runOfPhase(c.t.Phase)
+}
+
+// has reports whether the work that was done on a VM is there, or put away.
+func (c *change) has(vm string) bool {
+	if c.t.VM != nil {
+		return c.t.VM.Holds(vm)
+	}
+	a := c.t.Wakes()
+	return a != nil && a.holds(vm)
 }
 
 // again looks again whether a waiting task can go on.

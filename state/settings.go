@@ -25,6 +25,17 @@ type Settings struct {
 	AllowUsers []string    `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
 	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits      `json:"limits" yaml:"limits"`
+	VM         VMSettings  `json:"vm,omitzero" yaml:"vm"`
+	// Keep are folders, relative to the checkout or below ~/, that are put away with it, such as caches.
+	Keep []string `json:"keep,omitempty" yaml:"keep"`
+}
+
+// VMSettings is what a repository asks of its VMs. Zero means no wish.
+type VMSettings struct {
+	MinVCPU     int       `json:"min_vcpu,omitempty" yaml:"min_vcpu"`
+	MinMemoryMB int       `json:"min_memory_mb,omitempty" yaml:"min_memory_mb"`
+	MinDiskGB   int       `json:"min_disk_gb,omitempty" yaml:"min_disk_gb"`
+	Sleep       SleepMode `json:"sleep,omitempty" yaml:"sleep"`
 }
 
 // PlanMode says which plans need a person's approval.

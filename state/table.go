@@ -55,7 +55,7 @@ func without(all []Phase, but ...Phase) []Phase {
 }
 
 // table is the whole life of a task. It is read, never changed; rows are tried from the top.
-var table = slices.Concat(peopleRows(), orderRows(), runRows(), stepRows(), publishRows(), talkRows())
+var table = slices.Concat(peopleRows(), orderRows(), runRows(), stepRows(), sleepRows(), publishRows(), talkRows())
 
 // peopleRows are what people do besides commands.
 func peopleRows() []Row {
@@ -198,7 +198,6 @@ func stepRows() []Row {
 		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume, after too many runs without a person's word", To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", when: all(due("resume"), (*change).tooMany), do: (*change).tooManyRuns},
 		{From: []Phase{PhaseInterrupted}, On: EventDue, If: "resume", To: resumed, Doc: "goes on by itself", when: due("resume"), do: (*change).resume},
 		{From: working, On: EventDue, If: "recheck", To: same, Doc: "looks again whether it can go on", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }), do: (*change).again},
-		{From: append([]Phase{PhasePROpen}, awaiting...), On: EventDue, If: "idle", To: same, Doc: "nobody needed the VM for a while: it is given back, and the next run gets a new one", when: all(due("idle"), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Run == nil }), do: (*change).giveBack},
 		{From: approving, On: EventDue, If: "remind", To: same, Doc: "a reminder is posted", when: all(due("remind"), (*change).sameNewest), do: (*change).remind},
 		{From: approving, On: EventDue, If: "expire", To: []Phase{PhaseCancelled}, Doc: "nobody approved it in time", when: all(due("expire"), (*change).sameNewest), do: func(c *change) { c.cancel("nobody approved " + c.whatWaits() + " in time") }},
 		{From: []Phase{PhasePROpen}, On: EventStepFailed, If: "the review could not be read, and waiting helps", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "read again by itself after a while, a bounded number of times", when: func(c *change) bool { return c.e.Failure.Job == JobGather && !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
@@ -209,6 +208,20 @@ func stepRows() []Row {
 		{From: resumed, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
 		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
 		{From: anyPhase, On: EventReleased, To: same, Doc: "the VM is gone", when: func(c *change) bool { return c.t.VM != nil && (c.e.VM == "" || c.e.VM == c.t.VM.Name) }, do: (*change).released},
+	}
+}
+
+// sleepRows put a VM's work away while nobody needs it, and bring it back.
+func sleepRows() []Row {
+	return []Row{
+		{From: open, On: EventDue, If: "idle", To: same, Doc: "nobody needed the VM until the paid span's end, or for a while: its work is put away", when: all(due(dueIdle), (*change).idles), do: (*change).goToSleep},
+		{From: running, On: EventDue, If: "the VM hours of the task end", To: []Phase{PhaseFailed}, Doc: "the run is stopped, its work saved; reason and hint are posted", when: all(due(dueHours), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Run != nil }), do: (*change).hoursUsed},
+		{From: open, On: EventDue, If: "nobody wanted what was put away", To: same, Doc: "it is deleted, and a comment says so", when: all(due(dueUnused), func(c *change) bool { return c.t.Asleep != nil }), do: (*change).unused},
+		{From: anyPhase, On: EventDue, If: "a while after the end", To: same, Doc: "what was put away is deleted", when: due(dueForget), do: (*change).forgetDue},
+		{From: anyPhase, On: EventSlept, If: "it is the task's VM", To: same, Doc: "the work is put away and the VM goes, unless somebody wants it by now", when: (*change).sameVM, do: (*change).slept},
+		{From: anyPhase, On: EventSlept, If: "the task has another VM by now, or none", To: same, Doc: "what was put away is deleted", do: (*change).sleptLate},
+		{From: building, On: EventWoken, If: "for the present step", To: same, Doc: "the work is on a VM again, and the step is taken", when: func(c *change) bool { return string(c.t.Step) == c.e.Detail }, do: (*change).woken},
+		{From: anyPhase, On: EventWoken, To: same, Doc: "the VM waits for the next run; an ended task's is deleted", do: (*change).wokenLate},
 	}
 }
 

@@ -80,9 +80,11 @@ type Task struct {
 	// Outages counts how often in a row the task was set aside because a step could not be done for now.
 	Outages int `json:"outages,omitempty"`
 	// Locked is set while the issue's conversation is locked: no App may comment there.
-	Locked bool        `json:"locked,omitempty"`
-	VM     *VM         `json:"vm,omitempty"`  // the present one
-	VMs    []VM        `json:"vms,omitempty"` // ended ones
+	Locked bool `json:"locked,omitempty"`
+	VM     *VM  `json:"vm,omitempty"`  // the present one
+	VMs    []VM `json:"vms,omitempty"` // ended ones
+	// Asleep is the work as it was last put away.
+	Asleep *Asleep     `json:"asleep,omitempty"`
 	Branch Branch      `json:"branch"`
 	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
 	Saved  []SavedWork `json:"saved,omitempty"`

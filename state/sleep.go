@@ -1,0 +1,206 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a delayed job of ours about sleep is called (Event.Detail of EventDue).
+const (
+	dueIdle   = "idle"     // the VM of Event.Hash may have been idle for long enough
+	dueHours  = "vm_hours" // the task's VM hours end soon
+	dueUnused = "unused"   // what was put away may have been unwanted for long enough
+	dueForget = "forget"   // Event.Hash is to be deleted for good
+)
+
+// park has an idle VM looked at when it is due to sleep.
+func (c *change) park() {
+	if c.t.VM.Paid > 0 || c.p.IdleVM > 0 {
+		c.due(dueIdle, c.t.VM.Name, c.sleepAt())
+	}
+}
+
+// sleepAt is when the task's VM sleeps if nobody needs it before: just before the span that is paid for
+// ends, or after a while where nothing is paid. A wait that ends soon is waited for.
+func (c *change) sleepAt() time.Time {
+	vm, at := c.t.VM, c.t.restedSince().Add(c.p.IdleVM)
+	margin := c.p.IdleVM
+	if vm.Paid > 0 {
+		margin = c.p.sleepBefore(vm.Paid)
+		at = vm.PaidUntil(c.e.Now).Add(-margin)
+	}
+	if w := c.t.Waiting; c.t.Phase == PhaseInterrupted && w != nil && w.Until.After(at) && w.Until.Before(at.Add(margin)) {
+		at = w.Until.Add(time.Second)
+	}
+	return at
+}
+
+// sleepBefore is how long before the end of a span of that length a VM is put to sleep.
+func (p Policy) sleepBefore(span time.Duration) time.Duration { return min(p.SleepBefore, span/4) }
+
+// idles reports whether a VM that may be due is still the task's, and still idle.
+func (c *change) idles() bool {
+	return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Resting()
+}
+
+// goToSleep has the work put away, so that the VM can go. Like all work of a task it is serial: what
+// people want meanwhile comes after it.
+func (c *change) goToSleep() {
+	if at := c.sleepAt(); c.e.Now.Before(at) { // it has been at work meanwhile
+		c.due(dueIdle, c.t.VM.Name, at)
+		return
+	}
+	j := c.job(JobSleep, LaneWork, "sleep-"+c.t.VM.Name)
+	j.Args = map[string]string{"vm": c.t.VM.Name}
+	c.add(j)
+}
+
+// sameVM reports whether the event is about the task's present VM.
+func (c *change) sameVM() bool { return c.t.VM != nil && c.t.VM.Name == c.e.VM }
+
+// slept lets the VM go whose work is put away, unless somebody wants it by now. Without Asleep nothing
+// could be put away, and Detail says why.
+func (c *change) slept() {
+	a := c.e.Asleep
+	if a != nil {
+		c.putAway(*a)
+	}
+	if s := c.e.Saved; s != nil && s.Ref != "" {
+		c.t.Saved = append(c.t.Saved, *s)
+	}
+	if c.t.Ended() || a != nil && a.Mode == SleepArchive && !c.t.Resting() {
+		return // it goes, or stays, as it would have
+	}
+	why := "asleep"
+	if a == nil {
+		why = sentence(c.e.Via, "vanished")
+		c.post("slept-"+c.t.VM.Name, Post{Kind: PostVM, Reason: VMNotSaved, Text: c.e.Detail, By: c.asker()})
+	}
+	c.release(why)
+	c.e.Detail = why
+	c.released()
+}
+
+// sleptLate deletes what was put away of a VM that the task does not have any more.
+func (c *change) sleptLate() {
+	if a := c.e.Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
+		c.forget(a.Mode, a.Ref)
+	}
+}
+
+// putAway stores where the work is, in place of what was put away before.
+func (c *change) putAway(a Asleep) {
+	if old := c.t.Asleep; old != nil && old.Ref != a.Ref {
+		c.forget(old.Mode, old.Ref)
+	}
+	a.At, a.Session, a.Gen = c.e.Now, c.session(RunReview), c.t.VM.Gen
+	a.Carries = c.t.VM.Carries
+	c.t.Asleep = &a
+	if c.t.Ended() {
+		c.forgetLater()
+		return
+	}
+	c.due(dueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
+}
+
+// forget has what was put away deleted at once.
+func (c *change) forget(mode SleepMode, ref string) {
+	j := c.job(JobForget, LaneControl, "forget-"+ref)
+	j.Args = map[string]string{"mode": string(mode), "ref": ref}
+	c.add(j)
+}
+
+// forgetLater has what an ended task put away deleted a while after its end.
+func (c *change) forgetLater() {
+	if a := c.t.Asleep; a != nil {
+		c.due(dueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
+	}
+}
+
+// forgetDue deletes what an ended task put away. The issue may have begun anew meanwhile.
+func (c *change) forgetDue() {
+	mode, ref, _ := strings.Cut(c.e.Hash, ":")
+	c.forget(SleepMode(mode), ref)
+	if a := c.t.Asleep; a != nil && a.Ref == ref {
+		c.t.Asleep = nil
+	}
+}
+
+// unused deletes what nobody has wanted for long, and says so once.
+func (c *change) unused() {
+	a := c.t.Asleep
+	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
+		c.due(dueUnused, "", at)
+		return
+	}
+	if c.t.VM == nil && c.t.Wakes() != nil {
+		c.post("forgotten-"+a.VM, Post{Kind: PostVM, Reason: VMForgotten, Items: []string{string(a.Mode)}, By: c.asker()})
+	}
+	c.forget(a.Mode, a.Ref)
+	c.t.Asleep = nil
+}
+
+// woken stores the VM on which the work is again, and takes the step for which it was woken.
+func (c *change) woken() {
+	c.haveVM(c.e.Launch)
+	if c.t.Step == JobRebase && c.t.Asleep != nil {
+		c.t.Asleep.Stale = true
+	}
+	c.work(c.t.Step)
+}
+
+// wokenLate gives the VM back that was brought up for a step that nobody takes any more.
+func (c *change) wokenLate() {
+	c.haveVM(c.e.Launch)
+	if c.t.Ended() {
+		c.release(string(c.t.Phase))
+	}
+}
+
+// haveVM stores the task's VM, and what could not be brought onto it.
+func (c *change) haveVM(l *Launch) {
+	vm := l.VM
+	if old := c.t.VM; old != nil && old.Name != vm.Name {
+		gone := *old
+		gone.EndedAt, gone.Why = c.e.Now, "replaced"
+		c.t.VMs = append(c.t.VMs, gone)
+	}
+	c.t.VM = &vm
+	if l.NotWoken == "" || c.t.Asleep == nil {
+		return
+	}
+	c.post("not-woken-"+vm.Name, Post{Kind: PostVM, Reason: VMNotWoken, Text: l.NotWoken, By: c.asker()})
+	c.forget(c.t.Asleep.Mode, c.t.Asleep.Ref)
+	c.t.Asleep = nil
+}
+
+// boundHours has the run stopped before the task's VM hours are used up, early enough for its work to
+// be put away.
+func (c *change) boundHours() {
+	vm := c.t.VM
+	if c.p.VMHours <= 0 || vm.Paid <= 0 {
+		return
+	}
+	left := c.p.VMHours - (c.t.VMUse(c.e.Now).Hours - vm.Hours(c.e.Now))
+	spans := max(int64(left/vm.Paid), 1)
+	c.due(dueHours, vm.Name, vm.CreatedAt.Add(time.Duration(spans)*vm.Paid-2*c.p.sleepBefore(vm.Paid)))
+}
+
+// hoursUsed stops the run of a task whose VM hours end: its VM sleeps next.
+func (c *change) hoursUsed() {
+	c.dropRun("the task's VM hours are used up")
+	c.fail(End{Reason: VMHoursUsed(c.t.VMUse(c.e.Now).Hours, c.p.VMHours), Hint: HintVMHours, Class: ClassVMHours})
+}
+
+// VMHoursUsed says that a task has had the VM hours that it may have.
+func VMHoursUsed(used, most time.Duration) string {
+	return fmt.Sprintf("the task's VM hours are used up (%s of %s)", hoursText(used), hoursText(most))
+}
+
+func hoursText(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return d.Round(time.Second).String()
+}

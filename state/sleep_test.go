@@ -1,0 +1,323 @@
+package state
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func idleOf(vm string) Event { return Event{Kind: EventDue, Detail: dueIdle, Hash: vm} }
+
+// asleepOf is what the job sleep reports of a VM.
+func asleepOf(vm, ref string) Event {
+	return Event{Kind: EventSlept, VM: vm, Asleep: &Asleep{Mode: SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}
+}
+
+// launchOn has a run begin on a VM, in the session that it is to go on with.
+func (l *life) launchOn(vm VM) {
+	l.do(Event{Kind: EventLaunched, Run: l.task.Run.ID, Launch: &Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, Taken: ids(l.task.Feedback)}})
+}
+
+// TestIdleVM: plans may wait for weeks, and VMs are few. The work of a VM that nobody needs is put away
+// and it goes, never one at work.
+func TestIdleVM(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(idleOf("vm1"))
+	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || !j.NotBefore.Equal(l.task.Since.Add(DefaultPolicy().IdleVM)) {
+		t.Errorf("too early: VM %v, looks again at %s", l.task.VM, j.NotBefore)
+	}
+	l.comment(VerbMessage)
+	l.now = l.now.Add(time.Hour)
+	l.do(idleOf("vm1"))
+	l.launch()
+	l.do(idleOf("vm1"))
+	if len(l.jobs) != 0 {
+		t.Fatalf("a VM at work is to sleep: %v", kindsOf(l.jobs))
+	}
+	l.end(RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
+	if j := jobOf(l.jobs, JobDue); j.Args["what"] != dueIdle {
+		t.Errorf("nothing looks for an idle VM: %v", kindsOf(l.jobs))
+	}
+	l.now = l.now.Add(time.Hour)
+	l.do(idleOf("vm1"))
+	if j := jobOf(l.jobs, JobSleep); j.Lane != LaneWork || j.Args["vm"] != "vm1" || l.task.VM == nil {
+		t.Fatalf("VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
+	}
+	l.do(asleepOf("vm1", "a1"))
+	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].Why != "asleep" || jobOf(l.jobs, JobRelease).Args["why"] != "asleep" {
+		t.Errorf("VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
+	}
+	if a := l.task.Asleep; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.Wakes() == nil {
+		t.Errorf("asleep %+v, wakes %v", a, l.task.Wakes())
+	}
+	l.do(Event{Kind: EventReleased, VM: "vm1", Detail: "asleep"})
+	if len(l.task.VMs) != 1 {
+		t.Errorf("its end is noted %d times", len(l.task.VMs))
+	}
+}
+
+// TestPaidHour: a VM that costs is kept until just before the hour that is paid for ends, whatever that
+// means for how long it is idle.
+func TestPaidHour(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rests time.Duration // after the VM was made
+		want  time.Duration
+	}{
+		"early in the hour": {10 * time.Minute, 55 * time.Minute},
+		"late in the hour":  {57 * time.Minute, 55 * time.Minute},
+		"in the third hour": {125 * time.Minute, 175 * time.Minute},
+	} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		made := l.now
+		l.launchOn(VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20_000, Currency: "EUR"})
+		l.now = made.Add(test.rests)
+		l.end(RunResult{Text: "A plan.", Outcome: "build"})
+		due := slices.IndexFunc(l.jobs, func(j Job) bool { return j.Args["what"] == dueIdle })
+		if due < 0 || !l.jobs[due].NotBefore.Equal(made.Add(test.want)) {
+			t.Errorf("%s: jobs %v", name, l.jobs)
+		}
+		l.now = made.Add(test.want)
+		l.do(idleOf("vm1"))
+		if test.rests < test.want && jobOf(l.jobs, JobSleep).Kind == "" {
+			t.Errorf("%s: does not sleep: %v", name, l.jobs)
+		}
+	}
+}
+
+// TestRests: in which phases a VM is put to sleep.
+func TestRests(t *testing.T) {
+	t.Parallel()
+	waits := &Waiting{Kind: WaitMoney}
+	launching := &Run{State: RunLaunching}
+	for name, test := range map[string]struct {
+		task Task
+		want bool
+	}{
+		"waits for an approval":      {Task{Phase: PhaseAwaitingPlanApproval}, true},
+		"changes wait":               {Task{Phase: PhaseAwaitingPublishApproval}, true},
+		"pull request":               {Task{Phase: PhasePROpen}, true},
+		"question":                   {Task{Phase: PhaseAwaitingAnswer}, true},
+		"failed":                     {Task{Phase: PhaseFailed}, true},
+		"interrupted":                {Task{Phase: PhaseInterrupted}, true},
+		"at work":                    {Task{Phase: PhaseImplementing}, false},
+		"run":                        {Task{Phase: PhaseImplementing, Run: &Run{State: RunActive}, Waiting: waits}, false},
+		"a run about to be launched": {Task{Phase: PhaseImplementing, Run: launching}, false},
+		"a run waits for money":      {Task{Phase: PhaseImplementing, Run: launching, Waiting: waits}, true},
+		"a run is being stopped":     {Task{Phase: PhaseFailed, Run: &Run{State: RunStopping}}, false},
+		"ended":                      {Task{Phase: PhaseDone}, false},
+	} {
+		test.task.VM = &VM{Name: "vm1"}
+		if got := test.task.Resting(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		test.task.VM = nil
+		if test.task.Resting() {
+			t.Errorf("%s: rests without a VM", name)
+		}
+	}
+}
+
+// TestWokenMeanwhile: what people want while the work is being packed wins: the VM stays.
+func TestWokenMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.now = l.now.Add(time.Hour)
+	l.do(idleOf("vm1"))
+	l.comment(VerbMessage)
+	l.do(asleepOf("vm1", "a1"))
+	if l.task.VM == nil || l.task.Asleep == nil || jobOf(l.jobs, JobRelease).Kind != "" {
+		t.Fatalf("VM %v, asleep %v, jobs %v", l.task.VM, l.task.Asleep, kindsOf(l.jobs))
+	}
+	l.launchOn(VM{Name: "vm1"})
+	if l.task.Wakes() != nil {
+		t.Error("what was packed before the run would be taken over after it")
+	}
+	l.end(RunResult{Text: "A plan.", Outcome: "build"})
+	l.do(asleepOf("vm1", "a2"))
+	if j := jobOf(l.jobs, JobForget); j.Args["ref"] != "a1" || l.task.Asleep.Ref != "a2" || l.task.VM != nil {
+		t.Errorf("older one: %v, VM %v", j.Args, l.task.VM)
+	}
+	// A disk that became an image is off: the VM goes even if it is wanted, and the run wakes from the image.
+	l.comment(VerbMessage)
+	l.launchOn(VM{Name: "vm2", Carries: l.task.Wakes().Carried()})
+	l.end(RunResult{Text: "A plan.", Outcome: "build"})
+	l.comment(VerbMessage)
+	e := asleepOf("vm2", "image")
+	e.Asleep.Mode = SleepSnapshot
+	l.do(e)
+	if a := l.task.Wakes(); l.task.VM != nil || a == nil || !cmp.Equal(a.Carried(), []string{"vm1", "vm2"}) {
+		t.Errorf("VM %v, wakes %+v", l.task.VM, a)
+	}
+}
+
+// TestWakes: what was put away is taken over only if it is the newest work.
+func TestWakes(t *testing.T) {
+	t.Parallel()
+	begun := t0
+	asleep := Asleep{Mode: SleepArchive, Ref: "a", VM: "vm2", Carries: []string{"vm1"}, At: begun.Add(time.Hour)}
+	run := func(kind RunKind, vm string, at time.Time) Run { return Run{Kind: kind, VM: vm, Started: at} }
+	stale := asleep
+	stale.Stale = true
+	for name, test := range map[string]struct {
+		task Task
+		want bool
+	}{
+		"its own":          {Task{Asleep: &asleep, Runs: []Run{run(RunPlan, "vm2", begun)}}, true},
+		"handed down":      {Task{Asleep: &asleep, Runs: []Run{run(RunPlan, "vm1", begun), run(RunCheck, "vm9", begun)}}, true},
+		"never started":    {Task{Asleep: &asleep, Runs: []Run{run(RunPlan, "vm1", begun), run(RunPlan, "", time.Time{})}}, true},
+		"later work":       {Task{Asleep: &asleep, Runs: []Run{run(RunPlan, "vm2", begun.Add(2*time.Hour))}}, false},
+		"work elsewhere":   {Task{Asleep: &asleep, Runs: []Run{run(RunPlan, "vm2", begun), run(RunPlan, "vm3", begun)}}, false},
+		"no work":          {Task{Asleep: &asleep}, false},
+		"a fresh start":    {Task{Asleep: &asleep, Fresh: true, Runs: []Run{run(RunPlan, "vm2", begun)}}, false},
+		"moved since":      {Task{Asleep: &stale, Runs: []Run{run(RunPlan, "vm2", begun)}}, false},
+		"nothing put away": {Task{Runs: []Run{run(RunPlan, "vm2", begun)}}, false},
+	} {
+		if got := test.task.Wakes() != nil; got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestNotSaved: a VM whose work cannot be put away does not cost for ever, and people are told.
+func TestNotSaved(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(Event{Kind: EventSlept, VM: "vm1", Detail: "the VM is gone"})
+	if p := jobOf(l.jobs, JobPost).Post; l.task.VM != nil || l.task.VMs[0].Why != "vanished" || p == nil || p.Reason != VMNotSaved || p.Text != "the VM is gone" {
+		t.Errorf("VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
+	}
+	l.do(asleepOf("vm1", "late"))
+	if j := jobOf(l.jobs, JobForget); j.Args["ref"] != "late" {
+		t.Errorf("what came too late stays: %v", kindsOf(l.jobs))
+	}
+}
+
+// TestNotWoken: what cannot be used is said once, and deleted.
+func TestNotWoken(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(asleepOf("vm1", "a1"))
+	l.comment(VerbMessage)
+	l.do(Event{Kind: EventLaunched, Run: l.task.Run.ID, Launch: &Launch{Run: l.task.Run.ID, VM: VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}})
+	if p := jobOf(l.jobs, JobPost).Post; p == nil || p.Reason != VMNotWoken || jobOf(l.jobs, JobForget).Args["ref"] != "a1" || l.task.Asleep != nil {
+		t.Errorf("post %+v, asleep %v", p, l.task.Asleep)
+	}
+}
+
+// TestForgotten: what nobody has wanted for long is deleted after one comment; what a task leaves at its
+// end, a day later.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	keep := DefaultPolicy().KeepAsleep
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(asleepOf("vm1", "a1"))
+	put := l.now
+	due := Event{Kind: EventDue, Detail: dueUnused}
+	l.now = put.Add(keep - time.Hour)
+	l.do(due)
+	if j := jobOf(l.jobs, JobDue); l.task.Asleep == nil || !j.NotBefore.Equal(put.Add(keep)) {
+		t.Fatalf("too early: %v, again at %s", l.task.Asleep, j.NotBefore)
+	}
+	l.now = put.Add(keep)
+	l.do(due)
+	if p := jobOf(l.jobs, JobPost).Post; l.task.Asleep != nil || p == nil || p.Reason != VMForgotten || jobOf(l.jobs, JobForget).Args["ref"] != "a1" {
+		t.Errorf("asleep %v, post %+v", l.task.Asleep, p)
+	}
+	l.do(due)
+	if len(l.jobs) != 0 {
+		t.Errorf("said twice: %v", kindsOf(l.jobs))
+	}
+
+	l = newLife(t)
+	l.toPreliminary()
+	l.do(asleepOf("vm1", "a2"))
+	l.comment(VerbCancel)
+	var forget Job
+	for _, j := range l.jobs {
+		if j.Args["what"] == dueForget {
+			forget = j
+		}
+	}
+	if !forget.NotBefore.Equal(l.task.End.At.Add(DefaultPolicy().KeepAfterEnd)) || (Change{DropDue: true}).dropped(&forget) {
+		t.Fatalf("what is left at the end goes at %s", forget.NotBefore)
+	}
+	shown := l.task.Visible
+	l.do(Event{Kind: EventDue, Detail: forget.Args["what"], Hash: forget.Args["key"]})
+	if j := jobOf(l.jobs, JobForget); j.Args["ref"] != "a2" || j.Args["mode"] != string(SleepArchive) || l.task.Asleep != nil || l.task.Visible != shown {
+		t.Errorf("jobs %v, asleep %v", l.jobs, l.task.Asleep)
+	}
+}
+
+// TestWokenForAStep: a step that needs the work on a VM has it brought there first.
+func TestWokenForAStep(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPR()
+	l.task.Phase, l.task.Step, l.task.VM = PhaseAddressingReview, JobRebase, nil
+	l.task.Asleep = &Asleep{Mode: SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
+	woken := Event{Kind: EventWoken, Detail: string(JobRebase), Launch: &Launch{VM: VM{Name: "vm2", Carries: []string{"vm1"}}}}
+	l.do(woken)
+	if j := jobOf(l.jobs, JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Asleep.Stale {
+		t.Errorf("jobs %v, VM %v", kindsOf(l.jobs), l.task.VM)
+	}
+	l.comment(VerbCancel)
+	l.do(Event{Kind: EventReleased, VM: "vm2"})
+	woken.Launch.VM.Name = "vm3"
+	l.do(woken)
+	if jobOf(l.jobs, JobRelease).Args["vm"] != "vm3" {
+		t.Errorf("an ended task keeps a VM: %v", kindsOf(l.jobs))
+	}
+}
+
+// TestVMHours: a run is stopped before the task's VM hours end, and goes on when there are more.
+func TestVMHours(t *testing.T) {
+	t.Parallel()
+	p := DefaultPolicy()
+	p.VMHours = 2 * time.Hour
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	made := l.now
+	step := func(e Event) {
+		l.now = l.now.Add(time.Second)
+		e.Task, e.Now, e.At = TaskKey{Repo: 7, Issue: 1}, l.now, l.now
+		ch := Next(l.task, e, p)
+		ch.Task.Version++
+		l.task, l.jobs = ch.Task, ch.Jobs
+	}
+	l.task.VMs = []VM{{Name: "vm0", CreatedAt: made.Add(-3 * time.Hour), EndedAt: made.Add(-150 * time.Minute), Paid: time.Hour, MicroHour: 7}}
+	step(Event{Kind: EventLaunched, Run: l.task.Run.ID, Launch: &Launch{VM: VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}})
+	due := jobOf(l.jobs, JobDue)
+	if due.Args["what"] != dueHours || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
+		t.Fatalf("%+v", due)
+	}
+	l.now = due.NotBefore
+	step(Event{Kind: EventDue, Detail: dueHours, Hash: "vm1"})
+	l.want(PhaseFailed, JobStop, JobPost, JobDue)
+	if e := l.task.End; e.Class != ClassVMHours || e.Reason != "the task's VM hours are used up (2 h of 2 h)" || e.Hint != HintVMHours {
+		t.Errorf("end %+v", e)
+	}
+	if u := l.task.VMUse(l.now); u.Hours != 2*time.Hour || u.Micro != 27 || u.VMs != 2 {
+		t.Errorf("use %+v", u)
+	}
+	step(asleepOf("vm1", "a1"))
+	if l.task.VM != nil {
+		t.Error("it does not sleep")
+	}
+	l.comment(VerbRetry)
+	l.want(PhasePreliminaryPlanning, JobLaunch)
+	if l.task.Wakes() == nil {
+		t.Error("retry does not go on from there")
+	}
+}
