@@ -16,12 +16,15 @@ func (c *change) acted() (at time.Time) {
 // skew is how far our clock and GitHub's may be apart.
 const skew = 2 * time.Minute
 
-// outdated reports whether what would begin an ended task anew was done before the end: the end is the
-// later word, however late the webhook comes.
+// outdated reports whether what would begin an ended task anew was done before the end, or before what began
+// it: that is the later word, however late the webhook comes.
 func (c *change) outdated() bool {
 	end := c.t.Over()
 	if c.t.End == nil || c.t.End.Acted.IsZero() { // by our clock
 		end = end.Add(-skew)
+	}
+	if began := c.t.Trigger.At; began.After(end) {
+		end = began
 	}
 	return !c.e.At.IsZero() && c.e.At.Before(end.Truncate(time.Second))
 }

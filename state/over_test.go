@@ -23,6 +23,7 @@ func TestLateTriggers(t *testing.T) {
 		"assigned after a close that we heard of later":     {closed(100), at(900), at(102), true},
 		"assigned before a close that a sweep found":        {Event{Kind: EventIssueClosed}, at(900), at(500), false},
 		"assigned just before it, by GitHub's clock":        {Event{Kind: EventIssueClosed}, at(900), at(880), true},
+		"assigned before what began it":                     {Event{Kind: EventIssueClosed}, at(5), at(-1), false},
 		"assigned after it":                                 {Event{Kind: EventIssueClosed}, at(900), at(901), true},
 		"assigned before a cancel":                          {Event{Kind: EventUntriggered, Via: "assigned", By: writer, Permission: PermissionWrite, At: at(50)}, at(51), at(49), false},
 		"taken back and assigned again while GitHub was up": {Event{Kind: EventUntriggered, Via: "assigned", By: writer, Permission: PermissionWrite, At: at(50)}, at(5000), at(4000), true},
