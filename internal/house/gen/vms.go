@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const vmHead = `
+## The life of a VM
+
+A VM has a row of its own in the store, from before the first call to the provider until a day after its end. The task's
+phases and the VM's meet in one place: when an event gives a task's run its VM, or ends the run, the row becomes *busy* or
+*parked* in the same transaction.
+
+`
+
+// vmLife writes the part of docs/lifecycle.md about VMs.
+func vmLife(b *strings.Builder, docs *comments) error {
+	b.WriteString(vmHead)
+	vmDiagram(b)
+	b.WriteString("\nNot drawn: every phase until *sleeping* leads to *failed* when the VM cannot be used (any more), and every phase to\n*deleting* when it is not wanted any more.\n\n")
+	for _, p := range state.VMPhases() {
+		doc := docs.consts["VM"+strings.ToUpper(string(p[:1]))+string(p[1:])]
+		if doc == "" {
+			return fmt.Errorf("VM phase %s has no doc comment", p)
+		}
+		fmt.Fprintf(b, "- **`%s`** — %s\n", p, after(doc))
+	}
+	b.WriteString("\n| From | Event | If | To | What happens |\n|---|---|---|---|---|\n")
+	for _, r := range state.VMTable() {
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s |\n", vmPhases(r.From), r.On, cell(r.If), vmPhases([]state.VMPhase{r.To}), cell(r.Doc))
+	}
+	return nil
+}
+
+// vmDiagram draws the ways of VMs but those to their end.
+func vmDiagram(b *strings.Builder) {
+	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> intended\n")
+	seen := map[[2]state.VMPhase]bool{}
+	for _, r := range state.VMTable() {
+		for _, from := range r.From {
+			way := [2]state.VMPhase{from, r.To}
+			many := len(r.From) > 5 && from != state.VMParked && from != state.VMFailed
+			if r.To == state.VMSame || r.To == from || seen[way] || many {
+				continue
+			}
+			seen[way] = true
+			fmt.Fprintf(b, "    %s --> %s\n", from, r.To)
+		}
+	}
+	b.WriteString("    gone --> [*]\n```\n")
+}
+
+// vmPhases writes a list of phases; a list of nearly all is named by what is missing.
+func vmPhases(list []state.VMPhase) string {
+	words := func(list []state.VMPhase) string {
+		var out []string
+		for _, p := range list {
+			out = append(out, "`"+string(p)+"`")
+		}
+		return strings.ReplaceAll(strings.Join(out, ", "), "`same`", "*same*")
+	}
+	if all := state.VMPhases(); len(list) > len(all)/2 {
+		return "any but " + words(slices.DeleteFunc(all, func(p state.VMPhase) bool { return slices.Contains(list, p) }))
+	}
+	return words(list)
+}
