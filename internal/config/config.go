@@ -216,6 +216,9 @@ type Repository struct {
 	// Protected are path patterns that no changeset may touch, besides the built-in ones. A pattern
 	// that begins with ! is an exception from those before it.
 	Protected []string `yaml:"protected"`
+	// Sleep is one of archive (a task's changes and the agent's session are put away while people think) and
+	// snapshot (the whole disk, where the provider can).
+	Sleep state.SleepMode `yaml:"sleep"`
 }
 
 // Timing is how quick errand is. The defaults are for production; tests and the demo set less.
@@ -262,6 +265,11 @@ type Timing struct {
 	UnreachableFor time.Duration `yaml:"unreachable_for"`
 	// Answer is how long GitHub may take for one answer.
 	Answer time.Duration `yaml:"answer"`
+	// IdleVM is how long a VM that costs nothing is kept while its task waits for people; after that its work
+	// is put away.
+	IdleVM time.Duration `yaml:"idle_vm"`
+	// SleepBefore is how long before the end of the time that is paid for an idle VM's work is put away.
+	SleepBefore time.Duration `yaml:"sleep_before"`
 	// GoneAfter is how long an issue may be out of reach before its task ends, if no webhook says why.
 	GoneAfter time.Duration `yaml:"gone_after"`
 }
@@ -270,6 +278,8 @@ type Timing struct {
 type Keep struct {
 	// AfterEnd is how long the work of an ended task is kept.
 	AfterEnd time.Duration `yaml:"after_end"`
+	// Asleep is how long work that was put away is kept if nobody wants it.
+	Asleep time.Duration `yaml:"asleep"`
 	// Transcripts is how long transcripts of runs are kept.
 	Transcripts time.Duration `yaml:"transcripts"`
 }
@@ -292,15 +302,15 @@ func Default() Config {
 			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
 			Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
-		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish},
+		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish, Sleep: state.SleepArchive},
 		Timing: Timing{
 			Gather: p.Gather, StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 			PollFast: 15 * time.Second, PollSlow: time.Minute, PollGap: 2 * time.Second, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
 			Progress: 5 * time.Second, Retry: 2 * time.Second, Shutdown: 30 * time.Second, ReapGrace: 15 * time.Minute,
 			WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond, MaxAttempts: p.MaxAttempts, UnreachableFor: 10 * time.Minute,
-			Answer: 30 * time.Second, GoneAfter: time.Hour,
+			Answer: 30 * time.Second, IdleVM: p.IdleVM, SleepBefore: p.SleepBefore, GoneAfter: time.Hour,
 		},
-		Keep: Keep{AfterEnd: 24 * time.Hour, Transcripts: 90 * 24 * time.Hour},
+		Keep: Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour},
 	}
 }
 
@@ -309,7 +319,9 @@ func (c Config) Policy() state.Policy {
 	p := state.DefaultPolicy()
 	p.Gather, p.StatusGap, p.SettleFor, p.Recheck = c.Timing.Gather, c.Timing.StatusGap, c.Timing.Settle, c.Timing.Recheck
 	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
-	p.KeepAfterEnd = c.Keep.AfterEnd
+	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
+	p.IdleVM, p.SleepBefore = c.Timing.IdleVM, c.Timing.SleepBefore
+	p.VMHours = time.Duration(c.Limits.VMHours) * time.Hour
 	return p
 }
 
@@ -323,7 +335,7 @@ func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft, s.Protected = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft, r.Protected
-	s.Publish = r.Publish
+	s.Publish, s.VM.Sleep = r.Publish, r.Sleep
 	s.Limits = state.Limits{
 		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,
 		MicroUSD: int64(c.Limits.Cost * 1e6), Remind: c.Limits.Remind, Expire: c.Limits.Expire, Checks: c.Limits.Checks,

@@ -45,6 +45,11 @@ type RepoFile struct {
 	Trust Trust `yaml:"trust"`
 	// Limits are lower limits than the operator's.
 	Limits RepoLimits `yaml:"limits"`
+	// VM is what the repository asks of its VMs.
+	VM RepoVM `yaml:"vm"`
+	// Keep are folders that are put away with the work while the task sleeps, such as caches: of the checkout, or
+	// with ~/ before them of the home directory; 2 GB in all.
+	Keep []string `yaml:"keep"`
 }
 
 // KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
@@ -110,6 +115,7 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
 	s.Setup, s.Check = commands(f.Setup), commands(f.Check)
 	f.Limits.apply(&s.Limits)
+	s.VM, s.Keep = f.VM.settings(defaults.VM), slices.Clone(f.Keep)
 	if err := invalid(f.problems(s), doc.line); err != nil {
 		return defaults, err
 	}
@@ -183,6 +189,8 @@ func (f RepoFile) problems(s state.Settings) report {
 	}
 	commandProblems(&r, "setup", f.Setup)
 	commandProblems(&r, "check", f.Check)
+	f.VM.problems(&r)
+	keepProblems(&r, f.Keep)
 	l := f.Limits
 	r.unless(l.Turns >= 0, "limits.turns", "has to be above zero")
 	r.unless(l.Cost >= 0, "limits.cost", "has to be above zero")

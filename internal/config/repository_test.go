@@ -46,6 +46,8 @@ check:
 protected: [schema/**]
 trust: {allow_users: [ada], allow_bots: ["renovate[bot]"]}
 limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
+vm: {min_vcpu: 8, min_memory: 16, min_disk: 100, sleep: snapshot}
+keep: [node_modules, ~/.cache/go-build]
 `, func(s *state.Settings) {
 			s.Plan, s.Base, s.Branch, s.Commit, s.Title = state.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
 			s.Key = state.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
@@ -54,6 +56,8 @@ limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
 			s.Check = []state.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
 			s.Protected = []string{"deploy/**", "schema/**"}
 			s.AllowUsers, s.AllowBots = []string{"ada"}, []string{"renovate[bot]"}
+			s.VM = state.VMSettings{MinVCPU: 8, MinMemoryMB: 16384, MinDiskGB: 100, Sleep: state.SleepSnapshot}
+			s.Keep = []string{"node_modules", "~/.cache/go-build"}
 			s.Limits.Turns, s.Limits.Duration, s.Limits.PlanDuration, s.Limits.MicroUSD, s.Limits.Checks = 10, time.Hour, 5*time.Minute, 2_000_000, 1
 		}},
 		"limits cannot be raised": {"limits: {turns: 1000, duration: 30d, plan_duration: 1d, cost: 99999999999999, checks: 99}\n", func(*state.Settings) {}},
@@ -124,6 +128,10 @@ func TestParseRepoSaysWhatIsWrong(t *testing.T) {
 		"infinite cost":      {"limits:\n  cost: .inf\n", "line 2: limits.cost: write a number"},
 		"large":              {"# " + strings.Repeat("x", 70<<10), "the file is larger than 64 KiB"},
 		"operator's key":     {"admin: {token: env:HOME}\n", "line 1: admin: this key is unknown; there are enabled, plan, "},
+		"sleep":              {"vm: {sleep: deep}\n", `line 1: vm.sleep: "deep": write archive or snapshot`},
+		"memory":             {"vm:\n  min_memory: -8\n", "line 2: vm.min_memory: write a number from 0 to 10000"},
+		"keep outside":       {"keep: [ok, ../x]\n", `line 1: keep[1]: "../x": write a folder of the checkout`},
+		"keep all":           {"keep: [~/]\n", `line 1: keep[0]: "~/": write a folder`},
 		"an alias":           {"base: *x\n", "line 1: base: anchors, aliases and tags are not understood"},
 		"a text":             {"hello\n", "line 1: write a mapping with the keys enabled, plan, "},
 		"control characters": {"\"a\\u0000\\nb\": 1\n", "line 1: a  b: this key is unknown; "},

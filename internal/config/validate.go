@@ -137,6 +137,7 @@ func mayBeZero(key string) bool {
 func (d Repository) problems(r *report) {
 	planProblem(r, "repository.plan", d.Plan)
 	publishProblem(r, "repository.publish", d.Publish)
+	sleepProblem(r, "repository.sleep", d.Sleep)
 	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
 	for i, g := range d.Protected {
 		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))

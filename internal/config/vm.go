@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// RepoVM is what a repository asks of its VMs, among those that the operator offers.
+type RepoVM struct {
+	// MinVCPU is the least number of processors.
+	MinVCPU int `yaml:"min_vcpu"`
+	// MinMemory is the least memory, in GB.
+	MinMemory int `yaml:"min_memory"`
+	// MinDisk is the least disk, in GB.
+	MinDisk int `yaml:"min_disk"`
+	// Sleep is one of archive (changes, the agent's session and the folders of keep are put away) and snapshot
+	// (the whole disk, for state that cannot be carried otherwise; slower).
+	Sleep state.SleepMode `yaml:"sleep"`
+}
+
+// The bounds of what a repository can ask of its VMs.
+const (
+	maxVCPU  = 256
+	maxGB    = 10_000
+	maxKept  = 20
+	mbOfAGig = 1024
+)
+
+// settings is what the repository asks over the operator's defaults.
+func (v RepoVM) settings(defaults state.VMSettings) state.VMSettings {
+	s := state.VMSettings{
+		MinVCPU: max(v.MinVCPU, defaults.MinVCPU), MinMemoryMB: max(v.MinMemory*mbOfAGig, defaults.MinMemoryMB),
+		MinDiskGB: max(v.MinDisk, defaults.MinDiskGB), Sleep: defaults.Sleep,
+	}
+	if v.Sleep != "" {
+		s.Sleep = v.Sleep
+	}
+	return s
+}
+
+func (v RepoVM) problems(r *report) {
+	between := func(key string, n, most int) {
+		r.unless(n >= 0 && n <= most, key, "write a number from 0 to %d", most)
+	}
+	between("vm.min_vcpu", v.MinVCPU, maxVCPU)
+	between("vm.min_memory", v.MinMemory, maxGB)
+	between("vm.min_disk", v.MinDisk, maxGB)
+	sleepProblem(r, "vm.sleep", v.Sleep)
+}
+
+func sleepProblem(r *report, key string, m state.SleepMode) {
+	r.unless(slices.Contains([]state.SleepMode{"", state.SleepArchive, state.SleepSnapshot}, m), key, "%q: write archive or snapshot", cut(string(m)))
+}
+
+func keepProblems(r *report, list []string) {
+	r.unless(len(list) <= maxKept, "keep", "%d folders are too many; name at most %d", len(list), maxKept)
+	for i, p := range list {
+		rest := strings.TrimPrefix(p, "~/")
+		plain := rest != "." && rest == path.Clean(rest) && filepath.IsLocal(rest) && !strings.ContainsAny(p, "\x00\n")
+		r.unless(plain, fmt.Sprintf("keep[%d]", i), "%q: write a folder of the checkout, or ~/ and a folder of the home directory", cut(p))
+	}
+}
