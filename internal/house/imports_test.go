@@ -81,9 +81,10 @@ func layers() map[string]row {
 func aroundLayers() map[string]row {
 	return map[string]row{
 		// The stand-ins know none of our packages; the demo is errand on top of them.
-		"internal/sim/simgithub": {},
-		"internal/sim/simmodel":  {},
-		"internal/sim/simagent":  {},
+		"internal/sim/simgithub":  {},
+		"internal/sim/simhetzner": {},
+		"internal/sim/simmodel":   {},
+		"internal/sim/simagent":   {},
 		"internal/demo":          {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
 		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
 
@@ -99,7 +100,7 @@ func aroundLayers() map[string]row {
 func inTests() []string {
 	return []string{
 		"state/kv/boltkv", "state/kv/kvtest", "internal/archive", "internal/agent/agenttest", "internal/fleet/fleettest",
-		"internal/fleet/local", "internal/fleet/local/box", "internal/sim/simgithub", "internal/sim/simmodel", "internal/sim/simagent",
+		"internal/fleet/local", "internal/fleet/local/box", "internal/sim/simgithub", "internal/sim/simhetzner", "internal/sim/simmodel", "internal/sim/simagent",
 	}
 }
 

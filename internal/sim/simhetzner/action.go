@@ -1,0 +1,239 @@
+package simhetzner
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+)
+
+// event is something that happens by itself at a time: an action ends, a server goes off, a request lands.
+type event struct {
+	at   time.Time
+	work *work // what a Machine has to do first; nil: nothing
+	fn   func(at time.Time, err error)
+}
+
+// work is a Machine at work.
+type work struct {
+	done bool
+	err  error
+}
+
+// at has fn called at a time, under the lock, after the work is over.
+func (s *Sim) at(t time.Time, w *work, fn func(at time.Time, err error)) {
+	s.events = append(s.events, &event{at: t, work: w, fn: fn})
+}
+
+// settle has everything happen that is due, in the order of time. What waits for a Machine happens when
+// somebody looks after that.
+func (s *Sim) settle(now time.Time) {
+	for {
+		next := -1
+		for i, e := range s.events {
+			if !e.at.After(now) && (e.work == nil || e.work.done) && (next < 0 || e.at.Before(s.events[next].at)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		e := s.events[next]
+		s.events = slices.Delete(s.events, next, next+1)
+		var err error
+		if e.work != nil {
+			err = e.work.err
+		}
+		e.fn(e.at, err)
+	}
+}
+
+// begin has a Machine work; nil without one.
+func (s *Sim) begin(do func(ctx context.Context) error) *work {
+	if s.cfg.Machines == nil || do == nil {
+		return nil
+	}
+	w := &work{}
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, machineTimeout)
+		defer cancel()
+		err := do(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.done, w.err = true, err
+	})
+	return w
+}
+
+// action is something that takes time.
+type action struct {
+	id       int64
+	command  string
+	started  time.Time
+	finished time.Time // zero while it runs
+	due      time.Time // zero while it waits for another
+	failed   *schema.ActionError
+	on       []schema.ActionResourceReference
+	then     []func(at time.Time, failed bool)
+}
+
+func (a *action) about() (int64, string, time.Time, map[string]string) {
+	return a.id, a.command, a.started, nil
+}
+
+func (a *action) running() bool { return a.finished.IsZero() }
+
+// plan is what an action will be.
+type plan struct {
+	command string
+	took    time.Duration
+	work    *work
+	after   *action // it begins when this one has ended, and fails with it
+	server  *server // it is locked meanwhile
+	on      []schema.ActionResourceReference
+	// done is its effect; failed says that there is none.
+	done func(at time.Time, failed bool)
+}
+
+// start begins an action. The fault of the call, if any, is about this one.
+func (s *Sim) start(c *call, p plan) *action {
+	a := &action{id: s.nextID(), command: p.command, started: c.now, on: p.on}
+	if p.server != nil {
+		p.server.running++
+		a.on = append([]schema.ActionResourceReference{{ID: p.server.id, Type: "server"}}, a.on...)
+	}
+	var code string
+	if c.fault != nil {
+		code = c.fault.ActionCode
+		if c.fault.Slow > 0 {
+			p.took = c.fault.Slow
+		}
+	}
+	end := func(at time.Time, err error) {
+		switch {
+		case p.after != nil && p.after.failed != nil:
+			a.failed = p.after.failed
+		case code != "":
+			a.failed = &schema.ActionError{Code: code, Message: "ordered by a fault"}
+		case err != nil:
+			a.failed = &schema.ActionError{Code: "action_failed", Message: err.Error()}
+		}
+		s.end(a, p, at)
+	}
+	begin := func(at time.Time) {
+		a.due = at.Add(p.took)
+		s.at(a.due, p.work, end)
+	}
+	if p.after == nil {
+		begin(c.now)
+	} else {
+		p.after.then = append(p.after.then, func(at time.Time, failed bool) {
+			if failed {
+				end(at, nil)
+				return
+			}
+			begin(at)
+		})
+	}
+	s.actions[a.id] = a
+	return a
+}
+
+func (s *Sim) end(a *action, p plan, at time.Time) {
+	a.finished = at
+	if p.server != nil {
+		p.server.running--
+	}
+	if p.done != nil {
+		p.done(at, a.failed != nil)
+	}
+	for _, next := range a.then {
+		next(at, a.failed != nil)
+	}
+	a.then = nil
+}
+
+func (s *Sim) wireAction(a *action) any {
+	w := schema.Action{ID: a.id, Command: a.command, Status: "running", Started: a.started.UTC(), Resources: a.on, Error: a.failed}
+	if w.Resources == nil {
+		w.Resources = []schema.ActionResourceReference{}
+	}
+	switch {
+	case a.running():
+		if total := a.due.Sub(a.started); total > 0 {
+			w.Progress = int(min(99, 100*s.cfg.Now().Sub(a.started)/total))
+		}
+	case a.failed != nil:
+		w.Status = "error"
+	default:
+		w.Status = "success"
+	}
+	if !a.running() {
+		at := a.finished.UTC()
+		w.Finished, w.Progress = &at, 100
+	}
+	return w
+}
+
+func (s *Sim) wireActions(list ...*action) []any {
+	out := []any{}
+	for _, a := range list {
+		out = append(out, s.wireAction(a))
+	}
+	return out
+}
+
+func getAction(s *Sim, c *call) (answer, error) {
+	a, err := get(c, "Action", s.actions)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, map[string]any{"action": s.wireAction(a)}}, nil
+}
+
+// listActions answers GET /actions, which wants ids.
+func listActions(s *Sim, c *call) (answer, error) {
+	ids := c.query["id"]
+	if len(ids) == 0 {
+		return answer{}, invalid("id", "at least one is needed")
+	}
+	for _, id := range ids {
+		if _, err := strconv.ParseInt(id, 10, 64); err != nil {
+			return answer{}, invalid("id", "has to be a number")
+		}
+	}
+	return s.filterActions(c, func(a *action) bool { return anyOf(c, "id", strconv.FormatInt(a.id, 10)) })
+}
+
+// listServerActions answers for all servers, or the one of the path.
+func listServerActions(s *Sim, c *call) (answer, error) {
+	return s.filterActions(c, func(a *action) bool {
+		return slices.ContainsFunc(a.on, func(r schema.ActionResourceReference) bool {
+			return r.Type == "server" && (c.id == 0 || r.ID == c.id)
+		}) && anyOf(c, "id", strconv.FormatInt(a.id, 10))
+	})
+}
+
+func (s *Sim) filterActions(c *call, keep func(*action) bool) (answer, error) {
+	status := func(a *action) string { return s.wireAction(a).(schema.Action).Status }
+	return list(c, "actions", s.actions, func(a *action) bool { return keep(a) && anyOf(c, "status", status(a)) },
+		s.wireAction)
+}
+
+// actions that ended long ago are forgotten, so that a simulated year stays small.
+const keptActions = 5000
+
+// forget drops the oldest ended actions when there are too many.
+func (s *Sim) forget() {
+	if len(s.actions) < 2*keptActions {
+		return
+	}
+	for id, a := range s.actions {
+		if !a.running() && id < s.lastID-keptActions {
+			delete(s.actions, id)
+		}
+	}
+}

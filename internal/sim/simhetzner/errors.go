@@ -1,0 +1,113 @@
+package simhetzner
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// apiError is an answer in the API's error form.
+type apiError struct {
+	status  int
+	code    string
+	message string
+	fields  []string // of an invalid_input: the fields that are wrong
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.message) }
+
+type wireError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Details any    `json:"details"`
+}
+
+type wireField struct {
+	Name     string   `json:"name"`
+	Messages []string `json:"messages"`
+}
+
+// body is the JSON form.
+func (e *apiError) body() any {
+	w := wireError{Code: e.code, Message: e.message}
+	if e.code == codeInvalid {
+		list := make([]wireField, 0, len(e.fields))
+		for _, f := range e.fields {
+			list = append(list, wireField{Name: f, Messages: []string{e.message}})
+		}
+		w.Details = map[string]any{"fields": list}
+	}
+	if e.code == codeDeprecated {
+		w.Details = map[string]any{"announcement": "https://docs.hetzner.cloud/changelog"}
+	}
+	return map[string]any{"error": w}
+}
+
+// Codes of errors.
+const (
+	codeInvalid      = "invalid_input"
+	codeDeprecated   = "deprecated_api_endpoint"
+	codeUnauthorized = "unauthorized"
+	codeLimited      = "rate_limit_exceeded"
+	codeLocked       = "locked"
+)
+
+// statusOf is the HTTP status of an error code. Which statuses the real one uses is documented for a few
+// only; a client should not care.
+func statusOf(code string) int {
+	switch code {
+	case codeUnauthorized:
+		return http.StatusUnauthorized
+	case "forbidden", "token_readonly", "resource_limit_exceeded", "protected":
+		return http.StatusForbidden
+	case "not_found":
+		return http.StatusNotFound
+	case "method_not_allowed":
+		return http.StatusMethodNotAllowed
+	case "uniqueness_error", "conflict", "resource_in_use":
+		return http.StatusConflict
+	case codeDeprecated:
+		return http.StatusGone
+	case "resource_unavailable", "placement_error":
+		return http.StatusPreconditionFailed
+	case codeInvalid, "unsupported_error", "invalid_server_type", "server_not_stopped", "service_error":
+		return http.StatusUnprocessableEntity
+	case codeLocked:
+		return http.StatusLocked
+	case codeLimited:
+		return http.StatusTooManyRequests
+	case "json_error":
+		return http.StatusBadRequest
+	case "unavailable", "maintenance":
+		return http.StatusServiceUnavailable
+	case "timeout":
+		return http.StatusGatewayTimeout
+	case "bad_gateway":
+		return http.StatusBadGateway
+	}
+	return http.StatusInternalServerError
+}
+
+func fail(code, format string, args ...any) *apiError {
+	return &apiError{status: statusOf(code), code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// invalid refuses a field.
+func invalid(field, format string, args ...any) *apiError {
+	e := fail(codeInvalid, "invalid input in field '"+field+"': "+format, args...)
+	e.fields = []string{field}
+	return e
+}
+
+func notFound(kind string, id any) *apiError {
+	return fail("not_found", "%s with ID '%v' not found", kind, id)
+}
+
+// asAPI turns any error into the API's form.
+func asAPI(err error) *apiError {
+	var e *apiError
+	if errors.As(err, &e) {
+		return e
+	}
+	return fail("server_error", "%v", err)
+}

@@ -1,0 +1,251 @@
+package simhetzner
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+)
+
+const maxFirewallRules = 500
+
+type firewall struct {
+	id      int64
+	name    string
+	rules   []schema.FirewallRule
+	labels  map[string]string
+	created time.Time
+}
+
+func (f *firewall) about() (int64, string, time.Time, map[string]string) {
+	return f.id, f.name, f.created, f.labels
+}
+
+func (s *Sim) wireFirewall(f *firewall) any {
+	w := schema.Firewall{ID: f.id, Name: f.name, Labels: f.labels, Created: f.created.UTC().Truncate(time.Second), Rules: f.rules, AppliedTo: []schema.FirewallResource{}}
+	for _, sv := range s.guarded(f) {
+		w.AppliedTo = append(w.AppliedTo, schema.FirewallResource{Type: "server", Server: &schema.FirewallResourceServer{ID: sv.id}})
+	}
+	return w
+}
+
+// guarded are the servers that a firewall is applied to.
+func (s *Sim) guarded(f *firewall) []*server {
+	var found []*server
+	for _, sv := range s.servers {
+		if slices.Contains(sv.firewalls, f) {
+			found = append(found, sv)
+		}
+	}
+	_ = sortBy(found, nil) // without a wish nothing can be wrong with it
+	return found
+}
+
+// checkRules brings rules into the form of answers.
+func checkRules(in []schema.FirewallRuleRequest) ([]schema.FirewallRule, error) {
+	if len(in) > maxFirewallRules {
+		return nil, invalid("rules", "are too many")
+	}
+	out := []schema.FirewallRule{}
+	for _, r := range in {
+		nets := r.SourceIPs
+		if r.Direction == "out" {
+			nets = r.DestinationIPs
+		}
+		portly := r.Protocol == "tcp" || r.Protocol == "udp"
+		switch {
+		case r.Direction != "in" && r.Direction != "out":
+			return nil, invalid("rules.direction", "has to be in or out")
+		case !slices.Contains([]string{"tcp", "udp", "icmp", "esp", "gre"}, r.Protocol):
+			return nil, invalid("rules.protocol", "is unknown")
+		case portly != (r.Port != nil && *r.Port != ""):
+			return nil, invalid("rules.port", "is needed for tcp and udp and for nothing else")
+		case len(nets) == 0:
+			return nil, invalid("rules", "a rule needs networks")
+		}
+		for _, n := range nets {
+			p, err := netip.ParsePrefix(n)
+			if err != nil || p != p.Masked() {
+				return nil, invalid("rules", "%q is no network", n)
+			}
+		}
+		rule := schema.FirewallRule{Direction: r.Direction, Protocol: r.Protocol, Port: r.Port, Description: r.Description, SourceIPs: r.SourceIPs, DestinationIPs: r.DestinationIPs}
+		if rule.SourceIPs == nil {
+			rule.SourceIPs = []string{}
+		}
+		if rule.DestinationIPs == nil {
+			rule.DestinationIPs = []string{}
+		}
+		out = append(out, rule)
+	}
+	return out, nil
+}
+
+func listFirewalls(s *Sim, c *call) (answer, error) {
+	return list(c, "firewalls", s.firewalls, nil, s.wireFirewall)
+}
+
+func getFirewall(s *Sim, c *call) (answer, error) {
+	f, err := get(c, "firewall", s.firewalls)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, map[string]any{"firewall": s.wireFirewall(f)}}, nil
+}
+
+func createFirewall(s *Sim, c *call) (answer, error) {
+	req, err := decode[schema.FirewallCreateRequest](c)
+	if err != nil {
+		return answer{}, err
+	}
+	if req.Name == "" {
+		return answer{}, invalid("name", "is needed")
+	}
+	if err := free(s.firewalls, "firewall", req.Name, 0); err != nil {
+		return answer{}, err
+	}
+	labels, err := checkLabels(req.Labels)
+	if err != nil {
+		return answer{}, err
+	}
+	rules, err := checkRules(req.Rules)
+	if err != nil {
+		return answer{}, err
+	}
+	on, err := s.resources(req.ApplyTo)
+	if err != nil {
+		return answer{}, err
+	}
+	f := &firewall{id: s.nextID(), name: req.Name, rules: rules, labels: labels, created: c.now}
+	s.firewalls[f.id] = f
+	actions := []*action{s.start(c, plan{command: "set_firewall_rules", took: s.cfg.Took.Other, on: firewallRef(f)})}
+	actions = append(actions, s.apply(c, f, on)...)
+	return answer{http.StatusCreated, map[string]any{"firewall": s.wireFirewall(f), "actions": s.wireActions(actions...)}}, nil
+}
+
+func firewallRef(f *firewall) []schema.ActionResourceReference {
+	return []schema.ActionResourceReference{{ID: f.id, Type: "firewall"}}
+}
+
+// resources are the servers that are meant. What a label selector says now is not followed later.
+func (s *Sim) resources(in []schema.FirewallResource) ([]*server, error) {
+	var on []*server
+	for _, r := range in {
+		switch {
+		case r.Type == "server" && r.Server != nil:
+			sv := s.servers[r.Server.ID]
+			if sv == nil {
+				return nil, fail("firewall_resource_not_found", "server %d not found", r.Server.ID)
+			}
+			on = append(on, sv)
+		case r.Type == "label_selector" && r.LabelSelector != nil:
+			sel, err := parseSelector(r.LabelSelector.Selector)
+			if err != nil {
+				return nil, err
+			}
+			for _, sv := range s.servers {
+				if sel.matches(sv.labels) {
+					on = append(on, sv)
+				}
+			}
+		default:
+			return nil, invalid("apply_to", "a resource has to be a server or a label selector")
+		}
+	}
+	return on, nil
+}
+
+func (s *Sim) apply(c *call, f *firewall, on []*server) []*action {
+	var actions []*action
+	for _, sv := range on {
+		if !slices.Contains(sv.firewalls, f) {
+			sv.firewalls = append(sv.firewalls, f)
+		}
+		refs := append(firewallRef(f), schema.ActionResourceReference{ID: sv.id, Type: "server"})
+		actions = append(actions, s.start(c, plan{command: "apply_firewall", took: s.cfg.Took.Other, on: refs}))
+	}
+	return actions
+}
+
+func updateFirewall(s *Sim, c *call) (answer, error) {
+	f, err := get(c, "firewall", s.firewalls)
+	if err != nil {
+		return answer{}, err
+	}
+	req, err := decode[schema.FirewallUpdateRequest](c)
+	if err != nil {
+		return answer{}, err
+	}
+	if req.Name != nil {
+		if err := free(s.firewalls, "firewall", *req.Name, f.id); err != nil {
+			return answer{}, err
+		}
+		f.name = *req.Name
+	}
+	if req.Labels != nil {
+		if f.labels, err = checkLabels(req.Labels); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{http.StatusOK, map[string]any{"firewall": s.wireFirewall(f)}}, nil
+}
+
+func deleteFirewall(s *Sim, c *call) (answer, error) {
+	f, err := get(c, "firewall", s.firewalls)
+	if err != nil {
+		return answer{}, err
+	}
+	if len(s.guarded(f)) > 0 {
+		return answer{}, fail("resource_in_use", "firewall is still in use")
+	}
+	delete(s.firewalls, f.id)
+	return answer{status: http.StatusNoContent}, nil
+}
+
+// actFirewall answers POST /firewalls/{id}/actions/{act}.
+func actFirewall(s *Sim, c *call) (answer, error) {
+	f, err := get(c, "firewall", s.firewalls)
+	if err != nil {
+		return answer{}, err
+	}
+	var actions []*action
+	switch c.act {
+	case "set_rules":
+		req, err := decode[schema.FirewallActionSetRulesRequest](c)
+		if err != nil {
+			return answer{}, err
+		}
+		if f.rules, err = checkRules(req.Rules); err != nil {
+			return answer{}, err
+		}
+		actions = append(actions, s.start(c, plan{command: "set_firewall_rules", took: s.cfg.Took.Other, on: firewallRef(f)}))
+	case "apply_to_resources":
+		req, err := decode[schema.FirewallActionApplyToResourcesRequest](c)
+		if err != nil {
+			return answer{}, err
+		}
+		on, err := s.resources(req.ApplyTo)
+		if err != nil {
+			return answer{}, err
+		}
+		actions = s.apply(c, f, on)
+	case "remove_from_resources":
+		req, err := decode[schema.FirewallActionRemoveFromResourcesRequest](c)
+		if err != nil {
+			return answer{}, err
+		}
+		on, err := s.resources(req.RemoveFrom)
+		if err != nil {
+			return answer{}, err
+		}
+		for _, sv := range on {
+			sv.firewalls = slices.DeleteFunc(sv.firewalls, func(g *firewall) bool { return g == f })
+			actions = append(actions, s.start(c, plan{command: "remove_firewall", took: s.cfg.Took.Other, on: firewallRef(f)}))
+		}
+	default:
+		return answer{}, fail("not_found", "there is no action %s here", c.act)
+	}
+	return answer{http.StatusCreated, map[string]any{"actions": s.wireActions(actions...)}}, nil
+}

@@ -1,0 +1,138 @@
+package simhetzner
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+)
+
+// Net prices in millionths, as far as they do not depend on a type.
+const (
+	priceIPv4Hour  = 800
+	priceIPv4Month = 500_000
+	priceImage     = 14_300 // per GB and month
+	priceVolume    = 57_200
+	priceFloating4 = 3_000_000
+	priceFloating6 = 1_000_000
+	priceTraffic   = 1_000_000
+	currency       = "EUR"
+)
+
+// gross adds the tax to a net price.
+func (s *Sim) gross(net int64) int64 { return net * (100 + s.cfg.VAT) / 100 }
+
+// amount is a price as the API says it: two decimals in text, with and without tax.
+func (s *Sim) amount(net int64) schema.Price {
+	text := func(micro int64, zeros string) string {
+		return fmt.Sprintf("%d.%06d%s", micro/1_000_000, micro%1_000_000, zeros)
+	}
+	return schema.Price{Net: text(net, "0000"), Gross: text(s.gross(net), "0000000000")}
+}
+
+// wireType is a server type with its prices, and whether it can be had, place by place.
+func (s *Sim) wireType(t *serverType) schema.ServerType {
+	w := t.ServerType
+	w.Prices, w.Locations = s.typePrices(t), []schema.ServerTypeLocation{}
+	for _, l := range s.catalog.locations {
+		if _, ok := t.prices[l.Name]; ok {
+			free := s.available(t.Name, l.Name)
+			w.Locations = append(w.Locations, schema.ServerTypeLocation{ID: l.ID, Name: l.Name, Available: free, Recommended: free})
+		}
+	}
+	return w
+}
+
+func (s *Sim) typePrices(t *serverType) []schema.PricingServerTypePrice {
+	prices := []schema.PricingServerTypePrice{}
+	for _, l := range s.catalog.locations {
+		if p, ok := t.prices[l.Name]; ok {
+			prices = append(prices, schema.PricingServerTypePrice{
+				Location: l.Name, PriceHourly: s.amount(p.hour), PriceMonthly: s.amount(p.month), IncludedTraffic: includedTraffic, PricePerTBTraffic: s.amount(priceTraffic),
+			})
+		}
+	}
+	return prices
+}
+
+func listTypes(s *Sim, c *call) (answer, error) {
+	var found []*serverType
+	for _, t := range s.catalog.types {
+		if anyOf(c, "name", t.Name) {
+			found = append(found, t)
+		}
+	}
+	return paginate(c, "server_types", found, func(t *serverType) any { return s.wireType(t) })
+}
+
+func getType(s *Sim, c *call) (answer, error) {
+	t := s.catalog.typ(schema.IDOrName{ID: c.id})
+	if t == nil {
+		return answer{}, notFound("server_type", c.id)
+	}
+	return answer{http.StatusOK, map[string]any{"server_type": s.wireType(t)}}, nil
+}
+
+func listLocations(s *Sim, c *call) (answer, error) {
+	var found []*location
+	for _, l := range s.catalog.locations {
+		if anyOf(c, "name", l.Name) {
+			found = append(found, l)
+		}
+	}
+	return paginate(c, "locations", found, func(l *location) any { return l.Location })
+}
+
+func getLocation(s *Sim, c *call) (answer, error) {
+	for _, l := range s.catalog.locations {
+		if l.ID == c.id {
+			return answer{http.StatusOK, map[string]any{"location": l.Location}}, nil
+		}
+	}
+	return answer{}, notFound("location", c.id)
+}
+
+// wirePricing has addresses without the word datacenter, which the client's type still knows.
+type wirePricing struct {
+	schema.Pricing
+	PrimaryIPs []wireAddressPrices `json:"primary_ips"`
+}
+
+type wireAddressPrices struct {
+	Type   string             `json:"type"`
+	Prices []wireAddressPrice `json:"prices"`
+}
+
+type wireAddressPrice struct {
+	Location     string       `json:"location"`
+	PriceHourly  schema.Price `json:"price_hourly"`
+	PriceMonthly schema.Price `json:"price_monthly"`
+}
+
+// getPricing lists as many kinds of floating IPs as of primary IPs; hcloud-go panics where there are fewer.
+func getPricing(s *Sim, _ *call) (answer, error) {
+	p := wirePricing{Pricing: schema.Pricing{
+		Currency: currency, VATRate: fmt.Sprintf("%d.000000", s.cfg.VAT),
+		Image:             schema.PricingImage{PricePerGBMonth: s.amount(priceImage)},
+		FloatingIP:        schema.PricingFloatingIP{PriceMonthly: s.amount(priceFloating4)},
+		Traffic:           schema.PricingTraffic{PricePerTB: s.amount(0)},
+		ServerBackup:      schema.PricingServerBackup{Percentage: "20.000000"},
+		Volume:            schema.PricingVolume{PricePerGBPerMonth: s.amount(priceVolume)},
+		LoadBalancerTypes: []schema.PricingLoadBalancerType{},
+	}}
+	for _, k := range []struct {
+		kind                    string
+		floating, hour, monthly int64
+	}{{"ipv4", priceFloating4, priceIPv4Hour, priceIPv4Month}, {"ipv6", priceFloating6, 0, 0}} {
+		floating, primary := schema.PricingFloatingIPType{Type: k.kind}, wireAddressPrices{Type: k.kind}
+		for _, l := range s.catalog.locations {
+			floating.Prices = append(floating.Prices, schema.PricingFloatingIPTypePrice{Location: l.Name, PriceMonthly: s.amount(k.floating)})
+			primary.Prices = append(primary.Prices, wireAddressPrice{Location: l.Name, PriceHourly: s.amount(k.hour), PriceMonthly: s.amount(k.monthly)})
+		}
+		p.FloatingIPs, p.PrimaryIPs = append(p.FloatingIPs, floating), append(p.PrimaryIPs, primary)
+	}
+	for _, t := range s.catalog.types {
+		p.ServerTypes = append(p.ServerTypes, schema.PricingServerType{ID: t.ID, Name: t.Name, Prices: s.typePrices(t)})
+	}
+	return answer{http.StatusOK, map[string]any{"pricing": p}}, nil
+}

@@ -1,0 +1,172 @@
+package simhetzner
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const maxBody = 1 << 20
+
+// call is one request, as a handler sees it. s.mu is held.
+type call struct {
+	now    time.Time
+	path   string
+	query  url.Values
+	id     int64 // {id} of the path
+	act    string
+	body   []byte
+	fault  *Fault // nil, or what will become of the action
+	method string
+}
+
+// answer is what a handler says. A nil body is none.
+type answer struct {
+	status int
+	body   any
+}
+
+type handler func(s *Sim, c *call) (answer, error)
+
+// decode reads the request's body.
+func decode[T any](c *call) (T, error) {
+	var v T
+	if len(bytes.TrimSpace(c.body)) == 0 {
+		return v, nil
+	}
+	if err := json.Unmarshal(c.body, &v); err != nil {
+		var typ *json.UnmarshalTypeError
+		if errors.As(err, &typ) {
+			return v, invalid(cmp.Or(typ.Field, "body"), "has to be %s", typ.Type)
+		}
+		return v, fail("json_error", "invalid JSON: %v", err)
+	}
+	return v, nil
+}
+
+// ServeHTTP answers the API below /v1 and the stand-in's own pages below /_sim.
+func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// serve makes a handler of one route. What it does under the lock is over before anything is written.
+func (s *Sim) serve(route string, h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			return // the client has gone, or sends what nobody would
+		}
+		path := strings.TrimPrefix(r.URL.Path, "/v1")
+		w.Header().Set("X-Correlation-Id", uuid.NewString())
+		f := s.faults.find(r.Method, path, r.URL.RawQuery)
+		c := &call{path: path, query: r.URL.Query(), act: r.PathValue("act"), body: body, fault: f, method: r.Method}
+		if raw := r.PathValue("id"); raw != "" {
+			if c.id, err = strconv.ParseInt(raw, 10, 64); err != nil || c.id <= 0 {
+				h = func(*Sim, *call) (answer, error) { return answer{}, invalid("id", "has to be a number") }
+			}
+		}
+		ans := s.act(w, r, route, h, c)
+		if f.strikes() {
+			s.strike(w, r, f)
+			return
+		}
+		s.write(w, r, route, c, ans)
+	}
+}
+
+// act is everything that a request changes.
+func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handler, c *call) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.now = s.cfg.Now()
+	s.settle(c.now)
+	entry := Request{At: c.now, Method: r.Method, Path: c.path, Query: r.URL.RawQuery, Route: route, Fault: c.fault.strikes()}
+	ans, err := s.admit(w.Header(), r, c)
+	if err == nil {
+		switch {
+		case c.fault == nil || !c.fault.strikes() || c.fault.After:
+			ans, err = h(s, c)
+		case c.fault.Late > 0:
+			s.at(c.now.Add(c.fault.Late), nil, func(at time.Time, _ error) {
+				c.now, c.fault = at, nil
+				_, _ = h(s, c) // nobody is left to be told
+			})
+		}
+	}
+	if err != nil {
+		e := asAPI(err)
+		ans = answer{status: e.status, body: e.body()}
+		entry.Code = e.code
+	}
+	entry.Status = ans.status
+	s.log.add(entry)
+	s.settle(c.now) // what takes no time is over when the answer is read
+	return ans
+}
+
+// admit checks the token and the rate.
+func (s *Sim) admit(h http.Header, r *http.Request, c *call) (answer, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	readOnly := s.cfg.ReadOnlyToken != "" && token == s.cfg.ReadOnlyToken
+	switch {
+	case !ok || token == "":
+		return answer{}, fail(codeUnauthorized, "token is required")
+	case s.cfg.Token != "" && token != s.cfg.Token && !readOnly:
+		return answer{}, fail(codeUnauthorized, "unable to authenticate")
+	case s.cfg.RateLimit > 0 && !s.bucket.take(c.now, h):
+		return answer{}, fail(codeLimited, "limit of %d requests per hour reached", s.cfg.RateLimit)
+	case readOnly && r.Method != http.MethodGet:
+		return answer{}, fail("token_readonly", "the token is only allowed to perform GET requests")
+	}
+	return answer{}, nil
+}
+
+// strike answers as a fault wants it.
+func (s *Sim) strike(w http.ResponseWriter, r *http.Request, f *Fault) {
+	switch {
+	case f.Hang:
+		select {
+		case <-r.Context().Done():
+		case <-s.ctx.Done():
+		}
+		panic(http.ErrAbortHandler)
+	case f.Cut || (f.Code == "" && f.Status == 0):
+		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
+	case f.Code != "":
+		e := fail(f.Code, "ordered by a fault")
+		e.status = cmp.Or(f.Status, e.status)
+		writeJSON(w, e.status, e.body())
+	default:
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(f.Status)
+		_, _ = io.WriteString(w, "<html><body>"+http.StatusText(f.Status)+"</body></html>")
+	}
+}
+
+func (s *Sim) write(w http.ResponseWriter, r *http.Request, route string, c *call, ans answer) {
+	if ans.body == nil {
+		w.WriteHeader(ans.status)
+		return
+	}
+	raw := writeJSON(w, ans.status, ans.body)
+	s.records.keep(r.Method, route, c, ans.status, raw)
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) []byte {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(raw) // if the client is gone, nobody is left to tell
+	return raw
+}

@@ -1,0 +1,222 @@
+package simhetzner
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+)
+
+// actServer answers POST /servers/{id}/actions/{act}.
+func actServer(s *Sim, c *call) (answer, error) {
+	acts := map[string]func(*Sim, *call, *server) (map[string]any, error){
+		"poweron": actPowerOn, "poweroff": actPowerOff, "shutdown": actShutdown, "reboot": actReset, "reset": actReset,
+		"rebuild": actRebuild, "create_image": actCreateImage, "change_type": actChangeType, "change_protection": actProtect,
+		"attach_to_network": actAttach, "detach_from_network": actDetach,
+	}
+	act, ok := acts[c.act]
+	if !ok {
+		return answer{}, fail("not_found", "there is no action %s here", c.act)
+	}
+	sv, err := s.unlocked(c)
+	if err != nil {
+		return answer{}, err
+	}
+	body, err := act(s, c, sv)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusCreated, body}, nil
+}
+
+// power has the server's computer switched.
+func (s *Sim) power(sv *server, op PowerOp) *work {
+	m := sv.machine
+	if m == nil {
+		return nil
+	}
+	return s.begin(func(ctx context.Context) error { return m.Power(ctx, op) })
+}
+
+func (s *Sim) one(a *action) map[string]any { return map[string]any{"action": s.wireAction(a)} }
+
+// becomes sets the status that a server has after an action; nothing changes if that fails.
+func becomes(sv *server, status string) func(time.Time, bool) {
+	was := sv.status
+	return func(_ time.Time, failed bool) {
+		if sv.status = status; failed {
+			sv.status = was
+		}
+	}
+}
+
+func actPowerOn(s *Sim, c *call, sv *server) (map[string]any, error) {
+	p := plan{command: "start_server", took: s.cfg.Took.Start, server: sv, done: becomes(sv, serverRunning)}
+	if sv.status != serverRunning {
+		p.work = s.power(sv, PowerOn)
+		sv.status = serverStarting
+	}
+	return s.one(s.start(c, p)), nil
+}
+
+func actPowerOff(s *Sim, c *call, sv *server) (map[string]any, error) {
+	p := plan{command: "stop_server", took: s.cfg.Took.Stop, server: sv, done: becomes(sv, serverOff)}
+	if sv.status != serverOff {
+		p.work = s.power(sv, PowerOff)
+		sv.status = serverStopping
+	}
+	return s.one(s.start(c, p)), nil
+}
+
+// actShutdown only sends the wish; the server is off some time after its action has ended.
+func actShutdown(s *Sim, c *call, sv *server) (map[string]any, error) {
+	deaf := c.fault != nil && c.fault.Deaf
+	if !deaf && sv.status == serverRunning {
+		s.at(c.now.Add(s.cfg.Took.Shutdown), s.power(sv, PowerShutdown), func(_ time.Time, err error) {
+			if err == nil && sv.status == serverRunning {
+				sv.status = serverOff
+			}
+		})
+	}
+	return s.one(s.start(c, plan{command: "shutdown_server", took: min(s.cfg.Took.Other, s.cfg.Took.Shutdown), server: sv})), nil
+}
+
+func actReset(s *Sim, c *call, sv *server) (map[string]any, error) {
+	m := sv.machine
+	p := plan{command: c.act + "_server", took: s.cfg.Took.Start, server: sv, done: becomes(sv, serverRunning)}
+	if m != nil {
+		p.work = s.begin(func(ctx context.Context) error {
+			if err := m.Power(ctx, PowerOff); err != nil {
+				return err
+			}
+			return m.Power(ctx, PowerOn)
+		})
+	}
+	return s.one(s.start(c, p)), nil
+}
+
+func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
+	req, err := decode[schema.ServerActionRebuildRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	img := s.findImage(req.Image, sv.typ.Architecture)
+	switch {
+	case sv.protection.Rebuild:
+		return nil, fail("protected", "server rebuild is protected")
+	case img == nil:
+		return nil, invalid("image", "there is none like it")
+	case img.arch != sv.typ.Architecture:
+		return nil, invalid("image", "is for another architecture")
+	case img.status != imageAvailable:
+		return nil, fail("conflict", "image is not available")
+	case img.diskGB > sv.diskGB:
+		return nil, invalid("image", "image disk is bigger than the server's disk")
+	case req.UserData != nil && len(*req.UserData) > maxUserData:
+		return nil, invalid("user_data", "is longer than 32 KiB")
+	}
+	sv.image = img
+	if req.UserData != nil { // otherwise the old one is used again
+		sv.userData = *req.UserData
+	}
+	sv.status = serverRebuilding
+	p := plan{command: "rebuild_server", took: s.cfg.Took.Rebuild, server: sv, on: imageRef(img), done: func(_ time.Time, failed bool) {
+		if sv.status = serverRunning; failed {
+			sv.status = serverOff
+		}
+	}}
+	if m, spec := sv.machine, sv.spec(true); m != nil {
+		p.work = s.begin(func(ctx context.Context) error { return m.Rebuild(ctx, spec) })
+	}
+	body := s.one(s.start(c, p))
+	body["root_password"] = nil
+	return body, nil
+}
+
+func actChangeType(s *Sim, c *call, sv *server) (map[string]any, error) {
+	req, err := decode[schema.ServerActionChangeTypeRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	typ := s.catalog.typ(req.ServerType)
+	switch {
+	case typ == nil:
+		return nil, invalid("server_type", "there is none like it")
+	case sv.status != serverOff:
+		return nil, fail("server_not_stopped", "server must be stopped")
+	case typ.Architecture != sv.typ.Architecture || typ.Disk < sv.diskGB:
+		return nil, fail("invalid_server_type", "server type does not fit")
+	}
+	p, ok := typ.prices[sv.location.Name]
+	if !ok {
+		return nil, invalid("server_type", "unsupported location for server type")
+	}
+	if err := s.takeStock(typ, sv.location); err != nil {
+		return nil, err
+	}
+	return s.one(s.start(c, plan{command: "change_server_type", took: s.cfg.Took.Start, server: sv, done: func(at time.Time, failed bool) {
+		if failed {
+			s.giveBack(typ, sv.location)
+			return
+		}
+		s.giveBack(sv.typ, sv.location)
+		if sv.typ = typ; req.UpgradeDisk {
+			sv.diskGB = typ.Disk
+		}
+		sv.meter.stop(at)
+		sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: typ.Name, location: sv.location.Name, hour: p.hour, month: p.month, from: at})
+	}})), nil
+}
+
+func actProtect(s *Sim, c *call, sv *server) (map[string]any, error) {
+	req, err := decode[schema.ServerActionChangeProtectionRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	if req.Delete != nil {
+		sv.protection.Delete = *req.Delete
+	}
+	if req.Rebuild != nil {
+		sv.protection.Rebuild = *req.Rebuild
+	}
+	return s.one(s.start(c, plan{command: "change_protection", server: sv})), nil
+}
+
+func actAttach(s *Sim, c *call, sv *server) (map[string]any, error) {
+	req, err := decode[schema.ServerActionAttachToNetworkRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	n := s.networks[req.Network]
+	if n == nil {
+		return nil, notFound("network", req.Network)
+	}
+	if slices.ContainsFunc(sv.nets, func(a attachment) bool { return a.network == n }) {
+		return nil, fail("server_already_attached", "server is already attached to the network")
+	}
+	ip := n.freeAddress(s)
+	if req.IP != nil {
+		if ip, err = netip.ParseAddr(*req.IP); err != nil || !n.ipRange.Contains(ip) || n.taken(s)[ip] {
+			return nil, fail("ip_not_available", "IP is not available in the network")
+		}
+	}
+	sv.nets = append(sv.nets, attachment{n, ip})
+	return s.one(s.start(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
+}
+
+func actDetach(s *Sim, c *call, sv *server) (map[string]any, error) {
+	req, err := decode[schema.ServerActionDetachFromNetworkRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(sv.nets, func(a attachment) bool { return a.network.id == req.Network })
+	if i < 0 {
+		return nil, notFound("network", req.Network)
+	}
+	n := sv.nets[i].network
+	sv.nets = slices.Delete(sv.nets, i, i+1)
+	return s.one(s.start(c, plan{command: "detach_from_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
+}

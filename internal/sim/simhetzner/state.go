@@ -1,0 +1,153 @@
+package simhetzner
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+)
+
+// Object is one thing in the project, for those who look for leaks.
+type Object struct {
+	Kind    string            `json:"kind"` // server, image (snapshots only), ssh_key, firewall, network, volume, primary_ip
+	ID      int64             `json:"id"`
+	Name    string            `json:"name"`
+	Labels  map[string]string `json:"labels"`
+	Status  string            `json:"status,omitempty"` // of a server, an image
+	Type    string            `json:"type,omitempty"`   // of a server, an address
+	Where   string            `json:"location,omitempty"`
+	IP      string            `json:"ip,omitempty"` // of a server's IPv4, or the address
+	Server  int64             `json:"server,omitempty"`
+	Created time.Time         `json:"created"`
+}
+
+// Objects lists everything that the project has now, stock images left out; of one kind, or all for "".
+func (s *Sim) Objects(kind string) []Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(s.cfg.Now())
+	var all []Object
+	all = append(all, objects(kind, "server", s.servers, func(sv *server, o *Object) bool {
+		o.Status, o.Type, o.Where = sv.status, sv.typ.Name, sv.location.Name
+		if sv.v4 != nil {
+			o.IP = sv.v4.ip()
+		}
+		return true
+	})...)
+	all = append(all, objects(kind, "image", s.images, func(i *image, o *Object) bool {
+		o.Status, o.Name = i.status, i.description
+		return i.kind == "snapshot"
+	})...)
+	all = append(all, objects(kind, "ssh_key", s.keys, nil)...)
+	all = append(all, objects(kind, "firewall", s.firewalls, nil)...)
+	all = append(all, objects(kind, "network", s.networks, nil)...)
+	all = append(all, objects(kind, "volume", s.volumes, func(v *volume, o *Object) bool {
+		if v.server != nil {
+			o.Server = v.server.id
+		}
+		return true
+	})...)
+	return append(all, objects(kind, "primary_ip", s.primaryIPs, func(p *primaryIP, o *Object) bool {
+		o.Type, o.Where, o.IP = p.kind, p.location.Name, p.ip()
+		if p.server != nil {
+			o.Server = p.server.id
+		}
+		return true
+	})...)
+}
+
+func objects[T object](want, kind string, all map[int64]T, fill func(T, *Object) bool) []Object {
+	if want != "" && want != kind {
+		return nil
+	}
+	found := make([]T, 0, len(all))
+	for _, v := range all {
+		found = append(found, v)
+	}
+	_ = sortBy(found, nil) // without a wish nothing can be wrong with it
+	var out []Object
+	for _, v := range found {
+		o := Object{Kind: kind}
+		var labels map[string]string
+		o.ID, o.Name, o.Created, labels = v.about()
+		o.Labels = maps.Clone(labels)
+		if fill == nil || fill(v, &o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Settle has everything happen that is due, as any request would.
+func (s *Sim) Settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(s.cfg.Now())
+}
+
+// NextEvent is when something will happen by itself, for clocks that jump; false if nothing will.
+func (s *Sim) NextEvent() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var next time.Time
+	for _, e := range s.events {
+		if next.IsZero() || e.at.Before(next) {
+			next = e.at
+		}
+	}
+	return next, !next.IsZero()
+}
+
+// ownRoutes are the stand-in's own, for tests that drive it from another process.
+func (s *Sim) ownRoutes(mux *http.ServeMux) {
+	show := func(v func() any) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, v()) }
+	}
+	mux.Handle("GET /_sim/objects", show(func() any { return s.Objects("") }))
+	mux.Handle("GET /_sim/bill", show(func() any { return s.Bill() }))
+	mux.Handle("GET /_sim/requests", show(func() any { return s.Requests() }))
+	mux.HandleFunc("POST /_sim/faults", func(w http.ResponseWriter, r *http.Request) {
+		var f Fault
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&f)
+		if err == nil {
+			err = s.Fault(f)
+		}
+		tell(w, err)
+	})
+	mux.HandleFunc("DELETE /_sim/faults", func(w http.ResponseWriter, _ *http.Request) {
+		s.ClearFaults()
+		tell(w, nil)
+	})
+	mux.HandleFunc("POST /_sim/stock", func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Type, Location string
+			Left           int
+		}
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in)
+		if err == nil {
+			if in.Type == "" {
+				s.SetStockAll(in.Left)
+			} else {
+				s.SetStock(in.Type, in.Location, in.Left)
+			}
+		}
+		tell(w, err)
+	})
+	mux.HandleFunc("POST /_sim/vanish/{id}", func(w http.ResponseWriter, r *http.Request) {
+		var id int64
+		_, err := fmt.Sscan(r.PathValue("id"), &id)
+		if err == nil && !s.Vanish(id) {
+			err = fmt.Errorf("there is no server %d", id)
+		}
+		tell(w, err)
+	})
+}
+
+func tell(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

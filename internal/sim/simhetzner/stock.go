@@ -1,0 +1,72 @@
+package simhetzner
+
+// offer is a server type in a place.
+type offer struct{ typ, location string }
+
+// stock is how many servers of an offer there still are.
+type stock struct {
+	left    int  // negative: endless
+	claim   bool // what the list of types says
+	claimed bool // claim was given, it need not be true
+}
+
+func (s *Sim) stockOf(typ, where string) *stock {
+	o := offer{typ, where}
+	if s.stock[o] == nil {
+		s.stock[o] = &stock{left: -1}
+	}
+	return s.stock[o]
+}
+
+// SetStock says how many more servers of a type can be ordered in a place; negative is endless, which is
+// what it starts with. A server that is deleted leaves room for another.
+func (s *Sim) SetStock(typ, location string, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stockOf(typ, location).left = left
+}
+
+// SetStockAll does so for every type in every place.
+func (s *Sim) SetStockAll(left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.catalog.types {
+		for where := range t.prices {
+			s.stockOf(t.Name, where).left = left
+		}
+	}
+}
+
+// Claim has the list of server types say whether a type is available in a place, true or not. Without it
+// the list is right.
+func (s *Sim) Claim(typ, location string, available bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stockOf(typ, location)
+	st.claim, st.claimed = available, true
+}
+
+func (s *Sim) takeStock(t *serverType, l *location) error {
+	st := s.stockOf(t.Name, l.Name)
+	if st.left == 0 {
+		return fail("resource_unavailable", "error during placement")
+	}
+	if st.left > 0 {
+		st.left--
+	}
+	return nil
+}
+
+func (s *Sim) giveBack(t *serverType, l *location) {
+	if st := s.stockOf(t.Name, l.Name); st.left >= 0 {
+		st.left++
+	}
+}
+
+func (s *Sim) available(typ, where string) bool {
+	st := s.stockOf(typ, where)
+	if st.claimed {
+		return st.claim
+	}
+	return st.left != 0
+}
