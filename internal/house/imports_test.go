@@ -85,8 +85,8 @@ func aroundLayers() map[string]row {
 		"internal/sim/simhetzner": {},
 		"internal/sim/simmodel":   {},
 		"internal/sim/simagent":   {},
-		"internal/demo":          {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
-		"cmd/errand-demo":        {may: "internal/demo internal/sim/simagent"},
+		"internal/demo":           {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
+		"cmd/errand-demo":         {may: "internal/demo internal/sim/simagent"},
 
 		// The house.
 		"internal/house":       {},
