@@ -22,7 +22,7 @@ func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]state.Event
 	if err != nil || !ok {
 		return nil, "not a pull request of ours", err
 	}
-	ev.Kind, ev.Merged = state.EventPRClosed, e.PullRequest.GetMerged()
+	ev.Kind, ev.Merged, ev.At = state.EventPRClosed, e.PullRequest.GetMerged(), at(e.PullRequest.ClosedAt)
 	return []state.Event{ev}, "", nil
 }
 

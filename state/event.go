@@ -258,7 +258,11 @@ type Failure struct {
 	Doubt time.Time `json:"doubt,omitzero"`
 }
 
-// ViaStart is the Via of an edit that the job start found, so that it has to begin again.
+// ViaConfirmed is the Via of a closing that a look at GitHub has confirmed.
+const ViaConfirmed = "confirmed"
+
+// ViaStart is the Via of what the job start found: an edit, so that it has to begin again, or that the issue
+// is closed.
 const ViaStart = "start"
 
 // NeedsPermission reports whether what an event of this kind does depends on who did it, so that the

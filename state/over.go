@@ -36,3 +36,10 @@ func (t *Task) Over() time.Time {
 	}
 	return t.Since
 }
+
+// beforeBegin reports whether what would end the task was done before what began this life of it: its webhook
+// comes late. What a look at GitHub found is as it is, since when ever.
+func (c *change) beforeBegin() bool {
+	looked := c.e.Kind == EventIssueClosed && (c.e.Via == ViaStart || c.e.Via == ViaConfirmed)
+	return !looked && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))
+}

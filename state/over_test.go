@@ -121,3 +121,32 @@ func TestDoubt(t *testing.T) {
 		})
 	}
 }
+
+// TestLateEnds: what was done before a life began does not end it, however late its webhook comes.
+func TestLateEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		e    Event
+		ends bool
+	}{
+		"taken back before":                   {Event{Kind: EventUntriggered, Via: "assigned", By: writer, Permission: PermissionWrite, At: t0.Add(-time.Minute)}, false},
+		"taken back after":                    {Event{Kind: EventUntriggered, Via: "assigned", By: writer, Permission: PermissionWrite, At: t0.Add(time.Minute)}, true},
+		"taken back, as a sweep sees":         {Event{Kind: EventUntriggered, Via: "assigned"}, true},
+		"closed before":                       {Event{Kind: EventIssueClosed, By: writer, At: t0.Add(-time.Minute)}, false},
+		"closed in the second of the trigger": {Event{Kind: EventIssueClosed, By: writer, At: t0.Add(time.Second)}, true},
+		"closed before, and still":            {Event{Kind: EventIssueClosed, Via: ViaStart, At: t0.Add(-time.Minute)}, true},
+		"closed, as a sweep sees":             {Event{Kind: EventIssueClosed}, true},
+		"cancelled before":                    {Event{Kind: EventCommented, Comment: &Comment{ID: 3, Mention: true}, Orders: []Order{{Verb: VerbCancel}}, By: writer, Permission: PermissionWrite, At: t0.Add(-time.Minute)}, false},
+		"cancelled after":                     {Event{Kind: EventCommented, Comment: &Comment{ID: 3, Mention: true}, Orders: []Order{{Verb: VerbCancel}}, By: writer, Permission: PermissionWrite, At: t0.Add(time.Minute)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			c.e.Task, c.e.Now = TaskKey{Repo: 7, Issue: 1}, t0.Add(time.Hour)
+			if ch := Next(l.task, c.e, DefaultPolicy()); ch.Task == nil || ch.Task.Ended() != c.ends {
+				t.Errorf("after it: %+v", ch.Task)
+			}
+		})
+	}
+}

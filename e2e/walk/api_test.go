@@ -243,7 +243,7 @@ func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, 
 // view is an issue as errand reads it.
 func (i *issue) view() forge.Issue {
 	t := i.text()
-	out := forge.Issue{Number: i.number, CreatedAt: i.created, IsPR: i.pull != nil}
+	out := forge.Issue{Number: i.number, CreatedAt: i.created, ClosedAt: i.closedAt, IsPR: i.pull != nil}
 	out.Issue = state.Issue{Node: i.node, Title: t.title, Body: t.body, Author: personOf(i.author), Labels: slices.Clone(i.labels), Closed: i.closed}
 	if i.assigned {
 		out.Assignees = []state.Person{{ID: assigneeID, Login: assignee}}

@@ -63,6 +63,7 @@ type issue struct {
 	created  time.Time
 	texts    []text // versions, newest last
 	closed   bool
+	closedAt time.Time
 	labels   []string
 	assigned bool
 	events   []fact

@@ -104,7 +104,7 @@ func (h *hub) pr(i *issue) forge.PR {
 	p := i.pull
 	return forge.PR{
 		Number: i.number, Node: i.node, Title: p.title, URL: fmt.Sprintf("https://github.test/%s/%s/pull/%d", owner, repoName, i.number),
-		Open: p.open, Merged: p.merged, Head: h.branches[p.head], HeadBranch: p.head, Base: p.base, By: personOf(nil), MergedBy: mergedBy(p),
+		Open: p.open, Merged: p.merged, Head: h.branches[p.head], HeadBranch: p.head, Base: p.base, By: personOf(nil), MergedBy: mergedBy(p), ClosedAt: i.closedAt,
 	}
 }
 

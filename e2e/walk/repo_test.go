@@ -39,7 +39,7 @@ func closeIssue(w *world) bool {
 }
 
 func (w *world) shut(i *issue, by *account) {
-	i.closed = true
+	i.closed, i.closedAt = true, w.hub.clock()
 	w.model.ending(i)
 	w.note("@%s closes #%d", by.Login, i.number)
 	w.hub.onIssue(i, by, "closed", nil)
@@ -100,7 +100,7 @@ func merge(w *world) bool {
 	if i == nil || by == nil || w.hub.branches[i.pull.head] == "" {
 		return false
 	}
-	i.pull.open, i.pull.merged, i.pull.mergedBy, i.closed = false, true, by, true
+	i.pull.open, i.pull.merged, i.pull.mergedBy, i.closed, i.closedAt = false, true, by, true, w.hub.clock()
 	w.note("@%s merges #%d", by.Login, i.number)
 	w.endOf(i)
 	w.hub.onPull(i, by, "closed")
@@ -113,7 +113,7 @@ func closePull(w *world) bool {
 		return false
 	}
 	by := w.somebody()
-	i.pull.open, i.closed = false, true
+	i.pull.open, i.closed, i.closedAt = false, true, w.hub.clock()
 	w.note("@%s closes #%d without a merge", by.Login, i.number)
 	w.endOf(i)
 	w.hub.onPull(i, by, "closed")

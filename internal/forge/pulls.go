@@ -33,6 +33,7 @@ type PR struct {
 	// MergeState is GitHub's mergeable_state: clean, dirty (conflicts), behind, blocked, unstable, …
 	MergeState string
 	UpdatedAt  time.Time // also by a comment or a review
+	ClosedAt   time.Time // also by a merge
 }
 
 // State returns what a task keeps of it.
@@ -52,7 +53,7 @@ func prState(p *github.PullRequest) PR {
 		Number: p.GetNumber(), Node: p.GetNodeID(), URL: p.GetHTMLURL(), Title: p.GetTitle(), Body: p.GetBody(), By: person(p.User),
 		Open: p.GetState() == "open", Draft: p.GetDraft(), Merged: p.GetMerged() || p.MergedAt != nil, MergedBy: mergedBy(p),
 		Head: p.GetHead().GetSHA(), HeadBranch: p.GetHead().GetRef(), Base: p.GetBase().GetRef(),
-		Mergeable: p.Mergeable, MergeState: p.GetMergeableState(), UpdatedAt: p.GetUpdatedAt().Time,
+		Mergeable: p.Mergeable, MergeState: p.GetMergeableState(), ClosedAt: p.GetClosedAt().Time, UpdatedAt: p.GetUpdatedAt().Time,
 	}
 }
 

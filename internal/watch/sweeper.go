@@ -244,7 +244,7 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		}
 		pull = &pr
 		if !pr.Open {
-			events = append(events, state.Event{Kind: state.EventPRClosed, Merged: pr.Merged, By: pr.MergedBy})
+			events = append(events, state.Event{Kind: state.EventPRClosed, Merged: pr.Merged, By: pr.MergedBy, At: pr.ClosedAt})
 		}
 	}
 	if i.Closed && len(events) == 0 {

@@ -73,7 +73,7 @@ func (s *Steps) closedHow(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, fmt.Errorf("look at the pull request: %w", err)
 	}
 	if pr.Merged {
-		return state.Event{Kind: state.EventPRClosed, Merged: true}, nil
+		return state.Event{Kind: state.EventPRClosed, Merged: true, At: pr.ClosedAt}, nil
 	}
 	i, err := s.GitHub.Issue(ctx, w.repo, w.task.Key.Issue)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Steps) closedHow(ctx context.Context, w *unit) (state.Event, error) {
 	if !i.Closed {
 		return done(), nil
 	}
-	return state.Event{Kind: state.EventIssueClosed, Via: "confirmed"}, nil
+	return state.Event{Kind: state.EventIssueClosed, Via: state.ViaConfirmed, At: i.ClosedAt}, nil
 }
 
 // lookForTwin looks once more, a while after an unknown outcome, for a second copy of a comment.

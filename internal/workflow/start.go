@@ -23,7 +23,7 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, fmt.Errorf("read the issue: %w", err)
 	}
 	if issue.Closed {
-		return state.Event{Kind: state.EventIssueClosed}, nil
+		return state.Event{Kind: state.EventIssueClosed, Via: state.ViaStart, At: issue.ClosedAt}, nil
 	}
 	at := s.Now()
 	out, err := s.GitHub.Outset(ctx, w.repo, w.task.Key.Issue, configFile)
