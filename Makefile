@@ -15,7 +15,7 @@ GEN        = $(GO) run ./internal/house/gen
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full race lint fuzz walk bench verify generate build runner release pictures published tidy clean
+.PHONY: help demo test test-full race lint fuzz walk bench verify generate build runner release pictures published rootfs tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ published: ## what GitHub publishes about itself, by npm, into .cache/published 
 	mkdir -p .cache/published && cp e2e/likeness/package.json e2e/likeness/package-lock.json .cache/published && \
 	npm ci --prefix .cache/published --ignore-scripts --no-audit --no-fund && exit 0; rm -rf .cache/published; \
 	echo "npm cannot install what GitHub publishes: the stand-in is not held against it"; test -z "$$ERRAND_REQUIRE_NPM"
+
+rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebstrap; takes a minute, once)
+	$(GO) run ./e2e/rootbox/rootfs
 
 race: ## all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(COUNT) -- -race -timeout 20m ./...

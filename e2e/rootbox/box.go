@@ -1,0 +1,274 @@
+//go:build linux
+
+package rootbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Spec is what a box is made from. Zero values have defaults.
+type Spec struct {
+	// Name is its host name; default the address's last number.
+	Name string
+	// Addr is its address, of Lab.Prefix; default a free one.
+	Addr netip.Addr
+	// Instance is the id by which cloud-init knows whether this is a first boot; default Name.
+	Instance string
+	// UserData is given to cloud-init, and served to the box as its metadata.
+	UserData []byte
+	// Image is what Box.Snapshot returned; default an empty disk over the rootfs.
+	Image string
+	// MemoryMB is where the kernel begins to kill, DiskMB the size of its disk. Default 1024 and 2048.
+	MemoryMB, DiskMB int
+	// Binds are paths of this host that the box sees at the same place and cannot change.
+	Binds []string
+	// Off leaves it switched off at first.
+	Off bool
+}
+
+// Box is a computer. Its methods are safe for concurrent use; those that switch it wait for each other.
+type Box struct {
+	Name string
+	Addr netip.Addr
+
+	lab   *Lab
+	id    string
+	dir   string
+	binds []string
+
+	switching sync.Mutex // held by whoever starts, stops or changes it
+
+	mu       sync.Mutex
+	life     *life // nil if it was never on; ended ones stay
+	userData []byte
+	instance string
+	memoryMB int
+	diskMB   int
+	deleted  bool
+}
+
+// Boot makes a box. Unless spec.Off is set it is running when Boot returns; its SSH server answers some
+// seconds later, see AwaitSSH.
+func (l *Lab) Boot(ctx context.Context, spec Spec) (*Box, error) {
+	b := &Box{lab: l, binds: spec.Binds}
+	addr, err := l.address(spec.Addr, b)
+	if err != nil {
+		return nil, err
+	}
+	b.Addr, b.id = addr, strconv.Itoa(int(addr.As4()[3]))
+	b.Name = cmpOr(spec.Name, "box-"+b.id)
+	b.dir = filepath.Join(l.dir, b.id)
+	b.describe(spec)
+	err = errors.Join(
+		os.MkdirAll(filepath.Join(b.dir, "disk"), 0o700), os.MkdirAll(filepath.Join(b.dir, "root"), 0o755), os.MkdirAll(filepath.Join(b.dir, "seed"), 0o700))
+	if err == nil {
+		err = b.newDisk(ctx, spec.Image)
+	}
+	if err == nil && !spec.Off {
+		err = b.PowerOn(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("boot box %s: %w", b.Name, err), b.Delete(ctx))
+	}
+	return b, nil
+}
+
+// describe takes over what a spec says, at the first boot and when it is rebuilt.
+func (b *Box) describe(spec Spec) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.userData = spec.UserData
+	b.instance = cmpOr(spec.Instance, b.Name)
+	b.memoryMB, b.diskMB = spec.MemoryMB, spec.DiskMB
+	if b.memoryMB == 0 {
+		b.memoryMB = 1024
+	}
+	if b.diskMB == 0 {
+		b.diskMB = 2048
+	}
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// Running says whether it is switched on.
+func (b *Box) Running() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.life.running()
+}
+
+// current returns the life that it is living, nil if it is off.
+func (b *Box) current() *life {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.life.running() {
+		return nil
+	}
+	return b.life
+}
+
+// PowerOn switches it on; a box that is on stays as it is.
+func (b *Box) PowerOn(ctx context.Context) error {
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	return b.start(ctx)
+}
+
+// start is PowerOn for those who hold switching.
+func (b *Box) start(ctx context.Context) error {
+	b.mu.Lock()
+	deleted, on := b.deleted, b.life.running()
+	b.mu.Unlock()
+	switch {
+	case deleted:
+		return fmt.Errorf("switch on box %s: it is deleted", b.Name)
+	case on:
+		return nil
+	}
+	if err := b.clear(ctx); err != nil {
+		return fmt.Errorf("switch on box %s: %w", b.Name, err)
+	}
+	if err := b.writeSeed(); err != nil {
+		return fmt.Errorf("switch on box %s: %w", b.Name, err)
+	}
+	next, err := b.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("switch on box %s: %w", b.Name, err)
+	}
+	b.mu.Lock()
+	b.life = next
+	b.mu.Unlock()
+	go b.again(next)
+	return nil
+}
+
+// again waits for the end of a life and begins the next if the box has asked for it, as `reboot` does.
+func (b *Box) again(l *life) {
+	<-l.done
+	if !l.wantsReboot() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	b.mu.Lock()
+	mine := b.life == l && !b.deleted
+	b.mu.Unlock()
+	if mine {
+		if err := b.start(ctx); err != nil {
+			l.note("reboot: " + err.Error())
+		}
+	}
+}
+
+// PowerOff switches it off as pulling the plug does: what was not written is lost to its programs, what
+// was written stays.
+func (b *Box) PowerOff(ctx context.Context) error {
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	return b.stop(ctx)
+}
+
+// stop is PowerOff for those who hold switching.
+func (b *Box) stop(ctx context.Context) error {
+	l := b.current()
+	if l == nil {
+		return nil
+	}
+	_ = b.thaw() // a frozen one cannot die
+	if err := l.kill(ctx); err != nil {
+		return fmt.Errorf("switch off box %s: %w", b.Name, err)
+	}
+	return nil
+}
+
+// Shutdown presses the power button and waits until the box has gone off by itself.
+func (b *Box) Shutdown(ctx context.Context) error {
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	l := b.current()
+	if l == nil {
+		return nil
+	}
+	if err := l.powerButton(); err != nil {
+		return fmt.Errorf("shut down box %s: %w", b.Name, err)
+	}
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("shut down box %s: it does not obey: %w", b.Name, context.Cause(ctx))
+	}
+}
+
+// Delete ends it with its disk. It may be called twice.
+func (b *Box) Delete(ctx context.Context) error {
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	b.mu.Lock()
+	b.deleted = true
+	b.mu.Unlock()
+	err := b.stop(ctx)
+	if err == nil {
+		err = errors.Join(b.clear(ctx), os.RemoveAll(b.dir))
+	}
+	if err != nil {
+		return fmt.Errorf("delete box %s: %w", b.Name, err)
+	}
+	b.lab.mu.Lock()
+	defer b.lab.mu.Unlock()
+	if b.lab.boxes[b.Addr] == b {
+		delete(b.lab.boxes, b.Addr)
+	}
+	return nil
+}
+
+// clear removes what an earlier life may have left outside of its namespaces.
+func (b *Box) clear(ctx context.Context) error {
+	var errs []error
+	for _, c := range controllers() {
+		errs = append(errs, endGroup(ctx, groupDir(c, b.lab.slot, b.id)))
+	}
+	errs = append(errs, unlink(ctx, b.link()), b.awaitDiskFree(ctx))
+	return errors.Join(errs...)
+}
+
+// link is the lab's end of the box's network cable.
+func (b *Box) link() string { return bridgeName(b.lab.slot) + "v" + b.id }
+
+// writeSeed is what the box's cloud-init will read.
+func (b *Box) writeSeed() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	meta := fmt.Sprintf("instance-id: %q\nlocal-hostname: %q\n", b.instance, b.Name)
+	data := b.userData
+	if len(data) == 0 {
+		data = []byte("#cloud-config\n{}\n")
+	}
+	seed := filepath.Join(b.dir, "seed")
+	return errors.Join(os.WriteFile(filepath.Join(seed, "meta-data"), []byte(meta), 0o600), os.WriteFile(filepath.Join(seed, "user-data"), data, 0o600))
+}
+
+// Console is what the box has said on its console since it was made.
+func (b *Box) Console() string {
+	data, err := os.ReadFile(filepath.Join(b.dir, "console"))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(data))
+}

@@ -1,0 +1,183 @@
+//go:build linux
+
+package rootbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kill ends the box at once, as when its host dies. It stays off.
+func (b *Box) Kill(ctx context.Context) error { return b.PowerOff(ctx) }
+
+// Cut takes its network away: packets vanish, nothing is told to either side. Heal gives it back.
+func (b *Box) Cut(ctx context.Context) error {
+	_, err := run(ctx, "ip", "link", "set", b.link(), "down")
+	return err
+}
+
+// Heal undoes Cut.
+func (b *Box) Heal(ctx context.Context) error {
+	_, err := run(ctx, "ip", "link", "set", b.link(), "up")
+	return err
+}
+
+// Freeze stops all its programs where they are, as a host that hangs. Thaw lets them go on.
+func (b *Box) Freeze(ctx context.Context) error {
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	return b.freeze(ctx)
+}
+
+// Thaw undoes Freeze.
+func (b *Box) Thaw() error {
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	return b.thaw()
+}
+
+func (b *Box) freeze(ctx context.Context) error {
+	if err := limit("freezer", b.lab.slot, b.id, "freezer.state", "FROZEN"); err != nil {
+		return err
+	}
+	at := filepath.Join(groupDir("freezer", b.lab.slot, b.id), "freezer.state")
+	return b.await(ctx, "all is frozen", func(context.Context) error {
+		state, err := os.ReadFile(at)
+		if err == nil && strings.TrimSpace(string(state)) != "FROZEN" {
+			err = fmt.Errorf("it is %s", state)
+		}
+		return err
+	})
+}
+
+func (b *Box) thaw() error { return limit("freezer", b.lab.slot, b.id, "freezer.state", "THAWED") }
+
+// fillFile takes all that is free on the disk.
+const fillFile = "/var/tmp/.filled"
+
+// Fill takes all free space of its disk, to the last block. Empty gives it back.
+func (b *Box) Fill() error {
+	l := b.current()
+	if l == nil {
+		return fmt.Errorf("fill the disk of box %s: it is off", b.Name)
+	}
+	f, err := os.OpenFile(l.path(fillFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("fill the disk of box %s: %w", b.Name, err)
+	}
+	size := int64(0)
+	for step := int64(1 << 28); step >= 4096; {
+		switch err := unix.Fallocate(int(f.Fd()), 0, size, step); {
+		case err == nil:
+			size += step
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOSPC):
+			step /= 2
+		default:
+			return errors.Join(fmt.Errorf("fill the disk of box %s: %w", b.Name, err), f.Close())
+		}
+	}
+	return f.Close()
+}
+
+// Empty undoes Fill.
+func (b *Box) Empty() error {
+	l := b.current()
+	if l == nil {
+		return fmt.Errorf("empty the disk of box %s: it is off", b.Name)
+	}
+	return os.Remove(l.path(fillFile))
+}
+
+// Starve leaves its programs so many MB of memory more than they use now; whoever takes more is killed
+// by the kernel. Feed gives back what it had.
+func (b *Box) Starve(moreMB int) error {
+	data, err := os.ReadFile(filepath.Join(groupDir("memory", b.lab.slot, b.id), "memory.stat"))
+	if err != nil {
+		return fmt.Errorf("starve box %s: %w", b.Name, err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_rss "); ok {
+			rss, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return fmt.Errorf("starve box %s: %w", b.Name, err)
+			}
+			return limit("memory", b.lab.slot, b.id, "memory.limit_in_bytes", strconv.FormatInt(rss+int64(moreMB)<<20, 10))
+		}
+	}
+	return fmt.Errorf("starve box %s: its memory is not known", b.Name)
+}
+
+// Feed undoes Starve.
+func (b *Box) Feed() error {
+	b.mu.Lock()
+	memory := b.memoryMB
+	b.mu.Unlock()
+	return limit("memory", b.lab.slot, b.id, "memory.limit_in_bytes", strconv.Itoa(memory<<20))
+}
+
+// Killed is how many of its programs the kernel has killed for want of memory since it was switched on.
+func (b *Box) Killed() (int, error) {
+	data, err := os.ReadFile(filepath.Join(groupDir("memory", b.lab.slot, b.id), "memory.oom_control"))
+	if err != nil {
+		return 0, fmt.Errorf("look at the memory of box %s: %w", b.Name, err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+			return strconv.Atoi(value)
+		}
+	}
+	return 0, fmt.Errorf("look at the memory of box %s: no count", b.Name)
+}
+
+// Slow makes its network carry only so many kilobits a second, both ways. Fast undoes it.
+func (b *Box) Slow(ctx context.Context, kbit int) error {
+	shape := []string{"root", "tbf", "rate", strconv.Itoa(kbit) + "kbit", "burst", "4kb", "latency", "2s"}
+	return b.shape(ctx, "replace", shape...)
+}
+
+// Fast undoes Slow.
+func (b *Box) Fast(ctx context.Context) error { return b.shape(ctx, "del", "root") }
+
+// shape sets the queues at both ends of the box's cable.
+func (b *Box) shape(ctx context.Context, verb string, args ...string) error {
+	l := b.current()
+	if l == nil {
+		return fmt.Errorf("slow down box %s: it is off", b.Name)
+	}
+	inside := append([]string{"nsenter", "-t", strconv.Itoa(l.pid), "-n", "tc", "qdisc", verb, "dev", "eth0"}, args...)
+	outside := append([]string{"tc", "qdisc", verb, "dev", b.link()}, args...)
+	_, err := run(ctx, inside...)
+	_, other := run(ctx, outside...)
+	return errors.Join(err, other)
+}
+
+// Off is closed when the box has gone off; of one that is off it is closed already.
+func (b *Box) Off() <-chan struct{} {
+	if l := b.current(); l != nil {
+		return l.done
+	}
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// AwaitOff waits until it is off.
+func (b *Box) AwaitOff(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-b.Off():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("box %s is still on: %w", b.Name, context.Cause(ctx))
+	}
+}

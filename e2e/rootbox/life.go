@@ -1,0 +1,184 @@
+//go:build linux
+
+package rootbox
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+//go:embed boot.sh
+var bootScript string
+
+// namespaces are what a box has of its own from its first program on.
+const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+
+// powerSignal tells systemd to power off, as the button of a computer does: SIGRTMIN+4.
+const powerSignal = syscall.Signal(34 + 4)
+
+// life is a box from switching on to switching off.
+type life struct {
+	pid     int
+	console *os.File
+	done    chan struct{}
+	status  syscall.WaitStatus // set before done is closed
+}
+
+// running says whether it goes on; it may be nil.
+func (l *life) running() bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// wantsReboot says how it ended: the kernel tells a box's reboot from its power-off by the signal.
+func (l *life) wantsReboot() bool { return l.status.Signaled() && l.status.Signal() == syscall.SIGHUP }
+
+// note writes a line on the console. It is best effort.
+func (l *life) note(line string) { _, _ = fmt.Fprintln(l.console, line) }
+
+func (l *life) powerButton() error { return syscall.Kill(l.pid, powerSignal) }
+
+// kill ends its first program, and so all others, and waits for that.
+func (l *life) kill(ctx context.Context) error {
+	if err := syscall.Kill(l.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for its end: %w", context.Cause(ctx))
+	}
+}
+
+// begin starts the first program, gives it its cgroups and its network card, and lets it go.
+func (b *Box) begin(ctx context.Context) (_ *life, err error) {
+	l := &life{done: make(chan struct{})}
+	l.console, err = os.OpenFile(filepath.Join(b.dir, "console"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-c", bootScript, "boot", b.dir, b.lab.rootfs, b.Name, b.Addr.String() + "/24", b.lab.Gateway().String()}
+	cmd := exec.Command("sh", append(args, b.binds...)...)
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Stdout, cmd.Stderr = l.console, l.console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL, Setsid: true}
+	start, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, errors.Join(err, l.console.Close())
+	}
+	started := make(chan error)
+	go l.live(cmd, started)
+	if err := <-started; err != nil {
+		return nil, errors.Join(err, l.console.Close())
+	}
+	err = b.connect(ctx, l.pid)
+	if err == nil {
+		_, err = io.WriteString(start, "go\n")
+	}
+	if err = errors.Join(err, start.Close()); err != nil {
+		return nil, errors.Join(err, l.kill(ctx))
+	}
+	return l, nil
+}
+
+// live runs the first program to its end. The thread that started it is kept for it: the kernel ends the
+// box when that thread ends, which is when this process does.
+func (l *life) live(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := cmd.Start()
+	if err == nil {
+		l.pid = cmd.Process.Pid
+	}
+	started <- err
+	if err != nil {
+		return
+	}
+	_ = cmd.Wait() // how it ended is in the status
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
+		l.status = status
+	}
+	close(l.done)
+}
+
+// connect puts the first program into its cgroups and gives it a network card on the lab's bridge, from
+// which it reaches this host but no other box.
+func (b *Box) connect(ctx context.Context, pid int) error {
+	if err := join(b.lab.slot, b.id, pid); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	memory := b.memoryMB
+	b.mu.Unlock()
+	err := errors.Join(
+		limit("memory", b.lab.slot, b.id, "memory.limit_in_bytes", strconv.Itoa(memory<<20)),
+		limit("pids", b.lab.slot, b.id, "pids.max", "2048"))
+	if err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"ip", "link", "add", b.link(), "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		{"ip", "link", "set", b.link(), "master", bridgeName(b.lab.slot), "up"},
+		{"bridge", "link", "set", "dev", b.link(), "isolated", "on"},
+	} {
+		if _, err := run(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitSSH waits until an SSH server answers at the box's address.
+func (b *Box) AwaitSSH(ctx context.Context) error {
+	return b.await(ctx, "SSH answers", func(ctx context.Context) error { return banner(ctx, b.Addr) })
+}
+
+// AwaitBooted waits until cloud-init has done all that it was told, and fails if any of it went wrong.
+func (b *Box) AwaitBooted(ctx context.Context) error {
+	if err := b.AwaitSSH(ctx); err != nil {
+		return err
+	}
+	out, err := b.Exec(ctx, "cloud-init", "status", "--wait", "--long")
+	if err != nil {
+		return fmt.Errorf("cloud-init of box %s: %w\n%s", b.Name, err, out)
+	}
+	return nil
+}
+
+// await polls a condition, until ctx ends or the box goes off.
+func (b *Box) await(ctx context.Context, what string, try func(context.Context) error) error {
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if !b.Running() {
+			return fmt.Errorf("wait until %s on box %s: it is off: %w", what, b.Name, err)
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s on box %s: %w: %w", what, b.Name, context.Cause(ctx), err)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package rootbox
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// left lists what the host has of a lab.
+func left(slot int) (all []string) {
+	for _, pattern := range []string{
+		fmt.Sprintf("/sys/fs/cgroup/*/errand-rootbox-%d", slot), "/sys/class/net/" + bridgeName(slot), "/sys/class/net/" + bridgeName(slot) + "v*", labDir(slot),
+	} {
+		found, err := filepath.Glob(pattern)
+		all = append(all, found...)
+		if err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	return all
+}
+
+// TestNothingStays ends a lab with a frozen box in it as a crash would, sweeps, and looks at the host.
+func TestNothingStays(t *testing.T) {
+	t.Parallel()
+	Require(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	lab, err := Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.Close()
+	box, err := lab.Boot(ctx, Spec{})
+	if err == nil {
+		err = box.AwaitSSH(ctx)
+	}
+	if err == nil {
+		err = box.Freeze(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := left(lab.slot); len(got) < 4+2 {
+		t.Errorf("the test does not see what there is: %v", got)
+	}
+	if err := Sweep(ctx); err != nil || !box.Running() {
+		t.Errorf("a sweep touches a lab that lives: %v", err)
+	}
+	off := box.Off()
+	if err := remains(ctx, lab.slot); err != nil {
+		t.Error(err)
+	}
+	if got := left(lab.slot); len(got) > 0 {
+		t.Errorf("left behind: %v", got)
+	}
+	select {
+	case <-off:
+	case <-ctx.Done():
+		t.Error("the box outlives its lab")
+	}
+	if err := lab.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAddresses needs no root: it takes addresses only.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	lab := &Lab{slot: 9, boxes: map[netip.Addr]*Box{}, next: 2}
+	first, err := lab.address(netip.Addr{}, &Box{})
+	if err != nil || first.String() != "10.77.9.2" {
+		t.Errorf("the first is %v, %v", first, err)
+	}
+	if got, err := lab.address(netip.MustParseAddr("10.77.9.3"), &Box{}); err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := lab.address(netip.Addr{}, &Box{}); err != nil || got.String() != "10.77.9.4" {
+		t.Errorf("the next free one is %v, %v", got, err)
+	}
+	for _, taken := range []string{"10.77.9.1", "10.77.9.2", "10.78.0.1"} {
+		if _, err := lab.address(netip.MustParseAddr(taken), &Box{}); err == nil {
+			t.Errorf("%s is given away", taken)
+		}
+	}
+}
