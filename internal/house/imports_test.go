@@ -45,12 +45,14 @@ func layers() map[string]row {
 		// VMs, and the ways to them.
 		"internal/fleet":           {may: "internal/remote"},
 		"internal/fleet/fleettest": {may: "internal/fleet internal/remote"},
+		"internal/fleet/cloudinit": {},
 		"internal/fleet/hetzner":   {may: "internal/fleet internal/remote"},
 		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote"},
 		"internal/fleet/local/box": {},
 		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/tetherd internal/runner/work"},
 		"internal/gateway":         {},
-		"internal/tether":          {may: "internal/gateway state"},
+		"internal/egress":          {},
+		"internal/tether":          {may: "internal/egress internal/gateway state"},
 
 		// GitHub, agents.
 		"handlers":                 {may: "internal/comment state"},
@@ -62,11 +64,11 @@ func layers() map[string]row {
 		"internal/queue":    {may: "state"},
 		"internal/watch":    {may: "internal/forge internal/runlog state"},
 		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
-		"internal/admin":    {may: "internal/runlog internal/words state"},
+		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 
 		// Where it is put together.
-		"internal/config": {may: "internal/agent internal/comment internal/gateway internal/pushgate state"},
-		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
+		"internal/config": {may: "internal/agent internal/comment internal/egress internal/gateway internal/pushgate state"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/egress internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/config internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/proc internal/runner/tetherd internal/runner/work",
