@@ -20,6 +20,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -55,6 +56,9 @@ type Config struct {
 	// Spent says what all tasks together have cost today and this month, in UTC, each with its cap; nil
 	// shows nothing about it.
 	Spent func(ctx context.Context) (day, month state.Money, err error)
+	// Reached says which other hosts a task's VMs asked for, the newest n, oldest first, and how many requests
+	// there were in all; nil shows nothing about it.
+	Reached func(task state.TaskKey, n int) ([]egress.Request, int, error)
 	// Metrics are served under /metrics; nil makes new ones.
 	Metrics *Metrics
 	// Token is asked for on every page. It may be empty only if Open is set.

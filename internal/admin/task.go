@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -24,6 +25,7 @@ type taskView struct {
 	VMs     []state.VM
 	Posted  []state.Posted // newest first
 	Jobs    []state.Job
+	Reached []egress.Request // newest first
 	Live    *liveLog
 	Hidden  int // rows of all lists that are left out
 }
@@ -99,6 +101,14 @@ func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) 
 		return nil, err
 	}
 	v.bound()
+	if p.cfg.Reached != nil {
+		var all int
+		if v.Reached, all, err = p.cfg.Reached(t.Key, maxRows); err != nil {
+			return nil, err
+		}
+		slices.Reverse(v.Reached)
+		v.Hidden += all - len(v.Reached)
+	}
 	if t.Run != nil {
 		v.Live, err = p.liveLog(t)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
@@ -73,4 +74,23 @@ func TestRenamedRepository(t *testing.T) {
 	}
 	w.apply(1, state.Event{Kind: state.EventIssueClosed, By: writer})
 	w.page("/tasks/acme/store/1")
+}
+
+// TestHostsThatWereAskedFor: the page says what the VMs wanted to reach, and what came of it. What a VM says
+// is text.
+func TestHostsThatWereAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *admin.Config) {
+		c.Reached = func(task state.TaskKey, n int) ([]egress.Request, int, error) {
+			if task != (state.TaskKey{Repo: 7, Issue: 1}) {
+				t.Errorf("asked for task %s", task)
+			}
+			return []egress.Request{
+				{At: noon, Method: "CONNECT", Host: "registry.test", Port: "443", Allowed: true, Received: 4711},
+				{At: noon, Method: "GET", Host: "<b>evil", Port: "80", Reason: "it is not on the list"},
+			}, 5, nil
+		}
+	})
+	w.trigger(1, "Something")
+	want(t, w.page("/tasks/acme/shop/1"), "registry.test:443", "4711 bytes", "&lt;b&gt;evil:80", "it is not on the list", "3 older rows")
 }

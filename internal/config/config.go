@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
@@ -46,6 +47,7 @@ type Config struct {
 	Provider string  `yaml:"provider"`
 	Local    Local   `yaml:"local"`
 	Hetzner  Hetzner `yaml:"hetzner"`
+	Egress   Egress  `yaml:"egress"`
 
 	Limits     Limits     `yaml:"limits"`
 	Repository Repository `yaml:"repository"`
@@ -297,6 +299,7 @@ func Default() Config {
 		Provider: "local",
 		Local:    Local{Kind: "auto", IdleExit: 15 * time.Minute},
 		Hetzner:  DefaultHetzner(),
+		Egress:   Egress{Allow: egress.Registries()},
 		Limits: Limits{
 			Turns: s.Limits.Turns, Duration: s.Limits.Duration, PlanDuration: s.Limits.PlanDuration, Stall: s.Limits.Stall,
 			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,

@@ -52,6 +52,7 @@ func (c Config) problems() report {
 		c.Hetzner.problems(&r)
 	}
 	c.Limits.vmProblems(&r)
+	c.Egress.problems(&r)
 	c.limitProblems(&r)
 	if err := c.Agent.Validate(); err != nil {
 		key, text, _ := strings.Cut(err.Error(), ": ") // it begins with its key

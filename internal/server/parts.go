@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/forge"
@@ -78,7 +79,11 @@ func (s *Server) makeTether() error {
 		}
 		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name)}
 	}
+	if s.reached, err = egress.OpenLog(filepath.Join(s.cfg.Data, "egress")); err != nil {
+		return err
+	}
 	s.tether = tether.New(tether.Config{
+		Proxy: egress.New(egress.Config{Now: s.opts.Now}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
 		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
@@ -88,6 +93,18 @@ func (s *Server) makeTether() error {
 	})
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil
+}
+
+// noteReached writes down which other host a task's VM asked for, and what came of it.
+func (s *Server) noteReached(t *state.Task, r egress.Request) {
+	log := s.opts.Log.Debug()
+	if !r.Allowed {
+		log = s.opts.Log.Info()
+	}
+	log.Str("task", t.Key.String()).Str("host", r.Host).Str("port", r.Port).Str("method", r.Method).Bool("allowed", r.Allowed).Str("reason", r.Reason).Int64("received", r.Received).Msg("tether: another host")
+	if err := s.reached.Add(owner(t.Key), r); err != nil {
+		s.opts.Log.Warn().Err(err).Msg("write down which host was asked for")
+	}
 }
 
 // makeWorkflow makes the steps and the queue that takes them.

@@ -22,6 +22,7 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/queue"
@@ -65,6 +66,7 @@ type Server struct {
 	control  *runnerctl.Controller
 	tether   *tether.Handler
 	keeper   *tether.Keeper
+	reached  *egress.Log
 	archive  *archive.Dir
 	patterns *secretscan.Patterns
 	redact   *trust.Redactor

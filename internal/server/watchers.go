@@ -124,7 +124,8 @@ func (s *Server) reapOnce(ctx context.Context) {
 	_, perr := s.archive.Prune(now.Add(-max(s.cfg.Keep.AfterEnd, s.cfg.Limits.Expire)), now.Add(-s.cfg.Keep.Transcripts))
 	_, terr := s.store.PruneTombstones(ctx, now.Add(-tombstones))
 	_, serr := s.store.Prune(ctx, now.Add(-s.cfg.Keep.AfterEnd))
-	for _, err := range []error{err, perr, terr, serr} {
+	rerr := s.reached.Prune(now.Add(-s.cfg.Keep.Transcripts))
+	for _, err := range []error{err, perr, terr, serr, rerr} {
 		if err != nil && ctx.Err() == nil {
 			s.opts.Log.Error().Err(err).Msg("clean up")
 		}

@@ -4,8 +4,8 @@
 // Which VM and which task a request is from follows from the connection that it came over, never
 // from anything that it says; the bearer token only proves that it is the run's and not another
 // user's on that VM. Behind the connection a VM reaches the model's API with our key put in (/llm/),
-// its task's repository for reading (/git/), and nothing else. A later issue adds call-backs and the
-// allow-listed proxy to Handler's table.
+// its task's repository for reading (/git/), hosts that the operator allows (as an HTTP proxy), and
+// nothing else. Call-backs are not there yet.
 //
 // Start reading at Keeper, then Handler.
 package tether
@@ -21,6 +21,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
@@ -58,6 +59,11 @@ type Config struct {
 	Prices gateway.Prices
 	Ledger Ledger
 	Log    zerolog.Logger
+	// Proxy passes requests for other hosts on, as far as Egress allows them to a task; nil refuses them all.
+	// Reached hears of each.
+	Proxy   *egress.Proxy
+	Egress  func(t *state.Task) egress.Policy
+	Reached func(t *state.Task, r egress.Request)
 	// Upstream gets what calls go through and returns what is used instead; nil leaves it as it is.
 	Upstream func(http.RoundTripper) http.RoundTripper
 }
@@ -117,12 +123,30 @@ func (h *Handler) For(p Peer) http.Handler {
 		}
 		if !h.authorised(r, t, p) {
 			log.Msg("tether: wrong token")
+			if egress.Asks(r) { // some clients show their password only when they are asked for it
+				w.Header().Set("Proxy-Authenticate", `Basic realm="errand"`)
+				http.Error(w, "errand: the token is not this run's", http.StatusProxyAuthRequired)
+				return
+			}
 			http.Error(w, "errand: the token is not this run's", http.StatusUnauthorized)
 			return
 		}
 		log.Msg("tether")
+		if egress.Asks(r) {
+			h.pass(w, r, t, p)
+			return
+		}
 		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), taskKey{}, t)))
 	})
+}
+
+// pass answers a request for another host.
+func (h *Handler) pass(w http.ResponseWriter, r *http.Request, t *state.Task, p Peer) {
+	if h.cfg.Proxy == nil {
+		http.Error(w, "errand: no other hosts are reached from here", http.StatusForbidden)
+		return
+	}
+	h.cfg.Proxy.Serve(w, r, p.VM, h.cfg.Egress(t), func(done egress.Request) { h.cfg.Reached(t, done) })
 }
 
 // taskKey is under which a request's context has its task.
@@ -161,6 +185,9 @@ func shownToken(r *http.Request) string {
 	}
 	if t := r.Header.Get("X-Api-Key"); t != "" {
 		return t
+	}
+	if t := r.Header.Get("Proxy-Authorization"); t != "" && egress.Asks(r) {
+		r = &http.Request{Header: http.Header{"Authorization": {t}}}
 	}
 	_, password, _ := r.BasicAuth()
 	return password

@@ -1,0 +1,260 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// names is a resolver that knows a few.
+type names map[string][]string
+
+func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	var out []netip.Addr
+	for _, a := range n[host] {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no such host")
+	}
+	return out, nil
+}
+
+// world is a proxy between a client and two servers that pretend to be on the internet.
+type world struct {
+	proxy  *httptest.Server
+	client *http.Client
+	dialed chan string
+	told   chan Request
+}
+
+func newWorld(t *testing.T, allow ...string) *world {
+	t.Helper()
+	say := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "for "+r.Host+" "+r.Header.Get("Proxy-Authorization"))
+	})
+	secure, plain := httptest.NewTLSServer(say), httptest.NewServer(say)
+	t.Cleanup(secure.Close)
+	t.Cleanup(plain.Close)
+	w := &world{dialed: make(chan string, 100), told: make(chan Request, 100)}
+	p := New(Config{
+		Resolver: names{
+			"registry.test": {"93.184.215.14"}, "other.test": {"93.184.215.15"}, "inside.test": {"10.0.0.1"}, "both.test": {"93.184.215.14", "169.254.169.254"},
+			"mapped.test": {"::ffff:127.0.0.1"}, "a.below.test": {"2606:2800:21f::1"}, "down.test": {"93.184.215.16"},
+		},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			w.dialed <- address
+			to := plain.Listener.Addr().String()
+			switch {
+			case strings.HasPrefix(address, "93.184.215.16:"):
+				return nil, errors.New("refused")
+			case strings.HasSuffix(address, ":443"):
+				to = secure.Listener.Addr().String()
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, to)
+		},
+	})
+	w.proxy = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		p.Serve(rw, r, "vm-1", Policy{Allow: allow}, func(r Request) { w.told <- r })
+	}))
+	t.Cleanup(w.proxy.Close)
+	roots := secure.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	at, err := url.Parse(w.proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.User = url.UserPassword("run", "token")
+	w.client = &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{RootCAs: roots, InsecureSkipVerify: true}}} //nolint:gosec // the server's name is made up
+	t.Cleanup(w.client.CloseIdleConnections)
+	return w
+}
+
+// get asks for an address through the proxy.
+func (w *world) get(t *testing.T, address string) (status int, body string, err error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := w.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(data), err
+}
+
+func TestAllowedHostsAreReached(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"http://registry.test/x":      "for registry.test ",
+		"http://REGISTRY.test./x":     "for registry.test ",
+		"https://registry.test/x":     "for registry.test ",
+		"http://registry.test:8080/x": "for registry.test:8080 ",
+		"https://a.below.test/":       "for a.below.test ",
+	} {
+		t.Run(address, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "registry.test", "registry.test:8080", "*.below.test")
+			status, body, err := w.get(t, address)
+			if err != nil || status != http.StatusOK || body != want {
+				t.Errorf("%d %q, %v", status, body, err)
+			}
+			w.client.CloseIdleConnections()
+			if r := <-w.told; !r.Allowed || r.Reason != "" || r.Host == "" || r.Received == 0 {
+				t.Errorf("recorded as %+v", r)
+			}
+			if to := <-w.dialed; !strings.HasPrefix(to, "93.184.215.14:") && !strings.HasPrefix(to, "[2606:2800:21f::1]:") {
+				t.Errorf("connected to %s, not to the address that was judged", to)
+			}
+		})
+	}
+}
+
+func TestOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	for address, why := range map[string]string{
+		"http://other.test/":           "other.test:80 is not on the list",
+		"http://registry.test:22/":     "registry.test:22 is not on the list",
+		"http://below.test/":           "is not on the list",
+		"http://169.254.169.254/":      "is an address",
+		"http://[::1]/":                "is an address",
+		"http://127.1/":                "is an address",
+		"http://2130706433/":           "is an address",
+		"http://0x7f000001/":           "is an address",
+		"http://inside.test/":          "inside.test has the address 10.0.0.1, which is not a public one",
+		"http://both.test/":            "169.254.169.254, which is not a public one",
+		"http://mapped.test/":          "127.0.0.1, which is not a public one",
+		"http://x.registry.test/":      "is not on the list",
+		"http://registry.test.evil.t/": "is not on the list",
+	} {
+		t.Run(address, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "registry.test", "inside.test", "both.test", "mapped.test", "*.below.test")
+			status, body, err := w.get(t, address)
+			if err != nil || status != http.StatusForbidden || !strings.Contains(body, why) {
+				t.Errorf("%d %q, %v", status, body, err)
+			}
+			if r := <-w.told; r.Allowed || r.Reason == "" {
+				t.Errorf("recorded as %+v", r)
+			}
+			if len(w.dialed) > 0 {
+				t.Errorf("connected to %s", <-w.dialed)
+			}
+		})
+	}
+	w := newWorld(t, "down.test")
+	if status, body, err := w.get(t, "http://down.test/"); status != http.StatusBadGateway || !strings.Contains(body, "down.test") {
+		t.Errorf("a host that is down: %d %q, %v", status, body, err)
+	}
+	if _, _, err := w.get(t, "https://other.test/"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("a tunnel to a host that is not listed: %v", err)
+	}
+}
+
+// TestATunnelIsForItsHost: whoever asks for a tunnel to one host does not reach another that has the same
+// address, and speaks TLS through it.
+func TestATunnelIsForItsHost(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(net.Conn) error{
+		"another server": func(c net.Conn) error {
+			return tls.Client(c, &tls.Config{ServerName: "other.test", InsecureSkipVerify: true}).Handshake() //nolint:gosec // it shall not get so far
+		},
+		"no server": func(c net.Conn) error {
+			return tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // likewise
+		},
+		"no TLS": func(c net.Conn) error {
+			if _, err := io.WriteString(c, "SSH-2.0-exfiltrate\r\n"); err != nil {
+				return err
+			}
+			_, err := c.Read(make([]byte, 1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "registry.test")
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.proxy.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, "CONNECT registry.test:443 HTTP/1.1\r\nHost: registry.test:443\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer := make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))
+			if _, err := io.ReadFull(conn, answer); err != nil || !strings.Contains(string(answer), " 200 ") {
+				t.Fatalf("%q, %v", answer, err)
+			}
+			if err := begin(conn); err == nil {
+				t.Error("it got through")
+			}
+			if r := <-w.told; r.Allowed || r.Reason == "" {
+				t.Errorf("recorded as %+v", r)
+			}
+		})
+	}
+}
+
+func TestPublic(t *testing.T) {
+	t.Parallel()
+	for _, a := range []string{"1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8"} {
+		if !public(netip.MustParseAddr(a)) {
+			t.Errorf("%s is public", a)
+		}
+	}
+	for _, a := range []string{
+		"0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1",
+		"fe80::1", "fd00::1", "fd00:ec2::254", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "fe80::1%eth0",
+	} {
+		if public(netip.MustParseAddr(a)) {
+			t.Errorf("%s is not public", a)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, host := range Registries() {
+		if err := Check(host); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, entry := range []string{"*.example.org", "example.org:8443"} {
+		if err := Check(entry); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, entry := range []string{"", "*", "localhost", "*.*.org", "EXAMPLE.org", "10.0.0.1", "https://example.org", "example.org:0", "example.org:", "a b.org", "*example.org"} {
+		if Check(entry) == nil {
+			t.Errorf("%q is taken", entry)
+		}
+	}
+}
+
+func FuzzJudge(f *testing.F) {
+	for _, s := range []string{"registry.test", "REGISTRY.test", "127.0.0.1", "0x7f.1", "[::1]", "a.registry.test", "registry.test.", "xn--bcher-kva.test", "*.registry.test"} {
+		f.Add(s, "443")
+	}
+	p := Policy{Allow: []string{"registry.test", "*.below.test"}}
+	f.Fuzz(func(t *testing.T, host, port string) {
+		if p.judge(host, port) != nil {
+			return
+		}
+		if host != "registry.test" && !strings.HasSuffix(host, ".below.test") || port != "443" && port != "80" {
+			t.Errorf("%q:%q is let through", host, port)
+		}
+		if _, err := netip.ParseAddr(host); err == nil {
+			t.Errorf("%q is an address", host)
+		}
+	})
+}

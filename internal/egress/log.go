@@ -1,0 +1,116 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// maxLog bounds a task's file; when it is full it becomes the older one of two.
+const maxLog = 1 << 20
+
+// Log keeps what became of requests, in a file for each task. It is safe for concurrent use.
+type Log struct {
+	dir string
+	mu  sync.Mutex
+}
+
+var taskName = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
+
+// OpenLog makes the folder of a Log.
+func OpenLog(dir string) (*Log, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of requests: %w", err)
+	}
+	return &Log{dir: dir}, nil
+}
+
+func (l *Log) path(task string) (string, error) {
+	if !taskName.MatchString(task) {
+		return "", fmt.Errorf("log of task %q: want REPOSITORY_ID-ISSUE_NUMBER", task)
+	}
+	return filepath.Join(l.dir, task+".jsonl"), nil
+}
+
+// Add writes one request of a task, named as REPOSITORY_ID-ISSUE_NUMBER. It is not synced: a crash of the
+// host may lose the last ones.
+func (l *Log) Add(task string, r Request) error {
+	path, err := l.path(task)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("log a request: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if info, err := os.Stat(path); err == nil && info.Size() >= maxLog {
+		if err := os.Rename(path, path+".old"); err != nil {
+			return fmt.Errorf("log a request: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("log a request: %w", err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// Last returns the newest requests of a task, oldest first, and how many there are in all.
+func (l *Log) Last(task string, n int) (list []Request, all int, err error) {
+	path, err := l.path(task)
+	if err != nil {
+		return nil, 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range []string{path + ".old", path} {
+		data, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("read the requests of a task: %w", err)
+		}
+		for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+			var r Request
+			if json.Unmarshal(lines.Bytes(), &r) != nil {
+				continue // the host died while it was written
+			}
+			all++
+			if list = append(list, r); len(list) > 2*n {
+				list = append(list[:0], list[len(list)-n:]...)
+			}
+		}
+	}
+	return list[max(0, len(list)-n):], all, nil
+}
+
+// Prune deletes the logs of tasks that nothing was added to since a time.
+func (l *Log) Prune(before time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return fmt.Errorf("prune the logs of requests: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.ModTime().Before(before) {
+			continue
+		}
+		errs = append(errs, os.Remove(filepath.Join(l.dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}

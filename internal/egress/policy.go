@@ -1,0 +1,119 @@
+package egress
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Policy is what a task's VM may reach.
+type Policy struct {
+	// Allow lists hosts: "proxy.example.org", "*.example.org" for everything below it (and not itself),
+	// each with ":PORT" where that is neither 443 nor 80.
+	Allow []string
+}
+
+// Registries are the hosts from which the usual package managers fetch. What is said to them inside of TLS is not
+// seen: whoever has an account there can publish something.
+func Registries() []string {
+	return []string{
+		"proxy.golang.org", "sum.golang.org", // Go
+		"registry.npmjs.org", "registry.yarnpkg.com", // npm, yarn
+		"pypi.org", "files.pythonhosted.org", // Python
+		"repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", "services.gradle.org", // Java
+		"index.crates.io", "static.crates.io", // Rust
+		"rubygems.org", "index.rubygems.org", // Ruby
+		"deb.debian.org", "security.debian.org", "archive.ubuntu.com", "security.ubuntu.com", // Debian, Ubuntu
+	}
+}
+
+var (
+	hostName = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	portName = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+)
+
+// Check returns an error unless an entry of an allow-list is well formed.
+func Check(entry string) error {
+	host, port, ok := strings.Cut(entry, ":")
+	if !hostName.MatchString(host) || len(host) > 253 || ok && !portName.MatchString(port) {
+		return fmt.Errorf("%q: write a host in lower case, such as proxy.example.org, *.example.org or example.org:8443", entry)
+	}
+	return nil
+}
+
+// judge returns a *RefusedError unless the policy lets a host be reached.
+func (p Policy) judge(host, port string) error {
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || looksLikeAddress(host) {
+		return refuse("%s is an address; only names are reached", host)
+	}
+	if !hostName.MatchString(host) || strings.HasPrefix(host, "*") {
+		return refuse("%q is no name of a host", host)
+	}
+	if slices.ContainsFunc(p.Allow, func(entry string) bool { return matches(entry, host, port) }) {
+		return nil
+	}
+	return refuse("%s is not on the list of hosts that may be reached; the operator can add it to egress.allow", net.JoinHostPort(host, port))
+}
+
+// matches reports whether an entry of the list means this host and port.
+func matches(entry, host, port string) bool {
+	name, wanted, fixed := strings.Cut(entry, ":")
+	if fixed && port != wanted || !fixed && port != "443" && port != "80" {
+		return false
+	}
+	if below, ok := strings.CutPrefix(name, "*"); ok {
+		return strings.HasSuffix(host, below) && len(host) > len(below)
+	}
+	return host == name
+}
+
+// looksLikeAddress reports whether resolvers could read the name as an IPv4 address: 127.1, 0x7f000001,
+// 2130706433. No top-level domain is a number.
+func looksLikeAddress(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return last == "" || last[0] >= '0' && last[0] <= '9'
+}
+
+// target reads host and port of what is asked for.
+func target(r *http.Request) (host, port string, err error) {
+	address, fallback := r.URL.Host, "80"
+	if r.Method == http.MethodConnect {
+		address, fallback = r.Host, "443"
+	} else if r.URL.Scheme != "http" {
+		return "", "", refuse("%s is not spoken by this proxy", r.URL.Scheme)
+	}
+	host, port, err = net.SplitHostPort(address)
+	if err != nil {
+		host, port = address, fallback
+	}
+	if host = strings.ToLower(strings.TrimSuffix(host, ".")); host == "" || !portName.MatchString(port) {
+		return "", "", refuse("%q is no host", address)
+	}
+	return host, port, nil
+}
+
+// special are the ranges that are nobody's public address although Go's own predicates do not say so; by the
+// IANA registries of special-purpose addresses.
+func special() []netip.Prefix {
+	var list []netip.Prefix
+	for _, s := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
+	} {
+		list = append(list, netip.MustParsePrefix(s))
+	}
+	return list
+}
+
+// public reports whether an address is one of the internet at large.
+func public(a netip.Addr) bool {
+	a = a.Unmap()
+	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	return !slices.ContainsFunc(special(), func(p netip.Prefix) bool { return p.Contains(a) })
+}

@@ -1,0 +1,159 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tunnel connects a VM's client to a host, byte by byte, once the client's TLS hello names that host.
+func tunnel(w http.ResponseWriter, r *http.Request, done *Request, dial func(context.Context) (net.Conn, error)) error {
+	far, err := dial(r.Context())
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", done.Host, err)
+	}
+	defer far.Close()
+	near, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return fmt.Errorf("take the connection over: %w", err)
+	}
+	defer near.Close()
+	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return fmt.Errorf("%w: answer: %w", errAnswered, err)
+	}
+	hello, err := readHello(near, buffered.Reader, done.Host)
+	if err != nil {
+		done.Allowed = false
+		return fmt.Errorf("%w: %w", errAnswered, err)
+	}
+	done.Sent, done.Received = splice(near, buffered.Reader, far, hello)
+	return nil
+}
+
+// errHello ends the handshake that is only begun to read the client's first message.
+var errHello = errors.New("hello was read")
+
+// readHello reads the client's first message and returns its bytes, if it is a TLS hello for this host.
+func readHello(near net.Conn, from io.Reader, host string) ([]byte, error) {
+	var seen bytes.Buffer
+	name, heard := "", false
+	_ = near.SetReadDeadline(time.Now().Add(helloTimeout))
+	err := tls.Server(listening{Conn: near, from: io.TeeReader(from, &seen)}, &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			name, heard = h.ServerName, true
+			return nil, errHello
+		},
+	}).HandshakeContext(context.Background())
+	_ = near.SetReadDeadline(time.Time{})
+	switch {
+	case !heard:
+		return nil, refuse("the tunnel to %s does not begin with a TLS hello: %v", host, err)
+	case !strings.EqualFold(strings.TrimSuffix(name, "."), host):
+		return nil, refuse("the tunnel to %s is for the server %q", host, name)
+	}
+	return seen.Bytes(), nil
+}
+
+// listening reads from a connection and writes nothing to it.
+type listening struct {
+	net.Conn
+	from io.Reader
+}
+
+func (l listening) Read(b []byte) (int, error)  { return l.from.Read(b) }
+func (l listening) Write(b []byte) (int, error) { return len(b), nil }
+
+// splice copies both ways until both have ended or nothing has passed for a while, and says how much.
+func splice(near net.Conn, from *bufio.Reader, far net.Conn, first []byte) (sent, received int64) {
+	var up, down atomic.Int64
+	idle := time.AfterFunc(idleTimeout, func() { _, _ = near.Close(), far.Close() })
+	defer idle.Stop()
+	var group sync.WaitGroup
+	group.Go(func() {
+		if _, err := (meter{far, &up}).Write(first); err == nil {
+			_, _ = io.Copy(meter{lively{far, idle}, &up}, from)
+		}
+		closeWrite(far)
+	})
+	group.Go(func() {
+		_, _ = io.Copy(meter{lively{near, idle}, &down}, far)
+		closeWrite(near)
+	})
+	group.Wait()
+	return up.Load(), down.Load()
+}
+
+// lively puts the end of an idle connection off with every byte.
+type lively struct {
+	io.Writer
+	idle *time.Timer
+}
+
+func (l lively) Write(b []byte) (int, error) {
+	l.idle.Reset(idleTimeout)
+	return l.Writer.Write(b)
+}
+
+// closeWrite tells the other side that no more comes; where that cannot be told the connection is closed.
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}
+
+// forward passes a plain request on and its answer back.
+func forward(w http.ResponseWriter, r *http.Request, done *Request, dial func(context.Context) (net.Conn, error)) error {
+	transport := &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DisableKeepAlives: true, ResponseHeaderTimeout: answerTimeout, DisableCompression: true,
+	}
+	defer transport.CloseIdleConnections()
+	var received atomic.Int64
+	var failed error
+	(&httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1,
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.Out.Host = done.Host // whatever the Host header said
+			if done.Port != "80" {
+				pr.Out.Host = net.JoinHostPort(done.Host, done.Port)
+			}
+			pr.Out.URL.Host = pr.Out.Host
+			pr.Out.Header.Del("Proxy-Authorization")
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}).ServeHTTP(counted{w, &received}, r)
+	done.Received = received.Load()
+	if failed != nil {
+		return fmt.Errorf("ask %s: %w", done.Host, failed)
+	}
+	return nil
+}
+
+// counted counts an answer's body.
+type counted struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Unwrap lets the answer be flushed.
+func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
