@@ -167,3 +167,27 @@ func cancelled(t *state.Task) {
 	t.End = &state.End{Reason: "the issue was closed", At: at(45)}
 	testLife{t}.phase(state.PhaseCancelled, 45, "the issue was closed")
 }
+
+// parked is a task whose VM costs money and is idle.
+func parked(t *state.Task) {
+	prOpen(t)
+	t.VM = &state.VM{Name: "errand-9-7-2", Provider: "hetzner", Kind: "cx43", Gen: 2, CreatedAt: at(5), Paid: time.Hour, MicroHour: 22_300, Currency: "EUR"}
+	t.VMs = manyVMs()[:1]
+}
+
+// asleep is a task whose work was put away.
+func asleep(t *state.Task) {
+	prOpen(t)
+	t.VM, t.VMs = nil, manyVMs()[:2]
+	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, VM: "errand-9-7-2", Started: at(20)}}
+	t.Asleep = &state.Asleep{Mode: state.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
+}
+
+// manyVMs are two that cost money, and one that does not.
+func manyVMs() []state.VM {
+	return []state.VM{
+		{Name: "errand-9-7-1", Kind: "cx33", CreatedAt: at(-150), EndedAt: at(-10), Paid: time.Hour, MicroHour: 10_000, Currency: "EUR", Why: "asleep"},
+		{Name: "errand-9-7-2", Kind: "cx43", CreatedAt: at(0), EndedAt: at(48), Paid: time.Hour, MicroHour: 22_300, Currency: "EUR", Why: "vanished"},
+		{Name: "errand-9-7-3", Kind: "bwrap", Why: "done"},
+	}
+}

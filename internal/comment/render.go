@@ -88,6 +88,8 @@ func (p post) text() string {
 		return p.failed()
 	case state.PostEnded:
 		return p.ended()
+	case state.PostVM:
+		return p.vm()
 	}
 	return p.embed()
 }

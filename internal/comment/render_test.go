@@ -41,6 +41,7 @@ func everything() map[string]said {
 		"no_changes":        {with(implementing), state.Post{Kind: state.PostNoChanges, By: writer, Text: "It works already."}},
 		"failed":            {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`"}},
 		"ended_merged":      {with(merged), state.Post{Kind: state.PostEnded, OnPR: true}},
+		"ended_vms":         {with(func(t *state.Task) { parked(t); merged(t); t.VMs = manyVMs() }), state.Post{Kind: state.PostEnded, OnPR: true}},
 		"ended_cancelled":   {with(cancelled), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_no_access":   {with(outOfReach), state.Post{Kind: state.PostEnded}},
 		"waiting/other":     {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
@@ -59,6 +60,9 @@ func everything() map[string]said {
 			p.Text = "ABC-1"
 		}
 		all["reply/"+reason] = said{with(implementing), p}
+	}
+	for _, reason := range []string{state.VMNotWoken, state.VMNotSaved, state.VMForgotten} {
+		all["vm/"+reason] = said{with(failed), state.Post{Kind: state.PostVM, Reason: reason, Text: "the archive of the work is damaged", By: writer}}
 	}
 	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled} {
 		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}

@@ -161,10 +161,8 @@ func facts(t *state.Task, v View) []string {
 		add("**Since the plan:** %s", notes)
 	}
 	add("**Money:** %s in %s, %s of agent time%s", money(t.Money), words.Many(runs(t), "run"), words.Span(t.Active), unpriced(t.Money))
-	if t.VM != nil {
-		add("**VM:** %s", vmText(t.VM))
-	} else if n := len(t.VMs); n > 0 {
-		add("**VM:** none now; the last one ended: %s", line(t.VMs[n-1].Why, 80))
+	if s := vmFact(t, v); s != "" {
+		add("**VM:** %s", s)
 	}
 	if n := len(t.Saved); n > 0 {
 		add("**Saved work:** of %s, %s", v.clock(t.Saved[n-1].At), line(t.Saved[n-1].Why, 80))

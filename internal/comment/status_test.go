@@ -36,6 +36,8 @@ func TestStatus(t *testing.T) {
 			testLife{t}.phase(state.PhaseInterrupted, 34, "a limit")
 		}),
 		"unpriced": with(func(t *state.Task) { prOpen(t); t.Money.Unpriced = "claude `@next`" }),
+		"asleep":   with(asleep),
+		"parked":   with(parked),
 		"stale":    with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
 	}
 	for name, task := range tests {

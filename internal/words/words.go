@@ -128,6 +128,10 @@ func Step(k state.JobKind) string {
 		return "answering the threads"
 	case state.JobGather:
 		return "reading the review"
+	case state.JobSleep:
+		return "putting the VM's work away"
+	case state.JobForget:
+		return "deleting what was put away"
 	case state.JobStop:
 		return "stopping the run, saving its work"
 	}

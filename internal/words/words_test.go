@@ -39,3 +39,24 @@ func TestEveryPhaseHasWords(t *testing.T) {
 		seen[w] = p
 	}
 }
+
+func TestCash(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		micro          int64
+		currency, want string
+	}{{0, "EUR", "€0.00"}, {1, "EUR", "under €0.01"}, {22_300, "EUR", "€0.02"}, {3_000_000, "USD", "$3.00"}, {3_000_000, "CHF", "3.00 CHF"}} {
+		if got := words.Cash(test.micro, test.currency); got != test.want {
+			t.Errorf("Cash(%d, %s) = %q, want %q", test.micro, test.currency, got, test.want)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	for want, n := range map[string]int64{"0 bytes": 0, "999 bytes": 999, "1.0 kB": 1000, "3.2 MB": 3_212_345, "12.0 GB": 12e9} {
+		if got := words.Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

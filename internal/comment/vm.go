@@ -1,0 +1,87 @@
+package comment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state"
+)
+
+// vmFact is what the status comment says of the task's VM, empty if it never had one.
+func vmFact(t *state.Task, v View) string {
+	s := ""
+	switch n := len(t.VMs); {
+	case t.VM != nil && t.Resting():
+		s = vmText(t.VM) + ", " + words.Rest(t.VM, v.Now)
+	case t.VM != nil:
+		s = vmText(t.VM)
+	case t.Asleep != nil && !t.Ended() && t.Wakes() != nil:
+		s = "asleep since " + v.clock(t.Asleep.At) + ", " + words.Asleep(t.Asleep)
+	case n > 0:
+		s = "none now; the last one ended: " + line(words.VMEnd(t.VMs[n-1].Why), 80)
+	default:
+		return ""
+	}
+	if u := t.VMUse(v.Now); u.VMs > 0 {
+		s += "; " + words.VMUse(u)
+	}
+	return s
+}
+
+// maxVMRows is how many VMs the last comment lists.
+const maxVMRows = 12
+
+// vmTotals is what each VM that costs money took, and all together; empty if none did.
+func vmTotals(t *state.Task, v View) string {
+	u := t.VMUse(v.Now)
+	if u.VMs == 0 {
+		return ""
+	}
+	vms := t.VMs
+	if t.VM != nil {
+		vms = append(vms[:len(vms):len(vms)], *t.VM)
+	}
+	var b strings.Builder
+	b.WriteString("| VM | From | Paid for | Cost | Ended because |\n|---|---|---|---|---|\n")
+	rows := 0
+	for _, vm := range vms {
+		if vm.Paid <= 0 {
+			continue
+		}
+		if rows++; rows > maxVMRows {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cell(line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), cell(line(words.VMEnd(vm.Why), 80)))
+	}
+	if more := rows - maxVMRows; more > 0 {
+		fmt.Fprintf(&b, "| *%s more* | | | | |\n", words.Many(more, "VM"))
+	}
+	return fold("VMs: "+words.VMUse(u), strings.TrimRight(b.String(), "\n"))
+}
+
+// vm tells what became of work that was put away, or should have been. Text is why.
+func (p post) vm() string {
+	goesOn := "What was published, the plans and the conversation so far stay; the next run begins from them."
+	switch p.Reason {
+	case state.VMForgotten:
+		what := "archive"
+		if len(p.Items) > 0 && p.Items[0] == string(state.SleepSnapshot) {
+			what = "snapshot"
+		}
+		return paragraphs("Nobody has gone on with this for long, so the "+what+" of its VM was deleted.", goesOn)
+	case state.VMNotWoken:
+		return paragraphs("A new VM could not take over what the last one had: "+sentence(p.Text)+" What was not published is lost.", goesOn, p.lastSaved())
+	}
+	return paragraphs("The VM of this task ended before its work was put away: "+sentence(p.Text), goesOn, p.lastSaved())
+}
+
+// lastSaved says what was last saved of the task's work, if anything was.
+func (p post) lastSaved() string {
+	n := len(p.t.Saved)
+	if n == 0 {
+		return ""
+	}
+	last := p.t.Saved[n-1]
+	return fmt.Sprintf("Saved is the work of %s: %s", p.v.clock(last.At), sentence(last.Why))
+}
