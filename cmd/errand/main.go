@@ -2,6 +2,7 @@
 //
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
 //	errand check-config -c config.yml   say what is wrong with a configuration, and change nothing
+//	errand simulate-costs               say what VMs would cost
 //	errand version                      say what was built from what
 //
 // It exits 0 when all is well, 1 when something could not be done, and 2 when it was called wrongly.
@@ -59,7 +60,7 @@ func run(ctx context.Context, w world) int {
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
-	root.AddCommand(serveCommand(w), checkCommand(w), versionCommand(w))
+	root.AddCommand(serveCommand(w), checkCommand(w), costsCommand(w), versionCommand(w))
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

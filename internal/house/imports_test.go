@@ -31,7 +31,7 @@ func layers() map[string]row {
 		"internal/remote":     {},
 		"internal/secretscan": {},
 		"internal/pushgate":   {may: "internal/changeset internal/secretscan"},
-		"internal/archive":    {may: "internal/changeset internal/runlog"},
+		"internal/archive":    {may: "internal/changeset internal/runlog internal/runner/pack"},
 		"internal/words":      {may: "state"},
 		"internal/comment":    {may: "internal/words state"},
 		"internal/trust":      {may: "internal/secretscan state"},
@@ -40,6 +40,7 @@ func layers() map[string]row {
 		"internal/runner/proc":    {},
 		"internal/runner/tetherd": {},
 		"internal/runner/work":    {may: "internal/changeset internal/runner/proc"},
+		"internal/runner/pack":    {may: "internal/changeset internal/runner/work"},
 		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
 
 		// VMs, and the ways to them.
@@ -49,7 +50,8 @@ func layers() map[string]row {
 		"internal/fleet/hetzner":   {may: "internal/fleet internal/remote"},
 		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote"},
 		"internal/fleet/local/box": {},
-		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/tetherd internal/runner/work"},
+		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/tetherd internal/runner/work"},
+		"internal/bake":            {may: "internal/fleet internal/remote"},
 		"internal/gateway":         {},
 		"internal/egress":          {},
 		"internal/tether":          {may: "internal/egress internal/gateway state"},
@@ -69,9 +71,9 @@ func layers() map[string]row {
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/comment internal/egress internal/gateway internal/pushgate state"},
 		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/egress internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
-		"cmd/errand":      {may: "internal/config internal/server"},
+		"cmd/errand":      {may: "internal/config internal/costs internal/server"},
 		"cmd/errand-runner": {
-			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/proc internal/runner/tetherd internal/runner/work",
+			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",
 			tests: "internal/runlog",
 		},
 	}
@@ -87,14 +89,16 @@ func aroundLayers() map[string]row {
 		"internal/sim/simhetzner": {},
 		"internal/sim/simmodel":   {},
 		"internal/sim/simagent":   {},
-		"internal/demo":           {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
-		"cmd/errand-demo":         {may: "internal/demo internal/sim/simagent"},
+		// The simulator of costs plays on a stand-in: a tool beside the service, of which nothing that serves knows.
+		"internal/costs":  {may: "internal/sim/simhetzner state"},
+		"internal/demo":   {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
+		"cmd/errand-demo": {may: "internal/demo internal/sim/simagent"},
 
 		// The house.
 		"internal/house":       {},
 		"internal/house/count": {},
 		"internal/house/fuzz":  {},
-		"internal/house/gen":   {may: "internal/comment internal/config state"},
+		"internal/house/gen":   {may: "internal/comment internal/config internal/costs state"},
 	}
 }
 

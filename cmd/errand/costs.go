@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/costs"
+)
+
+// costsFlags are what simulate-costs is told.
+type costsFlags struct {
+	trace, generate string
+	seed            uint64
+	setting         costs.Setting
+	write, json     bool
+}
+
+// costsCommand says what VMs would cost. It calls nobody: the prices are the stand-in's.
+func costsCommand(w world) *cobra.Command {
+	f := costsFlags{setting: costs.DefaultSetting()}
+	var names, rules []string
+	for _, g := range costs.Generators() {
+		names, rules = append(names, g.Name), append(rules, fmt.Sprintf("  %s: %s", g.Name, g.Rule))
+	}
+	c := &cobra.Command{
+		Use:   "simulate-costs",
+		Short: "Say what VMs cost under different ways of letting them rest",
+		Long: "Play a trace of tasks against a stand-in of Hetzner Cloud, once for each way of letting VMs rest, and print its bill.\n" +
+			"Nothing is ordered and nobody is called: prices are Hetzner's of " + costs.PricesOf + ", before tax.\n\n" +
+			"A trace has a task per line, as `--write` writes it. Generators:\n" + strings.Join(rules, "\n"),
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run(w.out) },
+	}
+	c.Flags().StringVar(&f.trace, "trace", "", "a file with a task per line; - is standard input")
+	c.Flags().StringVar(&f.generate, "generate", names[0], "the rule of a generated trace: "+strings.Join(names, ", "))
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "the seed of a generated trace, and of the times that a cloud takes")
+	c.Flags().StringVar(&f.setting.Type, "type", f.setting.Type, "the type of the VMs")
+	c.Flags().StringVar(&f.setting.Location, "location", f.setting.Location, "where they are")
+	c.Flags().IntVar(&f.setting.ImageGB, "image-gb", f.setting.ImageGB, "the size of a sleeping VM's image")
+	c.Flags().BoolVar(&f.write, "write", false, "write the trace instead of playing it")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON: money in millionths, times in nanoseconds")
+	c.MarkFlagsMutuallyExclusive("trace", "generate")
+	c.MarkFlagsMutuallyExclusive("write", "json")
+	return c
+}
+
+// read gets the trace.
+func (f *costsFlags) read() ([]costs.Task, error) {
+	switch f.trace {
+	case "":
+		return costs.Generate(f.generate, f.seed)
+	case "-":
+		return costs.ReadTrace(os.Stdin)
+	}
+	file, err := os.Open(f.trace)
+	if err != nil {
+		return nil, fmt.Errorf("open the trace: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	trace, err := costs.ReadTrace(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.trace, err)
+	}
+	return trace, nil
+}
+
+func (f *costsFlags) run(out io.Writer) error {
+	trace, err := f.read()
+	if err != nil {
+		return err
+	}
+	if f.write {
+		return costs.WriteTrace(out, trace)
+	}
+	f.setting.Seed = f.seed
+	price, err := costs.PriceOf(f.setting)
+	if err != nil {
+		return err
+	}
+	outcomes, err := costs.Play(trace, f.setting, costs.Policies())
+	if err != nil {
+		return err
+	}
+	if f.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(outcomes)
+	}
+	if _, err := fmt.Fprintf(out, "%d tasks on %s in %s, at %s %s an hour and %s for the address; images of %d GB at %s per GB and month.\nPrices of %s, before tax; your bill follows those of the day.\n\n",
+		len(trace), f.setting.Type, f.setting.Location, price.Currency, price.Hour, price.Address, f.setting.ImageGB, price.GBMonth, costs.PricesOf); err != nil {
+		return err
+	}
+	return costs.Print(out, outcomes)
+}

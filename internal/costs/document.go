@@ -1,0 +1,110 @@
+package costs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// seeds are those that the documents sum over: the first ten, whatever they give.
+const seeds = 10
+
+// Document is what docs/operations.md says about costs: every generator under every policy, and how the
+// first of them depends on the VM and on what is on its disk.
+func Document() (string, error) {
+	s := DefaultSetting()
+	p, err := PriceOf(s)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Played on %s in %s: %s %s an hour and %s for its IPv4 address, images at %s per GB and month, of %d GB each. These are\n"+
+		"the fields `server_types[].prices[].price_hourly.net`, `primary_ips[].prices[].price_hourly.net` and `image.price_per_gb_month.net` of\n"+
+		"`GET /pricing`, as the stand-in has them from %s, before tax. Each line is the mean of the seeds 1 to %d; times and numbers are the\nlargest of them.\n\n",
+		s.Type, s.Location, p.Currency, p.Hour, p.Address, p.GBMonth, s.ImageGB, PricesOf, seeds)
+	fmt.Fprintf(&b, "| Trace | %s |\n|---%s|\n", strings.Join(heads(), " | "), strings.Repeat("|---", len(heads())))
+	var first []Outcome
+	for i, g := range Generators() {
+		outcomes, err := sum(g.Name, s, Policies())
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			first = slices.Clone(outcomes)
+		}
+		mean(outcomes)
+		for i, o := range outcomes {
+			name := ""
+			if i == 0 {
+				name = "`" + g.Name + "`"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(o.cells(outcomes[0]), " | "))
+		}
+	}
+	b.WriteString("\n")
+	for _, g := range Generators() {
+		fmt.Fprintf(&b, "- `%s`: %s\n", g.Name, g.Rule)
+	}
+	if err := matrix(&b, s, first); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// sum is the outcome of a generator over all seeds.
+func sum(name string, s Setting, policies []Policy) ([]Outcome, error) {
+	var all [][]Outcome
+	for seed := range uint64(seeds) {
+		trace, err := Generate(name, seed+1)
+		if err != nil {
+			return nil, err
+		}
+		outcomes, err := Play(trace, s, policies)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, outcomes)
+	}
+	return Sum(all...), nil
+}
+
+// mean makes a sum that of one trace.
+func mean(outcomes []Outcome) {
+	for i := range outcomes {
+		o := &outcomes[i]
+		o.Bill.Hours /= seeds
+		o.Bill.MicroVMs /= seeds
+		o.Bill.MicroImages /= seeds
+		o.Wakes /= seeds
+	}
+}
+
+// matrix writes how much parking saves on other VMs and with images of other sizes. Prices change
+// nothing about what happens, so the outcomes are only billed anew.
+func matrix(b *strings.Builder, s Setting, played []Outcome) error {
+	sizes := []int{4, 8, 12, 20}
+	fmt.Fprintf(b, "\nWhat parking with archives costs against deleting at once, on `%s`, by the type of VM and the size of an image:\n\n| Type |", Generators()[0].Name)
+	for _, gb := range sizes {
+		fmt.Fprintf(b, " %d GB |", gb)
+	}
+	b.WriteString("\n|---" + strings.Repeat("|---", len(sizes)) + "|\n")
+	for _, kind := range []string{"cx33", "cx43", "cpx32", "cpx42"} {
+		at := s
+		at.Type = kind
+		p, err := PriceOf(at)
+		if err != nil {
+			return err
+		}
+		hour, err := p.micro()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "| %s |", kind)
+		for _, gb := range sizes {
+			bill := func(o Outcome) int64 { return o.Bill.Hours*hour + o.Bill.MicroImages*int64(gb)/int64(s.ImageGB) }
+			fmt.Fprintf(b, " %s |", against(bill(played[1]), bill(played[0])))
+		}
+		b.WriteString("\n")
+	}
+	return nil
+}

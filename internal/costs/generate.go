@@ -1,0 +1,117 @@
+package costs
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Generator makes traces by a rule that is stated.
+type Generator struct {
+	Name string
+	// Rule says in a sentence what its traces are.
+	Rule string
+	make func(r *rand.Rand) []Task
+}
+
+// The times of a task's life, as it is planned in two steps.
+const (
+	firstPlan  = 5 * time.Minute
+	secondPlan = 10 * time.Minute
+	work       = 30 * time.Minute
+	month      = 30 * 24 * time.Hour
+	patience   = 14 * 24 * time.Hour // for so long a task waits for anybody
+)
+
+// Generators lists all of them. The first is what errand is judged by.
+func Generators() []Generator {
+	return []Generator{
+		{"small-team", "20 tasks a month. Each is planned in two steps (runs of 5 and 10 min), worked on for 30 min and revised in 0 to 4 rounds of 30 min. " +
+			"Approvals, reviews and the merge come after a log-normal time, of which 10 min and 3 days are the 10th and the 90th percentile, and 14 days the end.", smallTeam},
+		{"burst", "10 tasks of that kind within an hour.", burst},
+		{"never-woken", "20 tasks a month of one run of 30 min each, after which nobody comes for 14 days.", neverWoken},
+		{"hourly", "5 tasks of 12 runs of 30 min, each 30 min after the last: again and again at the moment when a paid hour has just ended.", hourly},
+		{"failing", "As small-team, but every other run breaks off within 10 min and is repeated by itself, after 1, 2, 4, 8 and 16 min.", failing},
+	}
+}
+
+// Generate makes the trace of a generator and a seed: the same for the same two for ever.
+func Generate(name string, seed uint64) ([]Task, error) {
+	var names []string
+	for i, g := range Generators() {
+		if g.Name == name {
+			return g.make(rand.New(rand.NewPCG(seed, uint64(i)))), nil
+		}
+		names = append(names, g.Name)
+	}
+	return nil, fmt.Errorf("there is no generator %q; write one of %s", name, strings.Join(names, ", "))
+}
+
+// start is when generated traces begin. Nothing depends on it but how they read.
+func start() time.Time { return time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) }
+
+// people is how long they take to look at something.
+func people(r *rand.Rand) Span {
+	const tenth = 1.2815515655446004 // how many standard deviations the 10th percentile is below the middle
+	low, high := math.Log((10 * time.Minute).Seconds()), math.Log((72 * time.Hour).Seconds())
+	s := math.Exp((low+high)/2 + r.NormFloat64()*(high-low)/2/tenth)
+	return Span(min(time.Duration(s*float64(time.Second)), patience).Round(time.Second))
+}
+
+// life is a task from its plans to its merge.
+func life(r *rand.Rand, n int, at time.Time) Task {
+	t := Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(firstPlan)}, {people(r), Span(secondPlan)}, {people(r), Span(work)}}}
+	for range r.IntN(5) {
+		t.Runs = append(t.Runs, Run{people(r), Span(work)})
+	}
+	t.End = people(r)
+	return t
+}
+
+// some makes n tasks at random times within a while.
+func some(r *rand.Rand, n int, within time.Duration, one func(*rand.Rand, int, time.Time) Task) (trace []Task) {
+	for i := range n {
+		trace = append(trace, one(r, i+1, start().Add(time.Duration(r.Int64N(int64(within))))))
+	}
+	return trace
+}
+
+func smallTeam(r *rand.Rand) []Task { return some(r, 20, month, life) }
+
+func burst(r *rand.Rand) []Task { return some(r, 10, time.Hour, life) }
+
+func neverWoken(r *rand.Rand) []Task {
+	return some(r, 20, month, func(_ *rand.Rand, n int, at time.Time) Task {
+		return Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(work)}}, End: Span(patience)}
+	})
+}
+
+func hourly(r *rand.Rand) []Task {
+	return some(r, 5, month, func(_ *rand.Rand, n int, at time.Time) Task {
+		t := Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(work)}}, End: Span(30 * time.Minute)}
+		for len(t.Runs) < 12 {
+			t.Runs = append(t.Runs, Run{Span(30 * time.Minute), Span(work)})
+		}
+		return t
+	})
+}
+
+func failing(r *rand.Rand) []Task {
+	return some(r, 20, month, func(r *rand.Rand, n int, at time.Time) Task {
+		t := life(r, n, at)
+		var runs []Run
+		for _, whole := range t.Runs {
+			after, again := whole.After, Span(time.Minute)
+			for try := 0; try < 5 && r.IntN(2) == 0; try++ {
+				short := min(whole.Takes, Span(10*time.Minute))
+				runs = append(runs, Run{after, 1 + Span(r.Int64N(int64(short)))})
+				after, again = again, 2*again
+			}
+			runs = append(runs, Run{after, whole.Takes})
+		}
+		t.Runs = runs
+		return t
+	})
+}

@@ -1,0 +1,94 @@
+package costs
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// trace draws any trace at all.
+func anyTrace() *rapid.Generator[[]Task] {
+	span := func(least time.Duration, most time.Duration) *rapid.Generator[Span] {
+		return rapid.Custom(func(t *rapid.T) Span {
+			return Span(time.Duration(rapid.Int64Range(int64(least/time.Second), int64(most/time.Second)).Draw(t, "seconds")) * time.Second)
+		})
+	}
+	return rapid.Custom(func(t *rapid.T) []Task {
+		var trace []Task
+		for range rapid.IntRange(1, 4).Draw(t, "tasks") {
+			task := Task{Name: string(rune('a' + len(trace))), At: start().Add(time.Duration(span(0, 5*time.Hour).Draw(t, "at"))), End: span(0, 100*time.Hour).Draw(t, "end")}
+			for range rapid.IntRange(1, 8).Draw(t, "runs") {
+				task.Runs = append(task.Runs, Run{After: span(0, 3*time.Hour).Draw(t, "after"), Takes: span(time.Second, 3*time.Hour).Draw(t, "takes")})
+			}
+			trace = append(trace, task)
+		}
+		return trace
+	})
+}
+
+// playOn plays a trace on the ledger, which is quick.
+func playOn(t interface{ Fatal(...any) }, trace []Task, s Setting, p Policy) Outcome {
+	o, err := play(trace, s, p, newLedger(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestParkingNeverCostsMore: each hour of a parked VM is paid because a run crossed into it, and
+// deleting at once would have paid that hour, too.
+func TestParkingNeverCostsMore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		trace, s := anyTrace().Draw(t, "trace"), DefaultSetting()
+		s.Seed = rapid.Uint64().Draw(t, "seed")
+		first, parked := playOn(t, trace, s, Policies()[0]), playOn(t, trace, s, Policies()[1])
+		if parked.Bill.Micro() > first.Bill.Micro() || parked.Bill.Hours > first.Bill.Hours {
+			t.Fatalf("parking costs %+v, deleting at once %+v", parked.Bill, first.Bill)
+		}
+	})
+}
+
+// TestParkingSaves holds parking to what it is there for, on traces of seeds that nobody has chosen.
+func TestParkingSaves(t *testing.T) {
+	t.Parallel()
+	for _, g := range Generators() {
+		t.Run(g.Name, func(t *testing.T) {
+			t.Parallel()
+			var first, parked int64
+			for seed := range uint64(20) {
+				trace, err := Generate(g.Name, seed+1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := DefaultSetting()
+				a, b := playOn(t, trace, s, Policies()[0]).Bill.Micro(), playOn(t, trace, s, Policies()[1]).Bill.Micro()
+				if b > a {
+					t.Errorf("seed %d: parking costs %d, deleting at once %d", seed+1, b, a)
+				}
+				first, parked = first+a, parked+b
+			}
+			saved := 100 * float64(first-parked) / float64(first)
+			t.Logf("%.1f %% less", saved)
+			if g.Name == "small-team" && saved < 25 {
+				t.Errorf("parking saves %.1f %%, want 25", saved)
+			}
+		})
+	}
+}
+
+// TestLatePolicyIsFound: a policy that sleeps after the hour has ended costs more, so the tests above can fail.
+func TestLatePolicyIsFound(t *testing.T) {
+	t.Parallel()
+	trace, err := Generate("small-team", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := DefaultSetting()
+	parked := playOn(t, trace, s, Policies()[1])
+	s.Margin = -3 * time.Minute
+	if late := playOn(t, trace, s, Policies()[1]); late.Bill.Hours <= parked.Bill.Hours {
+		t.Errorf("too late: %d hours, in time: %d", late.Bill.Hours, parked.Bill.Hours)
+	}
+}

@@ -1,0 +1,96 @@
+package costs
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// heads are the columns of a table of outcomes.
+func heads() []string {
+	return []string{"Policy", "Cost", "Against the first", "VM hours", "Wakes", "Half within", "95 % within", "Most VMs at once"}
+}
+
+// cells are one row of it.
+func (o Outcome) cells(first Outcome) []string {
+	more := "–"
+	if base := first.Bill.Micro(); base > 0 && o != first {
+		more = against(o.Bill.Micro(), base)
+	}
+	half, most := "–", "–"
+	if o.Wakes > 0 {
+		half, most = seconds(o.At50), seconds(o.At95)
+	}
+	return []string{o.Policy, Amount(o.Bill.Micro(), o.Bill.Currency), more, fmt.Sprint(o.Bill.Hours), fmt.Sprint(o.Wakes), half, most, fmt.Sprint(o.Most)}
+}
+
+// against says how much more or less a is than b.
+func against(a, b int64) string {
+	switch p := 100 * float64(a-b) / float64(b); {
+	case p <= -0.05:
+		return fmt.Sprintf("−%.1f %%", -p)
+	case p >= 200:
+		return fmt.Sprintf("%.0f times", float64(a)/float64(b))
+	case p >= 0.05:
+		return fmt.Sprintf("+%.1f %%", p)
+	}
+	return "the same"
+}
+
+// Amount writes millionths of a currency for people.
+func Amount(micro int64, currency string) string {
+	sign := currency + " "
+	switch currency {
+	case "EUR":
+		sign = "€"
+	case "USD":
+		sign = "$"
+	case "":
+		sign = ""
+	}
+	return fmt.Sprintf("%s%.2f", sign, float64(micro)/1e6)
+}
+
+// seconds writes a time that somebody waits.
+func seconds(d time.Duration) string {
+	if d >= time.Minute {
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+// Print writes outcomes as columns for a terminal. The first outcome is what the others are held against.
+func Print(w io.Writer, outcomes []Outcome) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, strings.Join(heads(), "\t")) // Flush says what went wrong
+	for _, o := range outcomes {
+		_, _ = fmt.Fprintln(t, strings.Join(o.cells(outcomes[0]), "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("print the outcomes: %w", err)
+	}
+	return nil
+}
+
+// Sum adds outcomes of the same policies on several traces. Times of waking are the dearest of all, most
+// VMs at once, too.
+func Sum(all ...[]Outcome) []Outcome {
+	var sum []Outcome
+	for _, outcomes := range all {
+		for i, o := range outcomes {
+			if i == len(sum) {
+				sum = append(sum, Outcome{Policy: o.Policy, Bill: Bill{Currency: o.Bill.Currency}})
+			}
+			s := &sum[i]
+			s.Bill.Hours += o.Bill.Hours
+			s.Bill.MicroVMs += o.Bill.MicroVMs
+			s.Bill.MicroImages += o.Bill.MicroImages
+			s.Wakes += o.Wakes
+			s.VMs += o.VMs
+			s.At50, s.At95, s.Most = max(s.At50, o.At50), max(s.At95, o.At95), max(s.Most, o.Most)
+		}
+	}
+	return sum
+}
