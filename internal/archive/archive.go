@@ -1,5 +1,5 @@
 // Package archive keeps on disk what is too large for the store: changesets on their way to GitHub,
-// the work of runs that were cut short, and the transcripts of runs.
+// the work of runs that were cut short, the work of VMs that sleep, and the transcripts of runs.
 //
 // Files are written whole, synced and renamed into place, so that a name in the store always leads
 // to a complete file; transcripts are appended to, a line at a time. Names come from run ids and are
@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type Dir struct {
 // Open makes the folder, readable by its owner only. clean takes secrets out of what a run said
 // before it is written; nil leaves it.
 func Open(path string, clean func(string) string) (*Dir, error) {
-	for _, sub := range []string{"changesets", "transcripts"} {
+	for _, sub := range []string{"changesets", "transcripts", sleeps} {
 		if err := os.MkdirAll(filepath.Join(path, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("make the data folder: %w", err)
 		}
@@ -253,16 +254,17 @@ func (d *Dir) OpenTranscript(run string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Prune removes changesets and transcripts that were last written before the given times.
+// Prune removes changesets and transcripts that were last written before the given times, and what a
+// process that died left of a sleep archive before the first of them.
 func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) {
-	for sub, before := range map[string]time.Time{"changesets": changesets, "transcripts": transcripts} {
+	for sub, before := range map[string]time.Time{"changesets": changesets, "transcripts": transcripts, sleeps: changesets} {
 		entries, err := os.ReadDir(filepath.Join(d.path, sub))
 		if err != nil {
 			return removed, fmt.Errorf("list %s: %w", sub, err)
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil || !info.ModTime().Before(before) {
+			if err != nil || !info.ModTime().Before(before) || sub == sleeps && !strings.HasPrefix(e.Name(), newFile) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(d.path, sub, e.Name())); err != nil {

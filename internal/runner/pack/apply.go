@@ -1,0 +1,202 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/runner/work"
+)
+
+// connected makes sure that nothing is missing of what the manifest names.
+func (u *unpacker) connected(ctx context.Context) error {
+	if head, err := u.git.Commit(ctx, u.m.Head); err != nil || head != u.m.Head {
+		return fmt.Errorf("%w: it lacks its head %s", ErrMalformed, u.m.Head)
+	}
+	var ids bytes.Buffer
+	fmt.Fprintf(&ids, "%s\n^%s\n", u.m.Head, u.m.Base)
+	for _, r := range slices.Concat(u.m.Refs, u.m.Stash) {
+		ids.WriteString(r.ID + "\n")
+	}
+	if err := u.git.Stream(ctx, packTimeout, &ids, io.Discard, "rev-list", "--objects", "--quiet", "--stdin"); err != nil {
+		return fmt.Errorf("%w: its commits are not whole: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+// refs puts HEAD, branches, tags and all tracked files to where they stood. Whatever git was in the
+// middle of here is forgotten.
+func (u *unpacker) refs(ctx context.Context) error {
+	if err := u.forget(); err != nil {
+		return err
+	}
+	var in bytes.Buffer
+	for _, r := range u.m.Refs {
+		if r.Name != u.m.Branch {
+			fmt.Fprintf(&in, "update %s\x00%s\x00\x00", r.Name, r.ID)
+		}
+	}
+	// Detached meanwhile, so that no branch is moved under HEAD.
+	if _, err := u.git.Run(ctx, nil, "update-ref", "--no-deref", "HEAD", u.m.Head); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if u.m.Branch != "" {
+		fmt.Fprintf(&in, "update %s\x00%s\x00\x00", u.m.Branch, u.m.Head)
+	}
+	if _, err := u.git.Run(ctx, &in, "update-ref", "--stdin", "-z"); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if u.m.Branch != "" {
+		if _, err := u.git.Run(ctx, nil, "symbolic-ref", "HEAD", u.m.Branch); err != nil {
+			return err
+		}
+	}
+	if _, err := u.git.Run(ctx, nil, "reset", "--quiet", "--hard", u.m.Head); err != nil {
+		return err
+	}
+	_, err := u.git.Run(ctx, nil, "clean", "--quiet", "--force", "--force", "-d")
+	return err
+}
+
+func (u *unpacker) forget() error {
+	for _, name := range work.GoingOn() {
+		if err := u.dir.remove(path.Join(".git", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index changes the index, which is HEAD's now, to what it was.
+func (u *unpacker) index(ctx context.Context) error {
+	f, err := u.dir.open(path.Join(partGit, gitIndex))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := u.git.Run(ctx, f, "update-index", "-z", "--replace", "--index-info"); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+func (u *unpacker) deleted(context.Context) error {
+	f, err := u.dir.open(path.Join(partGit, gitDeleted))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	const most = 256 << 20
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return err
+	}
+	names := strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+	if len(data) > most || len(names) > maxEntries {
+		return fmt.Errorf("%w: it deletes too much", ErrMalformed)
+	}
+	for _, name := range names {
+		if !localName(name) || hasDotGit(name) {
+			return fmt.Errorf("%w: it deletes %q", ErrMalformed, clip(name, 300))
+		}
+		if err := u.dir.delete(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) files(context.Context) error {
+	return u.dir.each(partWork, func(name string) error { return u.dir.place(path.Join(partWork, name), name, true) })
+}
+
+func (u *unpacker) state(context.Context) error {
+	top := path.Join(partGit, gitState)
+	return u.dir.each(top, func(name string) error { return u.dir.place(path.Join(top, name), path.Join(".git", name), true) })
+}
+
+// stashes makes the list of stashes anew.
+func (u *unpacker) stashes(ctx context.Context) error {
+	if there, err := u.git.Holds(ctx, "show-ref", "--verify", "--quiet", "refs/stash"); err != nil {
+		return err
+	} else if there {
+		if _, err := u.git.Run(ctx, nil, "update-ref", "-d", "refs/stash"); err != nil {
+			return err
+		}
+	}
+	for _, s := range u.m.Stash {
+		if _, err := u.git.Run(ctx, nil, "update-ref", "--create-reflog", "-m", orText(s.Name, "stash"), "refs/stash", s.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orText(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
+
+// sessions puts the agent's sessions back. Claude keeps them in a folder named after the checkout's
+// path; if that is another one now, the folder gets the name that it will be looked for under.
+func (u *unpacker) sessions(context.Context) error {
+	const projects = ".claude/projects/"
+	before := projects + notAlphanumeric.ReplaceAllString(u.m.Dir, "-") + "/"
+	after := projects + notAlphanumeric.ReplaceAllString(u.spec.Dir, "-") + "/"
+	return u.home.each(partHome, func(name string) error {
+		to := name
+		if rest, ok := strings.CutPrefix(name, before); ok {
+			to = after + rest
+		}
+		return u.home.place(path.Join(partHome, name), to, false)
+	})
+}
+
+// keep puts those caches back that may be; others are left out.
+func (u *unpacker) keep(context.Context) error {
+	for i, name := range u.m.Keep {
+		a, to := u.dir, name
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			a, to = u.home, rest
+		}
+		if !slices.Contains(u.spec.Keep, name) {
+			u.m.leave(name, "the repository does not keep it any more", 0)
+			continue
+		}
+		staged := path.Join(partKeep, keepPrefix(i, name))
+		err := a.place(staged, to, a == u.dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was empty
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, d := range slices.Backward(a.modes) {
+			rest, ok := strings.CutPrefix(d.path+"/", staged+"/")
+			if !ok {
+				continue
+			}
+			if err := a.root.Chmod(path.Join(to, rest), d.entry.mode); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package pack
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// area is a directory that is written to, with a folder of its own in which things are staged before
+// they are moved into place. Nothing leads out of it, and nothing is put through a link.
+type area struct {
+	root   *os.Root
+	staged string          // the folder, below root
+	made   map[string]bool // folders that were made in it
+	modes  []item          // of folders in it that are not as usual
+}
+
+// openArea opens a directory and empties its folder for staging.
+func openArea(dir, staged string) (*area, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &area{root: root, staged: staged, made: map[string]bool{}}
+	if err = a.remove(staged); err == nil {
+		err = root.MkdirAll(staged, 0o700)
+	}
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// close removes what is still staged.
+func (a *area) close() {
+	_ = a.remove(a.staged) // best effort: the next one begins by it
+	_ = a.root.Close()
+}
+
+// put stages one entry under a name that must be new.
+func (a *area) put(name string, e entry, content io.Reader) error {
+	full := path.Join(a.staged, name)
+	if err := a.mkdirs(path.Dir(name)); err != nil {
+		return err
+	}
+	var err error
+	switch e.kind {
+	case tar.TypeDir:
+		if err = a.mkdirs(name); err == nil && e.mode != 0o755 {
+			a.modes = append(a.modes, item{path: name, entry: e})
+		}
+		return err
+	case tar.TypeSymlink:
+		err = a.root.Symlink(e.link, full)
+	default:
+		err = a.write(full, os.O_EXCL, e, content)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %q is in it twice", ErrMalformed, clip(name, 300))
+	}
+	return err
+}
+
+// mkdirs makes folders among the staged ones. Anything else of the name is a contradiction.
+func (a *area) mkdirs(name string) error {
+	if name == "." || a.made[name] {
+		return nil
+	}
+	if err := a.mkdirs(path.Dir(name)); err != nil {
+		return err
+	}
+	err := a.root.Mkdir(path.Join(a.staged, name), 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %q is in it as a folder and as something else", ErrMalformed, clip(name, 300))
+	}
+	if err == nil {
+		a.made[name] = true
+	}
+	return err
+}
+
+func (a *area) write(full string, how int, e entry, content io.Reader) (err error) {
+	f, err := a.root.OpenFile(full, os.O_CREATE|os.O_WRONLY|how, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := io.Copy(f, content); err != nil {
+		return err
+	}
+	if err := f.Chmod(e.mode); err != nil {
+		return err
+	}
+	if !e.time.IsZero() {
+		return a.root.Chtimes(full, e.time, e.time)
+	}
+	return nil
+}
+
+// append adds to a staged file.
+func (a *area) append(name string, content io.Reader) error {
+	return a.write(path.Join(a.staged, name), os.O_APPEND, entry{mode: 0o600}, content)
+}
+
+// open opens a staged file.
+func (a *area) open(name string) (*os.File, error) { return a.root.Open(path.Join(a.staged, name)) }
+
+// each calls do for every file and link staged below a folder, with its name within that folder. do
+// may move it away.
+func (a *area) each(below string, do func(name string) error) error {
+	dir, err := a.root.Open(path.Join(a.staged, below))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := dir.ReadDir(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return err
+	}
+	for _, d := range entries {
+		name := d.Name()
+		if d.IsDir() {
+			err = a.each(path.Join(below, name), func(rest string) error { return do(path.Join(name, rest)) })
+		} else {
+			err = do(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place moves something staged to its place. Whatever is in the way goes, except links and files
+// among the folders on the way if they have to stay.
+func (a *area) place(staged, to string, clear bool) error {
+	if err := a.parents(path.Dir(to), clear); err != nil {
+		return err
+	}
+	from := path.Join(a.staged, staged)
+	info, err := a.root.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if there, err := a.root.Lstat(to); err == nil && (there.IsDir() || info.IsDir()) {
+		if err := a.remove(to); err != nil {
+			return err
+		}
+	}
+	return a.root.Rename(from, to)
+}
+
+// parents makes sure that every part of a path is a real folder.
+func (a *area) parents(name string, clear bool) error {
+	if name == "." {
+		return nil
+	}
+	if info, err := a.root.Lstat(name); err == nil && info.IsDir() {
+		return a.real(name, clear)
+	}
+	if err := a.parents(path.Dir(name), clear); err != nil {
+		return err
+	}
+	err := a.root.Mkdir(name, 0o755)
+	if errors.Is(err, fs.ErrExist) && clear {
+		if err := a.root.Remove(name); err != nil {
+			return err
+		}
+		err = a.root.Mkdir(name, 0o755)
+	}
+	return err
+}
+
+// real makes real folders of the links that lead to a folder, if that is allowed.
+func (a *area) real(name string, clear bool) error {
+	for i := range len(name) + 1 {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		info, err := a.root.Lstat(name[:i])
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			continue
+		}
+		if !clear {
+			return fmt.Errorf("%s is in the way: %w", name[:i], fs.ErrExist)
+		}
+		if err := a.root.Remove(name[:i]); err != nil {
+			return err
+		}
+		return a.parents(name, clear)
+	}
+	return nil
+}
+
+// remove removes a file or folder with all that is in it, write-protected or not.
+func (a *area) remove(name string) error {
+	err := a.root.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	err = fs.WalkDir(a.root.FS(), name, func(p string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = a.root.Chmod(p, 0o700) // RemoveAll says what is left
+		}
+		return nil
+	})
+	return errors.Join(err, a.root.RemoveAll(name))
+}
+
+// delete removes a file, and the folders that are empty then, unless a link leads there.
+func (a *area) delete(name string) error {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		if info, err := a.root.Lstat(name[:i]); err != nil || !info.IsDir() {
+			return nil
+		}
+	}
+	info, err := a.root.Lstat(name)
+	if err != nil || info.IsDir() {
+		return nil
+	}
+	if err := a.root.Remove(name); err != nil {
+		return err
+	}
+	for dir := path.Dir(name); dir != "." && !strings.HasPrefix(dir, ".git"); dir = path.Dir(dir) {
+		if a.root.Remove(dir) != nil {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package pack
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runner/work"
+)
+
+// history is which objects have to be carried.
+type history struct {
+	want []string
+}
+
+// pieceSize is how much of the pack of objects goes into one entry.
+const pieceSize = 4 << 20
+
+// history reads what HEAD, branches, tags and stashes stand on, and lists the objects to carry.
+func (p *packer) history(ctx context.Context, blobs []string, state []item) (history, error) {
+	var h history
+	if _, err := p.git.Commit(ctx, p.spec.Base); err != nil {
+		return h, fmt.Errorf("base %s: %w", p.spec.Base, ErrNoBase)
+	}
+	head, err := p.git.Commit(ctx, "HEAD")
+	if err != nil {
+		return h, fmt.Errorf("read HEAD: %w", err)
+	}
+	p.m.Head = head
+	branch, err := p.git.Run(ctx, nil, "rev-parse", "--symbolic-full-name", "HEAD")
+	if err != nil {
+		return h, fmt.Errorf("read HEAD's branch: %w", err)
+	}
+	if name := strings.TrimSpace(string(branch)); strings.HasPrefix(name, "refs/heads/") {
+		p.m.Branch = name
+	}
+	if err := p.refs(ctx); err != nil {
+		return h, err
+	}
+	if err := p.stashes(); err != nil {
+		return h, err
+	}
+	h.want = append(h.want, head)
+	for _, r := range append(p.m.Refs, p.m.Stash...) {
+		h.want = append(h.want, r.ID)
+	}
+	mentioned, err := p.mentioned(ctx, state)
+	if err != nil {
+		return h, err
+	}
+	h.want = append(append(h.want, mentioned...), blobs...)
+	return h, nil
+}
+
+// refs reads local branches and tags.
+func (p *packer) refs(ctx context.Context) error {
+	out, err := p.git.Run(ctx, nil, "for-each-ref", fmt.Sprintf("--count=%d", maxRefs+1), "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+	if err != nil {
+		return fmt.Errorf("list branches: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		id, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch {
+		case !ok || !changeset.IsID(id):
+			return fmt.Errorf("list branches: unexpected %q", clip(line, 200))
+		case !utf8.ValidString(name):
+			p.m.leave(name, "its name is not UTF-8", 0)
+		case len(p.m.Refs) == maxRefs:
+			p.m.leave(name, "there are too many branches and tags", 0)
+		default:
+			p.m.Refs = append(p.m.Refs, Ref{Name: name, ID: id})
+		}
+	}
+	return nil
+}
+
+// stashes reads the log of refs/stash, which is the list of stashes.
+func (p *packer) stashes() error {
+	data, err := p.small(".git/logs/refs/stash", 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read stashes: %w", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		head, message, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		fields := strings.Fields(head)
+		if len(fields) < 2 || !changeset.IsID(fields[1]) {
+			continue
+		}
+		if len(p.m.Stash) == maxRefs {
+			p.m.leave("stash", "there are too many stashes", 0)
+			break
+		}
+		p.m.Stash = append(p.m.Stash, Ref{ID: fields[1], Name: strings.ReplaceAll(clip(message, 500), "\x00", "")})
+	}
+	return nil
+}
+
+// small reads a file of at most the given size below the checkout.
+func (p *packer) small(name string, most int64) ([]byte, error) {
+	f, err := openRegular(p.dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", name, most)
+	}
+	return data, err
+}
+
+// What is carried of what git is in the middle of.
+const (
+	maxState     = 1000
+	maxStateFile = 1 << 20
+)
+
+// goingOn lists the files that tell of what git is in the middle of.
+func (p *packer) goingOn() ([]item, error) {
+	var items []item
+	for _, top := range work.GoingOn() {
+		err := fs.WalkDir(p.dir.FS(), path.Join(".git", top), func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				return err
+			}
+			if d.IsDir() {
+				return nil
+			}
+			it, reason := look(p.dir, name, path.Join(gitState, strings.TrimPrefix(name, ".git/")), false)
+			if reason != "" || it.entry.kind != tar.TypeReg || it.entry.size > maxStateFile || len(items) >= maxState {
+				p.m.leave(name, "it is too large for what git is in the middle of", it.entry.size)
+				return nil
+			}
+			items = append(items, it)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read what git is in the middle of: %w", err)
+		}
+	}
+	return items, nil
+}
+
+var objectID = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
+
+// mentioned lists the objects that those files name and that exist.
+func (p *packer) mentioned(ctx context.Context, state []item) ([]string, error) {
+	var ids bytes.Buffer
+	for _, it := range state {
+		data, err := p.small(it.path, maxStateFile)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", it.path, err)
+		}
+		for _, id := range objectID.FindAll(data, maxState) {
+			ids.Write(append(id[:40:40], '\n'))
+		}
+	}
+	if ids.Len() == 0 {
+		return nil, nil
+	}
+	out, err := p.git.Run(ctx, &ids, "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	if err != nil {
+		return nil, fmt.Errorf("look for objects: %w", err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if id, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind != "missing" {
+			found = append(found, id)
+		}
+	}
+	return found, nil
+}
+
+// objects writes the pack of what base does not reach, in pieces.
+func (p *packer) objects(ctx context.Context, h history) error {
+	if !p.anyNew(h) {
+		return nil
+	}
+	var in bytes.Buffer
+	for _, id := range h.want {
+		in.WriteString(id + "\n")
+	}
+	in.WriteString("^" + p.spec.Base + "\n")
+	to := &pieces{out: p.out, buf: make([]byte, 0, pieceSize)}
+	err := p.git.Stream(ctx, packTimeout, &in, to, "pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset")
+	if to.err != nil {
+		return fmt.Errorf("pack objects: %w", to.err)
+	}
+	if err != nil {
+		return fmt.Errorf("pack objects: %w", err)
+	}
+	return to.flush()
+}
+
+func (p *packer) anyNew(h history) bool {
+	for _, id := range h.want {
+		if id != p.spec.Base {
+			return true
+		}
+	}
+	return false
+}
+
+// pieces cuts what is written to it into numbered entries.
+type pieces struct {
+	out *writer
+	buf []byte
+	n   int
+	err error
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	written := 0
+	for len(b) > 0 {
+		n := min(len(b), cap(p.buf)-len(p.buf))
+		p.buf = append(p.buf, b[:n]...)
+		b, written = b[n:], written+n
+		if len(p.buf) == cap(p.buf) {
+			if err := p.flush(); err != nil {
+				p.err = err
+				return written, err
+			}
+		}
+	}
+	return written, nil
+}
+
+func (p *pieces) flush() error {
+	if len(p.buf) == 0 {
+		return nil
+	}
+	e := entry{name: fmt.Sprintf("%08d", p.n), kind: tar.TypeReg, mode: 0o600, size: int64(len(p.buf))}
+	err := p.out.add(e, bytes.NewReader(p.buf))
+	p.n, p.buf = p.n+1, p.buf[:0]
+	return err
+}

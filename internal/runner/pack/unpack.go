@@ -1,0 +1,122 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/errand-bot/errand/internal/runner/work"
+)
+
+// Unpack reads a stream to its end, checks it, and only then puts the work back: checkout, index,
+// branches and stashes stand as they stood when it was packed, sessions and caches lie where they
+// lay. The checkout must have been prepared, and no agent be at work; what it holds besides the base
+// is lost. After any failure Unpack may be called again, from the beginning of the stream.
+func Unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, error) {
+	m, err := unpack(ctx, spec, from)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("unpack into %s: %w", spec.Dir, err)
+	}
+	return m, nil
+}
+
+// unpacker puts one stream into one checkout.
+type unpacker struct {
+	spec UnpackSpec
+	git  *work.Repo
+	dir  *area // the checkout; staged in its .git
+	home *area
+	m    Manifest
+}
+
+func unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, error) {
+	ctx, cancel := context.WithTimeout(ctx, packTimeout)
+	defer cancel()
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return Manifest{}, err
+	}
+	git, leave, err := work.Enter(ctx, spec.Dir)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer leave()
+	u := &unpacker{spec: spec, git: git}
+	if u.dir, err = openArea(spec.Dir, ".git/errand-unpack"); err != nil {
+		return Manifest{}, fmt.Errorf("open the checkout: %w", err)
+	}
+	defer u.dir.close()
+	if u.home, err = openArea(spec.Home, ".errand/unpack"); err != nil {
+		return Manifest{}, fmt.Errorf("open the home directory: %w", err)
+	}
+	defer u.home.close()
+	if u.m, err = read(&patient{ctx: ctx, from: from}, spec.Limit, u.stage); err != nil {
+		return Manifest{}, err
+	}
+	if err := u.apply(ctx); err != nil {
+		return Manifest{}, err
+	}
+	return u.m, nil
+}
+
+// stage writes an entry where nothing is in use yet.
+func (u *unpacker) stage(e entry, content io.Reader) error {
+	switch e.part {
+	case partObjects:
+		return u.dir.append("objects", content)
+	case partHome:
+		return u.home.put("home/"+e.name, e, content)
+	case partKeep:
+		if e.name[0] == 'h' {
+			return u.home.put("keep/"+e.name, e, content)
+		}
+		return u.dir.put("keep/"+e.name, e, content)
+	default:
+		return u.dir.put(e.part+"/"+e.name, e, content)
+	}
+}
+
+// apply puts everything in its place. Every step may be done again from the start.
+func (u *unpacker) apply(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"take in the commits", u.objects},
+		{"put the branches back", u.refs},
+		{"put the index back", u.index},
+		{"remove deleted files", u.deleted},
+		{"put changed files back", u.files},
+		{"put back what git was in the middle of", u.state},
+		{"put the stashes back", u.stashes},
+		{"put the sessions back", u.sessions},
+		{"put the caches back", u.keep},
+	} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// objects makes sure that the base is there and takes in the commits on top of it.
+func (u *unpacker) objects(ctx context.Context) error {
+	if err := u.git.Fetch(ctx, u.spec.Source, u.m.Base); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoBase, err)
+	}
+	f, err := u.dir.open("objects")
+	if err == nil {
+		defer func() { _ = f.Close() }()
+		if _, err := u.git.Run(ctx, f, "index-pack", "--stdin", "--fix-thin", fmt.Sprintf("--max-input-size=%d", u.spec.Limit)); err != nil {
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return u.connected(ctx)
+}

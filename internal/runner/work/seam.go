@@ -1,0 +1,126 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Repo is git in one workspace, run as this package runs it, for others who carry an agent's work
+// about. It knows this workspace only, whatever its configuration says, and runs no filter.
+type Repo struct {
+	repo *repo
+	dir  string
+}
+
+// ErrNoRepository says that a workspace has no repository of its own.
+var ErrNoRepository = errors.New("the workspace has no repository of its own")
+
+// maxFilterKeys bounds the filters that a configuration may name.
+const maxFilterKeys = 1000
+
+// Enter opens a workspace for one command alone, until leave is called. Filters that its
+// configuration names are switched off: no command that Run and the others run starts a program of
+// the workspace's. Objects that are missing are missing: nothing is fetched for a partial clone.
+func Enter(ctx context.Context, dir string) (r *Repo, leave func(), err error) {
+	if !filepath.IsAbs(dir) {
+		return nil, nil, fmt.Errorf("directory %q is not absolute", dir)
+	}
+	gitDir := filepath.Join(dir, ".git")
+	if info, err := os.Lstat(gitDir); err != nil || !info.IsDir() || !complete(dir) {
+		return nil, nil, fmt.Errorf("%s: %w", dir, ErrNoRepository)
+	}
+	inner, leave, err := enter(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	inner.env = append(inner.env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+dir, "GIT_NO_LAZY_FETCH=1",
+		"GIT_COMMITTER_NAME=errand", "GIT_COMMITTER_EMAIL=errand@localhost")
+	off, err := inner.withoutFilters(ctx)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	inner.env = append(inner.env, off...)
+	return &Repo{repo: inner, dir: dir}, leave, nil
+}
+
+// withoutFilters returns the variables that empty every filter which the configuration names.
+func (r *repo) withoutFilters(ctx context.Context) ([]string, error) {
+	out, err := r.run(ctx, "config", "--null", "--name-only", "--get-regexp", `^filter\.`)
+	if code, ran := exitCode(err); ran && code == 1 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read filters: %w", err)
+	}
+	keys := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if len(keys) > maxFilterKeys {
+		return nil, fmt.Errorf("the workspace's configuration names %d filters", len(keys))
+	}
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(keys))}
+	for i, key := range keys {
+		value := ""
+		if strings.HasSuffix(key, ".required") {
+			value = "false"
+		}
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+	}
+	return env, nil
+}
+
+// Run runs one git command with in as its input, which may be nil, and returns its output.
+func (r *Repo) Run(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+	return r.repo.pipe(ctx, in, args...)
+}
+
+// Holds runs a git command whose exit code answers a question: 0 yes, 1 no.
+func (r *Repo) Holds(ctx context.Context, args ...string) (bool, error) {
+	return r.repo.holds(ctx, args...)
+}
+
+// Commit resolves a revision to a commit id.
+func (r *Repo) Commit(ctx context.Context, revision string) (string, error) {
+	return r.repo.commit(ctx, revision)
+}
+
+// Fetch makes sure that a commit is there, from a remote if it has to.
+func (r *Repo) Fetch(ctx context.Context, from Source, commit string) error {
+	if _, err := r.repo.commit(ctx, commit); err == nil {
+		return nil
+	}
+	return r.repo.fetch(ctx, from, commit)
+}
+
+// Stream runs one git command whose output is written as it comes, for at most the given time.
+func (r *Repo) Stream(ctx context.Context, most time.Duration, in io.Reader, out io.Writer, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	cmd := r.repo.command(ctx, args...)
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		words := strings.TrimSpace(stderr.String())
+		return &gitError{command: args[0], stderr: strings.ToValidUTF8(words[max(0, len(words)-stderrKept):], ""), err: err}
+	}
+	return nil
+}
+
+// GoingOn are the names in the git directory that tell of what git is in the middle of.
+func GoingOn() []string {
+	names := []string{"MERGE_MSG", "MERGE_MODE", "ORIG_HEAD", "AUTO_MERGE", "sequencer"}
+	for _, op := range operations {
+		names = append(names, op.marks...)
+	}
+	return names
+}
