@@ -14,6 +14,7 @@ func boxCommands() []*cobra.Command {
 	return []*cobra.Command{
 		boxCommand("box-supervise", "Supervise a local box (started by the local provider)", box.Supervise),
 		boxCommand("box-ssh", "Serve SSH in a local box (started by box-supervise)", box.ServeSSH),
+		boxCommand("box-hostkey", "Replace the SSH host key (errand-hostkey in a local box that stands in for a cloud VM)", box.HostKey),
 	}
 }
 

@@ -65,7 +65,7 @@ func layers() map[string]row {
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
 		"internal/watch":    {may: "internal/forge internal/runlog state"},
-		"internal/workflow": {may: "internal/agent internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
+		"internal/workflow": {may: "internal/agent internal/archive internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/pack internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
 		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 
 		// Where it is put together.
@@ -91,7 +91,7 @@ func aroundLayers() map[string]row {
 		"internal/sim/simagent":   {},
 		// The simulator of costs plays on a stand-in: a tool beside the service, of which nothing that serves knows.
 		"internal/costs":  {may: "internal/sim/simhetzner state"},
-		"internal/demo":   {may: "internal/config internal/fleet internal/forge internal/server internal/sim/simgithub internal/sim/simmodel state"},
+		"internal/demo":   {may: "internal/config internal/fleet internal/fleet/local internal/fleet/local/box internal/forge internal/server internal/sim/simgithub internal/sim/simhetzner internal/sim/simmodel state", tests: "internal/remote"},
 		"cmd/errand-demo": {may: "internal/demo internal/sim/simagent"},
 
 		// The house.

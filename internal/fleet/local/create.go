@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
@@ -25,14 +26,28 @@ const (
 // that name. Spec.Image is ignored: a box has the host's programs. Spec.Needs are
 // not enforced.
 func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
-	vm, err := p.create(ctx, spec)
+	return p.CreateOn(ctx, spec, Disk{})
+}
+
+// Disk is what a box that stands in for a VM of a cloud begins with.
+type Disk struct {
+	// Dir holds its home and host key and outlives the box; see box.NewDisk. Only one box may use it at a time.
+	Dir string
+	// ClientKey is accepted instead of the deployment's.
+	ClientKey ssh.PublicKey
+}
+
+// CreateOn is Create for a box on a disk of its own. The zero Disk is none. A box that exists is adopted
+// whatever its disk.
+func (p *Provider) CreateOn(ctx context.Context, spec fleet.Spec, disk Disk) (fleet.VM, error) {
+	vm, err := p.create(ctx, spec, disk)
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("create VM %s: %w", spec.Name, err)
 	}
 	return vm, nil
 }
 
-func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+func (p *Provider) create(ctx context.Context, spec fleet.Spec, disk Disk) (fleet.VM, error) {
 	if err := fleet.ValidName(spec.Name); err != nil {
 		return fleet.VM{}, err
 	}
@@ -46,7 +61,7 @@ func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error
 	dir := p.boxDir(spec.Name)
 	vm, err := p.look(ctx, dir)
 	if errors.Is(err, fleet.ErrNotFound) {
-		if err = p.writeBox(ctx, spec, dir); err == nil {
+		if err = p.writeBox(ctx, spec, disk, dir); err == nil {
 			vm, err = p.look(ctx, dir)
 		}
 	}
@@ -104,7 +119,7 @@ func (p *Provider) labels(spec fleet.Spec) map[string]string {
 }
 
 // writeBox makes a box's directory, which appears whole or not at all.
-func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, dir string) error {
+func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir string) error {
 	kind, err := p.kind(ctx)
 	if err != nil {
 		return err
@@ -114,12 +129,17 @@ func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, dir string) er
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	hostKey, err := newHostKey(box.HostKeyPath(tmp))
+	rec := p.record(kind.kind)
+	rec.Name, rec.Labels = spec.Name, p.labels(spec)
+	if rec.Disk = disk.Dir; disk.Dir == "" {
+		rec.HostKey, err = newHostKey(box.HostKeyPath(tmp))
+	} else {
+		rec.ClientKey = authorizedKey(disk.ClientKey)
+		rec.HostKey, err = box.DiskHostKey(disk.Dir)
+	}
 	if err != nil {
 		return err
 	}
-	rec := p.record(kind.kind)
-	rec.Name, rec.Labels, rec.HostKey = spec.Name, p.labels(spec), hostKey
 	rec.CreatedAt = p.cfg.Now().UTC()
 	if rec.SSHSocket, rec.ControlSocket, err = socketPaths(dir); err != nil {
 		return err

@@ -1,11 +1,8 @@
 package local
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,28 +10,19 @@ import (
 	"syscall"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
 // maxSocketPath is what a socket address holds on every system we run on.
 const maxSocketPath = 103
 
 func newHostKey(path string) (public string, err error) {
-	_, private, err := ed25519.GenerateKey(rand.Reader)
+	private, public, err := box.NewKey()
 	if err != nil {
-		return "", fmt.Errorf("make host key: %w", err)
-	}
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		return "", fmt.Errorf("make host key: %w", err)
-	}
-	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 		return "", err
 	}
-	key, err := ssh.NewPublicKey(private.Public())
-	if err != nil {
-		return "", fmt.Errorf("make host key: %w", err)
-	}
-	return authorizedKey(key), nil
+	return public, os.WriteFile(path, private, 0o600)
 }
 
 func authorizedKey(key ssh.PublicKey) string {

@@ -83,6 +83,10 @@ type Record struct {
 	// Path is put before the system's directories in PATH.
 	Path  []string `json:"path,omitempty"`
 	Binds []Bind   `json:"binds,omitempty"`
+	// Disk is a directory of the host that outlives the box and holds its home and its host key, which the box
+	// itself may replace: see NewDisk. Empty: both lie in the box's own directory. Such a box stands in for a
+	// VM of a cloud.
+	Disk string `json:"disk,omitempty"`
 	// IdleExit is the time without contact after which the box ends.
 	IdleExit time.Duration `json:"idle_exit"`
 }

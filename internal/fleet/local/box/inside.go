@@ -18,7 +18,7 @@ func (r Record) HomeInside(dir string) string {
 	if ownFiles(r.Kind) {
 		return InsideHome
 	}
-	return HomePath(dir)
+	return r.homeOnHost(dir)
 }
 
 // environ is the whole environment of a command in the box. Nothing of the
@@ -64,7 +64,7 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 			args = append(args, "-dir", dir, "-view", string(text))
 		}
 		cmd = exec.Command(rec.Runner, args...)
-		cmd.Dir = HomePath(dir)
+		cmd.Dir = rec.homeOnHost(dir)
 		attr, err := initAttr(rec.Kind)
 		if err != nil {
 			return nil, err

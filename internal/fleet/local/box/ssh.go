@@ -31,11 +31,13 @@ const (
 // insideConfig reaches the inside over standard input, so that the host key is
 // neither in a file that the box can see nor in an argument.
 type insideConfig struct {
-	HostKey   string        `json:"host_key"` // private, PEM
-	ClientKey string        `json:"client_key"`
-	Home      string        `json:"home"`
-	Env       []string      `json:"env"`
-	BeatEvery time.Duration `json:"beat_every"`
+	HostKey string `json:"host_key"` // private, PEM
+	// HostKeyFile, if set, is read for each login instead, so that the key can be replaced.
+	HostKeyFile string        `json:"host_key_file,omitempty"`
+	ClientKey   string        `json:"client_key"`
+	Home        string        `json:"home"`
+	Env         []string      `json:"env"`
+	BeatEvery   time.Duration `json:"beat_every"`
 }
 
 // ServeSSH is the subcommand box-ssh: the SSH server of one box. It takes its
@@ -90,17 +92,47 @@ func serveInherited(ctx context.Context) error {
 		cancel()
 	}()
 	var open atomic.Int64
-	srv.ConnCallback = func(_ ssh.Context, conn net.Conn) net.Conn {
+	count := func(_ ssh.Context, conn net.Conn) net.Conn {
 		open.Add(1)
 		return &countedConn{Conn: conn, open: &open}
 	}
+	srv.ConnCallback = count
 	go beat(ctx, life, &open, cfg.BeatEvery)
+	if cfg.HostKeyFile != "" {
+		return serveEach(ctx, ln, cfg, count)
+	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, ssh.ErrServerClosed) {
 		return fmt.Errorf("serve SSH: %w", err)
 	}
 	return nil
+}
+
+// serveEach gives each login the host key of its moment. Logins go on with the key that they began with.
+func serveEach(ctx context.Context, ln net.Listener, cfg insideConfig, count ssh.ConnCallback) error {
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
+	defer stop()
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("serve SSH: %w", err)
+		}
+		cfg := cfg
+		if key, err := os.ReadFile(cfg.HostKeyFile); err == nil {
+			cfg.HostKey = string(key)
+		}
+		srv, err := newServer(cfg)
+		if err != nil {
+			_ = conn.Close() // somebody spoiled the key: nobody can log in, as anywhere
+			continue
+		}
+		srv.ConnCallback = count
+		go srv.HandleConn(conn)
+	}
 }
 
 // beat tells the supervisor that we serve, and then whenever somebody is connected.

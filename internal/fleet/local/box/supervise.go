@@ -159,7 +159,7 @@ type inside struct {
 }
 
 func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
-	hostKey, err := os.ReadFile(HostKeyPath(s.dir))
+	hostKey, err := os.ReadFile(s.rec.hostKeyOnHost(s.dir))
 	if err != nil {
 		return nil, fmt.Errorf("read host key: %w", err)
 	}
@@ -167,7 +167,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := insideConfig{HostKey: string(hostKey), ClientKey: s.rec.ClientKey, Home: s.rec.HomeInside(s.dir),
+	config := insideConfig{HostKey: string(hostKey), HostKeyFile: s.rec.hostKeyInside(), ClientKey: s.rec.ClientKey, Home: s.rec.HomeInside(s.dir),
 		Env: s.rec.environ(s.dir), BeatEvery: min(5*time.Second, s.rec.IdleExit/4)}
 	lnFile, err := ln.File()
 	if err != nil {

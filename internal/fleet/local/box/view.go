@@ -61,7 +61,12 @@ func viewOf(rec Record, dir string) ([]mount, error) {
 	view = append(view,
 		mount{Do: mountProc, To: "/proc"}, mount{Do: mountDev, To: "/dev"}, mount{Do: mountTmp, To: "/run"}, mount{Do: mountTmp, To: "/var"},
 		mount{Do: mountBind, From: TmpPath(dir), To: "/tmp", Writable: true}, mount{Do: mountLink, From: "../tmp", To: "/var/tmp"},
-		mount{Do: mountBind, From: HomePath(dir), To: InsideHome, Writable: true})
+		mount{Do: mountBind, From: rec.homeOnHost(dir), To: InsideHome, Writable: true})
+	disk, err := diskView(rec, dir)
+	if err != nil {
+		return nil, err
+	}
+	view = append(view, disk...)
 	for _, bind := range rec.Binds {
 		view = append(view, mount{Do: mountBind, From: bind.Path, To: bind.Path, Writable: bind.Writable})
 	}

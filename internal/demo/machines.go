@@ -1,0 +1,266 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+// Machines puts boxes on this host behind the servers of the stand-in for Hetzner. Each has a disk of its own
+// that outlives the box: its power can go, and a snapshot is a copy of the disk. User data is obeyed as far as
+// a box can: see applyUserData. Its methods may be called at any time by anybody.
+type Machines struct {
+	provider *local.Provider
+	dir      string
+
+	mu sync.Mutex
+	at map[netip.Addr]*machine // by public address
+}
+
+var _ simhetzner.Machines = (*Machines)(nil)
+
+// NewMachines prepares boxes of a configuration, whose Dir holds everything. Deployment and ClientKey of it are
+// not needed. Boxes need files of their own, so a host that only has plain boxes is refused.
+func NewMachines(ctx context.Context, cfg local.Config) (*Machines, error) {
+	m := &Machines{dir: cfg.Dir, at: map[netip.Addr]*machine{}}
+	cfg.Dir, cfg.Deployment = filepath.Join(m.dir, "boxes"), "simhetzner"
+	if cfg.ClientKey == nil {
+		_, public, err := box.NewKey()
+		if err != nil {
+			return nil, err
+		}
+		if cfg.ClientKey, err = parseKey(public); err != nil { // opens no box: each has its own
+			return nil, err
+		}
+	}
+	for _, d := range []string{"disks", "snapshots"} {
+		if err := os.MkdirAll(filepath.Join(m.dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("make the disks' folder: %w", err)
+		}
+	}
+	var err error
+	if m.provider, err = local.New(cfg); err != nil {
+		return nil, err
+	}
+	what, err := m.provider.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if what.Kind == local.KindPlain {
+		return nil, errors.New("this host has no boxes with files of their own, which stand-ins of cloud VMs need: install bubblewrap")
+	}
+	return m, nil
+}
+
+// Boot makes a box for a server.
+func (m *Machines) Boot(ctx context.Context, spec simhetzner.MachineSpec) (simhetzner.Machine, error) {
+	one := &machine{all: m, id: spec.ID, disk: filepath.Join(m.dir, "disks", strconv.FormatInt(spec.ID, 10))}
+	if err := one.fill(ctx, spec); err != nil {
+		return one, fmt.Errorf("make the disk of server %d: %w", spec.ID, err)
+	}
+	m.mu.Lock()
+	for _, addr := range []netip.Addr{spec.IPv4, spec.IPv6} {
+		if addr.IsValid() {
+			m.at[addr] = one
+		}
+	}
+	m.mu.Unlock()
+	if !spec.Start {
+		return one, nil
+	}
+	return one, one.Power(ctx, simhetzner.PowerOn)
+}
+
+// DeleteDisk throws a snapshot away.
+func (m *Machines) DeleteDisk(_ context.Context, handle string) error {
+	return os.RemoveAll(m.snapshot(handle))
+}
+
+func (m *Machines) snapshot(handle string) string {
+	return filepath.Join(m.dir, "snapshots", filepath.Base(handle))
+}
+
+// Dial reaches the SSH of the server that has a public address now, as a network would. It is what
+// remote.Config.Dial wants.
+func (m *Machines) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	m.mu.Lock()
+	one := m.at[addr.Addr()]
+	m.mu.Unlock()
+	socket := ""
+	if one != nil && addr.Port() == 22 {
+		socket = one.listening()
+	}
+	if socket == "" {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: net.TCPAddrFromAddrPort(addr), Err: syscall.ECONNREFUSED}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", socket)
+}
+
+// machine is one server's box and disk.
+type machine struct {
+	all  *Machines
+	id   int64
+	disk string
+
+	mu     sync.Mutex
+	client ssh.PublicKey // who may log in
+	socket string        // of its SSH while it runs
+	boots  int
+	dead   bool // it has been deleted
+}
+
+// name is another one for each boot, since a box that has ended does not come back.
+func (o *machine) name() string { return fmt.Sprintf("server-%d-%d", o.id, o.boots) }
+
+func (o *machine) listening() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.socket
+}
+
+// fill makes the disk: empty or a copy of a snapshot, then what the user data says.
+func (o *machine) fill(ctx context.Context, spec simhetzner.MachineSpec) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := os.RemoveAll(o.disk); err != nil {
+		return err
+	}
+	from := ""
+	if spec.Disk != "" {
+		from = o.all.snapshot(spec.Disk)
+	}
+	if err := copyTree(ctx, from, o.disk); err != nil {
+		return err
+	}
+	data, err := parseUserData(spec.UserData, spec.Keys)
+	if err != nil {
+		return err
+	}
+	o.client = data.client
+	return box.NewDisk(o.disk, data.hostKey)
+}
+
+// Power switches the box. A shutdown is as sudden as a power cut: nothing in a box waits for one.
+func (o *machine) Power(ctx context.Context, op simhetzner.PowerOp) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if op != simhetzner.PowerOn {
+		return o.off(ctx)
+	}
+	if o.dead {
+		return errors.New("the server has been deleted")
+	}
+	if o.socket != "" {
+		return nil
+	}
+	o.boots++
+	vm, err := o.all.provider.CreateOn(ctx, fleet.Spec{Name: o.name()}, local.Disk{Dir: o.disk, ClientKey: o.client})
+	if err != nil {
+		return err
+	}
+	o.socket = vm.Endpoint.Address
+	return nil
+}
+
+// off ends the box; its disk stays. The lock is held.
+func (o *machine) off(ctx context.Context) error {
+	if o.boots == 0 {
+		return nil
+	}
+	if err := o.all.provider.Delete(ctx, o.name(), fleet.ReasonOperator); err != nil {
+		return err
+	}
+	o.socket = ""
+	return nil
+}
+
+// Snapshot copies the disk.
+func (o *machine) Snapshot(ctx context.Context) (simhetzner.Disk, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	handle := fmt.Sprintf("%d-%d", o.id, time.Now().UnixNano())
+	to := o.all.snapshot(handle)
+	if err := copyTree(ctx, o.disk, to); err != nil {
+		return simhetzner.Disk{}, errors.Join(err, os.RemoveAll(to))
+	}
+	size, err := sizeOf(to)
+	return simhetzner.Disk{Handle: handle, SizeGB: float32(size) / (1 << 30)}, err
+}
+
+// Rebuild replaces the disk and starts the box.
+func (o *machine) Rebuild(ctx context.Context, spec simhetzner.MachineSpec) error {
+	if err := o.Power(ctx, simhetzner.PowerOff); err != nil {
+		return err
+	}
+	if err := o.fill(ctx, spec); err != nil {
+		return fmt.Errorf("make the disk of server %d: %w", o.id, err)
+	}
+	return o.Power(ctx, simhetzner.PowerOn)
+}
+
+// Delete ends the box and frees its address.
+func (o *machine) Delete(ctx context.Context) error {
+	o.all.mu.Lock()
+	for addr, other := range o.all.at {
+		if other == o {
+			delete(o.all.at, addr)
+		}
+	}
+	o.all.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.off(ctx); err != nil {
+		return err
+	}
+	o.dead = true
+	return os.RemoveAll(o.disk)
+}
+
+// copyTree copies a directory with everything in it; from nothing it makes an empty one.
+func copyTree(ctx context.Context, from, to string) error {
+	if from == "" {
+		return os.MkdirAll(to, 0o700)
+	}
+	out, err := exec.CommandContext(ctx, "cp", "-a", from, to).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("copy a disk: %w: %s", err, out)
+	}
+	return nil
+}
+
+// sizeOf sums up a tree's files.
+func sizeOf(dir string) (size int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	return size, err
+}
