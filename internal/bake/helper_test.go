@@ -1,0 +1,264 @@
+package bake
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gliderssh "github.com/gliderlabs/ssh"
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
+)
+
+// cloud is VMs that are an SSH server in this process with a home each, and images that are labels. Like the real one
+// it makes no image of a VM that is not off, and shows it as available only later.
+type cloud struct {
+	t      *testing.T
+	signer ssh.Signer
+	clock  time.Time
+
+	mu       sync.Mutex
+	vms      map[string]*box
+	images   []fleet.Image
+	released map[string]fleet.Reason
+	calls    []string
+	fail     map[string]error // the next call of that name fails with it
+	pending  int              // looks until a new image is available
+	spoil    bool             // new images fail
+	orders   []Order
+}
+
+type box struct {
+	home string
+	ln   net.Listener
+	host ssh.Signer
+	off  bool
+	root bool // somebody was logged in as root
+}
+
+var (
+	_ VMs    = (*cloud)(nil)
+	_ Images = (*cloud)(nil)
+)
+
+func newCloud(t *testing.T) *cloud {
+	t.Helper()
+	return &cloud{
+		t: t, signer: newSigner(t), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), vms: map[string]*box{},
+		released: map[string]fleet.Reason{}, fail: map[string]error{}, pending: 2,
+	}
+}
+
+func newSigner(t *testing.T) ssh.Signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// called counts a call, and fails it if it is to fail. The lock is held.
+func (c *cloud) called(what string) error {
+	c.calls = append(c.calls, what)
+	err := c.fail[what]
+	delete(c.fail, what)
+	return err
+}
+
+func (c *cloud) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clock
+}
+
+func (c *cloud) wait(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock = c.clock.Add(d)
+	return ctx.Err()
+}
+
+func (c *cloud) Acquire(_ context.Context, o Order) (fleet.VM, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orders = append(c.orders, o)
+	if err := c.called("acquire"); err != nil {
+		return fleet.VM{}, err
+	}
+	name := fmt.Sprintf("%s-g%d", o.Owner, len(c.orders))
+	b := &box{home: c.t.TempDir(), host: newSigner(c.t)}
+	dir, err := os.MkdirTemp("", "bake") // a test's own folder may be too long for a socket
+	if err != nil {
+		return fleet.VM{}, err
+	}
+	c.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if b.ln, err = net.Listen("unix", filepath.Join(dir, "s")); err != nil {
+		return fleet.VM{}, err
+	}
+	srv := &gliderssh.Server{
+		HostSigners: []gliderssh.Signer{b.host}, Handler: b.handle,
+		PublicKeyHandler: func(_ gliderssh.Context, key gliderssh.PublicKey) bool {
+			return gliderssh.KeysEqual(key, c.signer.PublicKey())
+		},
+	}
+	go func() { _ = srv.Serve(b.ln) }() // ends with the listener
+	c.t.Cleanup(func() { _ = srv.Close() })
+	c.vms[name] = b
+	return fleet.VM{Name: name, State: fleet.StateRunning, Facts: map[string]string{fleet.FactHome: b.home}}, nil
+}
+
+// handle runs a command as the real shell would, in the box's home.
+func (b *box) handle(s gliderssh.Session) {
+	cmd := exec.CommandContext(s.Context(), "sh", "-c", s.RawCommand())
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.home, s, s, s.Stderr()
+	cmd.Env = append(os.Environ(), "HOME="+b.home, "GIT_CONFIG_NOSYSTEM=1")
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		_ = s.Exit(exit.ExitCode())
+	case err != nil:
+		_ = s.Exit(127)
+	default:
+		_ = s.Exit(0)
+	}
+}
+
+func (c *cloud) Connect(ctx context.Context, vm string, root bool) (*remote.Client, error) {
+	c.mu.Lock()
+	b := c.vms[vm]
+	b.root = b.root || root
+	c.mu.Unlock()
+	cl, err := remote.Dial(ctx, remote.Endpoint{
+		Network: "unix", Address: b.ln.Addr().String(), User: "errand", HostKeys: []string{string(ssh.MarshalAuthorizedKey(b.host.PublicKey()))},
+	}, remote.Config{Signer: c.signer})
+	if err == nil {
+		c.t.Cleanup(func() { _ = cl.Close() })
+	}
+	return cl, err
+}
+
+func (c *cloud) Release(ctx context.Context, vm string, why fleet.Reason) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.released[vm] = why
+	return c.called("release")
+}
+
+func (c *cloud) PowerOff(_ context.Context, vm string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.vms[vm].off = true
+	return c.called("power off")
+}
+
+func (c *cloud) Image(_ context.Context, vm string, labels map[string]string) (fleet.Image, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.images {
+		if maps.Equal(i.Labels, labels) {
+			return i, nil
+		}
+	}
+	if !c.vms[vm].off {
+		return fleet.Image{}, errors.New("it is on")
+	}
+	img := fleet.Image{ID: fmt.Sprint(len(c.calls) + 100), Labels: labels, StoredMB: 1200, CreatedAt: c.clock}
+	c.images = append(c.images, img)
+	return img, c.called("image")
+}
+
+func (c *cloud) Images(context.Context) ([]fleet.Image, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.called("images"); err != nil {
+		return nil, err
+	}
+	if c.pending--; c.pending <= 0 {
+		for i := range c.images {
+			c.images[i].Ready, c.images[i].Failed = !c.spoil || c.images[i].Ready, c.spoil && !c.images[i].Ready
+		}
+	}
+	return append([]fleet.Image(nil), c.images...), nil
+}
+
+func (c *cloud) DeleteImage(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.called("delete image"); err != nil {
+		return err
+	}
+	for i, img := range c.images {
+		if img.ID == id {
+			c.images = append(c.images[:i], c.images[i+1:]...)
+			return nil
+		}
+	}
+	return nil
+}
+
+// ids are those of the images that there are.
+func (c *cloud) ids() (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.images {
+		list = append(list, i.ID)
+	}
+	return list
+}
+
+// baker returns a Baker on the cloud, and what it logs.
+func (c *cloud) baker(groups Groups, change func(*Config)) (*Baker, *lines) {
+	log := &lines{}
+	cfg := Config{Groups: groups, VMs: c, Images: c, Now: c.now, Wait: c.wait, Log: zerolog.New(log)}
+	if change != nil {
+		change(&cfg)
+	}
+	return New(cfg), log
+}
+
+// lines is a log that may be read.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// noSource has nothing.
+type noSource struct{ err error }
+
+func (s noSource) Bundle(context.Context, string) (Bundle, error) { return Bundle{}, s.err }

@@ -1,0 +1,76 @@
+package bake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// Labels of base images, besides the fleet's.
+const (
+	// LabelDigest tells the recipe by which the image was made.
+	LabelDigest = "errand-recipe"
+	// LabelBaked is when its baking began, in Unix seconds. It makes each image's labels its own.
+	LabelBaked = "errand-baked"
+)
+
+// kept is how many images of a group stay.
+const kept = 2
+
+func (b *Baker) labels(name string, g Group, at time.Time) map[string]string {
+	return map[string]string{
+		fleet.LabelKind: fleet.ImageBase, fleet.LabelGroup: name, LabelDigest: g.digest(), LabelBaked: strconv.FormatInt(at.Unix(), 10),
+	}
+}
+
+// Of returns the base images of a group that can be used, newest first.
+func Of(images []fleet.Image, group string) []fleet.Image {
+	list := all(images, group)
+	return slices.DeleteFunc(list, func(i fleet.Image) bool { return !i.Ready || i.Failed })
+}
+
+// all are the base images of a group in whatever state, newest first.
+func all(images []fleet.Image, group string) []fleet.Image {
+	var list []fleet.Image
+	for _, i := range images {
+		if i.Labels[fleet.LabelKind] == fleet.ImageBase && i.Labels[fleet.LabelGroup] == group {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b fleet.Image) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return list
+}
+
+// prune deletes all images of a group but the last two that can be used, and those that are being made.
+func (b *Baker) prune(ctx context.Context, group string, log zerolog.Logger) error {
+	list, err := b.cfg.Images.Images(ctx)
+	if err != nil {
+		return fmt.Errorf("list images: %w", err)
+	}
+	var errs []error
+	usable := 0
+	for _, i := range all(list, group) {
+		switch {
+		case i.Failed:
+		case !i.Ready:
+			continue
+		default:
+			if usable++; usable <= kept {
+				continue
+			}
+		}
+		if err := b.cfg.Images.DeleteImage(ctx, i.ID); err != nil {
+			errs = append(errs, fmt.Errorf("delete image %s: %w", i.ID, err))
+			continue
+		}
+		log.Info().Str("image", i.ID).Bool("failed", i.Failed).Msg("an older image is deleted")
+	}
+	return errors.Join(errs...)
+}

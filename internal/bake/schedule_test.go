@@ -1,0 +1,113 @@
+package bake
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// TestRun plays ten days of a schedule: at first, when the recipe has changed, and when an image is old.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	groups := Groups{"often": {Repos: []string{"acme/a"}, Every: 72 * time.Hour}, "once": {Repos: []string{"acme/b"}}}
+	begin, ticks := c.now(), 0
+	var log *lines
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var b *Baker
+	b, log = c.baker(groups, func(cfg *Config) {
+		cfg.Wait = func(ctx context.Context, d time.Duration) error {
+			if d == tick {
+				ticks++
+			}
+			if c.now().Sub(begin) > 5*24*time.Hour && groups["once"].Script == "" {
+				groups["once"] = Group{Repos: []string{"acme/b"}, Script: "true"}
+			}
+			if c.now().Sub(begin) > 10*24*time.Hour {
+				cancel()
+			}
+			return c.wait(ctx, d)
+		}
+	})
+	if err := b.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, o := range c.orders {
+		got[o.Owner]++
+	}
+	if diff := cmp.Diff(map[string]int{"bake-often": 4, "bake-once": 2}, got); diff != "" || ticks < 1000 {
+		t.Errorf("%d ticks:\n%s\n%s", ticks, diff, log)
+	}
+	for _, why := range []string{"there is none", "its recipe has changed", "it is old"} {
+		if !strings.Contains(log.String(), why) {
+			t.Errorf("the log does not say %q", why)
+		}
+	}
+}
+
+// TestRunIsPatient: what fails is tried again after hours, not at once.
+func TestRunIsPatient(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	begin := c.now()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}}, func(cfg *Config) {
+		cfg.VMs = noVMs{c}
+		cfg.Wait = func(ctx context.Context, d time.Duration) error {
+			if c.now().Sub(begin) > 24*time.Hour {
+				cancel()
+			}
+			return c.wait(ctx, d)
+		}
+	})
+	_ = b.Run(ctx)
+	if n := len(c.orders); n < 4 || n > 5 {
+		t.Errorf("%d tries in a day, want one each 6 h", n)
+	}
+}
+
+// noVMs never has any.
+type noVMs struct{ *cloud }
+
+func (n noVMs) Acquire(_ context.Context, o Order) (fleet.VM, error) {
+	n.orders = append(n.orders, o)
+	return fleet.VM{}, fleet.ErrNoCapacity
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	groups := Groups{"all": {Repos: []string{"acme/*"}}, "web": {Repos: []string{"Acme/Shop", "zoo/web"}}}
+	for repo, want := range map[string]string{"acme/shop": "web", "ACME/other": "all", "zoo/web": "web", "zoo/other": "", "acme": ""} {
+		if got, ok := groups.Of(repo); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", repo, got, want)
+		}
+	}
+	bad := Groups{
+		"Bad_": {Repos: []string{"acme/*"}}, "none": {}, "odd": {Repos: []string{"acme", "zoo/../x", "ACME/*"}, Timeout: -1, Every: time.Minute},
+	}
+	want := []string{
+		"Bad_: a name has", "none.repos: write at least one", `odd.repos[0]: "acme": write OWNER/NAME`, `odd.repos[1]: "zoo/../x"`,
+		"odd.repos[2]: ACME/* is in the group Bad_, too", "odd.timeout: has to be", "odd.every: write 0",
+	}
+	got := bad.Problems()
+	if len(got) != len(want) {
+		t.Fatalf("%d problems: %q", len(got), got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("%q, want %q", got[i], want[i])
+		}
+	}
+	if list := groups.Problems(); len(list) > 0 {
+		t.Errorf("problems of good groups: %q", list)
+	}
+}
