@@ -141,9 +141,14 @@ func (c *change) unused() {
 	c.t.Asleep = nil
 }
 
-// woken stores the VM on which the work is again, and takes the step for which it was woken.
+// woken stores the VM on which the work is again, and takes the step for which it was woken. Work that could
+// not be brought back is lost.
 func (c *change) woken() {
 	c.haveVM(c.e.Launch)
+	if why := c.e.Launch.NotWoken; why != "" {
+		c.fail(End{Reason: "the work is lost: " + why, Hint: "Comment `retry` to do the work again.", Class: ClassVM})
+		return
+	}
 	if c.t.Step == JobRebase && c.t.Asleep != nil {
 		c.t.Asleep.Stale = true
 	}

@@ -223,7 +223,7 @@ func sleepRows() []Row {
 		{From: anyPhase, On: EventDue, If: "a while after the end", To: same, Doc: "what was put away is deleted", when: due(dueForget), do: (*change).forgetDue},
 		{From: anyPhase, On: EventSlept, If: "it is the task's VM", To: same, Doc: "the work is put away and the VM goes, unless somebody wants it by now", when: (*change).sameVM, do: (*change).slept},
 		{From: anyPhase, On: EventSlept, If: "the task has another VM by now, or none", To: same, Doc: "what was put away is deleted", do: (*change).sleptLate},
-		{From: building, On: EventWoken, If: "for the present step", To: same, Doc: "the work is on a VM again, and the step is taken", when: func(c *change) bool { return string(c.t.Step) == c.e.Detail }, do: (*change).woken},
+		{From: building, On: EventWoken, If: "for the present step", To: []Phase{Same, PhaseFailed}, Doc: "the work is on a VM again, and the step is taken", when: func(c *change) bool { return string(c.t.Step) == c.e.Detail }, do: (*change).woken},
 		{From: anyPhase, On: EventWoken, To: same, Doc: "the VM waits for the next run; an ended task's is deleted", do: (*change).wokenLate},
 	}
 }

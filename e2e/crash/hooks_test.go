@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/watch"
@@ -223,6 +225,14 @@ func (r gatedRunner) Collect(ctx context.Context, vm string, spec work.CollectSp
 	return through(ctx, r.g, "ssh: collect", func(ctx context.Context) (*changeset.Changeset, error) { return r.Runner.Collect(ctx, vm, spec) })
 }
 
+func (r gatedRunner) Pack(ctx context.Context, vm string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
+	return through(ctx, r.g, "ssh: pack", func(ctx context.Context) (pack.Manifest, error) { return r.Runner.Pack(ctx, vm, spec, w) })
+}
+
+func (r gatedRunner) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, from io.Reader) (pack.Manifest, error) {
+	return through(ctx, r.g, "ssh: unpack", func(ctx context.Context) (pack.Manifest, error) { return r.Runner.Unpack(ctx, vm, spec, from) })
+}
+
 func (r gatedRunner) Start(ctx context.Context, vm string, spec runner.Spec) error {
 	return r.g.do(ctx, "ssh: start run", func(ctx context.Context) error { return r.Runner.Start(ctx, vm, spec) })
 }
@@ -253,6 +263,14 @@ func (f gatedFiles) SaveChangeset(run string, cs *changeset.Changeset) (string, 
 
 func (f gatedFiles) BeginTranscript(run string, h runlog.Header) error {
 	return f.g.do(context.Background(), "disk: begin transcript", func(context.Context) error { return f.Files.BeginTranscript(run, h) })
+}
+
+func (f gatedFiles) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)) (archive.Sleep, error) {
+	return through(context.Background(), f.g, "disk: save archive", func(context.Context) (archive.Sleep, error) { return f.Files.SaveSleep(task, fill) })
+}
+
+func (f gatedFiles) DeleteSleep(ref string) error {
+	return f.g.do(context.Background(), "disk: delete archive", func(context.Context) error { return f.Files.DeleteSleep(ref) })
 }
 
 func (f gatedFiles) LoadChangeset(ref string) (*changeset.Changeset, error) {

@@ -35,6 +35,7 @@ type world struct {
 	errand   *errand
 	model    *model
 	files    map[string]*changeset.Changeset
+	asleep   map[string][]byte // work that was put away, by name
 	lanes    []state.Lane
 
 	mood    string // of the next run
@@ -62,7 +63,7 @@ type world struct {
 func began() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) }
 
 func newWorld(d dice, fault plant, met, fail func(string)) *world {
-	w := &world{dice: d, plant: fault, now: began(), files: map[string]*changeset.Changeset{}, lanes: state.Lanes(), met: met, fail: fail}
+	w := &world{dice: d, plant: fault, now: began(), files: map[string]*changeset.Changeset{}, asleep: map[string][]byte{}, lanes: state.Lanes(), met: met, fail: fail}
 	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
 	w.db, w.knownAt = newMemory(), -1
 	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})

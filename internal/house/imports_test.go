@@ -44,7 +44,7 @@ func layers() map[string]row {
 		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
 
 		// VMs, and the ways to them.
-		"internal/fleet":           {may: "internal/remote"},
+		"internal/fleet":           {may: "internal/remote state", tests: "state/kv/boltkv"},
 		"internal/fleet/fleettest": {may: "internal/fleet internal/remote"},
 		"internal/fleet/cloudinit": {},
 		"internal/fleet/hetzner":   {may: "internal/fleet internal/remote"},
@@ -65,7 +65,7 @@ func layers() map[string]row {
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
 		"internal/watch":    {may: "internal/forge internal/runlog state"},
-		"internal/workflow": {may: "internal/agent internal/archive internal/changeset internal/comment internal/forge internal/pushgate internal/runlog internal/runner internal/runner/pack internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
+		"internal/workflow": {may: "internal/agent internal/archive internal/changeset internal/comment internal/forge internal/pushgate internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
 		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 
 		// Where it is put together.

@@ -11,7 +11,7 @@ import (
 // Lease is how long a job may take. Those that move data to and from a VM may take longer.
 func Lease(k state.JobKind) time.Duration {
 	switch k {
-	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop:
+	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop, state.JobSleep:
 		return 15 * time.Minute
 	}
 	return 2 * time.Minute
@@ -21,7 +21,7 @@ func Lease(k state.JobKind) time.Duration {
 // theirs makes up for one that is lost while GitHub is down.
 func Patient(k state.JobKind) bool {
 	switch k {
-	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease:
+	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease, state.JobForget:
 		return true
 	}
 	return false

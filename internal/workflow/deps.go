@@ -2,12 +2,16 @@ package workflow
 
 import (
 	"context"
+	"io"
+	"os"
 	"time"
 
+	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
@@ -92,9 +96,19 @@ type relations interface {
 // VMs gives each task its VM.
 type VMs interface {
 	// Acquire returns the task's VM, ready to be reached, and makes it if there is none. It may be
-	// called again after any failure. An error with `NoCapacity() string` means: wait.
+	// called again after any failure. ErrNoVM and *Wait mean: wait. A new VM of a task whose Wakes is a
+	// snapshot is made from it, and then has Carries as Asleep.Carried says; a VM that is off is switched on.
 	Acquire(ctx context.Context, t *state.Task) (state.VM, error)
 	Release(ctx context.Context, vm, why string) error
+}
+
+// Sleeper keeps the disks of VMs as images.
+type Sleeper interface {
+	// Snapshot switches a VM off and returns the image of its disk when it can be used. It takes as long as
+	// that takes; after any failure, or the end of ctx, it may be called again and goes on. The VM stays.
+	Snapshot(ctx context.Context, vm string) (ref string, bytes int64, err error)
+	// DeleteSnapshot deletes an image; deleting what is gone is no error.
+	DeleteSnapshot(ctx context.Context, ref string) error
 }
 
 // Runner is what errand-runner does on a VM for us; *runnerctl.Controller has it all. Each method
@@ -103,6 +117,12 @@ type Runner interface {
 	Place(ctx context.Context, vm string) (runnerctl.Place, error)
 	checkouts
 	runs
+	packer
+}
+
+type packer interface {
+	Pack(ctx context.Context, vm string, spec pack.Spec, w io.Writer) (pack.Manifest, error)
+	Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error)
 }
 
 type runs interface {
@@ -134,4 +154,12 @@ type Files interface {
 	LoadChangeset(ref string) (*changeset.Changeset, error)
 	SaveDiff(ref, diff string) error
 	BeginTranscript(run string, h runlog.Header) error
+	sleeps
+}
+
+// sleeps are the archives of work that was put away; *archive.Dir has them.
+type sleeps interface {
+	SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)) (archive.Sleep, error)
+	OpenSleep(ref, digest string) (*os.File, error)
+	DeleteSleep(ref string) error
 }

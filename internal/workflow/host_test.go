@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
@@ -22,6 +24,7 @@ import (
 type host struct {
 	w        *world
 	dir      string // the checkout
+	home     string // of the agent
 	vm       state.VM
 	isolated bool
 
@@ -31,12 +34,13 @@ type host struct {
 	prepared []work.PrepareSpec
 	reset    []work.ResetSpec
 	ensured  int
+	unpacked []string         // onto which VMs
 	errs     map[string]error // by method
 	collect  func(*changeset.Changeset)
 }
 
 func newHost(w *world) *host {
-	return &host{w: w, dir: filepath.Join(w.t.TempDir(), "checkout"), vm: state.VM{Name: "vm-1", Gen: 1}, isolated: true, errs: map[string]error{}}
+	return &host{w: w, dir: filepath.Join(w.t.TempDir(), "checkout"), home: w.t.TempDir(), vm: state.VM{Name: "vm-1", Gen: 1}, isolated: true, errs: map[string]error{}}
 }
 
 func (h *host) Acquire(context.Context, *state.Task) (state.VM, error) {
@@ -88,6 +92,23 @@ func (h *host) Collect(ctx context.Context, _ string, spec work.CollectSpec) (*c
 		h.collect(cs) // what a hostile VM makes of it
 	}
 	return cs, err
+}
+
+func (h *host) Pack(ctx context.Context, _ string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
+	if err := h.errs["Pack"]; err != nil {
+		return pack.Manifest{}, err
+	}
+	spec.Home = h.home
+	return pack.Pack(ctx, spec, w)
+}
+
+func (h *host) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error) {
+	h.unpacked = append(h.unpacked, vm)
+	if err := h.errs["Unpack"]; err != nil {
+		return pack.Manifest{}, err
+	}
+	spec.Home, spec.Source = h.home, h.bare(spec.Source)
+	return pack.Unpack(ctx, spec, r)
 }
 
 func (h *host) Start(_ context.Context, _ string, spec runner.Spec) error {

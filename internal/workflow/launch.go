@@ -23,6 +23,12 @@ import (
 // ErrNoVM says that no VM can be had now; the task waits. Its message says why.
 var ErrNoVM = errors.New("no VM can be had now")
 
+// Wait is an error that says what else a VM has to be waited for, such as money.
+type Wait struct{ Waiting state.Waiting }
+
+// Error returns the detail.
+func (w *Wait) Error() string { return w.Waiting.Detail }
+
 // launch brings up the VM and the checkout, writes the prompt and starts the run. Each part looks
 // for what an earlier attempt did; a run that was started is left alone.
 func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
@@ -45,23 +51,9 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {
 		return heldUp(held), err
 	}
-	vm, err := s.VMs.Acquire(ctx, t)
-	if errors.Is(err, ErrNoVM) {
-		return heldUp(&state.Waiting{Kind: state.WaitVM, Detail: err.Error()}), nil
-	}
-	if err != nil {
-		return state.Event{}, fmt.Errorf("get a VM: %w", err)
-	}
-	place, err := s.Runner.Place(ctx, vm.Name)
-	if err != nil {
-		return state.Event{}, err
-	}
-	if s.RealAgent && !place.Isolated && !s.AllowUnsandboxed {
-		return state.Event{}, &Problem{Reason: "This host cannot isolate an agent: only plain boxes can be had here.", Class: "vm", Permanent: true,
-			Hint: "The operator can install bubblewrap, or set `local.allow_unsandboxed: true` and take the risk."}
-	}
-	if err := s.Tether.Ensure(ctx, vm.Name, t.Key); err != nil {
-		return state.Event{}, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
+	vm, place, held, err := s.reach(ctx, t)
+	if held != nil || err != nil {
+		return heldUp(held), err
 	}
 	return s.launchOn(ctx, w, vm, place)
 }
@@ -105,12 +97,15 @@ func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runner
 	if err := s.quiet(ctx, t, vm.Name); err != nil {
 		return state.Event{}, err
 	}
+	if err := s.wake(ctx, w, l, place); err != nil {
+		return state.Event{}, err
+	}
 	var spec runner.Spec
 	var err error
 	if t.Run.Kind == state.RunCheck {
-		spec, err = s.checkSpec(t, place)
+		spec, err = s.checkSpec(t, place, l)
 	} else {
-		spec, err = s.agentSpec(ctx, w, vm, place, l)
+		spec, err = s.agentSpec(ctx, w, l.VM, place, l)
 	}
 	if err != nil {
 		return state.Event{}, err
@@ -149,18 +144,15 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 		}
 		l.BaseSHA = commit
 	}
-	me, err := s.GitHub.Self(ctx)
-	if err != nil {
-		return err
-	}
 	src := s.source(t, vm.Name, place, from)
 	if t.VM != nil && t.VM.Name == vm.Name && t.Branch.VMHead == commit {
 		src.Ref = "" // it is there already: nothing is fetched
 	}
-	at, err := s.Runner.Prepare(ctx, vm.Name, work.PrepareSpec{
-		Dir: place.Dir, Source: src, Branch: t.Branch.Name, Base: commit,
-		UserName: me.BotLogin, UserEmail: fmt.Sprintf("%d+%s@users.noreply.github.com", me.BotID, me.BotLogin),
-	})
+	spec, err := s.prepareSpec(ctx, t, place, src, commit)
+	if err != nil {
+		return err
+	}
+	at, err := s.Runner.Prepare(ctx, vm.Name, spec)
 	if err != nil {
 		return s.branchGone(ctx, w, fmt.Errorf("prepare the checkout: %w", err))
 	}
@@ -191,7 +183,7 @@ func goesOn(t *state.Task, vm state.VM) bool {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		r := t.Runs[i]
 		if r.Kind == t.Run.Kind && r.Round == t.Run.Round && !r.Started.IsZero() {
-			return r.VM == vm.Name
+			return vm.Holds(r.VM)
 		}
 	}
 	return false
@@ -204,10 +196,10 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 		return runner.Spec{}, err
 	}
 	resume := t.Run.Session
-	if !sameVM(t, vm) || !s.Adapter.Capabilities().Resume {
+	if !holdsSession(t, vm) || !s.Adapter.Capabilities().Resume {
 		resume = ""
 	}
-	prompt, err := s.prompt(ctx, w, resume == "", l)
+	prompt, err := s.prompt(ctx, w, resume == "", l, place)
 	if err != nil {
 		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
 	}
@@ -242,7 +234,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 		return runner.Spec{}, err
 	}
 	spec := s.runSpec(t, place, cmd)
-	spec.Env = withGit(spec.Env, place.BaseURL, s.Tether.RunToken(t.Run.ID))
+	spec.Env = proxied(withGit(spec.Env, place.BaseURL, s.Tether.RunToken(t.Run.ID)), vm.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))
 	return spec, nil
 }
 
@@ -259,11 +251,12 @@ func withGit(env map[string]string, base, token string) map[string]string {
 	return out
 }
 
-// sameVM reports whether the agent's session is on this VM: the last run that had one was there.
-func sameVM(t *state.Task, vm state.VM) bool {
+// holdsSession reports whether the agent's session is on this VM: the last run that had one was there, or on
+// a VM whose work was brought here.
+func holdsSession(t *state.Task, vm state.VM) bool {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		if t.Runs[i].Session != "" {
-			return t.Runs[i].VM == vm.Name
+			return vm.Holds(t.Runs[i].VM)
 		}
 	}
 	return false
@@ -289,9 +282,12 @@ func (s *Steps) runSpec(t *state.Task, place runnerctl.Place, cmd agent.Cmd) run
 
 // checkSpec is how the repository's own commands are run on the changeset's head, detached like an
 // agent's run.
-func (s *Steps) checkSpec(t *state.Task, place runnerctl.Place) (runner.Spec, error) {
+func (s *Steps) checkSpec(t *state.Task, place runnerctl.Place, l *state.Launch) (runner.Spec, error) {
+	if l.NotWoken != "" {
+		return runner.Spec{}, &Problem{Reason: "The work to be checked is lost: " + l.NotWoken + ".", Hint: "Comment `retry` to do the work again.", Class: state.ClassVM, Permanent: true}
+	}
 	// The operator's environment for agents, such as a build cache, serves the checks as well.
-	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead, Env: s.Agent.Env}
+	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead, Env: proxied(s.Agent.Env, l.VM.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))}
 	limit := time.Minute
 	for _, c := range t.Settings.Check {
 		in.Commands = append(in.Commands, work.CheckCommand{Name: nameOf(c), Command: c.Run, Timeout: c.Timeout})

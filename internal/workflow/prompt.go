@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/prompts"
 	"github.com/errand-bot/errand/state"
@@ -13,7 +14,7 @@ import (
 
 // prompt writes what the agent is told. anew says that no session is resumed, so that the prompt
 // carries the conversation so far.
-func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch) (prompts.Prompt, error) {
+func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch, place runnerctl.Place) (prompts.Prompt, error) {
 	t := w.task
 	d := prompts.Data{Task: s.promptTask(t), Issue: s.promptIssue(t)}
 	for _, x := range t.Context.Withheld {
@@ -37,7 +38,8 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch)
 	if t.PR != nil {
 		d.PR = &prompts.PullRequest{Number: t.PR.Number, Title: t.PR.Title}
 	}
-	promptResume(t, l, &d, anew)
+	d.Resume = s.changed(ctx, w, l, place)
+	promptConversation(t, &d, anew)
 	return prompts.Render(string(t.Run.Kind), d)
 }
 
@@ -166,25 +168,10 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 	}
 }
 
-// promptResume says what changed since the last run, and, for a new session, what was said so far.
-func promptResume(t *state.Task, l *state.Launch, d *prompts.Data, anew bool) {
-	var last *state.Run
-	for i := range t.Runs {
-		if t.Runs[i].Kind != state.RunCheck && !t.Runs[i].Started.IsZero() {
-			last = &t.Runs[i]
-		}
-	}
-	if last == nil {
+// promptConversation says, for a new session, what was said so far.
+func promptConversation(t *state.Task, d *prompts.Data, anew bool) {
+	if lastAgentRun(t) == nil {
 		return
-	}
-	if last.VM != "" && last.VM != l.VM.Name {
-		d.Resume = append(d.Resume, "This is another VM than in the last run: files outside the checkout are gone.")
-	}
-	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
-		d.Resume = append(d.Resume, fmt.Sprintf("The checkout stands at %s now; commits by people or a newer base are in it.", l.VMHead))
-	}
-	if t.Run.Repeat != "" {
-		d.Resume = append(d.Resume, "The last attempt did not end well: "+t.Run.Repeat)
 	}
 	if !anew {
 		return

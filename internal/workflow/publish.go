@@ -18,6 +18,9 @@ import (
 
 // collect reads the changeset from the VM, stores it and has the push gate judge it.
 func (s *Steps) collect(ctx context.Context, w *unit) (state.Event, error) {
+	if e, woke, err := s.awake(ctx, w); woke || err != nil {
+		return e, err
+	}
 	cs, err := s.readChangeset(ctx, w, workRoot(w.task))
 	if r, ok := pushgate.Unreadable(err); ok {
 		w.log.Warn().Err(err).Msg("refuse a changeset that cannot be read")
@@ -267,6 +270,9 @@ func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 	t, onto := w.task, w.job.Args["onto"]
 	if onto == "" {
 		onto = t.Branch.Head
+	}
+	if e, woke, err := s.awake(ctx, w); woke || err != nil {
+		return e, err
 	}
 	if t.VM == nil {
 		return state.Event{}, &Problem{Reason: "The VM with the work is gone.", Hint: "Comment `retry` to do the work again.", Class: "vm", Permanent: true}

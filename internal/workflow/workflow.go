@@ -25,12 +25,15 @@ import (
 
 // Config is what the steps need. All fields are required unless said otherwise.
 type Config struct {
-	Store   Store
-	GitHub  GitHub
-	VMs     VMs
-	Runner  Runner
-	Tether  Tether
-	Files   Files
+	Store  Store
+	GitHub GitHub
+	VMs    VMs
+	Runner Runner
+	Tether Tether
+	Files  Files
+	// Sleeper keeps whole disks, for repositories that sleep by snapshot; nil where the provider cannot, which
+	// then sleep by archive.
+	Sleeper Sleeper
 	Adapter agent.Adapter
 	Agent   agent.Config
 	Redact  *trust.Redactor
@@ -85,6 +88,8 @@ func New(cfg Config) *Steps {
 		state.JobMinimise: (*Steps).minimise,
 		state.JobUntick:   (*Steps).untick,
 		state.JobRelease:  (*Steps).release,
+		state.JobSleep:    (*Steps).sleep,
+		state.JobForget:   (*Steps).forget,
 		state.JobChecks:   (*Steps).checks,
 		state.JobDue:      (*Steps).due,
 	}}

@@ -1,0 +1,97 @@
+package walk
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runner/pack"
+)
+
+// packed is what a machine's work is carried as.
+type packed struct {
+	Branch, Root string
+	Work         []changeset.Commit
+	Blobs        map[string][]byte
+}
+
+// Pack writes a machine's work; the machine keeps it.
+func (m *machines) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Writer) (man pack.Manifest, err error) {
+	err = m.on(ctx, "pack", vm, func(o *machine) error {
+		for _, r := range o.runs {
+			if r.exit == nil {
+				m.w.fatalf("sleep: VM %s is packed while run %s goes on", vm, r.spec.ID)
+			}
+		}
+		man = pack.Manifest{Form: pack.Form, Base: spec.Base, Head: o.head(), Dir: spec.Dir}
+		return json.NewEncoder(to).Encode(packed{o.branch, o.root, o.work, o.blobs})
+	})
+	return man, err
+}
+
+// Unpack puts it on another machine, as often as it likes before a run begins there.
+func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, from io.Reader) (man pack.Manifest, err error) {
+	err = m.on(ctx, "unpack", vm, func(o *machine) error {
+		for _, r := range o.runs {
+			if r.exit == nil {
+				m.w.fatalf("sleep: VM %s is unpacked onto while run %s goes on", vm, r.spec.ID)
+			}
+		}
+		var p packed
+		if err := json.NewDecoder(from).Decode(&p); err != nil {
+			return fmt.Errorf("%w: %w", pack.ErrMalformed, err)
+		}
+		o.branch, o.root, o.work, o.blobs = p.Branch, p.Root, p.Work, maps.Clone(p.Blobs)
+		if o.blobs == nil {
+			o.blobs = map[string][]byte{}
+		}
+		m.w.hit("woken")
+		return nil
+	})
+	return man, err
+}
+
+// SaveSleep keeps what fill writes.
+func (m files) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)) (archive.Sleep, error) {
+	var b bytes.Buffer
+	man, err := fill(&b)
+	if err != nil {
+		return archive.Sleep{}, err
+	}
+	sum := sha256.Sum256(append([]byte(man.Head), b.Bytes()...))
+	s := archive.Sleep{Ref: task + "-" + hex.EncodeToString(sum[:8]), Bytes: int64(b.Len()), SHA256: hex.EncodeToString(sum[:]), Manifest: man}
+	m.w.asleep[s.Ref] = b.Bytes()
+	m.w.hit("asleep")
+	return s, nil
+}
+
+// OpenSleep opens it again.
+func (m files) OpenSleep(ref, _ string) (*os.File, error) {
+	data, ok := m.w.asleep[ref]
+	if !ok {
+		return nil, archive.ErrNoSleep
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() { // ends when all is read, or the reader is closed
+		_, _ = w.Write(data)
+		_ = w.Close()
+	}()
+	return r, nil
+}
+
+// DeleteSleep forgets it.
+func (m files) DeleteSleep(ref string) error {
+	delete(m.w.asleep, ref)
+	return nil
+}

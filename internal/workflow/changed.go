@@ -1,0 +1,95 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/state"
+)
+
+// lastAgentRun is the last run in which an agent was at work, nil if there was none.
+func lastAgentRun(t *state.Task) *state.Run {
+	for i := len(t.Runs) - 1; i >= 0; i-- {
+		if r := &t.Runs[i]; r.Kind != state.RunCheck && !r.Started.IsZero() {
+			return r
+		}
+	}
+	return nil
+}
+
+// changed says in a line each what is different from the agent's last run: another VM or path, commits by
+// people, a base that moved, an attempt that went wrong. It is empty for a task's first run.
+func (s *Steps) changed(ctx context.Context, w *unit, l *state.Launch, place runnerctl.Place) []string {
+	t, last := w.task, lastAgentRun(w.task)
+	if last == nil {
+		return nil
+	}
+	lines := otherVM(t, last, l, place)
+	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
+		lines = append(lines, s.movedOn(ctx, w, t.Branch.VMHead, l.VMHead))
+	}
+	if t.Run.Repeat != "" {
+		lines = append(lines, "The last attempt did not end well: "+t.Run.Repeat)
+	}
+	return lines
+}
+
+// otherVM says what a change of VMs means for what the agent had.
+func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Place) []string {
+	if last.VM == "" || last.VM == l.VM.Name {
+		return nil
+	}
+	if !l.VM.Holds(last.VM) {
+		if l.NotWoken != "" {
+			return []string{"This is another VM than in the last run, and what you had there could not be brought over: " + l.NotWoken + ". What was not published is lost, as are files outside the checkout."}
+		}
+		return []string{"This is another VM than in the last run: files outside the checkout are gone."}
+	}
+	a := t.Asleep
+	if a == nil || a.Mode == state.SleepSnapshot {
+		return []string{"This is another VM than in the last run, with the same files. No process of then runs any more."}
+	}
+	text := "This is another VM than in the last run. The checkout was brought over with everything that was changed in it; processes, ignored files and files outside the checkout are gone."
+	if len(t.Settings.Keep) > 0 {
+		text += " Kept were: " + strings.Join(t.Settings.Keep, ", ") + "."
+	}
+	lines := []string{text}
+	if a.Dir != "" && a.Dir != place.Dir {
+		lines = append(lines, fmt.Sprintf("The checkout is at %s now; it was at %s.", place.Dir, a.Dir))
+	}
+	if len(a.Left) > 0 {
+		lines = append(lines, "Not brought over: "+strings.Join(a.Left, "; ")+".")
+	}
+	return lines
+}
+
+// movedOn says what the checkout stands on now, and by how many commits that differs, as far as GitHub says.
+func (s *Steps) movedOn(ctx context.Context, w *unit, before, now string) string {
+	where := "the base"
+	if w.task.Branch.Head != "" {
+		where = "the branch"
+	}
+	text := fmt.Sprintf("The checkout stands at %s now, not at %s any more: commits by people or a newer base are in it.", now, before)
+	cmp, err := s.GitHub.ChangedSince(ctx, w.repo, before, now)
+	if err != nil || cmp.BehindBy > 0 || cmp.AheadBy == 0 { // rewritten, or a commit that only the VM had
+		return text
+	}
+	var files []string
+	for _, f := range cmp.Files[:min(len(cmp.Files), 10)] {
+		files = append(files, f.Path)
+	}
+	if more := len(cmp.Files) - len(files); more > 0 {
+		files = append(files, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("The checkout stands at %s now, not at %s any more: people put %s on %s, which changed %s.",
+		now, before, many(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+}
+
+func many(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
