@@ -1,0 +1,132 @@
+package hetzner_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+func sleepLabels() map[string]string {
+	return map[string]string{fleet.LabelOwner: "1", fleet.LabelKind: fleet.ImageSleep, fleet.LabelGeneration: "1"}
+}
+
+func TestImage(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.running(provider, "vm-1")
+	_, err := provider.Image(ctx, "vm-1", sleepLabels())
+	wantErr(t, "image of a VM that runs", err, fleet.ErrBusy)
+	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
+	noErr(t, "power off again", provider.PowerOff(ctx, "vm-1"))
+	p.state(provider, "vm-1", fleet.StateOff)
+	img, err := provider.Image(ctx, "vm-1", sleepLabels())
+	noErr(t, "image", err)
+	if img.Ready || img.Failed || img.ID == "" || img.Location != "fsn1" || img.DiskGB != 160 || img.Arch != "amd64" {
+		t.Errorf("begun: %+v", img)
+	}
+	again, err := provider.Image(ctx, "vm-1", sleepLabels())
+	if err != nil || again.ID != img.ID {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	more := sleepLabels()
+	more["extra"] = "x" // is not the same
+	delete(more, fleet.LabelKind)
+	p.clock.Advance(time.Hour)
+	other, err := provider.Image(ctx, "vm-1", more)
+	if err != nil || other.ID == img.ID {
+		t.Errorf("with other labels: %+v, %v", other, err)
+	}
+	wantErr(t, "delete what is being made", provider.DeleteImage(ctx, other.ID), fleet.ErrBusy)
+	p.clock.Advance(time.Hour)
+	noErr(t, "delete", provider.DeleteImage(ctx, other.ID))
+	noErr(t, "delete again", provider.DeleteImage(ctx, other.ID))
+	p.clock.Advance(time.Hour)
+	noErr(t, "delete VM", provider.Delete(ctx, "vm-1", fleet.ReasonAsleep))
+	images, err := provider.Images(ctx)
+	if err != nil || len(images) != 1 || !images[0].Ready || images[0].StoredMB <= 0 || images[0].ID != img.ID {
+		t.Fatalf("images: %+v, %v", images, err)
+	}
+	want := sleepLabels()
+	want[fleet.LabelDeployment] = "test"
+	if !maps.Equal(images[0].Labels, want) {
+		t.Errorf("labels: %v", images[0].Labels)
+	}
+	wake := spec("vm-2")
+	wake.Image = images[0].ID
+	_, err = provider.Create(ctx, wake)
+	noErr(t, "wake", err)
+	wake.Name, wake.Offer.Type = "vm-3", "cx23"
+	_, err = provider.Create(ctx, wake)
+	wantErr(t, "wake on a disk that is too small", err, fleet.ErrInvalid)
+}
+
+func TestImageThatFails(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.running(provider, "vm-1")
+	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
+	p.fault(simhetzner.Fault{Path: "/actions/create_image$", Unreadable: true, Count: 1})
+	_, err := provider.Image(ctx, "vm-1", sleepLabels())
+	noErr(t, "image", err)
+	p.clock.Advance(time.Hour)
+	bad, err := provider.Image(ctx, "vm-1", sleepLabels())
+	if err != nil || !bad.Failed || bad.Ready {
+		t.Fatalf("after it failed: %+v, %v", bad, err)
+	}
+	noErr(t, "delete", provider.DeleteImage(ctx, bad.ID))
+	_, err = provider.Image(ctx, "vm-1", sleepLabels())
+	noErr(t, "image again", err)
+	p.clock.Advance(time.Hour)
+	images, err := provider.Images(ctx)
+	if err != nil || len(images) != 1 || !images[0].Ready {
+		t.Errorf("images: %+v, %v", images, err)
+	}
+}
+
+func TestImagesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	theirs := p.provider(func(c *hetzner.Config) { c.Deployment, c.ClientKey = "theirs", publicKey(t, 2) })
+	p.running(theirs, "vm-1")
+	noErr(t, "power off", theirs.PowerOff(t.Context(), "vm-1"))
+	img, err := theirs.Image(t.Context(), "vm-1", sleepLabels())
+	noErr(t, "image", err)
+	p.clock.Advance(time.Hour)
+	ours := p.provider(nil)
+	wantErr(t, "delete", ours.DeleteImage(t.Context(), img.ID), fleet.ErrInvalid)
+	wantErr(t, "delete a stray", ours.DeleteStray(t.Context(), fleet.Stray{Kind: "image", ID: img.ID, Ours: true}), fleet.ErrInvalid)
+	if images, err := ours.Images(t.Context()); err != nil || len(images) != 0 {
+		t.Errorf("images: %+v, %v", images, err)
+	}
+	p.wantCount("image", 1)
+}
+
+func TestPowerOffOfTheDeaf(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	p.running(provider, "vm-1")
+	p.fault(simhetzner.Fault{Path: "/actions/shutdown$", Deaf: true})
+	before := p.clock.Now()
+	noErr(t, "power off", provider.PowerOff(t.Context(), "vm-1"))
+	p.state(provider, "vm-1", fleet.StateOff)
+	if took := p.clock.Now().Sub(before); took < time.Minute || took > 90*time.Second {
+		t.Errorf("it had %s to obey", took)
+	}
+	noErr(t, "power on", provider.PowerOn(t.Context(), "vm-1"))
+	noErr(t, "power on again", provider.PowerOn(t.Context(), "vm-1"))
+	p.state(provider, "vm-1", fleet.StateCreating)
+	p.clock.Advance(time.Minute)
+	p.state(provider, "vm-1", fleet.StateRunning)
+	if n := p.actions(p.sim.Objects("server")[0].ID); n["start_server"] != 2 || n["stop_server"] != 1 {
+		t.Errorf("actions: %v", n)
+	}
+}

@@ -1,0 +1,170 @@
+package hetzner_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+// person does in the console what people do.
+func (p *project) person(path, body string) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+path, strings.NewReader(body))
+	noErr(p.t, "ask", err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	noErr(p.t, "ask", err)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		p.t.Fatalf("POST %s: %s", path, resp.Status)
+	}
+}
+
+func strays(t *testing.T, provider *hetzner.Provider) map[string]fleet.Stray {
+	t.Helper()
+	all, err := provider.Strays(t.Context())
+	noErr(t, "strays", err)
+	out := map[string]fleet.Stray{}
+	for _, s := range all {
+		key := s.Kind + " theirs"
+		if s.Ours {
+			key = s.Kind + " ours"
+		}
+		out[key] = s
+	}
+	if len(out) != len(all) {
+		t.Errorf("more than one of a kind: %+v", all)
+	}
+	return out
+}
+
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.running(provider, "vm-1")
+	if found := strays(t, provider); len(found) != 0 {
+		t.Errorf("in good order, but: %+v", found)
+	}
+	before := p.provider(func(c *hetzner.Config) { c.ClientKey = publicKey(t, 9) }) // the deployment had another key
+	noErr(t, "setup", before.Setup(ctx))
+	p.person("/servers", `{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1","public_net":{"enable_ipv4":false,"enable_ipv6":true}}`)
+	p.person("/volumes", `{"name":"mine","size":10,"location":"fsn1"}`)
+	p.person("/volumes", `{"name":"ours","size":10,"location":"fsn1","labels":{"`+fleet.LabelDeployment+`":"test"}}`)
+	p.person("/firewalls", `{"name":"mine"}`)
+	p.person("/firewalls", `{"name":"old","labels":{"`+fleet.LabelDeployment+`":"test"}}`)
+	p.person("/ssh_keys", `{"name":"mine","public_key":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAp40f4tHXTW3eFCZf43w84Y+L3pwY+VAoH0rX2xd1sr"}`)
+	found := strays(t, provider)
+	for _, key := range []string{"server theirs", "volume theirs", "volume ours", "firewall theirs", "firewall ours", "ssh_key theirs", "ssh_key ours"} {
+		if _, ok := found[key]; !ok {
+			t.Errorf("no %s in %+v", key, found)
+		}
+	}
+	if len(found) != 7 {
+		t.Errorf("found %+v", found)
+	}
+	for key, s := range found {
+		err := provider.DeleteStray(ctx, s)
+		if s.Ours {
+			noErr(t, "delete "+key, err)
+			noErr(t, "delete again "+key, provider.DeleteStray(ctx, s))
+			continue
+		}
+		wantErr(t, "delete "+key, err, fleet.ErrInvalid)
+		s.Ours = true // whoever says so
+		wantErr(t, "delete again "+key, provider.DeleteStray(ctx, s), fleet.ErrInvalid)
+	}
+	p.wantCount("volume", 1)
+	p.wantCount("firewall", 2)
+	p.wantCount("ssh_key", 2)
+	p.wantCount("server", 2)
+	p.running(provider, "vm-2")
+}
+
+// TestAddressesThatStay: this API lets addresses live on, whatever one asks.
+func TestAddressesThatStay(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.running(provider, "vm-1")
+	// Somebody deletes the server by hand and keeps the addresses: they are no one's.
+	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
+	p.wantCount("primary_ip", 0)
+
+	q := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
+	provider = q.provider(nil)
+	q.running(provider, "vm-1")
+	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
+	all, err := provider.Strays(ctx)
+	noErr(t, "strays", err)
+	for _, s := range all {
+		if s.Kind != "primary_ip" || !s.Ours || s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
+			t.Errorf("stray %+v", s)
+		}
+		noErr(t, "delete", provider.DeleteStray(ctx, s))
+	}
+	q.wantCount("primary_ip", 0)
+}
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	ctx := t.Context()
+	provider := p.provider(nil)
+	for range 2 {
+		noErr(t, "setup", provider.Setup(ctx))
+	}
+	routes, _ := p.sim.Counts()
+	if routes["POST /ssh_keys"] != 1 || routes["POST /firewalls"] != 1 {
+		t.Errorf("requests: %v", routes)
+	}
+	narrow := p.provider(func(c *hetzner.Config) {
+		c.SSHFrom, c.Egress = []string{"203.0.113.7/32"}, hetzner.EgressTether
+	})
+	for range 2 {
+		noErr(t, "setup with other rules", narrow.Setup(ctx))
+	}
+	p.wantCount("firewall", 1)
+	set := 0
+	for _, r := range p.sim.Requests() {
+		if strings.HasSuffix(r.Path, "/actions/set_rules") {
+			set++
+		}
+	}
+	if set != 1 {
+		t.Errorf("rules set %d times", set)
+	}
+	for _, o := range append(p.sim.Objects("ssh_key"), p.sim.Objects("firewall")...) {
+		if o.Labels[fleet.LabelDeployment] != "test" {
+			t.Errorf("%s %s has labels %v", o.Kind, o.Name, o.Labels)
+		}
+	}
+	stolen := newProject(t, nil)
+	stolen.person("/firewalls", `{"name":"errand-test"}`)
+	wantErr(t, "setup with a firewall of a person's", stolen.provider(nil).Setup(ctx), fleet.ErrInvalid)
+}
+
+// TestKeyGone: a person has cleaned up under us.
+func TestKeyGone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	noErr(t, "setup", provider.Setup(ctx))
+	cleaner := p.provider(func(c *hetzner.Config) { c.ClientKey = publicKey(t, 8) })
+	all, err := cleaner.Strays(ctx)
+	if err != nil || len(all) != 1 || all[0].Kind != "ssh_key" {
+		t.Fatalf("strays: %+v, %v", all, err)
+	}
+	noErr(t, "delete", cleaner.DeleteStray(ctx, all[0]))
+	p.wantCount("ssh_key", 0)
+	p.running(provider, "vm-1")
+	p.wantCount("ssh_key", 1)
+}
