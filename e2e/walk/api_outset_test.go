@@ -48,6 +48,9 @@ func (a api) Standing(ctx context.Context, _ forge.Repo, node, branch string) (f
 		}
 		t := c.on.text()
 		out.Comment, out.Title, out.Body, out.Closed = c.view(), t.title, t.body, c.on.closed
+		if a.w.plant.stale {
+			out.Comment.Body = c.bodies[0].text
+		}
 		return out, nil
 	})
 }

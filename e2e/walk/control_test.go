@@ -33,6 +33,9 @@ func TestControls(t *testing.T) {
 		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge", false},
 		"what runs cost is not counted":       {plant{freeMoney: true}, "money", "agent", true},
 		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", "", false},
+		"nobody let it be published":          {plant{unseen: true}, "approval", "", false},
+		"an edited plan is approved":          {plant{stale: true}, "approval", "edit plan,thumb", false},
+		"a pull request is not looked for":    {plant{secondPull: true}, "twice", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -226,7 +226,7 @@ func tick(w *world) bool {
 	if !ok || !by.canWrite() {
 		return false
 	}
-	w.edit(c, by, strings.Replace(c.body(), "- [ ] **Approve this plan**", "- [x] **Approve this plan**", 1))
+	w.edit(c, by, strings.NewReplacer("- [ ] **Approve this plan**", "- [x] **Approve this plan**", "- [ ] **Publish these changes**", "- [x] **Publish these changes**").Replace(c.body()))
 	w.model.yeses = append(w.model.yeses, &yes{by: by, at: w.now, on: c.on, plan: c, hash: hashOf(c)})
 	return true
 }
@@ -238,7 +238,9 @@ func (w *world) edit(c *comment, by *account, words string) {
 	}
 	w.note("@%s edits comment %d", by.Login, c.id)
 	c.bodies = append(c.bodies, body{words, by, w.hub.clock()})
-	w.hub.onComment(c, by, "edited", before)
+	if !w.plant.stale {
+		w.hub.onComment(c, by, "edited", before)
+	}
 }
 
 func editPlan(w *world) bool {

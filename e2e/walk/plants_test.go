@@ -20,6 +20,9 @@ type plant struct {
 	keepVMs    bool // no VM is ever deleted
 	freeMoney  bool // what runs cost is not counted
 	loseLaunch bool // the job that launches a run is spent without doing anything
+	unseen     bool // changes that wait to be let through are taken for approved
+	stale      bool // a plan counts as it was posted, whatever somebody made of its comment
+	secondPull bool // a pull request that may be open is not looked for
 }
 
 // handle puts faults into the steps.
@@ -36,7 +39,7 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		e, err := do(ctx, j)
 		switch {
 		case err != nil:
-		case p.ghosts && j.Kind == state.JobStatus:
+		case (p.ghosts || p.unseen) && j.Kind == state.JobStatus:
 			return p.ghost(ctx, w, j, e)
 		case p.revive && j.Kind == state.JobRelease:
 			ada := w.hub.people[0]
@@ -51,7 +54,8 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 // ghost approves the newest plan in an admin's name.
 func (p plant) ghost(ctx context.Context, w *world, j *state.Job, e state.Event) (state.Event, error) {
 	t, err := w.store.Task(ctx, j.Task)
-	if err != nil || t == nil || !t.Phase.AwaitsPlan() || !t.NewestPlan().Open() {
+	waits := err == nil && t != nil && (p.ghosts && t.Phase.AwaitsPlan() || p.unseen && t.Phase == state.PhaseAwaitingPublishApproval)
+	if !waits || !t.NewestPlan().Open() {
 		return e, err
 	}
 	yes := state.Approval{Kind: t.NewestPlan().Kind, Hash: t.NewestPlan().Hash, By: w.hub.people[0].Person, Permission: state.PermissionAdmin, Via: state.ViaCommand, Given: w.now}

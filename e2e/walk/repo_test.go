@@ -146,13 +146,19 @@ func push(w *world) bool {
 	return true
 }
 
+// configs are what .errand.yml may say; those that something begins with stand first.
+func configs() []string {
+	return []string{"", "publish: after-approval\n", "check:\n  - run: make test\n", "plan: one-step\n", "plan: none\n", "plan: none\npublish: after-approval\n", "nonsense: [\n", "enabled: false\n"}
+}
+
 func pushMain(w *world) bool {
 	by := w.writer()
 	if by == nil {
 		return false
 	}
 	before := w.hub.branches[mainBranch]
-	w.hub.config = []string{"", "check:\n  - run: make test\n", "plan: one-step\n", "plan: none\n", "nonsense: [\n", "enabled: false\n", "publish: after-approval\n"}[w.roll("config", 7)]
+	list := configs()
+	w.hub.config = list[w.roll("config", len(list))]
 	w.hub.branches[mainBranch] = w.hub.newCommit(before)
 	w.note("@%s pushes to %s: %q", by.Login, mainBranch, w.hub.config)
 	w.hub.onPush(mainBranch, by, before, w.hub.branches[mainBranch])

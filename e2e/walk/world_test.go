@@ -76,6 +76,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 		j := i + w.roll("lane", len(w.lanes)-i)
 		w.lanes[i], w.lanes[j] = w.lanes[j], w.lanes[i]
 	}
+	w.hub.config = configs()[max(w.roll("config at first", 10)-4, 0)]
 	w.start()
 	return w
 }

@@ -1,0 +1,199 @@
+package walk
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/state"
+)
+
+var approvedPlan = regexp.MustCompile(`(?m)^The (\w+) plan, revision (\d+), ([0-9a-f]{8})`)
+
+var planToken = regexp.MustCompile(`PLAN-\d+`)
+
+// started holds the start of a run against what people said.
+func (m *model) started(r *run) {
+	w := m.w
+	w.errand.followed = w.now
+	t := m.taskOf(r)
+	w.hit("run " + r.step)
+	w.note("run %s begins: %s (%s)", r.spec.ID, r.step, r.mood)
+	if t == nil {
+		w.fatalf("run %s is nobody's", r.spec.ID)
+	}
+	r.life = t.Gen
+	on := w.hub.issues[t.Key.Issue]
+	m.words(on, r)
+	if r.step == "preliminary_plan" || r.step == "check" || t.Settings.Plan == state.PlanNone || r.step == "plan" && t.Settings.Plan == state.PlanOneStep {
+		if !slices.ContainsFunc(m.triggers, func(g *trigger) bool { return g.on == on && g.by.mightSince(g.at) }) {
+			w.fatalf("trust: run %s began without a trigger by a person who may", r.spec.ID)
+		}
+		return
+	}
+	_, part, _ := strings.Cut(r.spec.Stdin, "\n## The approved plan\n")
+	found := approvedPlan.FindStringSubmatch(part)
+	if found == nil {
+		w.fatalf("approval: the prompt of run %s (%s) has no approved plan:\n%s", r.spec.ID, r.step, r.spec.Stdin)
+	}
+	kind, hash, token := found[1], found[3], planToken.FindString(part)
+	if want := map[string]string{"plan": "preliminary"}[r.step]; want != "" && kind != want {
+		w.fatalf("approval: run %s (%s) carries out a plan of kind %s", r.spec.ID, r.step, kind)
+	}
+	key := strings.Join([]string{t.Key.String(), kind, hash}, " ")
+	if m.approved[key] {
+		return // it was begun rightly, and goes on
+	}
+	if why := m.unapproved(on, hash, token); why != "" {
+		w.fatalf("approval: run %s (%s) carries out plan %s (%s), but %s", r.spec.ID, r.step, hash, token, why)
+	}
+	m.approved[key] = true
+}
+
+func (m *model) taskOf(r *run) *state.Task {
+	for _, t := range m.w.tasks() {
+		if t.Key.String() == r.on.owner {
+			return t
+		}
+	}
+	return nil
+}
+
+// unapproved says why a plan may not be carried out now, or nothing.
+func (m *model) unapproved(on *issue, hash, token string) string {
+	all := "no comment shows it"
+	for n, c := range m.shown(on, hash, token) { // there may have been a twin
+		why := m.unsaid(on, c, hash, token)
+		if why == "" {
+			return ""
+		}
+		if n == 0 {
+			all = ""
+		}
+		all += fmt.Sprintf("(comment %d) %s ", c.id, why)
+	}
+	return all
+}
+
+// unsaid says why nobody's yes to a comment allows its plan, or nothing.
+func (m *model) unsaid(on *issue, c *comment, hash, token string) string {
+	for _, o := range on.comments {
+		if o.author == nil && o.id > c.id && hashOf(o) != hash && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
+			return "a newer revision is posted"
+		}
+	}
+	why := "nobody said yes"
+	for _, y := range m.yeses {
+		if y.on != on {
+			continue
+		}
+		if no := m.doubt(y, c, hash, token); no != "" {
+			why += "; @" + y.by.Login + " did, but " + no
+			continue
+		}
+		m.w.hit("approved")
+		return ""
+	}
+	return why
+}
+
+func (m *model) kindOf(c *comment) string {
+	if w := m.plans[planToken.FindString(c.bodies[0].text)]; w != nil {
+		return w.kind
+	}
+	return ""
+}
+
+// shown are the comments that show a plan.
+func (m *model) shown(on *issue, hash, token string) (out []*comment) {
+	for _, c := range on.comments {
+		if c.author == nil && strings.Contains(c.bodies[0].text, "(`"+hash+"`)") && planToken.FindString(c.bodies[0].text) == token {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// doubt says why a yes does not allow a plan, or nothing.
+func (m *model) doubt(y *yes, c *comment, hash, token string) string {
+	switch {
+	case y.plan != nil && y.plan != c:
+		return "to another comment"
+	case y.hash != "" && !strings.HasPrefix(hash, y.hash) && !strings.HasPrefix(y.hash, hash):
+		return "to another hash"
+	case y.bare && y.at.Before(c.created):
+		return "before it was posted"
+	case y.by.Bot:
+		return "is a bot"
+	case !y.by.mightSince(m.w.inStep):
+		return "may not write"
+	case !y.undone.IsZero() && y.undone.Before(m.w.inStep):
+		return "took it back"
+	case !c.stoodSince(y.at):
+		return "the comment said something else"
+	case token != "" && !m.issueStood(c.on, m.plans[token].text, y.at):
+		return "the issue said something else"
+	}
+	return ""
+}
+
+// stoodSince reports whether the comment said, at some instant from then on, what errand wrote.
+func (c *comment) stoodSince(then time.Time) bool {
+	first := unticked(c.bodies[0].text)
+	for i, b := range c.bodies {
+		until := c.created.Add(1000 * 24 * time.Hour)
+		if i+1 < len(c.bodies) {
+			until = c.bodies[i+1].at
+		}
+		if unticked(b.text) == first && !until.Before(then.Truncate(time.Second)) {
+			return true
+		}
+	}
+	return false
+}
+
+func unticked(s string) string { return strings.ReplaceAll(s, "- [x] ", "- [ ] ") }
+
+// issueStood reports whether the issue said at some instant from then on what the plan was made of.
+func (m *model) issueStood(on *issue, token string, then time.Time) bool {
+	for i, t := range on.texts {
+		if i+1 < len(on.texts) && on.texts[i+1].at.Before(then.Truncate(time.Second)) {
+			continue
+		}
+		if token == "" || strings.Contains(t.body, token) {
+			return true
+		}
+	}
+	return false
+}
+
+// publishes holds what is about to be on GitHub against what people let through, where they want to see it
+// first: a comment shows the tree, and somebody who may said yes to it. What was begun rightly goes on.
+func (m *model) publishes(cs *changeset.Changeset) {
+	w := m.w
+	for _, t := range w.tasks() {
+		if t.Work == nil || t.Work.LocalHead != cs.Head() || t.Settings.Publish != state.PublishAfterApproval || len(cs.Commits) == 0 {
+			continue
+		}
+		tree := cs.Commits[len(cs.Commits)-1].Tree
+		key := "tree " + tree
+		if m.approved[key] {
+			return
+		}
+		on, why := w.hub.issues[t.Key.Issue], "no comment shows it"
+		for _, c := range on.comments {
+			if c.author == nil && strings.Contains(c.bodies[0].text, "(tree `"+tree[:8]+"`)") {
+				why = m.unsaid(on, c, hashOf(c), "")
+			}
+			if why == "" {
+				m.approved[key] = true
+				w.hit("publishing approved")
+				return
+			}
+		}
+		w.fatalf("approval: task %s publishes the tree %.8s, but %s", t.Key, tree, why)
+	}
+}
