@@ -29,6 +29,7 @@ func timing() map[string]string {
 		"gather": "250ms", "status_gap": "150ms", "settle": "0s", "backoff": "300ms", "recheck": "300ms",
 		"poll_fast": "150ms", "poll_slow": "300ms", "poll_gap": "80ms", "deliveries": "1h", "sweep": "1h",
 		"progress": "100ms", "retry": "150ms", "writes_burst": "500", "writes_every": "2ms", "objects_every": "1ms", "shutdown": "5s", "unreachable_for": "10m", "answer": "30s", "gone_after": "1h",
+		"idle_vm": "1h", "sleep_before": "5m",
 	}
 }
 
