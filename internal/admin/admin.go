@@ -65,6 +65,11 @@ type Config struct {
 	Token string
 	// Open says that the pages have an address of their own, which only operators reach.
 	Open bool
+	// VMs reads the VMs and what they cost; nil shows nothing about them. VMCaps are the caps that are shown
+	// beside that, and Alarms what somebody has to see to, nil for nothing.
+	VMs    VMs
+	VMCaps state.VMCaps
+	Alarms func() []Alarm
 	// Describe says what VMs are made of here; nil shows nothing about it.
 	Describe func(ctx context.Context) (kind, isolation string, notes []string, err error)
 	// Stopping, when closed, ends the live logs, so that a server can end at once; it may be nil.
@@ -118,7 +123,7 @@ func New(cfg Config) (*Pages, error) {
 		return nil, fmt.Errorf("make the admin pages: %w", err)
 	}
 	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now), deck: newDeck(cfg.Store), streams: make(chan struct{}, maxStreams)}
-	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, index: p.index, now: cfg.Now})
+	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, index: p.index, now: cfg.Now})
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))
@@ -130,6 +135,10 @@ func New(cfg Config) (*Pages, error) {
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/events", p.events)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/changes/{hash}", p.changes)
+	if cfg.VMs != nil {
+		mux.HandleFunc("GET /vms", p.vms)
+		mux.HandleFunc("GET /vms.json", p.vmsJSON)
+	}
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("/", p.notFound)
 	return &Pages{Handler: newGuard(cfg, p).wrap(mux), pages: p}, nil

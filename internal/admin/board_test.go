@@ -40,13 +40,14 @@ func TestPagesAreSound(t *testing.T) {
 	w := &world{t: t, dir: folder(t.TempDir())}
 	w.write("7-1-4").exit()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: w.dir, Open: true, Version: "v1", Now: func() time.Time { return noon },
+		VMs: vmWorld(t).store, Alarms: func() []admin.Alarm { return []admin.Alarm{{Kind: "volume", ID: "<i>", Why: "<i>"}} },
 		Describe: func(context.Context) (string, string, []string, error) {
 			return "plain", "none", []string{"install <bwrap>"}, nil
 		}})
 	tag := regexp.MustCompile(`<(h1|main|html lang="en"|meta name="viewport")[ >]`)
 	ids := regexp.MustCompile(` id="([^"]*)"`)
 	outside := regexp.MustCompile(`(src|<link[^>]*href)="(https?:)?//`)
-	for _, path := range []string{"/status", "/tasks/acme/shop/1", "/tasks/acme/shop/3", "/tasks/acme/shop/1/runs/4", "/nothing"} {
+	for _, path := range []string{"/status", "/tasks/acme/shop/1", "/tasks/acme/shop/3", "/tasks/acme/shop/1/runs/4", "/vms", "/nothing"} {
 		_, body := fetch(t, url+path, map[string]string{"Accept": "text/html"})
 		got := map[string]int{}
 		for _, m := range tag.FindAllStringSubmatch(body, -1) {

@@ -21,10 +21,13 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // collector reads the store when metrics are asked for. What it counts are the tasks as they are
 // now: a task that is begun anew leaves its earlier runs behind, so these are gauges.
 type collector struct {
-	store Store
-	spent func(ctx context.Context) (day, month state.Money, err error) // may be nil
-	index *index
-	now   func() time.Time
+	store  Store
+	spent  func(ctx context.Context) (day, month state.Money, err error) // may be nil
+	vms    VMs                                                           // may be nil
+	caps   state.VMCaps
+	alarms func() []Alarm // may be nil
+	index  *index
+	now    func() time.Time
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -36,7 +39,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
 	defer cancel()
-	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.tasks(ctx, out)); err != nil {
+	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.vmFacts(ctx, out), c.tasks(ctx, out)); err != nil {
 		out <- prometheus.NewInvalidMetric(desc("store", "What the store holds."), err)
 	}
 }

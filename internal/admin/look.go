@@ -26,6 +26,7 @@ type page struct {
 	Nonce   string
 	Version string
 	Now     time.Time
+	VMs     bool // there is a page of VMs
 	Login   bool // there is a session to end
 	Style   template.CSS
 	Script  template.JS // of this page; empty for none
@@ -38,7 +39,7 @@ func newLook() (*look, error) {
 		return nil, fmt.Errorf("parse the frame: %w", err)
 	}
 	l := &look{sets: map[string]*template.Template{}}
-	for _, name := range []string{"board", "task", "run", "login", "problem"} {
+	for _, name := range []string{"board", "task", "run", "vms", "login", "problem"} {
 		set, err := frame.Clone()
 		if err == nil {
 			set, err = set.ParseFS(files, "pages/"+name+".html")
@@ -54,6 +55,7 @@ func newLook() (*look, error) {
 // show renders a page and answers with it.
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
 	pg.Nonce, pg.Version, pg.Now = nonceOf(r), p.cfg.Version, p.cfg.Now().UTC()
+	pg.VMs = p.cfg.VMs != nil
 	pg.Login = p.cfg.Token != "" && !pg.Plain
 	style, _ := files.ReadFile("pages/style.css") // embedded, and there is a test that it is
 	pg.Style = template.CSS(style)

@@ -1,0 +1,234 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// VMs reads what is known of VMs. *state.Store has it.
+type VMs interface {
+	VMRows(ctx context.Context) ([]state.VMRow, error)
+	VMSpent(ctx context.Context, at time.Time) (day, month state.VMBill, err error)
+	VMTimes(ctx context.Context) (state.VMTimes, error)
+}
+
+var _ VMs = (*state.Store)(nil)
+
+// Alarm is something at the provider of VMs that errand does not touch and that a person has to see to.
+type Alarm struct {
+	Kind  string    `json:"kind"`
+	ID    string    `json:"id"`
+	Name  string    `json:"name,omitempty"`
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
+}
+
+// maxVMs is how many VMs that have ended are shown, the newest ones.
+const maxVMs = 100
+
+// vmBoard is what /vms shows and /vms.json says. Fields are only ever added to it. Money is in units of
+// its currency, durations are in seconds.
+type vmBoard struct {
+	At     time.Time `json:"at"`
+	Source vmSource  `json:"source"`
+	// VMs are those that there are or that are wanted, the oldest first; Ended those of the last day or so.
+	VMs   []vmRow `json:"vms"`
+	Ended []vmRow `json:"ended"`
+	// Today and Month are by UTC; what is reserved for VMs under way is in them.
+	Today  vmSum   `json:"today"`
+	Month  vmSum   `json:"month"`
+	Alarms []Alarm `json:"alarms"`
+	// Took says how long VMs took lately.
+	Took []vmTook `json:"took,omitempty"`
+	Most int      `json:"most"` // limits.vms
+}
+
+// vmRow is a VM in short.
+type vmRow struct {
+	Name     string        `json:"name"`
+	Phase    state.VMPhase `json:"phase"`
+	Since    time.Time     `json:"since"`
+	For      string        `json:"for,omitempty"`  // the task as OWNER/NAME#ISSUE, or what else it is for
+	Page     string        `json:"page,omitempty"` // of that task
+	Provider string        `json:"provider"`
+	Kind     string        `json:"kind,omitempty"`
+	Location string        `json:"location,omitempty"`
+	ID       string        `json:"id,omitempty"`
+	Created  *time.Time    `json:"created,omitempty"`
+	Gone     *time.Time    `json:"gone,omitempty"`
+	// Price is that of a span, Spans how many were begun, Cost both together.
+	Price    float64    `json:"price,omitempty"`
+	Spans    int64      `json:"spans,omitempty"`
+	Cost     float64    `json:"cost,omitempty"`
+	Currency string     `json:"currency,omitempty"`
+	Until    *time.Time `json:"paid_until,omitempty"`
+	Image    string     `json:"image,omitempty"` // of a sleeping disk
+	Why      string     `json:"why,omitempty"`
+	Detail   string     `json:"detail,omitempty"`
+
+	micro, microSpan int64
+	paid             time.Duration
+}
+
+// vmSum is what VMs have cost in a day or month; a cap of 0 bounds nothing.
+type vmSum struct {
+	Cost     float64 `json:"cost"`
+	Cap      float64 `json:"cap"`
+	Currency string  `json:"currency,omitempty"`
+	VMs      int     `json:"vms"`
+	Spans    int64   `json:"spans"`
+	Hours    float64 `json:"hours"`
+
+	micro, microCap int64
+}
+
+// vmTook is how long something took lately.
+type vmTook struct {
+	What  string  `json:"what"`
+	Times int     `json:"times"`
+	P50   float64 `json:"p50_seconds"`
+	P95   float64 `json:"p95_seconds"`
+
+	half, most time.Duration
+}
+
+func units(micro int64) float64 { return float64(micro) / 1e6 }
+
+func newSum(b state.VMBill, most int64) vmSum {
+	return vmSum{
+		Cost: units(b.Micro), Cap: units(most), Currency: b.Currency, VMs: b.VMs, Spans: b.Spans, Hours: b.Time.Hours(),
+		micro: b.Micro, microCap: most,
+	}
+}
+
+// newVMRow makes a row of the page.
+func newVMRow(r *state.VMRow, now time.Time) vmRow {
+	bill := r.Bill(now)
+	v := vmRow{
+		Name: r.Name, Phase: r.Phase, Since: r.Since, Provider: r.Provider, Kind: r.Kind, Location: r.Location, ID: r.ID,
+		Created: known(r.CreatedAt), Gone: known(r.EndedAt), Spans: bill.Spans, Cost: units(bill.Micro), Currency: r.Currency,
+		Image: r.Snapshot, Why: r.Why, Detail: cut(r.Detail).Text, micro: bill.Micro,
+	}
+	if r.Paid > 0 {
+		v.Price, v.microSpan, v.paid = units(r.MicroHour), r.MicroHour, r.Paid
+		if !r.CreatedAt.IsZero() && r.EndedAt.IsZero() {
+			until := r.CreatedAt.Add(time.Duration(r.Skip+bill.Spans) * r.Paid)
+			v.Until = &until
+		}
+	}
+	switch {
+	case r.Spare:
+		v.For = "the next task of its repository"
+	case r.Task.IsZero():
+		v.For = r.Owner
+	default:
+		v.For = "task " + r.Task.String()
+	}
+	return v
+}
+
+// vmBoard gathers the page.
+func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
+	ctx, cancel := context.WithTimeout(ctx, boardTime)
+	defer cancel()
+	now := p.cfg.Now().UTC()
+	b := &vmBoard{At: now, Source: p.vmSource(ctx), VMs: []vmRow{}, Ended: []vmRow{}, Alarms: []Alarm{}, Most: p.cfg.VMCaps.VMs}
+	rows, err := p.cfg.VMs.VMRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b state.VMRow) int {
+		return cmp.Or(a.Intended.Compare(b.Intended), cmp.Compare(a.Name, b.Name))
+	})
+	tasks := map[state.TaskKey]*state.Task{}
+	for i := range rows {
+		v := newVMRow(&rows[i], now)
+		if err := p.nameTask(ctx, &v, rows[i].Task, tasks); err != nil {
+			return nil, err
+		}
+		if rows[i].Phase == state.VMGone {
+			b.Ended = append(b.Ended, v)
+		} else {
+			b.VMs = append(b.VMs, v)
+		}
+	}
+	slices.SortStableFunc(b.Ended, func(a, b vmRow) int { return b.Since.Compare(a.Since) })
+	b.Ended = b.Ended[:min(len(b.Ended), maxVMs)]
+	day, month, err := p.cfg.VMs.VMSpent(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	b.Today, b.Month = newSum(day, p.cfg.VMCaps.MicroDay), newSum(month, p.cfg.VMCaps.MicroMonth)
+	if p.cfg.Alarms != nil {
+		b.Alarms = append(b.Alarms, p.cfg.Alarms()...)
+	}
+	times, err := p.cfg.VMs.VMTimes(ctx)
+	b.Took = tookOf(times)
+	return b, err
+}
+
+// nameTask puts the task's usual name and page in the place of its key, if the store has it.
+func (p *pages) nameTask(ctx context.Context, v *vmRow, key state.TaskKey, seen map[state.TaskKey]*state.Task) error {
+	if key.IsZero() {
+		return nil
+	}
+	t, ok := seen[key]
+	if !ok {
+		var err error
+		if t, err = p.cfg.Store.Task(ctx, key); err != nil {
+			return err
+		}
+		seen[key] = t
+	}
+	if t != nil {
+		v.For, v.Page = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), taskPath(t)
+	}
+	return nil
+}
+
+// tookOf is what is shown of times; what never happened is left out.
+func tookOf(times state.VMTimes) (list []vmTook) {
+	for _, t := range []struct {
+		what  string
+		times []time.Duration
+	}{{"from the order to the first login", times.Boot}, {"the same, from a sleeping disk", times.Restore}, {"to make an image of a disk", times.Image}} {
+		if len(t.times) == 0 {
+			continue
+		}
+		half, most := state.Percentile(t.times, 50), state.Percentile(t.times, 95)
+		list = append(list, vmTook{What: t.what, Times: len(t.times), P50: half.Seconds(), P95: most.Seconds(), half: half, most: most})
+	}
+	return list
+}
+
+// vms shows /vms.
+func (p *pages) vms(w http.ResponseWriter, r *http.Request) {
+	b, err := p.vmBoard(r.Context())
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read the VMs: %w", err))
+		return
+	}
+	p.show(w, r, http.StatusOK, "vms", page{Title: "VMs", Data: b})
+}
+
+// vmsJSON answers /vms.json.
+func (p *pages) vmsJSON(w http.ResponseWriter, r *http.Request) {
+	b, err := p.vmBoard(r.Context())
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read the VMs: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(b); err != nil && r.Context().Err() == nil {
+		p.cfg.Log.Warn().Err(err).Msg("write vms.json")
+	}
+}

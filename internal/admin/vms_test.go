@@ -1,0 +1,145 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/state"
+)
+
+// vmWorld is a world with VMs in all kinds of phases.
+func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
+	t.Helper()
+	var store *state.Store
+	w := newWorld(t, func(c *admin.Config) {
+		store = c.Store.(*state.Store)
+		c.VMs, c.VMCaps, c.Alarms = store, state.VMCaps{VMs: 3, MicroDay: 2_000_000, MicroMonth: 20_000_000}, func() []admin.Alarm { return alarms }
+		c.Describe = func(context.Context) (string, string, []string, error) {
+			return "cx43", "vm", []string{"from fsn1"}, nil
+		}
+	})
+	w.trigger(1, "Prices are rounded twice")
+	ctx := context.Background()
+	intend := func(name string, task state.TaskKey) {
+		in := state.VMIntent{Name: name, Task: task, Repo: 7, Owner: "7-1", Gen: 1, Provider: "hetzner", MicroHour: 26_400, Currency: "EUR", Paid: time.Hour}
+		if task.IsZero() {
+			in.Owner = "bake-web"
+		}
+		if _, err := store.IntendVM(ctx, in, state.VMCaps{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do := func(name string, list ...state.VMEvent) {
+		for _, e := range list {
+			if e.Kind == state.VMMade {
+				e.ID, e.VMKind, e.Location, e.CreatedAt, e.MicroHour, e.Currency, e.Paid = "4711", "cx43", "fsn1", w.now(), 26_400, "EUR", time.Hour
+			}
+			if _, changed, err := store.ApplyVM(ctx, name, e); err != nil || !changed {
+				t.Fatalf("%s of %s: changed %v, %v", e.Kind, name, changed, err)
+			}
+		}
+	}
+	task := state.TaskKey{Repo: 7, Issue: 1}
+	intend("gone", task)
+	do("gone", state.VMEvent{Kind: state.VMMade})
+	w.advance(40 * time.Second)
+	do("gone", state.VMEvent{Kind: state.VMRuns}, state.VMEvent{Kind: state.VMUp})
+	w.advance(90 * time.Minute)
+	do("gone", state.VMEvent{Kind: state.VMEnd, Why: "asleep"}, state.VMEvent{Kind: state.VMDeleted})
+	intend("parked", task)
+	do("parked", state.VMEvent{Kind: state.VMMade, Usable: true}, state.VMEvent{Kind: state.VMRest})
+	intend("baking", state.TaskKey{})
+	intend("stuck", state.TaskKey{Repo: 9, Issue: 9})
+	do("stuck", state.VMEvent{Kind: state.VMMade}, state.VMEvent{Kind: state.VMFail, Why: "unusable", Detail: "no <answer> in time"})
+	w.advance(10 * time.Minute)
+	return w
+}
+
+func TestVMs(t *testing.T) {
+	t.Parallel()
+	w := vmWorld(t, admin.Alarm{Kind: "volume", ID: "77", Name: "<mine>", Why: "it does not carry `our` label", Since: noon})
+	body := w.page("/vms")
+	want(t, body,
+		`<a href="/vms">VMs</a>`, "VMs now, of 3", "Today, of €2.00", "This month, of €20.00",
+		`<code>parked</code>`, `<a href="/tasks/acme/shop/1">acme/shop#1</a>`, `<span class="badge people">parked</span>`, "paid until 14:30:40",
+		"0.0264 EUR", "€0.03", `<code>baking</code></td><td data-label="For">bake-web`, "task 9/9", "it could not be used", "no &lt;answer&gt; in time",
+		"Ended lately", "its work was put away", "2 hours", "€0.05",
+		"To be looked at", "volume <code>77</code>", "&lt;mine&gt;", "It does not carry <code>our</code> label.",
+		"From the order to the first login", "40 s", "From fsn1", `href="/vms.json"`,
+	)
+	wantNot(t, body, "<mine>", "<answer>", "ZgotmplZ")
+	if body := w.page("/status"); true {
+		want(t, body, `<a href="/vms">VMs</a>`)
+	}
+}
+
+func TestVMsJSON(t *testing.T) {
+	t.Parallel()
+	w := vmWorld(t)
+	_, body := w.get("/vms.json")
+	type row struct {
+		Name, Phase, For, Page, Kind, Location, Currency, Why string
+		Price, Cost                                           float64
+		Spans                                                 int64
+		Until                                                 time.Time `json:"paid_until"`
+	}
+	var got struct {
+		VMs, Ended   []row
+		Today, Month struct {
+			Cost, Cap float64
+			VMs       int
+			Hours     float64
+		}
+		Alarms []admin.Alarm
+		Took   []struct {
+			Times int
+			P50   float64 `json:"p50_seconds"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.VMs) != 3 || len(got.Ended) != 1 || got.Alarms == nil || len(got.Took) != 1 || got.Took[0].P50 != 40 {
+		t.Fatalf("got %s", body)
+	}
+	gone := got.Ended[0]
+	if gone != (row{Name: "gone", Phase: "gone", For: "acme/shop#1", Page: "/tasks/acme/shop/1", Kind: "cx43", Location: "fsn1", Currency: "EUR", Why: "asleep", Price: 0.0264, Cost: 0.0528, Spans: 2}) {
+		t.Errorf("gone: %+v", gone)
+	}
+	for _, v := range got.VMs {
+		if made := noon.Add(40*time.Second + 90*time.Minute); v.Name == "parked" && !v.Until.Equal(made.Add(time.Hour)) {
+			t.Errorf("parked until %s", v.Until)
+		}
+	}
+	// Two hours of the one that is gone, one each of those that are there, one of the intended one.
+	if got.Today.Cost != 0.132 || got.Today.Cap != 2 || got.Month.Cost != 0.132 || got.Month.Hours != 5 || got.Month.VMs != 4 {
+		t.Errorf("today %+v, month %+v", got.Today, got.Month)
+	}
+}
+
+func TestVMMetrics(t *testing.T) {
+	t.Parallel()
+	w := vmWorld(t, admin.Alarm{Kind: "volume"})
+	_, body := w.get("/metrics")
+	wantLines(t, body,
+		`errand_vm_rows{phase="parked"} 1`, `errand_vm_rows{phase="gone"} 1`, `errand_vm_rows{phase="busy"} 0`, `errand_vm_ended{why="asleep"} 1`, `errand_vm_alarms 1`,
+		`errand_vm_spent{currency="EUR",period="day"} 0.132`, `errand_vm_spent_cap{period="month"} 20`, `errand_vm_hours{period="month"} 5`,
+		`errand_vm_took_seconds{quantile="0.95",what="from the order to the first login"} 40`,
+	)
+}
+
+// TestNoVMs: there is no page where nobody knows of VMs, and an empty one where there are none.
+func TestNoVMs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if status, _ := w.get("/vms"); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
+	}
+	wantNot(t, w.page("/status"), "/vms")
+	w = newWorld(t, func(c *admin.Config) { c.VMs = c.Store.(*state.Store) })
+	want(t, w.page("/vms"), "No VMs", "–")
+}
