@@ -13,7 +13,7 @@ import (
 type Fault struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`  // regular expression on the path below /v1, such as ^/servers$
-	Query  string `json:"query"` // likewise on the raw query, such as page=2
+	Query  string `json:"query"` // likewise on the raw query, such as \bpage=2\b
 	Nth    int    `json:"nth"`   // start with the n-th match, counted from 1
 	Count  int    `json:"count"` // how many matches; 0: all from then on
 	// For ends the fault this long after the first request that it met. 0: never.

@@ -67,12 +67,13 @@ func (s *Sim) serve(route string, h handler) http.HandlerFunc {
 		w.Header().Set("X-Correlation-Id", uuid.NewString())
 		f := s.faults.find(r.Method, path, r.URL.RawQuery)
 		c := &call{path: path, query: r.URL.Query(), act: r.PathValue("act"), body: body, fault: f, method: r.Method}
+		do := h
 		if raw := r.PathValue("id"); raw != "" {
 			if c.id, err = strconv.ParseInt(raw, 10, 64); err != nil || c.id <= 0 {
-				h = func(*Sim, *call) (answer, error) { return answer{}, invalid("id", "has to be a number") }
+				do = func(*Sim, *call) (answer, error) { return answer{}, invalid("id", "has to be a number") }
 			}
 		}
-		ans := s.act(w, r, route, h, c)
+		ans := s.act(w, r, route, do, c)
 		if f.strikes() {
 			s.strike(w, r, f)
 			return

@@ -227,6 +227,18 @@ func (s *Sim) Vanish(id int64) bool {
 	return true
 }
 
+// WentOff says that a server's computer has gone off by itself, as one does that counts its own hours. It
+// reports whether there was one.
+func (s *Sim) WentOff(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sv := s.servers[id]
+	if sv != nil {
+		sv.status = serverOff
+	}
+	return sv != nil
+}
+
 // unlocked finds the server of the path and refuses it while something is being done to it.
 func (s *Sim) unlocked(c *call) (*server, error) {
 	sv, err := get(c, "server", s.servers)

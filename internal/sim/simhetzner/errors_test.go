@@ -1,0 +1,235 @@
+package simhetzner_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+// TestRefusedOrders orders servers that cannot be, and finds afterwards that nothing was made.
+func TestRefusedOrders(t *testing.T) {
+	t.Parallel()
+	order := func(change func(*hcloud.ServerCreateOpts)) func(*hcloud.ServerCreateOpts) { return change }
+	cases := map[string]struct {
+		set    func(*world)
+		change func(*hcloud.ServerCreateOpts)
+		code   hcloud.ErrorCode
+	}{
+		"name":              {change: order(func(o *hcloud.ServerCreateOpts) { o.Name = "under_score" }), code: hcloud.ErrorCodeInvalidInput},
+		"type":              {change: order(func(o *hcloud.ServerCreateOpts) { o.ServerType.Name = "cx99" }), code: hcloud.ErrorCodeInvalidInput},
+		"image":             {change: order(func(o *hcloud.ServerCreateOpts) { o.Image.Name = "plan9" }), code: hcloud.ErrorCodeInvalidInput},
+		"image by id":       {change: order(func(o *hcloud.ServerCreateOpts) { o.Image = &hcloud.Image{ID: 99} }), code: hcloud.ErrorCodeInvalidInput},
+		"location":          {change: order(func(o *hcloud.ServerCreateOpts) { o.Location.Name = "moon1" }), code: hcloud.ErrorCodeInvalidInput},
+		"type is not there": {change: order(func(o *hcloud.ServerCreateOpts) { o.Location.Name = "ash" }), code: hcloud.ErrorCodeInvalidInput},
+		"user data":         {change: order(func(o *hcloud.ServerCreateOpts) { o.UserData = strings.Repeat("x", 32<<10+1) }), code: hcloud.ErrorCodeInvalidInput},
+		"label":             {change: order(func(o *hcloud.ServerCreateOpts) { o.Labels = map[string]string{"repo": "owner/repo"} }), code: hcloud.ErrorCodeInvalidInput},
+		"reserved label":    {change: order(func(o *hcloud.ServerCreateOpts) { o.Labels = map[string]string{"hetzner.cloud/x": ""} }), code: hcloud.ErrorCodeInvalidInput},
+		"key":               {change: order(func(o *hcloud.ServerCreateOpts) { o.SSHKeys = []*hcloud.SSHKey{{ID: 4}} }), code: hcloud.ErrorCodeNotFound},
+		"no address":        {change: order(func(o *hcloud.ServerCreateOpts) { o.PublicNet = &hcloud.ServerCreatePublicNet{} }), code: hcloud.ErrorCodeInvalidInput},
+		"sold out":          {set: func(w *world) { w.SetStock("cx43", "fsn1", 0) }, code: hcloud.ErrorCodeResourceUnavailable},
+		"all sold out":      {set: func(w *world) { w.SetStockAll(0) }, code: hcloud.ErrorCodeResourceUnavailable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.set != nil {
+				c.set(w)
+			}
+			opts := w.opts("vm-1")
+			if c.change != nil {
+				c.change(&opts)
+			}
+			if _, _, err := w.client.Server.Create(t.Context(), opts); !hcloud.IsError(err, c.code) {
+				t.Errorf("got %v, want %s", err, c.code)
+			}
+			if left := w.Objects(""); len(left) != 0 || len(w.Bill().Lines) != 0 {
+				t.Errorf("a refused order left %+v and a bill of %+v", left, w.Bill())
+			}
+		})
+	}
+}
+
+// TestUnique: the name of a server is the key that makes an order safe to repeat.
+func TestUnique(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sv := w.create(t, "vm-1")
+	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-1")); !hcloud.IsError(err, hcloud.ErrorCodeUniquenessError) {
+		t.Errorf("a second vm-1: %v", err)
+	}
+	other := w.create(t, "vm-2")
+	if _, _, err := w.client.Server.Update(t.Context(), other, hcloud.ServerUpdateOpts{Name: "vm-1"}); !hcloud.IsError(err, hcloud.ErrorCodeUniquenessError) {
+		t.Errorf("rename to vm-1: %v", err)
+	}
+	w.delete(t, sv)
+	w.create(t, "vm-1")
+}
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	cases := map[string]simhetzner.Quota{"servers": {Servers: 1}, "cores": {Cores: 15}, "addresses": {PrimaryIPv4: 1}}
+	for name, q := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(c *simhetzner.Config) { c.Quota = q })
+			sv := w.create(t, "vm-1")
+			if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-2")); !hcloud.IsError(err, hcloud.ErrorCodeResourceLimitExceeded) {
+				t.Errorf("over the limit: %v", err)
+			}
+			w.delete(t, sv)
+			w.create(t, "vm-2")
+		})
+	}
+}
+
+// TestStock: what is deleted can be had again; what the list of types claims need not be so.
+func TestStock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.SetStock("cx43", "fsn1", 1)
+	sv := w.create(t, "vm-1")
+	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-2")); !hcloud.IsError(err, hcloud.ErrorCodeResourceUnavailable) {
+		t.Errorf("the second of one: %v", err)
+	}
+	listed := func() bool {
+		typ, _, err := w.client.ServerType.GetByName(t.Context(), "cx43")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range typ.Locations {
+			if l.Location.Name == "fsn1" {
+				return l.Available
+			}
+		}
+		t.Fatal("cx43 is not listed in fsn1")
+		return false
+	}
+	if listed() {
+		t.Error("it is sold out and listed as available")
+	}
+	w.Claim("cx43", "fsn1", true)
+	if !listed() {
+		t.Error("the claim is not made")
+	}
+	w.delete(t, sv)
+	w.create(t, "vm-2")
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *simhetzner.Config) { c.ReadOnlyToken = "reader" })
+	if _, err := w.newClient("wrong").Server.All(t.Context()); !hcloud.IsError(err, hcloud.ErrorCodeUnauthorized) {
+		t.Errorf("a wrong token: %v", err)
+	}
+	reader := w.newClient("reader")
+	if _, err := reader.Server.All(t.Context()); err != nil {
+		t.Errorf("reading: %v", err)
+	}
+	if _, _, err := reader.Server.Create(t.Context(), w.opts("vm-1")); !hcloud.IsError(err, "token_readonly") {
+		t.Errorf("writing: %v", err)
+	}
+	res, err := http.Get(w.url + "/v1/servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if want := `{"error":{"code":"unauthorized","message":"token is required","details":null}}`; err != nil || res.StatusCode != 401 || string(body) != want {
+		t.Errorf("no token: %d %s %v", res.StatusCode, body, err)
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *simhetzner.Config) { c.RateLimit = 360 })
+	_, res, err := w.client.Server.GetByID(t.Context(), 1)
+	if err != nil || res.Meta.Ratelimit.Limit != 360 || res.Meta.Ratelimit.Remaining != 359 {
+		t.Errorf("%+v, %v", res.Meta.Ratelimit, err)
+	}
+	if reset := res.Meta.Ratelimit.Reset.Sub(w.clock.Now()); reset != 10*time.Second {
+		t.Errorf("it is full again after %v", reset)
+	}
+	w.Drain(1)
+	for want := range 2 {
+		_, _, err := w.client.Server.GetByID(t.Context(), 1)
+		if got := hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded); got != (want == 1) {
+			t.Errorf("request %d of an allowance of one: %v", want, err)
+		}
+	}
+	w.clock.Advance(10 * time.Second)
+	if _, _, err := w.client.Server.GetByID(t.Context(), 1); err != nil {
+		t.Errorf("after ten seconds: %v", err)
+	}
+}
+
+// TestOddRequests are those that the client does not send.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cases := map[string]struct {
+		method, path, body, code string
+	}{
+		"no JSON":            {"POST", "/servers", "{", "json_error"},
+		"wrong kind":         {"POST", "/servers", `{"name":7}`, "invalid_input"},
+		"retired":            {"GET", "/datacenters", "", "deprecated_api_endpoint"},
+		"unknown route":      {"GET", "/floppy_disks", "", "not_found"},
+		"unknown action":     {"POST", "/servers/1/actions/explode", "", "not_found"},
+		"unknown server":     {"GET", "/servers/1", "", "not_found"},
+		"no number":          {"GET", "/servers/one", "", "invalid_input"},
+		"actions without":    {"GET", "/actions", "", "invalid_input"},
+		"selector":           {"GET", "/servers?label_selector=a%20b", "", "invalid_input"},
+		"page":               {"GET", "/servers?page=0", "", "invalid_input"},
+		"sort":               {"GET", "/servers?sort=size", "", "invalid_input"},
+		"delete stock image": {"DELETE", "/images/1001", "", "forbidden"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req, err := http.NewRequestWithContext(t.Context(), c.method, w.url+"/v1"+c.path, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer secret")
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = res.Body.Close() }()
+			body, err := io.ReadAll(res.Body)
+			if err != nil || !strings.Contains(string(body), `"code":"`+c.code+`"`) || res.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%d %s %v, want %s", res.StatusCode, body, err, c.code)
+			}
+		})
+	}
+}
+
+func TestProtected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sv := w.create(t, "vm-1")
+	a, _, err := w.client.Server.ChangeProtection(t.Context(), sv, hcloud.ServerChangeProtectionOpts{Delete: hcloud.Ptr(true), Rebuild: hcloud.Ptr(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wait(t, a)
+	if _, _, err := w.client.Server.DeleteWithResult(t.Context(), sv); !hcloud.IsError(err, hcloud.ErrorCodeProtected) {
+		t.Errorf("delete: %v", err)
+	}
+	if _, _, err := w.client.Server.RebuildWithResult(t.Context(), sv, hcloud.ServerRebuildOpts{Image: &hcloud.Image{Name: "debian-13"}}); !hcloud.IsError(err, hcloud.ErrorCodeProtected) {
+		t.Errorf("rebuild: %v", err)
+	}
+}
+
+// failedWith says whether an action ended with a code.
+func failedWith(err error, code string) bool {
+	var failed hcloud.ActionError
+	return errors.As(err, &failed) && failed.Code == code
+}
