@@ -8,6 +8,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -27,12 +28,24 @@ type World struct {
 	Stranger func(t *testing.T) fleet.Provider
 	// Signer is the deployment's client key.
 	Signer ssh.Signer
+	// Prepare completes a Spec with what the provider needs for a create: an offer, user data. Nil: nothing.
+	Prepare func(t *testing.T, spec *fleet.Spec)
+	// Endpoint completes the endpoint of a VM that was prepared: its host keys. Nil where the provider
+	// makes host keys itself, new ones for each VM.
+	Endpoint func(t *testing.T, vm fleet.VM) remote.Endpoint
+	// Dial is remote.Config.Dial, nil where addresses are real.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Settle lets pass the time in which what was begun ends, for worlds with a clock of their own.
+	Settle func(t *testing.T)
+	// Lose has the next call that changes something lose its answer, after its effect; nil where no
+	// answer can be lost.
+	Lose func(t *testing.T)
 	// Processes counts the processes whose command line contains mark, wherever
 	// they are; nil where a test cannot see into a VM after its end.
 	Processes func(t *testing.T, mark string) int
 }
 
-// Run runs the suite. world is called once per test and may skip it.
+// Run runs what every provider has to do. world is called once per test and may skip it.
 func Run(t *testing.T, world func(t *testing.T) World) {
 	tests := map[string]func(*testing.T, World){
 		"create is idempotent":         testCreateTwice,
@@ -50,6 +63,11 @@ func Run(t *testing.T, world func(t *testing.T) World) {
 		"described":                    testDescribed,
 		"commands at once keep apart":  testConcurrent,
 	}
+	run(t, world, tests)
+}
+
+func run(t *testing.T, world func(t *testing.T) World, tests map[string]func(*testing.T, World)) {
+	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,26 +76,84 @@ func Run(t *testing.T, world func(t *testing.T) World) {
 	}
 }
 
-func spec(name string) fleet.Spec {
-	return fleet.Spec{Name: name, Labels: map[string]string{fleet.LabelOwner: "owner-of-" + name, fleet.LabelGeneration: "1"}}
+func spec(t *testing.T, w World, name string) fleet.Spec {
+	t.Helper()
+	s := fleet.Spec{Name: name, Labels: map[string]string{fleet.LabelOwner: "owner-of-" + name, fleet.LabelGeneration: "1"}}
+	if w.Prepare != nil {
+		w.Prepare(t, &s)
+	}
+	return s
 }
 
-func create(t *testing.T, p fleet.Provider, name string) fleet.VM {
+// create creates a VM and waits until it runs.
+func create(t *testing.T, w World, p fleet.Provider, name string) fleet.VM {
 	t.Helper()
-	cleanUp(t, p, name)
-	vm, err := p.Create(deadline(t), spec(name))
+	return createAs(t, w, p, spec(t, w, name))
+}
+
+func createAs(t *testing.T, w World, p fleet.Provider, s fleet.Spec) fleet.VM {
+	t.Helper()
+	cleanUp(t, w, p, s.Name)
+	vm, err := p.Create(deadline(t), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if vm.State == fleet.StateRunning {
+		return vm
+	}
+	return await(t, w, p, s.Name, fleet.StateRunning)
+}
+
+// await waits until a VM is in a state.
+func await(t *testing.T, w World, p fleet.Provider, name string, want fleet.State) fleet.VM {
+	t.Helper()
+	var vm fleet.VM
+	eventually(t, name+" is "+string(want), func() bool {
+		settle(t, w)
+		var err error
+		if vm, err = p.Get(deadline(t), name); err != nil {
+			t.Fatal(err)
+		}
+		if vm.State == fleet.StateEnded && want != fleet.StateEnded {
+			t.Fatalf("%s has ended: %s: %s", name, vm.Ended, vm.Detail)
+		}
+		return vm.State == want
+	})
 	return vm
 }
 
-func cleanUp(t *testing.T, p fleet.Provider, names ...string) {
+func settle(t *testing.T, w World) {
+	t.Helper()
+	if w.Settle != nil {
+		w.Settle(t)
+	}
+}
+
+// remove deletes, again while the provider says that something else is going on.
+func remove(ctx context.Context, p fleet.Provider, name string, why fleet.Reason) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := p.Delete(ctx, name, why)
+		if !errors.Is(err, fleet.ErrBusy) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func cleanUp(t *testing.T, w World, p fleet.Provider, names ...string) {
+	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for _, name := range names {
-			if err := p.Delete(ctx, name, fleet.ReasonDone); err != nil {
+			settle(t, w)
+			if err := remove(ctx, p, name, fleet.ReasonDone); err != nil {
 				t.Errorf("clean up: %v", err)
 			}
 		}
@@ -90,14 +166,31 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
+// endpoint is where a VM is reached, with its pins.
+func endpoint(t *testing.T, w World, vm fleet.VM) remote.Endpoint {
+	t.Helper()
+	if w.Endpoint != nil {
+		return w.Endpoint(t, vm)
+	}
+	return vm.Endpoint
+}
+
 func dial(t *testing.T, w World, vm fleet.VM) *remote.Client {
 	t.Helper()
-	c, err := remote.Dial(deadline(t), vm.Endpoint, remote.Config{Signer: w.Signer})
+	c, err := dialAs(t, w, endpoint(t, w, vm), w.Signer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+func dialAs(t *testing.T, w World, ep remote.Endpoint, signer ssh.Signer) (*remote.Client, error) {
+	t.Helper()
+	c, err := remote.Dial(deadline(t), ep, remote.Config{Signer: signer, Dial: w.Dial})
+	if err == nil {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	return c, err
 }
 
 // sh runs a line in the VM's shell and returns what it printed.

@@ -13,32 +13,31 @@ import (
 
 func testKeys(t *testing.T, w World) {
 	p := w.Provider(t)
-	vm, other := create(t, p, "keys"), create(t, p, "other")
+	vm, other := create(t, w, p, "keys"), create(t, w, p, "other")
 	if got := sh(t, dial(t, w, vm), "id -un 2>/dev/null || echo $USER"); got == "" {
 		t.Error("no user")
 	}
-	wrongPin := vm.Endpoint
-	wrongPin.HostKeys = other.Endpoint.HostKeys
-	_, err := remote.Dial(deadline(t), wrongPin, remote.Config{Signer: w.Signer})
+	ours, others := endpoint(t, w, vm), endpoint(t, w, other)
+	wrongPin := ours
+	wrongPin.HostKeys = others.HostKeys
+	_, err := dialAs(t, w, wrongPin, w.Signer)
 	wantErr(t, "another VM's host key", err, remote.ErrHostKey)
-	noPin := vm.Endpoint
+	noPin := ours
 	noPin.HostKeys = nil
-	_, err = remote.Dial(deadline(t), noPin, remote.Config{Signer: w.Signer})
+	_, err = dialAs(t, w, noPin, w.Signer)
 	wantErr(t, "no pinned host key", err, remote.ErrHostKey)
-	_, err = remote.Dial(deadline(t), vm.Endpoint, remote.Config{Signer: newSigner(t)})
+	_, err = dialAs(t, w, ours, newSigner(t))
 	wantErr(t, "another client key", err, remote.ErrAuth)
-	both := vm.Endpoint // during a rotation
-	both.HostKeys = append(append([]string(nil), other.Endpoint.HostKeys...), vm.Endpoint.HostKeys...)
-	c, err := remote.Dial(deadline(t), both, remote.Config{Signer: w.Signer})
-	if err != nil {
+	both := ours // during a rotation
+	both.HostKeys = append(append([]string(nil), others.HostKeys...), ours.HostKeys...)
+	if _, err := dialAs(t, w, both, w.Signer); err != nil {
 		t.Fatalf("two pinned keys: %v", err)
 	}
-	_ = c.Close()
 }
 
 func testApart(t *testing.T, w World) {
 	p := w.Provider(t)
-	a, b := create(t, p, "apart-a"), create(t, p, "apart-b")
+	a, b := create(t, w, p, "apart-a"), create(t, w, p, "apart-b")
 	inA, inB := dial(t, w, a), dial(t, w, b)
 	name := "mark-" + rand.Text()
 	sh(t, inA, "echo mine > $HOME/"+name+"; echo mine > ${TMPDIR:-/tmp}/"+name)
@@ -58,14 +57,14 @@ func testProcessesDie(t *testing.T, w World) {
 		t.Skip("SKIP: cannot see into a VM after its end")
 	}
 	p := w.Provider(t)
-	c := dial(t, w, create(t, p, "dying"))
+	c := dial(t, w, create(t, w, p, "dying"))
 	mark := "errand-mark-" + rand.Text()
 	// One in its own session, one orphaned twice over, one that ignores signals.
 	sh(t, c, fmt.Sprintf(`for how in '' 'setsid nohup' 'setsid setsid'; do
 		$how sh -c 'trap "" HUP INT TERM; while :; do sleep 1; done' %s </dev/null >/dev/null 2>&1 & done
 		(setsid sh -c 'sh -c "while :; do sleep 1; done" %s & ' </dev/null >/dev/null 2>&1 &)`, mark, mark))
 	eventually(t, "start processes", func() bool { return w.Processes(t, mark) >= 4 })
-	if err := p.Delete(deadline(t), "dying", fleet.ReasonDone); err != nil {
+	if err := remove(deadline(t), p, "dying", fleet.ReasonDone); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.Processes(t, mark); n != 0 {
@@ -74,11 +73,11 @@ func testProcessesDie(t *testing.T, w World) {
 }
 
 func testOutlive(t *testing.T, w World) {
-	before := dial(t, w, create(t, w.Provider(t), "outlive"))
+	before := dial(t, w, create(t, w, w.Provider(t), "outlive"))
 	sh(t, before, "sleep 600 </dev/null >/dev/null 2>&1 & echo $! > pid")
 	_ = before.Close()
 	p := w.Provider(t)
-	vm, err := p.Create(deadline(t), spec("outlive"))
+	vm, err := p.Create(deadline(t), spec(t, w, "outlive"))
 	if err != nil {
 		t.Fatalf("adopt: %v", err)
 	}
@@ -92,7 +91,7 @@ func testOutlive(t *testing.T, w World) {
 }
 
 func testConcurrent(t *testing.T, w World) {
-	vm := create(t, w.Provider(t), "busy")
+	vm := create(t, w, w.Provider(t), "busy")
 	c := dial(t, w, vm)
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -15,11 +15,8 @@ import (
 
 func testCreateTwice(t *testing.T, w World) {
 	p := w.Provider(t)
-	first := create(t, p, "twice")
-	if first.State != fleet.StateRunning {
-		t.Errorf("state is %s", first.State)
-	}
-	second, err := p.Create(deadline(t), spec("twice"))
+	first := create(t, w, p, "twice")
+	second, err := p.Create(deadline(t), spec(t, w, "twice"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,24 +36,24 @@ func testCreateTwice(t *testing.T, w World) {
 
 func testCreateAtOnce(t *testing.T, w World) {
 	const callers = 4
-	keys := make([]string, callers)
-	cleanUp(t, w.Provider(t), "at-once")
+	made := make([]string, callers)
+	cleanUp(t, w, w.Provider(t), "at-once")
 	var wg sync.WaitGroup
 	for i := range callers {
-		p := w.Provider(t)
+		p, s := w.Provider(t), spec(t, w, "at-once")
 		wg.Go(func() {
-			vm, err := p.Create(deadline(t), spec("at-once"))
+			vm, err := p.Create(deadline(t), s)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			keys[i] = strings.Join(vm.Endpoint.HostKeys, " ")
+			made[i] = vm.ID + strings.Join(vm.Endpoint.HostKeys, " ")
 		})
 	}
 	wg.Wait()
-	for _, key := range keys[1:] {
-		if key == "" || key != keys[0] {
-			t.Errorf("callers got different VMs: %q", keys)
+	for _, vm := range made[1:] {
+		if vm == "" || vm != made[0] {
+			t.Errorf("callers got different VMs: %q", made)
 		}
 	}
 	if got := names(t, w.Provider(t)); got != "at-once" {
@@ -67,14 +64,15 @@ func testCreateAtOnce(t *testing.T, w World) {
 // testLostAnswer gives up Create at various moments and asks again: the same VM,
 // or a whole new one, but never two and never half a one.
 func testLostAnswer(t *testing.T, w World) {
-	cleanUp(t, w.Provider(t), "lost")
+	cleanUp(t, w, w.Provider(t), "lost")
+	once := spec(t, w, "lost")
 	for _, patience := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		_, _ = w.Provider(t).Create(ctx, spec("lost"))
+		_, _ = w.Provider(t).Create(ctx, once)
 		cancel()
 	}
 	p := w.Provider(t)
-	vm := create(t, p, "lost")
+	vm := create(t, w, p, "lost")
 	if got := sh(t, dial(t, w, vm), "echo up"); got != "up" {
 		t.Errorf("VM says %q", got)
 	}
@@ -85,22 +83,24 @@ func testLostAnswer(t *testing.T, w World) {
 
 func testNameTaken(t *testing.T, w World) {
 	p := w.Provider(t)
-	create(t, p, "taken")
-	other := spec("taken")
+	create(t, w, p, "taken")
+	other := spec(t, w, "taken")
 	other.Labels[fleet.LabelOwner] = "somebody else"
 	_, err := p.Create(deadline(t), other)
 	wantErr(t, "Create with another owner", err, fleet.ErrNameTaken)
-	_, err = w.Stranger(t).Create(deadline(t), spec("taken"))
+	_, err = w.Stranger(t).Create(deadline(t), spec(t, w, "taken"))
 	wantErr(t, "Create by another deployment", err, fleet.ErrNameTaken)
 }
 
 func testOddNames(t *testing.T, w World) {
 	p := w.Provider(t)
 	for _, name := range []string{"", ".", "..", "a/b", "-a", "a-", "A", "a b", strings.Repeat("a", 64)} {
-		if _, err := p.Create(deadline(t), spec(name)); err == nil {
+		odd := spec(t, w, "odd")
+		odd.Name = name
+		if _, err := p.Create(deadline(t), odd); err == nil {
 			t.Errorf("Create accepts %q", name)
 		}
-		if err := p.Delete(deadline(t), name, fleet.ReasonDone); err == nil {
+		if err := remove(deadline(t), p, name, fleet.ReasonDone); err == nil {
 			t.Errorf("Delete accepts %q", name)
 		}
 	}
@@ -111,9 +111,9 @@ func testOddNames(t *testing.T, w World) {
 
 func testList(t *testing.T, w World) {
 	p, stranger := w.Provider(t), w.Stranger(t)
-	create(t, p, "ours-1")
-	create(t, p, "ours-2")
-	create(t, stranger, "theirs")
+	create(t, w, p, "ours-1")
+	create(t, w, p, "ours-2")
+	create(t, w, stranger, "theirs")
 	if got := names(t, p); got != "ours-1 ours-2" && got != "ours-2 ours-1" {
 		t.Errorf("listed: %q", got)
 	}
@@ -122,7 +122,7 @@ func testList(t *testing.T, w World) {
 	}
 	_, err := p.Get(deadline(t), "theirs")
 	wantErr(t, "Get of a stranger's", err, fleet.ErrNotFound)
-	if err := p.Delete(deadline(t), "theirs", fleet.ReasonDone); err != nil {
+	if err := remove(deadline(t), p, "theirs", fleet.ReasonDone); err != nil {
 		t.Error(err)
 	}
 	if got := names(t, stranger); got != "theirs" {
@@ -132,7 +132,7 @@ func testList(t *testing.T, w World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range spec("ours-1").Labels {
+	for key, want := range spec(t, w, "ours-1").Labels {
 		if vm.Labels[key] != want {
 			t.Errorf("label %s is %q, want %q", key, vm.Labels[key], want)
 		}
@@ -141,10 +141,10 @@ func testList(t *testing.T, w World) {
 
 func testDelete(t *testing.T, w World) {
 	p := w.Provider(t)
-	vm := create(t, p, "gone")
+	vm := create(t, w, p, "gone")
 	c := dial(t, w, vm)
 	for range 2 {
-		if err := p.Delete(deadline(t), "gone", fleet.ReasonCancelled); err != nil {
+		if err := remove(deadline(t), p, "gone", fleet.ReasonCancelled); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,20 +158,20 @@ func testDelete(t *testing.T, w World) {
 	if got := names(t, p); got != "" {
 		t.Errorf("listed: %q", got)
 	}
-	if err := p.Delete(deadline(t), "never-was", fleet.ReasonDone); err != nil {
+	if err := remove(deadline(t), p, "never-was", fleet.ReasonDone); err != nil {
 		t.Errorf("delete what never was: %v", err)
 	}
 }
 
 func testReuse(t *testing.T, w World) {
 	p := w.Provider(t)
-	old := create(t, p, "again")
+	old := create(t, w, p, "again")
 	sh(t, dial(t, w, old), "echo old > trace")
-	if err := p.Delete(deadline(t), "again", fleet.ReasonFresh); err != nil {
+	if err := remove(deadline(t), p, "again", fleet.ReasonFresh); err != nil {
 		t.Fatal(err)
 	}
-	fresh := create(t, p, "again")
-	if cmp.Equal(old.Endpoint.HostKeys, fresh.Endpoint.HostKeys) {
+	fresh := create(t, w, p, "again")
+	if w.Endpoint == nil && cmp.Equal(old.Endpoint.HostKeys, fresh.Endpoint.HostKeys) {
 		t.Error("the new VM has the old one's host key")
 	}
 	if got := sh(t, dial(t, w, fresh), "ls"); got != "" {
@@ -185,7 +185,7 @@ func testDescribed(t *testing.T, w World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vm := create(t, p, "described")
+	vm := create(t, w, p, "described")
 	if about.Provider != p.Name() || about.Isolation != vm.Isolation || about.Isolation == "" {
 		t.Errorf("described as %+v, VM is %s %s", about, vm.Kind, vm.Isolation)
 	}
