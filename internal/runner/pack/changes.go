@@ -89,7 +89,7 @@ func (p *packer) sort(c *changes, name string, at *raw) {
 	}
 	it, reason := look(p.dir, name, name, false)
 	switch {
-	case reason == reasonGone || reason == "" && it.entry.kind == tar.TypeDir:
+	case p.throughLink(p.dir, path.Dir(name)), reason == reasonGone, reason == "" && it.entry.kind == tar.TypeDir:
 		c.deleted = append(c.deleted, name)
 	case reason != "" || hasDotGit(name):
 		p.m.leave(name, orReason(reason), it.entry.size)

@@ -44,10 +44,10 @@ func TestRoundTrip(t *testing.T) {
 		"touched only":    `touch README kept dir/other`,
 		"everything":      `echo 1 > 1; git add 1; git commit -qm 1; echo 2 > 2; git stash -q -u; echo s > s; git add s; rm gone; echo w >> README; mkdir deep; echo u > deep/u`,
 	}
+	w := newWorld(t)
 	for name, commands := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
 			before, after := w.vm(t), w.vm(t)
 			sh(t, before.dir, commands)
 			stream, m := packed(t, w.spec(before))

@@ -38,27 +38,42 @@ func unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, err
 	if err != nil {
 		return Manifest{}, err
 	}
-	git, leave, err := work.Enter(ctx, spec.Dir)
+	u, leave, err := enter(ctx, spec)
 	if err != nil {
 		return Manifest{}, err
 	}
 	defer leave()
-	u := &unpacker{spec: spec, git: git}
-	if u.dir, err = openArea(spec.Dir, ".git/errand-unpack"); err != nil {
-		return Manifest{}, fmt.Errorf("open the checkout: %w", err)
-	}
-	defer u.dir.close()
-	if u.home, err = openArea(spec.Home, ".errand/unpack"); err != nil {
-		return Manifest{}, fmt.Errorf("open the home directory: %w", err)
-	}
-	defer u.home.close()
 	if u.m, err = read(&patient{ctx: ctx, from: from}, spec.Limit, u.stage); err != nil {
 		return Manifest{}, err
 	}
-	if err := u.apply(ctx); err != nil {
+	if err := u.apply(ctx, u.steps()); err != nil {
 		return Manifest{}, err
 	}
 	return u.m, nil
+}
+
+// enter takes the checkout and both places where things are staged.
+func enter(ctx context.Context, spec UnpackSpec) (*unpacker, func(), error) {
+	git, leave, err := work.Enter(ctx, spec.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := openArea(spec.Dir, ".git/errand-unpack")
+	if err != nil {
+		leave()
+		return nil, nil, fmt.Errorf("open the checkout: %w", err)
+	}
+	home, err := openArea(spec.Home, ".errand/unpack")
+	if err != nil {
+		dir.close()
+		leave()
+		return nil, nil, fmt.Errorf("open the home directory: %w", err)
+	}
+	return &unpacker{spec: spec, git: git, dir: dir, home: home}, func() {
+		home.close()
+		dir.close()
+		leave()
+	}, nil
 }
 
 // stage writes an entry where nothing is in use yet.
@@ -78,12 +93,14 @@ func (u *unpacker) stage(e entry, content io.Reader) error {
 	}
 }
 
-// apply puts everything in its place. Every step may be done again from the start.
-func (u *unpacker) apply(ctx context.Context) error {
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+// step is one part of putting the work back.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (u *unpacker) steps() []step {
+	return []step{
 		{"take in the commits", u.objects},
 		{"put the branches back", u.refs},
 		{"put the index back", u.index},
@@ -93,12 +110,17 @@ func (u *unpacker) apply(ctx context.Context) error {
 		{"put the stashes back", u.stashes},
 		{"put the sessions back", u.sessions},
 		{"put the caches back", u.keep},
-	} {
+	}
+}
+
+// apply puts everything in its place. Every step may be done again from the start.
+func (u *unpacker) apply(ctx context.Context, steps []step) error {
+	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil

@@ -1,0 +1,265 @@
+package pack_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/runner/pack"
+)
+
+// TestForged refuses what no Pack writes before anything is changed.
+func TestForged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := pack.Manifest{Form: pack.Form, Head: w.base, Base: w.base, Branch: "refs/heads/errand/1-x", Dir: "/w", Home: "/h", Keep: []string{"node_modules"}}
+	file := func(name string) pack.Forged { return pack.Forged{Name: name, Mode: 0o644, Content: "x"} }
+	link := func(name, to string) pack.Forged {
+		return pack.Forged{Name: name, Kind: tar.TypeSymlink, Mode: 0o777, Link: to}
+	}
+	tests := map[string][]pack.Forged{
+		"path climbs":              {file("work/../../x")},
+		"path climbs within":       {file("work/a/../b")},
+		"absolute path":            {file("work//etc/passwd")},
+		"path is empty":            {{Name: "keep/", Kind: tar.TypeDir, Mode: 0o755}},
+		"git's folder":             {file("work/.git/hooks/pre-commit")},
+		"git's folder in capitals": {file("work/sub/.GIT/config")},
+		"hook among git's part":    {file("git/hooks/pre-commit")},
+		"configuration":            {file("git/state/config")},
+		"state climbs":             {file("git/state/../config")},
+		"keys in home":             {file("home/.ssh/authorized_keys")},
+		"credentials":              {file("home/.claude/.credentials.json")},
+		"session climbs":           {file("home/.claude/projects/../x")},
+		"link in home":             {link("home/.claude/projects/x", "/etc")},
+		"folder in the checkout":   {{Name: "work/d", Kind: tar.TypeDir, Mode: 0o755}},
+		"unknown part":             {file("extra/x")},
+		"no part":                  {file("x")},
+		"parts in disorder":        {file("home/.claude/projects/x"), file("work/x")},
+		"setuid":                   {{Name: "work/x", Mode: 0o4755, Content: "x"}},
+		"device":                   {{Name: "work/x", Kind: tar.TypeChar, Mode: 0o644}},
+		"pipe":                     {{Name: "work/x", Kind: tar.TypeFifo, Mode: 0o644}},
+		"hard link":                {{Name: "work/x", Kind: tar.TypeLink, Link: "/etc/passwd", Mode: 0o644}},
+		"empty link":               {link("work/x", "")},
+		"file through a link":      {link("work/a", "/etc"), file("work/a/passwd")},
+		"file through a kept link": {link("keep/w0", "/etc"), file("keep/w0/passwd")},
+		"links through links":      {link("work/a", "b"), link("work/b", "/etc"), file("work/a/passwd")},
+		"file in a file":           {file("work/a"), file("work/a/b")},
+		"twice":                    {file("work/a"), file("work/a")},
+		"folder, then file":        {file("work/a/b"), file("work/a")},
+		"deletes git's":            {{Name: "git/deleted", Mode: 0o600, Content: ".git/config\x00"}},
+		"deletes elsewhere":        {{Name: "git/deleted", Mode: 0o600, Content: "../../x\x00"}},
+		"cache without a name":     {file("keep/w7/x")},
+		"cache is no number":       {file("keep/w0x/x")},
+		"cache of nowhere":         {file("keep/x0/x")},
+		"objects are garbage":      {file("objects/00000000")},
+		"index is garbage":         {file("git/index")},
+		"name is too long":         {file("work/" + strings.Repeat("x", 300))},
+		"name is too long in all":  {file("work/" + strings.Repeat("x/", 3000) + "x")},
+		"objects are not numbered": {file("objects/../../x")},
+		"manifest as an entry":     {file("manifest.json")},
+	}
+	v := w.vm(t)
+	before := picture(t, v, true)
+	for name, entries := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := pack.Unpack(testContext(t), pack.UnpackSpec{Dir: v.dir, Home: v.home, Keep: m.Keep}, bytes.NewReader(pack.Forge(m, entries...)))
+			if !errors.Is(err, pack.ErrMalformed) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	if diff := cmp.Diff(before, picture(t, v, true)); diff != "" {
+		t.Errorf("one of them changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestForgedManifest refuses what the manifest may not say.
+func TestForgedManifest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tests := map[string]struct {
+		change func(*pack.Manifest)
+		want   error
+	}{
+		"another form":      {func(m *pack.Manifest) { m.Form = 2 }, pack.ErrMalformed},
+		"head is a name":    {func(m *pack.Manifest) { m.Head = "main" }, pack.ErrMalformed},
+		"head is missing":   {func(m *pack.Manifest) { m.Head = strings.Repeat("a", 40) }, pack.ErrMalformed},
+		"head is a tree":    {func(m *pack.Manifest) { m.Head = sh(t, w.dir(), "git rev-parse HEAD^{tree}") }, pack.ErrMalformed},
+		"base is an option": {func(m *pack.Manifest) { m.Base = "--all" }, pack.ErrMalformed},
+		"base is missing":   {func(m *pack.Manifest) { m.Base = strings.Repeat("a", 40) }, pack.ErrNoBase},
+		"branch elsewhere":  {func(m *pack.Manifest) { m.Branch = "refs/remotes/origin/main" }, pack.ErrMalformed},
+		"branch climbs":     {func(m *pack.Manifest) { m.Branch = "refs/heads/../../config" }, pack.ErrMalformed},
+		"ref elsewhere":     {func(m *pack.Manifest) { m.Refs = []pack.Ref{{Name: "HEAD", ID: w.base}} }, pack.ErrMalformed},
+		"ref climbs":        {func(m *pack.Manifest) { m.Refs = []pack.Ref{{Name: "refs/heads/../x", ID: w.base}} }, pack.ErrMalformed},
+		"ref is missing": {func(m *pack.Manifest) { m.Refs = []pack.Ref{{Name: "refs/heads/x", ID: strings.Repeat("a", 40)}} },
+			pack.ErrMalformed},
+		"stash has lines": {func(m *pack.Manifest) { m.Stash = []pack.Ref{{Name: "a\nb", ID: w.base}} }, pack.ErrMalformed},
+		"many refs":       {func(m *pack.Manifest) { m.Refs = make([]pack.Ref, 1000) }, pack.ErrMalformed},
+	}
+	v := w.vm(t)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := pack.Manifest{Form: pack.Form, Head: w.base, Base: w.base, Branch: "refs/heads/errand/1-x", Dir: "/w", Home: "/h"}
+			test.change(&m)
+			_, err := pack.Unpack(testContext(t), pack.UnpackSpec{Dir: v.dir, Home: v.home}, bytes.NewReader(pack.Forge(m)))
+			if !errors.Is(err, test.want) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+func (w world) dir() string { return strings.TrimPrefix(w.url, "file://") }
+
+// TestBomb refuses much in little, on either side, without writing much of it.
+func TestBomb(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.vm(t)
+	m := pack.Manifest{Form: pack.Form, Head: w.base, Base: w.base}
+	bomb := pack.Forge(m, pack.Forged{Name: "work/zeros", Mode: 0o644, Content: strings.Repeat("\x00", 8<<20)})
+	if len(bomb) > 8<<10 {
+		t.Errorf("the bomb has %d bytes", len(bomb))
+	}
+	if _, err := pack.Verify(bytes.NewReader(bomb), 4<<20); !errors.Is(err, pack.ErrMalformed) {
+		t.Errorf("verify: %v", err)
+	}
+	_, err := pack.Unpack(testContext(t), pack.UnpackSpec{Dir: v.dir, Home: v.home, Limit: 4 << 20}, bytes.NewReader(bomb))
+	if !errors.Is(err, pack.ErrMalformed) {
+		t.Errorf("unpack: %v", err)
+	}
+	if _, err := pack.Verify(bytes.NewReader(bomb), 8<<20); err != nil {
+		t.Errorf("verify with more room: %v", err)
+	}
+}
+
+// TestInTheWay puts sessions only where no link leads elsewhere, and files in the checkout's own folders.
+func TestInTheWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out := t.TempDir()
+	for name, commands := range map[string]string{
+		"projects is a link": "mkdir .claude; ln -s " + out + " .claude/projects",
+		"claude is a link":   "ln -s " + out + " .claude",
+		"a link within":      "mkdir .c; ln -s .c .claude",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := w.vm(t), w.vm(t)
+			sh(t, before.home, "mkdir -p .claude/projects/p; echo s > .claude/projects/p/s.jsonl")
+			stream, _ := packed(t, w.spec(before))
+			sh(t, after.home, commands)
+			_, err := pack.Unpack(testContext(t), pack.UnpackSpec{Dir: after.dir, Home: after.home}, bytes.NewReader(stream))
+			if err == nil {
+				t.Error("unpacked through a link")
+			}
+			if entries, err := os.ReadDir(out); err != nil || len(entries) != 0 {
+				t.Errorf("written elsewhere: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// FuzzUnpackFiles writes whatever entries there are, with right sums: files and links only ever come
+// to be where they have a place.
+func FuzzUnpackFiles(f *testing.F) {
+	f.Add("work/a\nl work/l /etc\nwork/l/x\nhome/.claude/projects/p/s\nkeep/w0/x\nkeep/h1/y\nd keep/w0/d", "deleted")
+	f.Add("l work/a b\nl work/b ..\nwork/a/b/c", "a\x00b/c")
+	f.Add("git/state/MERGE_MSG\ngit/deleted\nl keep/h1 ../..\nkeep/h1/x", "../x")
+	f.Add("work/link/x\nwork/dir/y\nl work/tree ../../canary\nl keep/w0/a ../../../canary", "tree\x00link")
+	f.Fuzz(func(t *testing.T, names, deleted string) {
+		top := t.TempDir()
+		home, dir := filepath.Join(top, "home"), filepath.Join(top, "home", "work")
+		canary := filepath.Join(top, "canary")
+		setUp := func() error {
+			return errors.Join(os.MkdirAll(filepath.Join(dir, ".git"), 0o755), os.Mkdir(canary, 0o755), os.WriteFile(filepath.Join(canary, "f"), []byte("c"), 0o600),
+				os.WriteFile(filepath.Join(dir, ".git", "config"), []byte("c"), 0o600), os.WriteFile(filepath.Join(home, ".bashrc"), []byte("c"), 0o600),
+				os.Symlink(canary, filepath.Join(dir, "link")), os.Symlink("../..", filepath.Join(dir, "tree")), os.MkdirAll(filepath.Join(dir, "dir", "d"), 0o755))
+		}
+		if err := setUp(); err != nil {
+			t.Fatal(err)
+		}
+		var entries []pack.Forged
+		if deleted != "" {
+			entries = append(entries, pack.Forged{Name: "git/deleted", Mode: 0o600, Content: deleted})
+		}
+		for line := range strings.SplitSeq(names, "\n") {
+			e := pack.Forged{Name: line, Mode: 0o644, Content: "content"}
+			if rest, ok := strings.CutPrefix(line, "l "); ok {
+				e.Kind, e.Content = tar.TypeSymlink, ""
+				e.Name, e.Link, _ = strings.Cut(rest, " ")
+			} else if rest, ok := strings.CutPrefix(line, "d "); ok {
+				e.Kind, e.Content, e.Name, e.Mode = tar.TypeDir, "", rest, 0o555
+			}
+			entries = append(entries, e)
+		}
+		id := strings.Repeat("a", 40)
+		keep := []string{"cache", "~/cache"}
+		stream := pack.Forge(pack.Manifest{Form: pack.Form, Head: id, Base: id, Keep: keep, Dir: dir, Home: home}, entries...)
+		err := pack.UnpackFiles(dir, home, keep, bytes.NewReader(stream))
+		var strange []string
+		_ = filepath.WalkDir(top, func(path string, d os.DirEntry, _ error) error {
+			rel, _ := filepath.Rel(top, path)
+			if !allowed(rel, d) {
+				strange = append(strange, rel)
+			}
+			return nil
+		})
+		for _, path := range []string{filepath.Join(canary, "f"), filepath.Join(dir, ".git", "config"), filepath.Join(home, ".bashrc")} {
+			if data, rerr := os.ReadFile(path); rerr != nil || string(data) != "c" {
+				strange = append(strange, path+" was changed: "+fmt.Sprint(rerr))
+			}
+		}
+		if len(strange) > 0 {
+			t.Errorf("error %v, but: %q", err, strange)
+		}
+	})
+}
+
+// allowed reports whether something may be where it is.
+func allowed(rel string, d os.DirEntry) bool {
+	if d.Type()&^(os.ModeDir|os.ModeSymlink) != 0 {
+		return false
+	}
+	rest, inHome := strings.CutPrefix(rel, "home/")
+	if !inHome {
+		return rel == "." || rel == "home" || rel == "canary" || rel == "canary/f"
+	}
+	if name, inGit := strings.CutPrefix(rest, "work/.git/"); inGit {
+		first, _, _ := strings.Cut(name, "/")
+		return first == "config" || strings.HasPrefix(first, "MERGE_") || strings.HasSuffix(first, "_HEAD") || strings.HasPrefix(first, "rebase-") ||
+			first == "sequencer" || first == "AUTO_MERGE"
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	return first == "work" || first == ".bashrc" || first == ".errand" || first == "cache" || first == ".claude" || first == ".codex" || first == ".gemini"
+}
+
+// FuzzVerify reads whatever comes: it ends, and accepts nothing but what sums up.
+func FuzzVerify(f *testing.F) {
+	id := strings.Repeat("a", 40)
+	m := pack.Manifest{Form: pack.Form, Head: id, Base: id, Keep: []string{"c"}}
+	f.Add(pack.Forge(m))
+	f.Add(pack.Forge(m, pack.Forged{Name: "work/x", Mode: 0o644, Content: "x"}, pack.Forged{Name: "keep/w0/x", Mode: 0o644, Content: "y"}))
+	f.Add([]byte("garbage"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := pack.Verify(bytes.NewReader(data), 1<<20)
+		if err != nil && !errors.Is(err, pack.ErrMalformed) && !errors.Is(err, pack.ErrCut) {
+			t.Errorf("error %v", err)
+		}
+		if err == nil && (m.Form != pack.Form || m.Bytes() > 1<<20) {
+			t.Errorf("accepted %+v", m)
+		}
+		if err == nil && len(data) > 0 {
+			if _, err := pack.Verify(bytes.NewReader(data[:len(data)-1]), 1<<20); err == nil {
+				t.Error("accepted without its last byte")
+			}
+		}
+	})
+}
