@@ -3,6 +3,7 @@
 package rootbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Spec struct {
 	Image string
 	// MemoryMB is where the kernel begins to kill, DiskMB the size of its disk. Default 1024 and 2048.
 	MemoryMB, DiskMB int
+	// Keys are those that the cloud gives to root, in authorized_keys form.
+	Keys []string
 	// Binds are paths of this host that the box sees at the same place and cannot change.
 	Binds []string
 	// Off leaves it switched off at first.
@@ -37,7 +40,7 @@ type Spec struct {
 
 // Box is a computer. Its methods are safe for concurrent use; those that switch it wait for each other.
 type Box struct {
-	Name string
+	Name string // the first one, if it was rebuilt
 	Addr netip.Addr
 
 	lab   *Lab
@@ -48,8 +51,10 @@ type Box struct {
 	switching sync.Mutex // held by whoever starts, stops or changes it
 
 	mu       sync.Mutex
-	life     *life // nil if it was never on; ended ones stay
+	life     *life  // nil if it was never on; ended ones stay
+	host     string // its name inside
 	userData []byte
+	keys     []string
 	instance string
 	memoryMB int
 	diskMB   int
@@ -60,12 +65,12 @@ type Box struct {
 // seconds later, see AwaitSSH.
 func (l *Lab) Boot(ctx context.Context, spec Spec) (*Box, error) {
 	b := &Box{lab: l, binds: spec.Binds}
-	addr, err := l.address(spec.Addr, b)
+	addr, err := l.address(ctx, spec.Addr, b)
 	if err != nil {
 		return nil, err
 	}
 	b.Addr, b.id = addr, strconv.Itoa(int(addr.As4()[3]))
-	b.Name = cmpOr(spec.Name, "box-"+b.id)
+	b.Name = cmp.Or(spec.Name, "box-"+b.id)
 	b.dir = filepath.Join(l.dir, b.id)
 	b.describe(spec)
 	err = errors.Join(
@@ -86,22 +91,10 @@ func (l *Lab) Boot(ctx context.Context, spec Spec) (*Box, error) {
 func (b *Box) describe(spec Spec) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.userData = spec.UserData
-	b.instance = cmpOr(spec.Instance, b.Name)
-	b.memoryMB, b.diskMB = spec.MemoryMB, spec.DiskMB
-	if b.memoryMB == 0 {
-		b.memoryMB = 1024
-	}
-	if b.diskMB == 0 {
-		b.diskMB = 2048
-	}
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
+	b.userData, b.keys = spec.UserData, spec.Keys
+	b.host = cmp.Or(spec.Name, b.host, b.Name)
+	b.instance = cmp.Or(spec.Instance, b.instance, b.Name)
+	b.memoryMB, b.diskMB = cmp.Or(spec.MemoryMB, 1024), cmp.Or(spec.DiskMB, 2048)
 }
 
 // Running says whether it is switched on.
@@ -190,7 +183,8 @@ func (b *Box) stop(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	_ = b.thaw() // a frozen one cannot die
+	_, _ = run(ctx, "ip", "link", "set", b.link(), "down") // who is cut off says no goodbye
+	_ = b.thaw()                                           // a frozen one cannot die
 	if err := l.kill(ctx); err != nil {
 		return fmt.Errorf("switch off box %s: %w", b.Name, err)
 	}
@@ -255,7 +249,13 @@ func (b *Box) link() string { return bridgeName(b.lab.slot) + "v" + b.id }
 func (b *Box) writeSeed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	meta := fmt.Sprintf("instance-id: %q\nlocal-hostname: %q\n", b.instance, b.Name)
+	meta := fmt.Sprintf("instance-id: %q\nlocal-hostname: %q\n", b.instance, b.host)
+	for i, key := range b.keys {
+		if i == 0 {
+			meta += "public-keys:\n"
+		}
+		meta += fmt.Sprintf("  - %q\n", key)
+	}
 	data := b.userData
 	if len(data) == 0 {
 		data = []byte("#cloud-config\n{}\n")

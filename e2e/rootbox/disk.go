@@ -130,10 +130,6 @@ func (b *Box) Rebuild(ctx context.Context, spec Spec) error {
 		err = b.clear(ctx)
 	}
 	if err == nil {
-		b.mu.Lock()
-		spec.Instance = cmpOr(spec.Instance, b.instance)
-		b.Name = cmpOr(spec.Name, b.Name)
-		b.mu.Unlock()
 		b.describe(spec)
 		err = b.newDisk(ctx, spec.Image)
 	}

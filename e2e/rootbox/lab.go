@@ -29,6 +29,8 @@ const (
 	slots = 100
 	// commandTimeout bounds every helper program.
 	commandTimeout = 30 * time.Second
+	// firstOrdered is the last number of the first address that is only given to who asks for it.
+	firstOrdered = 128
 )
 
 // Lab is a network with boxes on it. It is safe for concurrent use.
@@ -41,7 +43,6 @@ type Lab struct {
 
 	mu    sync.Mutex
 	boxes map[netip.Addr]*Box
-	next  byte
 }
 
 // Open makes a lab, after removing what labs of processes that are gone have left. Close ends it.
@@ -68,7 +69,7 @@ func Open(ctx context.Context) (*Lab, error) {
 		if !mine {
 			continue
 		}
-		l := &Lab{slot: slot, rootfs: rootfs, lock: lock, dir: labDir(slot), boxes: map[netip.Addr]*Box{}, next: 2}
+		l := &Lab{slot: slot, rootfs: rootfs, lock: lock, dir: labDir(slot), boxes: map[netip.Addr]*Box{}}
 		if err := l.build(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("make lab %d: %w", slot, err), l.Close())
 		}
@@ -153,6 +154,11 @@ func (l *Lab) Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, byte(l.slot), 0}), 24)
 }
 
+// Ordered are the addresses of Prefix that are only given to boxes that ask for them.
+func (l *Lab) Ordered() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, byte(l.slot), firstOrdered}), 25)
+}
+
 // Gateway is this host's address on that network.
 func (l *Lab) Gateway() netip.Addr { return l.Prefix().Addr().Next() }
 
@@ -201,24 +207,43 @@ func (l *Lab) Close() error {
 	return errors.Join(errs...)
 }
 
-// address takes a free address, or the one wanted.
-func (l *Lab) address(want netip.Addr, b *Box) (netip.Addr, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := want
-	if !at.IsValid() {
-		for ; l.next < 255; l.next++ {
-			at = netip.AddrFrom4([4]byte{10, 77, byte(l.slot), l.next})
-			if l.boxes[at] == nil {
-				break
-			}
+// address takes a free address, or the one wanted, for which it waits while another box is leaving it.
+func (l *Lab) address(ctx context.Context, want netip.Addr, b *Box) (netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	if want.IsValid() && (!l.Prefix().Contains(want) || want == l.Gateway()) {
+		return want, fmt.Errorf("address %s is none for boxes of %s", want, l.Prefix())
+	}
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		if at, ok := l.take(want, b); ok {
+			return at, nil
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return want, fmt.Errorf("wait for address %s of %s: %w", want, l.Prefix(), context.Cause(ctx))
 		}
 	}
-	if !l.Prefix().Contains(at) || at == l.Gateway() || l.boxes[at] != nil {
-		return at, fmt.Errorf("address %s is not free in %s", at, l.Prefix())
+}
+
+// take is one try of address.
+func (l *Lab) take(want netip.Addr, b *Box) (at netip.Addr, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at = want
+	for n := byte(2); !want.IsValid() && n < firstOrdered; n++ {
+		at = netip.AddrFrom4([4]byte{10, 77, byte(l.slot), n})
+		if l.boxes[at] == nil {
+			break
+		}
+	}
+	if l.boxes[at] != nil {
+		return at, false
 	}
 	l.boxes[at] = b
-	return at, nil
+	return at, true
 }
 
 // run runs a helper program and returns what it printed.

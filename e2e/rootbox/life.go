@@ -75,7 +75,10 @@ func (b *Box) begin(ctx context.Context) (_ *life, err error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-c", bootScript, "boot", b.dir, b.lab.rootfs, b.Name, b.Addr.String() + "/24", b.lab.Gateway().String()}
+	b.mu.Lock()
+	host := b.host
+	b.mu.Unlock()
+	args := []string{"-c", bootScript, "boot", b.dir, b.lab.rootfs, host, b.Addr.String() + "/24", b.lab.Gateway().String()}
 	cmd := exec.Command("sh", append(args, b.binds...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Stdout, cmd.Stderr = l.console, l.console
@@ -135,7 +138,7 @@ func (b *Box) connect(ctx context.Context, pid int) error {
 		return err
 	}
 	for _, args := range [][]string{
-		{"ip", "link", "add", b.link(), "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		{"ip", "link", "add", b.link(), "type", "veth", "peer", "name", "eth0", "address", b.mac(), "netns", strconv.Itoa(pid)},
 		{"ip", "link", "set", b.link(), "master", bridgeName(b.lab.slot), "up"},
 		{"bridge", "link", "set", "dev", b.link(), "isolated", "on"},
 	} {
@@ -144,6 +147,12 @@ func (b *Box) connect(ctx context.Context, pid int) error {
 		}
 	}
 	return nil
+}
+
+// mac is the same for whoever has the box's address, so that nobody remembers a wrong one.
+func (b *Box) mac() string {
+	at := b.Addr.As4()
+	return fmt.Sprintf("02:4d:%02x:%02x:%02x:%02x", at[0], at[1], at[2], at[3])
 }
 
 // AwaitSSH waits until an SSH server answers at the box's address.

@@ -35,7 +35,7 @@ func (l *Lab) serveMetadata(ctx context.Context, bridge string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hetzner/v1/userdata", l.answer(func(b *Box) string { return string(b.userData) }))
 	mux.HandleFunc("GET /hetzner/v1/metadata/instance-id", l.answer(func(b *Box) string { return b.instance }))
-	mux.HandleFunc("GET /hetzner/v1/metadata/hostname", l.answer(func(b *Box) string { return b.Name }))
+	mux.HandleFunc("GET /hetzner/v1/metadata/hostname", l.answer(func(b *Box) string { return b.host }))
 	mux.HandleFunc("GET /hetzner/v1/metadata/public-ipv4", l.answer(func(b *Box) string { return b.Addr.String() }))
 	l.meta = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = l.meta.Serve(ln) }() // ends with Close

@@ -72,19 +72,21 @@ func TestNothingStays(t *testing.T) {
 // TestAddresses needs no root: it takes addresses only.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	lab := &Lab{slot: 9, boxes: map[netip.Addr]*Box{}, next: 2}
-	first, err := lab.address(netip.Addr{}, &Box{})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	lab := &Lab{slot: 9, boxes: map[netip.Addr]*Box{}}
+	first, err := lab.address(ctx, netip.Addr{}, &Box{})
 	if err != nil || first.String() != "10.77.9.2" {
 		t.Errorf("the first is %v, %v", first, err)
 	}
-	if got, err := lab.address(netip.MustParseAddr("10.77.9.3"), &Box{}); err != nil {
+	if got, err := lab.address(ctx, netip.MustParseAddr("10.77.9.3"), &Box{}); err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := lab.address(netip.Addr{}, &Box{}); err != nil || got.String() != "10.77.9.4" {
+	if got, err := lab.address(ctx, netip.Addr{}, &Box{}); err != nil || got.String() != "10.77.9.4" {
 		t.Errorf("the next free one is %v, %v", got, err)
 	}
-	for _, taken := range []string{"10.77.9.1", "10.77.9.2", "10.78.0.1"} {
-		if _, err := lab.address(netip.MustParseAddr(taken), &Box{}); err == nil {
+	for _, taken := range []string{"10.77.9.1", "10.78.0.1", "10.77.9.2"} {
+		if _, err := lab.address(ctx, netip.MustParseAddr(taken), &Box{}); err == nil {
 			t.Errorf("%s is given away", taken)
 		}
 	}

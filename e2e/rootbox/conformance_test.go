@@ -1,0 +1,106 @@
+//go:build linux
+
+package rootbox_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/e2e/rootbox"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/cloudinit"
+	"github.com/errand-bot/errand/internal/fleet/fleettest"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+const hostKeySecret = "a secret of tests, 32 bytes long"
+
+// newWorld is the real provider on the stand-in, with boxes behind the servers: everything is real but
+// the API and the hardware.
+func newWorld(t *testing.T) fleettest.World {
+	t.Helper()
+	lab := openLab(t)
+	machines := &rootbox.Machines{Lab: lab, Await: true}
+	sim := simhetzner.New(simhetzner.Config{Machines: machines, Took: simhetzner.Scaled(1000), RateLimit: -1, Token: "token", IPv4: lab.Ordered()})
+	srv := httptest.NewServer(sim)
+	t.Cleanup(func() {
+		sim.Close()
+		srv.Close()
+	})
+	signer := newKeys(t).client
+	provider := func(deployment string) func(*testing.T) fleet.Provider {
+		return func(t *testing.T) fleet.Provider {
+			settings := hetzner.DefaultSettings()
+			settings.Endpoint = srv.URL + "/v1"
+			p, err := hetzner.New(hetzner.Config{
+				Settings: settings, Token: "token", Deployment: deployment, ClientKey: signer.PublicKey(), Sleep: shortly,
+				HTTP: &http.Client{Timeout: 30 * time.Second},
+			})
+			must(t, err)
+			return p
+		}
+	}
+	return fleettest.World{
+		Provider: provider("test"), Stranger: provider("stranger"), Signer: signer, Processes: processes,
+		Prepare: func(t *testing.T, s *fleet.Spec) {
+			private, _, err := cloudinit.DeriveHostKey([]byte(hostKeySecret), s.Name)
+			must(t, err)
+			s.Offer = fleet.Offer{Type: "cx23", Location: "nbg1"}
+			s.UserData, err = cloudinit.UserData(cloudinit.Spec{Name: s.Name, HostKey: private, ClientKey: signer.PublicKey()})
+			must(t, err)
+		},
+		Endpoint: func(t *testing.T, vm fleet.VM) remote.Endpoint {
+			_, public, err := cloudinit.DeriveHostKey([]byte(hostKeySecret), vm.Name)
+			must(t, err)
+			ep := vm.Endpoint
+			ep.HostKeys = []string{public}
+			return ep
+		},
+		Lose: func(t *testing.T) {
+			for _, method := range []string{"POST", "PUT", "DELETE"} {
+				must(t, sim.Fault(simhetzner.Fault{Method: method, Cut: true, After: true, Count: 1}))
+			}
+		},
+	}
+}
+
+// shortly waits, but not as long as one does for a real cloud.
+func shortly(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(min(d, 50*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// processes looks for a mark in what runs anywhere: the host sees into every box.
+func processes(t *testing.T, mark string) (count int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(t, err)
+	for _, at := range all {
+		if line, err := os.ReadFile(at); err == nil && bytes.Contains(line, []byte(mark)) {
+			count++
+		}
+	}
+	return count
+}
+
+// TestConformance runs what every provider has to do, and what one behind an API has to do besides.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	rootbox.Require(t)
+	fleettest.Run(t, newWorld)
+	fleettest.RunCloud(t, newWorld)
+}

@@ -1,0 +1,248 @@
+//go:build linux
+
+package rootbox_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/e2e/rootbox"
+	"github.com/errand-bot/errand/internal/fleet/cloudinit"
+	"github.com/errand-bot/errand/internal/remote"
+)
+
+// deployment is what errand knows of a VM before it exists.
+type deployment struct {
+	keys
+	data []byte
+	pin  string
+}
+
+// deploy makes the user data that errand would order a VM with.
+func deploy(t *testing.T, spec cloudinit.Spec) deployment {
+	t.Helper()
+	d := deployment{keys: newKeys(t)}
+	private, public, err := cloudinit.DeriveHostKey([]byte("a secret of the deployment"), spec.Name)
+	must(t, err)
+	spec.HostKey, spec.ClientKey, d.pin = private, d.client.PublicKey(), public
+	d.data, err = cloudinit.UserData(spec)
+	must(t, err)
+	return d
+}
+
+func (d deployment) endpoint(b *rootbox.Box, user string, pins ...string) remote.Endpoint {
+	return remote.Endpoint{Network: "tcp", Address: b.Addr.String() + ":22", User: user, HostKeys: pins}
+}
+
+func (d deployment) login(t *testing.T, b *rootbox.Box, user string, pins ...string) *remote.Client {
+	t.Helper()
+	c, err := remote.Dial(within(t), d.endpoint(b, user, pins...), remote.Config{Signer: d.client})
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestUserDataIsTaken has cloud-init itself judge errand's user data, and looks at what it made of it.
+func TestUserDataIsTaken(t *testing.T) {
+	t.Parallel()
+	lab := openLab(t)
+	d := deploy(t, cloudinit.Spec{Name: "taken", ContactWithin: time.Hour, HardAfter: 6 * time.Hour, Setup: "echo set up > /root/setup-ran\n"})
+	box := boot(t, lab, rootbox.Spec{Name: "taken", UserData: d.data})
+	if out, err := box.Exec(within(t), "cloud-init", "schema", "--config-file", "/var/lib/cloud/seed/nocloud/user-data"); err != nil || !strings.Contains(out, "Valid") {
+		t.Errorf("cloud-init's schema: %v\n%s", err, out)
+	}
+	root := d.login(t, box, "root", d.pin)
+	for line, want := range map[string]string{
+		"hostname":            "taken",
+		"cat /root/setup-ran": "set up",
+		"ls /etc/ssh/ssh_host_*_key /etc/ssh/errand_next* 2>/dev/null":                      "/etc/ssh/ssh_host_ed25519_key",
+		"cat /var/lib/errand/firstboot":                                                     "done",
+		"systemctl is-system-running":                                                       "running",
+		"systemctl is-active errand-deadman.timer":                                          "active",
+		"sshd -T | grep -c -E '^(passwordauthentication|kbdinteractiveauthentication) no$'": "2",
+		"getent passwd errand | cut -d: -f6,7":                                              "/home/errand:/bin/bash",
+		"getent shadow root errand | cut -d: -f2 | cut -c1 | tr -d '\\n'":                   "!*", // what no password fits
+		"stat -c %a /var/lib/cloud/instance/user-data.txt":                                  "600",
+	} {
+		if got := sh(t, root, line+"; true"); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	errand := d.login(t, box, "errand", d.pin)
+	for _, line := range []string{"sudo -n true", "cat /etc/shadow", "cat /etc/ssh/ssh_host_ed25519_key", "cat /var/lib/cloud/instance/user-data.txt", "cat /var/lib/cloud/seed/nocloud/user-data", "ls /root", "/usr/local/sbin/errand-hostkey use", "nft flush ruleset", "systemctl stop errand-deadman.timer", "touch /run/errand/contact"} {
+		if res, err := errand.Run(within(t), remote.Cmd{Argv: []string{"sh", "-c", line}}); err != nil || res.Code == 0 {
+			t.Errorf("errand may %s: %v, %s", line, err, res.Stdout)
+		}
+	}
+	refusesOthers(t, d, box)
+}
+
+// refusesOthers tries what must not open the box.
+func refusesOthers(t *testing.T, d deployment, box *rootbox.Box) {
+	t.Helper()
+	stranger := newKeys(t).client
+	for _, user := range []string{"root", "errand", "debian", "nobody"} {
+		_, err := remote.Dial(within(t), d.endpoint(box, user, d.pin), remote.Config{Signer: stranger})
+		if !errors.Is(err, remote.ErrAuth) {
+			t.Errorf("a stranger's key as %s: %v", user, err)
+		}
+	}
+	if _, err := remote.Dial(within(t), d.endpoint(box, "nobody", d.pin), remote.Config{Signer: d.client}); !errors.Is(err, remote.ErrAuth) {
+		t.Errorf("our key as nobody: %v", err)
+	}
+	for name, method := range map[string]ssh.AuthMethod{
+		"a password": ssh.Password("errand"),
+		"questions": ssh.KeyboardInteractive(func(_, _ string, questions []string, _ []bool) ([]string, error) {
+			return make([]string, len(questions)), nil
+		}),
+	} {
+		_, err := ssh.Dial("tcp", box.Addr.String()+":22", &ssh.ClientConfig{
+			User: "errand", Auth: []ssh.AuthMethod{method}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 20 * time.Second, //nolint:gosec // it is about who may log in
+		})
+		if err == nil || !strings.Contains(err.Error(), "attempted methods [none]") {
+			t.Errorf("%s is asked for: %v", name, err)
+		}
+	}
+}
+
+// TestHostKeyRotation replaces the key of the first contact, as errand does, over the connection that it
+// verified, and sees that the old one is of no use after that.
+func TestHostKeyRotation(t *testing.T) {
+	t.Parallel()
+	lab := openLab(t)
+	d := deploy(t, cloudinit.Spec{Name: "rotate"})
+	box := boot(t, lab, rootbox.Spec{Name: "rotate", UserData: d.data})
+	root := d.login(t, box, "root", d.pin)
+	next := sh(t, root, cloudinit.HostKeyCommand+" make")
+	if again := sh(t, root, cloudinit.HostKeyCommand+" make"); again != next || next == d.pin || !strings.HasPrefix(next, "ssh-ed25519 ") {
+		t.Fatalf("make prints %q, then %q; the first was %q", next, again, d.pin)
+	}
+	d.login(t, box, "errand", d.pin) // nothing has changed yet
+	if got := sh(t, root, cloudinit.HostKeyCommand+" use"); got != next {
+		t.Errorf("use prints %q", got)
+	}
+	sh(t, root, "true") // the connection that asked lives on
+	eventually(t, "sshd shows the new key", func() bool {
+		c, err := remote.Dial(within(t), d.endpoint(box, "errand", next), remote.Config{Signer: d.client})
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	for name, pins := range map[string][]string{"the old pin": {d.pin}, "both pins": {d.pin, next}} {
+		_, err := remote.Dial(within(t), d.endpoint(box, "errand", pins...), remote.Config{Signer: d.client})
+		if len(pins) == 1 && !errors.Is(err, remote.ErrHostKey) || len(pins) == 2 && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := sh(t, root, cloudinit.HostKeyCommand+" use"); got != next {
+		t.Errorf("use again prints %q", got)
+	}
+	must(t, box.Shutdown(within(t)))
+	must(t, box.PowerOn(within(t)))
+	must(t, box.AwaitBooted(within(t)))
+	d.login(t, box, "errand", next) // a later boot does not bring the first key back
+}
+
+// TestMetadataIsClosed asks the metadata service as root and as the agent's user, before and after a reboot.
+func TestMetadataIsClosed(t *testing.T) {
+	t.Parallel()
+	lab := openLab(t)
+	d := deploy(t, cloudinit.Spec{Name: "metadata"})
+	box := boot(t, lab, rootbox.Spec{Name: "metadata", Instance: "4711", UserData: d.data})
+	ask := "curl -sS --noproxy '*' -m 5 http://169.254.169.254/hetzner/v1/"
+	check := func(when string) {
+		t.Helper()
+		root, errand := d.login(t, box, "root", d.pin), d.login(t, box, "errand", d.pin)
+		if got := sh(t, root, ask+"metadata/instance-id"); got != "4711" {
+			t.Errorf("%s: root is told %q", when, got)
+		}
+		if got := sh(t, root, ask+"userdata"); got != strings.TrimSpace(string(d.data)) {
+			t.Errorf("%s: root sees %d bytes of user data, want %d", when, len(got), len(d.data))
+		}
+		res, err := errand.Run(within(t), remote.Cmd{Argv: []string{"sh", "-c", ask + "userdata"}})
+		if err != nil || res.Code != 7 || len(res.Stdout) > 0 { // 7: connection refused, at once
+			t.Errorf("%s: errand gets %d, %v, %q", when, res.Code, err, res.Stdout)
+		}
+	}
+	check("after the first boot")
+	must(t, box.Shutdown(within(t)))
+	must(t, box.PowerOn(within(t)))
+	must(t, box.AwaitBooted(within(t)))
+	check("after the second boot")
+	sh(t, d.login(t, box, "root", d.pin), "nft delete table inet errand_metadata")
+	if got := sh(t, d.login(t, box, "errand", d.pin), ask+"metadata/instance-id"); got != "4711" {
+		t.Errorf("without the rule errand is told %q: it was not the rule that closed it", got)
+	}
+}
+
+// TestDeadMan lets the VM's own timer find that nobody is in touch. Its clock is the file's age: no test
+// waits for an hour.
+func TestDeadMan(t *testing.T) {
+	t.Parallel()
+	lab := openLab(t)
+	for name, tt := range map[string]struct {
+		spec cloudinit.Spec
+		do   string // as root
+		off  bool
+	}{
+		"quiet for too long":   {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-61 minutes' /run/errand/contact", true},
+		"in touch":             {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-59 minutes' /run/errand/contact", false},
+		"older than it may be": {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-361 minutes' +%s > /var/lib/errand/born", true},
+		"not yet":              {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-359 minutes' +%s > /var/lib/errand/born", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.spec.Name = strings.ReplaceAll(name, " ", "-")
+			d := deploy(t, tt.spec)
+			box := boot(t, lab, rootbox.Spec{Name: tt.spec.Name, UserData: d.data})
+			// Past SSH: a login counts as being in touch.
+			_, err := box.Exec(within(t), "sh", "-c", tt.do)
+			must(t, err)
+			_, err = box.Exec(within(t), "systemctl", "start", "--no-block", "errand-deadman.service")
+			must(t, err)
+			if tt.off {
+				must(t, box.AwaitOff(within(t), time.Minute))
+				return
+			}
+			eventually(t, "the look is over", func() bool {
+				out, err := box.Exec(within(t), "systemctl", "show", "-P", "ActiveState,Result", "errand-deadman.service")
+				must(t, err)
+				return strings.Contains(out, "inactive")
+			})
+			if !box.Running() {
+				t.Error("it is off")
+			}
+		})
+	}
+}
+
+// TestLoginKeepsItUp: while errand is logged in, age does not matter.
+func TestLoginKeepsItUp(t *testing.T) {
+	t.Parallel()
+	lab := openLab(t)
+	d := deploy(t, cloudinit.Spec{Name: "kept", ContactWithin: time.Hour})
+	box := boot(t, lab, rootbox.Spec{Name: "kept", UserData: d.data})
+	c := d.login(t, box, "errand", d.pin)
+	sh(t, c, "true") // only now sshd says whose connection it is
+	age := func() error {
+		_, err := box.Exec(within(t), "sh", "-c", "touch -d '-2 hours' /run/errand/contact && /usr/local/sbin/errand-deadman")
+		return err
+	}
+	must(t, age())
+	if !box.Running() {
+		t.Fatal("it goes off under a login")
+	}
+	must(t, c.Close())
+	eventually(t, "the login is over", func() bool {
+		out, err := box.Exec(within(t), "sh", "-c", "pgrep -fc '^sshd: errand' || true")
+		must(t, err)
+		return out == "0"
+	})
+	_ = age() // it takes its own shell along
+	must(t, box.AwaitOff(within(t), time.Minute))
+}
