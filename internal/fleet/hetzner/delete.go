@@ -13,10 +13,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-const (
-	deletePoll    = time.Second
-	deletePollFor = 20 // polls
-)
+// goneWithin is how long Delete waits for the end of what it began.
+const goneWithin = 20 * time.Second
 
 // Delete deletes the server of this name, if it is ours, with its addresses. It returns when the API has it
 // no more; fleet.ErrBusy says that this takes longer.
@@ -74,17 +72,16 @@ func (p *Provider) claimAddresses(ctx context.Context, s schema.Server) error {
 }
 
 func (p *Provider) awaitGone(ctx context.Context, id int64) error {
-	for range deletePollFor {
+	gone := false
+	err := p.poll(ctx, goneWithin, func() (bool, error) {
 		_, err := p.server(ctx, id)
-		if errors.Is(err, fleet.ErrNotFound) {
-			return nil
+		if gone = errors.Is(err, fleet.ErrNotFound); gone {
+			err = nil
 		}
-		if err != nil {
-			return err
-		}
-		if err := p.cfg.Sleep(ctx, deletePoll); err != nil {
-			return err
-		}
+		return gone, err
+	})
+	if err == nil && !gone {
+		err = fmt.Errorf("%w: it is still being deleted", fleet.ErrBusy)
 	}
-	return fmt.Errorf("%w: it is still being deleted", fleet.ErrBusy)
+	return err
 }

@@ -21,10 +21,13 @@ var (
 	errExists = errors.New("exists already")
 )
 
+// codeReadOnly is what a token for reading got before it was called forbidden.
+const codeReadOnly hcloud.ErrorCode = "token_readonly"
+
 // refusal is an error code's meaning. With a code in this table nothing was done.
 func refusal(code hcloud.ErrorCode) error {
 	switch code { //nolint:exhaustive // the rest says nothing definite
-	case hcloud.ErrorCodeUnauthorized, hcloud.ErrorCodeForbidden:
+	case hcloud.ErrorCodeUnauthorized, hcloud.ErrorCodeForbidden, codeReadOnly:
 		return fleet.ErrUnauthorized
 	case hcloud.ErrorCodeRateLimitExceeded:
 		return fleet.ErrLimited

@@ -21,7 +21,7 @@ func TestErrorCodes(t *testing.T) {
 		"resource_limit_exceeded": fleet.ErrQuota,
 		"rate_limit_exceeded":     fleet.ErrLimited,
 		"locked":                  fleet.ErrBusy, "conflict": fleet.ErrBusy,
-		"unauthorized": fleet.ErrUnauthorized, "forbidden": fleet.ErrUnauthorized, "token_readonly": fleet.ErrUnknownOutcome,
+		"unauthorized": fleet.ErrUnauthorized, "forbidden": fleet.ErrUnauthorized, "token_readonly": fleet.ErrUnauthorized,
 		"invalid_input": fleet.ErrInvalid, "json_error": fleet.ErrInvalid, "invalid_server_type": fleet.ErrInvalid,
 		"unsupported_error": fleet.ErrInvalid, "deprecated_api_endpoint": fleet.ErrInvalid, "protected": fleet.ErrInvalid,
 		"maintenance": fleet.ErrUnknownOutcome, "service_error": fleet.ErrUnknownOutcome, "server_error": fleet.ErrUnknownOutcome,

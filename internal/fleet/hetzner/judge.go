@@ -22,8 +22,10 @@ const labelRebuild = "errand-rebuild-after"
 const (
 	// slowBoot is the age from which a server that is not up yet is asked why.
 	slowBoot = time.Minute
-	// askAgain is the time between two such questions.
+	// askAgain is the time between two such questions at first; they become rarer with a server's age.
 	askAgain = 30 * time.Second
+	// askOff is the same for a server that is off: only we could switch it on.
+	askOff = 10 * time.Minute
 	// neverStarted is the age of a server that is off, without anybody about to start it, from which
 	// that is how it ended.
 	neverStarted = 5 * time.Minute
@@ -62,7 +64,7 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 			return judgment{state: fleet.StateRunning}, nil
 		}
 	}
-	if ok && known.status == s.Status && now.Sub(known.at) < askAgain && pending == "" {
+	if ok && pending == "" && known.status == s.Status && now.Sub(known.at) < known.goodFor(now.Sub(s.Created)) {
 		return known, nil
 	}
 	actions, err := p.actions(ctx, s.ID)
@@ -72,6 +74,14 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 	j := weigh(s, actions, now)
 	p.remember(s.ID, j)
 	return j, nil
+}
+
+// goodFor is how long a judgment about a server of this age is believed.
+func (j judgment) goodFor(age time.Duration) time.Duration {
+	if j.state == fleet.StateCreating {
+		return max(askAgain, age/4)
+	}
+	return askOff
 }
 
 // actions are a server's, newest first. Only the newest page is read: more than that does not matter.

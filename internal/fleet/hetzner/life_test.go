@@ -67,7 +67,8 @@ func TestRequestsOfALife(t *testing.T) {
 	noErr(t, "images", err)
 	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonAsleep))
 	routes, after := p.sim.Counts()
-	if n := after - before; n >= 30 { // 10 of them are shared by all VMs
+	const shared = 10 // lists serve all VMs
+	if n := after - before - shared; n >= 25 {
 		t.Errorf("%d requests: %v", n, routes)
 	}
 	if own := provider.Requests(); own["GET"]+own["POST"]+own["PUT"]+own["DELETE"] != after {
@@ -201,5 +202,34 @@ func TestNewRefuses(t *testing.T) {
 				t.Error("accepted")
 			}
 		})
+	}
+}
+
+// TestSlowThingsAskSeldom: a boot of 14 minutes and an image of 40 cost few requests besides the lists.
+func TestSlowThingsAskSeldom(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.fault(simhetzner.Fault{Method: "POST", Path: "^/servers$", Slow: 7 * time.Minute, Count: 1})
+	p.fault(simhetzner.Fault{Path: "/actions/create_image$", Slow: 40 * time.Minute, Count: 1})
+	_, err := provider.Create(ctx, spec("vm-1"))
+	noErr(t, "create", err)
+	watch := func(until fleet.State, d time.Duration) int {
+		t.Helper()
+		for end := p.clock.Now().Add(d); p.clock.Now().Before(end); p.clock.Advance(10 * time.Second) {
+			_, err := provider.List(ctx)
+			noErr(t, "list", err)
+		}
+		p.state(provider, "vm-1", until)
+		routes, _ := p.sim.Counts()
+		return routes["GET /servers/{id}/actions"]
+	}
+	booting := watch(fleet.StateRunning, 16*time.Minute)
+	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
+	_, err = provider.Image(ctx, "vm-1", sleepLabels())
+	noErr(t, "image", err)
+	if imaging := watch(fleet.StateOff, 41*time.Minute) - booting; booting > 12 || imaging > 6 {
+		t.Errorf("%d requests while it boots, %d while its image is made", booting, imaging)
 	}
 }

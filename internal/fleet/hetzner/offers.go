@@ -3,6 +3,7 @@ package hetzner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,11 +14,14 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// pricesFor is how long prices and offers are believed.
-const pricesFor = time.Hour
-
-// pricesAgain is when they are asked for again on the side, after that went wrong.
-const pricesAgain = 5 * time.Minute
+const (
+	// pricesFor is how long prices and offers are believed.
+	pricesFor = time.Hour
+	// pricesAgain is when they are asked for again after that went wrong.
+	pricesAgain = 5 * time.Minute
+	// pricesAtMost is how old they may be where newer ones cannot be had.
+	pricesAtMost = 24 * time.Hour
+)
 
 // prices are the answers of one moment.
 type prices struct {
@@ -30,7 +34,8 @@ type prices struct {
 }
 
 // Offers lists what can be ordered, by type and location, cheapest first. Prices are gross and contain the
-// public IPv4 address if VMs get one. It is at most an hour old.
+// public IPv4 address if VMs get one. It is an hour old at
+// most, or a day where newer prices cannot be had.
 func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
 	now, err := p.market(ctx)
 	if err != nil {
@@ -50,22 +55,27 @@ func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
 
 func (p *Provider) market(ctx context.Context) (*prices, error) {
 	p.mu.Lock()
-	known := p.prices
+	known, asked := p.prices, p.priced
 	p.mu.Unlock()
 	now := p.cfg.Now()
-	if known != nil && now.Sub(known.at) < pricesFor {
+	if known != nil && (now.Sub(known.at) < pricesFor || now.Sub(asked) < pricesAgain && now.Sub(known.at) < pricesAtMost) {
 		return known, nil
 	}
 	fresh, err := p.readMarket(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.priced = now
-	if err != nil {
+	switch {
+	case err == nil:
+		fresh.at = now
+		p.prices = fresh
+		return fresh, nil
+	case known != nil && now.Sub(known.at) < pricesAtMost && !errors.Is(err, fleet.ErrUnauthorized):
+		p.cfg.Log.Warn().Err(err).Time("of", known.at).Msg("go on with old prices")
+		return known, nil
+	default:
 		return nil, err
 	}
-	fresh.at = now
-	p.prices = fresh
-	return fresh, nil
 }
 
 func (p *Provider) readMarket(ctx context.Context) (*prices, error) {
@@ -142,10 +152,9 @@ func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
 // hour is what a started hour of an existing server costs. Best effort: 0 while no price could be read.
 func (p *Provider) hour(ctx context.Context, s schema.Server) (microHour int64, currency string) {
 	p.mu.Lock()
-	now := p.prices // an old one is better than none
-	due := p.cfg.Now().Sub(p.priced) >= pricesAgain
+	now, asked := p.prices, p.priced // an old one is better than none
 	p.mu.Unlock()
-	if due && (now == nil || p.cfg.Now().Sub(now.at) >= pricesFor) {
+	if p.cfg.Now().Sub(asked) >= pricesAgain {
 		if fresh, err := p.market(ctx); err == nil {
 			now = fresh
 		}

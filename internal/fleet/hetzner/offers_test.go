@@ -177,3 +177,26 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("with a wrong token: %+v, %v", about, err)
 	}
 }
+
+// TestOldPricesAreBetterThanNone: for a day, errand goes on with what it knows.
+func TestOldPricesAreBetterThanNone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	want, err := provider.Offers(t.Context())
+	noErr(t, "offers", err)
+	p.fault(simhetzner.Fault{Path: "^/pricing$", Code: "maintenance"})
+	p.clock.Advance(2 * time.Hour)
+	got, err := provider.Offers(t.Context())
+	if err != nil || len(got) != len(want) {
+		t.Errorf("two hours later: %d offers, %v", len(got), err)
+	}
+	p.clock.Advance(23 * time.Hour)
+	if _, err := provider.Offers(t.Context()); err == nil {
+		t.Error("prices of yesterday are believed")
+	}
+	p.sim.ClearFaults()
+	p.fault(simhetzner.Fault{Path: "^/pricing$", Code: "unauthorized", Count: 1})
+	_, err = provider.Offers(t.Context())
+	wantErr(t, "offers without a token", err, fleet.ErrUnauthorized)
+}

@@ -14,7 +14,10 @@ import (
 )
 
 const (
-	powerPoll = 3 * time.Second
+	// firstPoll is the wait before the first look at something that goes on; each next one is three
+	// times as long, up to slowPoll.
+	firstPoll = 250 * time.Millisecond
+	slowPoll  = 4 * time.Second
 	// obeyFor is how long a VM may take to shut down by itself, cutFor how long to be off once cut off.
 	obeyFor = time.Minute
 	cutFor  = time.Minute
@@ -54,17 +57,27 @@ func (p *Provider) powerOff(ctx context.Context, name string) error {
 
 func isOff(s schema.Server) bool { return s.Status == string(hcloud.ServerStatusOff) }
 
-func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (bool, error) {
-	for range int(within / powerPoll) {
-		if err := p.cfg.Sleep(ctx, powerPoll); err != nil {
-			return false, err
-		}
+func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (off bool, err error) {
+	err = p.poll(ctx, within, func() (bool, error) {
 		s, err := p.server(ctx, id)
-		if err != nil || isOff(s) {
-			return err == nil, err
+		off = err == nil && isOff(s)
+		return off, err
+	})
+	return off, err
+}
+
+// poll looks until it is done or the time is over, which is no error.
+func (p *Provider) poll(ctx context.Context, within time.Duration, done func() (bool, error)) error {
+	for wait, waited := firstPoll, time.Duration(0); waited < within; wait = min(3*wait, slowPoll) {
+		if err := p.cfg.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		waited += wait
+		if ok, err := done(); ok || err != nil {
+			return err
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // act starts an action of a server that takes no arguments.
