@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,6 +51,8 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"sessions": task(sessions),
 		"asleep":   task(asleep),
 		"archives": archives,
+		"packing":  packingNow,
+		"queued":   queued,
 
 		"all":      everyTask,
 		"runs":     runs,
@@ -168,26 +169,6 @@ func sessions(t *state.Task) string {
 		}
 	}
 	return strconv.Itoa(len(set))
-}
-
-// asleep is what the task's work was put away as while it has no VM, kept while it has one, or none.
-func asleep(t *state.Task) string {
-	switch {
-	case t.Asleep == nil:
-		return "none"
-	case t.VM != nil:
-		return "kept"
-	}
-	return string(t.Asleep.Mode)
-}
-
-// archives counts the files of work that was put away.
-func archives(o seen, want string) (string, bool) {
-	list, err := filepath.Glob(filepath.Join(o.s.dir, "data", "sleeps", "*.zst"))
-	if err != nil {
-		return err.Error(), false
-	}
-	return count(len(list), want)
 }
 
 // runs=KIND:N counts the runs of a kind, the active one included.

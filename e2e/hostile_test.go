@@ -20,6 +20,8 @@ import (
 type hostility struct {
 	mu  sync.Mutex
 	lie func(*changeset.Changeset)
+
+	packing packing
 }
 
 // lies are what a hostile runner can say, about the last commit: hostile KIND [ARG].

@@ -136,6 +136,15 @@ func (c *change) stepFailed() {
 	c.fail(End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
+// besideFailed notes that a job beside the life of the task gave up. Work that could not be put away is put away
+// later.
+func (c *change) besideFailed() {
+	c.note = c.e.Failure.Reason
+	if c.e.Failure.Job == JobSleep {
+		c.lookAgain()
+	}
+}
+
 // stepInterrupted sets the task aside because waiting helps, a bounded number of times.
 func (c *change) stepInterrupted() {
 	f := c.e.Failure

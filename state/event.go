@@ -96,6 +96,9 @@ type Event struct {
 	// Unvetted is set by Apply if somebody's comment or edit is there but it is not known yet what
 	// that person may do.
 	Unvetted bool `json:"unvetted,omitempty"`
+	// Wanted is set by Apply if work of the task is queued, or somebody's words are being vetted, so that its VM
+	// may be needed in a moment.
+	Wanted bool `json:"wanted,omitempty"`
 
 	Run      string     `json:"run,omitempty"` // the run that it is about; others are superseded
 	Progress *Progress  `json:"progress,omitempty"`

@@ -69,8 +69,9 @@ func (c *change) slept() {
 	if s := c.e.Saved; s != nil && s.Ref != "" {
 		c.t.Saved = append(c.t.Saved, *s)
 	}
-	if c.t.Ended() || a != nil && a.Mode == SleepArchive && !c.t.Resting() {
-		return // it goes, or stays, as it would have
+	if wanted := c.e.Wanted || !c.t.Resting(); c.t.Ended() || wanted && a != nil && a.Mode == SleepArchive {
+		c.lookAgain() // it goes, or stays, as it would have
+		return
 	}
 	why := "asleep"
 	if a == nil {
@@ -80,6 +81,18 @@ func (c *change) slept() {
 	c.release(why)
 	c.e.Detail = why
 	c.released()
+}
+
+// lookAgain has a VM that was kept because somebody may want it looked at in a while: it may be that nobody did.
+func (c *change) lookAgain() {
+	if !c.t.Resting() {
+		return
+	}
+	pause := c.p.IdleVM / 2
+	if c.t.VM.Paid > 0 {
+		pause = c.p.sleepBefore(c.t.VM.Paid) / 4
+	}
+	c.due(dueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
 
 // sleptLate deletes what was put away of a VM that the task does not have any more.

@@ -158,6 +158,23 @@ func TestWokenMeanwhile(t *testing.T) {
 	}
 }
 
+// TestWantedMeanwhile: words that are not heard yet keep the VM, too; if they wanted nothing it is looked at again.
+func TestWantedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	e := asleepOf("vm1", "a1")
+	e.Wanted = true
+	l.do(e)
+	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j Job) bool { return j.Args["what"] == dueIdle && j.NotBefore.After(l.now) }) {
+		t.Errorf("VM %v, due %v", l.task.VM, j)
+	}
+	l.do(Event{Kind: EventStepFailed, Failure: &Failure{Job: JobSleep, Reason: "no"}})
+	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || j.Args["what"] != dueIdle {
+		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
+	}
+}
+
 // TestWakes: what was put away is taken over only if it is the newest work.
 func TestWakes(t *testing.T) {
 	t.Parallel()

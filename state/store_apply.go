@@ -66,7 +66,7 @@ func (s *Store) apply(tx kv.Tx, e Event, ack Ack) (Applied, error) {
 	if err := s.spend(tx, e, ack, queue); err != nil {
 		return Applied{}, err
 	}
-	e.Unvetted = queue.unvetted()
+	e.Unvetted, e.Wanted = queue.unvetted(), queue.wanted()
 	applied := Applied{Task: task, Note: noteSeen}
 	if task == nil || e.ID == "" || !slices.Contains(task.Seen, e.ID) {
 		applied, err = s.change(tx, task, e, queue)

@@ -132,6 +132,11 @@ func (q *queue) unvetted() bool {
 	})
 }
 
+// wanted reports whether work of the task is queued, or what somebody said is being vetted.
+func (q *queue) wanted() bool {
+	return q.unvetted() || slices.ContainsFunc(q.jobs, func(j Job) bool { return j.Lane == LaneWork })
+}
+
 // remove takes a job out, with its payload.
 func (q *queue) remove(tx kv.Tx, id string) error {
 	q.jobs = slices.DeleteFunc(q.jobs, func(j Job) bool { return j.ID == id })

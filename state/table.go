@@ -206,7 +206,7 @@ func stepRows() []Row {
 		{From: []Phase{PhasePROpen}, On: EventStepFailed, If: "the review could not be read, and waiting helps", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "read again by itself after a while, a bounded number of times", when: func(c *change) bool { return c.e.Failure.Job == JobGather && !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
 		{From: []Phase{PhasePROpen}, On: EventStepFailed, If: "the review could not be read", To: []Phase{PhaseFailed}, Doc: "reason and hint are posted; retry reads it again", when: func(c *change) bool { return c.e.Failure.Job == JobGather }, do: (*change).stepFailed},
 		{From: ended, On: EventStepFailed, If: "the status comment, within a day of the end", To: same, Doc: "it is written after a while: it has to show the end", when: (*change).endUnshown, do: func(*change) {}},
-		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: func(c *change) { c.note = c.e.Failure.Reason }},
+		{From: open, On: EventStepFailed, If: "a job beside the life of the task", To: same, Doc: "noted for the operator", when: not((*change).lifeJob), do: (*change).besideFailed},
 		{From: resumed, On: EventStepFailed, If: "waiting helps", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "tried again by itself after a while, a bounded number of times", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() }, do: (*change).stepInterrupted},
 		{From: resumed, On: EventStepFailed, To: []Phase{PhaseFailed}, Doc: "reason and hint are posted", do: (*change).stepFailed},
 		{From: anyPhase, On: EventSaved, To: same, Doc: "what the stopped run left is kept", do: (*change).saved},
