@@ -3,14 +3,17 @@ package pack_test
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/errand-bot/errand/internal/runner/pack"
 )
@@ -75,7 +78,7 @@ func TestForged(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(before, picture(t, v, true)); diff != "" {
+	if diff := gocmp.Diff(before, picture(t, v, true)); diff != "" {
 		t.Errorf("one of them changed (-before +after):\n%s", diff)
 	}
 }
@@ -175,52 +178,85 @@ func FuzzUnpackFiles(f *testing.F) {
 	f.Add("git/state/MERGE_MSG\ngit/deleted\nl keep/h1 ../..\nkeep/h1/x", "../x")
 	f.Add("work/link/x\nwork/dir/y\nl work/tree ../../canary\nl keep/w0/a ../../../canary", "tree\x00link")
 	f.Fuzz(func(t *testing.T, names, deleted string) {
-		top := t.TempDir()
-		home, dir := filepath.Join(top, "home"), filepath.Join(top, "home", "work")
-		canary := filepath.Join(top, "canary")
-		setUp := func() error {
-			return errors.Join(os.MkdirAll(filepath.Join(dir, ".git"), 0o755), os.Mkdir(canary, 0o755), os.WriteFile(filepath.Join(canary, "f"), []byte("c"), 0o600),
-				os.WriteFile(filepath.Join(dir, ".git", "config"), []byte("c"), 0o600), os.WriteFile(filepath.Join(home, ".bashrc"), []byte("c"), 0o600),
-				os.Symlink(canary, filepath.Join(dir, "link")), os.Symlink("../..", filepath.Join(dir, "tree")), os.MkdirAll(filepath.Join(dir, "dir", "d"), 0o755))
-		}
-		if err := setUp(); err != nil {
-			t.Fatal(err)
-		}
-		var entries []pack.Forged
-		if deleted != "" {
-			entries = append(entries, pack.Forged{Name: "git/deleted", Mode: 0o600, Content: deleted})
-		}
-		for line := range strings.SplitSeq(names, "\n") {
-			e := pack.Forged{Name: line, Mode: 0o644, Content: "content"}
-			if rest, ok := strings.CutPrefix(line, "l "); ok {
-				e.Kind, e.Content = tar.TypeSymlink, ""
-				e.Name, e.Link, _ = strings.Cut(rest, " ")
-			} else if rest, ok := strings.CutPrefix(line, "d "); ok {
-				e.Kind, e.Content, e.Name, e.Mode = tar.TypeDir, "", rest, 0o555
-			}
-			entries = append(entries, e)
-		}
-		id := strings.Repeat("a", 40)
-		keep := []string{"cache", "~/cache"}
-		stream := pack.Forge(pack.Manifest{Form: pack.Form, Head: id, Base: id, Keep: keep, Dir: dir, Home: home}, entries...)
-		err := pack.UnpackFiles(dir, home, keep, bytes.NewReader(stream))
-		var strange []string
-		_ = filepath.WalkDir(top, func(path string, d os.DirEntry, _ error) error {
-			rel, _ := filepath.Rel(top, path)
-			if !allowed(rel, d) {
-				strange = append(strange, rel)
-			}
-			return nil
-		})
-		for _, path := range []string{filepath.Join(canary, "f"), filepath.Join(dir, ".git", "config"), filepath.Join(home, ".bashrc")} {
-			if data, rerr := os.ReadFile(path); rerr != nil || string(data) != "c" {
-				strange = append(strange, path+" was changed: "+fmt.Sprint(rerr))
-			}
-		}
-		if len(strange) > 0 {
-			t.Errorf("error %v, but: %q", err, strange)
-		}
+		forgeFiles(t, t.TempDir(), strings.Split(names, "\n"), deleted)
 	})
+}
+
+// TestForgedFiles draws such entries of few names, so that they meet often.
+func TestForgedFiles(t *testing.T) {
+	t.Parallel()
+	top, n := t.TempDir(), 0
+	rapid.Check(t, func(r *rapid.T) {
+		part := rapid.SampledFrom([]string{"git/state/", "work/", "work/", "work/", "home/.claude/projects/", "home/", "keep/w0", "keep/w0/", "keep/h1/", "keep/h1"})
+		name := rapid.SampledFrom([]string{"a", "a/b", "link", "link/f", "tree", "tree/canary/f", "dir", "dir/d/e", "git/config", "git/x", "MERGE_MSG", "rebase-merge/x", "..", ".git/config", "a/../b", ""})
+		to := rapid.SampledFrom([]string{"a", "..", "../..", "../../..", "/", ".git", "link", "tree", "../../canary"})
+		line := rapid.Custom(func(r *rapid.T) string {
+			full := part.Draw(r, "part") + name.Draw(r, "name")
+			switch rapid.IntRange(0, 5).Draw(r, "kind") {
+			case 0, 1:
+				return "l " + full + " " + to.Draw(r, "to")
+			case 2:
+				return "d " + full
+			}
+			return full
+		})
+		lines := rapid.SliceOfN(line, 1, 12).Draw(r, "entries")
+		slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+		deleted := strings.Join(rapid.SliceOfN(name, 0, 3).Draw(r, "deleted"), "\x00")
+		n++
+		forgeFiles(r, filepath.Join(top, fmt.Sprint(n)), lines, deleted)
+	})
+}
+
+// rank brings parts into their order, so that most streams are not refused for it.
+func rank(line string) int {
+	line = strings.TrimPrefix(strings.TrimPrefix(line, "l "), "d ")
+	return strings.Index("gwhk", line[:1])
+}
+
+// forgeFiles unpacks entries, one a line ("l NAME TARGET" a link, "d NAME" a folder), and looks for
+// what must not be.
+func forgeFiles(t interface{ Errorf(string, ...any) }, top string, lines []string, deleted string) {
+	home, dir, canary := filepath.Join(top, "home"), filepath.Join(top, "home", "work"), filepath.Join(top, "canary")
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, ".git"), 0o755), os.Mkdir(canary, 0o755), os.WriteFile(filepath.Join(canary, "f"), []byte("c"), 0o600),
+		os.WriteFile(filepath.Join(dir, ".git", "config"), []byte("c"), 0o600), os.WriteFile(filepath.Join(home, ".bashrc"), []byte("c"), 0o600),
+		os.Symlink(canary, filepath.Join(dir, "link")), os.Symlink("../..", filepath.Join(dir, "tree")), os.Symlink(".git", filepath.Join(dir, "git")),
+		os.MkdirAll(filepath.Join(dir, "dir", "d"), 0o755))
+	if err != nil {
+		t.Errorf("set up: %v", err)
+	}
+	var entries []pack.Forged
+	if deleted != "" {
+		entries = append(entries, pack.Forged{Name: "git/deleted", Mode: 0o600, Content: deleted})
+	}
+	for _, line := range lines {
+		e := pack.Forged{Name: line, Mode: 0o644, Content: "content"}
+		if rest, ok := strings.CutPrefix(line, "l "); ok {
+			e.Kind, e.Content = tar.TypeSymlink, ""
+			e.Name, e.Link, _ = strings.Cut(rest, " ")
+		} else if rest, ok := strings.CutPrefix(line, "d "); ok {
+			e.Kind, e.Content, e.Name, e.Mode = tar.TypeDir, "", rest, 0o755
+		}
+		entries = append(entries, e)
+	}
+	id := strings.Repeat("a", 40)
+	keep := []string{"cache", "~/cache"}
+	err = pack.UnpackFiles(dir, home, keep, bytes.NewReader(pack.Forge(pack.Manifest{Form: pack.Form, Head: id, Base: id, Keep: keep, Dir: dir, Home: home}, entries...)))
+	var strange []string
+	_ = filepath.WalkDir(top, func(path string, d os.DirEntry, _ error) error {
+		if rel, _ := filepath.Rel(top, path); !allowed(rel, d) {
+			strange = append(strange, rel)
+		}
+		return nil
+	})
+	for _, path := range []string{filepath.Join(canary, "f"), filepath.Join(dir, ".git", "config"), filepath.Join(home, ".bashrc")} {
+		if data, rerr := os.ReadFile(path); rerr != nil || string(data) != "c" {
+			strange = append(strange, path+" was changed: "+fmt.Sprint(rerr))
+		}
+	}
+	if len(strange) > 0 {
+		t.Errorf("error %v, but: %q", err, strange)
+	}
 }
 
 // allowed reports whether something may be where it is.
