@@ -109,7 +109,7 @@ func createPrimaryIP(s *Sim, c *call) (answer, error) {
 	}
 	p := s.newPrimaryIP(req.Type, req.Name, where, c.now)
 	p.labels, p.autoDelete = labels, req.AutoDelete != nil && *req.AutoDelete
-	return answer{http.StatusCreated, map[string]any{"primary_ip": p.wire(), "action": nil}}, nil
+	return answer{http.StatusCreated, map[string]any{"primary_ip": p.wire()}}, nil
 }
 
 func updatePrimaryIP(s *Sim, c *call) (answer, error) {

@@ -41,7 +41,13 @@ func (i *image) about() (int64, string, time.Time, map[string]string) {
 	return i.id, i.name, i.created, i.labels
 }
 
-func (i *image) wire() schema.Image {
+// wireImage leaves out what the client's type has besides.
+type wireImage struct {
+	schema.Image
+	Deprecation *schema.DeprecationInfo `json:"deprecation,omitempty"`
+}
+
+func (i *image) wire() wireImage {
 	at := i.created.UTC().Truncate(time.Second)
 	w := schema.Image{
 		ID: i.id, Status: i.status, Type: i.kind, Description: i.description, DiskSize: float32(i.diskGB), Created: &at,
@@ -62,7 +68,7 @@ func (i *image) wire() schema.Image {
 	if i.boundTo != nil {
 		w.BoundTo = &i.boundTo.id
 	}
-	return w
+	return wireImage{Image: w}
 }
 
 func imageRef(i *image) []schema.ActionResourceReference {

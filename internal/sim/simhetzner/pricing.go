@@ -30,9 +30,15 @@ func (s *Sim) amount(net int64) schema.Price {
 	return schema.Price{Net: text(net, "0000"), Gross: text(s.gross(net), "0000000000")}
 }
 
+// wireType leaves out what the client's type still knows.
+type wireType struct {
+	schema.ServerType
+	IncludedTraffic *int64 `json:"included_traffic,omitempty"`
+}
+
 // wireType is a server type with its prices, and whether it can be had, place by place.
-func (s *Sim) wireType(t *serverType) schema.ServerType {
-	w := t.ServerType
+func (s *Sim) wireType(t *serverType) wireType {
+	w := wireType{ServerType: t.ServerType}
 	w.Prices, w.Locations = s.typePrices(t), []schema.ServerTypeLocation{}
 	for _, l := range s.catalog.locations {
 		if _, ok := t.prices[l.Name]; ok {
@@ -92,10 +98,11 @@ func getLocation(s *Sim, c *call) (answer, error) {
 	return answer{}, notFound("location", c.id)
 }
 
-// wirePricing has addresses without the word datacenter, which the client's type still knows.
+// wirePricing leaves out what the client's type still knows; so its addresses are without the word datacenter.
 type wirePricing struct {
 	schema.Pricing
-	PrimaryIPs []wireAddressPrices `json:"primary_ips"`
+	Traffic    *schema.PricingTraffic `json:"traffic,omitempty"`
+	PrimaryIPs []wireAddressPrices    `json:"primary_ips"`
 }
 
 type wireAddressPrices struct {
@@ -115,7 +122,6 @@ func getPricing(s *Sim, _ *call) (answer, error) {
 		Currency: currency, VATRate: fmt.Sprintf("%d.000000", s.cfg.VAT),
 		Image:             schema.PricingImage{PricePerGBMonth: s.amount(priceImage)},
 		FloatingIP:        schema.PricingFloatingIP{PriceMonthly: s.amount(priceFloating4)},
-		Traffic:           schema.PricingTraffic{PricePerTB: s.amount(0)},
 		ServerBackup:      schema.PricingServerBackup{Percentage: "20.000000"},
 		Volume:            schema.PricingVolume{PricePerGBPerMonth: s.amount(priceVolume)},
 		LoadBalancerTypes: []schema.PricingLoadBalancerType{},

@@ -55,7 +55,9 @@ func (sv *server) about() (int64, string, time.Time, map[string]string) {
 // wireServer differs from the client's type where null is said.
 type wireServer struct {
 	schema.Server
-	PublicNet wirePublicNet `json:"public_net"`
+	PublicNet  wirePublicNet `json:"public_net"`
+	ServerType wireType      `json:"server_type"`
+	Image      *wireImage    `json:"image"`
 }
 
 type wirePublicNet struct {
@@ -71,10 +73,11 @@ func (s *Sim) wireServer(sv *server) any {
 	none := uint64(0)
 	w := wireServer{Server: schema.Server{
 		ID: sv.id, Name: sv.name, Status: sv.status, Created: sv.created.UTC().Truncate(time.Second),
-		PrivateNet: []schema.ServerPrivateNet{}, ServerType: s.wireType(sv.typ), IncludedTraffic: includedTraffic,
+		PrivateNet: []schema.ServerPrivateNet{}, IncludedTraffic: includedTraffic,
 		OutgoingTraffic: &none, IngoingTraffic: &none, Locked: sv.running > 0, Location: sv.location.Location,
 		Protection: sv.protection, Labels: sv.labels, Volumes: []int64{}, PrimaryDiskSize: sv.diskGB, LoadBalancers: []int64{},
 	}}
+	w.ServerType = s.wireType(sv.typ)
 	if sv.image != nil {
 		img := sv.image.wire()
 		w.Image = &img
