@@ -12,6 +12,8 @@ import (
 // roster is what the caps are checked against: every row whose bill is open, in one value, because an
 // update reads single keys only.
 type roster struct {
+	// Born is when the first VM was intended in this store.
+	Born time.Time  `json:"born,omitzero"`
 	Open []rosterVM `json:"open,omitempty"`
 	// Makes are the times of the last intents of VMs that cost something.
 	Makes []time.Time `json:"makes,omitempty"`
@@ -46,6 +48,9 @@ func (o *roster) intended(now time.Time) {
 }
 
 func (o *roster) put(r *VMRow) {
+	if o.Born.IsZero() {
+		o.Born = r.Intended
+	}
 	v := rosterVM{r.Name, r.Task, r.Phase, r.Intended, r.CreatedAt, r.MicroHour, r.Currency, r.Paid, r.Skip}
 	for i := range o.Open {
 		if o.Open[i].Name == r.Name {
@@ -155,6 +160,19 @@ func (s *Store) VMSpanAllowed(ctx context.Context, row VMRow, caps VMCaps) error
 	row.Rebuilds = ""
 	now := s.now()
 	return s.viewRoster(ctx, func(r kv.Reader, o *roster) error { return s.checkMoney(r, o, &row, caps, now) })
+}
+
+// VMsSince returns when the first VM was intended in this store, zero if none ever was: what it does not
+// know of VMs that are older says nothing.
+func (s *Store) VMsSince(ctx context.Context) (since time.Time, err error) {
+	err = s.viewRoster(ctx, func(_ kv.Reader, o *roster) error {
+		since = o.Born
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read since when there are VMs: %w", err)
+	}
+	return since, nil
 }
 
 func (s *Store) getRoster(r kv.Reader) (*roster, error) {

@@ -145,6 +145,9 @@ type VM struct {
 	Location  string
 	MicroHour int64
 	Currency  string
+	// Gen numbers the VMs of an owner, and Paid is the span that MicroHour is for; a Fleet sets them.
+	Gen  int
+	Paid time.Duration
 	// TetherPort is the loopback port in the VM that the tether's end listens on.
 	TetherPort int
 	// CreatedAt is by the provider's clock; paid hours count from it.

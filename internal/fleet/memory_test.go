@@ -114,3 +114,9 @@ func (c *clock) pass(d time.Duration) {
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
 }
+
+// sleep lets the time pass at once.
+func (c *clock) sleep(ctx context.Context, d time.Duration) error {
+	c.pass(d)
+	return ctx.Err()
+}

@@ -14,51 +14,156 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
 )
 
-// Config is the policy around a provider.
+// Rows keep what is intended and known about each VM. *state.Store has them.
+type Rows interface {
+	IntendVM(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error)
+	ApplyVM(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error)
+	VMRow(ctx context.Context, name string) (state.VMRow, error)
+	VMRows(ctx context.Context) ([]state.VMRow, error)
+}
+
+// Books are what the store knows of VMs besides their rows.
+type Books interface {
+	VMSpanAllowed(ctx context.Context, row state.VMRow, caps state.VMCaps) error
+	VMTimes(ctx context.Context) (state.VMTimes, error)
+	VMsSince(ctx context.Context) (time.Time, error)
+	PruneVMs(ctx context.Context, before time.Time) (int, error)
+}
+
+// Facts are small things to remember, and Task whose VM it is.
+type Facts interface {
+	SetFact(ctx context.Context, name string, value []byte) error
+	Fact(ctx context.Context, name string) ([]byte, error)
+	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
+}
+
+// Store is what a fleet needs of the store: *state.Store.
+type Store interface {
+	Rows
+	Books
+	Facts
+}
+
+var _ Store = (*state.Store)(nil)
+
+// Pool is what happens to VMs beyond one task's need.
+type Pool struct {
+	// Insurance is how many parked VMs may outlive their paid hour while the provider has refused one
+	// for lack of capacity in the last 24 h (`pool.insurance`).
+	Insurance int
+	// Reuse keeps the VM of an ended task, if at least 15 min of its hour are left, for the next task of
+	// the same repository, which gets it with a fresh disk (`pool.reuse`).
+	Reuse bool
+}
+
+// Config is the policy around a provider. Zero values mean the defaults.
 type Config struct {
 	// Deployment tells the VMs of this errand from those of another one in the same
 	// account.
 	Deployment string
-	// MaxVMs is how many VMs may exist at once (`limits.vms`). Default 3.
-	MaxVMs int
+	// Store has the rows. It is needed.
+	Store Store
+	// Caps bound how many VMs there may be and what they may cost. Default: 3 VMs at once, 10 new ones in
+	// an hour.
+	Caps state.VMCaps
+	// Candidates are what may be ordered of a Market, the best first.
+	Candidates []Candidate
+	// Paid is the span that a Market's VMs are paid for at once. Default 1 h.
+	Paid time.Duration
+	// Pool is what happens to VMs beyond one task's need.
+	Pool Pool
+	// Contact makes a VM that runs usable; nil where it is as soon as it runs.
+	Contact Contact
+	// UserData is what a VM gets at its first boot; nil for nothing.
+	UserData func(row state.VMRow) ([]byte, error)
+
 	// Grace is how long a VM may be without an owner before the reaper deletes it.
 	// Default 15 min.
 	Grace time.Duration
+	// Tick is the pause between two looks at the provider while a VM is on its way. Default 5 s.
+	Tick time.Duration
+	// ReapEvery is the pause between two passes of the reapers, and at most half of Grace. Default 5 min
+	// for a Market, else 1 min: it is also the sign to the VMs on this host that somebody wants them.
+	ReapEvery time.Duration
+	// BootWithin is how long a VM may take until it runs, and again until it can be used; RestoreWithin
+	// likewise for one that is made from an image of a sleeping VM. Both grow with what was measured.
+	// Default 5 and 15 min.
+	BootWithin, RestoreWithin time.Duration
+	// MaxAge is when a VM goes whoever owns it (LabelNotAfter). Default 7 days.
+	MaxAge time.Duration
+
 	// SSH is how VMs are reached.
 	SSH remote.Config
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// Sleep waits, or until ctx ends; for tests with a clock of their own. Default is a timer, which the
+	// change of a row cuts short.
+	Sleep func(ctx context.Context, d time.Duration) error
 	// Log gets one line for every VM that comes or goes.
 	Log zerolog.Logger
 }
 
-// Fleet is the VMs of one deployment. It is safe for concurrent use and keeps
-// nothing that a restart would lose: names are derived, the rest is the
-// provider's knowledge.
-type Fleet struct {
-	provider Provider
-	cfg      Config
-	pool     *remote.Pool
-
-	mu      sync.Mutex
-	making  map[string]int // names being created now, by callers
-	sighted map[string]sighting
-}
-
-// New returns the fleet of a provider. Close it at the end.
-func New(p Provider, cfg Config) *Fleet {
-	if cfg.MaxVMs <= 0 {
-		cfg.MaxVMs = 3
+func (cfg Config) withDefaults(market bool) Config {
+	or := func(d *time.Duration, def time.Duration) {
+		if *d <= 0 {
+			*d = def
+		}
 	}
-	if cfg.Grace <= 0 {
-		cfg.Grace = 15 * time.Minute
+	or(&cfg.Grace, 15*time.Minute)
+	or(&cfg.Tick, 5*time.Second)
+	if market {
+		or(&cfg.ReapEvery, 5*time.Minute)
+	}
+	or(&cfg.ReapEvery, time.Minute)
+	cfg.ReapEvery = min(cfg.ReapEvery, max(cfg.Grace/2, 10*time.Millisecond))
+	or(&cfg.BootWithin, 5*time.Minute)
+	or(&cfg.RestoreWithin, 15*time.Minute)
+	or(&cfg.MaxAge, 7*24*time.Hour)
+	or(&cfg.Paid, time.Hour)
+	if cfg.Caps.VMs <= 0 {
+		cfg.Caps.VMs = 3
+	}
+	if cfg.Caps.PerHour <= 0 {
+		cfg.Caps.PerHour = 10
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	f := &Fleet{provider: p, cfg: cfg, making: map[string]int{}, sighted: map[string]sighting{}}
+	return cfg
+}
+
+// Fleet is the VMs of one deployment. It is safe for concurrent use and keeps
+// nothing that a restart would lose but sightings and what may be asked again.
+type Fleet struct {
+	provider Provider
+	store    Store
+	cfg      Config
+	pool     *remote.Pool
+
+	polling sync.Mutex // held by who looks at the provider for all
+
+	mu      sync.Mutex
+	polled  time.Time           // when that was
+	changed chan struct{}       // closed and made anew when a row changes
+	refused map[Candidate]deny  // lately, by the provider
+	retries map[string]retry    // of deletions, by VM
+	seen    map[string]sawVM    // a Market's facts, so that it is not asked again and again
+	sighted map[string]sighting // by the reapers
+	alarms  map[string]Alarm
+}
+
+// New returns the fleet of a provider. Close it at the end.
+func New(p Provider, cfg Config) *Fleet {
+	_, market := p.(Market)
+	cfg = cfg.withDefaults(market)
+	f := &Fleet{
+		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}),
+		refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
+		sighted: map[string]sighting{}, alarms: map[string]Alarm{},
+	}
 	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)
 	return f
 }
@@ -66,9 +171,13 @@ func New(p Provider, cfg Config) *Fleet {
 // Close closes the connections. The VMs stay.
 func (f *Fleet) Close() { f.pool.Close() }
 
-// NoCapacityError says why there is no VM now. It matches ErrNoCapacity.
+// NoCapacityError says why there is no VM now. It matches ErrNoCapacity, and the cap or the refusals
+// behind it.
 type NoCapacityError struct {
+	// Reason is a clause for people.
 	Reason string
+	// Cause is a *state.VMLimitError, or what the provider said last; nil if there is nothing to add.
+	Cause error
 }
 
 func (e *NoCapacityError) Error() string { return fmt.Sprintf("%v: %s", ErrNoCapacity, e.Reason) }
@@ -76,8 +185,20 @@ func (e *NoCapacityError) Error() string { return fmt.Sprintf("%v: %s", ErrNoCap
 // Is makes errors.Is(err, ErrNoCapacity) true.
 func (e *NoCapacityError) Is(target error) bool { return target == ErrNoCapacity }
 
+// Unwrap returns the cause.
+func (e *NoCapacityError) Unwrap() error { return e.Cause }
+
 // Hint says what a person can do about it.
 func (e *NoCapacityError) Hint() string {
+	var limit *state.VMLimitError
+	switch {
+	case errors.As(e.Cause, &limit):
+		return limit.Hint()
+	case errors.Is(e.Cause, ErrQuota):
+		return "It starts by itself when another VM is gone; ask the provider for a higher limit, or lower `limits.vms` below it."
+	case e.Cause != nil:
+		return "It is tried again by itself; more candidates (types and locations) make it likelier to get one."
+	}
 	return "It starts by itself when a VM is free; raise `limits.vms` to have more at once."
 }
 
@@ -104,28 +225,6 @@ func nameRune(r rune) rune {
 	}
 }
 
-// Acquire returns the running VM of an owner (a task's key) and generation, making
-// it if there is none. It may be called again at any time and gives the same VM.
-// ErrNoCapacity (with its reason, see NoCapacityError) means wait; ErrEnded means
-// release it and go on with the next generation.
-func (f *Fleet) Acquire(ctx context.Context, owner string, gen int, needs Needs) (VM, error) {
-	name := VMName(f.cfg.Deployment, owner, gen)
-	done, err := f.reserve(ctx, name)
-	if err != nil {
-		return VM{}, fmt.Errorf("acquire VM for %s: %w", owner, err)
-	}
-	defer done()
-	spec := Spec{Name: name, Needs: needs, Labels: map[string]string{
-		LabelDeployment: f.cfg.Deployment, LabelOwner: labelValue(owner), LabelGeneration: strconv.Itoa(gen),
-	}}
-	vm, err := f.provider.Create(ctx, spec)
-	if err != nil {
-		return VM{}, fmt.Errorf("acquire VM for %s: %w", owner, err)
-	}
-	f.cfg.Log.Info().Str("vm", vm.Name).Str("owner", owner).Str("kind", vm.Kind).Msg("VM acquired")
-	return vm, nil
-}
-
 // labelValue makes an owner fit for a label of any provider.
 func labelValue(owner string) string {
 	value := strings.Map(func(r rune) rune {
@@ -137,78 +236,12 @@ func labelValue(owner string) string {
 	return strings.Trim(value[:min(len(value), maxNameLen)], "-_.")
 }
 
-// reserve takes one of the places for name until done is called. A VM that exists
-// has its place already. The lock is held while the provider lists, so that two
-// callers cannot both take the last place.
-func (f *Fleet) reserve(ctx context.Context, name string) (done func(), err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	vms, err := f.provider.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	taken := map[string]bool{}
-	for making := range f.making {
-		taken[making] = true
-	}
-	for _, vm := range vms {
-		if vm.State != StateEnded || vm.Name == name {
-			taken[vm.Name] = true
-		}
-	}
-	if !taken[name] && len(taken) >= f.cfg.MaxVMs {
-		return nil, &NoCapacityError{Reason: fmt.Sprintf("%d of %d VMs are in use", len(taken), f.cfg.MaxVMs)}
-	}
-	f.making[name]++
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.making[name]--; f.making[name] == 0 {
-			delete(f.making, name)
-		}
-	}, nil
-}
-
-// Release deletes a VM with all that is on it. It may be called again, also for a
-// VM that does not exist. why must be one of Reasons.
-func (f *Fleet) Release(ctx context.Context, name string, why Reason) error {
-	if !why.Valid() {
-		return fmt.Errorf("release VM %s: reason %q is not in the list", name, why)
-	}
-	f.pool.Forget(name)
-	if err := f.provider.Delete(ctx, name, why); err != nil {
-		return fmt.Errorf("release VM %s: %w", name, err)
-	}
-	f.cfg.Log.Info().Str("vm", name).Str("reason", string(why)).Msg("VM released")
-	return nil
-}
-
 // Client returns the live connection to a VM, connecting if there is none. The
 // connection belongs to the fleet: callers do not close it. ErrNotFound and
 // ErrEnded say that there will be none.
 func (f *Fleet) Client(ctx context.Context, name string) (*remote.Client, error) {
 	return f.pool.Client(ctx, name)
 }
-
-func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, error) {
-	vm, err := f.provider.Get(ctx, name)
-	if err != nil {
-		if errors.Is(err, ErrNotFound) {
-			return remote.Endpoint{}, err
-		}
-		return remote.Endpoint{}, fmt.Errorf("%w: %w", remote.ErrUnreachable, err)
-	}
-	if vm.State == StateEnded {
-		return remote.Endpoint{}, fmt.Errorf("%w: %s: %s", ErrEnded, vm.Ended, vm.Detail)
-	}
-	return vm.Endpoint, nil
-}
-
-// Get returns what the provider knows of one VM.
-func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.provider.Get(ctx, name) }
-
-// List returns all VMs of this deployment, ended ones too.
-func (f *Fleet) List(ctx context.Context) ([]VM, error) { return f.provider.List(ctx) }
 
 // Describe says what a VM of this fleet is.
 func (f *Fleet) Describe(ctx context.Context) (Description, error) { return f.provider.Describe(ctx) }

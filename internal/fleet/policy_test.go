@@ -1,26 +1,53 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
 func newFleet(t *testing.T, maxVMs int) (*fleet.Fleet, *memory, *clock) {
 	t.Helper()
 	c := newClock()
 	m := newMemory(c.now)
-	f := fleet.New(m, fleet.Config{Deployment: "demo", MaxVMs: maxVMs, Now: c.now})
+	f := fleet.New(m, fleet.Config{Deployment: "demo", Store: newStore(t, c.now), Caps: state.VMCaps{VMs: maxVMs}, Now: c.now, Sleep: c.sleep})
 	t.Cleanup(f.Close)
 	return f, m, c
 }
 
+// newStore is a store on a file, whose soundness is checked at the end.
+func newStore(t *testing.T, now func() time.Time) *state.Store {
+	t.Helper()
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := state.Open(context.Background(), db, state.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if problems, err := s.Check(context.Background()); err != nil || len(problems) > 0 {
+			t.Errorf("the store: %v, %q", err, problems)
+		}
+		_ = db.Close()
+	})
+	return s
+}
+
+func of(owner string, gen int) fleet.AcquireSpec { return fleet.AcquireSpec{Owner: owner, Gen: gen} }
+
 func acquire(t *testing.T, f *fleet.Fleet, owner string, gen int) fleet.VM {
 	t.Helper()
-	vm, err := f.Acquire(t.Context(), owner, gen, fleet.Needs{})
+	vm, err := f.Acquire(t.Context(), of(owner, gen))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +124,7 @@ func TestCap(t *testing.T) {
 	f, m, _ := newFleet(t, 2)
 	one := acquire(t, f, "one", 1)
 	two := acquire(t, f, "two", 1)
-	_, err := f.Acquire(t.Context(), "three", 1, fleet.Needs{})
+	_, err := f.Acquire(t.Context(), of("three", 1))
 	var full *fleet.NoCapacityError
 	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &full) || full.Reason != "2 of 2 VMs are in use" || full.Hint() == "" {
 		t.Errorf("error is %v", err)
@@ -109,8 +136,11 @@ func TestCap(t *testing.T) {
 		t.Fatal(err)
 	}
 	acquire(t, f, "four", 1)
-	if _, err := f.Acquire(t.Context(), "two", 1, fleet.Needs{}); err == nil {
-		t.Error("an ended VM is acquired")
+	if err := f.Release(t.Context(), fleet.VMName("demo", "four", 1), fleet.ReasonDone); err != nil {
+		t.Fatal(err)
+	}
+	if next := acquire(t, f, "two", 1); next.Name == two.Name || next.Gen != 2 {
+		t.Errorf("an ended VM is acquired: %s", next.Name)
 	}
 }
 
@@ -123,7 +153,7 @@ func TestCapHoldsAtOnce(t *testing.T) {
 	results := make(chan error, 6)
 	for i := range 6 {
 		wg.Go(func() {
-			_, err := f.Acquire(t.Context(), string(rune('a'+i)), 1, fleet.Needs{})
+			_, err := f.Acquire(t.Context(), of(string(rune('a'+i)), 1))
 			results <- err
 		})
 	}
@@ -141,15 +171,6 @@ func TestCapHoldsAtOnce(t *testing.T) {
 	}
 	if len(m.vms) != 2 {
 		t.Errorf("there are %d VMs", len(m.vms))
-	}
-}
-
-func TestAcquireWithoutAListIsAnError(t *testing.T) {
-	t.Parallel()
-	f, m, _ := newFleet(t, 2)
-	m.listErr = errors.New("page 2 is missing")
-	if _, err := f.Acquire(t.Context(), "one", 1, fleet.Needs{}); !errors.Is(err, m.listErr) || len(m.vms) != 0 {
-		t.Errorf("error is %v, VMs %v", err, m.vms)
 	}
 }
 

@@ -2,61 +2,344 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
+
+	"github.com/errand-bot/errand/state"
 )
 
-// sighting is when the reaper saw a VM without an owner.
+// Kinds of what a reaper may find, besides those of Stray.
+const (
+	ReapVM    = "vm"    // a VM of ours
+	ReapRow   = "row"   // a row whose VM nobody needs
+	ReapImage = "image" // an image of ours
+)
+
+// maxReaped is how many things one pass deletes by itself; more is a sign that something else is wrong.
+const maxReaped = 5
+
+// ReapOptions say how sure one has to be. Zero is for the reaper that runs by itself.
+type ReapOptions struct {
+	// Looked says that a person looks at the plan: one sighting is enough, and there is no bound on how
+	// many things go. The grace stays.
+	Looked bool
+	// All takes the store's word for nothing: everything that carries this deployment's label and is
+	// older than the grace goes, unless a live row has it. For a store that was lost.
+	All bool
+}
+
+// ReapItem is one thing that would go, or stays for a reason that somebody should know.
+type ReapItem struct {
+	Kind string
+	ID   string
+	Name string
+	// Why is a sentence for people, Reason what the VM's row will say.
+	Why    string
+	Reason Reason
+
+	stray Stray
+}
+
+// ReapPlan is what the reapers found. Reap acts on Delete and on nothing else.
+type ReapPlan struct {
+	At time.Time
+	// Delete is what goes.
+	Delete []ReapItem
+	// Wait is what will go if it is still so after the grace.
+	Wait []ReapItem
+	// Alarms are what nobody but a person may touch.
+	Alarms []Alarm
+}
+
+// Alarm is something that a person has to look at.
+type Alarm struct {
+	Kind  string
+	ID    string
+	Name  string
+	Why   string
+	Since time.Time
+}
+
+// sighting is since when the reaper sees something that nobody owns.
 type sighting struct {
 	first time.Time
 	count int
 }
 
-// Reap deletes VMs that nobody owns: those that were listed without an owner at
-// least twice, over at least the grace, and are older than it. It never acts on a
-// list that may be incomplete. owned is asked per VM and must be true also for one
-// whose creation is under way. It returns the names deleted; a VM that could not
-// be deleted is in the error and is tried again the next time. Calling it
-// regularly is also what keeps VMs alive that end without contact.
-func (f *Fleet) Reap(ctx context.Context, owned func(name string) bool) ([]string, error) {
-	vms, err := f.provider.List(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reap VMs: %w", err)
-	}
-	var deleted []string
-	var errs []error
-	for _, name := range f.due(vms, owned) {
-		if err := f.Release(ctx, name, ReasonOrphan); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		deleted = append(deleted, name)
-	}
-	return deleted, errors.Join(errs...)
+// survey is what one pass of the reapers goes by.
+type survey struct {
+	at     time.Time
+	since  time.Time // of the store's first VM; zero if it never had one
+	rows   []state.VMRow
+	byName map[string]state.VMRow
+	vms    []VM
+	images []Image
+	strays []Stray
+	tasks  map[state.TaskKey]*state.Task
+	opts   ReapOptions
 }
 
-// due keeps count of sightings and says which VMs have had their time.
-func (f *Fleet) due(vms []VM, owned func(string) bool) []string {
+// ReapPlan looks at everything and says what would go and why, without acting. It is an error if any list
+// is not whole or the provider refuses us: absence from such a list means nothing. Each call counts as a
+// sighting.
+func (f *Fleet) ReapPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
+	s, err := f.survey(ctx, opts)
+	if err != nil {
+		return ReapPlan{}, fmt.Errorf("plan what to reap: %w", err)
+	}
+	return f.plan(s), nil
+}
+
+// plan judges what a survey found, and raises the alarms.
+func (f *Fleet) plan(s survey) ReapPlan {
+	plan := ReapPlan{At: s.at, Alarms: f.alarming(s)}
+	sure := s.opts.Looked || s.opts.All
+	held := 0
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.cfg.Now()
 	seen := map[string]sighting{}
-	var due []string
-	for _, vm := range vms {
-		if f.making[vm.Name] > 0 || owned(vm.Name) {
-			continue
-		}
-		s, again := f.sighted[vm.Name]
+	for _, item := range slices.Concat(f.idleRows(s), f.orphanVMs(s), f.orphanImages(s), f.ourStrays(s)) {
+		key := item.Kind + " " + item.ID
+		sight, again := f.sighted[key]
 		if !again {
-			s.first = now
+			sight.first = s.at
 		}
-		s.count++
-		seen[vm.Name] = s
-		if s.count >= 2 && now.Sub(s.first) >= f.cfg.Grace && now.Sub(vm.CreatedAt) >= f.cfg.Grace {
-			due = append(due, vm.Name)
+		sight.count++
+		seen[key] = sight
+		due := sure || sight.count >= 2 && s.at.Sub(sight.first) >= f.cfg.Grace
+		switch {
+		case due && (sure || len(plan.Delete) < maxReaped):
+			plan.Delete = append(plan.Delete, item)
+			continue
+		case due:
+			held++
 		}
+		plan.Wait = append(plan.Wait, item)
 	}
 	f.sighted = seen // whoever has an owner again, or is gone, starts anew
-	return due
+	f.mu.Unlock()
+	if held > 0 {
+		plan.Alarms = append(plan.Alarms, Alarm{
+			Kind: ReapVM, ID: "many", Since: s.at,
+			Why: fmt.Sprintf("%d more things than are deleted at once have no owner: look why (`errand reap --dry-run`)", held),
+		})
+	}
+	f.raise(plan.Alarms)
+	return plan
+}
+
+func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
+	s := survey{at: f.cfg.Now(), opts: opts, byName: map[string]state.VMRow{}, tasks: map[state.TaskKey]*state.Task{}}
+	var err error
+	// The lists come first: what is made meanwhile has a row by the time the rows are read.
+	if s.vms, err = f.List(ctx); err != nil {
+		return s, err
+	}
+	if imager, ok := f.provider.(Imager); ok {
+		if s.images, err = imager.Images(ctx); err != nil {
+			return s, err
+		}
+	}
+	if auditor, ok := f.provider.(Auditor); ok {
+		if s.strays, err = auditor.Strays(ctx); err != nil {
+			return s, err
+		}
+	}
+	if s.since, err = f.store.VMsSince(ctx); err != nil {
+		return s, err
+	}
+	if s.rows, err = f.store.VMRows(ctx); err != nil {
+		return s, err
+	}
+	for _, row := range s.rows {
+		s.byName[row.Name] = row
+		if err := s.load(ctx, f.store, row.Task); err != nil {
+			return s, err
+		}
+	}
+	for _, vm := range s.vms {
+		if err := s.load(ctx, f.store, ownerTask(vm.Labels)); err != nil {
+			return s, err
+		}
+	}
+	for _, img := range s.images {
+		if err := s.load(ctx, f.store, ownerTask(img.Labels)); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// load reads a task once.
+func (s *survey) load(ctx context.Context, facts Facts, key state.TaskKey) error {
+	if _, ok := s.tasks[key]; ok || key.IsZero() {
+		return nil
+	}
+	task, err := facts.Task(ctx, key)
+	s.tasks[key] = task
+	return err
+}
+
+// ownerTask is the task in a label, zero if it is none.
+func ownerTask(labels map[string]string) state.TaskKey {
+	owner := []byte(labels[LabelOwner])
+	for i, c := range owner {
+		if c == '-' {
+			owner[i] = '/'
+		}
+	}
+	key, err := state.ParseTaskKey(string(owner))
+	if err != nil {
+		return state.TaskKey{}
+	}
+	return key
+}
+
+// idleRows are the lease's reaper: rows whose VM nobody needs, or that has had its time.
+func (f *Fleet) idleRows(s survey) (out []ReapItem) {
+	for _, row := range s.rows {
+		if row.Phase == state.VMGone || row.Phase == state.VMDeleting || row.Phase == state.VMFailed {
+			continue
+		}
+		item := ReapItem{Kind: ReapRow, ID: row.Name, Name: row.Name, Reason: ReasonOrphan}
+		switch task := s.tasks[row.Task]; {
+		case !row.NotAfter.IsZero() && !s.at.Before(row.NotAfter):
+			item.Why, item.Reason = "it has had its time, whoever owns it", ReasonLimit
+		case s.at.Sub(row.Since) < f.cfg.Grace && !(s.opts.Looked || s.opts.All):
+			continue
+		case row.Task.IsZero(): // spare ones go with their hour, those of images with their time
+			continue
+		case f.needed(row, task, s.at):
+			continue
+		case task == nil:
+			item.Why = "the store has no task " + row.Task.String()
+		case task.Ended():
+			item.Why, item.Reason = "its task is over", ReasonDone
+			if task.Phase == state.PhaseCancelled {
+				item.Reason = ReasonCancelled
+			}
+		default:
+			item.Why = "its task does not use it"
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// needed reports whether a row's task has, or is about to have, its VM.
+func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
+	switch {
+	case t == nil:
+		return false
+	case row.Phase == state.VMAsleep:
+		return t.Asleep != nil && t.Asleep.Ref == row.Snapshot
+	case t.Ended():
+		return false
+	case t.VM != nil && t.VM.Name == row.Name:
+		return true
+	case row.Phase == state.VMBusy || row.Phase == state.VMParked || row.Phase == state.VMSleeping:
+		return false // it was the task's, and another one is
+	case t.Run != nil, t.Waiting != nil:
+		return true // its launch brings it up
+	}
+	return now.Sub(row.Since) < max(f.cfg.Grace, unknownFor)
+}
+
+// orphanVMs are the list's reaper: VMs of ours that no live row has.
+func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
+	for _, vm := range s.vms {
+		row, ok := s.byName[vm.Name]
+		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan}
+		task := s.tasks[ownerTask(vm.Labels)]
+		switch {
+		case pastLabel(vm.Labels, s.at):
+			item.Why, item.Reason = "it has had its time, whoever owns it", ReasonLimit
+		case s.at.Sub(vm.CreatedAt) < f.cfg.Grace:
+			continue
+		case !ok && task != nil && task.VM != nil && task.VM.Name == vm.Name && !task.Ended():
+			continue // made by an errand that kept no rows
+		case !ok && !s.opts.All && (s.since.IsZero() || vm.CreatedAt.Before(s.since)):
+			continue // older than the store: see alarming
+		case !ok:
+			item.Why = "no row knows it"
+		case row.Phase == state.VMGone:
+			item.Why = "its row says that it is gone: it was made late"
+		case row.ID != "" && vm.ID != "" && row.ID != vm.ID && !row.Phase.Rising():
+			item.Why = fmt.Sprintf("its row has another VM, %s", row.ID)
+		default:
+			continue
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+func pastLabel(labels map[string]string, now time.Time) bool {
+	at, err := strconv.ParseInt(labels[LabelNotAfter], 10, 64)
+	return err == nil && !now.Before(time.Unix(at, 0)) // one that cannot be read is no reason to delete
+}
+
+// orphanImages are images of sleeping VMs that nobody will wake from.
+func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
+	owned := map[string]bool{}
+	busy := map[string]bool{}
+	for _, row := range s.rows {
+		if row.Phase != state.VMGone && row.Snapshot != "" {
+			owned[row.Snapshot] = true
+		}
+		if row.Phase == state.VMSleeping {
+			busy[row.Labels[LabelOwner]+" "+row.Labels[LabelGeneration]] = true
+		}
+	}
+	for _, img := range s.images {
+		task := s.tasks[ownerTask(img.Labels)]
+		sleep := img.Labels[LabelKind] == ImageSleep
+		switch {
+		case s.at.Sub(img.CreatedAt) < f.cfg.Grace, owned[img.ID], sleep && busy[img.Labels[LabelOwner]+" "+img.Labels[LabelGeneration]]:
+			continue
+		case sleep && task != nil && task.Asleep != nil && task.Asleep.Ref == img.ID:
+			continue
+		case !sleep && (img.Labels[LabelKind] == ImageBase || img.Labels[LabelKind] == ImageBaking) && !img.Failed:
+			continue // the baker keeps the last ones
+		case !s.opts.All && (s.since.IsZero() || img.CreatedAt.Before(s.since)):
+			continue
+		}
+		why := "no sleeping task has it"
+		if img.Failed {
+			why = "it could not be made"
+		}
+		out = append(out, ReapItem{Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan})
+	}
+	return out
+}
+
+// ourStrays are addresses, keys and the like that nothing of ours uses.
+func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
+	for _, stray := range s.strays {
+		if stray.Ours && s.at.Sub(stray.CreatedAt) >= f.cfg.Grace {
+			out = append(out, ReapItem{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of ours uses it", Reason: ReasonOrphan, stray: stray})
+		}
+	}
+	return out
+}
+
+// alarming is what no reaper touches: things without our label, and ours that are older than the store.
+func (f *Fleet) alarming(s survey) (out []Alarm) {
+	for _, stray := range s.strays {
+		if !stray.Ours {
+			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never touches it, but it may cost money"})
+		}
+	}
+	if s.opts.All {
+		return out
+	}
+	for _, vm := range s.vms {
+		task := s.tasks[ownerTask(vm.Labels)]
+		known := task != nil && task.VM != nil && task.VM.Name == vm.Name
+		if _, ok := s.byName[vm.Name]; !ok && !known && !pastLabel(vm.Labels, s.at) && (s.since.IsZero() || vm.CreatedAt.Before(s.since)) {
+			out = append(out, Alarm{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Since: s.at, Why: "it is ours and older than the store, which does not know it; was the store lost? `errand reap --all` deletes it"})
+		}
+	}
+	return out
 }

@@ -1,102 +1,113 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
 )
 
-func reap(t *testing.T, f *fleet.Fleet, owned ...string) string {
+// reap plans, acts, and returns what went, as "kind id".
+func reap(t *testing.T, f *fleet.Fleet, opts fleet.ReapOptions) string {
 	t.Helper()
-	names, err := f.Reap(t.Context(), func(name string) bool {
-		for _, o := range owned {
-			if o == name {
-				return true
-			}
-		}
-		return false
-	})
+	plan, err := f.ReapPlan(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(names, " ")
+	gone, err := f.Reap(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, item := range gone {
+		if item.Why == "" || !item.Reason.Valid() {
+			t.Errorf("%s %s goes for no reason", item.Kind, item.ID)
+		}
+		out = append(out, item.Kind+" "+item.ID)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
 }
 
-func TestReap(t *testing.T) {
+// stray puts a VM into the provider that the store does not know.
+func stray(m *memory, c *clock, name string, labels map[string]string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.vms[name] = fleet.VM{Name: name, State: fleet.StateRunning, CreatedAt: c.now(), Labels: labels}
+	return name
+}
+
+func TestReapOrphanVM(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
-	ours, orphan := acquire(t, f, "ours", 1).Name, acquire(t, f, "orphan", 1).Name
+	acquire(t, f, "ours", 1)
+	orphan := stray(m, c, "orphan", nil)
 	steps := []struct {
 		what  string
 		after time.Duration
-		owned []string
 		want  string
 	}{
-		{"first sighting", time.Hour, []string{ours}, ""},
-		{"second, too soon", 14 * time.Minute, []string{ours}, ""},
-		{"owned again", time.Minute, []string{ours, orphan}, ""},
-		{"counts from the start", time.Hour, []string{ours}, ""},
-		{"nearly", 15*time.Minute - time.Second, []string{ours}, ""},
-		{"due", time.Second, []string{ours}, orphan},
-		{"gone", time.Hour, []string{ours}, ""},
+		{"too young", 14 * time.Minute, ""},
+		{"first sighting", time.Minute, ""},
+		{"nearly", 15*time.Minute - time.Second, ""},
+		{"due", time.Second, "vm " + orphan},
+		{"gone", time.Hour, ""},
 	}
 	for _, step := range steps {
 		c.pass(step.after)
-		if got := reap(t, f, step.owned...); got != step.want {
+		if got := reap(t, f, fleet.ReapOptions{}); got != step.want {
 			t.Errorf("%s: reaped %q, want %q", step.what, got, step.want)
 		}
 	}
-	if m.why[orphan] != fleet.ReasonOrphan {
-		t.Errorf("deleted as %q", m.why[orphan])
-	}
-	if _, err := f.Get(t.Context(), ours); err != nil {
-		t.Errorf("the owned VM: %v", err)
+	if m.why[orphan] != fleet.ReasonOrphan || len(m.vms) != 1 {
+		t.Errorf("deleted as %q, %d left", m.why[orphan], len(m.vms))
 	}
 }
 
 func TestReapNeedsTwoSightings(t *testing.T) {
 	t.Parallel()
-	f, _, c := newFleet(t, 3)
-	name := acquire(t, f, "one", 1).Name
+	f, m, c := newFleet(t, 3)
+	acquire(t, f, "ours", 1)
+	name := stray(m, c, "orphan", nil)
 	c.pass(24 * time.Hour)
-	if got := reap(t, f); got != "" {
+	if got := reap(t, f, fleet.ReapOptions{}); got != "" {
 		t.Errorf("reaped %q at first sight", got)
 	}
-	c.pass(15 * time.Minute)
-	if got := reap(t, f); got != name {
-		t.Errorf("reaped %q", got)
-	}
-}
-
-func TestReapSparesTheYoung(t *testing.T) {
-	t.Parallel()
-	f, m, c := newFleet(t, 3)
-	name := acquire(t, f, "one", 1).Name
-	reap(t, f)
-	// Its name was used again meanwhile: the sightings are another VM's.
-	c.pass(20 * time.Minute)
+	m.mu.Lock()
 	vm := m.vms[name]
-	vm.CreatedAt = c.now()
+	delete(m.vms, name)
+	m.mu.Unlock()
+	c.pass(15 * time.Minute)
+	reap(t, f, fleet.ReapOptions{}) // it is not seen: a later one of that name starts anew
+	m.mu.Lock()
 	m.vms[name] = vm
-	if got := reap(t, f); got != "" {
-		t.Errorf("reaped %q", got)
+	m.mu.Unlock()
+	c.pass(15 * time.Minute)
+	if got := reap(t, f, fleet.ReapOptions{}); got != "" {
+		t.Errorf("reaped %q at its first sight", got)
+	}
+	if got := reap(t, f, fleet.ReapOptions{Looked: true}); got != "vm "+name {
+		t.Errorf("a person has looked, and %q is reaped", got)
 	}
 }
 
 func TestReapNeverActsOnHalfAList(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
-	acquire(t, f, "one", 1)
-	reap(t, f)
+	acquire(t, f, "ours", 1)
+	stray(m, c, "orphan", nil)
 	c.pass(time.Hour)
-	m.listErr = errors.New("page 2 is missing")
-	if _, err := f.Reap(t.Context(), func(string) bool { return false }); !errors.Is(err, m.listErr) {
+	m.listErr = fmt.Errorf("%w: page 2 is missing", fleet.ErrUnauthorized)
+	if _, err := f.ReapPlan(t.Context(), fleet.ReapOptions{All: true}); !errors.Is(err, fleet.ErrUnauthorized) {
 		t.Errorf("error is %v", err)
 	}
-	if len(m.vms) != 1 {
+	if len(m.vms) != 2 {
 		t.Error("something was deleted")
 	}
 }
@@ -104,15 +115,142 @@ func TestReapNeverActsOnHalfAList(t *testing.T) {
 func TestReapTriesAgain(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
-	name := acquire(t, f, "one", 1).Name
-	reap(t, f)
+	acquire(t, f, "ours", 1)
+	name := stray(m, c, "orphan", nil)
 	c.pass(time.Hour)
 	m.delErr = errors.New("locked")
-	if _, err := f.Reap(t.Context(), func(string) bool { return false }); !errors.Is(err, m.delErr) {
-		t.Errorf("error is %v", err)
+	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Looked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := f.Reap(t.Context(), plan); !errors.Is(err, m.delErr) || len(gone) != 0 {
+		t.Errorf("gone is %v, error %v", gone, err)
 	}
 	m.delErr = nil
-	if got := reap(t, f); got != name {
+	if got := reap(t, f, fleet.ReapOptions{Looked: true}); got != "vm "+name {
 		t.Errorf("reaped %q", got)
+	}
+}
+
+// TestReapAfterALostStore wants that nothing is deleted by a store that does not know what it has lost.
+func TestReapAfterALostStore(t *testing.T) {
+	t.Parallel()
+	f, m, c := newFleet(t, 3)
+	old := stray(m, c, "old", nil)
+	c.pass(time.Hour)
+	for range 3 {
+		c.pass(time.Hour)
+		if got := reap(t, f, fleet.ReapOptions{}); got != "" {
+			t.Errorf("an empty store reaped %q", got)
+		}
+	}
+	acquire(t, f, "new", 1)
+	for range 3 {
+		c.pass(time.Hour)
+		if got := reap(t, f, fleet.ReapOptions{}); got != "" {
+			t.Errorf("a young store reaped %q", got)
+		}
+	}
+	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Name != old || !strings.Contains(alarms[0].Why, "--all") {
+		t.Errorf("alarms are %+v", alarms)
+	}
+	if got := reap(t, f, fleet.ReapOptions{All: true}); got != "vm "+old {
+		t.Errorf("all that went is %q", got)
+	}
+}
+
+func TestReapIsBounded(t *testing.T) {
+	t.Parallel()
+	f, m, c := newFleet(t, 3)
+	acquire(t, f, "ours", 1)
+	for i := range 8 {
+		stray(m, c, fmt.Sprint("orphan", i), nil)
+	}
+	c.pass(time.Hour)
+	reap(t, f, fleet.ReapOptions{})
+	c.pass(time.Hour)
+	if got := reap(t, f, fleet.ReapOptions{}); strings.Count(got, "vm") != 5 {
+		t.Errorf("reaped %q at once", got)
+	}
+	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].ID != "many" {
+		t.Errorf("alarms are %+v", alarms)
+	}
+	if got := reap(t, f, fleet.ReapOptions{}); strings.Count(got, "vm") != 3 {
+		t.Errorf("then reaped %q", got)
+	}
+}
+
+func TestReapPastItsTime(t *testing.T) {
+	t.Parallel()
+	f, m, c := newFleet(t, 3)
+	acquire(t, f, "ours", 1)
+	stray(m, c, "late", map[string]string{fleet.LabelNotAfter: fmt.Sprint(c.now().Add(time.Minute).Unix())})
+	stray(m, c, "odd", map[string]string{fleet.LabelNotAfter: "soon"})
+	c.pass(2 * time.Minute)
+	if got := reap(t, f, fleet.ReapOptions{Looked: true}); got != "vm late" {
+		t.Errorf("reaped %q", got)
+	}
+}
+
+// tasked is a fleet with a store in which a task can be put.
+func tasked(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
+	t.Helper()
+	c := newClock()
+	m := newMemory(c.now)
+	s := &tasks{Store: newStore(t, c.now)}
+	f := fleet.New(m, fleet.Config{Deployment: "demo", Store: s, Now: c.now, Sleep: c.sleep})
+	t.Cleanup(f.Close)
+	return f, m, c, s
+}
+
+// tasks is a store with one task that the test makes up.
+type tasks struct {
+	*state.Store
+	task *state.Task
+}
+
+func (s *tasks) Task(context.Context, state.TaskKey) (*state.Task, error) { return s.task, nil }
+
+func TestReapRows(t *testing.T) {
+	t.Parallel()
+	key := state.TaskKey{Repo: 5, Issue: 7}
+	name := fleet.VMName("demo", "5-7", 1)
+	mine := &state.VM{Name: name}
+	tests := map[string]struct {
+		task *state.Task
+		work state.VMEventKind
+		why  fleet.Reason // empty: it stays
+	}{
+		"its task has it":             {&state.Task{Phase: state.PhaseImplementing, VM: mine}, "", ""},
+		"its task rests on it":        {&state.Task{Phase: state.PhasePROpen, VM: mine}, state.VMRest, ""},
+		"its launch goes on":          {&state.Task{Phase: state.PhaseImplementing, Run: &state.Run{}}, "", ""},
+		"its launch waits":            {&state.Task{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}, "", ""},
+		"no task":                     {nil, "", fleet.ReasonOrphan},
+		"its task is done":            {&state.Task{Phase: state.PhaseDone, VM: mine}, "", fleet.ReasonDone},
+		"its task was cancelled":      {&state.Task{Phase: state.PhaseCancelled}, "", fleet.ReasonCancelled},
+		"its task has another VM":     {&state.Task{Phase: state.PhaseImplementing, VM: &state.VM{Name: "other"}}, state.VMWork, fleet.ReasonOrphan},
+		"its task gave up the launch": {&state.Task{Phase: state.PhaseFailed}, "", fleet.ReasonOrphan},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f, m, c, s := tasked(t)
+			if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: key}); err != nil {
+				t.Fatal(err)
+			}
+			s.task = test.task
+			if test.work != "" {
+				if _, _, err := s.ApplyVM(t.Context(), name, state.VMEvent{Kind: test.work}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 5 {
+				c.pass(10 * time.Minute)
+				reap(t, f, fleet.ReapOptions{})
+			}
+			if m.why[name] != test.why {
+				t.Errorf("ended as %q, want %q", m.why[name], test.why)
+			}
+		})
 	}
 }

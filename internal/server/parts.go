@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local"
@@ -36,14 +37,19 @@ func (s *Server) makeFleet(context.Context) error {
 		}
 		s.opts.BinDir = filepath.Dir(exe)
 	}
-	boxes, err := s.localProvider(signer)
+	cfg := fleet.Config{
+		Deployment: s.cfg.Deployment, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.cfg.Timing.ReapGrace, Tick: s.cfg.Timing.VMTick,
+		SSH: remote.Config{Signer: signer, Dial: s.opts.DialVM}, Now: s.opts.Now, Log: s.opts.Log,
+	}
+	if s.cfg.Provider == config.ProviderHetzner {
+		s.provider, err = s.hetznerProvider(signer, &cfg)
+	} else {
+		s.provider, err = s.localProvider(signer)
+	}
 	if err != nil {
 		return err
 	}
-	s.fleet = fleet.New(s.opts.Hooks.provider(boxes), fleet.Config{
-		Deployment: s.cfg.Deployment, MaxVMs: s.cfg.Limits.VMs, Grace: s.cfg.Timing.ReapGrace,
-		SSH: remote.Config{Signer: signer}, Now: s.opts.Now, Log: s.opts.Log,
-	})
+	s.fleet = fleet.New(s.opts.Hooks.provider(s.provider), cfg)
 	s.control = runnerctl.New(s.fleet, s.opts.BinDir)
 	return s.makeTether()
 }
@@ -113,8 +119,13 @@ func (s *Server) makeWorkflow(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the agent's adapter: %w", err)
 	}
+	var sleeper workflow.Sleeper
+	if _, ok := s.provider.(fleet.Imager); ok {
+		sleeper = disks{s}
+	}
 	s.steps = workflow.New(workflow.Config{
-		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
+		Sleeper: sleeper,
+		Store:   s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.Held, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,

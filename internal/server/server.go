@@ -48,6 +48,8 @@ type Options struct {
 	Now      func() time.Time
 	// Transport is used for GitHub; default http.DefaultTransport.
 	Transport http.RoundTripper
+	// DialVM connects to VMs; nil is a plain dialler.
+	DialVM func(ctx context.Context, network, address string) (net.Conn, error)
 	// StandInAgent says that the agent is one of ours that cannot do harm: it may run in a plain box.
 	StandInAgent bool
 	// Hooks are for tests alone.
@@ -62,6 +64,7 @@ type Server struct {
 	db       kv.DB
 	store    *state.Store
 	forge    *forge.Forge
+	provider fleet.Provider
 	fleet    *fleet.Fleet
 	control  *runnerctl.Controller
 	tether   *tether.Handler
@@ -201,7 +204,7 @@ func (s *Server) work(ctx context.Context) error {
 	s.ready.Store(true)
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context) error{inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.reap} {
+	for _, run := range []func(context.Context) error{inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.fleet.Run, s.reap, s.bake} {
 		g.Go(func() error { return run(ctx) })
 	}
 	return g.Wait()

@@ -19,31 +19,43 @@ import (
 // vms gives tasks their VMs: it translates between tasks and the fleet.
 type vms struct{ s *Server }
 
-// maxGenerations bounds how many ended VMs are passed over in one call.
-const maxGenerations = 5
-
-// Acquire returns the task's VM. Its name follows from the task and the number of VMs before it, so
-// that a repeated call finds what an earlier one made.
+// Acquire returns the task's VM. A repeated call finds what an earlier one made: the fleet keeps a row of
+// each.
 func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
-	gen := generation(t)
-	for range maxGenerations {
-		vm, err := v.s.fleet.Acquire(ctx, owner(t.Key), gen, fleet.Needs{})
-		switch {
-		case errors.Is(err, fleet.ErrEnded):
-			name := fleet.VMName(v.s.cfg.Deployment, owner(t.Key), gen)
-			if err := v.Release(ctx, name, "vanished"); err != nil {
-				return state.VM{}, err
-			}
-			gen++
-		case errors.Is(err, fleet.ErrNoCapacity):
-			return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, err, v.holders(ctx, t))
-		case err != nil:
-			return state.VM{}, err
-		default:
-			return state.VM{Name: vm.Name, Provider: v.s.cfg.Provider, Kind: vm.Kind, Gen: gen, CreatedAt: vm.CreatedAt}, nil
+	wants := t.Settings.VM
+	spec := fleet.AcquireSpec{
+		Task: t.Key, Gen: generation(t),
+		Needs: fleet.Needs{VCPU: wants.MinVCPU, MemoryMB: wants.MinMemoryMB, DiskGB: wants.MinDiskGB},
+	}
+	if a := t.Wakes(); a != nil {
+		spec.FromSleep = a.VM
+		if a.Mode == state.SleepSnapshot {
+			spec.Image, spec.FromImage = a.Ref, true
 		}
 	}
-	return state.VM{}, fmt.Errorf("%w: %d VMs in a row have ended at once", workflow.ErrNoVM, maxGenerations)
+	if spec.Image == "" {
+		var err error
+		if spec.Image, err = v.s.baseImage(ctx, t); err != nil {
+			return state.VM{}, err
+		}
+	}
+	vm, err := v.s.fleet.Acquire(ctx, spec)
+	var limit *state.VMLimitError
+	switch {
+	case errors.As(err, &limit) && limit.Limit == state.LimitVMs:
+		return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, err, v.holders(ctx, t))
+	case errors.Is(err, fleet.ErrNoCapacity):
+		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, err)
+	case err != nil:
+		return state.VM{}, err
+	}
+	if t.VM != nil && t.VM.Name != vm.Name {
+		v.s.keeper.Forget(t.VM.Name)
+	}
+	return state.VM{
+		Name: vm.Name, Provider: v.s.cfg.Provider, Kind: vm.Kind, Gen: vm.Gen, CreatedAt: vm.CreatedAt,
+		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency,
+	}, nil
 }
 
 // maxHolders is how many tasks are named that have the VMs which another one waits for.

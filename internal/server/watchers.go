@@ -7,7 +7,6 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/archive"
-	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
@@ -76,7 +75,7 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 	})
 }
 
-// reap deletes VMs that no task owns, files that nobody needs any more, and old rows.
+// reap deletes files that nobody needs any more, and old rows. VMs are the fleet's to reap.
 func (s *Server) reap(ctx context.Context) error {
 	every := min(time.Minute, s.cfg.Timing.ReapGrace)
 	for {
@@ -96,36 +95,12 @@ func (s *Server) reap(ctx context.Context) error {
 const tombstones = 8 * 24 * time.Hour
 
 func (s *Server) reapOnce(ctx context.Context) {
-	owned := map[string]bool{}
-	err := s.store.EachOpen(ctx, func(l state.Listed) error {
-		t, err := l.Load()
-		if err != nil {
-			return err
-		}
-		if t.VM != nil {
-			owned[t.VM.Name] = true
-		}
-		if t.Run != nil { // its launch may be bringing a VM up
-			for gen := range maxGenerations {
-				owned[fleet.VMName(s.cfg.Deployment, owner(t.Key), generation(t)+gen)] = true
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		s.opts.Log.Error().Err(err).Msg("list tasks for the reaper")
-		return
-	}
-	deleted, err := s.fleet.Reap(ctx, func(name string) bool { return owned[name] })
-	for _, name := range deleted {
-		s.opts.Log.Warn().Str("vm", name).Msg("deleted a VM that no task owned")
-	}
 	now := s.opts.Now()
 	_, perr := s.archive.Prune(now.Add(-max(s.cfg.Keep.AfterEnd, s.cfg.Limits.Expire)), now.Add(-s.cfg.Keep.Transcripts))
 	_, terr := s.store.PruneTombstones(ctx, now.Add(-tombstones))
 	_, serr := s.store.Prune(ctx, now.Add(-s.cfg.Keep.AfterEnd))
 	rerr := s.reached.Prune(now.Add(-s.cfg.Keep.Transcripts))
-	for _, err := range []error{err, perr, terr, serr, rerr} {
+	for _, err := range []error{perr, terr, serr, rerr} {
 		if err != nil && ctx.Err() == nil {
 			s.opts.Log.Error().Err(err).Msg("clean up")
 		}

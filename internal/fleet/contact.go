@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
+)
+
+// Contact is the first contact with a VM.
+type Contact interface {
+	// HostKey is the host key, in authorized_keys form, that the VM was given for its first boot.
+	HostKey(row state.VMRow) (string, error)
+	// Greet has the VM take another host key and checks that it can be used. pin stores which keys are
+	// accepted, before the VM takes the new one. It returns the keys that are accepted from then on. It
+	// may be called again after any failure.
+	Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error)
+}
+
+// greetFor bounds one first contact: a VM that does not answer is tried again with the next look.
+const greetFor = 30 * time.Second
+
+// greet makes the first contact, or does without where there is none to be made.
+func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
+	var pins []string
+	if f.cfg.Contact != nil {
+		vm, err := f.dressed(vm, row)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, greetFor)
+		defer cancel()
+		pins, err = f.cfg.Contact.Greet(ctx, row, vm.Endpoint, func(ctx context.Context, pins []string) error {
+			_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMPinned, Pins: pins})
+			return err
+		})
+		if err != nil {
+			f.cfg.Log.Debug().Err(err).Str("vm", row.Name).Msg("first contact") // it may still be booting
+			return nil
+		}
+	}
+	_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
+	return err
+}
+
+// SSHContact is the first contact over SSH: as root over the host key that we gave the VM, which is
+// replaced at once by one that the VM has made and nobody else has seen, then as the user who works there.
+type SSHContact struct {
+	// SSH has our key.
+	SSH remote.Config
+	// Key derives the public host key of a VM's first boot from its name.
+	Key func(vm string) (string, error)
+	// Root is the login that may change the host key. Default root.
+	Root string
+}
+
+var _ Contact = SSHContact{}
+
+// hostKeyTool is what the VM's user data put there. make prints the new key, the same one when called
+// again; use has sshd show it.
+const hostKeyTool = "/usr/local/sbin/errand-hostkey"
+
+// HostKey implements Contact.
+func (c SSHContact) HostKey(row state.VMRow) (string, error) { return c.Key(row.Name) }
+
+// Greet implements Contact.
+func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	first, err := c.Key(row.Name)
+	if err != nil {
+		return nil, err
+	}
+	root := ep
+	if root.User = c.Root; root.User == "" {
+		root.User = "root"
+	}
+	made, err := c.asRoot(ctx, root, "make")
+	if err != nil {
+		return nil, fmt.Errorf("have a host key made: %w", err)
+	}
+	key, err := hostKey(made, first)
+	if err != nil {
+		return nil, err
+	}
+	// All that were accepted stay so: an earlier attempt may have got as far as to have one used.
+	both := slices.Clone(ep.HostKeys)
+	if !slices.Contains(both, key) {
+		both = append(both, key)
+	}
+	if err := pin(ctx, both); err != nil {
+		return nil, err
+	}
+	root.HostKeys = both
+	if _, err := c.asRoot(ctx, root, "use"); err != nil && !errors.Is(err, remote.ErrConnectionLost) {
+		return nil, fmt.Errorf("have the host key used: %w", err)
+	}
+	ep.HostKeys = []string{key}
+	client, err := remote.Dial(ctx, ep, c.SSH)
+	if err != nil {
+		return nil, fmt.Errorf("log in over the new host key: %w", err)
+	}
+	defer client.Close()
+	res, err := client.Run(ctx, remote.Cmd{Argv: []string{"true"}})
+	if err == nil {
+		err = res.Check("first command")
+	}
+	return ep.HostKeys, err
+}
+
+// asRoot runs the tool over a connection of its own.
+func (c SSHContact) asRoot(ctx context.Context, ep remote.Endpoint, verb string) ([]byte, error) {
+	client, err := remote.Dial(ctx, ep, c.SSH)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	res, err := client.Run(ctx, remote.Cmd{Argv: []string{hostKeyTool, verb}, MaxOutput: 4 << 10})
+	if err == nil {
+		err = res.Check(hostKeyTool + " " + verb)
+	}
+	return res.Stdout, err
+}
+
+// hostKey reads the key that the VM printed. It has to be one, and another one than the first, which
+// anybody who can read the VM's user data knows.
+func hostKey(line []byte, first string) (string, error) {
+	key, _, _, rest, err := ssh.ParseAuthorizedKey(line)
+	if err != nil || len(bytes.TrimSpace(rest)) > 0 {
+		return "", fmt.Errorf("the VM's new host key cannot be read: %.80q", line)
+	}
+	text := string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(key)))
+	old, _, _, _, err := ssh.ParseAuthorizedKey([]byte(first))
+	if err != nil {
+		return "", fmt.Errorf("parse the first host key: %w", err)
+	}
+	if bytes.Equal(old.Marshal(), key.Marshal()) {
+		return "", errors.New("the VM goes on with the host key of its first boot")
+	}
+	return text, nil
+}

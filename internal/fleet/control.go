@@ -1,0 +1,220 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	// vanishedAfter is how long a VM that the provider had may be missing from its lists.
+	vanishedAfter = time.Minute
+	// unknownFor is how long an intent without a VM is kept when nobody asks for it any more.
+	unknownFor = 10 * time.Minute
+	// tombstones is how long the rows of VMs that are gone stay: longer than a create can land late.
+	tombstones = 24 * time.Hour
+	// tryFor bounds one pass over the VMs.
+	tryFor = 2 * time.Minute
+)
+
+// retry is when a deletion that failed is tried again.
+type retry struct {
+	at time.Time
+	n  int
+}
+
+// Run drives the rows: it looks at the provider each Config.Tick while some VM is on its way up or down,
+// and reaps each Config.ReapEvery. It returns when ctx ends. Only one fleet of a deployment may run.
+func (f *Fleet) Run(ctx context.Context) error {
+	var reaped time.Time
+	for {
+		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
+			f.cfg.Log.Warn().Err(err).Msg("look at the VMs")
+		}
+		if now := f.cfg.Now(); now.Sub(reaped) >= f.cfg.ReapEvery {
+			reaped = now
+			f.reapOnce(ctx)
+		}
+		if err := f.pause(ctx, min(f.cfg.Tick, f.cfg.ReapEvery)); err != nil {
+			return nil //nolint:nilerr // ctx has ended
+		}
+	}
+}
+
+// poll makes one pass over the rows that something has to be done about, unless there was one just now.
+// Whoever waits for a VM calls it: only one at a time looks, for all.
+func (f *Fleet) poll(ctx context.Context) error {
+	if !f.polling.TryLock() {
+		return nil
+	}
+	defer f.polling.Unlock()
+	now := f.cfg.Now()
+	f.mu.Lock()
+	soon := now.Sub(f.polled) < f.cfg.Tick/2
+	f.mu.Unlock()
+	if soon {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	err := f.pass(ctx)
+	f.mu.Lock()
+	f.polled = f.cfg.Now()
+	f.mu.Unlock()
+	return err
+}
+
+// pass looks once, if there is something to look for, and moves rows on.
+func (f *Fleet) pass(ctx context.Context) error {
+	rows, err := f.store.VMRows(ctx)
+	if err != nil {
+		return err
+	}
+	var rising, falling []state.VMRow
+	for _, row := range rows {
+		switch {
+		case row.Phase.Rising():
+			rising = append(rising, row)
+		case row.Phase == state.VMFailed, row.Phase == state.VMDeleting, row.Phase == state.VMAsleep && row.EndedAt.IsZero(), f.spent(row):
+			falling = append(falling, row)
+		}
+	}
+	errs := []error{f.passRising(ctx, rising)}
+	for _, row := range falling {
+		errs = append(errs, f.sink(ctx, row))
+	}
+	return errors.Join(errs...)
+}
+
+// spent reports whether a spare VM's hour ends.
+func (f *Fleet) spent(row state.VMRow) bool {
+	now := f.cfg.Now()
+	return row.Spare && row.Phase == state.VMParked && !now.Before(SleepAt(row, now, f.margin(row)))
+}
+
+func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	list, err := f.List(ctx)
+	if err != nil {
+		return err
+	}
+	vms := map[string]VM{}
+	for _, vm := range list {
+		vms[vm.Name] = vm
+	}
+	var group errgroup.Group
+	for _, row := range rows {
+		group.Go(func() error {
+			vm, ok := vms[row.Name]
+			if err := f.rise(ctx, row, vm, ok); err != nil {
+				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// rise moves a row on that is on its way up.
+func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) error {
+	now := f.cfg.Now()
+	switch {
+	case there && vm.State == StateEnded:
+		_, err := f.giveUp(ctx, row, vm.Ended, errors.New(vm.Detail))
+		return err
+	case row.Phase == state.VMIntended && there:
+		if why := f.foreign(row, vm); why != "" {
+			_, err := f.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
+			return err
+		}
+		_, err := f.made(ctx, row, vm)
+		return err
+	case row.Phase == state.VMIntended:
+		return nil // whoever asks for it creates; the reaper ends what nobody asks for
+	case !there && now.Sub(row.Since) > vanishedAfter:
+		_, err := f.giveUp(ctx, row, ReasonVanished, errors.New("the provider has it no more"))
+		return err
+	case !there:
+		return nil
+	case row.Phase == state.VMCreating && vm.State == StateRunning:
+		next, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns})
+		if err != nil {
+			return err
+		}
+		return f.greet(ctx, next, vm)
+	case f.late(ctx, row, now):
+		why := ReasonCreateFailed
+		if row.Phase == state.VMBooting {
+			why = ReasonUnusable
+		}
+		_, err := f.giveUp(ctx, row, why, fmt.Errorf("it is %s since %s", row.Phase, row.Since.Format(time.RFC3339)))
+		return err
+	case row.Phase == state.VMBooting && vm.State == StateRunning:
+		return f.greet(ctx, row, vm)
+	}
+	return nil
+}
+
+// foreign says why a VM of a row's name is not the row's.
+func (f *Fleet) foreign(row state.VMRow, vm VM) string {
+	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration} {
+		if vm.Labels[key] != row.Labels[key] {
+			return fmt.Sprintf("its label %s is %q, not %q", key, vm.Labels[key], row.Labels[key])
+		}
+	}
+	return ""
+}
+
+// late reports whether a VM has had its time to come up. What was measured stretches it.
+func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
+	within := f.cfg.BootWithin
+	times, err := f.store.VMTimes(ctx)
+	if err != nil {
+		return false
+	}
+	measured := times.Boot
+	if row.FromImage {
+		within, measured = f.cfg.RestoreWithin, times.Restore
+	}
+	return now.Sub(row.Since) > max(within, min(2*state.Percentile(measured, 95), 4*within))
+}
+
+// sink moves a row on that is on its way down.
+func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
+	if !f.tries(row.Name) {
+		return nil
+	}
+	if row.Phase == state.VMFailed || row.Spare && row.Phase == state.VMParked {
+		next, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMEnd, Why: row.Why})
+		if err != nil {
+			return err
+		}
+		row = next
+	}
+	if err := f.finish(ctx, row); err != nil {
+		return fmt.Errorf("delete VM %s: %w", row.Name, err)
+	}
+	f.forget(row.Name)
+	return nil
+}
+
+// tries reports whether a deletion is due, and puts the next one off.
+func (f *Fleet) tries(name string) bool {
+	const longest = 5 * time.Minute
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, r := f.cfg.Now(), f.retries[name]
+	if now.Before(r.at) {
+		return false
+	}
+	r.at, r.n = now.Add(min(f.cfg.Tick<<min(r.n, 10), longest)), r.n+1
+	f.retries[name] = r
+	return true
+}

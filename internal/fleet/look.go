@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
+)
+
+// freshFor is how long a Market's facts about a VM are good for callers who want to use it.
+const freshFor = time.Minute
+
+// sawVM is what a Market said about a VM.
+type sawVM struct {
+	vm VM
+	at time.Time
+}
+
+// Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's
+// facts may be a minute old.
+func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
+	vm, err := f.facts(ctx, name)
+	if err != nil {
+		return VM{}, err
+	}
+	row, err := f.store.VMRow(ctx, name)
+	if errors.Is(err, state.ErrNoVMRow) {
+		return vm, nil
+	}
+	if err != nil {
+		return VM{}, err
+	}
+	return f.dressed(vm, row)
+}
+
+// facts asks the provider, or remembers.
+func (f *Fleet) facts(ctx context.Context, name string) (VM, error) {
+	if vm, ok := f.remembered(name); ok {
+		return vm, nil
+	}
+	vm, err := f.provider.Get(ctx, name)
+	if err != nil {
+		return VM{}, err
+	}
+	f.remember(vm)
+	return vm, nil
+}
+
+// dressed adds what the row knows about a VM.
+func (f *Fleet) dressed(vm VM, row state.VMRow) (VM, error) {
+	switch {
+	case len(row.Pins) > 0:
+		vm.Endpoint.HostKeys = row.Pins
+	case f.cfg.Contact != nil:
+		key, err := f.cfg.Contact.HostKey(row)
+		if err != nil {
+			return VM{}, fmt.Errorf("host key of VM %s: %w", row.Name, err)
+		}
+		vm.Endpoint.HostKeys = []string{key}
+	}
+	vm.Gen, vm.Paid = row.Gen, row.Paid
+	return vm, nil
+}
+
+func (f *Fleet) market() (Market, bool) {
+	m, ok := f.provider.(Market)
+	return m, ok
+}
+
+func (f *Fleet) remembered(name string) (VM, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.seen[name]
+	return s.vm, ok && f.cfg.Now().Sub(s.at) < freshFor
+}
+
+// remember keeps a Market's facts about a VM that runs. The others' lists are cheap, and the sign that we live.
+func (f *Fleet) remember(vm VM) {
+	if _, ok := f.market(); !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if vm.State == StateRunning {
+		f.seen[vm.Name] = sawVM{vm, f.cfg.Now()}
+	} else {
+		delete(f.seen, vm.Name)
+	}
+}
+
+// forget drops what is remembered about a VM.
+func (f *Fleet) forget(name string) {
+	f.mu.Lock()
+	delete(f.seen, name)
+	delete(f.retries, name)
+	f.mu.Unlock()
+	f.pool.Forget(name)
+}
+
+// List returns all VMs of this deployment, ended ones too.
+func (f *Fleet) List(ctx context.Context) ([]VM, error) {
+	vms, err := f.provider.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, vm := range vms {
+		f.remember(vm)
+	}
+	return vms, nil
+}
+
+func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, error) {
+	vm, err := f.Get(ctx, name)
+	if err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return remote.Endpoint{}, err
+		}
+		return remote.Endpoint{}, fmt.Errorf("%w: %w", remote.ErrUnreachable, err)
+	}
+	if vm.State == StateEnded {
+		return remote.Endpoint{}, fmt.Errorf("%w: %s: %s", ErrEnded, vm.Ended, vm.Detail)
+	}
+	if vm.Endpoint.Address == "" {
+		return remote.Endpoint{}, fmt.Errorf("%w: it has no address yet", remote.ErrUnreachable)
+	}
+	return vm.Endpoint, nil
+}
+
+// apply does an event to a row and wakes those who wait for one.
+func (f *Fleet) apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
+	row, changed, err := f.store.ApplyVM(ctx, name, e)
+	if err != nil || !changed {
+		return row, changed, err
+	}
+	f.mu.Lock()
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.mu.Unlock()
+	f.cfg.Log.Debug().Str("vm", name).Str("event", string(e.Kind)).Str("phase", string(row.Phase)).Str("why", row.Why).Msg("VM")
+	return row, true, nil
+}
+
+// pause waits, until a row changes at the most.
+func (f *Fleet) pause(ctx context.Context, d time.Duration) error {
+	if f.cfg.Sleep != nil {
+		return f.cfg.Sleep(ctx, d)
+	}
+	f.mu.Lock()
+	changed := f.changed
+	f.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	// spareFrom is how much of its hour a VM has to have left to be kept for another task.
+	spareFrom = 15 * time.Minute
+	// insuredFor is how long after a refusal for lack of capacity parked VMs may outlive their hour.
+	insuredFor = 24 * time.Hour
+	// factRefused is when the provider last had no capacity, in RFC 3339.
+	factRefused = "fleet/refused"
+)
+
+// Margin is how long before the end of a paid span a VM has to begin to go: a look, two minutes and the
+// difference of clocks, and what putting its disk away takes. It is at most a quarter of a span that is
+// short, as in a demo, and half of any.
+func Margin(paid, tick, image time.Duration) time.Duration {
+	const clocks = time.Minute
+	margin := tick + 2*time.Minute + clocks
+	if margin > paid/4 {
+		margin = paid / 4
+	}
+	return min(margin+image, paid/2)
+}
+
+// SleepAt returns when a VM that rests has to begin to go so that no further span is paid for; the zero
+// time for one that costs nothing. It is pure: see state.SleepAt.
+func SleepAt(row state.VMRow, now time.Time, margin time.Duration) time.Time {
+	return state.SleepAt(row.CreatedAt, row.Paid, margin, now)
+}
+
+// Outlives reports whether a parked VM may stay beyond its paid span, as an insurance against the
+// provider having none when its task goes on: capacity was refused in the last 24 h, the VM is among the
+// `pool.insurance` oldest that are parked, and the caps allow another span.
+func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
+	if f.cfg.Pool.Insurance <= 0 || !f.scarce(ctx) {
+		return false, nil
+	}
+	rows, err := f.store.VMRows(ctx)
+	if err != nil {
+		return false, err
+	}
+	row, ok := insured(rows, f.cfg.Pool.Insurance, name)
+	if !ok {
+		return false, nil
+	}
+	var limit *state.VMLimitError
+	if err := f.store.VMSpanAllowed(ctx, row, f.caps()); errors.As(err, &limit) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// insured finds a VM among the n oldest that are parked for a task and cost something.
+func insured(rows []state.VMRow, n int, name string) (state.VMRow, bool) {
+	parked := slices.DeleteFunc(slices.Clone(rows), func(r state.VMRow) bool { return r.Phase != state.VMParked || r.Paid <= 0 || r.Spare })
+	slices.SortFunc(parked, func(a, b state.VMRow) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
+	})
+	for _, row := range parked[:min(n, len(parked))] {
+		if row.Name == name {
+			return row, true
+		}
+	}
+	return state.VMRow{}, false
+}
+
+// deny remembers that the provider has none of a candidate.
+func (f *Fleet) deny(ctx context.Context, c Candidate, why error) {
+	now := f.cfg.Now()
+	f.mu.Lock()
+	f.refused[c] = deny{now, "no capacity"}
+	f.mu.Unlock()
+	f.cfg.Log.Warn().Err(why).Str("type", c.Type).Str("location", c.Location).Msg("the provider has no such VM now")
+	if err := f.store.SetFact(ctx, factRefused, []byte(now.UTC().Format(time.RFC3339))); err != nil {
+		f.cfg.Log.Warn().Err(err).Msg("remember that capacity was refused") // the next refusal is one, too
+	}
+}
+
+// scarce reports whether capacity was refused lately.
+func (f *Fleet) scarce(ctx context.Context) bool {
+	value, err := f.store.Fact(ctx, factRefused)
+	if err != nil || value == nil {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, string(value))
+	return err == nil && f.cfg.Now().Sub(at) < insuredFor
+}
+
+// keeps reports whether a VM that is released shall be kept for the next task of its repository.
+func (f *Fleet) keeps(row state.VMRow, why Reason) bool {
+	if _, ok := f.provider.(Rebuilder); !ok || !f.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
+		return false
+	}
+	if why != ReasonDone && why != ReasonCancelled || !row.Phase.Usable() || row.Phase == state.VMSleeping {
+		return false
+	}
+	now := f.cfg.Now()
+	return SleepAt(row, now, f.margin(row)).Sub(now) >= min(spareFrom, row.Paid/4)
+}
+
+func (f *Fleet) margin(row state.VMRow) time.Duration { return Margin(row.Paid, f.cfg.Tick, 0) }
+
+// spareFor finds a spare VM for a spec: of the same repository, of a kind that will do, with the most time left.
+func (f *Fleet) spareFor(ctx context.Context, rows []state.VMRow, spec AcquireSpec) (state.VMRow, bool) {
+	if !f.cfg.Pool.Reuse || spec.FromImage {
+		return state.VMRow{}, false
+	}
+	var best state.VMRow
+	var left time.Duration
+	now := f.cfg.Now()
+	for _, row := range rows {
+		d := SleepAt(row, now, f.margin(row)).Sub(now)
+		if row.Spare && row.Phase == state.VMParked && row.Repo == spec.Repo && d > left {
+			best, left = row, d
+		}
+	}
+	if best.Name == "" || !f.willDo(ctx, best, spec) {
+		return state.VMRow{}, false
+	}
+	return best, true
+}
+
+// willDo reports whether the kind of a spare VM is one that could be ordered for a spec; what is sold out
+// will do as well.
+func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) bool {
+	market, ok := f.market()
+	if !ok {
+		return false
+	}
+	offers, err := market.Offers(ctx)
+	if err != nil {
+		return false
+	}
+	use, _ := choose(offers, f.cfg.Candidates, wish{needs: spec.Needs}, nil, f.cfg.Now())
+	return slices.ContainsFunc(use, func(o Offer) bool { return o.Type == row.Kind && o.Location == row.Location })
+}
+
+// rebuildIntent stores that the new VM takes over a spare one.
+func (f *Fleet) rebuildIntent(ctx context.Context, in state.VMIntent, spare state.VMRow) (state.VMRow, error) {
+	in.Rebuilds = spare.Name
+	f.forget(spare.Name)
+	return f.store.IntendVM(ctx, in, f.caps())
+}
+
+// makeRoom gives a place free if the cap on VMs was reached: of a VM that has ended and nobody noticed, or of a spare one.
+func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) bool {
+	var limit *state.VMLimitError
+	if !errors.As(err, &limit) || limit.Limit != state.LimitVMs {
+		return false
+	}
+	for _, row := range rows {
+		if row.Spare && row.Phase == state.VMParked {
+			if err := f.Release(ctx, row.Name, Reason(row.Why)); err == nil {
+				return true
+			}
+		}
+	}
+	vms, listErr := f.List(ctx)
+	if listErr != nil {
+		return false
+	}
+	room := false
+	for _, vm := range vms {
+		if vm.State == StateEnded {
+			_, changed, err := f.apply(ctx, vm.Name, state.VMEvent{Kind: state.VMFail, Why: string(vm.Ended), Detail: vm.Detail})
+			room = room || changed && err == nil
+		}
+	}
+	return room
+}

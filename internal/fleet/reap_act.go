@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Reap deletes exactly what a plan says. It returns what is gone; what could not be deleted is in the
+// error, and in the next plan.
+func (f *Fleet) Reap(ctx context.Context, plan ReapPlan) ([]ReapItem, error) {
+	var gone []ReapItem
+	var errs []error
+	for _, item := range plan.Delete {
+		if err := f.reap(ctx, item); err != nil {
+			errs = append(errs, fmt.Errorf("reap %s %s: %w", item.Kind, item.ID, err))
+			continue
+		}
+		f.cfg.Log.Warn().Str("kind", item.Kind).Str("id", item.ID).Str("name", item.Name).Str("why", item.Why).Msg("reaped")
+		gone = append(gone, item)
+	}
+	return gone, errors.Join(errs...)
+}
+
+func (f *Fleet) reap(ctx context.Context, item ReapItem) error {
+	switch item.Kind {
+	case ReapRow:
+		return f.end(ctx, item.ID, item.Reason)
+	case ReapVM:
+		if err := f.end(ctx, item.ID, item.Reason); !errors.Is(err, state.ErrNoVMRow) {
+			return err
+		}
+		f.forget(item.ID)
+		return f.provider.Delete(ctx, item.ID, item.Reason)
+	case ReapImage:
+		if imager, ok := f.provider.(Imager); ok {
+			return imager.DeleteImage(ctx, item.ID)
+		}
+	default:
+		if auditor, ok := f.provider.(Auditor); ok {
+			return auditor.DeleteStray(ctx, item.stray)
+		}
+	}
+	return fmt.Errorf("%w: nothing knows how to delete it", ErrInvalid)
+}
+
+// end ends a row, and what the provider has of it, without keeping it for anybody.
+func (f *Fleet) end(ctx context.Context, name string, why Reason) error {
+	f.forget(name)
+	row, _, err := f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(why)})
+	if err != nil {
+		return err
+	}
+	return f.finish(ctx, row)
+}
+
+// reapOnce is one pass of the reapers that run by themselves.
+func (f *Fleet) reapOnce(ctx context.Context) {
+	s, err := f.survey(ctx, ReapOptions{})
+	if err == nil {
+		_, err = f.Reap(ctx, f.plan(s))
+		err = errors.Join(err, f.lost(ctx, s))
+	}
+	_, pruneErr := f.store.PruneVMs(ctx, f.cfg.Now().Add(-tombstones))
+	if err := errors.Join(err, pruneErr); err != nil && ctx.Err() == nil {
+		f.cfg.Log.Error().Err(err).Msg("reap")
+	}
+}
+
+// lost ends rows whose VM was in use and is not there any more, or has ended by itself. A VM that is
+// missing has to be missing when it is asked for by name, too.
+func (f *Fleet) lost(ctx context.Context, s survey) error {
+	vms := map[string]VM{}
+	for _, vm := range s.vms {
+		vms[vm.Name] = vm
+	}
+	var errs []error
+	for _, row := range s.rows {
+		vm, ok := vms[row.Name]
+		if !row.Phase.Usable() || ok && vm.State != StateEnded {
+			continue
+		}
+		if err := f.lose(ctx, row.Name); err != nil {
+			errs = append(errs, fmt.Errorf("VM %s: %w", row.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lose ends the row of a VM that is gone, or has ended, as the provider says when it is asked by name.
+func (f *Fleet) lose(ctx context.Context, name string) error {
+	vm, err := f.provider.Get(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		vm, err = VM{State: StateEnded, Ended: ReasonVanished}, nil
+	}
+	if err != nil || vm.State != StateEnded {
+		return err
+	}
+	f.forget(name)
+	_, _, err = f.apply(ctx, name, state.VMEvent{Kind: state.VMFail, Why: string(vm.Ended), Detail: vm.Detail})
+	return err
+}
+
+// raise remembers alarms and logs those that are new.
+func (f *Fleet) raise(alarms []Alarm) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := map[string]Alarm{}
+	for _, a := range alarms {
+		key := a.Kind + " " + a.ID
+		if old, ok := f.alarms[key]; ok {
+			a.Since = old.Since
+		} else {
+			f.cfg.Log.Error().Str("kind", a.Kind).Str("id", a.ID).Str("name", a.Name).Msg("a person has to look: " + a.Why)
+		}
+		now[key] = a
+	}
+	f.alarms = now
+}
+
+// Alarms are what the last look at everything found that a person has to see to, for status and metrics.
+func (f *Fleet) Alarms() []Alarm {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.SortedFunc(maps.Values(f.alarms), func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+}

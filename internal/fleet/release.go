@@ -1,0 +1,227 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Release deletes a VM with all that is on it, or keeps it for the next task of its repository (see
+// Pool). It may be called again, also for a VM that does not exist. why must be one of Reasons.
+func (f *Fleet) Release(ctx context.Context, name string, why Reason) error {
+	if !why.Valid() {
+		return fmt.Errorf("release VM %s: reason %q is not in the list", name, why)
+	}
+	f.forget(name)
+	row, err := f.store.VMRow(ctx, name)
+	if errors.Is(err, state.ErrNoVMRow) {
+		err = f.provider.Delete(ctx, name, why)
+	} else if err == nil {
+		err = f.release(ctx, row, why)
+	}
+	if err != nil {
+		return fmt.Errorf("release VM %s: %w", name, err)
+	}
+	f.cfg.Log.Info().Str("vm", name).Str("reason", string(why)).Msg("VM released")
+	return nil
+}
+
+func (f *Fleet) release(ctx context.Context, row state.VMRow, why Reason) error {
+	if f.keeps(row, why) {
+		_, kept, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMKeep, Why: string(why)})
+		if kept || err != nil {
+			return err
+		}
+	}
+	if why != ReasonAsleep || row.Phase != state.VMAsleep { // else the row keeps the image
+		next, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMEnd, Why: string(why)})
+		if err != nil {
+			return err
+		}
+		row = next
+	}
+	return f.finish(ctx, row)
+}
+
+// finish deletes what the provider has of a row that is over, and stores that it is gone.
+func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
+	if waits, err := f.heirWaits(ctx, row); waits || err != nil {
+		return err
+	}
+	if err := f.provider.Delete(ctx, row.Name, Reason(row.Why)); err != nil {
+		return err
+	}
+	if row.Phase == state.VMDeleting && row.Snapshot != "" {
+		imager, ok := f.provider.(Imager)
+		if !ok {
+			return fmt.Errorf("%w: no image %s", ErrInvalid, row.Snapshot)
+		}
+		if err := imager.DeleteImage(ctx, row.Snapshot); err != nil {
+			return err
+		}
+	}
+	if row.Phase == state.VMGone {
+		return nil
+	}
+	_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMDeleted})
+	return err
+}
+
+// heirWaits reports whether the VM object goes to another row, which has not taken it yet.
+func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
+	if row.Heir == "" || row.Phase == state.VMGone {
+		return false, nil
+	}
+	heir, err := f.store.VMRow(ctx, row.Heir)
+	if errors.Is(err, state.ErrNoVMRow) {
+		return false, nil
+	}
+	return err == nil && heir.Phase == state.VMIntended, err
+}
+
+// Snapshot makes an image of the disk of a VM at rest and returns the image's id when it is available and
+// stored. The VM is off afterwards: the caller releases it with ReasonAsleep, and the row keeps the image
+// until ForgetImage. It may be called again and goes on where it was. If it fails the VM is usable again,
+// or will be by the next Acquire.
+func (f *Fleet) Snapshot(ctx context.Context, name string) (string, error) {
+	row, err := f.store.VMRow(ctx, name)
+	if err == nil && row.Snapshot == "" {
+		row, err = f.snapshot(ctx, row)
+	}
+	if err != nil {
+		return "", fmt.Errorf("snapshot VM %s: %w", name, err)
+	}
+	return row.Snapshot, nil
+}
+
+func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, error) {
+	imager, ok := f.provider.(Imager)
+	if !ok {
+		return row, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
+	}
+	row, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMSleep})
+	if err != nil {
+		return row, err
+	}
+	if row.Phase != state.VMSleeping {
+		return row, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
+	}
+	f.forget(row.Name)
+	if err = imager.PowerOff(ctx, row.Name); err == nil {
+		var img Image
+		if img, err = f.imaged(ctx, imager, row); err == nil {
+			row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID})
+			return row, err
+		}
+	}
+	if ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome) {
+		return row, err // the next call goes on
+	}
+	_, _, restErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRest})
+	return row, errors.Join(err, imager.PowerOn(ctx, row.Name), restErr)
+}
+
+// imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it.
+func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow) (Image, error) {
+	img, err := imager.Image(ctx, row.Name, f.imageLabels(row))
+	if err != nil {
+		return Image{}, err
+	}
+	for !img.Ready {
+		if img.Failed {
+			return Image{}, errors.Join(fmt.Errorf("%w: image %s cannot be used", ErrInvalid, img.ID), imager.DeleteImage(ctx, img.ID))
+		}
+		if err := f.pause(ctx, 2*f.cfg.Tick); err != nil {
+			return Image{}, err
+		}
+		id := img.ID
+		if img, err = f.imageNow(ctx, imager, id); err != nil {
+			return Image{}, err
+		}
+	}
+	return img, nil
+}
+
+func (f *Fleet) imageNow(ctx context.Context, imager Imager, id string) (Image, error) {
+	images, err := imager.Images(ctx)
+	if err != nil {
+		return Image{}, err
+	}
+	for _, img := range images {
+		if img.ID == id {
+			return img, nil
+		}
+	}
+	return Image{}, fmt.Errorf("%w: image %s", ErrNotFound, id)
+}
+
+// imageLabels name the image of a row's disk.
+func (f *Fleet) imageLabels(row state.VMRow) map[string]string {
+	labels := map[string]string{LabelKind: ImageSleep}
+	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration, LabelRepo} {
+		if value, ok := row.Labels[key]; ok {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// ForgetImage deletes the image that Snapshot made, when its task has woken from it, or will not any
+// more. It may be called again.
+func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
+	rows, err := f.store.VMRows(ctx)
+	if err != nil {
+		return fmt.Errorf("forget image %s: %w", id, err)
+	}
+	for _, row := range rows {
+		if row.Snapshot == id && row.Phase != state.VMGone {
+			if err := f.drop(ctx, row.Name); err != nil {
+				return fmt.Errorf("forget image %s: %w", id, err)
+			}
+			return nil
+		}
+	}
+	imager, ok := f.provider.(Imager)
+	if !ok {
+		return nil
+	}
+	if err := imager.DeleteImage(ctx, id); err != nil {
+		return fmt.Errorf("forget image %s: %w", id, err)
+	}
+	return nil
+}
+
+// drop ends an asleep row with its image.
+func (f *Fleet) drop(ctx context.Context, name string) error {
+	row, _, err := f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(ReasonAsleep)})
+	if err != nil {
+		return err
+	}
+	return f.finish(ctx, row)
+}
+
+// wakeInPlace starts a VM that was powered off for an image which did not come about.
+func (f *Fleet) wakeInPlace(ctx context.Context, row state.VMRow) (VM, error) {
+	imager, ok := f.provider.(Imager)
+	if !ok {
+		return VM{}, fmt.Errorf("%w: VM %s is off", ErrInvalid, row.Name)
+	}
+	if _, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRest}); err != nil {
+		return VM{}, err
+	}
+	if err := imager.PowerOn(ctx, row.Name); err != nil {
+		return VM{}, err
+	}
+	for end := f.cfg.Now().Add(f.cfg.BootWithin); f.cfg.Now().Before(end); {
+		vm, err := f.Get(ctx, row.Name)
+		if err != nil || vm.State == StateRunning {
+			return vm, err
+		}
+		if err := f.pause(ctx, f.cfg.Tick); err != nil {
+			return VM{}, err
+		}
+	}
+	return VM{}, fmt.Errorf("%w: VM %s does not start again", ErrBusy, row.Name)
+}
