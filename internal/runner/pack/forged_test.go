@@ -182,30 +182,58 @@ func FuzzUnpackFiles(f *testing.F) {
 	})
 }
 
-// TestForgedFiles draws such entries of few names, so that they meet often.
+// TestForgedFiles draws such entries of few names, so that they meet what is there, and one another.
+// Most of the streams are such as Pack could write.
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
 	top, n := t.TempDir(), 0
+	parts := rapid.SampledFrom([]string{"git/state/", "work/", "work/", "work/", "work/", "home/.claude/projects/", "keep/w0", "keep/w0/", "keep/h1/"})
+	wildParts := rapid.SampledFrom([]string{"git/", "work/.git/", "home/", "keep/w9/", "work//"})
+	names := rapid.SampledFrom([]string{"a", "a/b", "link", "link/f", "tree", "tree/canary/f", "dir", "dir/d/e", "git/config", "git/hooks/x", "MERGE_MSG"})
+	wildNames := rapid.SampledFrom([]string{"..", ".git/config", "a/../b", "", "../../canary/f", "/"})
+	targets := rapid.SampledFrom([]string{"a", "..", "../..", "../../..", "/", ".git", "link", "tree", "../../canary"})
 	rapid.Check(t, func(r *rapid.T) {
-		part := rapid.SampledFrom([]string{"git/state/", "work/", "work/", "work/", "home/.claude/projects/", "home/", "keep/w0", "keep/w0/", "keep/h1/", "keep/h1"})
-		name := rapid.SampledFrom([]string{"a", "a/b", "link", "link/f", "tree", "tree/canary/f", "dir", "dir/d/e", "git/config", "git/x", "MERGE_MSG", "rebase-merge/x", "..", ".git/config", "a/../b", ""})
-		to := rapid.SampledFrom([]string{"a", "..", "../..", "../../..", "/", ".git", "link", "tree", "../../canary"})
-		line := rapid.Custom(func(r *rapid.T) string {
-			full := part.Draw(r, "part") + name.Draw(r, "name")
-			switch rapid.IntRange(0, 5).Draw(r, "kind") {
-			case 0, 1:
-				return "l " + full + " " + to.Draw(r, "to")
-			case 2:
-				return "d " + full
+		wild := rapid.IntRange(0, 3).Draw(r, "wild") == 0
+		var lines []string
+		taken := map[string]bool{}
+		for range rapid.IntRange(1, 6).Draw(r, "entries") {
+			part, name := parts, names
+			if wild && rapid.Bool().Draw(r, "strange part") {
+				part = wildParts
 			}
-			return full
-		})
-		lines := rapid.SliceOfN(line, 1, 12).Draw(r, "entries")
+			if wild && rapid.Bool().Draw(r, "strange name") {
+				name = wildNames
+			}
+			full := part.Draw(r, "part")
+			if full == "git/state/" {
+				full += "MERGE_MSG"
+			} else if full != "keep/w0" {
+				full += name.Draw(r, "name")
+			}
+			if !wild && meets(taken, full) {
+				continue
+			}
+			taken[full] = true
+			if strings.HasPrefix(full, "work/") && rapid.IntRange(0, 3).Draw(r, "link") == 0 {
+				full = "l " + full + " " + targets.Draw(r, "target")
+			}
+			lines = append(lines, full)
+		}
 		slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-		deleted := strings.Join(rapid.SliceOfN(name, 0, 3).Draw(r, "deleted"), "\x00")
+		gone := rapid.SliceOfN(names, 0, 2).Draw(r, "deleted")
 		n++
-		forgeFiles(r, filepath.Join(top, fmt.Sprint(n)), lines, deleted)
+		forgeFiles(r, filepath.Join(top, fmt.Sprint(n)), lines, strings.Join(gone, "\x00"))
 	})
+}
+
+// meets reports whether a name is among others, below one of them, or above one.
+func meets(taken map[string]bool, name string) bool {
+	for other := range taken {
+		if other == name || strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // rank brings parts into their order, so that most streams are not refused for it.
@@ -218,7 +246,7 @@ func rank(line string) int {
 // what must not be.
 func forgeFiles(t interface{ Errorf(string, ...any) }, top string, lines []string, deleted string) {
 	home, dir, canary := filepath.Join(top, "home"), filepath.Join(top, "home", "work"), filepath.Join(top, "canary")
-	err := errors.Join(os.MkdirAll(filepath.Join(dir, ".git"), 0o755), os.Mkdir(canary, 0o755), os.WriteFile(filepath.Join(canary, "f"), []byte("c"), 0o600),
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, ".git", "hooks"), 0o755), os.Mkdir(canary, 0o755), os.WriteFile(filepath.Join(canary, "f"), []byte("c"), 0o600),
 		os.WriteFile(filepath.Join(dir, ".git", "config"), []byte("c"), 0o600), os.WriteFile(filepath.Join(home, ".bashrc"), []byte("c"), 0o600),
 		os.Symlink(canary, filepath.Join(dir, "link")), os.Symlink("../..", filepath.Join(dir, "tree")), os.Symlink(".git", filepath.Join(dir, "git")),
 		os.MkdirAll(filepath.Join(dir, "dir", "d"), 0o755))
@@ -270,7 +298,7 @@ func allowed(rel string, d os.DirEntry) bool {
 	}
 	if name, inGit := strings.CutPrefix(rest, "work/.git/"); inGit {
 		first, _, _ := strings.Cut(name, "/")
-		return first == "config" || strings.HasPrefix(first, "MERGE_") || strings.HasSuffix(first, "_HEAD") || strings.HasPrefix(first, "rebase-") ||
+		return first == "config" || name == "hooks" || strings.HasPrefix(first, "MERGE_") || strings.HasSuffix(first, "_HEAD") || strings.HasPrefix(first, "rebase-") ||
 			first == "sequencer" || first == "AUTO_MERGE"
 	}
 	first, _, _ := strings.Cut(rest, "/")
