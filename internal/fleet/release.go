@@ -225,3 +225,18 @@ func (f *Fleet) wakeInPlace(ctx context.Context, row state.VMRow) (VM, error) {
 	}
 	return VM{}, fmt.Errorf("%w: VM %s does not start again", ErrBusy, row.Name)
 }
+
+// Wipe deletes every VM of the deployment at the provider and tells no row of it: for the end of a demo or
+// a test, when the store is closed.
+func (f *Fleet) Wipe(ctx context.Context, why Reason) error {
+	vms, err := f.provider.List(ctx)
+	if err != nil {
+		return fmt.Errorf("wipe VMs: %w", err)
+	}
+	var errs []error
+	for _, vm := range vms {
+		f.forget(vm.Name)
+		errs = append(errs, f.provider.Delete(ctx, vm.Name, why))
+	}
+	return errors.Join(errs...)
+}

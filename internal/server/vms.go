@@ -180,14 +180,4 @@ func (s *Server) taskURL(t *state.Task) string {
 }
 
 // DeleteVMs deletes every VM of this deployment. It is for the end of a demo or a test, after Run.
-func (s *Server) DeleteVMs(ctx context.Context, why fleet.Reason) error {
-	list, err := s.fleet.List(ctx)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, vm := range list {
-		errs = append(errs, s.fleet.Release(ctx, vm.Name, why))
-	}
-	return errors.Join(errs...)
-}
+func (s *Server) DeleteVMs(ctx context.Context, why fleet.Reason) error { return s.fleet.Wipe(ctx, why) }
