@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -27,6 +28,8 @@ type host struct {
 	home     string // of the agent
 	vm       state.VM
 	isolated bool
+	// noSnapshot says that what a VM could be made from is gone.
+	noSnapshot bool
 
 	started  []runner.Spec
 	stopped  []string
@@ -43,7 +46,10 @@ func newHost(w *world) *host {
 	return &host{w: w, dir: filepath.Join(w.t.TempDir(), "checkout"), home: w.t.TempDir(), vm: state.VM{Name: "vm-1", Gen: 1}, isolated: true, errs: map[string]error{}}
 }
 
-func (h *host) Acquire(context.Context, *state.Task) (state.VM, error) {
+func (h *host) Acquire(_ context.Context, t *state.Task) (state.VM, error) {
+	if h.noSnapshot && t.Wakes() != nil {
+		return state.VM{}, workflow.ErrNoSnapshot
+	}
 	return h.vm, h.errs["Acquire"]
 }
 

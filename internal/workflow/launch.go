@@ -23,6 +23,9 @@ import (
 // ErrNoVM says that no VM can be had now; the task waits. Its message says why.
 var ErrNoVM = errors.New("no VM can be had now")
 
+// ErrNoSnapshot says that the snapshot which a VM was to be made from is gone for good.
+var ErrNoSnapshot = errors.New("the snapshot is gone")
+
 // Wait is an error that says what else a VM has to be waited for, such as money.
 type Wait struct{ Waiting state.Waiting }
 
@@ -51,11 +54,12 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {
 		return heldUp(held), err
 	}
-	vm, place, held, err := s.reach(ctx, t)
+	l := &state.Launch{Run: t.Run.ID}
+	place, held, err := s.reach(ctx, t, l)
 	if held != nil || err != nil {
 		return heldUp(held), err
 	}
-	return s.launchOn(ctx, w, vm, place)
+	return s.launchOn(ctx, w, l, place)
 }
 
 // underWay returns what the run was started with if an earlier attempt did start it, else nil. From
@@ -91,10 +95,10 @@ func starts(t *state.Task) bool {
 }
 
 // launchOn starts the run on a VM that is there and reachable.
-func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place) (state.Event, error) {
-	t := w.task
-	l := &state.Launch{Run: t.Run.ID, VM: vm, Started: s.Now()}
-	if err := s.quiet(ctx, t, vm.Name); err != nil {
+func (s *Steps) launchOn(ctx context.Context, w *unit, l *state.Launch, place runnerctl.Place) (state.Event, error) {
+	t, vm := w.task, l.VM.Name
+	l.Started = s.Now() // getting the VM may have taken long
+	if err := s.quiet(ctx, t, vm); err != nil {
 		return state.Event{}, err
 	}
 	if err := s.wake(ctx, w, l, place); err != nil {
@@ -113,7 +117,7 @@ func (s *Steps) launchOn(ctx context.Context, w *unit, vm state.VM, place runner
 	if err := s.Store.MarkLaunch(ctx, w.job.ID, w.job.Epoch, *l); err != nil {
 		return state.Event{}, err
 	}
-	if err := s.Runner.Start(ctx, vm.Name, spec); err != nil {
+	if err := s.Runner.Start(ctx, vm, spec); err != nil {
 		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
 	}
 	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: l}, nil

@@ -27,8 +27,10 @@ func (s *Steps) wake(ctx context.Context, w *unit, l *state.Launch, place runner
 	switch {
 	case a == nil || l.VM.Holds(a.VM):
 		return nil
-	case a.Mode == state.SleepSnapshot:
-		l.NotWoken = "the VM could not be made from its snapshot"
+	case l.NotWoken != "":
+		return nil
+	case a.Mode == state.SleepSnapshot: // it was made from that
+		l.VM.Carries = a.Carried()
 		return nil
 	}
 	err := s.unpack(ctx, w, l.VM.Name, place, a)
@@ -122,11 +124,11 @@ func (s *Steps) awake(ctx context.Context, w *unit) (e state.Event, woke bool, e
 	if t.VM != nil || t.Wakes() == nil {
 		return e, false, nil
 	}
-	vm, place, held, err := s.reach(ctx, t)
+	l := &state.Launch{Run: w.job.Run, Started: s.Now()}
+	place, held, err := s.reach(ctx, t, l)
 	if held != nil || err != nil {
 		return heldUp(held), true, err
 	}
-	l := &state.Launch{Run: w.job.Run, VM: vm, Started: s.Now()}
 	if err := s.wake(ctx, w, l, place); err != nil {
 		return e, true, err
 	}
@@ -134,26 +136,33 @@ func (s *Steps) awake(ctx context.Context, w *unit) (e state.Event, woke bool, e
 }
 
 // reach gets the task's VM and its tether, or says what has to be waited for.
-func (s *Steps) reach(ctx context.Context, t *state.Task) (vm state.VM, place runnerctl.Place, held *state.Waiting, err error) {
-	vm, err = s.VMs.Acquire(ctx, t)
+func (s *Steps) reach(ctx context.Context, t *state.Task, l *state.Launch) (place runnerctl.Place, held *state.Waiting, err error) {
+	vm, err := s.VMs.Acquire(ctx, t)
+	if errors.Is(err, ErrNoSnapshot) {
+		l.NotWoken = "the snapshot of the VM is gone"
+		without := *t
+		without.Asleep = nil
+		vm, err = s.VMs.Acquire(ctx, &without)
+	}
 	var wait *Wait
 	switch {
 	case errors.As(err, &wait):
-		return vm, place, &wait.Waiting, nil
+		return place, &wait.Waiting, nil
 	case errors.Is(err, ErrNoVM):
-		return vm, place, &state.Waiting{Kind: state.WaitVM, Detail: err.Error()}, nil
+		return place, &state.Waiting{Kind: state.WaitVM, Detail: err.Error()}, nil
 	case err != nil:
-		return vm, place, nil, fmt.Errorf("get a VM: %w", err)
+		return place, nil, fmt.Errorf("get a VM: %w", err)
 	}
+	l.VM = vm
 	if place, err = s.Runner.Place(ctx, vm.Name); err != nil {
-		return vm, place, nil, err
+		return place, nil, err
 	}
 	if s.RealAgent && !place.Isolated && !s.AllowUnsandboxed {
-		return vm, place, nil, &Problem{Reason: "This host cannot isolate an agent: only plain boxes can be had here.", Class: "vm", Permanent: true,
+		return place, nil, &Problem{Reason: "This host cannot isolate an agent: only plain boxes can be had here.", Class: "vm", Permanent: true,
 			Hint: "The operator can install bubblewrap, or set `local.allow_unsandboxed: true` and take the risk."}
 	}
 	if err := s.Tether.Ensure(ctx, vm.Name, t.Key); err != nil {
-		return vm, place, nil, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
+		return place, nil, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
 	}
-	return vm, place, nil, nil
+	return place, nil, nil
 }
