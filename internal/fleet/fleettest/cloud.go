@@ -69,9 +69,7 @@ func testPower(t *testing.T, w World) {
 	c := dial(t, w, vm)
 	sh(t, c, "echo kept > work")
 	for range 2 {
-		if err := p.PowerOff(deadline(t), "power"); err != nil {
-			t.Fatal(err)
-		}
+		insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), "power") })
 	}
 	select {
 	case <-c.Done():
@@ -80,9 +78,7 @@ func testPower(t *testing.T, w World) {
 	}
 	await(t, w, w.Provider(t), "power", fleet.StateOff)
 	for range 2 {
-		if err := p.PowerOn(deadline(t), "power"); err != nil && !errors.Is(err, fleet.ErrBusy) {
-			t.Fatal(err)
-		}
+		insist(t, w, "power on", func() error { return p.PowerOn(deadline(t), "power") })
 	}
 	up := await(t, w, p, "power", fleet.StateRunning)
 	if up.ID != vm.ID || !up.CreatedAt.Equal(vm.CreatedAt) {
@@ -98,14 +94,13 @@ func testImage(t *testing.T, w World) {
 	vm := create(t, w, p, "asleep")
 	sh(t, dial(t, w, vm), "echo kept > work; sync")
 	labels := map[string]string{fleet.LabelOwner: "owner-of-asleep", fleet.LabelKind: fleet.ImageSleep}
-	if err := p.PowerOff(deadline(t), "asleep"); err != nil {
-		t.Fatal(err)
-	}
+	insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), "asleep") })
 	await(t, w, p, "asleep", fleet.StateOff)
-	made, err := p.Image(deadline(t), "asleep", labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var made fleet.Image
+	insist(t, w, "image", func() (err error) {
+		made, err = p.Image(deadline(t), "asleep", labels)
+		return err
+	})
 	t.Cleanup(func() { _ = p.DeleteImage(context.Background(), made.ID) })
 	if again, err := w.Provider(t).(Cloud).Image(deadline(t), "asleep", labels); err != nil || again.ID != made.ID {
 		t.Errorf("again: %+v, %v", again, err)
@@ -128,9 +123,7 @@ func testImage(t *testing.T, w World) {
 		t.Errorf("awake, its file says %q", got)
 	}
 	for range 2 {
-		if err := p.DeleteImage(deadline(t), img.ID); err != nil {
-			t.Fatal(err)
-		}
+		insist(t, w, "delete image", func() error { return p.DeleteImage(deadline(t), img.ID) })
 	}
 	if left, err := p.Images(deadline(t)); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
@@ -158,14 +151,15 @@ func testRebuild(t *testing.T, w World) {
 	sh(t, dial(t, w, old), "echo old > trace; (sleep 600 </dev/null >/dev/null 2>&1 &)")
 	next := spec(t, w, "after")
 	cleanUp(t, w, p, "after")
-	vm, err := p.Rebuild(deadline(t), "before", next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var vm fleet.VM
+	insist(t, w, "rebuild", func() (err error) {
+		vm, err = p.Rebuild(deadline(t), "before", next)
+		return err
+	})
 	if vm.ID != old.ID || vm.Name != "after" || vm.State == fleet.StateEnded || !vm.CreatedAt.Equal(old.CreatedAt) || vm.Labels[fleet.LabelOwner] != "owner-of-after" {
 		t.Errorf("rebuilt as %+v", vm)
 	}
-	_, err = p.Get(deadline(t), "before")
+	_, err := p.Get(deadline(t), "before")
 	wantErr(t, "Get of the old name", err, fleet.ErrNotFound)
 	vm = await(t, w, w.Provider(t), "after", fleet.StateRunning)
 	if got := sh(t, dial(t, w, vm), "ls"); got != "" {

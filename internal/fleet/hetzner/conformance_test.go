@@ -93,7 +93,7 @@ func newWorld(t *testing.T) fleettest.World {
 
 // shortly waits, but not as long as one does for a real cloud.
 func shortly(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(min(d, 50*time.Millisecond))
+	timer := time.NewTimer(min(d, 250*time.Millisecond))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -161,11 +161,11 @@ func TestFaultsOfMutations(t *testing.T) {
 			t.Run(what+"/"+how, func(t *testing.T) {
 				t.Parallel()
 				p := newProject(t, nil)
-				provider := p.provider(func(c *hetzner.Config) { c.HTTP.Timeout = hangFor(f) })
+				provider := p.provider(nil)
 				m.prepare(t, p, provider)
 				f.Method, f.Path, f.Count = m.method, m.path, 1
 				p.fault(f)
-				errs := p.insist(m.do, provider)
+				errs := p.insist(m.do, p.provider(func(c *hetzner.Config) { c.HTTP.Timeout = hangFor(f) }))
 				if len(errs) == 0 && f.Code != "" && !f.After && what != "shut down" && what != "register key" && what != "make firewall" {
 					t.Error("the fault made no difference")
 				}
