@@ -119,8 +119,8 @@ const (
 	LimitVMs      = "limits.vms"
 	LimitVMMakes  = "limits.vm_creates"
 	LimitVMHours  = "limits.vm_hours"
-	LimitVMsDay   = "limits.vm_day"
-	LimitVMsMonth = "limits.vm_month"
+	LimitVMsDay   = "limits.vm_cost_per_day"
+	LimitVMsMonth = "limits.vm_cost_per_month"
 )
 
 // VMLimitError says which cap forbids another VM, or another span of one. Nothing was stored.

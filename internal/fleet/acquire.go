@@ -171,10 +171,7 @@ func (f *Fleet) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, want := wish{needs: spec.Needs}, f.cfg.Candidates
-	if len(spec.Candidates) > 0 {
-		want = spec.Candidates
-	}
+	w, want := wish{needs: spec.Needs}, f.candidates(spec)
 	if spec.Image != "" { // one that we made needs its disk; others are names that only the provider knows
 		if w.image, err = f.image(ctx, spec.Image); err != nil && (spec.FromImage || !errors.Is(err, ErrNotFound)) {
 			return nil, err
@@ -188,6 +185,13 @@ func (f *Fleet) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
 		return nil, noneLeft(not, errNoCandidate)
 	}
 	return use, nil
+}
+
+func (f *Fleet) candidates(spec AcquireSpec) []Candidate {
+	if len(spec.Candidates) > 0 {
+		return spec.Candidates
+	}
+	return f.cfg.Candidates
 }
 
 // errNoCandidate is the cause when the provider was not even asked.

@@ -15,8 +15,8 @@ type Candidate struct {
 	Location string `yaml:"location" json:"location,omitempty"`
 }
 
-// String is TYPE in LOCATION.
-func (c Candidate) String() string { return strings.TrimSuffix(c.Type+" in "+c.Location, " in ") }
+// String is TYPE/LOCATION.
+func (c Candidate) String() string { return strings.TrimSuffix(c.Type+"/"+c.Location, "/") }
 
 // deny is a refusal that is remembered for a while.
 type deny struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,7 +105,19 @@ type Config struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Log gets one line for every VM that comes or goes.
 	Log zerolog.Logger
+	// Without leaves safeguards out, so that tests can show that the lack would be noticed. No program
+	// sets it and no configuration reaches it.
+	Without []Safeguard
 }
+
+// Safeguard is a part of what keeps VMs from leaking.
+type Safeguard string
+
+// The safeguards that tests leave out.
+const (
+	SafeguardReaper     Safeguard = "reaper"     // what the provider lists is compared with the rows
+	SafeguardTombstones Safeguard = "tombstones" // a VM whose row says that it is gone has no owner
+)
 
 func (cfg Config) withDefaults(market bool) Config {
 	or := func(d *time.Duration, def time.Duration) {
@@ -245,3 +258,6 @@ func (f *Fleet) Client(ctx context.Context, name string) (*remote.Client, error)
 
 // Describe says what a VM of this fleet is.
 func (f *Fleet) Describe(ctx context.Context) (Description, error) { return f.provider.Describe(ctx) }
+
+// lacks reports whether a safeguard is left out.
+func (f *Fleet) lacks(s Safeguard) bool { return slices.Contains(f.cfg.Without, s) }

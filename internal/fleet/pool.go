@@ -142,7 +142,7 @@ func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) b
 	if err != nil {
 		return false
 	}
-	use, _ := choose(offers, f.cfg.Candidates, wish{needs: spec.Needs}, nil, f.cfg.Now())
+	use, _ := choose(offers, f.candidates(spec), wish{needs: spec.Needs}, nil, f.cfg.Now())
 	return slices.ContainsFunc(use, func(o Offer) bool { return o.Type == row.Kind && o.Location == row.Location })
 }
 

@@ -68,6 +68,9 @@ type sighting struct {
 	count int
 }
 
+// bakesFor is how long a VM may stay as it is that no task has: an image may be baked in it.
+const bakesFor = 6 * time.Hour
+
 // survey is what one pass of the reapers goes by.
 type survey struct {
 	at     time.Time
@@ -208,8 +211,10 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 			item.Why, item.Reason = "it has had its time, whoever owns it", ReasonLimit
 		case s.at.Sub(row.Since) < f.cfg.Grace && !(s.opts.Looked || s.opts.All):
 			continue
-		case row.Task.IsZero(): // spare ones go with their hour, those of images with their time
+		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < bakesFor: // a spare one goes with its hour
 			continue
+		case row.Task.IsZero():
+			item.Why = "no task has it, and no image takes so long to bake"
 		case f.needed(row, task, s.at):
 			continue
 		case task == nil:
@@ -263,7 +268,7 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 			continue // older than the store: see alarming
 		case !ok:
 			item.Why = "no row knows it"
-		case row.Phase == state.VMGone:
+		case row.Phase == state.VMGone && !f.lacks(SafeguardTombstones):
 			item.Why = "its row says that it is gone: it was made late"
 		case row.ID != "" && vm.ID != "" && row.ID != vm.ID && !row.Phase.Rising():
 			item.Why = fmt.Sprintf("its row has another VM, %s", row.ID)

@@ -63,7 +63,9 @@ func (f *Fleet) end(ctx context.Context, name string, why Reason) error {
 func (f *Fleet) reapOnce(ctx context.Context) {
 	s, err := f.survey(ctx, ReapOptions{})
 	if err == nil {
-		_, err = f.Reap(ctx, f.plan(s))
+		if !f.lacks(SafeguardReaper) {
+			_, err = f.Reap(ctx, f.plan(s))
+		}
 		err = errors.Join(err, f.lost(ctx, s))
 	}
 	_, pruneErr := f.store.PruneVMs(ctx, f.cfg.Now().Add(-tombstones))
