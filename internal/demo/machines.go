@@ -31,7 +31,7 @@ type Machines struct {
 	dir      string
 
 	mu sync.Mutex
-	at map[netip.Addr]*machine // by public address
+	at map[netip.Addr]*machine // by public and private address
 }
 
 var _ simhetzner.Machines = (*Machines)(nil)
@@ -76,7 +76,7 @@ func (m *Machines) Boot(ctx context.Context, spec simhetzner.MachineSpec) (simhe
 		return one, fmt.Errorf("make the disk of server %d: %w", spec.ID, err)
 	}
 	m.mu.Lock()
-	for _, addr := range []netip.Addr{spec.IPv4, spec.IPv6} {
+	for _, addr := range append([]netip.Addr{spec.IPv4, spec.IPv6}, spec.Private...) {
 		if addr.IsValid() {
 			m.at[addr] = one
 		}
@@ -97,7 +97,7 @@ func (m *Machines) snapshot(handle string) string {
 	return filepath.Join(m.dir, "snapshots", filepath.Base(handle))
 }
 
-// Dial reaches the SSH of the server that has a public address now, as a network would. It is what
+// Dial reaches the SSH of the server that has an address now, as a network would. It is what
 // remote.Config.Dial wants.
 func (m *Machines) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)

@@ -42,22 +42,27 @@ func (p *primaryIP) dns() string {
 
 func (s *Sim) newPrimaryIP(kind, name string, where *location, now time.Time) *primaryIP {
 	p := &primaryIP{id: s.nextID(), name: name, kind: kind, location: where, labels: map[string]string{}, created: now}
-	taken := map[netip.Addr]bool{}
-	for _, other := range s.primaryIPs {
-		taken[other.addr] = true
-	}
 	var hour, month int64
 	if kind == "ipv6" {
 		raw := netip.MustParseAddr("2001:db8::").As16()
 		raw[4], raw[5], raw[6], raw[7] = byte(p.id>>24), byte(p.id>>16), byte(p.id>>8), byte(p.id)
 		p.addr = netip.AddrFrom16(raw)
 	} else {
-		p.addr = lowestFree(s.cfg.IPv4, taken)
+		p.addr = s.freeIPv4()
 		hour, month = priceIPv4Hour, priceIPv4Month
 	}
 	p.meter = s.meter(meter{kind: "primary_ip", id: p.id, name: name, labels: p.labels, typ: kind, location: where.Name, hour: hour, month: month, from: now})
 	s.primaryIPs[p.id] = p
 	return p
+}
+
+// freeIPv4 is the address that is given next.
+func (s *Sim) freeIPv4() netip.Addr {
+	taken := map[netip.Addr]bool{}
+	for _, p := range s.primaryIPs {
+		taken[p.addr] = true
+	}
+	return lowestFree(s.cfg.IPv4, taken)
 }
 
 func (p *primaryIP) wire() any {
@@ -106,6 +111,9 @@ func createPrimaryIP(s *Sim, c *call) (answer, error) {
 	}
 	if err := free(s.primaryIPs, "primary_ip", req.Name, 0); err != nil {
 		return answer{}, err
+	}
+	if req.Type == "ipv4" && !s.freeIPv4().IsValid() {
+		return answer{}, fail("resource_unavailable", "no address is left")
 	}
 	p := s.newPrimaryIP(req.Type, req.Name, where, c.now)
 	p.labels, p.autoDelete = labels, req.AutoDelete != nil && *req.AutoDelete

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,21 @@ func TestQuota(t *testing.T) {
 			w.delete(t, sv)
 			w.create(t, "vm-2")
 		})
+	}
+}
+
+// TestAddressesRunOut: a small network has few, and what is deleted gives its own back.
+func TestAddressesRunOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *simhetzner.Config) { c.IPv4 = netip.MustParsePrefix("10.9.0.0/30") })
+	sv := w.create(t, "vm-1")
+	w.create(t, "vm-2")
+	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-3")); !hcloud.IsError(err, hcloud.ErrorCodeResourceUnavailable) {
+		t.Errorf("the third of two: %v", err)
+	}
+	w.delete(t, sv)
+	if got := w.create(t, "vm-3"); !got.PublicNet.IPv4.IP.Equal(sv.PublicNet.IPv4.IP) {
+		t.Errorf("it has %v", got.PublicNet.IPv4.IP)
 	}
 }
 

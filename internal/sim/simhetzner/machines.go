@@ -53,6 +53,8 @@ type MachineSpec struct {
 	Disk string
 	// IPv4 and IPv6 are its public addresses, not valid where it has none; of IPv6 the first host of its /64.
 	IPv4, IPv6 netip.Addr
+	// Private are its addresses in the networks that it was ordered with.
+	Private []netip.Addr
 	// Keys are the registered SSH keys that it was ordered with, in authorized_keys form.
 	Keys []string
 	// Start is false for a server that stays off at first.

@@ -203,6 +203,9 @@ func actAttach(s *Sim, c *call, sv *server) (map[string]any, error) {
 			return nil, fail("ip_not_available", "IP is not available in the network")
 		}
 	}
+	if !ip.IsValid() {
+		return nil, fail("no_space_left_in_ip_range", "no address is left in network %d", n.id)
+	}
 	sv.nets = append(sv.nets, attachment{n, ip})
 	return s.one(s.start(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
 }

@@ -116,6 +116,9 @@ func (s *Sim) orderWith(o *order) (err error) {
 		if n == nil {
 			return notFound("network", id)
 		}
+		if !n.freeAddress(s).IsValid() {
+			return fail("no_space_left_in_ip_range", "no address is left in network %d", id)
+		}
 		o.networks = append(o.networks, n)
 	}
 	for _, id := range o.Volumes {
@@ -183,6 +186,8 @@ func (s *Sim) orderLimits(o *order) error {
 		return fail("resource_limit_exceeded", "server limit exceeded")
 	case q.Cores > 0 && cores > q.Cores:
 		return fail("resource_limit_exceeded", "core limit exceeded")
+	case o.v4 && o.ownV4 == nil && !s.freeIPv4().IsValid():
+		return fail("resource_unavailable", "no address is left")
 	case q.PrimaryIPv4 > 0 && o.v4 && o.ownV4 == nil && v4 >= q.PrimaryIPv4:
 		return fail("resource_limit_exceeded", "primary IP limit exceeded")
 	}
@@ -269,6 +274,9 @@ func (sv *server) spec(start bool) MachineSpec {
 	if sv.v6 != nil {
 		m.IPv6 = sv.v6.addr.Next()
 	}
+	for _, a := range sv.nets {
+		m.Private = append(m.Private, a.ip)
+	}
 	return m
 }
 
@@ -282,11 +290,15 @@ func (s *Sim) addressFor(sv *server, own *primaryIP, kind string, now time.Time)
 	return own
 }
 
-// lowestFree is the lowest address of a prefix that is not taken; the first ones belong to the network.
+// lowestFree is the lowest address of a prefix that is not taken, not valid if there is none; the first ones
+// belong to the network.
 func lowestFree(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	a := p.Masked().Addr().Next().Next()
 	for taken[a] && p.Contains(a) {
 		a = a.Next()
+	}
+	if !p.Contains(a) {
+		return netip.Addr{}
 	}
 	return a
 }
