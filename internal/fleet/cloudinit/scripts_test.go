@@ -254,7 +254,7 @@ func TestCleanUp(t *testing.T) {
 	root := t.TempDir()
 	gone := []string{
 		"etc/ssh/ssh_host_ed25519_key", "etc/ssh/errand_next_ed25519_key", "root/.ssh/authorized_keys", "home/errand/.ssh/authorized_keys",
-		"home/errand/.bash_history", "var/lib/errand/firstboot", "var/lib/cloud/instance/user-data.txt", "tmp/x", p.etc + "/setup", "home/errand/.netrc",
+		"home/errand/.bash_history", "var/lib/errand/firstboot", "var/lib/cloud/instance/user-data.txt", "tmp/x", "etc/errand/setup", "home/errand/.netrc",
 	}
 	kept := []string{"etc/ssh/sshd_config", "home/errand/repo/.git/config", "home/errand/.cache/go/x", "usr/bin/java"}
 	for _, name := range append(gone, kept...) {
@@ -266,18 +266,27 @@ func TestCleanUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-s")
-	cmd.Stdin = strings.NewReader(string(script))
-	cmd.Env = append(os.Environ(), "ERRAND_ROOT="+root, "ERRAND_ETC="+p.etc)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	clean := func(root string) {
+		t.Helper()
+		cmd := exec.Command("bash", "-euo", "pipefail", "-c", string(script)) // as bake does
+		cmd.Env = append(os.Environ(), "ERRAND_ROOT="+root, "ERRAND_ETC=/etc/errand")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
+	host := t.TempDir() // is none that errand has set up
+	p.write(filepath.Join(host, gone[0]), "x")
+	clean(host)
+	if _, err := os.Lstat(filepath.Join(host, gone[0])); err != nil {
+		t.Errorf("a host loses its key: %v", err)
+	}
+	clean(root)
 	for _, name := range gone {
 		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
 			t.Errorf("%s is still there", name)
 		}
 	}
-	for _, name := range append(kept, filepath.Join(p.etc, "baked")) {
+	for _, name := range append(kept, "etc/errand/baked") {
 		if _, err := os.Lstat(filepath.Join(root, name)); err != nil {
 			t.Error(err)
 		}
