@@ -30,6 +30,9 @@ const (
 	// has sshd answer with it. make ends with 75 while the first boot goes on, with 70 if it went wrong,
 	// and says on stderr how far it is.
 	HostKeyCommand = "/usr/local/sbin/errand-hostkey"
+	// CleanCommand makes the VM fit to be a base image, as root and as the last thing. On what errand's user
+	// data has not set up it does nothing.
+	CleanCommand = "/usr/local/sbin/errand-clean"
 	// ContactFile is touched by whoever wants the VM to live on without being logged in, as root.
 	ContactFile = "/run/errand/contact"
 	// BakedFile marks a base image: packages and Setup are in it already.
@@ -161,6 +164,7 @@ func writeFiles(spec Spec) ([]file, error) {
 		{"errand-deadman.timer", "/etc/systemd/system/errand-deadman.timer", "0644"},
 		{"errand-hostkey", HostKeyCommand, "0755"},
 		{"errand-firstboot", "/usr/local/sbin/errand-firstboot", "0755"},
+		{"errand-clean", CleanCommand, "0755"},
 	} {
 		data, err := files.ReadFile("files/" + f.name)
 		if err != nil {
@@ -177,7 +181,7 @@ func writeFiles(spec Spec) ([]file, error) {
 // seconds rounds up, so that a short time never becomes "for ever".
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// CleanUp is a shell script that makes a VM fit to be a base image. It is run as root, as the last thing.
+// CleanUp is the text of CleanCommand, for VMs that may have an older one.
 func CleanUp() ([]byte, error) {
 	data, err := files.ReadFile("files/errand-clean")
 	if err != nil {
