@@ -22,7 +22,8 @@ const packTimeout = 30 * time.Minute
 // Pack has a VM's work packed and written to w as it comes, and checks it on the way. No run may be
 // alive on the VM. After an error w holds nothing of use, and Pack may be called again. Errors match
 // pack.ErrTooLarge, pack.ErrNoBase and work.ErrNoRepository, for which trying again does not help,
-// remote.ErrConnectionLost, or pack.ErrMalformed if the VM sent what no Pack writes.
+// remote.ErrConnectionLost, perhaps with pack.ErrCut, or pack.ErrMalformed if the VM sent what no
+// Pack writes.
 func (c *Controller) Pack(ctx context.Context, vm string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	m, err := c.pack(ctx, vm, spec, w)
 	if err != nil {
@@ -62,10 +63,14 @@ func (c *Controller) pack(ctx context.Context, vm string, spec pack.Spec, w io.W
 	if words := res.Check("errand-runner pack"); ran == nil && words != nil {
 		return pack.Manifest{}, sentinel(words)
 	}
-	if read != nil {
+	switch {
+	case read != nil && ran != nil && errors.Is(read, pack.ErrCut):
+		return pack.Manifest{}, fmt.Errorf("%w: %w", read, ran) // how the command ended says why
+	case read != nil:
 		return pack.Manifest{}, read
+	default:
+		return m, ran
 	}
-	return m, ran
 }
 
 // Unpack puts packed work into the checkout on a VM, which Prepare has made. r is read from its
