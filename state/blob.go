@@ -27,8 +27,9 @@ const (
 
 // packer compresses and expands values. It may be used concurrently.
 type packer struct {
-	enc *zstd.Encoder
-	dec *zstd.Decoder
+	enc   *zstd.Encoder
+	dec   *zstd.Decoder
+	known known
 }
 
 func newPacker() (*packer, error) {
@@ -78,14 +79,19 @@ func (p *packer) getJSON(r kv.Reader, key string, v any) error {
 	return p.decode(key, data, v)
 }
 
-func (p *packer) decode(key string, data []byte, v any) error {
-	data, err := p.unpack(data)
+// decode reads packed data into v, which is its zero value.
+func (p *packer) decode(key string, packed []byte, v any) error {
+	if p.known.get(key, packed, v) {
+		return nil
+	}
+	data, err := p.unpack(packed)
 	if err == nil {
 		err = json.Unmarshal(data, v)
 	}
 	if err != nil {
 		return fmt.Errorf("decode %s: %w", key, err)
 	}
+	p.known.put(key, packed, v)
 	return nil
 }
 

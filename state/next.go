@@ -1,8 +1,8 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -286,14 +286,8 @@ const vetPrefix = "vet-"
 
 // clone returns a deep copy.
 func (t *Task) clone() *Task {
-	data, err := json.Marshal(t)
-	if err != nil {
-		panic(fmt.Sprintf("encode task %s: %v", t.Key, err)) // no field can fail to encode
-	}
 	var c Task
-	if err := json.Unmarshal(data, &c); err != nil {
-		panic(fmt.Sprintf("decode task %s: %v", t.Key, err))
-	}
+	copyInto(reflect.ValueOf(&c).Elem(), reflect.ValueOf(t).Elem())
 	return &c
 }
 

@@ -29,12 +29,17 @@ func (c *change) outdated() bool {
 	return !c.e.At.IsZero() && c.e.At.Before(end.Truncate(time.Second))
 }
 
-// Over is when the ended task's end was, as GitHub says if a person ended it.
+// Over is when the ended task's end was, as GitHub says if a person ended it. What began it is never later:
+// an issue that is closed may be assigned.
 func (t *Task) Over() time.Time {
+	end := t.Since
 	if t.End != nil && !t.End.Acted.IsZero() {
-		return t.End.Acted
+		end = t.End.Acted
 	}
-	return t.Since
+	if t.Trigger.At.After(end) {
+		return t.Trigger.At
+	}
+	return end
 }
 
 // beforeBegin reports whether what would end the task was done before what began this life of it: its webhook

@@ -52,8 +52,31 @@ func TestLateTriggers(t *testing.T) {
 					t.Errorf("mention %v: life %d, %s", mention, l.task.Gen, l.task.Phase)
 				}
 				if mention && !c.want {
-					l.want(PhaseCancelled, JobPost) // told so
+					l.want(PhaseCancelled, JobPost, JobReact) // told so
 				}
+			}
+		})
+	}
+}
+
+// TestOver: the end is never before what began it, or a sweep would take that for something new.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		acted, want time.Duration
+	}{
+		"a person's act":                {time.Minute, time.Minute},
+		"nobody's":                      {0, time.Hour},
+		"closed before it was assigned": {-time.Hour, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := Task{Phase: PhaseCancelled, Since: t0.Add(time.Hour), Trigger: Trigger{At: t0.Add(time.Second)}, End: &End{}}
+			if c.acted != 0 {
+				task.End.Acted = t0.Add(c.acted)
+			}
+			if got := task.Over().Sub(t0); got != c.want {
+				t.Errorf("over after %s, want %s", got, c.want)
 			}
 		})
 	}

@@ -23,8 +23,10 @@ func (c *change) reply(reason string) {
 	c.post(key, p)
 }
 
-// endedMessage says once per life that a message to an ended task begins nothing.
+// endedMessage says that a message to an ended task begins nothing: in words once per life, and by a reaction
+// to each.
 func (c *change) endedMessage() {
+	c.react("confused")
 	if c.once("ended-message") {
 		c.reply(ReplyEnded)
 	}

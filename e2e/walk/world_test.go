@@ -176,8 +176,9 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 			return err
 		}
 		return temporary(op, forge.ClassUnknown, 0, time.Time{})
-	case "slow": // so slow that the lease runs out, and somebody else does the job
+	case "slow": // so slow that the lease runs out, and somebody else does the job before this call has its effect
 		w.now = w.now.Add(20 * time.Minute)
+		w.troubled() // the walk has one goroutine: nobody looked anywhere meanwhile
 		if _, err := w.store.Rescue(ctx, w.now); err != nil {
 			return err
 		}
@@ -187,7 +188,10 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return effect()
+		if op == "unpack" || op == "pack" { // the stream ends with its connection
+			return context.DeadlineExceeded
+		}
+		return cmp.Or(effect(), context.DeadlineExceeded) // a step's context ends before its lease does
 	case "die before":
 		w.die()
 		return ctx.Err()

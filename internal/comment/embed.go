@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -84,8 +85,8 @@ var (
 // breakMarkers spoils what would read as a hidden marker of ours, even in code.
 func breakMarkers(s string) string { return ourMarker.ReplaceAllString(s, "<! --$1") }
 
-// untrustedParser reads text as it is after HTML was disarmed: no HTML, no links.
-func untrustedParser() parser.Parser {
+// untrustedParser reads text as it is after HTML was disarmed: no HTML, no links. It is made once.
+var untrustedParser = sync.OnceValue(func() parser.Parser {
 	md := goldmark.New(goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
 			util.Prioritized(parser.NewSetextHeadingParser(), 100),
@@ -101,7 +102,12 @@ func untrustedParser() parser.Parser {
 		parser.WithInlineParsers(util.Prioritized(parser.NewCodeSpanParser(), 100)),
 	)), goldmark.WithExtensions(extension.Table))
 	return md.Parser()
-}
+})
+
+// gitHubParser reads text as GitHub does. It is made once.
+var gitHubParser = sync.OnceValue(func() parser.Parser {
+	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.TaskList)).Parser()
+})
 
 // codeRanges finds the code in a text: spans with their ticks, blocks with their fences.
 func codeRanges(src []byte) []extent {
@@ -214,7 +220,7 @@ func dangers(s string) string {
 		return "a marker of ours"
 	}
 	src := []byte(s)
-	doc := goldmark.New(goldmark.WithExtensions(extension.Table, extension.TaskList)).Parser().Parse(text.NewReader(src))
+	doc := gitHubParser().Parse(text.NewReader(src))
 	found := ""
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
