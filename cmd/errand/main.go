@@ -2,6 +2,8 @@
 //
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
 //	errand check-config -c config.yml   say what is wrong with a configuration, and change nothing
+//	errand bake GROUP -c config.yml     bake a base image for VMs
+//	errand reap -c config.yml           delete at the provider of VMs what nobody needs, or say what that is
 //	errand simulate-costs               say what VMs would cost
 //	errand version                      say what was built from what
 //
@@ -60,7 +62,7 @@ func run(ctx context.Context, w world) int {
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
-	root.AddCommand(serveCommand(w), checkCommand(w), costsCommand(w), versionCommand(w))
+	root.AddCommand(serveCommand(w), checkCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w))
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

@@ -41,6 +41,8 @@ type VMs interface {
 	Connect(ctx context.Context, vm string, root bool) (*remote.Client, error)
 	// Release deletes it.
 	Release(ctx context.Context, vm string, why fleet.Reason) error
+	// Sweep deletes the VMs of bakings that somebody began and did not end.
+	Sweep(ctx context.Context) error
 }
 
 // Images makes and keeps images. Every fleet.Imager is one.
@@ -76,6 +78,8 @@ type Config struct {
 	Runner func(arch string) (data []byte, name string, err error)
 	// Clean is a shell script that takes everything off a VM which another one must not have.
 	Clean string
+	// Asked is the folder by which others on this host ask for an image (see Ask); empty for none.
+	Asked string
 	// Now, Wait and Log are the clock, how to wait, and where to tell; time.Now and a timer by default.
 	Now  func() time.Time
 	Wait func(ctx context.Context, d time.Duration) error

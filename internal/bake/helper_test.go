@@ -168,6 +168,12 @@ func (c *cloud) Release(ctx context.Context, vm string, why fleet.Reason) error 
 	return c.called("release")
 }
 
+func (c *cloud) Sweep(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.called("sweep")
+}
+
 func (c *cloud) PowerOff(_ context.Context, vm string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,13 +16,24 @@ const (
 )
 
 // Run bakes what is due until ctx ends: a group without an image, one whose recipe has changed, and one
-// whose image is older than Every. A group that could not be baked is tried again six hours later.
+// whose image is older than Every; and what somebody asks for. A group that could not be baked is tried
+// again six hours later. Only one Run may go on at a time.
 func (b *Baker) Run(ctx context.Context) error {
+	if err := b.cfg.VMs.Sweep(ctx); err != nil && ctx.Err() == nil {
+		b.cfg.Log.Warn().Err(err).Msg("delete the VMs of bakings that were cut short")
+	}
 	tried := map[string]time.Time{}
 	for {
 		b.pass(ctx, tried)
-		if err := b.cfg.Wait(ctx, tick); err != nil {
-			return err
+		for end := b.cfg.Now().Add(tick); b.cfg.Now().Before(end); {
+			pause := tick
+			if b.cfg.Asked != "" {
+				pause = lookEvery
+			}
+			if err := b.cfg.Wait(ctx, pause); err != nil {
+				return err
+			}
+			b.answer(ctx)
 		}
 	}
 }

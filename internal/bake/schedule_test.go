@@ -3,6 +3,7 @@ package bake
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,34 @@ type noVMs struct{ *cloud }
 func (n noVMs) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 	n.orders = append(n.orders, o)
 	return fleet.VM{}, fleet.ErrNoCapacity
+}
+
+// TestAsk: somebody without the store asks who has it, and gets the answer to this question, not to the last one.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	c, dir := newCloud(t), filepath.Join(t.TempDir(), "bake")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}, "bad": {Repos: []string{"zoo/*"}, Script: "exit 7"}}, func(cfg *Config) { cfg.Asked = dir })
+	turn := func(context.Context, time.Duration) error { b.answer(ctx); return nil } // the other one, between two looks
+	first, err := Ask(ctx, dir, "web", "one", turn)
+	if err != nil || first.Image == "" || first.Error != "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	second, err := Ask(ctx, dir, "web", "two", turn)
+	if err != nil || second.Image == first.Image {
+		t.Errorf("%+v, %v", second, err)
+	}
+	if bad, err := Ask(ctx, dir, "bad", "three", turn); err != nil || !strings.Contains(bad.Error, "exit status 7") {
+		t.Errorf("%+v, %v", bad, err)
+	}
+	if _, err := Ask(ctx, dir, "../web", "four", turn); !errors.Is(err, ErrUnknownGroup) {
+		t.Errorf("a group that is a path: %v", err)
+	}
+	cancel()
+	if _, err := Ask(ctx, dir, "web", "five", wait); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody answers: %v", err)
+	}
 }
 
 func TestGroups(t *testing.T) {

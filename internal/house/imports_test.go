@@ -69,9 +69,9 @@ func layers() map[string]row {
 		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 
 		// Where it is put together.
-		"internal/config": {may: "internal/agent internal/comment internal/egress internal/gateway internal/pushgate state"},
-		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/config internal/egress internal/fleet internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
-		"cmd/errand":      {may: "internal/config internal/costs internal/server"},
+		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate state"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
+		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",
 			tests: "internal/runlog",

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/bake"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/server"
+)
+
+// bakeCommand bakes base images.
+func bakeCommand(w world) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "bake GROUP…",
+		Short: "Bake a new base image for each of some groups of repositories",
+		Long: "Make a VM, run the group's script on it, copy its repositories there, take off what one VM must not share with\n" +
+			"another, and make an image of the disk. VMs of these repositories are made from it from then on. The VM is\n" +
+			"deleted whatever happens, and of each group the last two images are kept.\n\n" +
+			"While errand runs it bakes in its place, and does so by itself when a recipe has changed.",
+		RunE: func(c *cobra.Command, args []string) error { return runBake(c.Context(), w, path, args) },
+	}
+	configFlag(c, &path)
+	return c
+}
+
+func runBake(ctx context.Context, w world, path string, groups []string) (err error) {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	cfg, err := config.Load(path, w.env)
+	if err != nil {
+		return err
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(cfg.Bake)), ", ")
+	if known == "" {
+		return errors.New("there is no group to bake: write one under `bake` in the configuration")
+	}
+	if len(groups) == 0 {
+		return errUsage{fmt.Errorf("bake which group? There are: %s", known)}
+	}
+	for _, g := range groups {
+		if _, ok := cfg.Bake[g]; !ok {
+			return fmt.Errorf("bake %s: %w; there are: %s", g, bake.ErrUnknownGroup, known)
+		}
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true, TimeFormat: time.TimeOnly}).Level(zerolog.InfoLevel).With().Timestamp().Logger()
+	tools, err := server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
+	if errors.Is(err, server.ErrServing) {
+		return askServing(ctx, w, cfg, groups)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tools.Close()) }()
+	for _, g := range groups {
+		img, err := tools.Bake(ctx, g)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w.out, "%s: image %s of %.1f GB is available.\n", g, img.ID, float64(img.StoredMB)/1000); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askServing has the errand that runs do it, and waits.
+func askServing(ctx context.Context, w world, cfg config.Config, groups []string) error {
+	wait := func(ctx context.Context, d time.Duration) error {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return nil
+		case <-ctx.Done():
+			return errors.New("no longer waiting; errand goes on baking")
+		}
+	}
+	for _, g := range groups {
+		if _, err := fmt.Fprintf(w.out, "%s: errand serve is running, and bakes it; its log says how far it is.\n", g); err != nil {
+			return err
+		}
+		r, err := bake.Ask(ctx, server.AskedDir(cfg), g, rand.Text(), wait)
+		if err != nil {
+			return err
+		}
+		if r.Error != "" {
+			return errors.New(r.Error)
+		}
+		if _, err := fmt.Fprintf(w.out, "%s: image %s is available.\n", g, r.Image); err != nil {
+			return err
+		}
+	}
+	return nil
+}

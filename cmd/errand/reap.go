@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/server"
+)
+
+// reapFlags are what reap is told.
+type reapFlags struct {
+	path        string
+	dryRun, all bool
+}
+
+// reapCommand deletes what nobody needs at the provider of VMs, or says what that would be.
+func reapCommand(w world) *cobra.Command {
+	var f reapFlags
+	c := &cobra.Command{
+		Use:   "reap",
+		Short: "Delete VMs and what belongs to them that nobody needs, or say what would go",
+		Long: "Compare what there is at the provider of VMs with the store, and delete what no task needs: VMs, images, addresses,\n" +
+			"keys and volumes that carry this deployment's label. What does not carry it is listed and never touched.\n\n" +
+			"A running errand does this by itself, more carefully; stop it first. Use --all after the store was lost:\n" +
+			"then everything with the label goes, for no task knows it any more.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), w) },
+	}
+	configFlag(c, &f.path)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would go and why, and delete nothing")
+	c.Flags().BoolVar(&f.all, "all", false, "also what is older than the store: for a store that was lost")
+	return c
+}
+
+func (f *reapFlags) run(ctx context.Context, w world) (err error) {
+	tools, err := openTools(ctx, w, f.path)
+	if errors.Is(err, server.ErrServing) {
+		return fmt.Errorf("%w\nIt reaps by itself, and lists on its page /vms what it does not touch. Stop it to reap by hand", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tools.Close()) }()
+	plan, err := tools.Fleet().ReapPlan(ctx, fleet.ReapOptions{Looked: true, All: f.all})
+	if err != nil {
+		return err
+	}
+	if err := printPlan(w.out, plan, f.dryRun); err != nil || f.dryRun {
+		return err
+	}
+	gone, err := tools.Fleet().Reap(ctx, plan)
+	if _, perr := fmt.Fprintf(w.out, "%d of %d deleted.\n", len(gone), len(plan.Delete)); perr != nil {
+		return errors.Join(err, perr)
+	}
+	return err
+}
+
+// printPlan says what goes and why, and what somebody has to look at.
+func printPlan(out io.Writer, plan fleet.ReapPlan, dryRun bool) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(verb, kind, id, name, why string) {
+		if name != "" && name != id {
+			id += " (" + name + ")"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", verb, kind, id, why) // Flush says what went wrong
+	}
+	verb := "delete"
+	if dryRun {
+		verb = "would delete"
+	}
+	for _, i := range plan.Delete {
+		line(verb, i.Kind, i.ID, i.Name, i.Why)
+	}
+	for _, i := range plan.Wait {
+		line("too young", i.Kind, i.ID, i.Name, i.Why)
+	}
+	for _, a := range plan.Alarms {
+		line("look at it", a.Kind, a.ID, a.Name, a.Why)
+	}
+	if len(plan.Delete)+len(plan.Wait)+len(plan.Alarms) == 0 {
+		_, _ = fmt.Fprintln(t, "There is nothing that nobody needs.")
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("print what goes: %w", err)
+	}
+	return nil
+}
+
+// openTools opens the store and the VMs that a configuration names. Only warnings are logged, since a person watches.
+func openTools(ctx context.Context, w world, path string) (*server.Tools, error) {
+	cfg, err := config.Load(path, w.env)
+	if err != nil {
+		return nil, err
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true}).Level(zerolog.WarnLevel).With().Timestamp().Logger()
+	return server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
+}

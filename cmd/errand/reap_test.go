@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// account is a stand-in of Hetzner Cloud and the configuration of an errand that uses it.
+type account struct {
+	t      *testing.T
+	sim    *simhetzner.Sim
+	young  atomic.Bool // its clock is right; before, it is an hour slow
+	url    string
+	config string
+	data   string
+	env    map[string]string
+}
+
+// newAccount starts one whose clock is an hour slow at first, so that what is made in it is old.
+func newAccount(t *testing.T, more string) *account {
+	t.Helper()
+	a := &account{t: t, data: filepath.Join(t.TempDir(), "data"), env: secrets(t)}
+	now := func() time.Time {
+		if a.young.Load() {
+			return time.Now()
+		}
+		return time.Now().Add(-time.Hour)
+	}
+	a.sim = simhetzner.New(simhetzner.Config{Now: now, Token: "the-token-of-a-project", Took: simhetzner.Scaled(1000)})
+	t.Cleanup(a.sim.Close)
+	url, err := a.sim.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.url, a.config = url, filepath.Join(t.TempDir(), "config.yml")
+	a.env["HCLOUD_TOKEN"] = "the-token-of-a-project"
+	text := fmt.Sprintf(`data: %s
+deployment: mine
+github: {app_id: 123456, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}
+admin: {token: env:ERRAND_ADMIN_TOKEN}
+models: {anthropic: {url: 'https://api.anthropic.com', key: env:ANTHROPIC_API_KEY}}
+provider: hetzner
+hetzner: {token: env:HCLOUD_TOKEN, endpoint: %s}
+%s`, a.data, url, more)
+	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// post orders something of the stand-in.
+func (a *account) post(path, body string) {
+	a.t.Helper()
+	req, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.url+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer the-token-of-a-project")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode >= 300 {
+		a.t.Fatalf("POST %s: %s", path, resp.Status)
+	}
+}
+
+// servers are the names on the bill that are not gone.
+func (a *account) servers() (names []string) {
+	for _, l := range a.sim.Bill().Lines {
+		if l.Kind == "server" && l.To.IsZero() {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+func (a *account) reap(args ...string) (code int, out, err string) {
+	return call(a.t, a.env, append([]string{"reap", "-c", a.config}, args...)...)
+}
+
+// TestReapAfterLoss: the store is lost, and the labels are enough to find and delete everything. What
+// carries no label of ours is shown and stays.
+func TestReapAfterLoss(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, "")
+	for _, name := range []string{"errand-mine-7-1-0a1b2c3d-g1", "errand-mine-7-2-0a1b2c3d-g1"} {
+		a.post("/servers", fmt.Sprintf(`{"name":%q,"server_type":"cx43","location":"fsn1","image":"debian-13","labels":{"errand-deployment":"mine","errand-owner":"7-1","errand-generation":"1"}}`, name))
+	}
+	a.post("/servers", `{"name":"the-database","server_type":"cx23","location":"fsn1","image":"debian-13"}`)
+	a.young.Store(true)
+
+	code, out, err := a.reap("--dry-run")
+	if code != 0 || strings.Contains(out, "would delete") || !strings.Contains(out, "look at it") || !strings.Contains(out, "errand reap --all") {
+		t.Errorf("without --all: %d\n%s%s", code, out, err)
+	}
+	code, out, err = a.reap("--dry-run", "--all")
+	if code != 0 || strings.Count(out, "would delete") != 2 || !strings.Contains(out, "the-database") || len(a.servers()) != 3 {
+		t.Errorf("what would go: %d\n%s%s", code, out, err)
+	}
+	code, out, err = a.reap("--all")
+	if code != 0 || !strings.Contains(out, "2 of 2 deleted.") || strings.Join(a.servers(), " ") != "the-database" {
+		t.Errorf("what went: %d, left %v\n%s%s", code, a.servers(), out, err)
+	}
+	if code, out, err = a.reap("--all"); code != 0 || strings.Contains(out, "delete ") || !strings.Contains(out, "the-database") {
+		t.Errorf("once more: %d\n%s%s", code, out, err)
+	}
+	if strings.Contains(out+err, "the-token-of-a-project") {
+		t.Error("the token is printed")
+	}
+}
+
+// TestToolsRefuse: what cannot be done says why.
+func TestToolsRefuse(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, "bake: {web: {repos: [acme/shop]}}\n")
+	plain := newAccount(t, "")
+	serving := newAccount(t, "bake: {web: {repos: [acme/shop]}}\n")
+	db, err := boltkv.Open(filepath.Join(serving.data, "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	tests := map[string]struct {
+		a    *account
+		args []string
+		code int
+		want string
+	}{
+		"reap beside a service": {serving, []string{"reap"}, 1, "errand serve is running on this data folder"},
+		"reap what":             {a, []string{"reap", "vms"}, 2, "takes no argument"},
+		"bake what":             {a, []string{"bake"}, 2, "bake which group? There are: web"},
+		"bake the unknown":      {a, []string{"bake", "app"}, 1, "no such group under `bake`; there are: web"},
+		"bake nothing":          {plain, []string{"bake", "web"}, 1, "there is no group to bake"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, out, err := call(t, tt.a.env, append(tt.args, "-c", tt.a.config)...)
+			if code != tt.code || !strings.Contains(err, tt.want) {
+				t.Errorf("%d, want %d and %q:\n%s%s", code, tt.code, tt.want, out, err)
+			}
+		})
+	}
+}

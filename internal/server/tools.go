@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/bake"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// ErrServing: another errand has the store open, so that VMs are its to look after.
+var ErrServing = errors.New("errand serve is running on this data folder")
+
+// ErrNoImages: the provider of VMs makes no images.
+var ErrNoImages = errors.New("base images are for `provider: hetzner`")
+
+// Tools is what commands need of a server while none is running: its store and its VMs. It listens
+// nowhere and works on no task.
+type Tools struct{ s *Server }
+
+// OpenTools opens the store and the fleet. ErrServing says that a running errand has them. Close it at
+// the end.
+func OpenTools(ctx context.Context, cfg config.Config, opts Options) (*Tools, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Server{cfg: cfg, opts: opts, metrics: admin.NewMetrics(opts.Version)}
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeFleet} {
+		if err := part(ctx); err != nil {
+			if errors.Is(err, boltkv.ErrLocked) {
+				err = fmt.Errorf("%w: %w", ErrServing, err)
+			}
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return &Tools{s}, nil
+}
+
+// Close closes what OpenTools opened.
+func (t *Tools) Close() error { return t.s.Close() }
+
+// Fleet is the VMs.
+func (t *Tools) Fleet() *fleet.Fleet { return t.s.fleet }
+
+// Bake bakes an image of a group.
+func (t *Tools) Bake(ctx context.Context, group string) (fleet.Image, error) {
+	b, err := t.s.baker()
+	if err != nil {
+		return fleet.Image{}, err
+	}
+	return b.Bake(ctx, group)
+}
+
+// AskedDir is the folder by which a running errand is asked to bake.
+func AskedDir(cfg config.Config) string { return filepath.Join(cfg.Data, "bake") }
+
+// baker bakes base images. ErrNoImages says that VMs are made from none here.
+func (s *Server) baker() (*bake.Baker, error) {
+	images, ok := s.provider.(fleet.Imager)
+	if !ok {
+		return nil, ErrNoImages
+	}
+	signer, err := clientKey(filepath.Join(s.cfg.Data, "client_key"))
+	if err != nil {
+		return nil, err
+	}
+	dir := AskedDir(s.cfg)
+	return bake.New(bake.Config{
+		Groups: s.cfg.Bake, VMs: bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser), Images: images, Asked: dir,
+		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
+		Runner: s.runnerFor, Clean: "exec /usr/local/sbin/errand-clean", Now: s.opts.Now, Log: s.opts.Log,
+	}), nil
+}
+
+// bake keeps base images up to date while the service runs.
+func (s *Server) bake(ctx context.Context) error {
+	if len(s.cfg.Bake) == 0 {
+		return nil
+	}
+	b, err := s.baker()
+	if errors.Is(err, ErrNoImages) {
+		s.opts.Log.Warn().Err(err).Msg("no base image is baked")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return b.Run(ctx)
+}
+
+// gitRemote finds a repository among the App's, and the credential with which it is read.
+func (s *Server) gitRemote(ctx context.Context, repo string) (url, authorization string, err error) {
+	installations, err := s.forge.Installations(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	for _, i := range installations {
+		repos, err := s.forge.InstallationRepos(ctx, i.ID)
+		if err != nil {
+			return "", "", err
+		}
+		for _, r := range repos {
+			if !strings.EqualFold(r.FullName(), repo) {
+				continue
+			}
+			to := forge.Repo{Installation: i.ID, Owner: r.Owner, Name: r.Name, ID: r.ID}
+			token, _, err := s.forge.GitToken(ctx, to)
+			if err != nil {
+				return "", "", err
+			}
+			return s.forge.GitURL(to), "Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+token)), nil
+		}
+	}
+	return "", "", fmt.Errorf("%w: %s", forge.ErrNotInstalled, repo)
+}
+
+// runnerFor reads the runner for a machine type, under the name by which it is looked for on VMs.
+func (s *Server) runnerFor(arch string) (data []byte, name string, err error) {
+	if data, err = os.ReadFile(filepath.Join(s.opts.BinDir, "errand-runner-linux-"+arch)); err != nil {
+		return nil, "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
+	}
+	sum := sha256.Sum256(data)
+	return data, "errand-runner-" + hex.EncodeToString(sum[:6]), nil
+}
+
+// alarms are what somebody has to see to at the provider of VMs.
+func (s *Server) alarms() []admin.Alarm {
+	var list []admin.Alarm
+	for _, a := range s.fleet.Alarms() {
+		list = append(list, admin.Alarm{Kind: a.Kind, ID: a.ID, Name: a.Name, Why: a.Why, Since: a.Since})
+	}
+	return list
+}
+
+// vmCaps are the caps on VMs, for people.
+func (s *Server) vmCaps() state.VMCaps {
+	caps := state.VMCaps{VMs: s.cfg.Limits.VMs}
+	if s.cfg.Provider == config.ProviderHetzner {
+		caps.MicroDay, caps.MicroMonth = config.Micro(s.cfg.Limits.VMCostPerDay), config.Micro(s.cfg.Limits.VMCostPerMonth)
+	}
+	return caps
+}
