@@ -112,7 +112,7 @@ func (c *change) unseen() bool {
 	case EventStatusSent, EventSpent: // the next sign of life shows the money, too
 		return true
 	case EventDue:
-		return c.e.Detail == dueIdle || c.e.Detail == dueForget
+		return c.e.Detail == dueIdle || c.e.Detail == dueForget || c.e.Detail == DueSpan && c.t.Run != nil
 	case EventProgress:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case EventThumb: // whether it counts shows when it has been checked

@@ -66,7 +66,6 @@ func (c *change) launched() {
 		r.Session = ""
 	}
 	c.haveVM(l)
-	c.boundHours()
 	c.t.Fresh, c.t.Waiting, c.t.Turns = false, nil, 0
 	r.Notes = l.Notes
 	c.t.Branch.BaseAt = time.Time{}

@@ -8,11 +8,14 @@ import (
 
 // What a delayed job of ours about sleep is called (Event.Detail of EventDue).
 const (
-	dueIdle   = "idle"     // the VM of Event.Hash may have been idle for long enough
-	dueHours  = "vm_hours" // the task's VM hours end soon
-	dueUnused = "unused"   // what was put away may have been unwanted for long enough
-	dueForget = "forget"   // Event.Hash is to be deleted for good
+	dueIdle   = "idle"   // the VM of Event.Hash may have been idle for long enough
+	dueUnused = "unused" // what was put away may have been unwanted for long enough
+	dueForget = "forget" // Event.Hash is to be deleted for good
 )
+
+// DueSpan is the same for a span of the VM of Event.Hash that ends soon; Event.Waiting says why there may not be
+// another one.
+const DueSpan = "vm_span"
 
 // park has an idle VM looked at when it is due to sleep.
 func (c *change) park() {
@@ -179,6 +182,7 @@ func (c *change) wokenLate() {
 // haveVM stores the task's VM, and what could not be brought onto it.
 func (c *change) haveVM(l *Launch) {
 	vm := l.VM
+	defer c.boundSpan()
 	if old := c.t.VM; old != nil && old.Name != vm.Name {
 		gone := *old
 		gone.EndedAt, gone.Why = c.e.Now, "replaced"
@@ -193,32 +197,29 @@ func (c *change) haveVM(l *Launch) {
 	c.t.Asleep = nil
 }
 
-// boundHours has the run stopped before the task's VM hours are used up, early enough for its work to
-// be put away.
-func (c *change) boundHours() {
-	vm := c.t.VM
-	if c.p.VMHours <= 0 || vm.Paid <= 0 {
+// boundSpan has it looked whether another span of the task's VM may begin, before the present one ends and early
+// enough for the work to be put away.
+func (c *change) boundSpan() {
+	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
+		c.due(DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.p.sleepBefore(vm.Paid))).Add(-2*c.p.sleepBefore(vm.Paid)))
+	}
+}
+
+// spanEnds stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says
+// that the money for VMs is. The VM sleeps next.
+func (c *change) spanEnds() {
+	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting
+	over := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours
+	if !over && w == nil || c.t.Run == nil || c.t.Run.State != RunActive {
+		c.boundSpan()
 		return
 	}
-	left := c.p.VMHours - (c.t.VMUse(c.e.Now).Hours - vm.Hours(c.e.Now))
-	spans := max(int64(left/vm.Paid), 1)
-	c.due(dueHours, vm.Name, vm.CreatedAt.Add(time.Duration(spans)*vm.Paid-2*c.p.sleepBefore(vm.Paid)))
-}
-
-// hoursUsed stops the run of a task whose VM hours end: its VM sleeps next.
-func (c *change) hoursUsed() {
-	c.dropRun("the task's VM hours are used up")
-	c.fail(End{Reason: VMHoursUsed(c.t.VMUse(c.e.Now).Hours, c.p.VMHours), Hint: HintVMHours, Class: ClassVMHours})
-}
-
-// VMHoursUsed says that a task has had the VM hours that it may have.
-func VMHoursUsed(used, most time.Duration) string {
-	return fmt.Sprintf("the task's VM hours are used up (%s of %s)", hoursText(used), hoursText(most))
-}
-
-func hoursText(d time.Duration) string {
-	if d%time.Hour == 0 {
-		return fmt.Sprintf("%d h", d/time.Hour)
+	if over {
+		c.dropRun("the task's VM hours are used up")
+		c.fail(End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", hours(used), hours(c.p.VMHours)), Hint: HintVMHours, Class: ClassVMHours})
+		return
 	}
-	return d.Round(time.Second).String()
+	c.dropRun(w.Detail)
+	c.interrupt(w.Detail, w.Until)
+	c.t.Waiting.Kind = WaitMoney
 }

@@ -316,11 +316,11 @@ func TestVMHours(t *testing.T) {
 	l.task.VMs = []VM{{Name: "vm0", CreatedAt: made.Add(-3 * time.Hour), EndedAt: made.Add(-150 * time.Minute), Paid: time.Hour, MicroHour: 7}}
 	step(Event{Kind: EventLaunched, Run: l.task.Run.ID, Launch: &Launch{VM: VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}})
 	due := jobOf(l.jobs, JobDue)
-	if due.Args["what"] != dueHours || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
+	if due.Args["what"] != DueSpan || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
 		t.Fatalf("%+v", due)
 	}
 	l.now = due.NotBefore
-	step(Event{Kind: EventDue, Detail: dueHours, Hash: "vm1"})
+	step(Event{Kind: EventDue, Detail: DueSpan, Hash: "vm1"})
 	l.want(PhaseFailed, JobStop, JobPost, JobDue)
 	if e := l.task.End; e.Class != ClassVMHours || e.Reason != "the task's VM hours are used up (2 h of 2 h)" || e.Hint != HintVMHours {
 		t.Errorf("end %+v", e)
@@ -336,5 +336,29 @@ func TestVMHours(t *testing.T) {
 	l.want(PhasePreliminaryPlanning, JobLaunch)
 	if l.task.Wakes() == nil {
 		t.Error("retry does not go on from there")
+	}
+}
+
+// TestMoneyForVMs: a run whose VM may not have another hour goes on when there is money again; one that may is
+// left alone.
+func TestMoneyForVMs(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	made := l.now
+	l.launchOn(VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20})
+	l.now = made.Add(50 * time.Minute)
+	span := Event{Kind: EventDue, Detail: DueSpan, Hash: "vm1"}
+	l.do(span)
+	if j := jobOf(l.jobs, JobDue); l.task.Run == nil || !j.NotBefore.Equal(made.Add(110*time.Minute)) {
+		t.Fatalf("run %v, looks again at %s", l.task.Run, j.NotBefore)
+	}
+	tomorrow := made.Add(12 * time.Hour)
+	span.Waiting = &Waiting{Kind: WaitMoney, Detail: "VMs have cost 5.00 EUR today", Until: tomorrow}
+	l.do(span)
+	l.want(PhaseInterrupted, JobStop, JobDue)
+	if w := l.task.Waiting; w.Kind != WaitMoney || !w.Until.Equal(tomorrow) || !l.task.Resting() {
+		t.Errorf("waiting %+v", w)
 	}
 }

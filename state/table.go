@@ -218,7 +218,7 @@ func stepRows() []Row {
 func sleepRows() []Row {
 	return []Row{
 		{From: open, On: EventDue, If: "idle", To: same, Doc: "nobody needed the VM until the paid span's end, or for a while: its work is put away", when: all(due(dueIdle), (*change).idles), do: (*change).goToSleep},
-		{From: running, On: EventDue, If: "the VM hours of the task end", To: []Phase{PhaseFailed}, Doc: "the run is stopped, its work saved; reason and hint are posted", when: all(due(dueHours), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Run != nil }), do: (*change).hoursUsed},
+		{From: open, On: EventDue, If: "a span of the VM that is paid for ends", To: []Phase{Same, PhaseFailed, PhaseInterrupted}, Doc: "a run is stopped and its work saved if there may not be another one: hours or money for VMs are used up", when: all(due(DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Hash }), do: (*change).spanEnds},
 		{From: open, On: EventDue, If: "nobody wanted what was put away", To: same, Doc: "it is deleted, and a comment says so", when: all(due(dueUnused), func(c *change) bool { return c.t.Asleep != nil }), do: (*change).unused},
 		{From: anyPhase, On: EventDue, If: "a while after the end", To: same, Doc: "what was put away is deleted", when: due(dueForget), do: (*change).forgetDue},
 		{From: anyPhase, On: EventSlept, If: "it is the task's VM", To: same, Doc: "the work is put away and the VM goes, unless somebody wants it by now", when: (*change).sameVM, do: (*change).slept},

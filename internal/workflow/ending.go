@@ -62,6 +62,8 @@ func (s *Steps) due(ctx context.Context, w *unit) (state.Event, error) {
 		return s.closedHow(ctx, w)
 	case what == "twin":
 		return s.lookForTwin(ctx, w, key)
+	case what == state.DueSpan:
+		return s.spanEnds(ctx, w, key)
 	}
 	return state.Event{Kind: state.EventDue, Detail: what, Hash: key}, nil
 }

@@ -26,12 +26,6 @@ var ErrNoVM = errors.New("no VM can be had now")
 // ErrNoSnapshot says that the snapshot which a VM was to be made from is gone for good.
 var ErrNoSnapshot = errors.New("the snapshot is gone")
 
-// Wait is an error that says what else a VM has to be waited for, such as money.
-type Wait struct{ Waiting state.Waiting }
-
-// Error returns the detail.
-func (w *Wait) Error() string { return w.Waiting.Detail }
-
 // launch brings up the VM and the checkout, writes the prompt and starts the run. Each part looks
 // for what an earlier attempt did; a run that was started is left alone.
 func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {

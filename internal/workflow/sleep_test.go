@@ -226,9 +226,34 @@ func TestWakeForAStep(t *testing.T) {
 	if e := w.do(state.JobCollect); e.Kind != state.EventCollected || e.Work == nil || e.Work.Paths != 3 {
 		t.Errorf("event %+v", e)
 	}
-	w.task.VM, w.host.errs["Acquire"] = nil, &workflow.Wait{Waiting: state.Waiting{Kind: state.WaitMoney, Detail: "no money for VMs is left today"}}
-	if e := w.do(state.JobCollect); e.Kind != state.EventHeldUp || e.Waiting.Kind != state.WaitMoney {
-		t.Errorf("event %+v", e)
+}
+
+// TestLimitsOfVMs: what a limit means for a task that needs a VM, and for one whose VM wants another hour.
+func TestLimitsOfVMs(t *testing.T) {
+	t.Parallel()
+	tomorrow := time.Now().Add(12 * time.Hour)
+	for limit, want := range map[string]state.WaitKind{state.LimitVMs: state.WaitVM, state.LimitVMMakes: state.WaitVM, state.LimitVMsDay: state.WaitMoney, state.LimitVMsMonth: state.WaitMoney, state.LimitVMHours: ""} {
+		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
+			refused := fmt.Errorf("acquire: %w", &state.VMLimitError{Limit: limit, Reason: "that is too much", Until: tomorrow})
+			w := newWorld(t, func(cfg *workflow.Config) { cfg.SpanAllowed = func(context.Context, string) error { return refused } })
+			w.host.errs["Acquire"] = refused
+			w.launching(state.RunPreliminary)
+			e, err := w.try(state.JobLaunch)
+			if want == "" {
+				p := wantProblem(t, err, state.ClassVMHours, true)
+				if p.Reason != "That is too much." || !strings.Contains(p.Hint, "limits.vm_hours") {
+					t.Errorf("problem %+v", p)
+				}
+			} else if e.Kind != state.EventHeldUp || e.Waiting.Kind != want || !e.Waiting.Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting.Detail, "that is too much") {
+				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting, err)
+			}
+			w.task.VM = &state.VM{Name: "vm-1"}
+			span := w.do(state.JobDue, args("what", state.DueSpan, "key", "vm-1"))
+			if span.Hash != "vm-1" || (span.Waiting != nil) != (want != "") {
+				t.Errorf("event %+v", span)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/runner/pack"
@@ -144,12 +145,9 @@ func (s *Steps) reach(ctx context.Context, t *state.Task, l *state.Launch) (plac
 		without.Asleep = nil
 		vm, err = s.VMs.Acquire(ctx, &without)
 	}
-	var wait *Wait
-	switch {
-	case errors.As(err, &wait):
-		return place, &wait.Waiting, nil
-	case errors.Is(err, ErrNoVM):
-		return place, &state.Waiting{Kind: state.WaitVM, Detail: err.Error()}, nil
+	switch held, err := refusal(err); {
+	case held != nil:
+		return place, held, nil
 	case err != nil:
 		return place, nil, fmt.Errorf("get a VM: %w", err)
 	}
@@ -165,4 +163,43 @@ func (s *Steps) reach(ctx context.Context, t *state.Task, l *state.Launch) (plac
 		return place, nil, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
 	}
 	return place, nil, nil
+}
+
+// refusal says what an error of getting a VM means: something to wait for, or a reason for people to act.
+func refusal(err error) (*state.Waiting, error) {
+	var limit *state.VMLimitError
+	switch {
+	case errors.Is(err, ErrNoVM):
+		return &state.Waiting{Kind: state.WaitVM, Detail: err.Error()}, nil
+	case !errors.As(err, &limit):
+		return nil, err
+	case limit.Limit == state.LimitVMHours:
+		return nil, &Problem{Reason: upper(limit.Reason) + ".", Hint: limit.Hint(), Class: state.ClassVMHours, Permanent: true, Err: err}
+	case limit.Limit == state.LimitVMsDay, limit.Limit == state.LimitVMsMonth:
+		return &state.Waiting{Kind: state.WaitMoney, Detail: limit.Reason + "; raise `" + limit.Limit + "` to go on sooner", Until: limit.Until}, nil
+	}
+	return &state.Waiting{Kind: state.WaitVM, Detail: limit.Reason, Until: limit.Until}, nil
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// spanEnds asks whether another span of a VM may begin.
+func (s *Steps) spanEnds(ctx context.Context, w *unit, vm string) (state.Event, error) {
+	e := state.Event{Kind: state.EventDue, Detail: state.DueSpan, Hash: vm}
+	if s.SpanAllowed == nil || w.task.VM == nil || w.task.VM.Name != vm {
+		return e, nil
+	}
+	err := s.SpanAllowed(ctx, vm)
+	var limit *state.VMLimitError
+	if errors.As(err, &limit) && limit.Limit == state.LimitVMHours {
+		return e, nil // the table knows how many there are
+	}
+	held, err := refusal(err)
+	e.Waiting = held
+	return e, err
 }

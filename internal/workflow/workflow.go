@@ -51,6 +51,9 @@ type Config struct {
 	// Held says what agents have to wait for because all tasks together have spent what they may, nil for
 	// nothing; it may be nil.
 	Held func(ctx context.Context) (*state.Waiting, error)
+	// SpanAllowed returns a *state.VMLimitError if another span of a VM that costs money may not begin; it may
+	// be nil.
+	SpanAllowed func(ctx context.Context, vm string) error
 	// StatusURL is where people find a task's page; it may be nil.
 	StatusURL func(*state.Task) string
 	// AllowUsers and AllowBots are logins whose text the agent may see besides writers'.
