@@ -86,7 +86,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 	return bake.New(bake.Config{
 		Groups: s.cfg.Bake, VMs: bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser), Images: images, Asked: dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
-		Runner: s.runnerFor, Clean: "exec /usr/local/sbin/errand-clean", Now: s.opts.Now, Log: s.opts.Log,
+		Runner: s.bakedRunner, Clean: "exec /usr/local/sbin/errand-clean", Now: s.opts.Now, Log: s.opts.Log,
 	}), nil
 }
 
@@ -132,8 +132,8 @@ func (s *Server) gitRemote(ctx context.Context, repo string) (url, authorization
 	return "", "", fmt.Errorf("%w: %s", forge.ErrNotInstalled, repo)
 }
 
-// runnerFor reads the runner for a machine type, under the name by which it is looked for on VMs.
-func (s *Server) runnerFor(arch string) (data []byte, name string, err error) {
+// bakedRunner reads the runner for a machine type, under the name by which it is looked for on VMs.
+func (s *Server) bakedRunner(arch string) (data []byte, name string, err error) {
 	if data, err = os.ReadFile(filepath.Join(s.opts.BinDir, "errand-runner-linux-"+arch)); err != nil {
 		return nil, "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
 	}
