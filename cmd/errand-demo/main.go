@@ -43,6 +43,7 @@ func main() {
 type options struct {
 	interactive, fast bool
 	agent, keep, kind string
+	provider, sleep   string
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -54,7 +55,12 @@ func parse(args []string, out io.Writer) (options, error) {
 	fs.StringVar(&o.agent, "agent", "simagent", "simagent, or a command that speaks like claude, with its arguments")
 	fs.StringVar(&o.keep, "keep", "", "folder for all files, which are kept; default a temporary one that is removed")
 	fs.StringVar(&o.kind, "boxes", "auto", "kind of boxes: auto, bwrap, userns or plain")
+	fs.StringVar(&o.provider, "provider", "local", "where VMs come from: local, or hetzner, which is a stand-in for its API with boxes as servers")
+	fs.StringVar(&o.sleep, "sleep", "archive", "how VMs of hetzner sleep: archive or snapshot")
 	err := fs.Parse(args)
+	if err == nil && (o.provider != "local" && o.provider != demo.ProviderHetzner || o.sleep != "archive" && o.sleep != "snapshot") {
+		err = errors.New("-provider is local or hetzner, and -sleep archive or snapshot")
+	}
 	if err == nil && fs.NArg() > 0 {
 		err = fmt.Errorf("unknown argument %q", fs.Arg(0))
 	}
@@ -154,6 +160,9 @@ func world(o options, dir string, log zerolog.Logger) (demo.Config, error) {
 	cfg := demo.Config{Dir: dir, BinDir: filepath.Dir(exe), Fast: o.fast, Kind: o.kind, Log: log, Version: "demo", StandIn: o.agent == "simagent", Agent: []string{exe, "simagent"}}
 	if o.interactive {
 		cfg.Pace = 60
+	}
+	if cfg.Provider = o.provider; o.provider == demo.ProviderHetzner && o.sleep != "archive" {
+		cfg.Sleep = o.sleep
 	}
 	if !cfg.StandIn {
 		cfg.Agent = strings.Fields(o.agent)

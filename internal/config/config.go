@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/bake"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
@@ -47,7 +48,9 @@ type Config struct {
 	Provider string  `yaml:"provider"`
 	Local    Local   `yaml:"local"`
 	Hetzner  Hetzner `yaml:"hetzner"`
-	Egress   Egress  `yaml:"egress"`
+	// Bake are base images, each for a group of repositories and by the group's name.
+	Bake   bake.Groups `yaml:"bake"`
+	Egress Egress      `yaml:"egress"`
 
 	Limits     Limits     `yaml:"limits"`
 	Repository Repository `yaml:"repository"`
@@ -272,6 +275,8 @@ type Timing struct {
 	IdleVM time.Duration `yaml:"idle_vm"`
 	// SleepBefore is how long before the end of the time that is paid for an idle VM's work is put away.
 	SleepBefore time.Duration `yaml:"sleep_before"`
+	// VMTick is the pause between two looks at VMs that are on their way up.
+	VMTick time.Duration `yaml:"vm_tick"`
 	// GoneAfter is how long an issue may be out of reach before its task ends, if no webhook says why.
 	GoneAfter time.Duration `yaml:"gone_after"`
 }
@@ -311,7 +316,7 @@ func Default() Config {
 			PollFast: 15 * time.Second, PollSlow: time.Minute, PollGap: 2 * time.Second, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
 			Progress: 5 * time.Second, Retry: 2 * time.Second, Shutdown: 30 * time.Second, ReapGrace: 15 * time.Minute,
 			WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond, MaxAttempts: p.MaxAttempts, UnreachableFor: 10 * time.Minute,
-			Answer: 30 * time.Second, IdleVM: p.IdleVM, SleepBefore: p.SleepBefore, GoneAfter: time.Hour,
+			Answer: 30 * time.Second, IdleVM: p.IdleVM, SleepBefore: p.SleepBefore, VMTick: 5 * time.Second, GoneAfter: time.Hour,
 		},
 		Keep: Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour},
 	}
@@ -323,6 +328,7 @@ func (c Config) Policy() state.Policy {
 	p.Gather, p.StatusGap, p.SettleFor, p.Recheck = c.Timing.Gather, c.Timing.StatusGap, c.Timing.Settle, c.Timing.Recheck
 	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
 	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
+	p.VMHours = time.Duration(c.Limits.VMHours) * c.Hetzner.BillingPeriod
 	p.IdleVM, p.SleepBefore = c.Timing.IdleVM, c.Timing.SleepBefore
 	p.VMHours = time.Duration(c.Limits.VMHours) * time.Hour
 	return p

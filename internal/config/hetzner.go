@@ -38,6 +38,9 @@ type Hetzner struct {
 	Reuse bool `yaml:"reuse"`
 }
 
+// ProviderHetzner is the word for it under `provider`.
+const ProviderHetzner = "hetzner"
+
 // DefaultHetzner is everything but the token. Prices are not here: they are asked for.
 func DefaultHetzner() Hetzner {
 	var list []string
@@ -47,7 +50,7 @@ func DefaultHetzner() Hetzner {
 		}
 	}
 	return Hetzner{
-		Endpoint: "https://api.hetzner.cloud/v1", Candidates: list, Image: "debian-13", Egress: "open", IPv4: true, BillingPeriod: time.Hour,
+		Endpoint: "https://api.hetzner.cloud/v1", Candidates: list, Image: "ubuntu-24.04", Egress: "open", IPv4: true, BillingPeriod: time.Hour,
 	}
 }
 
@@ -64,7 +67,7 @@ func (h Hetzner) problems(r *report) {
 	for i, c := range h.Candidates {
 		r.unless(candidate.MatchString(c), fmt.Sprintf("hetzner.candidates[%d]", i), "%q: write TYPE/LOCATION by Hetzner's names, such as cx43/fsn1", c)
 	}
-	r.unless(imageName.MatchString(h.Image), "hetzner.image", "%q: write Hetzner's name of an image, such as debian-13", h.Image)
+	r.unless(imageName.MatchString(h.Image), "hetzner.image", "%q: write Hetzner's name of an image, such as ubuntu-24.04", h.Image)
 	for i, from := range h.SSHFrom {
 		_, err := netip.ParsePrefix(from)
 		r.unless(err == nil, fmt.Sprintf("hetzner.ssh_from[%d]", i), "%q: write a range of addresses, such as 203.0.113.7/32", from)

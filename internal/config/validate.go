@@ -53,6 +53,10 @@ func (c Config) problems() report {
 	}
 	c.Limits.vmProblems(&r)
 	c.Egress.problems(&r)
+	for _, text := range c.Bake.Problems() {
+		key, text, _ := strings.Cut(text, ": ") // it begins with its key
+		r.unless(false, "bake."+key, "%s", text)
+	}
 	c.limitProblems(&r)
 	if err := c.Agent.Validate(); err != nil {
 		key, text, _ := strings.Cut(err.Error(), ": ") // it begins with its key

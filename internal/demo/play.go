@@ -23,8 +23,9 @@ type Play struct {
 	// Patience is how long one step may take.
 	Patience time.Duration
 
-	issue int
-	pull  int
+	issue   int
+	pull    int
+	session string // of the agent, before its VM slept
 }
 
 // Result is what the whole life came to.
@@ -43,7 +44,8 @@ type Result struct {
 func (p *Play) Run(ctx context.Context) (Result, error) {
 	begun := time.Now()
 	steps := []func(context.Context) error{
-		p.open, p.readPlan, p.askForChange, p.approvePreliminary, p.approveThorough, p.seePull, p.review, p.seeAnswers, p.approveAndMerge, p.seeEnd,
+		p.open, p.readPlan, p.askForChange, p.approvePreliminary, p.approveThorough, p.seePull, p.seeAsleep, p.review, p.seeAnswers, p.seeSession,
+		p.approveAndMerge, p.seeEnd, p.seeNothingLeft,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +58,7 @@ func runner(t *testing.T) (dir string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build errand-runner: %v\n%s", err, out)
 	}
+	check(t, os.Symlink("errand-runner", filepath.Join(dir, "errand-runner-linux-"+runtime.GOARCH))) // for what is not a box
 	return dir
 }
 
@@ -77,6 +79,12 @@ type played struct {
 
 func play(t *testing.T) *played {
 	t.Helper()
+	return playWith(t, func(*demo.Config) {})
+}
+
+// playWith plays in a world that differs.
+func playWith(t *testing.T, change func(*demo.Config)) *played {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("plays a whole life")
 	}
@@ -88,10 +96,12 @@ func play(t *testing.T) *played {
 	log, err := os.Create(filepath.Join(p.dir, "errand.log"))
 	check(t, err)
 	t.Cleanup(func() { check(t, log.Close()) })
-	p.world, err = demo.New(t.Context(), demo.Config{
+	cfg := demo.Config{
 		Dir: p.dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Key: key,
 		Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
-	})
+	}
+	change(&cfg)
+	p.world, err = demo.New(t.Context(), cfg)
 	check(t, err)
 	ended := false
 	t.Cleanup(func() {
@@ -155,10 +165,12 @@ func (p *played) look() {
 			p.t.Errorf("after the end a job is left: %s %s, %s", j.Kind, j.Key, j.LastError)
 		}
 	}
-	p.boxes, err = os.ReadDir(filepath.Join(p.dir, "data", "local", "boxes"))
-	check(p.t, err)
+	if p.world.Cloud == nil {
+		p.boxes, err = os.ReadDir(filepath.Join(p.dir, "data", "local", "boxes"))
+		check(p.t, err)
+	}
 	pem := strings.Split(strings.TrimSpace(string(app.PEM)), "\n")
-	p.secrets = map[string]string{"the App's key": pem[len(pem)/2], "the webhook secret": app.WebhookSecret, "the model's key": demo.ModelKey, "the admin token": demo.AdminToken}
+	p.secrets = map[string]string{"the App's key": pem[len(pem)/2], "the webhook secret": app.WebhookSecret, "the model's key": demo.ModelKey, "the admin token": demo.AdminToken, "the cloud's token": demo.CloudToken}
 }
 
 // marker is the hidden part of a comment, which is never the same twice.

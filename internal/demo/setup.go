@@ -43,6 +43,14 @@ local:
 {{- range .Binds}}
     - {path: {{yaml .Path}}, writable: {{.Writable}}}
 {{- end}}
+{{- if .Cloud}}
+provider: hetzner
+hetzner:
+  token: {{yaml (printf "file:%s" .CloudTokenFile)}}
+  endpoint: {{.Cloud}}
+  billing_period: {{.Paid}}
+limits: {vm_hours: 100, vm_creates: 100}
+{{- end}}
 {{- if .Fast}}
 timing:
   gather: 400ms
@@ -60,6 +68,8 @@ timing:
   writes_burst: 200
   writes_every: 5ms
   objects_every: 1ms
+  vm_tick: 200ms
+  sleep_before: 1s
 {{- end}}
 {{.Extra}}
 `
@@ -77,7 +87,7 @@ func (w *World) writeConfig() error {
 		return fmt.Errorf("make the demo's secrets: %w", err)
 	}
 	app := w.GitHub.App()
-	names := map[string]string{"app.pem": string(app.PEM), "webhook": app.WebhookSecret, "token": AdminToken, "model": ModelKey}
+	names := map[string]string{"app.pem": string(app.PEM), "webhook": app.WebhookSecret, "token": AdminToken, "model": ModelKey, "cloud": CloudToken}
 	for name, value := range names {
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte(value), 0o600); err != nil {
 			return fmt.Errorf("write a secret of the demo: %w", err)
@@ -87,15 +97,12 @@ func (w *World) writeConfig() error {
 	if err != nil {
 		return err
 	}
-	adapter, model, kind := w.cfg.Adapter, w.cfg.Model, w.cfg.Kind
+	adapter, model := w.cfg.Adapter, w.cfg.Model
 	if adapter == "" {
 		adapter = "claude"
 	}
 	if model == "" {
 		model = "claude-sonnet-5"
-	}
-	if kind == "" {
-		kind = "auto"
 	}
 	f, err := os.Create(w.ConfigFile())
 	if err != nil {
@@ -104,7 +111,8 @@ func (w *World) writeConfig() error {
 	err = template.Must(template.New("config").Funcs(template.FuncMap{"yaml": inline}).Parse(configText)).Execute(f, map[string]any{
 		"Data": filepath.Join(w.cfg.Dir, "data"), "AppID": app.ID, "KeyFile": filepath.Join(secrets, "app.pem"), "SecretFile": filepath.Join(secrets, "webhook"),
 		"TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
-		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Kind": kind, "Path": tools.path, "Binds": tools.binds,
+		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
+		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid,
 		"Fast": w.cfg.Fast, "Extra": w.cfg.Extra,
 	})
 	return errors.Join(err, f.Close())

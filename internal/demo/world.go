@@ -26,6 +26,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
@@ -56,6 +57,12 @@ type Config struct {
 	Model   string
 	Fast    bool   // short intervals; else production's
 	Kind    string // of boxes, default auto
+	// Provider is where VMs come from: boxes unless it is ProviderHetzner. Sleep is how they sleep there,
+	// archive unless it is snapshot. Machines are the stand-in's computers, boxes unless set.
+	Provider, Sleep string
+	Machines        simhetzner.Machines
+	// Account is asked for a last change of the stand-in for Hetzner; it may be nil.
+	Account func(*simhetzner.Config)
 	Script  string // of the model, YAML; default the demo's
 	Pace    int    // words per second of the model, 0 for no pause
 	// Extra is more configuration, appended to the file: whole top-level keys that it lacks.
@@ -77,11 +84,15 @@ type World struct {
 	cfg    Config
 	GitHub *simgithub.Sim
 	Model  *simmodel.Server
+	Cloud  *simhetzner.Sim // nil unless VMs come from there
 	Server *server.Server
 	URL    string // of errand
 
 	model *http.Server
 	addr  string
+	cloud string        // its API's address
+	paid  time.Duration // what a VM is paid for at once
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	stop  context.CancelFunc
 	done  chan error
 }
@@ -104,6 +115,9 @@ func New(ctx context.Context, cfg Config) (w *World, err error) {
 	if err := w.startModel(); err != nil {
 		return w, err
 	}
+	if err := w.startCloud(ctx); err != nil {
+		return w, err
+	}
 	if err := w.writeConfig(); err != nil {
 		return w, err
 	}
@@ -124,6 +138,9 @@ func (w *World) startGitHub() (err error) {
 		if files, err = fixture(); err != nil {
 			return err
 		}
+	}
+	if w.cfg.Sleep != "" {
+		files[".errand.yml"] += "vm: {sleep: " + w.cfg.Sleep + "}\n"
 	}
 	w.GitHub.AddOrg(Owner)
 	w.GitHub.AddUser(Outsider)
@@ -189,7 +206,7 @@ func (w *World) Start(ctx context.Context) error {
 	cfg.PublicURL = w.URL
 	w.GitHub.SetWebhook(w.URL+"/api/github/hook", cfg.GitHub.WebhookSecret.Reveal())
 	opts := server.Options{
-		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: w.cfg.BinDir, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now,
+		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: w.cfg.BinDir, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now, DialVM: w.dial,
 	}
 	if w.cfg.Options != nil {
 		w.cfg.Options(&opts)
@@ -245,6 +262,9 @@ func (w *World) Close() error {
 	errs = append(errs, w.Stop())
 	if w.Server != nil {
 		errs = append(errs, w.deleteBoxes())
+	}
+	if w.Cloud != nil {
+		w.Cloud.Close()
 	}
 	if w.model != nil {
 		errs = append(errs, w.model.Close())

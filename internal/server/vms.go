@@ -180,4 +180,6 @@ func (s *Server) taskURL(t *state.Task) string {
 }
 
 // DeleteVMs deletes every VM of this deployment. It is for the end of a demo or a test, after Run.
-func (s *Server) DeleteVMs(ctx context.Context, why fleet.Reason) error { return s.fleet.Wipe(ctx, why) }
+func (s *Server) DeleteVMs(ctx context.Context, why fleet.Reason) error {
+	return s.fleet.Wipe(ctx, why)
+}

@@ -1,0 +1,136 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	// ProviderHetzner is Config.Provider for VMs of the stand-in for Hetzner.
+	ProviderHetzner = "hetzner"
+	// CloudToken is the stand-in's API token.
+	CloudToken = "sim-hcloud-3f9b2c"
+	// PaidSpan is the demo's hour: what a VM is paid for at once.
+	PaidSpan = 8 * time.Second
+	// cloudHaste is how many times quicker than the real one the stand-in does what takes its time.
+	cloudHaste = 60
+)
+
+// startCloud serves the stand-in for Hetzner with boxes of this host as its servers.
+func (w *World) startCloud(ctx context.Context) error {
+	if w.cfg.Provider != ProviderHetzner {
+		return nil
+	}
+	t, err := w.tools()
+	if err != nil {
+		return err
+	}
+	cfg := local.Config{Dir: filepath.Join(w.cfg.Dir, "cloud"), Kind: w.kind(), Runner: filepath.Join(w.cfg.BinDir, "errand-runner"), Path: t.path, Now: w.cfg.Now}
+	for _, b := range t.binds {
+		cfg.Binds = append(cfg.Binds, local.Bind{Path: b.Path, Writable: b.Writable})
+	}
+	machines := w.cfg.Machines
+	if machines == nil {
+		boxes, err := NewMachines(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("make computers for the stand-in of Hetzner: %w", err)
+		}
+		machines, w.dial = boxes, boxes.Dial
+	}
+	took := simhetzner.Scaled(cloudHaste)
+	if !w.cfg.Fast {
+		took = simhetzner.Took{}
+	}
+	account := simhetzner.Config{Token: CloudToken, Period: PaidSpan, Took: took, Machines: machines, Now: w.cfg.Now}
+	if w.cfg.Account != nil {
+		w.cfg.Account(&account)
+	}
+	w.paid, w.Cloud = account.Period, simhetzner.New(account)
+	if w.cloud, err = w.Cloud.Start("127.0.0.1:0"); err != nil {
+		return fmt.Errorf("start the stand-in for Hetzner: %w", err)
+	}
+	return nil
+}
+
+func (w *World) kind() string {
+	if w.cfg.Kind == "" {
+		return local.KindAuto
+	}
+	return w.cfg.Kind
+}
+
+// seeAsleep waits until the VM has been put to sleep just before its paid hour ends, so that the review finds
+// the task without one.
+func (p *Play) seeAsleep(ctx context.Context) error {
+	if p.World.Cloud == nil {
+		return nil
+	}
+	var a state.Asleep
+	err := p.until(ctx, "the VM to sleep", func(t *state.Task) (bool, error) {
+		if t.Asleep == nil || t.VM != nil {
+			return false, nil
+		}
+		a = *t.Asleep
+		if n := len(t.Runs); n > 0 {
+			p.session = sessionOf(t)
+		}
+		return len(p.World.Cloud.Objects("server")) == 0, nil
+	})
+	if err == nil {
+		p.Say("nobody needs the VM, and its paid hour ends: its work was put away (%s, %d kB), the VM is deleted", a.Mode, a.Bytes>>10)
+	}
+	return err
+}
+
+// sessionOf is the agent's session in the newest run that had one.
+func sessionOf(t *state.Task) string {
+	for i := len(t.Runs) - 1; i >= 0; i-- {
+		if t.Runs[i].Session != "" {
+			return t.Runs[i].Session
+		}
+	}
+	return ""
+}
+
+// seeSession checks that the agent went on in the session that it had before its VM slept.
+func (p *Play) seeSession(ctx context.Context) error {
+	if p.World.Cloud == nil {
+		return nil
+	}
+	t, err := p.task(ctx)
+	if err != nil {
+		return err
+	}
+	if now := sessionOf(t); now != p.session || now == "" {
+		return fmt.Errorf("after waking the agent's session is %q, before it was %q", now, p.session)
+	}
+	p.Say("it went on in the session that it had before its VM slept (%.8s…), on VM number %d", p.session, len(t.VMs)+1)
+	return nil
+}
+
+// seeNothingLeft checks that nothing is left that costs money.
+func (p *Play) seeNothingLeft(ctx context.Context) error {
+	if p.World.Cloud == nil {
+		return nil
+	}
+	err := p.until(ctx, "the end of everything that costs money", func(*state.Task) (bool, error) {
+		return len(p.World.Cloud.Objects("server"))+len(p.World.Cloud.Objects("primary_ip"))+len(p.World.Cloud.Objects("volume")) == 0, nil
+	})
+	if err != nil {
+		return err
+	}
+	bill, spans, servers := p.World.Cloud.Bill(), int64(0), 0
+	for _, l := range bill.Lines {
+		if l.Kind == "server" {
+			servers, spans = servers+1, spans+l.Periods
+		}
+	}
+	p.Say("the cloud's bill: %d VMs, %d started hours (of %s here), %.4f %s", servers, spans, PaidSpan, float64(bill.Micro)/1e6, bill.Currency)
+	return nil
+}
