@@ -31,7 +31,7 @@ mount -t tmpfs -o mode=755,nosuid,nodev tmpfs run
 mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs tmp
 mount --bind "$DIR/seed" var/lib/cloud/seed/nocloud
 for at; do
-  mkdir -p ".$at"
+  if [ -d "$at" ]; then mkdir -p ".$at"; else mkdir -p ".${at%/*}" && touch ".$at"; fi
   mount --rbind "$at" ".$at"
   mount -o remount,bind,ro ".$at"
 done
