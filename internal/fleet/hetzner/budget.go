@@ -34,6 +34,7 @@ type budget struct {
 	said      time.Time
 	until     time.Time // no call before
 	calls     map[string]int
+	skew      time.Duration // how far the API's clock is ahead of ours
 }
 
 func newBudget(now func() time.Time, pause time.Duration) *budget {
@@ -70,12 +71,22 @@ func (b *budget) heard(h http.Header, limited bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		b.skew = date.Sub(now)
+	}
 	if n, err := strconv.Atoi(h.Get("RateLimit-Remaining")); err == nil {
 		b.remaining, b.said = n, now
 	}
 	if limited {
 		b.until = now.Add(b.pause)
 	}
+}
+
+// clockOff is how far the clocks are apart, by the API's last answer, which tells whole seconds.
+func (b *budget) clockOff() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.skew
 }
 
 // Requests is how many requests were made since the start, by method.

@@ -9,6 +9,9 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
+// maxClockOff is what the margin before the end of a paid hour can take.
+const maxClockOff = 30 * time.Second
+
 // Describe says whether the token works and what can be ordered of the candidates.
 func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	out := fleet.Description{Provider: p.Name(), Kind: "cloud", Isolation: fleet.IsolationVM}
@@ -22,6 +25,9 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	}
 	for _, c := range p.cfg.Candidates {
 		out.Notes = append(out.Notes, noteOn(c, offers, p.cfg.Now()))
+	}
+	if off := p.budget.clockOff().Round(time.Second); off.Abs() > maxClockOff {
+		out.Notes = append(out.Notes, fmt.Sprintf("The clock of this host is %s away from Hetzner's: paid hours would be misjudged. Let it be set by NTP.", off.Abs()))
 	}
 	if p.cfg.Egress == EgressTether {
 		out.Notes = append(out.Notes, "VMs reach nothing but through errand: their image has to be a baked one.")

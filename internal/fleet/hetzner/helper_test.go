@@ -28,6 +28,7 @@ type project struct {
 	sim   *simhetzner.Sim
 	clock *simhetzner.Clock
 	url   string
+	ahead time.Duration // of the API's clock
 }
 
 func newProject(t *testing.T, change func(*simhetzner.Config)) *project {
@@ -38,11 +39,17 @@ func newProject(t *testing.T, change func(*simhetzner.Config)) *project {
 		change(&cfg)
 	}
 	p.sim = simhetzner.New(cfg)
-	srv := httptest.NewServer(p.sim)
+	srv := httptest.NewServer(p)
 	p.url = srv.URL + "/v1"
 	t.Cleanup(srv.Close)
 	t.Cleanup(p.sim.Close)
 	return p
+}
+
+// ServeHTTP is the stand-in with a Date by its clock.
+func (p *project) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", p.clock.Now().Add(p.ahead).UTC().Format(http.TimeFormat))
+	p.sim.ServeHTTP(w, r)
 }
 
 func publicKey(t *testing.T, seed byte) ssh.PublicKey {

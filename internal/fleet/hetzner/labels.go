@@ -28,10 +28,11 @@ func selector(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// fits says whether something with the labels has is the one that labels want.
+// fits says whether something with the labels has is the one that labels want. Until when it is good says
+// nothing about what it is.
 func fits(has, want map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if value, ok := has[key]; !ok || value != want[key] {
+		if value, ok := has[key]; key != fleet.LabelNotAfter && (!ok || value != want[key]) {
 			return fmt.Errorf("%w: label %s is %q, not %q", fleet.ErrNameTaken, key, has[key], want[key])
 		}
 	}

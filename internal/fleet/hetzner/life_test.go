@@ -95,6 +95,22 @@ func TestOrder(t *testing.T) {
 	p.wantCount("firewall", 1)
 }
 
+// TestUntilWhenIsNoIdentity: a later call may say another time for the same VM.
+func TestUntilWhenIsNoIdentity(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	s := spec("vm-1")
+	s.Labels[fleet.LabelNotAfter] = "1"
+	first, err := provider.Create(t.Context(), s)
+	noErr(t, "create", err)
+	s.Labels[fleet.LabelNotAfter] = "2"
+	again, err := provider.Create(t.Context(), s)
+	if err != nil || again.ID != first.ID || again.Labels[fleet.LabelNotAfter] != "1" {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+}
+
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

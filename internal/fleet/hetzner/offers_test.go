@@ -172,6 +172,12 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("note %d: %q, want %q", i, about.Notes[i], want)
 		}
 	}
+	q := newProject(t, nil)
+	q.ahead = 3 * time.Minute
+	about, err = q.provider(nil).Describe(t.Context())
+	if err != nil || len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "3m0s") {
+		t.Errorf("with another clock: %+v, %v", about, err)
+	}
 	about, err = p.provider(func(c *hetzner.Config) { c.Token = "wrong" }).Describe(t.Context())
 	if err != nil || len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "hetzner.token") {
 		t.Errorf("with a wrong token: %+v, %v", about, err)
