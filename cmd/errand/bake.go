@@ -54,7 +54,7 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 		}
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true, TimeFormat: time.TimeOnly}).Level(zerolog.InfoLevel).With().Timestamp().Logger()
-	tools, err := server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
+	tools, err := server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.bin})
 	if errors.Is(err, server.ErrServing) {
 		return askServing(ctx, w, cfg, groups)
 	}

@@ -37,6 +37,7 @@ type world struct {
 	args     []string
 	out, err io.Writer
 	env      func(string) (string, bool)
+	bin      string // where errand-runner is; the program's own folder unless set
 }
 
 // errUsage marks an error of the caller's.

@@ -16,8 +16,14 @@ import (
 // call runs the program as a function.
 func call(t *testing.T, env map[string]string, args ...string) (code int, out, err string) {
 	t.Helper()
+	return callIn(t, "", env, args...)
+}
+
+// callIn is call with errand-runner in a folder.
+func callIn(t *testing.T, bin string, env map[string]string, args ...string) (code int, out, err string) {
+	t.Helper()
 	var o, e bytes.Buffer
-	code = run(context.Background(), world{args: args, out: &o, err: &e, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+	code = run(context.Background(), world{args: args, bin: bin, out: &o, err: &e, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 	return code, o.String(), e.String()
 }
 

@@ -101,5 +101,5 @@ func openTools(ctx context.Context, w world, path string) (*server.Tools, error)
 		return nil, err
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true}).Level(zerolog.WarnLevel).With().Timestamp().Logger()
-	return server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
+	return server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.bin})
 }

@@ -23,13 +23,14 @@ type account struct {
 	url    string
 	config string
 	data   string
+	bin    string
 	env    map[string]string
 }
 
 // newAccount starts one whose clock is an hour slow at first, so that what is made in it is old.
 func newAccount(t *testing.T, more string) *account {
 	t.Helper()
-	a := &account{t: t, data: filepath.Join(t.TempDir(), "data"), env: secrets(t)}
+	a := &account{t: t, data: filepath.Join(t.TempDir(), "data"), bin: t.TempDir(), env: secrets(t)}
 	now := func() time.Time {
 		if a.young.Load() {
 			return time.Now()
@@ -52,8 +53,10 @@ models: {anthropic: {url: 'https://api.anthropic.com', key: env:ANTHROPIC_API_KE
 provider: hetzner
 hetzner: {token: env:HCLOUD_TOKEN, endpoint: %s}
 %s`, a.data, url, more)
-	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	for path, text := range map[string]string{a.config: text, filepath.Join(a.bin, "errand-runner-linux-amd64"): "never run here"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return a
 }
@@ -88,7 +91,12 @@ func (a *account) servers() (names []string) {
 }
 
 func (a *account) reap(args ...string) (code int, out, err string) {
-	return call(a.t, a.env, append([]string{"reap", "-c", a.config}, args...)...)
+	return a.call(append([]string{"reap"}, args...)...)
+}
+
+func (a *account) call(args ...string) (code int, out, err string) {
+	a.t.Helper()
+	return callIn(a.t, a.bin, a.env, append(args, "-c", a.config)...)
 }
 
 // TestReapAfterLoss: the store is lost, and the labels are enough to find and delete everything. What
@@ -148,7 +156,7 @@ func TestToolsRefuse(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, out, err := call(t, tt.a.env, append(tt.args, "-c", tt.a.config)...)
+			code, out, err := tt.a.call(tt.args...)
 			if code != tt.code || !strings.Contains(err, tt.want) {
 				t.Errorf("%d, want %d and %q:\n%s%s", code, tt.code, tt.want, out, err)
 			}
