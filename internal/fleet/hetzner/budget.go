@@ -12,15 +12,15 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// The API allows a project 3,600 requests an hour, refilled by one a second, whoever makes them. Ours are
-// at most burst + 3600·perSecond in any hour.
+// requestsPerHour is what the API allows a project, whoever makes them: a bucket of so many, refilled by one
+// a second. Ours are at most so many in any hour, burstShare-th of them at once.
 const (
-	perSecond = 0.9
-	burst     = 300
-	// spare is what of our own burst is kept from calls that can wait.
-	spare = 60
-	// spareRemaining is the same of what the API says remains.
-	spareRemaining = 600
+	requestsPerHour = 3600
+	burstShare      = 12
+	// spareShare is the share of our own burst that is kept from calls that can wait.
+	spareShare = 5
+	// spareRemaining is the same of what the API says remains, as a share of what it allows.
+	spareRemaining = 6
 )
 
 // budget is the one purse of requests.
@@ -30,6 +30,7 @@ type budget struct {
 
 	mu        sync.Mutex
 	limiter   *rate.Limiter
+	perHour   int
 	remaining int // what the API said last, -1 before
 	said      time.Time
 	until     time.Time // no call before
@@ -37,8 +38,10 @@ type budget struct {
 	skew      time.Duration // how far the API's clock is ahead of ours
 }
 
-func newBudget(now func() time.Time, pause time.Duration) *budget {
-	return &budget{now: now, pause: pause, limiter: rate.NewLimiter(perSecond, burst), remaining: -1, calls: map[string]int{}}
+func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
+	burst := perHour / burstShare
+	limiter := rate.NewLimiter(rate.Limit(float64(perHour-burst)/3600), burst)
+	return &budget{now: now, pause: pause, limiter: limiter, perHour: perHour, remaining: -1, calls: map[string]int{}}
 }
 
 // take pays for one request or says fleet.ErrLimited. It never waits: who calls knows better what to do
@@ -52,15 +55,15 @@ func (b *budget) take(low bool, route string) error {
 	}
 	if low {
 		// The API refills one a second.
-		if left := b.remaining + int(now.Sub(b.said).Seconds()); b.remaining >= 0 && left < spareRemaining {
+		if left := b.remaining + int(now.Sub(b.said).Seconds()); b.remaining >= 0 && left < requestsPerHour/spareRemaining {
 			return fmt.Errorf("%w: %d of the project's requests remain, kept for what cannot wait", fleet.ErrLimited, left)
 		}
-		if b.limiter.TokensAt(now) < spare {
+		if b.limiter.TokensAt(now) < float64(b.limiter.Burst())/spareShare {
 			return fmt.Errorf("%w: the rest of our own budget is kept for what cannot wait", fleet.ErrLimited)
 		}
 	}
 	if !b.limiter.AllowN(now, 1) {
-		return fmt.Errorf("%w: our own budget of %d an hour is used up", fleet.ErrLimited, int(3600*perSecond))
+		return fmt.Errorf("%w: our own budget of %d an hour is used up", fleet.ErrLimited, b.perHour)
 	}
 	b.calls[route]++
 	return nil

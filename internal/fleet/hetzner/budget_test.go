@@ -11,7 +11,7 @@ import (
 
 func newTestBudget() (*budget, *time.Time) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	return newBudget(func() time.Time { return now }, 30*time.Second), &now
+	return newBudget(func() time.Time { return now }, 3600, 30*time.Second), &now
 }
 
 func TestBudgetOfAnHour(t *testing.T) {
@@ -41,7 +41,7 @@ func TestWhatCanWaitLeavesAReserve(t *testing.T) {
 	for b.take(true, "GET") == nil {
 		low++
 	}
-	if low == 0 || low > burst-spare+1 {
+	if low == 0 || low > 300-60+1 {
 		t.Errorf("%d calls that can wait", low)
 	}
 	if err := b.take(false, "GET"); err != nil {

@@ -97,6 +97,8 @@ type Config struct {
 	Version string
 	// HTTP makes the requests. Default is a client of its own with a timeout.
 	HTTP *http.Client
+	// RequestsPerHour bounds our requests. Default 3600, which is what the API allows a project.
+	RequestsPerHour int
 	// Pause is how long no call is made after the API said "too many". Default 30 s.
 	Pause time.Duration
 	// Now is the clock. Default time.Now.
@@ -146,7 +148,7 @@ func New(cfg Config) (*Provider, error) {
 		hcloud.WithApplication("errand", cfg.Version),
 		hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
 	)
-	return &Provider{cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.Pause), judged: map[int64]judgment{}}, nil
+	return &Provider{cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause), judged: map[int64]judgment{}}, nil
 }
 
 func (s Settings) check() error {
@@ -188,6 +190,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = sleep
+	}
+	if cfg.RequestsPerHour <= 0 {
+		cfg.RequestsPerHour = requestsPerHour
 	}
 	if cfg.Pause <= 0 {
 		cfg.Pause = 30 * time.Second
