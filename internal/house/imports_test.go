@@ -91,7 +91,7 @@ func aroundLayers() map[string]row {
 		"internal/sim/simagent":   {},
 		// The simulator of costs plays on a stand-in: a tool beside the service, of which nothing that serves knows.
 		"internal/costs":  {may: "internal/sim/simhetzner state"},
-		"internal/demo":   {may: "internal/config internal/fleet internal/fleet/local internal/fleet/local/box internal/forge internal/server internal/sim/simgithub internal/sim/simhetzner internal/sim/simmodel state", tests: "internal/remote"},
+		"internal/demo":   {may: "internal/config internal/fleet internal/fleet/local internal/fleet/local/box internal/forge internal/server internal/sim/simgithub internal/sim/simhetzner internal/sim/simmodel state", tests: "internal/fleet/cloudinit internal/remote"},
 		"cmd/errand-demo": {may: "internal/demo internal/sim/simagent"},
 
 		// The house.
