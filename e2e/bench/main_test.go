@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -50,6 +51,9 @@ func prepare(tb testing.TB) *shared {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			common.err = fmt.Errorf("build errand-runner: %w\n%s", err, out)
+			return
+		}
+		if common.err = os.Symlink("errand-runner", filepath.Join(common.bin, "errand-runner-linux-"+runtime.GOARCH)); common.err != nil {
 			return
 		}
 		common.key, common.err = rsa.GenerateKey(rand.Reader, 2048)

@@ -47,6 +47,9 @@ func (w *World) startCloud(ctx context.Context) error {
 	if !w.cfg.Fast {
 		took = simhetzner.Took{}
 	}
+	if w.cfg.Took != nil {
+		took = *w.cfg.Took
+	}
 	account := simhetzner.Config{Token: CloudToken, Period: PaidSpan, Took: took, Machines: machines, Now: w.cfg.Now}
 	if w.cfg.Account != nil {
 		w.cfg.Account(&account)

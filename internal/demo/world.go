@@ -61,6 +61,8 @@ type Config struct {
 	// archive unless it is snapshot. Machines are the stand-in's computers, boxes unless set.
 	Provider, Sleep string
 	Machines        simhetzner.Machines
+	// Took is how long the cloud takes for what it does; nil is quick, or the real one's time unless Fast.
+	Took *simhetzner.Took
 	// Account is asked for a last change of the stand-in for Hetzner; it may be nil.
 	Account func(*simhetzner.Config)
 	Script  string // of the model, YAML; default the demo's

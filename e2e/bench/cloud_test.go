@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+)
+
+// BenchmarkCloud plays the whole life on the stand-in for Hetzner, which does everything at once here, so that
+// what is measured is errand's own: from the decision to plan until the agent runs on a new VM, and from a
+// review until it runs again on the VM that takes over from one that sleeps.
+func BenchmarkCloud(b *testing.B) {
+	s := prepare(b)
+	exe, err := os.Executable()
+	check(b, err)
+	if _, err := demo.NewMachines(b.Context(), local.Config{Dir: b.TempDir(), Kind: local.KindAuto, Runner: filepath.Join(s.bin, "errand-runner")}); err != nil {
+		b.Skipf("skipped: %v", err)
+	}
+	const soon = -1
+	atOnce := simhetzner.Took{Create: soon, FromDisk: soon, FromFar: soon, Start: soon, Stop: soon, Shutdown: soon, Rebuild: soon, Image: soon, Delete: soon, Other: soon}
+	for b.Loop() {
+		dir := b.TempDir()
+		log, err := os.Create(filepath.Join(dir, "errand.log"))
+		check(b, err)
+		rules, files := cheap(b)
+		w, err := demo.New(b.Context(), demo.Config{
+			Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Script: rules, Files: files, Key: s.key,
+			Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench", Provider: demo.ProviderHetzner, Took: &atOnce,
+		})
+		check(b, err)
+		play(b, w)
+		task := ended(b, w)
+		counts, all := w.Cloud.Counts()
+		b.Logf("requests to the cloud: %v", counts)
+		figure(b, "from the decision to plan until the agent runs on a new VM, the cloud's time taken out: %s (at most 1.5 s)", untilRun(task, state.PhasePreliminaryPlanning))
+		figure(b, "from the review until the agent runs on the VM that takes over: %s (at most 1.5 s)", untilRun(task, state.PhaseAddressingReview))
+		figure(b, "requests to the cloud for each VM: %d (at most 25)", all/max(len(task.VMs), 1))
+		check(b, w.Close())
+		check(b, log.Close())
+	}
+}
+
+// untilRun is how long the first run of a phase took to begin.
+func untilRun(t *state.Task, p state.Phase) time.Duration {
+	for _, h := range t.History {
+		if h.Phase != p {
+			continue
+		}
+		for _, r := range t.Runs {
+			if !r.Started.Before(h.At) {
+				return r.Started.Sub(h.At).Round(time.Millisecond)
+			}
+		}
+	}
+	return -1
+}
