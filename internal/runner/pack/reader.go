@@ -37,7 +37,7 @@ func (s *source) Read(b []byte) (int, error) {
 // sums are compared with the manifest at the end.
 func read(r io.Reader, limit int64, each func(entry, io.Reader) error) (Manifest, error) {
 	from := &source{from: r}
-	z, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
+	z, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return Manifest{}, fmt.Errorf("decompress: %w", err)
 	}
