@@ -146,10 +146,13 @@ func (c *change) statusJob() Job {
 // statusPause is how long the status comment rests after it could not be written, in Policy.Backoff.
 const statusPause = 5
 
+// endRetries is how often the status comment of a task that ended long ago is tried again.
+const endRetries = 10
+
 // endUnshown reports whether the status comment of an ended task could not be written. It is not tried
 // for ever: the issue may be locked for good.
 func (c *change) endUnshown() bool {
-	return c.statusFailed() && c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd))
+	return c.statusFailed() && (c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd)) || c.t.Status.Failed < endRetries)
 }
 
 // statusFailed reports whether the job of the status comment gave up.

@@ -204,6 +204,7 @@ type StatusComment struct {
 	URL     string    `json:"url,omitempty"`
 	Shown   int64     `json:"shown"` // Task.Visible that it shows
 	At      time.Time `json:"at,omitzero"`
+	Failed  int       `json:"failed,omitempty"` // how often it could not be written since the end, in a row
 }
 
 // Posted is a comment that the bot wrote.

@@ -45,11 +45,11 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// The status comment of an ended task that could not be written is tried again for a day, and no longer.
+// The status comment of an ended task that could not be written is tried again for a day, and later some times.
 func TestAnEndIsShown(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	task := &Task{Key: TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: PhaseDone, Visible: 7, End: &End{At: end}, Status: StatusComment{Shown: 6}}
+	task := &Task{Key: TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: PhaseDone, Visible: 7, End: &End{At: end}, Status: StatusComment{Shown: 6, Failed: endRetries}}
 	for after, want := range map[time.Duration]int{time.Minute: 1, 23 * time.Hour: 1, 25 * time.Hour: 0} {
 		e := Event{Kind: EventStepFailed, Task: task.Key, Now: end.Add(after), Failure: &Failure{Job: JobStatus, Class: "github", Reason: "no"}}
 		c := Next(task, e, DefaultPolicy())
