@@ -52,7 +52,11 @@ func vmTotals(t *state.Task, v View) string {
 		if rows++; rows > maxVMRows {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cell(line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), cell(line(words.VMEnd(vm.Why), 80)))
+		why := words.VMEnd(vm.Why)
+		if vm.Why == "" { // the present one, which the end of its task takes away
+			why = "the task is over; it is deleted now"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cell(line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), cell(line(why, 80)))
 	}
 	if more := rows - maxVMRows; more > 0 {
 		fmt.Fprintf(&b, "| *%s more* | | | | |\n", words.Many(more, "VM"))
