@@ -151,7 +151,7 @@ func picture(t testing.TB, v vm, ignored bool) string {
 	if ignored {
 		flags = "--ignored"
 	}
-	state := sh(t, v.dir, `git status --porcelain=v2 --branch -uall `+flags+`; git diff --cached --raw; git ls-files -u
-		git for-each-ref refs/heads refs/tags refs/stash; git stash list; git log --format='%H %s' HEAD`)
+	// The second form of status names the ids and modes of HEAD and the index, and of all sides of a conflict.
+	state := sh(t, v.dir, `git status --porcelain=v2 --branch -uall `+flags+`; git for-each-ref refs/heads refs/tags refs/stash; git stash list; git log --format='%H %s' HEAD`)
 	return strings.Join(lines, "\n") + "\n" + state
 }
