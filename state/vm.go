@@ -139,7 +139,7 @@ const (
 	VMWork     VMEventKind = "work"     // a run of its task is on it
 	VMRest     VMEventKind = "rest"     // the run has ended, or another VM has it
 	VMSleep    VMEventKind = "sleep"    // its work is being put away
-	VMImaged   VMEventKind = "imaged"   // its disk is an image: Snapshot
+	VMImaged   VMEventKind = "imaged"   // its disk is an image: Snapshot, Why
 	VMKeep     VMEventKind = "keep"     // its task needs it no more; it is kept for the next one: Why
 	VMEnd      VMEventKind = "end"      // it shall be deleted: Why, Detail
 	VMFail     VMEventKind = "fail"     // it cannot be used (any more): Why, Detail

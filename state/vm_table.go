@@ -47,7 +47,7 @@ func vmWorks() []VMTableRow {
 		{From: []VMPhase{VMWaking, VMReady, VMBusy}, On: VMRest, To: VMParked, Doc: "in the transaction that ends the run"},
 		{From: []VMPhase{VMSleeping}, On: VMRest, To: VMParked, Doc: "its work could not be put away; it is tried again"},
 		{From: []VMPhase{VMReady, VMParked}, On: VMSleep, To: VMSleeping, Doc: "its disk comes to rest and is made an image"},
-		{From: []VMPhase{VMSleeping}, On: VMImaged, To: VMAsleep, Doc: "the image is available; the VM is deleted next", do: func(r *VMRow, e VMEvent) { r.Snapshot = e.Snapshot }},
+		{From: []VMPhase{VMSleeping}, On: VMImaged, To: VMAsleep, Doc: "the image is available; the VM is deleted next", do: func(r *VMRow, e VMEvent) { r.Snapshot = e.Snapshot; r.ended(e) }},
 		{From: []VMPhase{VMWaking, VMReady, VMBusy, VMParked}, On: VMKeep, To: VMParked, Doc: "spare: a rebuild gives it to the next task of the repository, or the end of its hour ends it", do: func(r *VMRow, e VMEvent) { r.Spare, r.Task, r.Why = true, TaskKey{}, e.Why }},
 		{From: []VMPhase{VMParked}, On: VMInherits, If: "it is spare", To: VMDeleting, Doc: "in the transaction of its heir's intent; what is left under the old name is deleted later", when: func(r *VMRow, _ VMEvent) bool { return r.Spare }, do: func(r *VMRow, e VMEvent) { r.Heir = e.Heir; r.ended(e); r.EndedAt = e.Now }},
 	}

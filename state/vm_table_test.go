@@ -48,7 +48,7 @@ func TestNextVM(t *testing.T) {
 		"a cloud VM's life":            {VMRow{}, "made runs pinned up work rest end:asleep deleted", "creating booting booting ready busy parked deleting gone", "asleep"},
 		"it wakes":                     {VMRow{FromSleep: "a"}, "made runs up work", "creating booting waking busy", ""},
 		"a box wakes":                  {VMRow{FromSleep: "a"}, "made:usable rest", "waking parked", ""},
-		"its disk becomes an image":    {VMRow{}, "made runs up rest sleep imaged:i deleted end:done deleted", "creating booting ready parked sleeping asleep asleep deleting gone", "done"},
+		"its disk becomes an image":    {VMRow{}, "made runs up rest sleep imaged:asleep deleted end:done deleted", "creating booting ready parked sleeping asleep asleep deleting gone", "done"},
 		"woken while it falls asleep":  {VMRow{}, "made:usable rest sleep work rest", "ready parked sleeping busy parked", ""},
 		"no sleep while busy":          {VMRow{}, "made:usable work sleep imaged:x", "ready busy - -", ""},
 		"it never comes up":            {VMRow{}, "made runs fail:unusable up end:create_failed deleted", "creating booting failed - deleting gone", "unusable"},
@@ -100,7 +100,7 @@ func TestNextVMIsPure(t *testing.T) {
 				t.Fatalf("%s changed a row of a VM that is gone", e.Kind)
 			case before.Phase.Over() && !next.Phase.Over():
 				t.Fatalf("%s leads from %s to %s", e.Kind, before.Phase, next.Phase)
-			case next.Phase.Over() && next.Phase != VMAsleep && next.Why == "":
+			case next.Phase.Over() && next.Why == "":
 				t.Fatalf("%s for no reason", next.Phase)
 			}
 			row = next

@@ -266,6 +266,9 @@ func (f *Fleet) bringUp(ctx context.Context, row state.VMRow, spec AcquireSpec) 
 // inUse returns the VM of a row that can be used, if it is still there.
 func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
 	vm, err := f.Get(ctx, row.Name)
+	if err == nil && another(row, vm.ID) {
+		err = ErrNotFound // an order that was carried out late has its name
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		_, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMFail, Why: string(ReasonVanished)})

@@ -132,6 +132,9 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 	case there && vm.State == StateEnded:
 		_, err := f.giveUp(ctx, row, vm.Ended, errors.New(vm.Detail))
 		return err
+	case there && another(row, vm.ID):
+		_, err := f.giveUp(ctx, row, ReasonVanished, fmt.Errorf("the provider has another VM of its name, %s", vm.ID))
+		return err
 	case row.Phase == state.VMIntended && there:
 		if why := f.foreign(row, vm); why != "" {
 			_, err := f.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))

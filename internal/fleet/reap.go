@@ -40,6 +40,7 @@ type ReapItem struct {
 	Reason Reason
 
 	stray Stray
+	vm    string // the provider's id of a VM
 }
 
 // ReapPlan is what the reapers found. Reap acts on Delete and on nothing else.
@@ -237,8 +238,8 @@ func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
 	switch {
 	case t == nil:
 		return false
-	case row.Phase == state.VMAsleep:
-		return t.Asleep != nil && t.Asleep.Ref == row.Snapshot
+	case row.Phase == state.VMAsleep: // the job that put it to sleep may not have stored that yet
+		return t.Asleep != nil && t.Asleep.Ref == row.Snapshot || t.VM != nil && t.VM.Name == row.Name
 	case t.Ended():
 		return false
 	case t.VM != nil && t.VM.Name == row.Name:
@@ -255,7 +256,7 @@ func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
 func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 	for _, vm := range s.vms {
 		row, ok := s.byName[vm.Name]
-		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan}
+		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan, vm: vm.ID}
 		task := s.tasks[ownerTask(vm.Labels)]
 		switch {
 		case pastLabel(vm.Labels, s.at):
@@ -270,8 +271,8 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 			item.Why = "no row knows it"
 		case row.Phase == state.VMGone && !f.lacks(SafeguardTombstones):
 			item.Why = "its row says that it is gone: it was made late"
-		case row.ID != "" && vm.ID != "" && row.ID != vm.ID && !row.Phase.Rising():
-			item.Why = fmt.Sprintf("its row has another VM, %s", row.ID)
+		case another(row, vm.ID) && !row.Phase.Rising():
+			item.Why = fmt.Sprintf("its row has another VM, %s: it was made late", row.ID)
 		default:
 			continue
 		}

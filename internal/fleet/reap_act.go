@@ -32,11 +32,7 @@ func (f *Fleet) reap(ctx context.Context, item ReapItem) error {
 	case ReapRow:
 		return f.end(ctx, item.ID, item.Reason)
 	case ReapVM:
-		if err := f.end(ctx, item.ID, item.Reason); !errors.Is(err, state.ErrNoVMRow) {
-			return err
-		}
-		f.forget(item.ID)
-		return f.provider.Delete(ctx, item.ID, item.Reason)
+		return f.reapVM(ctx, item)
 	case ReapImage:
 		if imager, ok := f.provider.(Imager); ok {
 			return imager.DeleteImage(ctx, item.ID)
@@ -48,6 +44,24 @@ func (f *Fleet) reap(ctx context.Context, item ReapItem) error {
 	}
 	return fmt.Errorf("%w: nothing knows how to delete it", ErrInvalid)
 }
+
+// reapVM deletes a VM. Its row ends with it only if the row means this VM and no earlier one: an order that
+// was carried out late has the name of a VM that is gone, whose row may still keep an image.
+func (f *Fleet) reapVM(ctx context.Context, item ReapItem) error {
+	row, err := f.store.VMRow(ctx, item.Name)
+	switch {
+	case errors.Is(err, state.ErrNoVMRow):
+	case err != nil:
+		return err
+	case row.EndedAt.IsZero() && !another(row, item.vm):
+		return f.end(ctx, item.Name, item.Reason)
+	}
+	f.forget(item.Name)
+	return f.provider.Delete(ctx, item.Name, item.Reason)
+}
+
+// another reports whether a VM is not the one that the row of its name has seen.
+func another(row state.VMRow, vm string) bool { return row.ID != "" && vm != "" && row.ID != vm }
 
 // end ends a row, and what the provider has of it, without keeping it for anybody.
 func (f *Fleet) end(ctx context.Context, name string, why Reason) error {

@@ -87,7 +87,11 @@ func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
 // or will be by the next Acquire.
 func (f *Fleet) Snapshot(ctx context.Context, name string) (string, error) {
 	row, err := f.store.VMRow(ctx, name)
-	if err == nil && row.Snapshot == "" {
+	switch {
+	case err != nil, row.Phase == state.VMAsleep:
+	case row.Phase.Over():
+		err = fmt.Errorf("%w: %s %s", ErrEnded, row.Why, row.Detail)
+	default:
 		row, err = f.snapshot(ctx, row)
 	}
 	if err != nil {
@@ -112,7 +116,7 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 	if err = imager.PowerOff(ctx, row.Name); err == nil {
 		var img Image
 		if img, err = f.imaged(ctx, imager, row); err == nil {
-			row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID})
+			row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
 			return row, err
 		}
 	}

@@ -1,0 +1,241 @@
+package leak_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+)
+
+// bad is how often things go wrong here.
+func bad() chances { return chances{kill: 8, lost: 15, failed: 10, late: 150} }
+
+const (
+	tasksPerSeed = 3
+	stepsPerSeed = 40
+)
+
+// life plays what tasks do with their VMs, with whatever the dice bring, then lets all settle.
+func (w *world) life() {
+	for i := range tasksPerSeed {
+		key := state.TaskKey{Repo: int64(1 + i%2), Issue: i + 1}
+		w.store.tasks[key] = &state.Task{Key: key, Phase: state.PhaseImplementing}
+	}
+	keys := slices.SortedFunc(maps.Keys(w.store.tasks), func(a, b state.TaskKey) int { return a.Issue - b.Issue })
+	w.start()
+	for range stepsPerSeed {
+		if w.dice.IntN(4) == 0 {
+			w.stock()
+		}
+		task := w.store.tasks[keys[w.dice.IntN(len(keys))]]
+		if w.dice.IntN(3) == 0 {
+			_ = w.fleet.Run(w.within(time.Duration(1+w.dice.IntN(40)) * time.Minute))
+		} else {
+			w.step(task)
+		}
+		w.mu.Lock()
+		dead := w.dead
+		w.mu.Unlock()
+		if dead {
+			w.clock.Advance(time.Duration(w.dice.IntN(120)) * time.Second)
+			w.start()
+		}
+	}
+	w.settle(keys)
+}
+
+// stock gives or takes capacity.
+func (w *world) stock() {
+	left := -1
+	if w.dice.IntN(2) == 0 {
+		left = w.dice.IntN(2)
+	}
+	w.sim.SetStock("cx43", []string{"fsn1", "nbg1"}[w.dice.IntN(2)], left)
+}
+
+// step is one thing that a task's job does. What it has found out is stored at once, as by Apply.
+func (w *world) step(t *state.Task) {
+	ctx := w.within(20 * time.Minute)
+	switch roll := w.dice.IntN(10); {
+	case t.VM == nil && !t.Ended() && t.Asleep == nil && roll < 2:
+		t.Phase = state.PhaseCancelled // while its VM is on the way, if there is one
+	case t.VM == nil && !t.Ended():
+		w.launch(ctx, t)
+	case t.VM == nil:
+		w.reopen(ctx, t)
+	case roll < 3:
+		w.rest(ctx, t)
+	case roll < 6:
+		w.sleeps(ctx, t)
+	case roll < 8:
+		w.end(ctx, t)
+	default:
+		w.launch(ctx, t)
+	}
+}
+
+// launch acquires the task's VM, and stores it with a run on it.
+func (w *world) launch(ctx context.Context, t *state.Task) {
+	spec := fleet.AcquireSpec{Task: t.Key, Gen: len(t.VMs) + 1}
+	if t.VM != nil {
+		spec.Gen = t.VM.Gen
+	} else if a := t.Asleep; a != nil {
+		spec.Image, spec.FromSleep, spec.FromImage = a.Ref, a.VM, true
+	}
+	vm, err := w.fleet.Acquire(ctx, spec)
+	if err != nil || w.strike("before a launch is stored") != nil {
+		return
+	}
+	if t.VM != nil && t.VM.Name != vm.Name {
+		t.VMs = append(t.VMs, *t.VM)
+	}
+	t.VM = &state.VM{Name: vm.Name, Gen: vm.Gen}
+	w.mark(vm.Name, state.VMWork)
+	if a := t.Asleep; a != nil && w.fleet.ForgetImage(ctx, a.Ref) == nil {
+		t.Asleep = nil
+	}
+}
+
+// rest ends the run.
+func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, state.VMRest) }
+
+// mark is what Apply does to the row in the transaction of the task.
+func (w *world) mark(name string, kind state.VMEventKind) {
+	if _, _, err := w.store.Store.ApplyVM(context.Background(), name, state.VMEvent{Kind: kind}); err != nil {
+		w.t.Errorf("%s: %v", kind, err)
+	}
+}
+
+// sleeps puts the disk away and lets the VM go.
+func (w *world) sleeps(ctx context.Context, t *state.Task) {
+	w.rest(ctx, t)
+	ref, err := w.fleet.Snapshot(ctx, t.VM.Name)
+	if err != nil || w.strike("before sleep is stored") != nil {
+		return
+	}
+	if old := t.Asleep; old != nil && old.Ref != ref {
+		w.forgotten(ctx, old.Ref)
+	}
+	t.Asleep = &state.Asleep{Mode: state.SleepSnapshot, Ref: ref, VM: t.VM.Name}
+	w.released(ctx, t, fleet.ReasonAsleep)
+}
+
+// forgotten is a job that is repeated until it is done; here it is left to the reapers if it is not.
+func (w *world) forgotten(ctx context.Context, ref string) { _ = w.fleet.ForgetImage(ctx, ref) }
+
+func (w *world) end(ctx context.Context, t *state.Task) {
+	t.Phase = state.PhaseDone
+	w.rest(ctx, t)
+	if a := t.Asleep; a != nil {
+		t.Asleep = nil
+		w.forgotten(ctx, a.Ref)
+	}
+	w.released(ctx, t, fleet.ReasonDone)
+}
+
+// released deletes the task's VM; as after a crash, it may be left to the reapers.
+func (w *world) released(ctx context.Context, t *state.Task, why fleet.Reason) {
+	_ = w.fleet.Release(ctx, t.VM.Name, why)
+	t.VMs, t.VM = append(t.VMs, *t.VM), nil
+}
+
+// reopen begins the task anew.
+func (w *world) reopen(_ context.Context, t *state.Task) { t.Phase = state.PhaseImplementing }
+
+// settle ends all trouble and gives everybody time: tasks get what they want, and reapers what nobody does.
+func (w *world) settle(keys []state.TaskKey) {
+	w.odds = chances{}
+	w.sim.ClearFaults()
+	w.sim.SetStockAll(-1)
+	w.start()
+	for range 3 {
+		for _, key := range keys {
+			t := w.store.tasks[key]
+			if t.Phase == state.PhaseImplementing && (t.VM != nil || t.Asleep == nil) {
+				w.launch(w.within(time.Hour), t)
+			}
+		}
+		_ = w.fleet.Run(w.within(40 * time.Minute))
+	}
+}
+
+// play is one seed; it returns what leaked.
+func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
+	t.Helper()
+	w := newWorld(t, seed, bad())
+	if change != nil {
+		change(w)
+	}
+	w.life()
+	problems := append(w.leaks(), w.unsound()...)
+	w.fleet.Close()
+	return w, problems
+}
+
+// TestNothingLeaks ends every seed with exactly the VMs and images that tasks have.
+func TestNothingLeaks(t *testing.T) {
+	t.Parallel()
+	seeds := 15
+	if os.Getenv("ERRAND_TEST_FULL") != "" {
+		seeds = 300
+	}
+	var mu sync.Mutex
+	counts := map[string]int{}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range seeds {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				w, problems := play(t, uint64(seed), nil)
+				if len(problems) > 0 {
+					t.Errorf("leaked:\n%s", strings.Join(problems, "\n"))
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for what, n := range w.counts {
+					counts[what] += n
+				}
+				_, total := w.sim.Counts()
+				counts["requests"] += total
+			})
+		}
+	})
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%6d %s", counts[what], what)
+	}
+	for _, what := range []string{"killed before a request", "killed after a request", "killed after an event", "answer lost", "order late"} {
+		if counts[what] == 0 {
+			t.Errorf("it never happened: %s", what)
+		}
+	}
+}
+
+// TestLeaksAreNoticed takes one safeguard away each time: some seed has to show it.
+func TestLeaksAreNoticed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*world){
+		"look-up":    func(w *world) { w.blind = true },
+		"reaper":     func(w *world) { w.lacks = []fleet.Safeguard{fleet.SafeguardReaper} },
+		"tombstones": func(w *world) { w.lacks = []fleet.Safeguard{fleet.SafeguardTombstones} },
+	}
+	for name, without := range tests {
+		t.Run("without "+name, func(t *testing.T) {
+			t.Parallel()
+			const most = 100
+			for seed := range most {
+				if _, problems := play(t, uint64(seed), without); len(problems) > 0 {
+					t.Logf("seed %d: %s", seed, problems[0])
+					return
+				}
+			}
+			t.Errorf("%d seeds show no leak", most)
+		})
+	}
+}

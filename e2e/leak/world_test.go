@@ -1,0 +1,316 @@
+package leak_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+const deployment = "leak"
+
+var errKilled = errors.New("errand was killed")
+
+// chances say how often something goes wrong, per thousand calls.
+type chances struct {
+	kill   int // before or after a request or a commit
+	lost   int // an answer, after the effect
+	failed int // a request, before any effect
+	late   int // an order is carried out up to 40 minutes later, and answered with an error
+}
+
+// world is a deployment with a stand-in of the cloud, and a dice.
+type world struct {
+	t     *testing.T
+	sim   *simhetzner.Sim
+	clock *simhetzner.Clock
+	store *store
+	fleet *fleet.Fleet
+	blind bool // look-ups by name find nothing
+	lacks []fleet.Safeguard
+
+	mu      sync.Mutex
+	dice    *rand.Rand
+	odds    chances
+	dead    bool
+	counts  map[string]int
+	until   time.Time // when a span of run ends
+	process context.Context
+	kill    context.CancelFunc
+}
+
+func newWorld(t *testing.T, seed uint64, odds chances) *world {
+	t.Helper()
+	w := &world{
+		t: t, clock: simhetzner.NewClock(time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)), odds: odds,
+		dice: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{},
+	}
+	w.sim = simhetzner.New(simhetzner.Config{Now: w.clock.Now, RateLimit: -1})
+	t.Cleanup(w.sim.Close)
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	real, err := state.Open(context.Background(), db, state.Options{Now: w.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = &store{Store: real, w: w, tasks: map[state.TaskKey]*state.Task{}}
+	return w
+}
+
+// start begins the process anew, after it was killed or for the first time.
+func (w *world) start() {
+	w.t.Helper()
+	w.mu.Lock()
+	w.dead = false
+	w.process, w.kill = context.WithCancel(context.Background())
+	w.mu.Unlock()
+	settings := hetzner.DefaultSettings()
+	settings.Endpoint = "http://hetzner.test/v1"
+	key, err := ssh.NewPublicKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)).Public())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	provider, err := hetzner.New(hetzner.Config{
+		Settings: settings, Token: "x", Deployment: deployment, ClientKey: key, Now: w.clock.Now, HTTP: &http.Client{Transport: w}, Sleep: w.sleep,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.fleet != nil {
+		w.fleet.Close()
+	}
+	w.fleet = fleet.New(provider, fleet.Config{
+		Deployment: deployment, Store: w.store, Caps: state.VMCaps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
+		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}, {Type: "cpx42"}},
+		UserData:   func(row state.VMRow) ([]byte, error) { return []byte("#cloud-config\n# " + row.Name + "\n"), nil },
+		Pool:       fleet.Pool{Reuse: true}, Without: w.lacks, Tick: 20 * time.Second,
+	})
+}
+
+// sleep lets the time pass at once.
+func (w *world) sleep(ctx context.Context, d time.Duration) error {
+	w.clock.Advance(max(d, time.Second))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return errKilled
+	}
+	if !w.until.IsZero() && !w.clock.Now().Before(w.until) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// within gives what is done next so much time by the clock.
+func (w *world) within(d time.Duration) context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.until = w.clock.Now().Add(d)
+	return w.process
+}
+
+// roll throws the dice: it is true so many times in a thousand.
+func (w *world) roll(perMille int, what string) bool {
+	if w.dice.IntN(1000) >= perMille {
+		return false
+	}
+	w.counts[what]++
+	return true
+}
+
+// strike has the process killed now and then. Once it is dead, nothing of it has an effect any more.
+func (w *world) strike(where string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.dead && w.roll(w.odds.kill, "killed "+where) {
+		w.dead = true
+		w.kill()
+	}
+	if w.dead {
+		return errKilled
+	}
+	return nil
+}
+
+// RoundTrip is the way to the cloud.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := w.strike("before a request"); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	failed, lost := w.roll(w.odds.failed, "request failed"), w.roll(w.odds.lost, "answer lost")
+	order := r.Method == http.MethodPost && r.URL.Path == "/v1/servers"
+	late := time.Duration(0)
+	if order && w.roll(w.odds.late, "order late") {
+		late = time.Minute + time.Duration(w.dice.Int64N(int64(40*time.Minute)))
+	}
+	w.mu.Unlock()
+	switch {
+	case failed:
+		return nil, io.ErrUnexpectedEOF
+	case late > 0:
+		if err := w.sim.Fault(simhetzner.Fault{Method: http.MethodPost, Path: "^/servers$", Count: 1, Late: late, Code: "server_error"}); err != nil {
+			return nil, err
+		}
+	}
+	if w.blind && r.Method == http.MethodGet && r.URL.Query().Get("name") != "" && r.URL.Path == "/v1/servers" {
+		q := r.URL.Query()
+		q.Set("name", "nobody")
+		r = r.Clone(r.Context())
+		r.URL.RawQuery = q.Encode()
+	}
+	if r.Body == nil { // as a server sees it
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	rec := httptest.NewRecorder()
+	w.sim.ServeHTTP(rec, r)
+	if late > 0 {
+		w.sim.ClearFaults()
+	}
+	if err := w.strike("after a request"); err != nil {
+		return nil, err
+	}
+	if lost {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return rec.Result(), nil
+}
+
+// contact stands in for the first login: nothing can be logged into here.
+type contact struct{ w *world }
+
+func (contact) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 first-" + row.Name, nil }
+
+func (c contact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	key := "ssh-ed25519 second-" + row.Name
+	if err := pin(ctx, []string{"ssh-ed25519 first-" + row.Name, key}); err != nil {
+		return nil, err
+	}
+	return []string{key}, c.w.strike("after a first contact")
+}
+
+// store is the real store, with a chance to be killed around each commit, and tasks that the test keeps.
+type store struct {
+	*state.Store
+	w     *world
+	tasks map[state.TaskKey]*state.Task
+}
+
+func (s *store) IntendVM(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error) {
+	if err := s.w.strike("before an intent"); err != nil {
+		return state.VMRow{}, err
+	}
+	row, err := s.Store.IntendVM(ctx, in, caps)
+	return row, errors.Join(err, s.w.strike("after an intent"))
+}
+
+func (s *store) ApplyVM(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
+	if err := s.w.strike("before an event"); err != nil {
+		return state.VMRow{}, false, err
+	}
+	row, changed, err := s.Store.ApplyVM(context.WithoutCancel(ctx), name, e)
+	return row, changed, errors.Join(err, s.w.strike("after an event"))
+}
+
+func (s *store) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+	return s.tasks[key], nil
+}
+
+// leaks says what is in the cloud and should not be, and what should and is not.
+func (w *world) leaks() (problems []string) {
+	servers, images := map[string]bool{}, map[string]bool{}
+	for key, task := range w.store.tasks {
+		if task.VM != nil {
+			servers[task.VM.Name] = true
+		}
+		if a := task.Asleep; a != nil {
+			images[a.Ref] = true
+		}
+		if want := task.Phase == state.PhaseImplementing; want && task.VM == nil && task.Asleep == nil {
+			problems = append(problems, fmt.Sprintf("task %s has not got the VM that it wants", key))
+		}
+	}
+	for _, o := range w.sim.Objects("") {
+		switch o.Kind {
+		case "server":
+			if !servers[o.Name] {
+				problems = append(problems, fmt.Sprintf("server %d %s (%s) is nobody's", o.ID, o.Name, o.Status))
+			}
+			delete(servers, o.Name)
+		case "image":
+			if !images[fmt.Sprint(o.ID)] {
+				problems = append(problems, fmt.Sprintf("image %d %s is nobody's", o.ID, o.Name))
+			}
+			delete(images, fmt.Sprint(o.ID))
+		case "primary_ip":
+			if o.Server == 0 {
+				problems = append(problems, fmt.Sprintf("address %d is nobody's", o.ID))
+			}
+		case "ssh_key", "firewall":
+		default:
+			problems = append(problems, fmt.Sprintf("%s %d", o.Kind, o.ID))
+		}
+	}
+	for name := range servers {
+		problems = append(problems, "server "+name+" is missing")
+	}
+	for id := range images {
+		problems = append(problems, "image "+id+" is missing")
+	}
+	for _, kind := range []string{"ssh_key", "firewall"} {
+		if n := len(w.sim.Objects(kind)); n > 1 {
+			problems = append(problems, fmt.Sprintf("%d of kind %s", n, kind))
+		}
+	}
+	return problems
+}
+
+// unsound says what is wrong with the store, and which rows say what the tasks do not.
+func (w *world) unsound() []string {
+	ctx := context.Background()
+	problems, err := w.store.Check(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	rows, err := w.store.VMRows(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, row := range rows {
+		task := w.store.tasks[row.Task]
+		switch {
+		case row.Phase == state.VMGone:
+		case task != nil && task.VM != nil && task.VM.Name == row.Name:
+		case row.Phase == state.VMAsleep && task != nil && task.Asleep != nil && task.Asleep.Ref == row.Snapshot:
+		default:
+			problems = append(problems, fmt.Sprintf("row %s is %s (%s), and no task has it", row.Name, row.Phase, strings.TrimSpace(row.Why+" "+row.Detail)))
+		}
+	}
+	return problems
+}
