@@ -1,4 +1,4 @@
-package hetzner_test
+package cloud_test
 
 import (
 	"bytes"
@@ -42,7 +42,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const hostKeySecret = "a secret of tests, 32 bytes long"
+const (
+	token         = "token-for-tests"
+	hostKeySecret = "a secret of tests, 32 bytes long"
+)
 
 // newWorld is the stand-in with boxes behind its servers: all is real but the API and the wall around a VM.
 func newWorld(t *testing.T) fleettest.World {
@@ -120,4 +123,11 @@ func TestConformance(t *testing.T) {
 func TestConformanceAsCloud(t *testing.T) {
 	t.Parallel()
 	fleettest.RunCloud(t, newWorld)
+}
+
+func noErr(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
 }
