@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
@@ -25,6 +27,9 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	}
 	for _, c := range p.cfg.Candidates {
 		out.Notes = append(out.Notes, noteOn(c, offers, p.cfg.Now()))
+	}
+	if slices.ContainsFunc(p.cfg.SSHFrom, func(from string) bool { return strings.HasSuffix(from, "/0") }) {
+		out.Notes = append(out.Notes, "VMs take SSH from everywhere, with our key only: say where errand is in `hetzner.ssh_from`.")
 	}
 	if off := p.budget.clockOff().Round(time.Second); off.Abs() > maxClockOff {
 		out.Notes = append(out.Notes, fmt.Sprintf("The clock of this host is %s away from Hetzner's: paid hours would be misjudged. Let it be set by NTP.", off.Abs()))

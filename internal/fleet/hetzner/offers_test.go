@@ -164,17 +164,17 @@ func TestDescribe(t *testing.T) {
 	})
 	about, err := provider.Describe(t.Context())
 	noErr(t, "describe", err)
-	if about.Provider != "hetzner" || about.Isolation != fleet.IsolationVM || len(about.Notes) != 5 {
+	if about.Provider != "hetzner" || about.Isolation != fleet.IsolationVM || len(about.Notes) != 6 {
 		t.Fatalf("described as %+v", about)
 	}
-	for i, want := range []string{"8 vCPU, 16384 MB, 160 GB, 0.0", "not available", "not sold there", "no server type", "baked"} {
+	for i, want := range []string{"8 vCPU, 16384 MB, 160 GB, 0.0", "not available", "not sold there", "no server type", "hetzner.ssh_from", "baked"} {
 		if !strings.Contains(about.Notes[i], want) {
 			t.Errorf("note %d: %q, want %q", i, about.Notes[i], want)
 		}
 	}
 	q := newProject(t, nil)
 	q.ahead = 3 * time.Minute
-	about, err = q.provider(nil).Describe(t.Context())
+	about, err = q.provider(func(c *hetzner.Config) { c.SSHFrom = []string{"203.0.113.7/32"} }).Describe(t.Context())
 	if err != nil || len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "3m0s") {
 		t.Errorf("with another clock: %+v, %v", about, err)
 	}
