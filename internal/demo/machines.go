@@ -63,6 +63,9 @@ func NewMachines(ctx context.Context, cfg local.Config) (*Machines, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(box.CommandDir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("this host has no folder %s, in which boxes that stand in for cloud VMs have a command", box.CommandDir)
+	}
 	if what.Kind == local.KindPlain {
 		return nil, errors.New("this host has no boxes with files of their own, which stand-ins of cloud VMs need: install bubblewrap")
 	}

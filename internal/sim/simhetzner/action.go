@@ -230,8 +230,8 @@ func (s *Sim) filterActions(c *call, keep func(*action) bool) (answer, error) {
 		s.wireAction)
 }
 
-// actions that ended long ago are forgotten, so that a simulated year stays small.
-const keptActions = 5000
+// keptActions bounds what is remembered of actions that have ended, so that a simulated year stays small.
+const keptActions = 1000
 
 // forget drops the oldest ended actions when there are too many.
 func (s *Sim) forget() {

@@ -20,11 +20,13 @@ import (
 const (
 	diskSSH     = "ssh"
 	insideSSH   = "/etc/ssh"
-	insideSbin  = "/usr/local/sbin"
 	sbinDir     = "sbin"
 	hostKeyName = "ssh_host_ed25519_key"
 	nextKeyName = "errand_next_ed25519_key"
 )
+
+// CommandDir is where a box with a disk has errand-hostkey. It can only be put there if the host has the folder.
+const CommandDir = "/usr/local/sbin"
 
 // CloudHome is a second name of the home in a box with a disk: that of errand's user on a cloud VM.
 const CloudHome = "/home/errand"
@@ -98,7 +100,7 @@ func diskView(rec Record, dir string) ([]mount, error) {
 	}
 	return []mount{
 		{Do: mountBind, From: filepath.Join(rec.Disk, diskSSH), To: insideSSH, Writable: true},
-		{Do: mountBind, From: sbin, To: insideSbin},
+		{Do: mountBind, From: sbin, To: CommandDir},
 		{Do: mountLink, From: InsideHome, To: CloudHome},
 	}, nil
 }
