@@ -30,8 +30,10 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 	if err != nil {
 		return nil, err
 	}
+	var wanted []fleet.Offer
 	for _, c := range h.Candidates {
 		kind, place, _ := strings.Cut(c, "/")
+		wanted = append(wanted, fleet.Offer{Type: kind, Location: place})
 		if err := s.wantRunner(kind); err != nil {
 			return nil, err
 		}
@@ -65,7 +67,8 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 		settings.SSHFrom = hetzner.DefaultSettings().SSHFrom
 	}
 	return hetzner.New(hetzner.Config{
-		Settings: settings, Token: h.Token.Reveal(), Deployment: s.cfg.Deployment, ClientKey: signer.PublicKey(), Version: s.opts.Version, Now: s.opts.Now, Log: s.opts.Log,
+		Settings: settings, Token: h.Token.Reveal(), Deployment: s.cfg.Deployment, ClientKey: signer.PublicKey(), Candidates: wanted,
+		Version: s.opts.Version, Now: s.opts.Now, Log: s.opts.Log,
 	})
 }
 
