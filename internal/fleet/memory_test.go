@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
@@ -97,8 +98,10 @@ func (m *memory) end(name string) {
 
 // clock is a time that only the test moves.
 type clock struct {
-	mu sync.Mutex
-	at time.Time
+	mu   sync.Mutex
+	at   time.Time
+	end  time.Time // see until
+	stop func()
 }
 
 func newClock() *clock { return &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
@@ -113,10 +116,23 @@ func (c *clock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
+	if c.stop != nil && !c.at.Before(c.end) {
+		c.stop()
+	}
 }
 
 // sleep lets the time pass at once.
 func (c *clock) sleep(ctx context.Context, d time.Duration) error {
 	c.pass(d)
 	return ctx.Err()
+}
+
+// until is a context that ends when the clock has come to a time.
+func (c *clock) until(t *testing.T, at time.Time) (context.Context, func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c.mu.Lock()
+	c.end, c.stop = at, cancel
+	c.mu.Unlock()
+	return ctx, cancel
 }

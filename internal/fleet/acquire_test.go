@@ -1,0 +1,215 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
+)
+
+var (
+	shopTask  = state.TaskKey{Repo: 5, Issue: 7}
+	otherTask = state.TaskKey{Repo: 5, Issue: 8}
+)
+
+// inShop is a fleet of VMs that cost money.
+func inShop(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clock, *state.Store) {
+	t.Helper()
+	c := newClock()
+	s, store := newShop(c), newStore(t, c.now)
+	cfg := fleet.Config{
+		Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep,
+		Candidates: []fleet.Candidate{{Type: "small", Location: "here"}, {Type: "small", Location: "there"}, {Type: "large"}},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	f := fleet.New(s, cfg)
+	t.Cleanup(f.Close)
+	return f, s, c, store
+}
+
+func get(t *testing.T, f *fleet.Fleet, spec fleet.AcquireSpec) fleet.VM {
+	t.Helper()
+	vm, err := f.Acquire(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vm
+}
+
+func rowOf(t *testing.T, s *state.Store, name string) state.VMRow {
+	t.Helper()
+	row, err := s.VMRow(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+func TestCandidatesInOrder(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		needs   fleet.Needs
+		answers map[string]error
+		lose    int
+		want    string // orders
+		err     error
+		reason  string
+	}{
+		"the first":            {want: "small/here"},
+		"the next":             {answers: map[string]error{"small/here": fleet.ErrNoCapacity}, want: "small/here small/there"},
+		"any place, the cheap": {answers: map[string]error{"small/here": fleet.ErrNoCapacity, "small/there": fleet.ErrNoCapacity}, want: "small/here small/there large/here"},
+		"needs":                {needs: fleet.Needs{VCPU: 8}, want: "large/here"},
+		"needs too much":       {needs: fleet.Needs{MemoryMB: 99999}, err: fleet.ErrNoCapacity, reason: "small/here has 8192 of 99999 MB of memory"},
+		"none": {
+			answers: map[string]error{"small/here": fleet.ErrNoCapacity, "small/there": fleet.ErrNoCapacity, "large/here": fleet.ErrNoCapacity, "large/there": fleet.ErrNoCapacity},
+			want:    "small/here small/there large/here large/there", err: fleet.ErrNoCapacity, reason: "small/here has none now; small/there has none now",
+		},
+		"the account's limit": {answers: map[string]error{"small/here": fleet.ErrQuota}, want: "small/here", err: fleet.ErrQuota, reason: "limit for this account"},
+		"a lost answer":       {lose: 1, want: "small/here"},
+		"not allowed":         {answers: map[string]error{"small/here": fleet.ErrUnauthorized}, want: "small/here", err: fleet.ErrUnauthorized},
+		"too many calls":      {answers: map[string]error{"small/here": fleet.ErrLimited}, want: "small/here", err: fleet.ErrLimited},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s, _, _ := inShop(t, nil)
+			if test.answers != nil {
+				s.answers = test.answers
+			}
+			s.lose = test.lose
+			_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask, Needs: test.needs})
+			if (err == nil) != (test.err == nil) || !errors.Is(err, test.err) {
+				t.Errorf("error is %v, want %v", err, test.err)
+			}
+			var none *fleet.NoCapacityError
+			if test.reason != "" && (!errors.As(err, &none) || !strings.Contains(none.Reason, test.reason) || none.Hint() == "") {
+				t.Errorf("error is %v, want the reason %q", err, test.reason)
+			}
+			if got := s.ordered(); got != test.want {
+				t.Errorf("ordered %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRefusalsAreRemembered wants a candidate that was refused to be left alone for 10 minutes.
+func TestRefusalsAreRemembered(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := inShop(t, nil)
+	for _, pair := range []string{"small/here", "small/there", "large/here", "large/there"} {
+		s.answers[pair] = fleet.ErrNoCapacity
+	}
+	for _, step := range []struct {
+		after  time.Duration
+		orders int
+	}{{0, 4}, {9 * time.Minute, 4}, {time.Minute, 8}} {
+		c.pass(step.after)
+		_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
+		if got := len(strings.Fields(s.ordered())); got != step.orders || !errors.Is(err, fleet.ErrNoCapacity) {
+			t.Errorf("after %s: %d orders, %v", step.after, got, err)
+		}
+	}
+	rows, err := store.VMRows(t.Context())
+	if err != nil || len(rows) != 1 || rows[0].Phase != state.VMIntended {
+		t.Errorf("rows are %+v, %v", rows, err)
+	}
+	c.pass(10 * time.Minute)
+	clear(s.answers)
+	if vm := get(t, f, fleet.AcquireSpec{Task: shopTask}); vm.Gen != 1 || vm.Paid != time.Hour || vm.MicroHour != 10_000 {
+		t.Errorf("the VM is %+v", vm)
+	}
+	if day, _, err := store.VMSpent(t.Context(), c.now()); err != nil || day.Micro != 10_000 {
+		t.Errorf("spent %+v, %v", day, err)
+	}
+}
+
+func TestSlowVMIsReplaced(t *testing.T) {
+	t.Parallel()
+	f, s, _, store := inShop(t, nil)
+	s.boot = time.Hour
+	first := fleet.VMName("demo", "5-7", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := f.Acquire(ctx, fleet.AcquireSpec{Task: shopTask})
+	if !errors.Is(err, fleet.ErrNoCapacity) || strings.Count(s.ordered(), "small") != 5 {
+		t.Errorf("ordered %q, %v", s.ordered(), err)
+	}
+	if row := rowOf(t, store, first); row.Why != string(fleet.ReasonCreateFailed) || row.Phase != state.VMGone {
+		t.Errorf("the first row is %+v", row)
+	}
+}
+
+// TestForeignVMHasTheName wants a VM that is not ours to be left alone.
+func TestForeignVMHasTheName(t *testing.T) {
+	t.Parallel()
+	f, s, _, store := inShop(t, nil)
+	s.answers["small/here"] = fleet.ErrNameTaken
+	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
+	if !errors.Is(err, fleet.ErrNoCapacity) {
+		t.Errorf("error is %v", err)
+	}
+	if row := rowOf(t, store, fleet.VMName("demo", "5-7", 1)); !row.Phase.Over() {
+		t.Errorf("the row is %+v", row)
+	}
+}
+
+// flaky is a first contact that fails so many times.
+type flaky struct{ left *int }
+
+func (flaky) HostKey(row state.VMRow) (string, error) { return "first " + row.Name, nil }
+
+func (c flaky) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	if *c.left--; *c.left >= 0 {
+		return nil, remote.ErrUnreachable
+	}
+	if len(ep.HostKeys) != 1 || ep.HostKeys[0] != "first "+row.Name {
+		return nil, fmt.Errorf("the pins are %q", ep.HostKeys)
+	}
+	return []string{"second"}, pin(ctx, []string{ep.HostKeys[0], "second"})
+}
+
+func TestFirstContact(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fails, gen int
+	}{"at once": {0, 1}, "after a while": {5, 1}, "too late": {100, 2}}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := test.fails
+			f, _, _, store := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left} })
+			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			if vm.Gen != test.gen || len(vm.Endpoint.HostKeys) != 1 || vm.Endpoint.HostKeys[0] != "second" {
+				t.Errorf("the VM is %+v", vm)
+			}
+			if row := rowOf(t, store, vm.Name); row.Phase != state.VMReady {
+				t.Errorf("the row is %s", row.Phase)
+			}
+			if first := rowOf(t, store, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
+				t.Errorf("the first one ended as %q", first.Why)
+			}
+		})
+	}
+}
+
+func TestCapsOnMoney(t *testing.T) {
+	t.Parallel()
+	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Caps = state.VMCaps{VMs: 9, MicroDay: 25_000} })
+	get(t, f, fleet.AcquireSpec{Task: shopTask, Needs: fleet.Needs{VCPU: 8}})
+	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}})
+	var limit *state.VMLimitError
+	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &limit) || limit.Limit != state.LimitVMsDay {
+		t.Errorf("error is %v", err)
+	}
+	if got := s.ordered(); got != "large/here" {
+		t.Errorf("ordered %q", got)
+	}
+}
