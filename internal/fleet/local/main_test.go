@@ -13,7 +13,7 @@ import (
 // TestMain makes the test binary serve as errand-runner, too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		serve := map[string]func(context.Context, []string) error{"box-supervise": box.Supervise, "box-ssh": box.ServeSSH}
+		serve := map[string]func(context.Context, []string) error{"box-supervise": box.Supervise, "box-ssh": box.ServeSSH, "box-hostkey": box.HostKey}
 		if run, ok := serve[os.Args[1]]; ok {
 			if err := run(context.Background(), os.Args[2:]); err != nil {
 				fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
