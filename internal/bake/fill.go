@@ -86,7 +86,7 @@ func (b *Baker) putRunner(ctx context.Context, vm fleet.VM) error {
 const seedScript = `rm -rf -- "$2"
 mkdir -p -- "$(dirname "$2")"
 git clone --quiet --mirror -- "$1" "$2"
-git -C "$2" remote remove origin
+git -C "$2" config --remove-section remote.origin
 git -C "$2" symbolic-ref HEAD "refs/heads/$3"
 rm -f -- "$1"
 `
@@ -94,7 +94,7 @@ rm -f -- "$1"
 // warmScript checks a copy out, runs what $3 says in it, and takes the checkout away.
 const warmScript = `rm -rf -- "$2"
 git clone --quiet --shared -- "$1" "$2"
-(cd "$2" && bash -euo pipefail -c "$3")
+(cd "$2" && bash --norc -euo pipefail -c "$3")
 rm -rf -- "$2"
 `
 
@@ -147,7 +147,8 @@ func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text stri
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
-	argv := append([]string{"bash", "-c", "exec bash -euo pipefail -c \"$0\" bake \"$@\" 2>&1 </dev/null", text}, args...)
+	// Without --norc bash reads its start file if an SSH server runs it, and that file is not made for -u.
+	argv := append([]string{"bash", "--norc", "-c", "exec bash --norc -euo pipefail -c \"$0\" bake \"$@\" 2>&1 </dev/null", text}, args...)
 	out, wait, err := cl.Stream(ctx, remote.Cmd{Argv: argv, Dir: dir, Env: map[string]string{"DEBIAN_FRONTEND": "noninteractive"}})
 	if err != nil {
 		return err

@@ -103,7 +103,10 @@ func (s *Server) bake(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.Run(ctx)
+	if err := b.Run(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil // we were told to end
 }
 
 // gitRemote finds a repository among the App's, and the credential with which it is read.
