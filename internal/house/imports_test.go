@@ -28,6 +28,7 @@ func layers() map[string]row {
 		"prompts":             {},
 		"internal/changeset":  {},
 		"internal/runlog":     {},
+		"internal/logview":    {may: "internal/runlog"},
 		"internal/remote":     {},
 		"internal/secretscan": {},
 		"internal/pushgate":   {may: "internal/changeset internal/secretscan"},
@@ -71,7 +72,7 @@ func layers() map[string]row {
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate state"},
 		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
-		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/server"},
+		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",
 			tests: "internal/runlog",
