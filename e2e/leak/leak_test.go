@@ -183,7 +183,7 @@ func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
 // TestNothingLeaks ends every seed with exactly the VMs and images that tasks have.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	seeds := 15
+	seeds := 10
 	if os.Getenv("ERRAND_TEST_FULL") != "" {
 		seeds = 300
 	}
@@ -237,5 +237,33 @@ func TestLeaksAreNoticed(t *testing.T) {
 			}
 			t.Errorf("%d seeds show no leak", most)
 		})
+	}
+}
+
+// TestRequestsPerLife counts the calls that the life of one VM takes: up, in use, put to sleep, gone.
+func TestRequestsPerLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, chances{})
+	w.start()
+	key := state.TaskKey{Repo: 1, Issue: 1}
+	w.store.tasks[key] = &state.Task{Key: key, Phase: state.PhaseImplementing}
+	w.launch(w.within(time.Hour), w.store.tasks[key])
+	vm := w.store.tasks[key].VM
+	if vm == nil {
+		t.Fatal("no VM")
+	}
+	for range 20 { // it is used for a while
+		if _, err := w.fleet.Get(w.process, vm.Name); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Advance(5 * time.Second)
+	}
+	if err := w.fleet.Release(w.process, vm.Name, fleet.ReasonAsleep); err != nil {
+		t.Fatal(err)
+	}
+	byRoute, total := w.sim.Counts()
+	t.Logf("%d requests: %v", total, byRoute)
+	if total >= 25 {
+		t.Errorf("one life took %d requests", total)
 	}
 }

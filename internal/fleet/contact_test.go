@@ -1,0 +1,142 @@
+package fleet_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	gssh "github.com/gliderlabs/ssh"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
+)
+
+// greeter is a VM's sshd with the tool that changes its host key. When the key is used it hangs up on so
+// many callers, as one does that begins anew.
+type greeter struct {
+	first, next ssh.Signer
+	refuses     int
+
+	mu    sync.Mutex
+	used  int
+	left  int
+	dials int
+}
+
+func newGreeter(t *testing.T, refuses int) *greeter {
+	t.Helper()
+	g := &greeter{refuses: refuses}
+	for _, s := range []*ssh.Signer{&g.first, &g.next} {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err == nil {
+			*s, err = ssh.NewSignerFromKey(private)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+func line(s ssh.Signer) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
+}
+
+func (g *greeter) dial(context.Context, string, string) (net.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dials++
+	if g.left > 0 {
+		g.left--
+		return nil, fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	}
+	key := g.first
+	if g.used > 0 {
+		key = g.next
+	}
+	srv := &gssh.Server{Handler: g.serve, PublicKeyHandler: func(gssh.Context, gssh.PublicKey) bool { return true }}
+	srv.AddHostKey(key)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer ln.Close()
+	ours, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := ln.Accept()
+	if err == nil {
+		go srv.HandleConn(theirs) // ends with the connection
+	}
+	return ours, err
+}
+
+func (g *greeter) serve(s gssh.Session) {
+	switch words := s.Command(); words[len(words)-1] {
+	case "make":
+		fmt.Fprintln(s, line(g.next))
+	case "use":
+		g.mu.Lock()
+		g.used++
+		g.left = g.refuses
+		g.mu.Unlock()
+	}
+}
+
+// TestGreetWaitsForTheNewKey: sshd is told once to begin anew, however long it takes.
+func TestGreetWaitsForTheNewKey(t *testing.T) {
+	t.Parallel()
+	g := newGreeter(t, 3)
+	contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Key: func(string) (string, error) { return line(g.first), nil }}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stored [][]string
+	pins, err := contact.Greet(ctx, state.VMRow{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
+		func(_ context.Context, pins []string) error {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.used > 0 {
+				t.Error("the pins are stored after the key is used")
+			}
+			stored = append(stored, pins)
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{line(g.next)}, pins); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([][]string{{line(g.first), line(g.next)}}, stored); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	if g.used != 1 || g.dials != 3+3 {
+		t.Errorf("sshd was told %d times, dialled %d times", g.used, g.dials)
+	}
+}
+
+// TestGreetEnds: who never answers again is given up with the context.
+func TestGreetEnds(t *testing.T) {
+	t.Parallel()
+	g := newGreeter(t, 1<<30)
+	contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Key: func(string) (string, error) { return line(g.first), nil }}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := contact.Greet(ctx, state.VMRow{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
+		func(context.Context, []string) error { return nil })
+	if !errors.Is(err, remote.ErrUnreachable) {
+		t.Errorf("it ends with %v", err)
+	}
+}
