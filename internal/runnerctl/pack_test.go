@@ -127,7 +127,9 @@ func (b *boxes) Client(ctx context.Context, vm string) (*remote.Client, error) {
 		return conn, err
 	}})
 	if err == nil {
-		b.clients[vm] = c
+		if b.cut.Load() == 0 { // one that is cut serves once
+			b.clients[vm] = c
+		}
 		b.t.Cleanup(func() { _ = c.Close() })
 	}
 	return c, err

@@ -236,12 +236,17 @@ func (p *packer) withinLimit(all *plan) error {
 	if total <= p.spec.Limit {
 		return nil
 	}
+	return fmt.Errorf("%w: %d MiB, at most %d MiB; the largest are %s", ErrTooLarge, total>>20, p.spec.Limit>>20, largest(items))
+}
+
+// largest names the five largest items.
+func largest(items []item) string {
 	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(b.entry.size, a.entry.size) })
 	var names []string
 	for _, it := range items[:min(5, len(items))] {
 		names = append(names, fmt.Sprintf("%s (%.1f MiB)", clip(it.path, 200), float64(it.entry.size)/(1<<20)))
 	}
-	return fmt.Errorf("%w: %d MiB, at most %d MiB; the largest are %s", ErrTooLarge, total>>20, p.spec.Limit>>20, strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 func joinNul(names []string) []byte {

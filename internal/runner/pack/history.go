@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -198,13 +199,40 @@ func (p *packer) objects(ctx context.Context, h history) error {
 	in.WriteString("^" + p.spec.Base + "\n")
 	to := &pieces{out: p.out, buf: make([]byte, 0, pieceSize)}
 	err := p.git.Stream(ctx, packTimeout, &in, to, "pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset")
-	if to.err != nil {
-		return fmt.Errorf("pack objects: %w", to.err)
+	if to.err == nil && err == nil {
+		err = to.flush()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(to.err, ErrTooLarge), errors.Is(err, ErrTooLarge):
+		return fmt.Errorf("%w: it is in commits, of which the largest files are %s", ErrTooLarge, p.largest(ctx, h))
+	case to.err != nil:
+		return fmt.Errorf("pack objects: %w", to.err)
+	case err != nil:
 		return fmt.Errorf("pack objects: %w", err)
 	}
-	return to.flush()
+	return nil
+}
+
+// largest names the five largest files that would have to be carried in commits, as far as git says.
+func (p *packer) largest(ctx context.Context, h history) string {
+	in := strings.NewReader(strings.Join(h.want, "\n") + "\n^" + p.spec.Base + "\n")
+	objects, err := p.git.Run(ctx, in, "rev-list", "--objects", "--stdin")
+	if err != nil {
+		return "unknown"
+	}
+	sizes, err := p.git.Run(ctx, bytes.NewReader(objects), "cat-file", "--batch-check=%(objectsize) %(objecttype) %(rest)")
+	if err != nil {
+		return "unknown"
+	}
+	var blobs []item
+	for line := range strings.Lines(string(sizes)) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+		size, err := strconv.ParseInt(fields[0], 10, 64)
+		if err == nil && len(fields) == 3 && fields[1] == "blob" {
+			blobs = append(blobs, item{path: fields[2], entry: entry{size: size}})
+		}
+	}
+	return largest(blobs)
 }
 
 func (p *packer) anyNew(h history) bool {

@@ -2,6 +2,7 @@ package pack_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,12 +173,13 @@ func TestTooLarge(t *testing.T) {
 	sh(t, v.dir, "truncate -s 5T giant; truncate -s 3M large; echo small > small")
 	spec := w.spec(v)
 	_, err := pack.Pack(testContext(t), spec, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), pack.ErrTooLarge.Error()) || !strings.Contains(err.Error(), "giant (5242880.0 MiB), large (3.0 MiB)") {
+	if !errors.Is(err, pack.ErrTooLarge) || !strings.Contains(err.Error(), "giant (5242880.0 MiB), large (3.0 MiB)") {
 		t.Errorf("error %v", err)
 	}
 	sh(t, v.dir, "rm giant; head -c 3000000 /dev/urandom > large; git add large; git commit -qm Large; git rm -q large; git commit -qm Not")
 	spec.Limit = 1 << 20
-	if _, err := pack.Pack(testContext(t), spec, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), pack.ErrTooLarge.Error()) {
+	_, err = pack.Pack(testContext(t), spec, &bytes.Buffer{})
+	if !errors.Is(err, pack.ErrTooLarge) || !strings.Contains(err.Error(), "commits, of which the largest files are large (2.9 MiB)") {
 		t.Errorf("error %v", err)
 	}
 }
