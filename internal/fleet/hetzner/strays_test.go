@@ -1,6 +1,7 @@
 package hetzner_test
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -167,4 +168,31 @@ func TestKeyGone(t *testing.T) {
 	p.wantCount("ssh_key", 0)
 	p.running(provider, "vm-1")
 	p.wantCount("ssh_key", 1)
+}
+
+// TestAddressOfAVM: by IPv6 it is the first of its network; by a private one it has neither a public
+// address nor a firewall, which would guard nothing.
+func TestAddressOfAVM(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	v6 := p.running(p.provider(func(c *hetzner.Config) { c.IPv4 = false }), "vm-6")
+	if host, port, err := net.SplitHostPort(v6.Endpoint.Address); err != nil || port != "22" || !strings.HasSuffix(host, "::1") {
+		t.Errorf("by IPv6: %+v", v6.Endpoint)
+	}
+	p.wantCount("primary_ip", 1)
+	p.person("/networks", `{"name":"inner","ip_range":"10.0.0.0/16","subnets":[{"type":"cloud","ip_range":"10.0.1.0/24","network_zone":"eu-central"}]}`)
+	inner := p.sim.Objects("network")[0].ID
+	q := p.provider(func(c *hetzner.Config) {
+		c.Deployment, c.IPv4, c.IPv6, c.Network, c.Private = "inner", false, false, inner, true
+	})
+	vm := p.running(q, "vm-inner")
+	if !strings.HasPrefix(vm.Endpoint.Address, "10.0.") || !strings.HasSuffix(vm.Endpoint.Address, ":22") {
+		t.Errorf("by a private address: %+v", vm.Endpoint)
+	}
+	p.wantCount("firewall", 1)
+	p.wantCount("primary_ip", 1)
+	noErr(t, "delete", q.Delete(t.Context(), "vm-inner", fleet.ReasonDone))
+	if vm.MicroHour >= v6.MicroHour+1 || vm.MicroHour <= 0 {
+		t.Errorf("it costs %d, with IPv6 %d", vm.MicroHour, v6.MicroHour)
+	}
 }
