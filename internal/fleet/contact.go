@@ -101,7 +101,7 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 		return nil, fmt.Errorf("have the host key used: %w", err)
 	}
 	ep.HostKeys = []string{key}
-	client, err := remote.Dial(ctx, ep, c.SSH)
+	client, err := c.dialAgain(ctx, ep)
 	if err != nil {
 		return nil, fmt.Errorf("log in over the new host key: %w", err)
 	}
@@ -111,6 +111,27 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 		err = res.Check("first command")
 	}
 	return ep.HostKeys, err
+}
+
+// redial is the pause between two tries to reach an sshd that begins anew.
+const redial = 200 * time.Millisecond
+
+// dialAgain dials until somebody answers. The VM's sshd has just been told to begin anew with the other
+// key; whoever gave up here would tell it so again the next time, and find it busy with that for ever.
+func (c SSHContact) dialAgain(ctx context.Context, ep remote.Endpoint) (*remote.Client, error) {
+	pause := time.NewTicker(redial)
+	defer pause.Stop()
+	for {
+		client, err := remote.Dial(ctx, ep, c.SSH)
+		if err == nil || !errors.Is(err, remote.ErrUnreachable) {
+			return client, err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // asRoot runs the tool over a connection of its own.

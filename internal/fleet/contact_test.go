@@ -25,6 +25,7 @@ import (
 // greeter is a VM's sshd with the tool that changes its host key. When the key is used it hangs up on so
 // many callers, as one does that begins anew.
 type greeter struct {
+	t           *testing.T
 	first, next ssh.Signer
 	refuses     int
 
@@ -36,7 +37,7 @@ type greeter struct {
 
 func newGreeter(t *testing.T, refuses int) *greeter {
 	t.Helper()
-	g := &greeter{refuses: refuses}
+	g := &greeter{t: t, refuses: refuses}
 	for _, s := range []*ssh.Signer{&g.first, &g.next} {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
 		if err == nil {
@@ -71,16 +72,9 @@ func (g *greeter) dial(context.Context, string, string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer ln.Close()
-	ours, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		return nil, err
-	}
-	theirs, err := ln.Accept()
-	if err == nil {
-		go srv.HandleConn(theirs) // ends with the connection
-	}
-	return ours, err
+	go func() { _ = srv.Serve(ln) }() // ends with the test
+	g.t.Cleanup(func() { _ = srv.Close() })
+	return net.Dial("tcp", ln.Addr().String())
 }
 
 func (g *greeter) serve(s gssh.Session) {
