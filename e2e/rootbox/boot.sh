@@ -16,7 +16,12 @@ mount -t tmpfs -o mode=755 tmpfs sys/fs/cgroup
 mkdir sys/fs/cgroup/systemd
 mount -t cgroup -o none,name=systemd cgroup sys/fs/cgroup/systemd
 mount -t tmpfs -o mode=755,nosuid tmpfs dev
-for at in null zero full random urandom tty; do touch dev/$at; mount --bind /dev/$at dev/$at; done
+for at in null:1:3 zero:1:5 full:1:7 random:1:8 urandom:1:9 tty:5:0; do
+  IFS=: read -r at major minor <<-END
+	$at
+	END
+  mknod -m 666 "dev/$at" c "$major" "$minor"
+done
 touch dev/console
 mount --bind "$DIR/console" dev/console
 mkdir dev/pts dev/shm

@@ -1,0 +1,186 @@
+//go:build linux
+
+package rootbox_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/e2e/rootbox"
+	"github.com/errand-bot/errand/e2e/stage"
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+)
+
+// timing is quick, but for what the faults are about.
+const timing = `timing:
+  gather: 400ms
+  status_gap: 300ms
+  settle: 0s
+  backoff: 500ms
+  recheck: 500ms
+  poll_fast: 1s
+  poll_slow: 1s
+  poll_gap: 150ms
+  deliveries: 5s
+  sweep: 1h
+  progress: 300ms
+  retry: 300ms
+  writes_burst: 200
+  writes_every: 5ms
+  objects_every: 1ms
+  vm_tick: 200ms
+  idle_vm: 1h
+  sleep_before: 1m
+`
+
+// script is what the model says: one change, with a gate in the midst of it at which faults strike. %s is
+// what the agent runs after the gate.
+const script = `rules:
+  - name: gated
+    step: implement
+    turns:
+      - bash: ["echo half > half.txt && git add half.txt"]
+      - wait: work
+        bash: ["rm -f half.txt; git add -A; DO; echo world >> greeting.txt && git commit -qam world && git rev-parse HEAD"]
+      - text: |
+          Done.
+
+          ` + "```errand" + `
+          {"outcome":"done","title":"Greet the world","summary":"Added."}
+          ` + "```" + `
+`
+
+// ready builds what every world needs, once.
+var ready = sync.OnceValues(func() (stage.Shared, error) {
+	dir, err := os.MkdirTemp("", "errand-rootbox-")
+	if err != nil {
+		return stage.Shared{}, err
+	}
+	s := stage.Prepare(dir)
+	if s.Err == nil { // a VM of another machine's kind is asked for by its kind
+		s.Err = os.Link(filepath.Join(dir, "errand-runner"), filepath.Join(dir, "errand-runner-linux-amd64"))
+	}
+	return s, s.Err
+})
+
+// life is one issue in a world whose VMs are root boxes.
+type life struct {
+	t        *testing.T
+	world    *demo.World
+	machines *rootbox.Machines
+	log      string
+	issue    int
+}
+
+// begin starts a world and has the issue worked on, up to the gate in the midst of the change.
+func begin(t *testing.T, unreachableFor, do string) *life {
+	t.Helper()
+	lab := openLab(t)
+	shared, err := ready()
+	must(t, err)
+	exe, err := os.Executable()
+	must(t, err)
+	dir := t.TempDir()
+	l := &life{t: t, machines: &rootbox.Machines{Lab: lab, Binds: []string{exe}}, log: filepath.Join(dir, "errand.log")}
+	log, err := os.Create(l.log)
+	must(t, err)
+	l.world, err = demo.New(t.Context(), demo.Config{
+		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
+		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: timing + "  unreachable_for: " + unreachableFor + "\n", Script: strings.Replace(script, "DO", do, 1),
+		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
+		Provider: demo.ProviderHetzner, Machines: l.machines,
+		Account: func(c *simhetzner.Config) {
+			c.IPv4, c.Period, c.Took = lab.Ordered(), time.Hour, simhetzner.Scaled(60)
+		},
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.tell()
+		}
+		if err := errors.Join(l.world.Close(), log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	i, err := l.ada().OpenIssue(demo.Full, simgithub.NewIssue{Title: "Greet the world", Body: "The greeting is incomplete."})
+	must(t, err)
+	l.issue = i.Number
+	must(t, l.ada().Assign(demo.Full, l.issue, demo.Machine))
+	if err := l.world.Model.Waiting(within(t), "work"); err != nil {
+		t.Fatalf("the agent does not come to the gate: %v", err)
+	}
+	return l
+}
+
+func (l *life) ada() simgithub.Person { return l.world.GitHub.As(demo.Maintainer) }
+
+func (l *life) task() *state.Task {
+	l.t.Helper()
+	sn := l.world.GitHub.Snapshot()
+	r, ok := sn.Repo(demo.Full)
+	if !ok {
+		l.t.Fatal("the repository is gone")
+	}
+	t, err := l.world.Server.Store().Task(context.WithoutCancel(l.t.Context()), state.TaskKey{Repo: r.ID, Issue: l.issue})
+	if err != nil || t == nil {
+		l.t.Fatalf("read the task: %v", err)
+	}
+	return t
+}
+
+// box is the box of the task's present VM.
+func (l *life) box() *rootbox.Box {
+	l.t.Helper()
+	t := l.task()
+	if t.VM == nil || l.machines.Box(t.VM.Name) == nil {
+		l.t.Fatalf("the task has no VM: %+v", t.VM)
+	}
+	return l.machines.Box(t.VM.Name)
+}
+
+// comments are errand's on the issue, one after the other.
+func (l *life) comments() string {
+	i, err := l.ada().Issue(demo.Full, l.issue)
+	if err != nil {
+		return err.Error()
+	}
+	var all []string
+	for _, c := range i.Comments {
+		if c.Author == l.world.GitHub.App().BotLogin {
+			all = append(all, c.Body)
+		}
+	}
+	return strings.Join(all, "\n====\n")
+}
+
+// logged says whether errand has logged this.
+func (l *life) logged(what string) bool {
+	data, err := os.ReadFile(l.log)
+	return err == nil && strings.Contains(string(data), what)
+}
+
+// tell shows what happened.
+func (l *life) tell() {
+	t := l.task()
+	for _, h := range t.History {
+		l.t.Logf("history: %+v", h)
+	}
+	for _, r := range t.Runs {
+		l.t.Logf("run: %+v", r)
+	}
+	l.t.Logf("phase %s, waiting %+v, VM %+v, VMs %+v, end %+v", t.Phase, t.Waiting, t.VM, t.VMs, t.End)
+	l.t.Logf("comments:\n%s", l.comments())
+	data, _ := os.ReadFile(l.log)
+	l.t.Logf("log:\n%s", data[max(0, len(data)-20000):])
+}
