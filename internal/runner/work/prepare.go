@@ -81,9 +81,11 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	if _, err := r.commit(ctx, "refs/heads/"+spec.Branch); err == nil {
 		return place(ctx, r, "HEAD")
 	}
+	seeded := r.seed(ctx, spec.URL)
 	if err := r.fetch(ctx, spec.Source, spec.Base); err != nil {
 		return Place{}, err
 	}
+	seeded(ctx)
 	// Files first, branch last: the branch says that all of this is done.
 	if _, err := r.run(ctx, "checkout", "--quiet", "--force", "--detach", spec.Base); err != nil {
 		return Place{}, fmt.Errorf("check out: %w", err)
