@@ -39,7 +39,7 @@ func newCloud(t *testing.T, kind string) *cloud {
 	if err != nil {
 		t.Skipf("SKIP: %v", err)
 	}
-	sim := simhetzner.New(simhetzner.Config{Machines: machines, Took: simhetzner.Scaled(1000)})
+	sim := simhetzner.New(simhetzner.Config{Machines: machines, Took: simhetzner.Scaled(1000), RateLimit: -1})
 	srv := httptest.NewServer(sim)
 	t.Cleanup(func() {
 		sim.Close()

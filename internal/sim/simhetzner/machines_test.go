@@ -89,7 +89,7 @@ func (c *computer) Delete(context.Context) error {
 func withShelf(t *testing.T, s *shelf) *world {
 	t.Helper()
 	return newWorld(t, func(c *simhetzner.Config) {
-		c.Machines, c.Took, c.Now = s, simhetzner.Scaled(10_000), time.Now
+		c.Machines, c.Took, c.Now, c.RateLimit = s, simhetzner.Scaled(10_000), time.Now, -1
 	})
 }
 
