@@ -117,6 +117,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"no token":                 {"provider: hetzner\n", "hetzner.token: write env:NAME or file:/path"},
 		"a bad candidate":          {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  candidates: [cx43]\n", `line 11: hetzner.candidates[0]: "cx43": write TYPE/LOCATION`},
 		"a bad range":              {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ssh_from: [here]\n", `line 11: hetzner.ssh_from[0]: "here": write a range of addresses`},
+		"a huge setup":             {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  setup: " + strings.Repeat("x", 17000) + "\n", "line 11: hetzner.setup: write a shell script, at most 16384 bytes; a longer one is what `bake` is for"},
 		"no way to a VM":           {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ipv4: false\n", "line 9: hetzner.network: without IPv4 it is the only way"},
 		"a group of nobody":        {"bake:\n  web: {script: 'true'}\n", "line 9: bake.web.repos: write at least one repository"},
 		"a host with a scheme":     {"egress:\n  allow: [a.org, 'https://a.org']\n", `line 9: egress.allow[1]: "https://a.org": write a host in lower case`},

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,6 +22,9 @@ type Hetzner struct {
 	Candidates []string `yaml:"candidates"`
 	// Image is what VMs are made from where no base image was baked; Hetzner's name of it.
 	Image string `yaml:"image"`
+	// Setup is run as root by bash at the first boot of a VM that has no baked image: packages, tool chains,
+	// the agent's program. Every such VM waits for it; those of a baked image do not.
+	Setup string `yaml:"setup"`
 	// SSHFrom are the address ranges that SSH is let in from: write those of this host. All unless set.
 	SSHFrom []string `yaml:"ssh_from"`
 	// Egress is one of open and tether. With tether the firewall is shut, and a VM reaches only what errand
@@ -37,6 +42,9 @@ type Hetzner struct {
 	// task of the same repository.
 	Reuse bool `yaml:"reuse"`
 }
+
+// maxSetup leaves room for the rest in the 32 KiB that Hetzner takes.
+const maxSetup = 16 << 10
 
 // ProviderHetzner is the word for it under `provider`.
 const ProviderHetzner = "hetzner"
@@ -68,6 +76,8 @@ func (h Hetzner) problems(r *report) {
 		r.unless(candidate.MatchString(c), fmt.Sprintf("hetzner.candidates[%d]", i), "%q: write TYPE/LOCATION by Hetzner's names, such as cx43/fsn1", c)
 	}
 	r.unless(imageName.MatchString(h.Image), "hetzner.image", "%q: write Hetzner's name of an image, such as ubuntu-24.04", h.Image)
+	quoted, err := json.Marshal(h.Setup) // as it is sent
+	r.unless(err == nil && len(quoted) <= maxSetup && !strings.ContainsRune(h.Setup, 0), "hetzner.setup", "write a shell script, at most %d bytes; a longer one is what `bake` is for", maxSetup)
 	for i, from := range h.SSHFrom {
 		_, err := netip.ParsePrefix(from)
 		r.unless(err == nil, fmt.Sprintf("hetzner.ssh_from[%d]", i), "%q: write a range of addresses, such as 203.0.113.7/32", from)

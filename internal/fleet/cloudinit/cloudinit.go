@@ -56,7 +56,7 @@ type Spec struct {
 	ContactWithin time.Duration
 	// HardAfter is how long it stays up at all; 0 is for ever.
 	HardAfter time.Duration
-	// Setup is a shell script, run as root at the first boot of a VM that has no baked image.
+	// Setup is run as root by bash at the first boot of a VM that has no baked image.
 	Setup string
 }
 
