@@ -99,6 +99,9 @@ type Event struct {
 	// Wanted is set by Apply if work of the task is queued, or somebody's words are being vetted, so that its VM
 	// may be needed in a moment.
 	Wanted bool `json:"wanted,omitempty"`
+	// Insured is set by the step of an idle VM's reminder if the VM shall stay for another paid span, because
+	// there may be no other one to be had.
+	Insured bool `json:"insured,omitempty"`
 
 	Run      string     `json:"run,omitempty"` // the run that it is about; others are superseded
 	Progress *Progress  `json:"progress,omitempty"`

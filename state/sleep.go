@@ -54,6 +54,11 @@ func (c *change) goToSleep() {
 		c.due(dueIdle, c.t.VM.Name, at)
 		return
 	}
+	if vm := c.t.VM; c.e.Insured && vm.Paid > 0 {
+		margin := c.p.sleepBefore(vm.Paid)
+		c.due(dueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
+		return
+	}
 	j := c.job(JobSleep, LaneWork, "sleep-"+c.t.VM.Name)
 	j.Args = map[string]string{"vm": c.t.VM.Name}
 	c.add(j)

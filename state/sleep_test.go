@@ -362,3 +362,22 @@ func TestMoneyForVMs(t *testing.T) {
 		t.Errorf("waiting %+v", w)
 	}
 }
+
+// TestInsuredVM: a VM that shall outlive its paid hour is looked at again just before the next one ends.
+func TestInsuredVM(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.task.VM.Paid, l.task.VM.CreatedAt = time.Hour, l.now
+	l.now = l.now.Add(56 * time.Minute)
+	e := idleOf("vm1")
+	e.Insured = true
+	l.do(e)
+	if j := jobOf(l.jobs, JobDue); jobOf(l.jobs, JobSleep).Kind != "" || j.Args["what"] != dueIdle || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
+		t.Errorf("jobs are %v, the next look at %s", kindsOf(l.jobs), j.NotBefore)
+	}
+	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first
+	if j := jobOf(l.jobs, JobSleep); j.Args["vm"] != "vm1" {
+		t.Errorf("jobs are %v", kindsOf(l.jobs))
+	}
+}

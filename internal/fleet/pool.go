@@ -61,6 +61,19 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
+// SpanAllowed returns a *state.VMLimitError if the caps forbid that another paid span of a VM begins. A VM
+// without a row, or that costs nothing, may go on.
+func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
+	row, err := f.store.VMRow(ctx, name)
+	if errors.Is(err, state.ErrNoVMRow) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.store.VMSpanAllowed(ctx, row, f.caps())
+}
+
 // insured finds a VM among the n oldest that are parked for a task and cost something.
 func insured(rows []state.VMRow, n int, name string) (state.VMRow, bool) {
 	parked := slices.DeleteFunc(slices.Clone(rows), func(r state.VMRow) bool { return r.Phase != state.VMParked || r.Paid <= 0 || r.Spare })

@@ -124,8 +124,8 @@ func (s *Server) makeWorkflow(context.Context) error {
 		sleeper = disks{s}
 	}
 	s.steps = workflow.New(workflow.Config{
-		Sleeper: sleeper,
-		Store:   s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
+		Sleeper: sleeper, SpanAllowed: s.fleet.SpanAllowed, Outlives: s.fleet.Outlives,
+		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.Held, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,

@@ -65,7 +65,14 @@ func (s *Steps) due(ctx context.Context, w *unit) (state.Event, error) {
 	case what == state.DueSpan:
 		return s.spanEnds(ctx, w, key)
 	}
-	return state.Event{Kind: state.EventDue, Detail: what, Hash: key}, nil
+	e := state.Event{Kind: state.EventDue, Detail: what, Hash: key}
+	if vm := w.task.VM; s.Outlives != nil && vm != nil && vm.Paid > 0 && vm.Name == key {
+		var err error
+		if e.Insured, err = s.Outlives(ctx, key); err != nil {
+			return state.Event{}, fmt.Errorf("ask whether VM %s may stay: %w", key, err)
+		}
+	}
+	return e, nil
 }
 
 // closedHow tells a merge, which closes the issue too, from an issue that a person closed.

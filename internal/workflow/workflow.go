@@ -54,6 +54,8 @@ type Config struct {
 	// SpanAllowed returns a *state.VMLimitError if another span of a VM that costs money may not begin; it may
 	// be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
+	// Outlives reports whether an idle VM shall stay beyond the span that is paid; it may be nil.
+	Outlives func(ctx context.Context, vm string) (bool, error)
 	// StatusURL is where people find a task's page; it may be nil.
 	StatusURL func(*state.Task) string
 	// AllowUsers and AllowBots are logins whose text the agent may see besides writers'.
