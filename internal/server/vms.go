@@ -42,6 +42,8 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	vm, err := v.s.fleet.Acquire(ctx, spec)
 	var limit *state.VMLimitError
 	switch {
+	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
+		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoSnapshot, err)
 	case errors.As(err, &limit) && limit.Limit == state.LimitVMs:
 		return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, err, v.holders(ctx, t))
 	case errors.Is(err, fleet.ErrNoCapacity):
