@@ -3,6 +3,8 @@ package costs
 import (
 	"fmt"
 	"time"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // stage is where a task's VM is.
@@ -29,6 +31,7 @@ type actor struct {
 	rest    int       // counts rests, so that a timer knows whether it is still meant
 	wanted  time.Time // since when the next run has been due, zero if it is not
 	over    bool      // the task has ended
+	hours   int64     // that were started, of VMs that are gone
 }
 
 // takes is what something takes for the present run.
@@ -120,7 +123,7 @@ func (a *actor) asleep() (err error) {
 			return fmt.Errorf("make an image of VM %s: %w", a.name, err)
 		}
 	}
-	if err := a.world.remove(a.name); err != nil {
+	if err := a.leave(); err != nil {
 		return err
 	}
 	a.stage = away
@@ -139,7 +142,7 @@ func (a *actor) finish() error {
 	if a.stage == resting {
 		a.rest++
 		a.stage = away
-		if err := a.world.remove(a.name); err != nil {
+		if err := a.leave(); err != nil {
 			return err
 		}
 	}
@@ -147,6 +150,13 @@ func (a *actor) finish() error {
 		return a.dropImage()
 	}
 	return nil
+}
+
+// leave deletes the VM.
+func (a *actor) leave() error {
+	a.hours += state.SpansStarted(a.created, a.world.setting.Period, a.world.now)
+	a.world.taskHours = max(a.world.taskHours, a.hours)
+	return a.world.remove(a.name)
 }
 
 func (a *actor) dropImage() error {

@@ -65,6 +65,8 @@ type Outcome struct {
 	// VMs is how many were made, Most how many there were at once.
 	VMs  int `json:"vms"`
 	Most int `json:"most"`
+	// TaskHours are the started hours of the task that had the most.
+	TaskHours int64 `json:"task_hours"`
 }
 
 // Play plays a trace once under each policy.
@@ -102,7 +104,7 @@ func play(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
 		return Outcome{}, err
 	}
 	slices.Sort(w.waits)
-	return Outcome{Policy: p.Name, Bill: bill, Wakes: len(w.waits), At50: quantile(w.waits, 50), At95: quantile(w.waits, 95), VMs: w.made, Most: w.most}, nil
+	return Outcome{Policy: p.Name, Bill: bill, Wakes: len(w.waits), At50: quantile(w.waits, 50), At95: quantile(w.waits, 95), VMs: w.made, Most: w.most, TaskHours: w.taskHours}, nil
 }
 
 // quantile is the smallest of a sorted list that is not below percent of it.

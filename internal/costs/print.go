@@ -10,7 +10,7 @@ import (
 
 // heads are the columns of a table of outcomes.
 func heads() []string {
-	return []string{"Policy", "Cost", "Against the first", "VM hours", "Wakes", "Half within", "95 % within", "Most VMs at once"}
+	return []string{"Policy", "Cost", "Against the first", "VM hours", "Wakes", "Half within", "95 % within", "Most VMs at once", "Most hours of a task"}
 }
 
 // cells are one row of it.
@@ -23,7 +23,7 @@ func (o Outcome) cells(first Outcome) []string {
 	if o.Wakes > 0 {
 		half, most = seconds(o.At50), seconds(o.At95)
 	}
-	return []string{o.Policy, Amount(o.Bill.Micro(), o.Bill.Currency), more, fmt.Sprint(o.Bill.Hours), fmt.Sprint(o.Wakes), half, most, fmt.Sprint(o.Most)}
+	return []string{o.Policy, Amount(o.Bill.Micro(), o.Bill.Currency), more, fmt.Sprint(o.Bill.Hours), fmt.Sprint(o.Wakes), half, most, fmt.Sprint(o.Most), fmt.Sprint(o.TaskHours)}
 }
 
 // against says how much more or less a is than b.
@@ -74,8 +74,8 @@ func Print(w io.Writer, outcomes []Outcome) error {
 	return nil
 }
 
-// Sum adds outcomes of the same policies on several traces. Times of waking are the dearest of all, most
-// VMs at once, too.
+// Sum adds outcomes of the same policies on several traces. Times of waking are the longest of all, and
+// so are the other largest ones.
 func Sum(all ...[]Outcome) []Outcome {
 	var sum []Outcome
 	for _, outcomes := range all {
@@ -89,7 +89,7 @@ func Sum(all ...[]Outcome) []Outcome {
 			s.Bill.MicroImages += o.Bill.MicroImages
 			s.Wakes += o.Wakes
 			s.VMs += o.VMs
-			s.At50, s.At95, s.Most = max(s.At50, o.At50), max(s.At95, o.At95), max(s.Most, o.Most)
+			s.At50, s.At95, s.Most, s.TaskHours = max(s.At50, o.At50), max(s.At95, o.At95), max(s.Most, o.Most), max(s.TaskHours, o.TaskHours)
 		}
 	}
 	return sum

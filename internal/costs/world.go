@@ -31,6 +31,8 @@ type world struct {
 	live  int
 	most  int
 	waits []time.Duration
+
+	taskHours int64
 }
 
 // at has something happen at a time.
