@@ -41,6 +41,7 @@ const (
 	CauseSetupFailed Cause = "setup_failed" // a set-up command failed before the agent started
 	CauseStartFailed Cause = "start_failed" // the agent's command could not be started
 	CauseLost        Cause = "lost"         // the VM or the runner died and left no exit
+	CauseDiskFull    Cause = "disk_full"    // the log could not be written any more, for want of space
 )
 
 // Exit is how a run ended. It is written once, after every process of the run is gone.

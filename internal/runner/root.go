@@ -41,6 +41,7 @@ const (
 	exitFile      = "exit.json"      // written once, after every process is gone
 	stopFile      = "stop"           // somebody asked for the end; holds the reason
 	isolationFile = "isolation"      // which isolation the run got
+	reserveFile   = "reserve"        // space that is given up if the disk is full when the exit is written
 	superviseLog  = "supervisor.log" // what a broken supervisor had to say
 )
 
@@ -74,6 +75,21 @@ func writeJSON(path string, value any) error {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
 	return writeFile(path, data, 0o600)
+}
+
+// reserve is the size of reserveFile: some blocks, in which an exit has room.
+const reserve = 64 << 10
+
+// writeExit writes how a run ended, on a full disk into the space that was kept for it.
+func writeExit(dir string, exit any) error {
+	err := writeJSON(filepath.Join(dir, exitFile), exit)
+	if errors.Is(err, unix.ENOSPC) && os.Remove(filepath.Join(dir, reserveFile)) == nil {
+		err = writeJSON(filepath.Join(dir, exitFile), exit)
+	}
+	if err == nil {
+		_ = os.Remove(filepath.Join(dir, reserveFile)) // the run's folder goes some day
+	}
+	return err
 }
 
 func readJSON(path string, value any) error {

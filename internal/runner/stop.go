@@ -104,7 +104,7 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 		exit.Message += fmt.Sprintf(" %d processes could not be ended.", left)
 	}
 	exit.StartedAt, exit.LastSeq = span(dir)
-	if err := writeJSON(filepath.Join(dir, exitFile), exit); err != nil {
+	if err := writeExit(dir, exit); err != nil {
 		return nil, err
 	}
 	return &exit, nil

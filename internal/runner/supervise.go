@@ -54,6 +54,9 @@ func Supervise(root Root, id string) error {
 	if err := writeFile(filepath.Join(s.dir, isolationFile), []byte(s.isolation), 0o600); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
+	if err := writeFile(filepath.Join(s.dir, reserveFile), make([]byte, reserve), 0o600); err != nil {
+		return fmt.Errorf("supervise run %s: %w", id, err)
+	}
 	var err error
 	if s.log, err = openLog(filepath.Join(s.dir, logFile), s.spec.MaxLog, s.now); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
@@ -108,7 +111,7 @@ func (s *supervisor) finish(exit runlog.Exit) error {
 	}
 	exit.LastSeq = seq
 	exit.StartedAt, exit.EndedAt = s.started.UTC(), s.now().UTC()
-	if err := writeJSON(filepath.Join(s.dir, exitFile), exit); err != nil {
+	if err := writeExit(s.dir, exit); err != nil {
 		return fmt.Errorf("finish run %s: %w", s.spec.ID, err)
 	}
 	return nil
