@@ -119,13 +119,10 @@ func (u *unpacker) deleted(context.Context) error {
 	return nil
 }
 
-func (u *unpacker) files(context.Context) error {
-	return u.dir.each(partWork, func(name string) error { return u.dir.place(path.Join(partWork, name), name, true) })
-}
+func (u *unpacker) files(context.Context) error { return u.dir.merge(partWork, ".", true) }
 
 func (u *unpacker) state(context.Context) error {
-	top := path.Join(partGit, gitState)
-	return u.dir.each(top, func(name string) error { return u.dir.place(path.Join(top, name), path.Join(".git", name), true) })
+	return u.dir.merge(path.Join(partGit, gitState), ".git", true)
 }
 
 // stashes makes the list of stashes anew.
@@ -157,16 +154,24 @@ var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 // sessions puts the agent's sessions back. Claude keeps them in a folder named after the checkout's
 // path; if that is another one now, the folder gets the name that it will be looked for under.
 func (u *unpacker) sessions(context.Context) error {
-	const projects = ".claude/projects/"
-	before := projects + notAlphanumeric.ReplaceAllString(u.m.Dir, "-") + "/"
-	after := projects + notAlphanumeric.ReplaceAllString(u.spec.Dir, "-") + "/"
-	return u.home.each(partHome, func(name string) error {
-		to := name
-		if rest, ok := strings.CutPrefix(name, before); ok {
-			to = after + rest
+	const projects = partHome + "/.claude/projects"
+	before, after := notAlphanumeric.ReplaceAllString(u.m.Dir, "-"), notAlphanumeric.ReplaceAllString(u.spec.Dir, "-")
+	if before != "" && before != after {
+		// Still among what is staged: what is there of the new name goes together with it.
+		to := path.Join(u.home.staged, projects, after)
+		if info, err := u.home.root.Lstat(path.Join(u.home.staged, projects, before)); err == nil && info.IsDir() {
+			if err := u.home.root.MkdirAll(to, 0o755); err != nil {
+				return err
+			}
+			if err := u.home.merge(path.Join(projects, before), to, true); err != nil {
+				return err
+			}
+			if err := u.home.remove(path.Join(u.home.staged, projects, before)); err != nil {
+				return err
+			}
 		}
-		return u.home.place(path.Join(partHome, name), to, false)
-	})
+	}
+	return u.home.merge(partHome, ".", false)
 }
 
 // keep puts those caches back that may be; others are left out.

@@ -18,6 +18,9 @@ type area struct {
 	staged string          // the folder, below root
 	made   map[string]bool // folders that were made in it
 	modes  []item          // of folders in it that are not as usual
+	// folder is the one that was written to last, opened: most entries follow one of the same folder.
+	folder     *os.Root
+	folderName string
 }
 
 // openArea opens a directory and empties its folder for staging.
@@ -39,27 +42,50 @@ func openArea(dir, staged string) (*area, error) {
 
 // close removes what is still staged.
 func (a *area) close() {
+	_ = a.leave()
 	_ = a.remove(a.staged) // best effort: the next one begins by it
 	_ = a.root.Close()
 }
 
-// put stages one entry under a name that must be new.
-func (a *area) put(name string, e entry, content io.Reader) error {
-	full := path.Join(a.staged, name)
-	if err := a.mkdirs(path.Dir(name)); err != nil {
-		return err
+// into opens a staged folder, which is made if it has to be.
+func (a *area) into(name string) (*os.Root, error) {
+	if a.folder != nil && a.folderName == name {
+		return a.folder, nil
+	}
+	if err := errors.Join(a.leave(), a.mkdirs(name)); err != nil {
+		return nil, err
 	}
 	var err error
-	switch e.kind {
-	case tar.TypeDir:
-		if err = a.mkdirs(name); err == nil && e.mode != 0o755 {
+	a.folder, err = a.root.OpenRoot(path.Join(a.staged, name))
+	a.folderName = name
+	return a.folder, err
+}
+
+// leave closes the folder that was written to last.
+func (a *area) leave() error {
+	folder := a.folder
+	if a.folder = nil; folder == nil {
+		return nil
+	}
+	return folder.Close()
+}
+
+// put stages one entry under a name that must be new.
+func (a *area) put(name string, e entry, content io.Reader) error {
+	if e.kind == tar.TypeDir {
+		if e.mode != 0o755 {
 			a.modes = append(a.modes, item{path: name, entry: e})
 		}
+		return a.mkdirs(name)
+	}
+	folder, err := a.into(path.Dir(name))
+	if err != nil {
 		return err
-	case tar.TypeSymlink:
-		err = a.root.Symlink(e.link, full)
-	default:
-		err = a.write(full, os.O_EXCL, e, content)
+	}
+	if e.kind == tar.TypeSymlink {
+		err = folder.Symlink(e.link, path.Base(name))
+	} else {
+		err = write(folder, path.Base(name), os.O_EXCL, e, content)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %q is in it twice", ErrMalformed, clip(name, 300))
@@ -85,8 +111,8 @@ func (a *area) mkdirs(name string) error {
 	return err
 }
 
-func (a *area) write(full string, how int, e entry, content io.Reader) (err error) {
-	f, err := a.root.OpenFile(full, os.O_CREATE|os.O_WRONLY|how, 0o600)
+func write(folder *os.Root, name string, how int, e entry, content io.Reader) (err error) {
+	f, err := folder.OpenFile(name, os.O_CREATE|os.O_WRONLY|how, 0o600)
 	if err != nil {
 		return err
 	}
@@ -98,23 +124,25 @@ func (a *area) write(full string, how int, e entry, content io.Reader) (err erro
 		return err
 	}
 	if !e.time.IsZero() {
-		return a.root.Chtimes(full, e.time, e.time)
+		return folder.Chtimes(name, e.time, e.time)
 	}
 	return nil
 }
 
 // append adds to a staged file.
 func (a *area) append(name string, content io.Reader) error {
-	return a.write(path.Join(a.staged, name), os.O_APPEND, entry{mode: 0o600}, content)
+	return write(a.root, path.Join(a.staged, name), os.O_APPEND, entry{mode: 0o600}, content)
 }
 
 // open opens a staged file.
 func (a *area) open(name string) (*os.File, error) { return a.root.Open(path.Join(a.staged, name)) }
 
-// each calls do for every file and link staged below a folder, with its name within that folder. do
-// may move it away.
-func (a *area) each(below string, do func(name string) error) error {
-	dir, err := a.root.Open(path.Join(a.staged, below))
+// merge moves what is staged in a folder into another one, which is real and so are all above it.
+// Folders that are there already stay; anything else in the way of a file goes, and in the way of a
+// folder if clear allows it.
+func (a *area) merge(staged, to string, clear bool) error {
+	from := path.Join(a.staged, staged)
+	dir, err := a.root.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -126,13 +154,25 @@ func (a *area) each(below string, do func(name string) error) error {
 		return err
 	}
 	for _, d := range entries {
-		name := d.Name()
-		if d.IsDir() {
-			err = a.each(path.Join(below, name), func(rest string) error { return do(path.Join(name, rest)) })
-		} else {
-			err = do(name)
+		target := path.Join(to, d.Name())
+		there, err := a.root.Lstat(target)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case there.IsDir() && d.IsDir():
+			if err := a.merge(path.Join(staged, d.Name()), target, clear); err != nil {
+				return err
+			}
+			continue
+		case d.IsDir() && !clear:
+			return fmt.Errorf("%s is in the way: %w", target, fs.ErrExist)
+		case there.IsDir() || d.IsDir():
+			if err := a.remove(target); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		if err := a.root.Rename(path.Join(from, d.Name()), target); err != nil {
 			return err
 		}
 	}

@@ -99,7 +99,7 @@ func TestPackCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.vm(t)
-	sh(t, v.dir, much+"; head -c 9000000 /dev/urandom > large; git add large; git commit -qm Large; rm large; head -c 300000 /dev/urandom > other")
+	sh(t, v.dir, much+"; head -c 5000000 /dev/urandom > large; git add large; git commit -qm Large; rm large; head -c 300000 /dev/urandom > other")
 	was := picture(t, v, true)
 	whole, _ := packed(t, w.spec(v))
 	for _, n := range []int{0, 1, 100, len(whole) / 2, len(whole) - 1} {

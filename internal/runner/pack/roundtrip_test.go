@@ -124,6 +124,9 @@ func TestSessions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("home (-want +got):\n%s", diff)
 	}
+	if exists(filepath.Join(after.home, ".claude/projects", slug(before))) {
+		t.Error("an empty folder of the old name is left")
+	}
 	// One session only, as an adapter lists it.
 	spec := w.spec(before)
 	spec.Sessions = []string{".claude/projects/" + slug(before) + "/s1.jsonl", ".claude/projects/" + slug(before) + "/s1", ".claude/projects/none.jsonl"}
