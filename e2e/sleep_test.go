@@ -43,7 +43,8 @@ func (r hostileRunner) Pack(ctx context.Context, vm string, spec pack.Spec, to i
 	return r.Runner.Pack(ctx, vm, spec, to)
 }
 
-// sleepCmd bends sleep: sleep hold keeps packing waiting until sleep release; sleep damage changes a byte in
+// sleepCmd bends sleep: sleep hold keeps packing waiting until sleep release, or until sleep
+// hold is said again, which holds the next one; sleep damage changes a byte in
 // the middle of every archive.
 func sleepCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)

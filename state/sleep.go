@@ -54,6 +54,10 @@ func (c *change) goToSleep() {
 		c.due(dueIdle, c.t.VM.Name, at)
 		return
 	}
+	if c.e.Wanted {
+		c.lookAgain()
+		return
+	}
 	if vm := c.t.VM; c.e.Insured && vm.Paid > 0 {
 		margin := c.p.sleepBefore(vm.Paid)
 		c.due(dueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))

@@ -169,6 +169,13 @@ func TestWantedMeanwhile(t *testing.T) {
 	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j Job) bool { return j.Args["what"] == dueIdle && j.NotBefore.After(l.now) }) {
 		t.Errorf("VM %v, due %v", l.task.VM, j)
 	}
+	l.now = l.now.Add(time.Hour)
+	early := idleOf("vm1")
+	early.Wanted = true
+	l.do(early)
+	if j := jobOf(l.jobs, JobSleep); j.Kind != "" {
+		t.Errorf("it is packed although something waits for the VM")
+	}
 	l.do(Event{Kind: EventStepFailed, Failure: &Failure{Job: JobSleep, Reason: "no"}})
 	if j := jobOf(l.jobs, JobDue); l.task.VM == nil || j.Args["what"] != dueIdle {
 		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
