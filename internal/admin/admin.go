@@ -74,6 +74,9 @@ type Config struct {
 	Describe func(ctx context.Context) (kind, isolation string, notes []string, err error)
 	// Stopping, when closed, ends the live logs, so that a server can end at once; it may be nil.
 	Stopping <-chan struct{}
+	// Patience is how long a look waits for all tasks to be read before it shows what was known before. Default
+	// 50 ms.
+	Patience time.Duration
 	Version  string
 	Now      func() time.Time // nil means time.Now
 	Log      zerolog.Logger
@@ -122,7 +125,7 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the admin pages: %w", err)
 	}
-	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now), deck: newDeck(cfg.Store), streams: make(chan struct{}, maxStreams)}
+	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now, cfg.Patience), deck: newDeck(cfg.Store), streams: make(chan struct{}, maxStreams)}
 	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, index: p.index, now: cfg.Now})
 
 	mux := http.NewServeMux()

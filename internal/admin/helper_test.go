@@ -70,6 +70,7 @@ func newWorld(t *testing.T, change func(*admin.Config)) *world {
 // serve starts the pages on a port of their own.
 func serve(t *testing.T, cfg admin.Config) string {
 	t.Helper()
+	cfg.Patience = time.Minute // on a slow machine, too, a test sees what there is
 	h, err := admin.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ const (
 	scanEvery = 10 * time.Minute      // a scan is repeated after this, whatever the counts say
 	scanRest  = 20                    // and never sooner than so many times as long as it took
 	scanBound = 5 * time.Minute       // a scan is broken off after this
-	patience  = 50 * time.Millisecond // a look waits so long for a scan before it takes what an older one found
+	patience  = 50 * time.Millisecond // Config.Patience unless it is set
 	keepEnded = 100                   // ended tasks that the board can show
 )
 
@@ -25,8 +26,9 @@ const (
 // all. It reads every task, but only when the number of ended ones has changed, and nobody who looks
 // has to wait until a large store was read.
 type index struct {
-	tasks Tasks
-	now   func() time.Time
+	tasks    Tasks
+	now      func() time.Time
+	patience time.Duration // a look waits so long for a scan before it takes what an older one found
 
 	mu      sync.Mutex
 	scanned time.Time
@@ -44,12 +46,14 @@ type found struct {
 	used   usage
 }
 
-func newIndex(tasks Tasks, now func() time.Time) *index { return &index{tasks: tasks, now: now} }
+func newIndex(tasks Tasks, now func() time.Time, wait time.Duration) *index {
+	return &index{tasks: tasks, now: now, patience: cmp.Or(wait, patience)}
+}
 
 // ended returns what is known of the ended tasks. In a small store that is exact; in a large one it may
 // be some minutes old, and right after the start nothing at all.
 func (x *index) ended(ctx context.Context) (*found, error) {
-	return x.within(ctx, patience)
+	return x.within(ctx, x.patience)
 }
 
 // within is ended for those who can wait for a scan as long as they say.
