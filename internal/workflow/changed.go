@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
@@ -29,6 +30,9 @@ func (s *Steps) changed(ctx context.Context, w *unit, l *state.Launch, place run
 	lines := otherVM(t, last, l, place)
 	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
 		lines = append(lines, s.movedOn(ctx, w, t.Branch.VMHead, l.VMHead))
+	}
+	if text := s.baseMoved(ctx, w, last); text != "" {
+		lines = append(lines, text)
 	}
 	if t.Run.Repeat != "" {
 		lines = append(lines, "The last attempt did not end well: "+t.Run.Repeat)
@@ -85,6 +89,26 @@ func (s *Steps) movedOn(ctx context.Context, w *unit, before, now string) string
 	}
 	return fmt.Sprintf("The checkout stands at %s now, not at %s any more: people put %s on %s, which changed %s.",
 		now, before, many(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+}
+
+// soonAfter is how long after a run the base is not looked at again: it hardly moves, and a merge shows anyway.
+const soonAfter = time.Hour
+
+// baseMoved says what the base has that the published branch does not, empty if nothing or if nobody can say.
+func (s *Steps) baseMoved(ctx context.Context, w *unit, last *state.Run) string {
+	b := w.task.Branch
+	if b.Head == "" || s.Now().Sub(last.Ended) < soonAfter { // without a head it begins at the newest anyway
+		return ""
+	}
+	cmp, err := s.GitHub.ChangedSince(ctx, w.repo, b.Head, b.Base)
+	if err != nil {
+		w.log.Warn().Err(err).Msg("look how far the base has moved")
+		return ""
+	}
+	if cmp.AheadBy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The base %s has moved: it has %s that the branch does not have.", b.Base, many(cmp.AheadBy, "commit"))
 }
 
 func many(n int, word string) string {

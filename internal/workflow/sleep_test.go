@@ -308,3 +308,38 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("deleted %v", d.deleted)
 	}
 }
+
+// TestChangedSince: a resumed agent is told of commits by people, and of a base that has moved since long ago.
+func TestChangedSince(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ended time.Duration // before now
+		want  bool
+	}{"a moment ago": {time.Minute, false}, "yesterday": {24 * time.Hour, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.task.Phase = state.PhaseImplementing
+			w.launching(state.RunImplement)
+			w.launchedWell()
+			w.ran("success", session)
+			branch := w.task.Branch.Name
+			before := w.head("main")
+			w.push("ada", branch, map[string]string{"ada.txt": "x\n"})
+			w.push("ada", "main", map[string]string{"other.txt": "x\n"})
+			w.task.Branch.Head, w.task.Branch.VMHead, w.task.Branch.Root = w.head(branch), before, before
+			w.task.Runs[0].Ended = time.Now().Add(-c.ended)
+			w.task.Phase, w.task.Round, w.task.PR = state.PhaseAddressingReview, 1, &state.PR{Number: 2, Title: "x"}
+			w.task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.person("bob"), Body: "Otherwise."}}
+			w.launching(state.RunReview).Session = session
+			w.launchedWell()
+			p := strings.Join(strings.Fields(w.prompt()), " ")
+			if want := "people put 1 commit on the branch, which changed ada.txt."; !strings.Contains(p, want) {
+				t.Errorf("the prompt lacks %q:\n%s", want, p)
+			}
+			if got := strings.Contains(p, "The base main has moved: it has 1 commit that the branch does not have."); got != c.want {
+				t.Errorf("told of the base: %v\n%s", got, p)
+			}
+		})
+	}
+}
