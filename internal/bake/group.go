@@ -23,16 +23,16 @@ type Group struct {
 	Repos []string `yaml:"repos"`
 	// Image is what it is baked on, the provider's name of it; hetzner.image unless set.
 	Image string `yaml:"image"`
-	// Type is the kind of VM it is baked in. Its disk is the least that a VM made from the image needs: take a
-	// small one.
+	// Type is the kind of VM it is baked in, the first of hetzner.candidates that can be had unless set. Its disk is
+	// the least that a VM made from the image needs: take a small one.
 	Type string `yaml:"type"`
-	// Location is where it is baked. VMs there are made from it soonest.
+	// Location is where it is baked, the cheapest place of the type unless set. VMs there are made from it soonest.
 	Location string `yaml:"location"`
 	// Script is run as root by bash: packages, tool chains, the agent's program, each in the version you want.
 	Script string `yaml:"script"`
 	// Warm is run by bash as the agent's user in a checkout of each repository, to fill caches in its home.
 	Warm string `yaml:"warm"`
-	// Timeout bounds script and warm, each.
+	// Timeout bounds script and warm, each; 45 minutes unless set.
 	Timeout time.Duration `yaml:"timeout"`
 	// Every is how often it is baked anew by itself; 0 is only when something above has changed.
 	Every time.Duration `yaml:"every"`

@@ -185,9 +185,10 @@ type Limits struct {
 	CostPerDay float64 `yaml:"cost_per_day"`
 	// CostPerMonth is the same for a month in UTC.
 	CostPerMonth float64 `yaml:"cost_per_month"`
-	// VMs is how many VMs there may be at once.
+	// VMs is how many VMs there may be at once: at work, waiting with their task in a paid hour, or being baked in.
 	VMs int `yaml:"vms"`
-	// VMHours is how many started hours of VMs a task may use.
+	// VMHours is how many started hours of VMs a task may use; at it the task fails, with its work kept, and retry goes
+	// on once this is raised.
 	VMHours int `yaml:"vm_hours"`
 	// VMCreates is how many VMs may be made in an hour.
 	VMCreates int `yaml:"vm_creates"`
@@ -222,7 +223,7 @@ type Repository struct {
 	// that begins with ! is an exception from those before it.
 	Protected []string `yaml:"protected"`
 	// Sleep is one of archive (a task's changes and the agent's session are put away while people think) and
-	// snapshot (the whole disk, where the provider can).
+	// snapshot (the whole disk as an image at the provider, slower and paid for, where it can).
 	Sleep state.SleepMode `yaml:"sleep"`
 }
 
@@ -285,7 +286,8 @@ type Timing struct {
 type Keep struct {
 	// AfterEnd is how long the work of an ended task is kept.
 	AfterEnd time.Duration `yaml:"after_end"`
-	// Asleep is how long work that was put away is kept if nobody wants it.
+	// Asleep is how long work that was put away is kept if nobody wants it; after that a task goes on from branch, plan
+	// and transcript.
 	Asleep time.Duration `yaml:"asleep"`
 	// Transcripts is how long transcripts of runs are kept.
 	Transcripts time.Duration `yaml:"transcripts"`

@@ -13,30 +13,36 @@ import (
 // Hetzner configures VMs of Hetzner Cloud. Give errand a project of its own there: what it finds in it
 // and does not know is reported.
 type Hetzner struct {
-	// Token is the project's API token, with permission to read and write.
+	// Token is the project's API token, for reading and writing, from the project's security settings.
 	Token Secret `yaml:"token"`
 	// Endpoint is the API's address.
 	Endpoint string `yaml:"endpoint"`
-	// Candidates are what is ordered, as TYPE/LOCATION, in this order: the first that can be had and that suits
-	// the repository.
+	// Candidates are what is ordered, as TYPE/LOCATION by Hetzner's names, in this order: the first that can be had
+	// and that suits the repository. Put the cheapest that is large enough first.
 	Candidates []string `yaml:"candidates"`
 	// Image is what VMs are made from where no base image was baked; Hetzner's name of it.
 	Image string `yaml:"image"`
 	// Setup is run as root by bash at the first boot of a VM that has no baked image: packages, tool chains,
-	// the agent's program. Every such VM waits for it; those of a baked image do not.
+	// the agent's program, without which no agent can run. Every such VM waits for it, five minutes with its boot;
+	// what takes longer belongs into a base image, see bake.
 	Setup string `yaml:"setup"`
-	// SSHFrom are the address ranges that SSH is let in from: write those of this host. All unless set.
+	// SSHFrom are the address ranges that SSH is let in from, such as 203.0.113.7/32: write what this host's address is
+	// for others. All unless set.
 	SSHFrom []string `yaml:"ssh_from"`
 	// Egress is one of open and tether. With tether the firewall is shut, and a VM reaches only what errand
-	// lets it through to: the model and its repository.
+	// lets it through to: the model, its repository and egress.allow. It needs a base image, baked while this is
+	// open.
 	Egress string `yaml:"egress"`
-	// Network is the number of a private network that VMs are put into; with IPv4 false errand has to be in it.
+	// Network is the number of a private network that VMs are put into, 0 for none; with IPv4 false errand has to be
+	// in it.
 	Network int64 `yaml:"network"`
-	// IPv4 gives VMs a public IPv4 address, which costs a little; github.com cannot be reached without one.
+	// IPv4 gives VMs public addresses, IPv6 as well; the first costs a little. Without them a VM's first boot installs
+	// nothing unless the network has a way out.
 	IPv4 bool `yaml:"ipv4"`
-	// BillingPeriod is what is paid for at once, from a VM's creation on.
+	// BillingPeriod is what is paid for at once, from a VM's creation on; Hetzner bills by the hour.
 	BillingPeriod time.Duration `yaml:"billing_period"`
-	// Insurance is how many VMs may outlive their paid hour while capacity was refused in the last 24 h.
+	// Insurance is how many VMs that wait with their task may outlive their paid hour, if Hetzner had none of a kind
+	// in the last 24 h. Each further hour is paid.
 	Insurance int `yaml:"insurance"`
 	// Reuse keeps the VM of an ended task while its hour is paid, and gives it, with a fresh disk, to the next
 	// task of the same repository.
