@@ -27,6 +27,7 @@ type card struct {
 	Runs    int         `json:"runs"`          // in all
 	Money   moneyCard   `json:"money"`
 	VM      *vmCard     `json:"vm,omitempty"`
+	Asleep  *asleepCard `json:"asleep,omitempty"` // its work is put away, and it has no VM
 	Branch  string      `json:"branch,omitempty"`
 	PR      *pullCard   `json:"pull_request,omitempty"`
 	End     *endingCard `json:"end,omitempty"`
@@ -61,6 +62,13 @@ type vmCard struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
 	Kind     string `json:"kind"`
+}
+
+// asleepCard says as what the work of a task is put away.
+type asleepCard struct {
+	Mode  string    `json:"mode"`
+	Bytes int64     `json:"bytes,omitempty"`
+	At    time.Time `json:"at"`
 }
 
 type pullCard struct {
@@ -98,6 +106,9 @@ func newCard(t *state.Task) card {
 	}
 	if vm := t.VM; vm != nil {
 		c.VM = &vmCard{Name: vm.Name, Provider: vm.Provider, Kind: vm.Kind}
+	}
+	if a := t.Asleep; a != nil && t.VM == nil {
+		c.Asleep = &asleepCard{Mode: string(a.Mode), Bytes: a.Bytes, At: a.At}
 	}
 	if pr := t.PR; pr != nil {
 		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -23,6 +24,7 @@ type taskView struct {
 	Plans   []planRow // newest first
 	Runs    []runRow  // newest first
 	VMs     []state.VM
+	Used    string         // what the VMs took that cost money
 	Posted  []state.Posted // newest first
 	Jobs    []state.Job
 	Reached []egress.Request // newest first
@@ -91,6 +93,9 @@ func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) 
 	v.VMs = slices.Clone(t.VMs)
 	if t.VM != nil {
 		v.VMs = append(v.VMs, *t.VM)
+	}
+	if u := t.VMUse(now); u.VMs > 0 {
+		v.Used = words.VMUse(u)
 	}
 	v.Posted = slices.Clone(t.Posted)
 	slices.Reverse(v.VMs)

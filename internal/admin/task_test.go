@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestTaskInFull(t *testing.T) {
 		"cccc3333", "Approved by ada (write) by 👍", "With: keep the API", "superseded", "about $0.80", "2225 more characters", // plans
 		"crashed", "exit code 3 &lt;tag&gt;", `href="/tasks/acme/shop/1/runs/2"`, "sonnet", // runs
 		"because of &lt;event&gt;", "10 min 00 s so far", // history
-		"bubblewrap: own files, own processes, no network", "plain folder: not isolated", "retry fresh", // VMs
+		"bubblewrap: own files, own processes, no network", "plain folder: not isolated", "a new one was asked for", // VMs
 		"create comment: 502 &lt;bad gateway&gt;", "claimed", // jobs
 		"https://git.example/c/2", "on the pull request", "pull request opened", // comments
 		"7-1-2-abcdef", "the run crashed", "1 text", "2 attempts", `value="3"`,
@@ -46,6 +47,27 @@ func TestTaskInFull(t *testing.T) {
 	want(t, body, "The agent gave up after 30 turns.", "<code>retry turns=60</code>", "(limit)")
 	_, body = fetch(t, url+"/tasks/ACME/Shop/7", nil)
 	want(t, body, "Wrong time zone in receipts", "merged", "Over.")
+}
+
+// TestTaskAsleep: a task without a VM says as what its work is put away, and what its VMs have cost.
+func TestTaskAsleep(t *testing.T) {
+	t.Parallel()
+	m := sample()
+	task := m.tasks[0]
+	task.VM, task.Run = nil, nil
+	task.VMs = []state.VM{{Name: "errand-1", Provider: "hetzner", Kind: "cx43", CreatedAt: noon.Add(-3 * time.Hour), EndedAt: noon.Add(-90 * time.Minute), Why: "asleep", Paid: time.Hour, MicroHour: 26_400, Currency: "EUR"}}
+	task.Asleep = &state.Asleep{Mode: state.SleepArchive, Bytes: 1_234_567, At: noon.Add(-90 * time.Minute)}
+	url := serve(t, admin.Config{Store: m, Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
+	_, body := fetch(t, url+taskPage(task), map[string]string{"Accept": "text/html"})
+	want(t, body, "asleep since", "archive of 1.2 MB", "VMs paid for", "in 1 VM, €0.05", "its work was put away", "2 h 00 min, €0.05")
+	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
+	want(t, body, "<span>asleep</span>")
+	_, body = fetch(t, url+"/status.json", nil)
+	want(t, body, `"mode": "archive"`)
+}
+
+func taskPage(t *state.Task) string {
+	return fmt.Sprintf("/tasks/%s/%d", t.Repo.FullName(), t.Key.Issue)
 }
 
 func TestNoSuchTask(t *testing.T) {
