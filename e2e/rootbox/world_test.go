@@ -84,7 +84,7 @@ type life struct {
 }
 
 // begin starts a world and has the issue worked on, up to the gate in the midst of the change.
-func begin(t *testing.T, unreachableFor, do string) *life {
+func begin(t *testing.T, unreachableFor, do string, changes ...func(*demo.Config)) *life {
 	t.Helper()
 	lab := openLab(t)
 	shared, err := ready()
@@ -95,7 +95,7 @@ func begin(t *testing.T, unreachableFor, do string) *life {
 	l := &life{t: t, machines: &rootbox.Machines{Lab: lab, Binds: []string{exe}}, log: filepath.Join(dir, "errand.log")}
 	log, err := os.Create(l.log)
 	must(t, err)
-	l.world, err = demo.New(t.Context(), demo.Config{
+	cfg := demo.Config{
 		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
 		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: timing + "  unreachable_for: " + unreachableFor + "\n", Script: strings.Replace(script, "DO", do, 1),
 		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
@@ -103,7 +103,11 @@ func begin(t *testing.T, unreachableFor, do string) *life {
 		Account: func(c *simhetzner.Config) {
 			c.IPv4, c.Period, c.Took = lab.Ordered(), time.Hour, simhetzner.Scaled(60)
 		},
-	})
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	l.world, err = demo.New(t.Context(), cfg)
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -1,0 +1,71 @@
+//go:build linux
+
+package rootbox_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/e2e/rootbox"
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+)
+
+// review is what the model says to a remark: it looks for what only the first VM had.
+const review = `  - name: review
+    step: review
+    turns:
+      - bash: ["test -e ../untracked.txt -o -e untracked.txt && echo again >> greeting.txt && git commit -qam again && git rev-parse HEAD"]
+      - text: |
+          Done.
+
+          ` + "```errand" + `
+          {"outcome":"done","summary":"Said it again.","threads":[]}
+          ` + "```" + `
+`
+
+// TestSleepsAndWakes has the paid hour of a real system end between pull request and review, and the agent
+// go on in its session on another one.
+func TestSleepsAndWakes(t *testing.T) {
+	t.Parallel()
+	rootbox.Require(t)
+	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			const hour = 45 * time.Second
+			l := begin(t, "10m", "echo mine > untracked.txt", func(c *demo.Config) {
+				c.Sleep, c.Script = string(mode), c.Script+review
+				c.Extra = strings.Replace(c.Extra, "sleep_before: 1m", "sleep_before: 5s", 1)
+				account := c.Account
+				c.Account = func(a *simhetzner.Config) { account(a); a.Period = hour }
+			})
+			l.world.Model.Release("work")
+			before := l.ends()
+			eventually(t, "it sleeps, and nothing is paid for but its disk", func() bool {
+				task := l.task()
+				return task.Asleep != nil && task.VM == nil && len(l.world.Cloud.Objects("server")) == 0
+			})
+			if images := len(l.world.Cloud.Objects("image")); (images > 0) != (mode == state.SleepSnapshot) {
+				t.Errorf("asleep as %s, there are %d images", mode, images)
+			}
+			_, err := l.ada().Comment(demo.Full, before.PR.Number, "@errand say it again")
+			must(t, err)
+			var task *state.Task
+			eventually(t, "the answer", func() bool {
+				task = l.task()
+				return task.Round > 0 && task.Phase == state.PhasePROpen
+			})
+			runs := task.Runs
+			if first, last := runs[0], runs[len(runs)-1]; first.Session == "" || first.Session != last.Session || first.VM == last.VM {
+				t.Errorf("session %q on VM %s, then %q on VM %s", first.Session, first.VM, last.Session, last.VM)
+			}
+			i, err := l.ada().Issue(demo.Full, task.PR.Number)
+			must(t, err)
+			if data, err := l.ada().File(demo.Full, i.Pull.Head, "greeting.txt"); err != nil || string(data) != "hello\nworld\nagain\n" {
+				t.Errorf("the change is %q, %v", data, err)
+			}
+		})
+	}
+}
