@@ -39,7 +39,7 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 	for detail, want := range map[string]int{"": 0, "looked": 1} {
 		e := Event{Kind: EventStatusSent, Task: task.Key, Now: now, Detail: detail, Status: &StatusComment{Comment: 5, Shown: 7, At: now}}
 		c := Next(task, e, DefaultPolicy())
-		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args["what"] != "twin" || c.Jobs[0].Args["key"] != "5") {
+		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args["what"] != "twin" || c.Jobs[0].Args["key"] != "5" || c.Jobs[0].Args["marker"] != "1.status" || c.Jobs[0].Args["since"] == "") {
 			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
 		}
 	}

@@ -43,7 +43,7 @@ func (c *change) posted() {
 		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
 	}
 	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
-		c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+		c.twin(p)
 	}
 	switch {
 	case post == nil:
@@ -83,6 +83,17 @@ func (c *change) statusSent() {
 	}
 	c.t.Status = s
 	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
-		c.due("twin", fmt.Sprint(s.Comment), c.e.Now.Add(time.Minute))
+		c.twin(Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
+	}
+}
+
+// twin has a second copy of a comment looked for a while later. The job has all that this takes: by then the
+// task may be in its next life, which knows nothing of the comment.
+func (c *change) twin(p Posted) {
+	c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+	args := c.jobs[len(c.jobs)-1].Args
+	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)
+	if p.OnPR && c.t.PR != nil {
+		args["number"] = fmt.Sprint(c.t.PR.Number)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/state"
@@ -100,29 +101,26 @@ func (s *Steps) lookForTwin(ctx context.Context, w *unit, id string) (state.Even
 	if err != nil {
 		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 	}
-	list := w.task.Posted
-	if n == w.task.Status.Comment {
-		list = []state.Posted{{ID: n, Key: fmt.Sprintf("%d.status", w.task.Gen), At: w.task.Trigger.At}}
+	since, err := time.Parse(time.RFC3339, w.job.Args["since"])
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 	}
-	for _, p := range list {
-		if p.ID != n {
+	number := w.task.Key.Issue
+	if on := w.job.Args["number"]; on != "" {
+		if number, err = strconv.Atoi(on); err != nil {
+			return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+		}
+	}
+	found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Args["marker"]), since.Add(-lookBack))
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin comment: %w", err)
+	}
+	for _, f := range found {
+		if f.ID == n {
 			continue
 		}
-		number := w.task.Key.Issue
-		if p.OnPR && w.task.PR != nil {
-			number = w.task.PR.Number
-		}
-		found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(p.Key), p.At.Add(-lookBack))
-		if err != nil {
-			return state.Event{}, fmt.Errorf("look for a twin comment: %w", err)
-		}
-		for _, f := range found {
-			if f.ID == n {
-				continue
-			}
-			if err := s.GitHub.DeleteComment(ctx, w.repo, f.ID); err != nil {
-				return state.Event{}, fmt.Errorf("delete a twin comment: %w", err)
-			}
+		if err := s.GitHub.DeleteComment(ctx, w.repo, f.ID); err != nil {
+			return state.Event{}, fmt.Errorf("delete a twin comment: %w", err)
 		}
 	}
 	return done(), nil
