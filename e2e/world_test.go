@@ -18,6 +18,7 @@ import (
 
 	"github.com/errand-bot/errand/e2e/stage"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
@@ -33,12 +34,13 @@ func timing() map[string]string {
 	}
 }
 
-// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, repo=keep uses the
-// demo's repository. The files repo/… are the first commit, errand.yml its settings, config.yml more
-// of the operator's configuration, model.yaml rules of the model before the usual ones.
+// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, unsaid= (how long a
+// limit of GitHub's is waited out that names no time). The files repo/… are the first commit,
+// errand.yml its settings, config.yml more of the operator's configuration, model.yaml rules of the
+// model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	times, kind, extra := timing(), "plain", ""
+	times, kind, extra, options := timing(), "plain", "", s.hostile.options
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
 		switch k {
@@ -46,6 +48,13 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 			kind = v
 		case "errors":
 			s.quiet = v == "expected"
+		case "unsaid":
+			d, err := time.ParseDuration(v)
+			ts.Check(err)
+			options = func(o *server.Options) {
+				s.hostile.options(o)
+				o.Hooks.Unsaid = d
+			}
 		default:
 			if _, ok := times[k]; !ok {
 				ts.Fatalf("unknown argument %q", a)
@@ -70,7 +79,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
 		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more,
-		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: s.hostile.options,
+		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	})
 	ts.Check(err)
 }

@@ -29,6 +29,9 @@ type Config struct {
 	UserAgent string        // default "errand"
 	Timeout   time.Duration // of one request; default 30 s
 	Backoff   time.Duration // before a read is repeated, doubled each time; default 500 ms
+	// Unsaid is how long a secondary limit is waited out that names no time, doubled while it goes on;
+	// default a minute, which is what GitHub asks for.
+	Unsaid time.Duration
 	// Writes is the pace of what people see, per installation; default 20 at once, then one a second.
 	Writes Pace
 	// Data is the pace of git objects, per installation; default 60 at once, then three a second.
@@ -95,7 +98,7 @@ func New(cfg Config) (*Forge, error) {
 	f := &Forge{cfg: cfg, tokens: newTokens(), known: newKnown(), nodes: map[int64]string{}}
 	f.tr = &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path,
-		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
+		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now, cfg.Unsaid), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
 		pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{}, calls: newBook(),
 	}
 	if f.clients, err = f.newClients(); err != nil {
@@ -202,6 +205,9 @@ func withDefaults(cfg Config) Config {
 	}
 	if cfg.Backoff == 0 {
 		cfg.Backoff = 500 * time.Millisecond
+	}
+	if cfg.Unsaid == 0 {
+		cfg.Unsaid = secondaryFirst
 	}
 	if cfg.Writes == (Pace{}) {
 		cfg.Writes = Pace{Burst: 20, Every: time.Second}

@@ -40,7 +40,7 @@ func (e *LimitError) Error() string {
 }
 
 const (
-	secondaryFirst = time.Minute      // GitHub: at least so long when it names no time
+	secondaryFirst = time.Minute      // GitHub: at least so long when it names no time (Config.Unsaid)
 	secondaryMost  = 15 * time.Minute // and our bound when it goes on
 	resetMargin    = time.Second      // reset times are whole seconds
 )
@@ -55,7 +55,8 @@ const (
 
 // gate remembers until when an installation may not be asked. Its methods may be called at once.
 type gate struct {
-	now func() time.Time
+	now   func() time.Time
+	first time.Duration // of a secondary limit without a time
 
 	mu     sync.Mutex
 	closed map[gateKey]*LimitError
@@ -67,8 +68,8 @@ type gateKey struct {
 	api          api // empty: both
 }
 
-func newGate(now func() time.Time) *gate {
-	return &gate{now: now, closed: map[gateKey]*LimitError{}, streak: map[int64]uint{}}
+func newGate(now func() time.Time, first time.Duration) *gate {
+	return &gate{now: now, first: first, closed: map[gateKey]*LimitError{}, streak: map[int64]uint{}}
 }
 
 // check returns the limit that is in force, or nil.
@@ -122,7 +123,7 @@ func (g *gate) until(installation int64, kind LimitKind, h http.Header) time.Tim
 	}
 	n := g.streak[installation]
 	g.streak[installation] = n + 1
-	return now.Add(min(secondaryFirst<<min(n, 8), secondaryMost))
+	return now.Add(min(g.first<<min(n, 8), secondaryMost))
 }
 
 // limitOf tells whether an answer is a limit: a 403 or 429, or a GraphQL answer with such an error.

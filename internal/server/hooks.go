@@ -27,6 +27,8 @@ type Hooks struct {
 	Handle func(queue.Handler) queue.Handler
 	// Rescue is the time between two looks for jobs whose lease has ended; zero means the queue's own.
 	Rescue time.Duration
+	// Unsaid is how long a limit of GitHub's is waited out that names no time; zero means a minute.
+	Unsaid time.Duration
 	// Without leaves safeguards of the store out, for proofs that have to notice.
 	Without []state.Safeguard
 	// Upstream is what VMs reach through the tether: models and git reads.

@@ -138,7 +138,7 @@ func (s *Server) makeForge(context.Context) (err error) {
 	t := s.cfg.Timing
 	s.forge, err = forge.New(forge.Config{
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
-		UserAgent: "errand/" + s.opts.Version, Timeout: t.Answer, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
+		UserAgent: "errand/" + s.opts.Version, Timeout: t.Answer, Unsaid: s.opts.Hooks.Unsaid, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
 		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
 		Metrics: func(c forge.Call) {
 			s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took)
