@@ -46,6 +46,7 @@ type world struct {
 	store *store
 	fleet *fleet.Fleet
 	blind bool // look-ups by name find nothing
+	reuse bool // VMs of ended tasks are kept for others
 	lacks []fleet.Safeguard
 
 	mu      sync.Mutex
@@ -61,7 +62,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64, odds chances) *world {
 	t.Helper()
 	w := &world{
-		t: t, clock: simhetzner.NewClock(time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)), odds: odds,
+		t: t, clock: simhetzner.NewClock(time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)), odds: odds, reuse: true,
 		dice: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{},
 	}
 	w.sim = simhetzner.New(simhetzner.Config{Now: w.clock.Now, RateLimit: -1})
@@ -105,7 +106,7 @@ func (w *world) start() {
 		Deployment: deployment, Store: w.store, Caps: state.VMCaps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
 		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}, {Type: "cpx42"}},
 		UserData:   func(row state.VMRow) ([]byte, error) { return []byte("#cloud-config\n# " + row.Name + "\n"), nil },
-		Pool:       fleet.Pool{Reuse: true}, Without: w.lacks, Tick: 20 * time.Second,
+		Pool:       fleet.Pool{Reuse: w.reuse}, Without: w.lacks, Tick: 20 * time.Second,
 	})
 }
 

@@ -269,7 +269,9 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 			continue // older than the store: see alarming
 		case !ok:
 			item.Why = "no row knows it"
-		case row.Phase == state.VMGone && !f.lacks(SafeguardTombstones):
+		case row.Phase == state.VMGone && f.lacks(SafeguardTombstones):
+			continue
+		case row.Phase == state.VMGone:
 			item.Why = "its row says that it is gone: it was made late"
 		case another(row, vm.ID) && !row.Phase.Rising():
 			item.Why = fmt.Sprintf("its row has another VM, %s: it was made late", row.ID)
