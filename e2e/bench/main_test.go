@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/sim/simagent"
@@ -17,7 +18,7 @@ import (
 // TestMain is also the agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "simagent" {
-		os.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // the race detector would make os.Exit wait for a second
 	}
 	dir, err := os.MkdirTemp("", "errand-bench-")
 	if err != nil {

@@ -58,15 +58,17 @@ func Build(dir, program string, flags ...string) error {
 	return nil
 }
 
-// Role plays the part that the program was called for and returns its exit code. It returns false
-// if the program was called as a test.
+// Role plays the part that the program was called for and returns its exit code; as the agent it ends
+// the program by itself. It returns false if the program was called as a test.
 func Role(args []string) (code int, played bool) {
 	if len(args) < 2 {
 		return 0, false
 	}
 	switch args[1] {
 	case "simagent":
-		return simagent.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ()), true
+		code = simagent.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+		syscall.Exit(code) // the race detector would make os.Exit wait for a second, at each call of the agent
+		return code, true
 	case "serve":
 		if err := serve(args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
