@@ -308,7 +308,7 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 			continue
 		case sleep && task != nil && task.Asleep != nil && task.Asleep.Ref == img.ID:
 			continue
-		case !sleep && (img.Labels[LabelKind] == ImageBase || img.Labels[LabelKind] == ImageBaking) && !img.Failed:
+		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase || img.Labels[LabelKind] == ImageBaking):
 			continue // the baker keeps the last ones
 		case !s.opts.All && (s.since.IsZero() || img.CreatedAt.Before(s.since)):
 			continue
