@@ -208,18 +208,6 @@ func anyBody(list []*simgithub.Comment, want string) (string, bool) {
 	return fmt.Sprintf("none of %d comments", len(list)), false
 }
 
-// times=N:REGEXP counts errand's comments that match.
-func times(o seen, want string) (string, bool) {
-	n, pattern, _ := strings.Cut(want, ":")
-	re, got := regexp.MustCompile(pattern), 0
-	for _, c := range o.s.byBot(o.s.issue) {
-		if re.MatchString(c.Body) {
-			got++
-		}
-	}
-	return count(got, n)
-}
-
 // statusText looks at the status comment, once it shows the newest state.
 func statusText(o seen, want string) (string, bool) {
 	for _, c := range o.s.byBot(o.s.issue) {

@@ -289,3 +289,15 @@ func sameTree(o seen, want string) (string, bool) {
 	same := published == onVM && dirty == "" && (o.t.Branch.Tree == "" || o.t.Branch.Tree == published)
 	return got, same == (want == "equal")
 }
+
+// times=N:REGEXP counts errand's comments that match.
+func times(o seen, want string) (string, bool) {
+	n, pattern, _ := strings.Cut(want, ":")
+	re, got := regexp.MustCompile(pattern), 0
+	for _, c := range o.s.byBot(o.s.issue) {
+		if re.MatchString(c.Body) {
+			got++
+		}
+	}
+	return count(got, n)
+}
