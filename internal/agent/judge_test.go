@@ -48,7 +48,6 @@ func judgeCases() map[string]judgeCase {
 		"time up":                    {lines: []string{result("")}, ended: cause(runlog.CauseDuration), want: agent.StatusDuration, says: "as the runner"},
 		"stalled":                    {ended: cause(runlog.CauseStalled), want: agent.StatusStalled},
 		"lost":                       {ended: cause(runlog.CauseLost), want: agent.StatusLost},
-		"disk full":                  {ended: cause(runlog.CauseDiskFull), want: agent.StatusLost},
 		"set-up failed":              {ended: cause(runlog.CauseSetupFailed), want: agent.StatusSetupFailed},
 		"not started":                {ended: cause(runlog.CauseStartFailed), want: agent.StatusStartFailed},
 

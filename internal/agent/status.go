@@ -112,7 +112,7 @@ func ofCause(e Ended) Status {
 		return StatusDuration
 	case runlog.CauseStalled:
 		return StatusStalled
-	case runlog.CauseLost, runlog.CauseDiskFull:
+	case runlog.CauseLost:
 		return StatusLost
 	case runlog.CauseSetupFailed:
 		return StatusSetupFailed

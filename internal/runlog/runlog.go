@@ -41,7 +41,6 @@ const (
 	CauseSetupFailed Cause = "setup_failed" // a set-up command failed before the agent started
 	CauseStartFailed Cause = "start_failed" // the agent's command could not be started
 	CauseLost        Cause = "lost"         // the VM or the runner died and left no exit
-	CauseDiskFull    Cause = "disk_full"    // the log could not be written any more, for want of space
 )
 
 // Exit is how a run ended. It is written once, after every process of the run is gone.
@@ -54,6 +53,8 @@ type Exit struct {
 	LastSeq   int64     `json:"last_seq"`
 	// Message is one sentence for people, empty when Cause says enough.
 	Message string `json:"message,omitempty"`
+	// DiskFull says that there was no room left on the disk at the end, whatever the cause.
+	DiskFull bool `json:"disk_full,omitempty"`
 }
 
 // Kind is what a normalised event is about.

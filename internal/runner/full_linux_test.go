@@ -29,7 +29,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		return status.State == runner.StateExited
 	})
-	if status.Exit.Cause != runlog.CauseDiskFull || !strings.Contains(status.Exit.Message, "no space left") {
+	if status.Exit.Cause != runlog.CauseLost || !status.Exit.DiskFull || !strings.Contains(status.Exit.Message, "no space left") {
 		t.Errorf("exit %+v", status.Exit)
 	}
 }

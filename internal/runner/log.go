@@ -99,13 +99,6 @@ func (w *logWriter) write(line runlog.Line) {
 	w.seq++
 }
 
-// failure is the first write error.
-func (w *logWriter) failure() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
 // lastOutput is when the command last said anything.
 func (w *logWriter) lastOutput() time.Time {
 	w.mu.Lock()

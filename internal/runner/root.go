@@ -80,6 +80,15 @@ func writeJSON(path string, value any) error {
 // reserve is the size of reserveFile: some blocks, in which an exit has room.
 const reserve = 64 << 10
 
+// leastRoom is the room on a disk, in bytes, below which nothing can be done there any more.
+const leastRoom = 1 << 20
+
+// diskFull says whether there is no room left where a folder is. It is best effort.
+func diskFull(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Bavail*uint64(st.Bsize) < leastRoom //nolint:gosec,unconvert // differs by system
+}
+
 // writeExit writes how a run ended, on a full disk into the space that was kept for it.
 func writeExit(dir string, exit any) error {
 	err := writeJSON(filepath.Join(dir, exitFile), exit)

@@ -38,7 +38,7 @@ func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
 			duration: orDefault(c.Timeout, DefaultSetupTimeout), stall: -1,
 		})
 		switch {
-		case exit.Cause == runlog.CauseStopped || exit.Cause == runlog.CauseLost || exit.Cause == runlog.CauseDiskFull:
+		case exit.Cause == runlog.CauseStopped || exit.Cause == runlog.CauseLost:
 			return exit, true
 		case exit.Cause == runlog.CauseExited && exit.Code == 0:
 			continue

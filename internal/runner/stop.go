@@ -103,6 +103,7 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 	if left > 0 {
 		exit.Message += fmt.Sprintf(" %d processes could not be ended.", left)
 	}
+	exit.DiskFull = diskFull(dir)
 	exit.StartedAt, exit.LastSeq = span(dir)
 	if err := writeExit(dir, exit); err != nil {
 		return nil, err

@@ -109,6 +109,7 @@ func (s *supervisor) finish(exit runlog.Exit) error {
 	if err != nil && exit.Message == "" {
 		exit.Message = err.Error()
 	}
+	exit.DiskFull = errors.Is(err, unix.ENOSPC) || diskFull(s.dir)
 	exit.LastSeq = seq
 	exit.StartedAt, exit.EndedAt = s.started.UTC(), s.now().UTC()
 	if err := writeExit(s.dir, exit); err != nil {

@@ -1,11 +1,8 @@
 package runner
 
 import (
-	"errors"
 	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner/proc"
@@ -27,9 +24,6 @@ func (s *supervisor) watch(process *proc.Process, part runPart) runlog.Cause {
 			return runlog.CauseExited
 		case <-s.log.failed:
 			s.end(process, "the log cannot be written")
-			if errors.Is(s.log.failure(), unix.ENOSPC) {
-				return runlog.CauseDiskFull
-			}
 			return runlog.CauseLost
 		case <-ticker.C:
 		}

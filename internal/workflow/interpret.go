@@ -92,7 +92,7 @@ func (in *Interpreter) check(line string) []runlog.Event {
 // Exit judges the run.
 func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	out := in.judged(x)
-	if x.Cause == runlog.CauseDiskFull { // nothing can be done on this VM any more
+	if x.DiskFull && out.Class != "success" { // nothing can be done on this VM any more
 		out.Status, out.Class, out.Message = state.StatusVMLost, "retryable", "the VM's disk was full"
 	}
 	return out

@@ -90,7 +90,7 @@ func TestInterpretEnds(t *testing.T) {
 		"killed":                   {runlog.Exit{Cause: runlog.CauseExited, Code: 137, Signal: "killed"}, "", []string{started}, "crashed", "retryable"},
 		"too long":                 {runlog.Exit{Cause: runlog.CauseDuration}, "", []string{started}, "duration", "fatal"},
 		"no such session":          {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, "s-9", []string{"stderr: No conversation found with session ID: s-9"}, state.StatusNoSession, "retryable"},
-		"fills the disk":           {runlog.Exit{Cause: runlog.CauseDiskFull}, "", []string{started}, state.StatusVMLost, "retryable"},
+		"fills the disk":           {runlog.Exit{Cause: runlog.CauseExited, DiskFull: true}, "", []string{started}, state.StatusVMLost, "retryable"},
 		"says success and dies":    {runlog.Exit{Cause: runlog.CauseLost}, "", []string{started}, "lost", "retryable"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestInterpretChecks(t *testing.T) {
 		"could not be run": {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{`{"type":"checks_done","ok":false,"error":"no worktree"}`}, "crashed", "fatal", nil},
 		"cut short":        {runlog.Exit{Cause: runlog.CauseExited}, []string{green}, "crashed", "fatal", []state.CheckResult{{Name: "test", Command: "test", Duration: time.Second, Tail: "ok"}}},
 		"stopped":          {runlog.Exit{Cause: runlog.CauseStopped}, nil, "interrupted", "retryable", nil},
-		"disk full":        {runlog.Exit{Cause: runlog.CauseDiskFull}, nil, state.StatusVMLost, "retryable", nil},
+		"disk full":        {runlog.Exit{Cause: runlog.CauseLost, DiskFull: true}, nil, state.StatusVMLost, "retryable", nil},
 		"lost":             {runlog.Exit{Cause: runlog.CauseLost}, []string{green, done}, "lost", "retryable", []state.CheckResult{{Name: "test", Command: "test", Duration: time.Second, Tail: "ok"}}},
 		"babble":           {runlog.Exit{Cause: runlog.CauseExited}, []string{"not JSON", `{"type":"other"}`, `{"type":"check_result","code":"x"}`, done}, "ok", "success", nil},
 	} {
