@@ -101,7 +101,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	say.Say("errand runs at %s, GitHub at %s; boxes are %s (%s isolation)", w.URL, w.GitHub.BaseURL(), d.Kind, d.Isolation)
+	where := fmt.Sprintf("agents work in boxes (%s, %s isolation)", d.Kind, d.Isolation)
+	if o.provider == demo.ProviderHetzner {
+		where = "agents work on servers of a stand-in for Hetzner, which are boxes here"
+	}
+	say.Say("errand runs at %s, GitHub at %s; %s", w.URL, w.GitHub.BaseURL(), where)
 	for _, note := range d.Notes {
 		say.Say("note: %s", note)
 	}
@@ -118,6 +122,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
 	}
 	say.Say("besides the calls for the issue: %d reads of reactions, %d calls to start and to sweep, %d reads by git", res.Polls, res.Others, res.Git)
+	if o.keep != "" && !o.interactive {
+		say.Say("files and log are in %s", dir)
+	}
 	say.end()
 	_, err = fmt.Fprintf(out, "demo: issue #%d -> pull request #%d merged in %.1f s (%d comments, %d agent runs, %d GitHub calls)\n",
 		res.Issue, res.Pull, res.Took.Seconds(), res.Comments, res.Runs, res.Calls)

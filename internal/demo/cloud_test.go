@@ -1,12 +1,19 @@
 package demo_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -53,5 +60,60 @@ func TestTheLifeOnHetzner(t *testing.T) {
 				t.Errorf("%d requests of %d servers, at most %d", all, servers, most)
 			}
 		})
+	}
+}
+
+// TestARefusedToken: while Hetzner refuses errand's token a task waits, says whose matter that is, and goes on by
+// itself when the token is good again.
+func TestARefusedToken(t *testing.T) {
+	t.Parallel()
+	w := onCloud(t)
+	check(t, w.Cloud.Fault(simhetzner.Fault{Code: "unauthorized"}))
+	ada := w.GitHub.As(demo.Maintainer)
+	i, err := ada.OpenIssue(demo.Full, simgithub.NewIssue{Title: "Slugs end in a hyphen", Body: "See `Slug`."})
+	check(t, err)
+	check(t, ada.Assign(demo.Full, i.Number, demo.Machine))
+	waits := func(task *state.Task) bool { return task.Waiting != nil && task.Waiting.Kind == state.WaitVM }
+	task := await(t, w, "the task to wait", waits)
+	if !strings.Contains(task.Waiting.Detail, "the operator has to correct `hetzner.token`") {
+		t.Errorf("it waits for: %s", task.Waiting.Detail)
+	}
+	w.Cloud.ClearFaults()
+	await(t, w, "a VM", func(task *state.Task) bool { return task.VM != nil })
+}
+
+// onCloud is a world with VMs of the stand-in for Hetzner; the test is skipped where it has no computers.
+func onCloud(t *testing.T) *demo.World {
+	t.Helper()
+	exe, err := os.Executable()
+	check(t, err)
+	if _, err := demo.NewMachines(t.Context(), local.Config{Dir: t.TempDir(), Kind: local.KindAuto, Runner: exe}); err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	check(t, err)
+	w, err := demo.New(t.Context(), demo.Config{
+		Dir: t.TempDir(), BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Key: key, Log: zerolog.Nop(),
+		Version: "test", Provider: demo.ProviderHetzner,
+	})
+	check(t, err)
+	t.Cleanup(func() { check(t, w.Close()) })
+	return w
+}
+
+// await looks at the one open task until it is as it should be.
+func await(t *testing.T, w *demo.World, what string, ok func(*state.Task) bool) *state.Task {
+	t.Helper()
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+	for end := time.Now().Add(2 * time.Minute); ; <-pause.C {
+		list, err := w.Server.Store().OpenTasks(t.Context())
+		check(t, err)
+		if len(list) == 1 && ok(list[0]) {
+			return list[0]
+		}
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s: %+v", what, list)
+		}
 	}
 }

@@ -48,6 +48,9 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, err, v.holders(ctx, t))
 	case errors.Is(err, fleet.ErrNoCapacity):
 		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, err)
+	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
+		v.s.opts.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
+		return state.VM{}, fmt.Errorf("%w: %s", workflow.ErrNoVM, operatorsPart(v.s.cfg.Provider, err))
 	case err != nil:
 		return state.VM{}, err
 	}
@@ -58,6 +61,14 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		Name: vm.Name, Provider: v.s.cfg.Provider, Kind: vm.Kind, Gen: vm.Gen, CreatedAt: vm.CreatedAt,
 		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency,
 	}, nil
+}
+
+// operatorsPart says to people what only the operator can mend. The task waits meanwhile.
+func operatorsPart(provider string, err error) string {
+	if errors.Is(err, fleet.ErrUnauthorized) {
+		return fmt.Sprintf("the provider refuses errand's token; the operator has to correct `%s.token`, then it goes on by itself", provider)
+	}
+	return fmt.Sprintf("the provider refuses what errand asks for; the operator finds why in the log, and has to correct `%s` in the configuration", provider)
 }
 
 // maxHolders is how many tasks are named that have the VMs which another one waits for.

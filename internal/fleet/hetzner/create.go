@@ -109,8 +109,12 @@ func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.
 		StartAfterCreate: hcloud.Ptr(true),
 		PublicNet:        &schema.ServerCreatePublicNet{EnableIPv4: p.cfg.IPv4, EnableIPv6: p.cfg.IPv6},
 	}
-	if g.firewall != 0 {
-		body.Firewalls = []schema.ServerCreateFirewalls{{Firewall: g.firewall}}
+	firewall := g.firewall
+	if spec.Labels[fleet.LabelKind] == fleet.ImageBaking {
+		firewall = g.baking
+	}
+	if firewall != 0 {
+		body.Firewalls = []schema.ServerCreateFirewalls{{Firewall: firewall}}
 	}
 	if p.cfg.Network != 0 {
 		body.Networks = []int64{p.cfg.Network}

@@ -16,9 +16,26 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// ground is what every server stands on, by number; firewall is 0 where there is no public address.
+// ground is what every server stands on, by number; firewalls are 0 where there is no public address.
+// Those in which images are baked stand behind one that lets everything out: they fetch what the others,
+// which may not, find in their image.
 type ground struct {
-	key, firewall int64
+	key, firewall, baking int64
+}
+
+// wall is a firewall as it should be.
+type wall struct {
+	name  string
+	rules []schema.FirewallRuleRequest
+}
+
+// walls are the deployment's firewalls: the usual one, and that for baking if it differs.
+func (p *Provider) walls() (usual wall, baking *wall) {
+	usual = wall{"errand-" + p.cfg.Deployment, p.rules(p.cfg.Egress == EgressTether)}
+	if p.cfg.Egress == EgressTether {
+		baking = &wall{usual.name + "-baking", p.rules(false)}
+	}
+	return usual, baking
 }
 
 // Setup makes the deployment's key and firewall, or finds them, and sets the firewall's rules. It may be
@@ -41,14 +58,26 @@ func (p *Provider) grounded(ctx context.Context) (g ground, fresh bool, err erro
 		return ground{}, false, err
 	}
 	if p.cfg.IPv4 || p.cfg.IPv6 {
-		if g.firewall, err = p.findOrMake(ctx, "firewall", p.findFirewall, p.makeFirewall); err != nil {
+		usual, baking := p.walls()
+		if g.firewall, err = p.built(ctx, usual); err != nil {
 			return ground{}, false, err
+		}
+		if g.baking = g.firewall; baking != nil {
+			if g.baking, err = p.built(ctx, *baking); err != nil {
+				return ground{}, false, err
+			}
 		}
 	}
 	p.mu.Lock()
 	p.ground = &g
 	p.mu.Unlock()
 	return g, true, nil
+}
+
+// built finds or makes a firewall.
+func (p *Provider) built(ctx context.Context, w wall) (int64, error) {
+	find := func(ctx context.Context) (int64, error) { return p.findFirewall(ctx, w) }
+	return p.findOrMake(ctx, "firewall", find, func(ctx context.Context) (int64, error) { return p.makeFirewall(ctx, w) })
 }
 
 // lose has the ground looked at again.
@@ -104,53 +133,51 @@ func (p *Provider) makeKey(ctx context.Context) (int64, error) {
 	return out.SSHKey.ID, err
 }
 
-func (p *Provider) firewallName() string { return "errand-" + p.cfg.Deployment }
-
 func (p *Provider) firewalls(ctx context.Context, query url.Values, low bool) ([]schema.Firewall, error) {
 	return all(ctx, p, request{method: http.MethodGet, path: "/firewalls", query: query, low: low},
 		func(r schema.FirewallListResponse) []schema.Firewall { return r.Firewalls }, func(f schema.Firewall) int64 { return f.ID })
 }
 
 // findFirewall finds ours and corrects its rules, should they differ.
-func (p *Provider) findFirewall(ctx context.Context) (int64, error) {
-	found, err := p.firewalls(ctx, url.Values{"name": {p.firewallName()}}, false)
+func (p *Provider) findFirewall(ctx context.Context, w wall) (int64, error) {
+	found, err := p.firewalls(ctx, url.Values{"name": {w.name}}, false)
 	if err != nil {
 		return 0, err
 	}
 	for _, f := range found {
-		if f.Name != p.firewallName() {
+		if f.Name != w.name {
 			continue
 		}
 		if f.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
 			return 0, fmt.Errorf("%w: a firewall %s exists that is not ours", fleet.ErrInvalid, f.Name)
 		}
-		if sameRules(f.Rules, p.rules()) {
+		if sameRules(f.Rules, w.rules) {
 			return f.ID, nil
 		}
 		_, _, err := call[nothing](ctx, p, request{
 			method: http.MethodPost, path: path("/firewalls/%d/actions/set_rules", f.ID),
-			body: schema.FirewallActionSetRulesRequest{Rules: p.rules()},
+			body: schema.FirewallActionSetRulesRequest{Rules: w.rules},
 		})
 		return f.ID, err
 	}
 	return 0, nil
 }
 
-func (p *Provider) makeFirewall(ctx context.Context) (int64, error) {
+func (p *Provider) makeFirewall(ctx context.Context, w wall) (int64, error) {
 	labels := p.own(nil)
 	out, _, err := call[schema.FirewallCreateResponse](ctx, p, request{method: http.MethodPost, path: "/firewalls", body: schema.FirewallCreateRequest{
-		Name: p.firewallName(), Labels: &labels, Rules: p.rules(),
+		Name: w.name, Labels: &labels, Rules: w.rules,
 	}})
 	return out.Firewall.ID, err
 }
 
 // rules are the firewall's. What comes in is dropped unless a rule takes it; what goes out is let go
 // unless there is any rule about it.
-func (p *Provider) rules() []schema.FirewallRuleRequest {
+func (p *Provider) rules(shut bool) []schema.FirewallRuleRequest {
 	rules := []schema.FirewallRuleRequest{{
 		Direction: "in", Protocol: "tcp", Port: hcloud.Ptr("22"), SourceIPs: p.cfg.SSHFrom, Description: hcloud.Ptr("errand's SSH"),
 	}}
-	if p.cfg.Egress == EgressTether {
+	if shut {
 		rules = append(rules, schema.FirewallRuleRequest{ // an address for documentation: nobody is there
 			Direction: "out", Protocol: "tcp", Port: hcloud.Ptr("9"), DestinationIPs: []string{"192.0.2.1/32"},
 			Description: hcloud.Ptr("nothing: this rule closes all the rest"),

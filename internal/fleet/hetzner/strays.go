@@ -104,8 +104,10 @@ func (p *Provider) strayKeys(ctx context.Context) (out []fleet.Stray, err error)
 
 func (p *Provider) strayFirewalls(ctx context.Context) (out []fleet.Stray, err error) {
 	found, err := p.firewalls(ctx, nil, true)
+	usual, baking := p.walls()
 	for _, f := range found {
-		if stray := p.stray(strayFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.Ours || f.Name != p.firewallName() {
+		used := f.Name == usual.name || baking != nil && f.Name == baking.name
+		if stray := p.stray(strayFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.Ours || !used {
 			out = append(out, stray)
 		}
 	}

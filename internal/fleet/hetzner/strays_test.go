@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
@@ -132,7 +135,7 @@ func TestSetup(t *testing.T) {
 	for range 2 {
 		noErr(t, "setup with other rules", narrow.Setup(ctx))
 	}
-	p.wantCount("firewall", 1)
+	p.wantCount("firewall", 2) // the second for VMs in which images are baked
 	set := 0
 	for _, r := range p.sim.Requests() {
 		if strings.HasSuffix(r.Path, "/actions/set_rules") {
@@ -194,5 +197,44 @@ func TestAddressOfAVM(t *testing.T) {
 	noErr(t, "delete", q.Delete(t.Context(), "vm-inner", fleet.ReasonDone))
 	if vm.MicroHour >= v6.MicroHour+1 || vm.MicroHour <= 0 {
 		t.Errorf("it costs %d, with IPv6 %d", vm.MicroHour, v6.MicroHour)
+	}
+}
+
+// TestBakingIsLetOut: where VMs reach nothing but through errand, the one in which their image is baked has to
+// fetch what goes into it.
+func TestBakingIsLetOut(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(func(c *hetzner.Config) { c.Egress = hetzner.EgressTether })
+	usual, baking := spec("usual"), spec("baking")
+	baking.Labels[fleet.LabelKind] = fleet.ImageBaking
+	for _, s := range []fleet.Spec{usual, baking} {
+		_, err := provider.Create(t.Context(), s)
+		noErr(t, "create "+s.Name, err)
+	}
+	p.clock.Advance(time.Minute)
+	client := hcloud.NewClient(hcloud.WithEndpoint(p.config().Endpoint), hcloud.WithToken(p.config().Token))
+	walls, err := client.Firewall.All(t.Context())
+	noErr(t, "list firewalls", err)
+	shut := map[int64]bool{}
+	for _, w := range walls {
+		for _, r := range w.Rules {
+			shut[w.ID] = shut[w.ID] || r.Direction == hcloud.FirewallRuleDirectionOut
+		}
+	}
+	servers, err := client.Server.All(t.Context())
+	noErr(t, "list servers", err)
+	for _, s := range servers {
+		if n := len(s.PublicNet.Firewalls); n != 1 {
+			t.Fatalf("%s has %d firewalls", s.Name, n)
+		}
+		if is, want := shut[s.PublicNet.Firewalls[0].Firewall.ID], s.Name == "usual"; is != want {
+			t.Errorf("%s is shut in: %t", s.Name, is)
+		}
+	}
+	strays, err := provider.Strays(t.Context())
+	noErr(t, "strays", err)
+	for _, s := range strays {
+		t.Errorf("a stray: %+v", s)
 	}
 }
