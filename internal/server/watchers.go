@@ -100,7 +100,7 @@ func (s *Server) reapOnce(ctx context.Context) {
 	_, terr := s.store.PruneTombstones(ctx, now.Add(-tombstones))
 	_, serr := s.store.Prune(ctx, now.Add(-s.cfg.Keep.AfterEnd))
 	rerr := s.reached.Prune(now.Add(-s.cfg.Keep.Transcripts))
-	for _, err := range []error{perr, terr, serr, rerr} {
+	for _, err := range []error{perr, terr, serr, rerr, s.pruneSleeps(ctx, now)} {
 		if err != nil && ctx.Err() == nil {
 			s.opts.Log.Error().Err(err).Msg("clean up")
 		}

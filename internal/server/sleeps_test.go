@@ -1,0 +1,62 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// TestPruneSleeps: what a dead process wrote and no task names goes, once nobody can be about to name it.
+func TestPruneSleeps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := archive.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := state.Open(t.Context(), db, state.Options{Now: time.Now, Policy: state.DefaultPolicy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := state.TaskKey{Repo: 7, Issue: 1}
+	for _, e := range []state.Event{
+		{Kind: state.EventTriggered, Task: key, By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "x"}},
+		{Kind: state.EventLaunched, Task: key, Launch: &state.Launch{Run: "r", VM: state.VM{Name: "vm"}}},
+		{Kind: state.EventSlept, Task: key, VM: "vm", Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: "7-1-named", VM: "vm"}},
+	} {
+		if _, err := store.Apply(t.Context(), e, state.Ack{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"7-1-named": 90 * 24 * time.Hour, "7-1-stray": 25 * time.Hour, "7-2-stray": 25 * time.Hour, "7-1-new": time.Hour} {
+		path := filepath.Join(dir, "sleeps", name+".tar.zst")
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Server{archive: files, store: store, opts: Options{Log: zerolog.Nop()}}
+	s.cfg.Keep.AfterEnd = 24 * time.Hour
+	if err := s.pruneSleeps(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	left, err := files.Sleeps()
+	if err != nil || len(left) != 2 || left[0].Ref != "7-1-named" || left[1].Ref != "7-1-new" {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
