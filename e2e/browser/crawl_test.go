@@ -37,7 +37,7 @@ var shapes = []struct {
 }
 
 // plain are pages that are no HTML: it is enough that they answer.
-var plain = regexp.MustCompile(`^/(status\.json|metrics)$|/raw(/|$)|/at/\d+$`)
+var plain = regexp.MustCompile(`^/(status\.json|vms\.json|metrics)$|/raw(/|$)|/at/\d+$`)
 
 func shape(path string) (name string, most int) {
 	for _, s := range shapes {
