@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -64,6 +65,7 @@ var errLifeOver = errors.New("the VM's life is over")
 // ErrInvalid and ErrUnauthorized need the operator. Everything else is worth another try.
 func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 	spec = spec.withDefaults()
+	var last error
 	for range maxLives {
 		row, err := f.intend(ctx, spec)
 		if err == nil {
@@ -76,11 +78,21 @@ func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 		if !errors.Is(err, errLifeOver) {
 			return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, err)
 		}
-		spec.Gen = max(spec.Gen, row.Gen+1)
+		spec.Gen, last = max(spec.Gen, row.Gen+1), err
 	}
 	return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, &NoCapacityError{
-		Reason: fmt.Sprintf("%d VMs in a row could not be used", maxLives), Cause: errLifeOver,
+		Reason: fmt.Sprintf("%d VMs in a row could not be used: %s", maxLives, words(last)), Cause: last,
 	})
+}
+
+// words cuts what an error says to what fits into a sentence.
+func words(err error) string {
+	const most = 300
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // intend finds the owner's live row, or stores a new intent.

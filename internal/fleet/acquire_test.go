@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,14 +162,17 @@ func TestForeignVMHasTheName(t *testing.T) {
 	}
 }
 
-// flaky is a first contact that fails so many times.
-type flaky struct{ left *int }
+// flaky is a first contact that fails so many times, in a way of its own.
+type flaky struct {
+	left *int
+	why  error // unreachable unless it is set
+}
 
 func (flaky) HostKey(row state.VMRow) (string, error) { return "first " + row.Name, nil }
 
 func (c flaky) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	if *c.left--; *c.left >= 0 {
-		return nil, remote.ErrUnreachable
+		return nil, cmp.Or(c.why, error(remote.ErrUnreachable))
 	}
 	if len(ep.HostKeys) != 1 || ep.HostKeys[0] != "first "+row.Name {
 		return nil, fmt.Errorf("the pins are %q", ep.HostKeys)
@@ -180,12 +184,19 @@ func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		fails, gen int
-	}{"at once": {0, 1}, "after a while": {5, 1}, "too late": {100, 2}}
+		why        error
+		detail     string // of the first one's end
+	}{
+		"at once": {0, 1, nil, ""}, "after a while": {5, 1, nil, ""}, "too late": {100, 2, nil, "unreachable"},
+		"its first boot takes long": {100, 1, fleet.ErrSettingUp, ""},
+		"its first boot has no end": {500, 2, fleet.ErrSettingUp, "its first boot goes on"},
+		"its first boot went wrong": {1, 2, fmt.Errorf("%w: apt-get: no such package", fleet.ErrSetUp), "its first boot went wrong: apt-get: no such package"},
+	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			left := test.fails
-			f, _, _, store := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left} })
+			f, _, _, store := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, test.why} })
 			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			if vm.Gen != test.gen || len(vm.Endpoint.HostKeys) != 1 || vm.Endpoint.HostKeys[0] != "second" {
 				t.Errorf("the VM is %+v", vm)
@@ -195,8 +206,25 @@ func TestFirstContact(t *testing.T) {
 			}
 			if first := rowOf(t, store, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
 				t.Errorf("the first one ended as %q", first.Why)
+			} else if !strings.Contains(first.Detail, test.detail) {
+				t.Errorf("the first one ended because %q, want %q", first.Detail, test.detail)
 			}
 		})
+	}
+}
+
+// TestNoneIsUsable: what the first boot says is what people are told, and the operator what to look at.
+func TestNoneIsUsable(t *testing.T) {
+	t.Parallel()
+	left := 1 << 30
+	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, fmt.Errorf("%w: no such package", fleet.ErrSetUp)} })
+	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
+	var none *fleet.NoCapacityError
+	if !errors.As(err, &none) || !strings.Contains(none.Reason, "5 VMs in a row could not be used: ") || !strings.Contains(none.Reason, "no such package") || !strings.Contains(none.Hint(), "hetzner.setup") {
+		t.Errorf("error is %v", err)
+	}
+	if n := strings.Count(s.ordered(), "small"); n != 5 {
+		t.Errorf("%d ordered", n)
 	}
 }
 

@@ -24,6 +24,20 @@ type Contact interface {
 	Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error)
 }
 
+// What a first contact tells of the first boot, wrapped.
+var (
+	// ErrSettingUp: the VM answers, and what is done at its first boot goes on.
+	ErrSettingUp = errors.New("its first boot goes on")
+	// ErrSetUp: the first boot went wrong. The VM will never be usable.
+	ErrSetUp = errors.New("its first boot went wrong")
+)
+
+// Exit codes of the tool by which it tells so.
+const (
+	codeSettingUp = 75
+	codeSetUp     = 70
+)
+
 // greetFor bounds one first contact: a VM that does not answer is tried again with the next look.
 const greetFor = 30 * time.Second
 
@@ -42,12 +56,31 @@ func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 			return err
 		})
 		if err != nil {
-			f.cfg.Log.Debug().Err(err).Str("vm", row.Name).Msg("first contact") // it may still be booting
-			return nil
+			return f.notMet(ctx, row, err)
 		}
 	}
 	_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
 	return err
+}
+
+// notMet keeps why a first contact failed: the VM may still be booting, or never be usable.
+func (f *Fleet) notMet(ctx context.Context, row state.VMRow, cause error) error {
+	f.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
+	f.mu.Lock()
+	f.unmet[row.Name] = cause
+	f.mu.Unlock()
+	if !errors.Is(cause, ErrSetUp) {
+		return nil
+	}
+	_, err := f.giveUp(ctx, row, ReasonUnusable, cause)
+	return err
+}
+
+// whyUnmet is why the last first contact failed, nil if there was none.
+func (f *Fleet) whyUnmet(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unmet[name]
 }
 
 // SSHContact is the first contact over SSH: as root over the host key that we gave the VM, which is
@@ -144,6 +177,15 @@ func (c SSHContact) asRoot(ctx context.Context, ep remote.Endpoint, verb string)
 	res, err := client.Run(ctx, remote.Cmd{Argv: []string{hostKeyTool, verb}, MaxOutput: 4 << 10})
 	if err == nil {
 		err = res.Check(hostKeyTool + " " + verb)
+	}
+	var exit *remote.ExitError
+	if errors.As(err, &exit) {
+		switch exit.Code {
+		case codeSettingUp:
+			err = fmt.Errorf("%w: %w", ErrSettingUp, err)
+		case codeSetUp:
+			err = fmt.Errorf("%w: %w", ErrSetUp, err)
+		}
 	}
 	return res.Stdout, err
 }

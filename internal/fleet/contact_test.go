@@ -28,6 +28,7 @@ type greeter struct {
 	t           *testing.T
 	first, next ssh.Signer
 	refuses     int
+	code        int // of make, if it is not to work
 
 	mu    sync.Mutex
 	used  int
@@ -80,6 +81,11 @@ func (g *greeter) dial(context.Context, string, string) (net.Conn, error) {
 func (g *greeter) serve(s gssh.Session) {
 	switch words := s.Command(); words[len(words)-1] {
 	case "make":
+		if g.code != 0 {
+			fmt.Fprintln(s.Stderr(), "apt-get: no such package")
+			_ = s.Exit(g.code)
+			return
+		}
 		fmt.Fprintln(s, line(g.next))
 	case "use":
 		g.mu.Lock()
@@ -132,5 +138,20 @@ func TestGreetEnds(t *testing.T) {
 		func(context.Context, []string) error { return nil })
 	if !errors.Is(err, remote.ErrUnreachable) {
 		t.Errorf("it ends with %v", err)
+	}
+}
+
+// TestGreetTellsOfTheFirstBoot: whether it goes on or went wrong, with its own words.
+func TestGreetTellsOfTheFirstBoot(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]error{75: fleet.ErrSettingUp, 70: fleet.ErrSetUp} {
+		g := newGreeter(t, 0)
+		g.code = code
+		contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Key: func(string) (string, error) { return line(g.first), nil }}
+		_, err := contact.Greet(t.Context(), state.VMRow{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
+			func(context.Context, []string) error { return nil })
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), "no such package") {
+			t.Errorf("exit code %d: %v", code, err)
+		}
 	}
 }

@@ -160,7 +160,11 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 		if row.Phase == state.VMBooting {
 			why = ReasonUnusable
 		}
-		_, err := f.giveUp(ctx, row, why, fmt.Errorf("it is %s since %s", row.Phase, row.Since.Format(time.RFC3339)))
+		cause := fmt.Errorf("it is %s since %s", row.Phase, row.Since.Format(time.RFC3339))
+		if unmet := f.whyUnmet(row.Name); unmet != nil {
+			cause = fmt.Errorf("%w: %w", cause, unmet)
+		}
+		_, err := f.giveUp(ctx, row, why, cause)
 		return err
 	case row.Phase == state.VMBooting && vm.State == StateRunning:
 		return f.greet(ctx, row, vm)
@@ -188,6 +192,9 @@ func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
 	measured := times.Boot
 	if row.FromImage {
 		within, measured = f.cfg.RestoreWithin, times.Restore
+	}
+	if errors.Is(f.whyUnmet(row.Name), ErrSettingUp) {
+		within = max(within, f.cfg.SetUpWithin)
 	}
 	return now.Sub(row.Since) > max(within, min(2*state.Percentile(measured, 95), 4*within))
 }

@@ -96,6 +96,7 @@ func (f *Fleet) forget(name string) {
 	f.mu.Lock()
 	delete(f.seen, name)
 	delete(f.retries, name)
+	delete(f.unmet, name)
 	f.mu.Unlock()
 	f.pool.Forget(name)
 }

@@ -93,6 +93,8 @@ type Config struct {
 	// likewise for one that is made from an image of a sleeping VM. Both grow with what was measured.
 	// Default 5 and 15 min.
 	BootWithin, RestoreWithin time.Duration
+	// SetUpWithin is how long a VM may take that answers and says that its first boot goes on. Default 30 min.
+	SetUpWithin time.Duration
 	// MaxAge is when a VM goes whoever owns it (LabelNotAfter). Default 7 days.
 	MaxAge time.Duration
 
@@ -134,6 +136,7 @@ func (cfg Config) withDefaults(market bool) Config {
 	cfg.ReapEvery = min(cfg.ReapEvery, max(cfg.Grace/2, 10*time.Millisecond))
 	or(&cfg.BootWithin, 5*time.Minute)
 	or(&cfg.RestoreWithin, 15*time.Minute)
+	or(&cfg.SetUpWithin, 30*time.Minute)
 	or(&cfg.MaxAge, 7*24*time.Hour)
 	or(&cfg.Paid, time.Hour)
 	if cfg.Caps.VMs <= 0 {
@@ -166,6 +169,7 @@ type Fleet struct {
 	seen    map[string]sawVM    // a Market's facts, so that it is not asked again and again
 	sighted map[string]sighting // by the reapers
 	alarms  map[string]Alarm
+	unmet   map[string]error // why the last first contact with a VM failed
 }
 
 // New returns the fleet of a provider. Close it at the end.
@@ -175,7 +179,7 @@ func New(p Provider, cfg Config) *Fleet {
 	f := &Fleet{
 		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}),
 		refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
-		sighted: map[string]sighting{}, alarms: map[string]Alarm{},
+		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{},
 	}
 	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)
 	return f
@@ -207,6 +211,8 @@ func (e *NoCapacityError) Hint() string {
 	switch {
 	case errors.As(e.Cause, &limit):
 		return limit.Hint()
+	case errors.Is(e.Cause, errLifeOver):
+		return "It is tried again by itself. The operator finds in the log what each said; what is done at the first boot (`hetzner.setup`) and who may reach VMs (`hetzner.ssh_from`) are the usual causes."
 	case errors.Is(e.Cause, ErrQuota):
 		return "It starts by itself when another VM is gone; ask the provider for a higher limit, or lower `limits.vms` below it."
 	case e.Cause != nil:
