@@ -41,8 +41,9 @@ published: ## what GitHub publishes about itself, by npm, into .cache/published 
 rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebstrap; takes a minute, once)
 	$(GO) run ./e2e/rootbox/rootfs
 
+# By itself the race detector has every program wait for a second at its end, and tests start hundreds.
 race: ## all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(COUNT) -- -race -timeout 20m ./...
+	CGO_ENABLED=1 GORACE="$${GORACE:-atexit_sleep_ms=0}" $(COUNT) -- -race -timeout 20m ./...
 
 lint: ## gofmt, vet, and staticcheck where it is installed
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
