@@ -27,6 +27,11 @@ func checkCommand(w world) *cobra.Command {
 				pages = cfg.Admin.Listen
 			}
 			_, err = fmt.Fprintf(w.out, "ok: %s\n  listen    %s\n  pages     %s\n  data      %s\n  provider  %s\n  agent     %s\n", path, cfg.Listen, pages, cfg.Data, cfg.Provider, cfg.Agent.Adapter)
+			for _, text := range cfg.Warnings() {
+				if err == nil {
+					_, err = fmt.Fprintf(w.out, "warning: %s\n", text)
+				}
+			}
 			return err
 		},
 	}

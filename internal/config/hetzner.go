@@ -58,7 +58,7 @@ const ProviderHetzner = "hetzner"
 // DefaultHetzner is everything but the token. Prices are not here: they are asked for.
 func DefaultHetzner() Hetzner {
 	var list []string
-	for _, kind := range []string{"cx43", "cpx42", "cx33", "cpx32"} {
+	for _, kind := range []string{"cx43", "cx33", "cpx32", "cpx42"} {
 		for _, place := range []string{"fsn1", "nbg1", "hel1"} {
 			list = append(list, kind+"/"+place)
 		}
@@ -92,6 +92,22 @@ func (h Hetzner) problems(r *report) {
 	r.unless(h.IPv4 || h.Network > 0, "hetzner.network", "without IPv4 it is the only way to a VM: write the number of a network that this host is in")
 	r.unless(h.BillingPeriod > 0, "hetzner.billing_period", "has to be above zero")
 	r.unless(h.Insurance >= 0, "hetzner.insurance", "write a number of VMs, 0 for none")
+}
+
+// Warnings are what works and is hardly meant.
+func (c Config) Warnings() (list []string) {
+	h, hetzner := c.Hetzner, c.Provider == ProviderHetzner
+	warn := func(when bool, text string) {
+		if when {
+			list = append(list, text)
+		}
+	}
+	warn(!hetzner && len(c.Bake) > 0, "bake: base images are for `provider: hetzner`; nothing is baked")
+	warn(!hetzner && h.Token.Set(), "hetzner: the section is not used unless `provider: hetzner` is written")
+	warn(hetzner && h.Egress == "tether" && len(c.Bake) == 0, "hetzner.egress: with tether a VM needs a base image, and `bake` names none: no VM will come up")
+	warn(hetzner && h.Setup == "" && len(c.Bake) == 0, "hetzner.setup: without it, and without a base image from `bake`, VMs have no agent program")
+	warn(hetzner && h.IPv4 && len(h.SSHFrom) == 0, "hetzner.ssh_from: SSH of the VMs is open to everybody; write the address of this host")
+	return list
 }
 
 // vmProblems checks that everything that bounds VMs does.
