@@ -20,6 +20,7 @@ import (
 // How many walks there are, in how many subtests side by side, and how long each is.
 const (
 	sample = 100
+	races  = 24 // under the race detector, for which a walk is several times the work
 	full   = 10_000
 	enough = full // walks after which everything has to have been met
 	shards = 4
@@ -34,8 +35,12 @@ func isFull() bool { return os.Getenv("ERRAND_TEST_FULL") == "1" }
 func TestMain(m *testing.M) {
 	flag.Parse()
 	walks := sample
-	if isFull() {
+	switch {
+	case isFull():
 		walks = full
+	case raced:
+		walks = races
+		fmt.Printf("under the race detector: %d walks instead of %d\n", races, sample)
 	}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{
