@@ -40,7 +40,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/hetznercloud/hcloud-go/v2 v2.52.0 // indirect
+require github.com/hetznercloud/hcloud-go/v2 v2.52.0
 
 require (
 	github.com/agnivade/levenshtein v1.2.2 // indirect
