@@ -33,6 +33,7 @@ type land struct {
 	key     state.TaskKey // of issue 1
 	inst    int64
 	status  atomic.Int64 // that our webhook answers
+	ahead   atomic.Int64 // nanoseconds by which GitHub's clock is ahead
 	cfg     watch.SweeperConfig
 	sweeper *watch.Sweeper
 }
@@ -41,11 +42,13 @@ func newLand(t *testing.T) *land {
 	t.Helper()
 	key, err := appKey()
 	check(t, err)
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key})
+	l := &land{life: newLife(t)}
+	now := func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key, Now: now})
 	check(t, err)
 	base, err := sim.Start("127.0.0.1:0")
 	check(t, err)
-	l := &land{life: newLife(t), sim: sim, ada: sim.As("ada")}
+	l.sim, l.ada = sim, sim.As("ada")
 	l.status.Store(http.StatusOK)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(l.status.Load())) }))
 	transport := &http.Transport{}
