@@ -53,10 +53,10 @@ var _ Store = (*state.Store)(nil)
 // Pool is what happens to VMs beyond one task's need.
 type Pool struct {
 	// Insurance is how many parked VMs may outlive their paid hour while the provider has refused one
-	// for lack of capacity in the last 24 h (`pool.insurance`).
+	// for lack of capacity in the last 24 h (`hetzner.insurance`).
 	Insurance int
 	// Reuse keeps the VM of an ended task, if at least 15 min of its hour are left, for the next task of
-	// the same repository, which gets it with a fresh disk (`pool.reuse`).
+	// the same repository, which gets it with a fresh disk (`hetzner.reuse`).
 	Reuse bool
 }
 

@@ -39,7 +39,7 @@ func SleepAt(row state.VMRow, now time.Time, margin time.Duration) time.Time {
 
 // Outlives reports whether a parked VM may stay beyond its paid span, as an insurance against the
 // provider having none when its task goes on: capacity was refused in the last 24 h, the VM is among the
-// `pool.insurance` oldest that are parked, and the caps allow another span.
+// `hetzner.insurance` oldest that are parked, and the caps allow another span.
 func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	if f.cfg.Pool.Insurance <= 0 || !f.scarce(ctx) {
 		return false, nil

@@ -45,9 +45,9 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
 		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoSnapshot, err)
 	case errors.As(err, &limit) && limit.Limit == state.LimitVMs:
-		return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, err, v.holders(ctx, t))
+		return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, whyNone(err), v.holders(ctx, t))
 	case errors.Is(err, fleet.ErrNoCapacity):
-		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, err)
+		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, whyNone(err))
 	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
 		v.s.opts.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
 		return state.VM{}, fmt.Errorf("%w: %s", workflow.ErrNoVM, operatorsPart(v.s.cfg.Provider, err))
@@ -61,6 +61,23 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		Name: vm.Name, Provider: v.s.cfg.Provider, Kind: vm.Kind, Gen: vm.Gen, CreatedAt: vm.CreatedAt,
 		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency,
 	}, nil
+}
+
+// noVM is that there is none now, without the words for who asked.
+type noVM struct{ *fleet.NoCapacityError }
+
+func (e noVM) Error() string { return e.Reason }
+
+func (e noVM) Unwrap() error { return e.NoCapacityError }
+
+// whyNone leaves of an error that means "no VM now" what people need of it; for callers that ask further it
+// stays the same error.
+func whyNone(err error) error {
+	var none *fleet.NoCapacityError
+	if errors.As(err, &none) {
+		return noVM{none}
+	}
+	return err
 }
 
 // operatorsPart says to people what only the operator can mend. The task waits meanwhile.
