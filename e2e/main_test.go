@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 // kinds tries which kinds of boxes work here.
 func kinds() map[string]bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return map[string]bool{
 		"bwrap":  exec.CommandContext(ctx, "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run() == nil,

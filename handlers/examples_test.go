@@ -132,7 +132,7 @@ func drain(t *testing.T, store *state.Store, inbox *handlers.Inbox, want int) {
 		cancel()
 		check(t, <-done)
 	}()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for len(pending) > 0 && time.Now().Before(deadline) {
 		wake := store.Wake(t.Context())
 		if pending, err = store.PendingDeliveries(t.Context(), 1000); len(pending) == 0 {

@@ -84,7 +84,7 @@ func (w *world) catch(_ http.ResponseWriter, r *http.Request) {
 // settle waits for every webhook and returns those since the last call.
 func (w *world) settle() []hook {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	check(w.t, w.WaitHooks(ctx))
 	w.mu.Lock()

@@ -208,7 +208,7 @@ func hold(t *testing.T, addr string) {
 // waitClosed waits until nobody listens any more.
 func waitClosed(t *testing.T, addr string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err != nil {

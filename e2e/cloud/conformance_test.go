@@ -70,7 +70,7 @@ func newWorld(t *testing.T) fleettest.World {
 			settings.Endpoint = srv.URL + "/v1"
 			p, err := hetzner.New(hetzner.Config{
 				Settings: settings, Token: token, Deployment: deployment, ClientKey: signer.PublicKey(), Sleep: shortly,
-				HTTP: &http.Client{Timeout: 10 * time.Second},
+				HTTP: &http.Client{Timeout: time.Minute},
 			})
 			noErr(t, "make a provider", err)
 			return p

@@ -168,7 +168,7 @@ func fetch(t *testing.T, url string, headers map[string]string) (int, string) {
 // do sends a request and follows no redirect.
 func do(t *testing.T, method, url, body string, headers map[string]string) *http.Response {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

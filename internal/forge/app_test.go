@@ -218,10 +218,10 @@ func TestExpiredTokensAreReplaced(t *testing.T) {
 	})
 }
 
-// poll waits until ok, for ten seconds.
+// poll waits until ok, for a minute.
 func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -52,7 +52,7 @@ func newWorld(t *testing.T, change ...func(*forge.Config)) *world {
 	}
 	app := sim.App()
 	change = append([]func(*forge.Config){func(c *forge.Config) {
-		c.AppID, c.PrivateKey, c.Transport, c.Timeout = app.ID, app.PEM, transport, 10*time.Second
+		c.AppID, c.PrivateKey, c.Transport, c.Timeout = app.ID, app.PEM, transport, time.Minute
 	}}, change...)
 	return &world{
 		Sim: sim, f: newForge(t, base, change...),

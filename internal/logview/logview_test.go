@@ -142,7 +142,7 @@ func TestFollow(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("nothing came; want %q", want)
 		}
 	}

@@ -171,7 +171,7 @@ func dialEndpoint(t *testing.T, v *vm, ep remote.Endpoint, cfg remote.Config) *r
 }
 
 func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

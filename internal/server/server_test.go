@@ -151,7 +151,7 @@ func (p *place) hook(guid, event, body string) int {
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -340,7 +340,7 @@ func TestShutdownEndsEverything(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	left := 0
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for left = runtime.NumGoroutine(); left > before && time.Now().Before(deadline); left = runtime.NumGoroutine() {
 		runtime.Gosched()
 	}

@@ -110,7 +110,7 @@ func (w *end) last() *http.Request {
 // ask sends a request as something on the VM would.
 func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader("body;"))
 	if err != nil {
@@ -333,7 +333,7 @@ func TestStreams(t *testing.T) {
 	w := newEnd(t, someTask(), func(c *tether.Config) {
 		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, nil)
 	if err != nil {

@@ -17,7 +17,7 @@ func (u unreachable) Attach(context.Context, string) (io.ReadWriteCloser, error)
 
 func TestEnsureSaysWhyItFailed(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	gone := errors.New("the VM has ended")
 	k := NewKeeper(unreachable{gone}, nil, zerolog.Nop())

@@ -47,7 +47,7 @@ func (c *cable) vmSide(t *testing.T) (*http.Client, *yamux.Session) {
 	var conn net.Conn
 	select {
 	case conn = <-c.ends:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody attached")
 	}
 	cfg := yamux.DefaultConfig()
@@ -88,7 +88,7 @@ func ensure(t *testing.T, k *tether.Keeper) {
 }
 
 func tryEnsure(t *testing.T, k *tether.Keeper) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		err := k.Ensure(ctx, peer)

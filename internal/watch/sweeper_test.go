@@ -90,7 +90,7 @@ func (i inserter) Insert(ctx context.Context, guid, event string, payload []byte
 // hooks waits until every webhook was sent.
 func (l *land) hooks() {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	check(l.t, l.sim.WaitHooks(ctx))
 }
@@ -334,7 +334,7 @@ func TestSweepsRunByThemselves(t *testing.T) {
 	check(t, l.ada.Assign(full, 1, "errand-bot"))
 	stop := watching(t, l.sweeper.Run)
 	defer stop()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	wake := l.Wake(t.Context())
 	for len(l.reported(state.EventTriggered)) == 0 && time.Now().Before(deadline) {
 		select {

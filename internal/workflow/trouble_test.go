@@ -72,7 +72,7 @@ func TestTroubleOfGitHub(t *testing.T) {
 			w := newWorld(t)
 			c.fault.Method, c.fault.Path = "POST", "/issues/1/comments$"
 			w.fault(c.fault)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := w.forge.CreateComment(forge.WithPriority(ctx, forge.PriorityReact), w.repoRef(), 1, "x")
 			p := wantProblem(t, err, "github", c.perm)

@@ -67,7 +67,7 @@ func (p *project) config() hetzner.Config {
 	settings.Endpoint = p.url
 	return hetzner.Config{
 		Settings: settings, Token: token, Deployment: "test", ClientKey: publicKey(p.t, 1), Now: p.clock.Now,
-		HTTP:  &http.Client{Timeout: 10 * time.Second},
+		HTTP:  &http.Client{Timeout: time.Minute},
 		Sleep: func(ctx context.Context, d time.Duration) error { p.clock.Advance(d); return ctx.Err() },
 	}
 }

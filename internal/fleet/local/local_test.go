@@ -79,7 +79,7 @@ func dial(t *testing.T, vm fleet.VM, signer ssh.Signer) *remote.Client {
 
 func run(t *testing.T, c *remote.Client, line string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	res, err := c.Run(ctx, remote.Cmd{Argv: []string{"sh", "-c", line}})
 	if err == nil {

@@ -69,7 +69,7 @@ func TestProcess(t *testing.T) {
 					t.Errorf("exit %+v, want %+v", exit, test.exit)
 				}
 				// The end of the output comes only when nobody has the pipe any more.
-				_ = output.SetReadDeadline(time.Now().Add(10 * time.Second))
+				_ = output.SetReadDeadline(time.Now().Add(time.Minute))
 				if got, err := io.ReadAll(output); err != nil || string(got) != test.output {
 					t.Errorf("output %q, %v", got, err)
 				}
@@ -121,7 +121,7 @@ func TestCPU(t *testing.T) {
 		}
 		t.Run(string(isolation), func(t *testing.T) {
 			p, _ := startScript(t, isolation, "sh -c 'while :; do :; done'")
-			deadline := time.Now().Add(30 * time.Second)
+			deadline := time.Now().Add(time.Minute)
 			ticker := time.NewTicker(20 * time.Millisecond)
 			defer ticker.Stop()
 			for ; ; <-ticker.C {

@@ -42,7 +42,7 @@ func TestSignals(t *testing.T) {
 			if tc.turns[0].Wait == "" {
 				w.waitFor("running")
 			} else {
-				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				if err := w.model.Waiting(ctx, "gate"); err != nil {
 					t.Fatal(err)

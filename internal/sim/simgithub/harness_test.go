@@ -134,7 +134,7 @@ func (w *world) pull(as, branch string, files map[string]string, body string) *s
 // settled waits for all webhooks and returns "event.action" of what arrived, then forgets it.
 func (w *world) settled() []string {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	check(w.t, w.sim.WaitHooks(ctx))
 	return w.inbox.take()

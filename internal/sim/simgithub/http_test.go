@@ -34,7 +34,7 @@ func (w *world) fetch(t *testing.T, method, path, login string, headers ...strin
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
+	resp, err := (&http.Client{Timeout: time.Minute}).Do(req)
 	check(t, err)
 	body, err := io.ReadAll(resp.Body)
 	check(t, err)

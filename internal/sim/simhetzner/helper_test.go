@@ -44,7 +44,7 @@ func newWorld(t *testing.T, change ...func(*simhetzner.Config)) *world {
 // newClient neither retries nor polls slowly.
 func (w *world) newClient(token string) *hcloud.Client {
 	return hcloud.NewClient(hcloud.WithEndpoint(w.url+"/v1"), hcloud.WithToken(token),
-		hcloud.WithHTTPClient(&http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}),
+		hcloud.WithHTTPClient(&http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}),
 		hcloud.WithRetryOpts(hcloud.RetryOpts{BackoffFunc: hcloud.ConstantBackoff(0), MaxRetries: 0}),
 		hcloud.WithPollOpts(hcloud.PollOpts{BackoffFunc: w.hop}))
 }
@@ -57,7 +57,7 @@ func (w *world) hop(int) time.Duration {
 
 func (w *world) wait(t *testing.T, first *hcloud.Action, next ...*hcloud.Action) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := w.client.Action.WaitFor(ctx, actionutil.AppendNext(first, next)...); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func TestGate(t *testing.T) {
 		_, body := post(t, url, false, user("x"))
 		answered <- body
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := srv.Waiting(ctx, "door"); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func post(t *testing.T, url string, stream bool, messages ...msg) (*http.Respons
 
 func postRaw(t *testing.T, url, bearer, body string) (*http.Response, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages?beta=true", strings.NewReader(body))
 	if err != nil {
