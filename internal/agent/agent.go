@@ -46,6 +46,9 @@ type Capabilities struct {
 	Schema bool
 	// Usage: the agent reports the tokens that it has used.
 	Usage bool
+	// API is the dialect that the agent speaks to a model: anthropic, openai or gemini. Empty means
+	// that it is for the configuration to say.
+	API string
 }
 
 // Spec is what a run shall do.
@@ -147,11 +150,16 @@ func New(cfg Config) (Adapter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	switch cfg.Adapter {
-	case NameClaude:
-		return &claude{cfg: cfg}, nil
-	case NameCommand:
-		return &command{cfg: cfg}, nil
+	if make, ok := adapters()[cfg.Adapter]; ok {
+		return make(cfg), nil
 	}
 	return nil, fmt.Errorf("agent.adapter: %q is unknown", cfg.Adapter)
+}
+
+// adapters makes adapters by name.
+func adapters() map[string]func(Config) Adapter {
+	return map[string]func(Config) Adapter{
+		NameClaude:  func(c Config) Adapter { return &claude{cfg: c} },
+		NameCommand: func(c Config) Adapter { return &command{cfg: c} },
+	}
 }

@@ -21,7 +21,7 @@ var _ Adapter = (*claude)(nil)
 func (c *claude) Name() string { return NameClaude }
 
 func (c *claude) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true}
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, API: "anthropic"}
 }
 
 // Command builds the headless command line. It fails for a spec that names no directories, that

@@ -62,7 +62,7 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Validate says what is wrong, by the configuration's own key.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	if names := []string{NameClaude, NameCommand}; !slices.Contains(names, c.Adapter) {
+	if names := slices.Sorted(maps.Keys(adapters())); !slices.Contains(names, c.Adapter) {
 		return fmt.Errorf("agent.adapter: %q is unknown; write one of: %s", c.Adapter, strings.Join(names, ", "))
 	}
 	if len(c.Command) == 0 || c.Command[0] == "" {
