@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,13 +55,9 @@ func (f *logsFlags) show(ctx context.Context, w world, task string) error {
 		return errUsage{err}
 	}
 	if f.data == "" {
-		data, err := os.ReadFile(f.path)
+		cfg, err := config.Load(f.path, w.env)
 		if err != nil {
-			return fmt.Errorf("read the configuration: %w; or name the data folder with --data", err)
-		}
-		cfg, err := config.Parse(data, w.env)
-		if err != nil {
-			return fmt.Errorf("%s: %w\nOr name the data folder with --data", f.path, err)
+			return fmt.Errorf("%w\nOr name the data folder with --data", err)
 		}
 		f.data = cfg.Data
 	}
@@ -72,7 +65,7 @@ func (f *logsFlags) show(ctx context.Context, w world, task string) error {
 	if f.since > 0 {
 		q.Since = time.Now().Add(-f.since)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	return logview.Show(ctx, w.out, q)
 }

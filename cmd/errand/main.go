@@ -2,6 +2,7 @@
 //
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
 //	errand check-config -c config.yml   say what is wrong with a configuration, and change nothing
+//	errand logs OWNER/REPO#N            show what the agents of an issue's task said and did
 //	errand bake GROUP -c config.yml     bake a base image for VMs
 //	errand reap -c config.yml           delete at the provider of VMs what nobody needs, or say what that is
 //	errand simulate-costs               say what VMs would cost

@@ -97,10 +97,8 @@ func (s *Server) baseImage(ctx context.Context, t *state.Task) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look for the base image of %s: %w", group, err)
 	}
-	for _, img := range bake.Of(images, group) { // the newest first
-		if img.Ready {
-			return img.ID, nil
-		}
+	if ready := bake.Of(images, group); len(ready) > 0 { // the newest first
+		return ready[0].ID, nil
 	}
 	return "", nil
 }

@@ -40,19 +40,8 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		}
 	}
 	vm, err := v.s.fleet.Acquire(ctx, spec)
-	var limit *state.VMLimitError
-	switch {
-	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
-		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoSnapshot, err)
-	case errors.As(err, &limit) && limit.Limit == state.LimitVMs:
-		return state.VM{}, fmt.Errorf("%w: %w%s", workflow.ErrNoVM, whyNone(err), v.holders(ctx, t))
-	case errors.Is(err, fleet.ErrNoCapacity):
-		return state.VM{}, fmt.Errorf("%w: %w", workflow.ErrNoVM, whyNone(err))
-	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
-		v.s.opts.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
-		return state.VM{}, fmt.Errorf("%w: %s", workflow.ErrNoVM, operatorsPart(v.s.cfg.Provider, err))
-	case err != nil:
-		return state.VM{}, err
+	if err != nil {
+		return state.VM{}, v.refused(ctx, t, spec, err)
 	}
 	if t.VM != nil && t.VM.Name != vm.Name {
 		v.s.keeper.Forget(t.VM.Name)
@@ -63,19 +52,23 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	}, nil
 }
 
-// noVM is that there is none now, without the words for who asked.
-type noVM struct{ *fleet.NoCapacityError }
-
-func (e noVM) Error() string { return e.Reason }
-
-func (e noVM) Unwrap() error { return e.NoCapacityError }
-
-// whyNone leaves of an error that means "no VM now" what people need of it; for callers that ask further it
-// stays the same error.
-func whyNone(err error) error {
+// refused says what an error of the fleet means to the task: workflow.ErrNoVM with what people need of it,
+// or a *state.VMLimitError, which says more than that there is none now.
+func (v vms) refused(ctx context.Context, t *state.Task, spec fleet.AcquireSpec, err error) error {
+	var limit *state.VMLimitError
 	var none *fleet.NoCapacityError
-	if errors.As(err, &none) {
-		return noVM{none}
+	switch {
+	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
+		return fmt.Errorf("%w: %w", workflow.ErrNoSnapshot, err)
+	case errors.As(err, &limit) && limit.Limit == state.LimitVMs:
+		return fmt.Errorf("%w: %s%s", workflow.ErrNoVM, limit.Reason, v.holders(ctx, t))
+	case errors.As(err, &limit):
+		return limit
+	case errors.As(err, &none):
+		return fmt.Errorf("%w: %s. %s", workflow.ErrNoVM, none.Reason, none.Hint())
+	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
+		v.s.opts.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
+		return fmt.Errorf("%w: %s", workflow.ErrNoVM, operatorsPart(v.s.cfg.Provider, err))
 	}
 	return err
 }

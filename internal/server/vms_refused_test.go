@@ -1,0 +1,50 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestRefused: a cap that a person or a day has to lift is told as such; anything else is waited for, with
+// what helps.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err   error
+		limit string
+		waits string // what is waited for says this
+	}{
+		"the task's hours":  {err: none(&state.VMLimitError{Limit: state.LimitVMHours, Reason: "its 6 hours are used"}), limit: state.LimitVMHours},
+		"the day's money":   {err: none(&state.VMLimitError{Limit: state.LimitVMsDay, Reason: "today's money is used"}), limit: state.LimitVMsDay},
+		"VMs in an hour":    {err: none(&state.VMLimitError{Limit: state.LimitVMMakes, Reason: "10 were made"}), limit: state.LimitVMMakes},
+		"the account":       {err: none(fleet.ErrQuota), waits: "ask the provider for a higher limit"},
+		"no capacity":       {err: none(errors.New("resource_unavailable")), waits: "more candidates"},
+		"a refused token":   {err: fleet.ErrUnauthorized, waits: "`hetzner.token`"},
+		"a wrong parameter": {err: fleet.ErrInvalid, waits: "correct `hetzner`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Server{}
+			s.cfg.Provider = "hetzner"
+			err := vms{s}.refused(t.Context(), &state.Task{}, fleet.AcquireSpec{}, test.err)
+			var limit *state.VMLimitError
+			if errors.As(err, &limit) != (test.limit != "") || limit != nil && limit.Limit != test.limit {
+				t.Errorf("the limit is %+v in %v", limit, err)
+			}
+			if errors.Is(err, workflow.ErrNoVM) != (test.waits != "") || !strings.Contains(err.Error(), test.waits) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// none is how the fleet says that there is no VM now.
+func none(cause error) error {
+	return fmt.Errorf("acquire: %w", &fleet.NoCapacityError{Reason: "it is so", Cause: cause})
+}
