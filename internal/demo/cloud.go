@@ -80,9 +80,7 @@ func (p *Play) seeAsleep(ctx context.Context) error {
 			return false, nil
 		}
 		a = *t.Asleep
-		if n := len(t.Runs); n > 0 {
-			p.session = sessionOf(t)
-		}
+		p.session = sessionOf(t)
 		return len(p.World.Cloud.Objects("server")) == 0, nil
 	})
 	if err == nil {
@@ -134,6 +132,6 @@ func (p *Play) seeNothingLeft(ctx context.Context) error {
 			servers, spans = servers+1, spans+l.Periods
 		}
 	}
-	p.Say("the cloud's bill: %d VMs, %d started hours (of %s here), %.4f %s", servers, spans, PaidSpan, float64(bill.Micro)/1e6, bill.Currency)
+	p.Say("the cloud's bill: %d VMs, %d started hours (of %s here), %.4f %s", servers, spans, p.World.paid, float64(bill.Micro)/1e6, bill.Currency)
 	return nil
 }
