@@ -111,6 +111,8 @@ type apiError struct {
 	Message    string
 	RetryAfter int
 	Header     map[string]string
+	// Stream: a stream was asked for.
+	Stream bool
 }
 
 func (e apiError) Error() string { return e.Message }

@@ -60,6 +60,8 @@ type request struct {
 	Tools    []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
+
+	offer offer
 }
 
 type message struct {

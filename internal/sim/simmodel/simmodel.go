@@ -1,5 +1,6 @@
 // Package simmodel is a stand-in for a language model's API: an HTTP server that speaks the
-// Messages API of Anthropic, streamed and unstreamed, and answers from a script.
+// Messages API of Anthropic and the Responses API of OpenAI, streamed and unstreamed, and answers
+// from one script, whoever asks.
 //
 // A Script is a list of rules. The server looks at the conversation in each request, takes the
 // first rule that fits its step and prompt, and plays the rule's turn for the number of answers
@@ -8,12 +9,12 @@
 //
 // It can wait at named gates, fail with any status, cut a stream, and keep what it was sent. It
 // does not judge what a client sends beyond its form: real clients send many fields that are not
-// documented. Start reading at Server.ServeHTTP; the script is described at Script and Turn.
+// documented. Start reading at Server.ServeHTTP; the script is described at Script and Turn. What an
+// API is called and looks like is a dialect.
 package simmodel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -129,32 +130,54 @@ func (s *Server) Totals() Totals {
 	return s.total
 }
 
-// ServeHTTP answers the Messages API at /v1/messages, a warm-up at /, and the controls under /_sim/.
+// dialect is one API: how a request is read, and how an answer or a failure is written.
+type dialect interface {
+	// read turns a request into the Messages API's form, in which conversations are understood.
+	read(r *http.Request, body []byte) (request, error)
+	whole(ctx context.Context, s *Server, w http.ResponseWriter, p play)
+	stream(ctx context.Context, s *Server, w http.ResponseWriter, p play)
+	fail(w http.ResponseWriter, e apiError, id string)
+}
+
+// dialectOf returns the API that the path belongs to; what is unknown is refused as the first one does.
+func dialectOf(path string) (d dialect, known bool) {
+	switch path {
+	case "/v1/messages":
+		return messagesAPI{}, true
+	case "/v1/responses":
+		return responsesAPI{}, true
+	}
+	return messagesAPI{}, false
+}
+
+// ServeHTTP answers the Messages API at /v1/messages, the Responses API at /v1/responses, a warm-up at
+// /, and the controls under /_sim/.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d, known := dialectOf(r.URL.Path)
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/_sim/"):
 		s.serveControl(w, r)
 	case r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet):
 		w.WriteHeader(http.StatusOK)
-	case r.URL.Path != "/v1/messages":
-		writeError(w, apiError{Status: http.StatusNotFound, Message: "Not found: " + r.URL.Path}, s.nextID("req"))
+	case !known:
+		d.fail(w, apiError{Status: http.StatusNotFound, Message: "Not found: " + r.URL.Path}, s.nextID("req"))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Method not allowed"}, s.nextID("req"))
+		d.fail(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Method not allowed"}, s.nextID("req"))
 	default:
-		s.serveMessages(w, r)
+		s.serveModel(w, r, d)
 	}
 }
 
-// serveMessages records the request, decides the answer and sends it.
-func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
+// serveModel records the request, decides the answer and sends it.
+func (s *Server) serveModel(w http.ResponseWriter, r *http.Request, d dialect) {
 	id := s.nextID("req")
 	rec := Record{ID: id, Time: s.cfg.Now(), Path: r.URL.RequestURI(), Header: r.Header.Clone()}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	rec.Body = body
 	var play play
 	if err == nil {
-		play, err = s.decide(r, body)
+		play, err = s.decide(r, body, d)
 	}
 	rec.Step, rec.Rule, rec.Turn, rec.Stream = play.conv.Step, play.ruleName, play.conv.Turn, play.stream
 	if err == nil {
@@ -175,15 +198,16 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	s.log.add(rec)
 	s.count(failure.Status, play)
 	if failure.Status != 0 {
-		writeError(w, failure, id)
+		failure.Stream = play.stream
+		d.fail(w, failure, id)
 		return
 	}
 	w.Header().Set("Request-Id", id)
 	if play.stream {
-		s.writeStream(r.Context(), w, play)
+		d.stream(r.Context(), s, w, play)
 		return
 	}
-	s.writeWhole(r.Context(), w, play)
+	d.whole(r.Context(), s, w, play)
 }
 
 // play is one decided answer.
@@ -195,22 +219,23 @@ type play struct {
 	stream   bool
 	cut      bool
 	answer   answer
+	offer    offer
 }
 
 // decide authenticates the request and finds its answer in the script.
-func (s *Server) decide(r *http.Request, body []byte) (play, error) {
+func (s *Server) decide(r *http.Request, body []byte, d dialect) (play, error) {
 	if !s.authorised(r) {
 		return play{}, apiError{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}
 	}
-	var req request
-	if err := json.Unmarshal(body, &req); err != nil {
+	req, err := d.read(r, body)
+	if err != nil {
 		return play{}, fmt.Errorf("decode the request body: %w", err)
 	}
 	conv, err := req.conversation()
 	if err != nil {
 		return play{}, err
 	}
-	p := play{conv: conv, stream: req.Stream}
+	p := play{conv: conv, stream: req.Stream, offer: req.offer}
 	rl, turn, err := choose(s.script(), &p.conv)
 	if err != nil {
 		return p, err

@@ -12,16 +12,31 @@ import (
 // chunkWords is the number of words in one delta of a paced stream.
 const chunkWords = 3
 
+// messagesAPI is Anthropic's.
+type messagesAPI struct{}
+
+var _ dialect = messagesAPI{}
+
+func (messagesAPI) read(_ *http.Request, body []byte) (req request, err error) {
+	return req, json.Unmarshal(body, &req)
+}
+
+func (messagesAPI) fail(w http.ResponseWriter, e apiError, id string) { writeError(w, e, id) }
+
+func (messagesAPI) whole(ctx context.Context, s *Server, w http.ResponseWriter, p play) {
+	s.writeWhole(ctx, w, p, p.answer)
+}
+
 // writeWhole sends an unstreamed answer, or its first half if it is to be cut.
-func (s *Server) writeWhole(ctx context.Context, w http.ResponseWriter, p play) {
+func (s *Server) writeWhole(ctx context.Context, w http.ResponseWriter, p play, answer any) {
 	if s.cfg.Pace > 0 && pause(ctx, s.pace(p.answer.Usage.Output)) != nil {
 		return
 	}
 	if !p.cut {
-		writeJSON(w, http.StatusOK, p.answer)
+		writeJSON(w, http.StatusOK, answer)
 		return
 	}
-	body, err := json.Marshal(p.answer)
+	body, err := json.Marshal(answer)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -30,14 +45,20 @@ func (s *Server) writeWhole(ctx context.Context, w http.ResponseWriter, p play) 
 	abort(w)
 }
 
-// writeStream sends the answer as server-sent events.
-func (s *Server) writeStream(ctx context.Context, w http.ResponseWriter, p play) {
+// newStream begins a stream of server-sent events.
+func (s *Server) newStream(ctx context.Context, w http.ResponseWriter, p play) stream {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	st := stream{ctx: ctx, w: w, pace: s.pace, cutAfter: -1}
 	if p.cut {
 		st.cutAfter = p.turn.Cut
 	}
+	return st
+}
+
+// stream sends the answer as server-sent events.
+func (messagesAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter, p play) {
+	st := s.newStream(ctx, w, p)
 	start := p.answer
 	start.Content, start.Stop = []block{}, nil
 	start.Usage.Output = 1
@@ -114,6 +135,11 @@ func (s *stream) block(index int, b block) {
 
 // delta sends one piece of a block, at the stream's pace, and cuts the connection when it is time.
 func (s *stream) delta(index int, delta map[string]any) {
+	s.piece("content_block_delta", map[string]any{"index": index, "delta": delta})
+}
+
+// piece sends an event that counts as a piece of the answer.
+func (s *stream) piece(event string, data map[string]any) {
 	if s.cutAfter >= 0 && s.deltas >= s.cutAfter {
 		abort(s.w)
 	}
@@ -121,7 +147,7 @@ func (s *stream) delta(index int, delta map[string]any) {
 	if s.pace != nil && pause(s.ctx, s.pace(chunkWords)) != nil {
 		s.gone = true
 	}
-	s.send("content_block_delta", map[string]any{"index": index, "delta": delta})
+	s.send(event, data)
 }
 
 // openBlock is a block as content_block_start shows it: with its empty field present.
