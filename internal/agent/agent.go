@@ -49,6 +49,9 @@ type Capabilities struct {
 	// API is the dialect that the agent speaks to a model: anthropic, openai or gemini. Empty means
 	// that it is for the configuration to say.
 	API string
+	// Helpers are small models that the program asks whatever model it is given, and cannot be kept from:
+	// the gateway lets them pass as well.
+	Helpers []string
 }
 
 // Spec is what a run shall do.
