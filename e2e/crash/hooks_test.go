@@ -286,3 +286,7 @@ type gatedTranscript struct {
 func (t gatedTranscript) Add(l runlog.Line, events []runlog.Event) error {
 	return t.g.do(context.Background(), "disk: append to transcript", func(context.Context) error { return t.Transcript.Add(l, events) })
 }
+
+func (t gatedTranscript) End(e runlog.End) error {
+	return t.g.do(context.Background(), "disk: end transcript", func(context.Context) error { return t.Transcript.End(e) })
+}

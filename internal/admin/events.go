@@ -37,7 +37,7 @@ type stream struct {
 	session *sse.Session
 	ctl     *http.ResponseController
 	own     *os.File // the transcript, if there was none when the client came
-	ended   bool     // the transcript's exit was sent
+	ended   bool     // the transcript's end was sent
 }
 
 // events follows a run's transcript as server-sent events. Each has the items of one record as JSON
@@ -189,8 +189,8 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 			return sent, fmt.Errorf("read transcript: %w", err)
 		}
 		s.at, sent = rec.next, true
-		items, exit := rec.items()
-		s.ended = s.ended || exit != nil
+		items, end := rec.items()
+		s.ended = s.ended || end != nil
 		if len(items) == 0 {
 			continue
 		}

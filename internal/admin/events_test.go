@@ -113,7 +113,7 @@ func TestFollow(t *testing.T) {
 	}
 	f.want("two\nlines")
 	tr.exit()
-	f.want("exited, code 0, after 1 min 00 s", "END")
+	f.want("success, exited with code 0, after 1m0s", "END")
 	if f.scan.Scan() && f.scan.Text() != "" {
 		t.Errorf("after the end came %q", f.scan.Text())
 	}
@@ -136,7 +136,7 @@ func TestFollowResumes(t *testing.T) {
 	second.want("four")
 	third := w.follow(eventsPath+"?from="+second.last, nil)
 	tr.exit()
-	third.want("exited, code 0, after 1 min 00 s", "END")
+	third.want("success, exited with code 0, after 1m0s", "END")
 	for _, odd := range []string{"nonsense", "-5", "17"} { // whatever a client says, it gets whole lines
 		f := w.follow(eventsPath, map[string]string{"Last-Event-ID": odd})
 		for got := []string{""}; got[0] != "END"; {

@@ -229,7 +229,7 @@ func (tr *transcript) add(e runlog.Entry) {
 
 func (tr *transcript) exit() {
 	tr.t.Helper()
-	tr.add(runlog.Entry{Exit: &runlog.Exit{Cause: runlog.CauseExited, StartedAt: noon, EndedAt: noon.Add(time.Minute)}})
+	tr.add(runlog.Entry{End: &runlog.End{Cause: runlog.CauseExited, Class: runlog.ClassSuccess, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute}})
 }
 
 // want fails for every part that a text lacks.

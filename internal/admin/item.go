@@ -19,7 +19,7 @@ type item struct {
 }
 
 // items makes what is shown of a record: nothing for the noise between events.
-func (r record) items() ([]item, *runlog.Exit) {
+func (r record) items() ([]item, *runlog.End) {
 	if r.data == nil {
 		return []item{r.item(time.Time{}, "notice", "notice", fmt.Sprintf("A record of %s is too long to be shown; the file has it.", size(r.next-r.at)))}, nil
 	}
@@ -36,10 +36,10 @@ func (r record) items() ([]item, *runlog.Exit) {
 	if l := e.Line; l != nil && len(e.Events) == 0 && l.Stream != runlog.StreamStdout && l.Text != "" {
 		list = append(list, r.item(l.Time, "notice", string(l.Stream), l.Text))
 	}
-	if e.Exit != nil {
-		list = append(list, r.item(e.Exit.EndedAt, "exit", "ended", exitWords(e.Exit)))
+	if e.End != nil {
+		list = append(list, r.item(e.End.Ended, "exit", "ended", e.End.Words()))
 	}
-	return list, e.Exit
+	return list, e.End
 }
 
 func (r record) item(t time.Time, kind, what, text string) item {
@@ -95,19 +95,4 @@ func joined(parts ...string) string {
 		}
 	}
 	return strings.Join(some, "\n")
-}
-
-// exitWords says how a run ended.
-func exitWords(e *runlog.Exit) string {
-	s := strings.ReplaceAll(string(e.Cause), "_", " ")
-	switch {
-	case e.Signal != "":
-		s += ", signal " + e.Signal
-	case e.Cause == runlog.CauseExited || e.Code != 0:
-		s += fmt.Sprintf(", code %d", e.Code)
-	}
-	if d := e.EndedAt.Sub(e.StartedAt); d > 0 && !e.StartedAt.IsZero() {
-		s += ", after " + span(d)
-	}
-	return joined(s, e.Message)
 }

@@ -237,8 +237,8 @@ func (r record) whole() string {
 			fmt.Fprintf(&b, "(the line was longer by %d bytes, which were not kept)\n", e.Line.Cut)
 		}
 	}
-	if e.Exit != nil {
-		b.WriteString(exitWords(e.Exit) + "\n")
+	if e.End != nil {
+		b.WriteString(e.End.Words() + "\n")
 	}
 	return b.String()
 }

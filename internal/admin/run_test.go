@@ -33,7 +33,7 @@ func TestRunPage(t *testing.T) {
 	tr.exit()
 	w.end(1, run.ID)
 	body := w.page("/tasks/acme/shop/1/runs/1")
-	want(t, body, "exited, code 0, after 1 min 00 s", `<span class="badge good">ok</span>`, "$0.12")
+	want(t, body, "success, exited with code 0, after 1m0s", `<span class="badge good">ok</span>`, "$0.12")
 	wantNot(t, body, "data-events")
 }
 
@@ -152,5 +152,5 @@ func TestEarlierLife(t *testing.T) {
 	w.apply(1, stateClosed())
 	w.launch(1)
 	body := w.page("/tasks/acme/shop/1/runs/1")
-	want(t, body, "earlier life", "exited, code 0")
+	want(t, body, "earlier life", "exited with code 0")
 }

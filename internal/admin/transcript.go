@@ -124,7 +124,7 @@ type part struct {
 	From, Next int64 // where it begins and ends in the file
 	Size       int64 // of the file
 	Items      []item
-	Exit       *runlog.Exit
+	End        *runlog.End
 }
 
 // Before reports whether there is something before the part, After whether after it.
@@ -162,10 +162,10 @@ func readPart(f *os.File, from int64) (*part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read transcript: %w", err)
 		}
-		items, exit := rec.items()
+		items, end := rec.items()
 		p.Items, p.Next = append(p.Items, items...), rec.next
-		if exit != nil {
-			p.Exit = exit
+		if end != nil {
+			p.End = end
 		}
 		if p.Next-p.From > pageBytes {
 			break

@@ -12,7 +12,7 @@ import (
 // FuzzParts reads anything as a transcript, from any place, forwards and backwards: it comes to an
 // end, shows each whole line once, and never more of a text than a page may.
 func FuzzParts(f *testing.F) {
-	f.Add([]byte("{\"version\":1}\n{\"line\":{\"seq\":1,\"stream\":\"stderr\",\"text\":\"x\"}}\n{\"exit\":{\"cause\":\"exited\"}}\n"), int64(3))
+	f.Add([]byte("{\"version\":1}\n{\"line\":{\"seq\":1,\"stream\":\"stderr\",\"text\":\"x\"}}\n{\"end\":{\"exit_cause\":\"exited\",\"exit_class\":\"fatal\"}}\n"), int64(3))
 	f.Add([]byte("\n\n{\"events\":[{\"kind\":\"tool_use\",\"input\":\"\\ud800\"},{\"kind\":\"retry\",\"delay\":-5}]}\ntorn"), int64(99))
 	f.Fuzz(func(t *testing.T, data []byte, from int64) {
 		path := filepath.Join(t.TempDir(), "t.jsonl")

@@ -7,31 +7,25 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/errand-bot/errand/internal/changeset"
-	"github.com/errand-bot/errand/internal/runlog"
 )
 
 // Dir is the folder of one deployment.
 type Dir struct {
 	path  string
 	clean func(string) string // takes secrets out of lines and events
+	most  int64               // bytes of one transcript; 0 is no bound
 }
 
 // Open makes the folder, readable by its owner only. clean takes secrets out of what a run said
@@ -141,117 +135,6 @@ func writeWhole(path string, data []byte) error {
 		return fmt.Errorf("sync folder: %w", err)
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// BeginTranscript writes a run's transcript up to its header. One that has begun is left alone.
-func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
-	path, err := d.file("transcripts", run, ".jsonl")
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	var buf bytes.Buffer
-	if _, err := runlog.NewTranscript(&buf, h); err != nil {
-		return fmt.Errorf("begin transcript: %w", err)
-	}
-	return writeWhole(path, buf.Bytes())
-}
-
-// Transcript appends to a run's transcript. It drops lines that are there already.
-type Transcript struct {
-	d    *Dir
-	mu   sync.Mutex
-	file *os.File
-	out  *runlog.Transcript
-	last int64
-}
-
-// Transcript opens a run's transcript to go on with it.
-func (d *Dir) Transcript(run string) (*Transcript, error) {
-	path, err := d.file("transcripts", run, ".jsonl")
-	if err != nil {
-		return nil, err
-	}
-	last, err := lastLine(path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open transcript: %w", err)
-	}
-	out, err := runlog.ContinueTranscript(f)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("continue transcript: %w", err), f.Close())
-	}
-	return &Transcript{d: d, file: f, out: out, last: last}, nil
-}
-
-// lastLine returns the number of the last complete line in a transcript, and cuts off a torn one.
-func lastLine(path string) (int64, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("open transcript: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	var last, size int64
-	r := bufio.NewReader(f)
-	for {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return last, f.Truncate(size)
-		}
-		if err != nil {
-			return 0, fmt.Errorf("read transcript: %w", err)
-		}
-		size += int64(len(line))
-		var e runlog.Entry
-		if json.Unmarshal(line, &e) == nil && e.Line != nil && e.Line.Seq > last {
-			last = e.Line.Seq
-		}
-	}
-}
-
-// Add appends a line with its events.
-func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l.Seq <= t.last {
-		return nil
-	}
-	l.Text = t.d.clean(l.Text)
-	if err := t.out.Add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)}); err != nil {
-		return fmt.Errorf("append to transcript: %w", err)
-	}
-	t.last = l.Seq
-	return nil
-}
-
-// cleaned returns the events without secrets. Those that were given are left as they are: whoever
-// made them still works with them.
-func (d *Dir) cleaned(events []runlog.Event) []runlog.Event {
-	events = slices.Clone(events)
-	for i := range events {
-		events[i].Text, events[i].Input = d.clean(events[i].Text), d.clean(events[i].Input)
-	}
-	return events
-}
-
-// Close closes the file.
-func (t *Transcript) Close() error { return t.file.Close() }
-
-// OpenTranscript opens a run's transcript for reading, for instance while it grows.
-func (d *Dir) OpenTranscript(run string) (*os.File, error) {
-	path, err := d.file("transcripts", run, ".jsonl")
-	if err != nil {
-		return nil, err
-	}
-	return os.Open(path)
 }
 
 // Prune removes changesets and transcripts that were last written before the given times, and what a

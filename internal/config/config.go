@@ -291,6 +291,9 @@ type Keep struct {
 	Asleep time.Duration `yaml:"asleep"`
 	// Transcripts is how long transcripts of runs are kept.
 	Transcripts time.Duration `yaml:"transcripts"`
+	// TranscriptMB is how large the transcript of one run may be, in millions of bytes; beyond that its oldest records
+	// are dropped, and a line says so.
+	TranscriptMB int `yaml:"transcript_mb"`
 }
 
 // Default returns the production defaults.
@@ -320,7 +323,7 @@ func Default() Config {
 			WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond, MaxAttempts: p.MaxAttempts, UnreachableFor: 10 * time.Minute,
 			Answer: 30 * time.Second, IdleVM: p.IdleVM, SleepBefore: p.SleepBefore, VMTick: 5 * time.Second, GoneAfter: time.Hour,
 		},
-		Keep: Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour},
+		Keep: Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour, TranscriptMB: 256},
 	}
 }
 

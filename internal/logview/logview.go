@@ -112,7 +112,48 @@ type file struct {
 	seq  int
 	head runlog.Header
 	read int64
-	told bool // its beginning was shown
+	told bool        // its beginning was shown
+	info os.FileInfo // what was read; another one has come into its place when it was shortened
+	last int64       // number of the last line that was met
+	end  runlog.End  // the newest that was met
+}
+
+// goOn puts in where the showing goes on. After a shortening that is behind the header: what was met
+// before is known by its number.
+func (f *file) goOn(in *os.File) error {
+	info, err := in.Stat()
+	if err != nil {
+		return fmt.Errorf("look at a transcript: %w", err)
+	}
+	if f.info != nil && !os.SameFile(f.info, info) {
+		first, err := bufio.NewReader(in).ReadBytes('\n')
+		if err != nil {
+			return fmt.Errorf("read a transcript: %w", err)
+		}
+		f.read = int64(len(first))
+	}
+	f.info = info
+	if _, err := in.Seek(f.read, io.SeekStart); err != nil {
+		return fmt.Errorf("read a transcript: %w", err)
+	}
+	return nil
+}
+
+// met reports whether an entry was shown before the transcript was shortened, and remembers it.
+func (f *file) met(e runlog.Entry) bool {
+	switch {
+	case e.Dropped != nil:
+		return e.Dropped.Last <= f.last
+	case e.Line != nil && e.Line.Seq > 0:
+		old := e.Line.Seq <= f.last
+		f.last = max(f.last, e.Line.Seq)
+		return old
+	case e.End != nil:
+		old := f.end.Same(*e.End)
+		f.end = *e.End
+		return old
+	}
+	return false
 }
 
 func (v *view) dir() string { return filepath.Join(v.q.Dir, "transcripts") }
@@ -164,7 +205,11 @@ func (v *view) meet(name string) error {
 	if err != nil {
 		return nil // its header is being written
 	}
-	f := &file{path: path, seq: seq, read: int64(len(first))}
+	info, err := in.Stat()
+	if err != nil {
+		return nil
+	}
+	f := &file{path: path, seq: seq, read: int64(len(first)), info: info}
 	if json.Unmarshal(first, &f.head) != nil || !strings.EqualFold(f.head.Task, v.q.Task) || v.q.Run != 0 && v.q.Run != seq {
 		if v.other == nil {
 			v.other = map[string]bool{}
@@ -197,8 +242,8 @@ func (v *view) show(f *file) error {
 		return nil // pruned
 	}
 	defer func() { _ = in.Close() }()
-	if _, err := in.Seek(f.read, io.SeekStart); err != nil {
-		return fmt.Errorf("read a transcript: %w", err)
+	if err := f.goOn(in); err != nil {
+		return err
 	}
 	if !f.told && !v.q.Events && !f.head.Started.Before(v.q.Since) {
 		if err := v.print(f.head.Started, f.seq, "began: %s", words(f.head)); err != nil {
@@ -221,98 +266,11 @@ func (v *view) show(f *file) error {
 		if len(bytes.TrimSpace(line)) == 0 || json.Unmarshal(line, &e) != nil {
 			continue
 		}
+		if f.met(e) {
+			continue
+		}
 		if err := v.entry(f, e); err != nil {
 			return err
 		}
 	}
-}
-
-// entry prints an entry's events, or the line itself where no adapter made anything of it.
-func (v *view) entry(f *file, e runlog.Entry) error {
-	if e.Exit != nil {
-		e.Events = append(e.Events, runlog.Event{Time: e.Exit.EndedAt, Kind: runlog.KindNotice, Text: fmt.Sprintf("ended: %s, exit code %d %s", e.Exit.Cause, e.Exit.Code, e.Exit.Message)})
-	}
-	if len(e.Events) == 0 && e.Line != nil {
-		e.Events = []runlog.Event{{Seq: e.Line.Seq, Time: e.Line.Time, Kind: runlog.Kind(e.Line.Stream), Text: e.Line.Text}}
-	}
-	for _, ev := range e.Events {
-		if levelOf(ev) < v.q.Level || ev.Time.Before(v.q.Since) {
-			continue
-		}
-		if err := v.event(f, ev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *view) event(f *file, ev runlog.Event) error {
-	if v.q.Events {
-		data, err := json.Marshal(struct {
-			Run string `json:"run"`
-			runlog.Event
-		}{f.head.Run, ev})
-		if err != nil {
-			return fmt.Errorf("print an event: %w", err)
-		}
-		_, err = fmt.Fprintf(v.out, "%s\n", data)
-		return err
-	}
-	text := ev.Text
-	switch ev.Kind {
-	case runlog.KindToolUse:
-		text = ev.ToolName + " " + runlog.InputWords(ev.Input)
-	case runlog.KindUsage:
-		if u := ev.Usage; u != nil {
-			text = fmt.Sprintf("%d tokens in, %d out, %d from caches", u.Input+u.CacheWrite, u.Output, u.CacheRead)
-		}
-	case runlog.KindStarted:
-		text = strings.TrimSpace("session " + ev.Session + " " + ev.Model)
-	}
-	if ev.IsError {
-		text = "failed: " + text
-	}
-	return v.print(ev.Time, f.seq, "%s: %s", strings.ReplaceAll(string(ev.Kind), "_", " "), text)
-}
-
-// levelOf says how much an event matters.
-func levelOf(e runlog.Event) Level {
-	switch e.Kind {
-	case runlog.KindThinking, runlog.KindUsage, runlog.Kind(runlog.StreamStdout):
-		return Debug
-	case runlog.KindToolResult:
-		if e.IsError {
-			return Warn
-		}
-		return Debug
-	case runlog.KindResult:
-		if e.IsError {
-			return Error
-		}
-		return Info
-	case runlog.KindRetry, runlog.Kind(runlog.StreamStderr), runlog.Kind(runlog.StreamRunner):
-		return Warn
-	}
-	return Info
-}
-
-// print writes one entry; further lines of its text are indented.
-func (v *view) print(at time.Time, run int, format string, args ...any) error {
-	text := plain(runlog.Cut(strings.TrimSpace(fmt.Sprintf(format, args...)), runlog.ShownLength))
-	stamp := "                   "
-	if !at.IsZero() {
-		stamp = at.UTC().Format("2006-01-02 15:04:05")
-	}
-	_, err := fmt.Fprintf(v.out, "%s  run %d  %s\n", stamp, run, strings.ReplaceAll(text, "\n", "\n    "))
-	return err
-}
-
-// plain takes out what a terminal would obey.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) {
-			return r
-		}
-		return -1
-	}, s)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -53,7 +54,8 @@ func sample(t *testing.T) string {
 	write(t, dir, "7-1-2", "acme/Shop#1", noon.Add(time.Hour),
 		runlog.Entry{Events: []runlog.Event{{Time: noon.Add(time.Hour), Kind: runlog.KindToolUse, ToolName: "Bash", Input: `{"command":"go test"}`}}},
 		runlog.Entry{Events: []runlog.Event{{Time: noon.Add(time.Hour), Kind: runlog.KindToolResult, Text: "no such file", IsError: true}}},
-		runlog.Entry{Exit: &runlog.Exit{Cause: runlog.CauseExited, EndedAt: noon.Add(2 * time.Hour)}})
+		runlog.Entry{End: &runlog.End{Cause: runlog.CauseExited, Code: 1, Class: "fatal", Error: "max_turns", Message: "Its turns were used up.",
+			Ended: noon.Add(2 * time.Hour), Duration: time.Hour, InputTokens: 10, OutputTokens: 2, CostMicroUSD: 1500}})
 	write(t, dir, "7-1-1", "acme/shop#1", noon,
 		said(noon, runlog.KindText, "two\nlines\x1b[31m"), said(noon, runlog.KindThinking, "hm"),
 		runlog.Entry{Line: &runlog.Line{Time: noon, Stream: runlog.StreamRunner, Text: "set-up took long"}})
@@ -75,13 +77,18 @@ func TestShow(t *testing.T) {
 			"2026-11-21 13:00:00  run 2  began: preliminary plan, claude, sonnet, withheld from it: 1",
 			"2026-11-21 13:00:00  run 2  tool use: Bash go test",
 			"2026-11-21 13:00:00  run 2  tool result: failed: no such file",
-			"2026-11-21 14:00:00  run 2  notice: ended: exited, exit code 0",
+			"2026-11-21 14:00:00  run 2  ended: fatal, max turns, exited with code 1, after 1h0m0s, 10 tokens in, 2 out, $0.0015", "    Its turns were used up.",
 		}},
 		"a run, what matters": {q: Query{Level: Warn, Run: 1}, want: []string{
 			"2026-11-21 12:00:00  run 1  began: preliminary plan, claude, sonnet, withheld from it: 1",
 			"2026-11-21 12:00:00  run 1  runner: set-up took long",
 		}},
-		"lately": {q: Query{Since: noon.Add(90 * time.Minute)}, want: []string{"2026-11-21 14:00:00  run 2  notice: ended: exited, exit code 0"}},
+		"lately": {q: Query{Since: noon.Add(90 * time.Minute)}, want: []string{
+			"2026-11-21 14:00:00  run 2  ended: fatal, max turns, exited with code 1, after 1h0m0s, 10 tokens in, 2 out, $0.0015", "    Its turns were used up.",
+		}},
+		"an end, for programs": {q: Query{Events: true, Run: 2, Level: Error}, want: []string{
+			`{"run":"7-1-2","kind":"end","end":{"task":"","run":"","step":"","iteration":0,"end":"2026-11-21T14:00:00Z","duration_ns":3600000000000,"input_tokens":10,"output_tokens":2,"cost_micro_usd":1500,"exit_cause":"exited","exit_code":1,"exit_class":"fatal","error_class":"max_turns","message":"Its turns were used up."}}`,
+		}},
 		"for programs": {q: Query{Events: true, Run: 1, Level: Info}, want: []string{
 			`{"run":"7-1-1","seq":1,"time":"2026-11-21T12:00:00Z","kind":"text","text":"two\nlines\u001b[31m"}`,
 			`{"run":"7-1-1","seq":0,"time":"2026-11-21T12:00:00Z","kind":"runner","text":"set-up took long"}`,
@@ -164,5 +171,58 @@ func TestFollow(t *testing.T) {
 	}
 	if rest, ok := <-lines; ok {
 		t.Errorf("also shown: %q", rest)
+	}
+}
+
+// TestFollowOverAShortening: what was shown before a transcript was shortened is not shown again, and
+// nothing that came since is left out; who begins later is told how much is missing.
+func TestFollowOverAShortening(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := archive.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files.BeginTranscript("7-1-1", runlog.Header{Run: "7-1-1", Task: "acme/shop#1", Step: "implement", Started: noon}); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := files.WithTranscripts(5_000).Transcript("7-1-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tr.Close() }()
+	var out bytes.Buffer
+	v := view{q: Query{Dir: dir, Task: "acme/shop#1", Level: Info}, out: &out, files: map[string]*file{}}
+	var want []string
+	for n := range int64(100) {
+		text := fmt.Sprintf("line %d", n+1)
+		want = append(want, "2026-11-21 12:00:00  run 1  text: "+text)
+		l := runlog.Line{Seq: n + 1, Time: noon, Stream: runlog.StreamStdout, Text: strings.Repeat("x", 200)}
+		if err := tr.Add(l, []runlog.Event{{Seq: n + 1, Time: noon, Kind: runlog.KindText, Text: text}}); err != nil {
+			t.Fatal(err)
+		}
+		if n%3 != 0 && n < 99 {
+			continue
+		}
+		if err := v.look(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tr.End(runlog.End{Run: "7-1-1", Ended: noon, Class: runlog.ClassSuccess, Cause: runlog.CauseExited}); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.look(); err != nil {
+		t.Fatal(err)
+	}
+	want = append([]string{"2026-11-21 12:00:00  run 1  began: implement"}, append(want, "2026-11-21 12:00:00  run 1  ended: success, exited with code 0")...)
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := Show(t.Context(), &out, Query{Dir: dir, Task: "acme/shop#1", Level: Info}); err != nil {
+		t.Fatal(err)
+	}
+	if shown := strings.Split(out.String(), "\n"); len(shown) > 40 || !strings.Contains(shown[1], "oldest") {
+		t.Errorf("a late reader is shown %d lines, the second is %q", len(shown), shown[1])
 	}
 }

@@ -127,7 +127,7 @@ func TestTranscript(t *testing.T) {
 	entries := []runlog.Entry{
 		{Line: line(1, "raw"), Events: []runlog.Event{{Seq: 1, Time: noon, Kind: runlog.KindText, Text: "said"}}},
 		{Line: line(2, "noise")},
-		{Exit: &runlog.Exit{Cause: runlog.CauseStopped, LastSeq: 2}},
+		{End: &runlog.End{Run: "r", Cause: runlog.CauseStopped, Class: runlog.ClassRetryable, Ended: noon}},
 	}
 	transcript, err := runlog.NewTranscript(&b, header)
 	if err != nil {

@@ -53,11 +53,12 @@ type Header struct {
 const transcriptVersion = 1
 
 // Entry is one record of a transcript after its header: a raw line with the events that the adapter
-// made of it, or the run's exit.
+// made of it, what became of the run, or what is not there any more.
 type Entry struct {
-	Line   *Line   `json:"line,omitempty"`
-	Events []Event `json:"events,omitempty"`
-	Exit   *Exit   `json:"exit,omitempty"`
+	Line    *Line    `json:"line,omitempty"`
+	Events  []Event  `json:"events,omitempty"`
+	End     *End     `json:"end,omitempty"`
+	Dropped *Dropped `json:"dropped,omitempty"`
 }
 
 // Transcript writes one run's transcript as JSON lines. It is not safe for concurrent use, and

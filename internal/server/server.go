@@ -129,7 +129,11 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 		text, _ = s.redact.Redact(text)
 		return text
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.archive = s.archive.WithTranscripts(int64(s.cfg.Keep.TranscriptMB) * 1_000_000)
+	return nil
 }
 
 // makeForge makes the client for GitHub.

@@ -27,9 +27,11 @@ type Interpreter interface {
 	Exit(x runlog.Exit) state.RunResult
 }
 
-// Transcript keeps what a run said. Add drops lines that it has already, by number.
+// Transcript keeps what a run said. Add drops lines that it has already, by number. End takes what
+// became of the run, and may be repeated.
 type Transcript interface {
 	Add(l runlog.Line, events []runlog.Event) error
+	End(e runlog.End) error
 	Close() error
 }
 
@@ -186,7 +188,7 @@ func (f *following) record(ctx context.Context, r runlog.Record) error {
 		f.note(events)
 		return f.tell(ctx, false)
 	case r.Exit != nil:
-		return f.end(ctx, f.in.Exit(*r.Exit))
+		return f.end(ctx, *r.Exit, f.in.Exit(*r.Exit))
 	}
 	return f.tell(ctx, false)
 }
@@ -218,9 +220,16 @@ func (f *following) tell(ctx context.Context, now bool) error {
 	return err
 }
 
-// end stores the run's end.
-func (f *following) end(ctx context.Context, res state.RunResult) error {
+// end stores the run's end: in its transcript, then with the task.
+func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult) error {
 	res.LastSeq = f.last
+	t, err := f.s.cfg.Store.Task(ctx, f.task)
+	if err != nil {
+		return err
+	}
+	if err := f.transcript.End(record(t, f.run, x, res, f.s.cfg.Now())); err != nil {
+		return err
+	}
 	if _, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, state.Ack{}); err != nil {
 		return err
 	}
@@ -236,7 +245,7 @@ func (f *following) superseded(ctx context.Context) bool {
 // lost reports a VM that will not come back.
 func (f *following) lost(ctx context.Context, cause error, log zerolog.Logger) {
 	res := state.RunResult{Status: state.StatusVMLost, Class: "retryable", Message: "the VM was lost", Ended: f.s.cfg.Now()}
-	if err := f.end(ctx, res); err != nil && !errors.Is(err, errTold) {
+	if err := f.end(ctx, runlog.Exit{Cause: runlog.CauseLost}, res); err != nil && !errors.Is(err, errTold) {
 		log.Error().Err(err).AnErr("cause", cause).Msg("report a lost VM")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -171,6 +172,23 @@ func (d *desk) transcript(run string) []string {
 	return out
 }
 
+// ends reads what a run's transcript says of its end.
+func (d *desk) ends(run string) []runlog.End {
+	d.t.Helper()
+	f, err := d.files.OpenTranscript(run)
+	check(d.t, err)
+	defer func() { check(d.t, f.Close()) }()
+	var out []runlog.End
+	_, err = runlog.ReadTranscript(f, func(e runlog.Entry) error {
+		if e.End != nil {
+			out = append(out, *e.End)
+		}
+		return nil
+	})
+	check(d.t, err)
+	return out
+}
+
 // begin has an agent at work, its transcript begun.
 func (d *desk) begin() *state.Run {
 	d.t.Helper()
@@ -202,6 +220,17 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		}
 		if n := len(d.reported(state.EventRunEnded)); n != 1 {
 			t.Errorf("the end was reported %d times", n)
+		}
+		ends := d.ends(run.ID)
+		if len(ends) != 1 {
+			t.Fatalf("ends in the transcript: %+v", ends)
+		}
+		e := ends[0]
+		if e.Task != got.Repo.FullName()+"#"+strconv.Itoa(got.Key.Issue) || e.Run != run.ID || e.VM != got.Runs[0].VM || e.Step != string(run.Kind) || e.Iteration != 1 {
+			t.Errorf("of which run: %+v", e)
+		}
+		if e.Start.IsZero() || e.Cause != runlog.CauseExited || e.Class != "success" || e.Error != "" {
+			t.Errorf("how it ended: %+v", e)
 		}
 	})
 }

@@ -1,0 +1,99 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// shortened is the ending of a transcript that is being shortened.
+const shortened = ".new"
+
+// shorten replaces the file by one without its oldest records: what the agent was given, a record that
+// says how much is missing, and the newest records that fit into half of the bound. If the process
+// dies, either file is there, whole.
+func (t *Transcript) shorten() error {
+	in, err := os.Open(t.path)
+	if err != nil {
+		return fmt.Errorf("shorten transcript: %w", err)
+	}
+	defer func() { _ = in.Close() }()
+	r := bufio.NewReaderSize(in, 64<<10)
+	head, err := r.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("shorten transcript: %w", err)
+	}
+	gone, err := dropOldest(r, t.size-int64(len(head))-t.full/2)
+	if err != nil {
+		return fmt.Errorf("shorten transcript: %w", err)
+	}
+	if err := t.replace(head, gone, r); err != nil {
+		return fmt.Errorf("shorten transcript: %w", err)
+	}
+	_ = t.file.Close() // all of it is in the other one
+	if err := t.open(); err != nil {
+		return err
+	}
+	t.full = max(t.d.most, t.size*3/2) // one that cannot be made shorter is not tried at each line
+	return nil
+}
+
+// replace writes the shorter file and puts it in the place of the other.
+func (t *Transcript) replace(head []byte, gone runlog.Dropped, rest io.Reader) error {
+	notice := runlog.Event{Seq: gone.Last, Time: gone.Until, Kind: runlog.KindNotice, Text: gone.Words()}
+	mark, err := json.Marshal(runlog.Entry{Dropped: &gone, Events: []runlog.Event{notice}})
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(t.path+shortened, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	size, err := io.Copy(out, io.MultiReader(bytes.NewReader(head), bytes.NewReader(append(mark, '\n')), rest))
+	err = errors.Join(err, out.Sync(), out.Close())
+	if err == nil {
+		err = os.Rename(t.path+shortened, t.path)
+	}
+	if err != nil {
+		_ = os.Remove(t.path + shortened)
+		return err
+	}
+	t.size = size
+	return nil
+}
+
+// dropOldest reads over at least so many bytes of whole records and counts them, with what an earlier
+// shortening had dropped.
+func dropOldest(r *bufio.Reader, bytesOver int64) (runlog.Dropped, error) {
+	var gone runlog.Dropped
+	for over := int64(0); over < bytesOver; {
+		line, err := r.ReadBytes('\n')
+		over += int64(len(line))
+		if errors.Is(err, io.EOF) {
+			return gone, nil
+		}
+		if err != nil {
+			return gone, err
+		}
+		var e runlog.Entry
+		if len(bytes.TrimSpace(line)) == 0 || json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		if e.Dropped != nil {
+			gone = *e.Dropped
+			continue
+		}
+		gone.Records++
+		gone.Bytes += int64(len(line))
+		if e.Line != nil {
+			gone.Last, gone.Until = e.Line.Seq, e.Line.Time
+		}
+	}
+	return gone, nil
+}

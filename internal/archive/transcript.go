@@ -1,0 +1,196 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// WithTranscripts returns the folder with a bound on the size of each transcript, in bytes; 0 is
+// none. One that grows beyond it loses its oldest records, and says so.
+func (d *Dir) WithTranscripts(most int64) *Dir {
+	other := *d
+	other.most = most
+	return &other
+}
+
+// BeginTranscript writes a run's transcript up to its header. One that has begun is left alone.
+func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
+	path, err := d.file("transcripts", run, ".jsonl")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	var buf bytes.Buffer
+	if _, err := runlog.NewTranscript(&buf, h); err != nil {
+		return fmt.Errorf("begin transcript: %w", err)
+	}
+	return writeWhole(path, buf.Bytes())
+}
+
+// Transcript appends to a run's transcript. It drops lines that are there already.
+type Transcript struct {
+	d    *Dir
+	path string
+	mu   sync.Mutex
+	file *os.File
+	out  *runlog.Transcript
+	last int64       // number of the last line
+	end  *runlog.End // the newest, if there is one
+	size int64
+	full int64 // the size at which it is shortened next; 0 is never
+}
+
+// Transcript opens a run's transcript to go on with it.
+func (d *Dir) Transcript(run string) (*Transcript, error) {
+	path, err := d.file("transcripts", run, ".jsonl")
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(path + shortened) // a process that died left it; what it was made of is whole
+	t := &Transcript{d: d, path: path, full: d.most}
+	if err := t.recall(); err != nil {
+		return nil, err
+	}
+	if err := t.open(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// open opens the file at its end.
+func (t *Transcript) open() error {
+	f, err := os.OpenFile(t.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open transcript: %w", err)
+	}
+	t.file = f
+	t.out, err = runlog.ContinueTranscript(counted{t})
+	if err != nil {
+		return errors.Join(fmt.Errorf("continue transcript: %w", err), f.Close())
+	}
+	return nil
+}
+
+// counted writes to the file and keeps its size.
+type counted struct{ t *Transcript }
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.t.file.Write(p)
+	c.t.size += int64(n)
+	return n, err
+}
+
+// recall finds the last complete line and the end in a transcript, and cuts off a torn record.
+func (t *Transcript) recall() error {
+	f, err := os.OpenFile(t.path, os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open transcript: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	r := bufio.NewReader(f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return f.Truncate(t.size)
+		}
+		if err != nil {
+			return fmt.Errorf("read transcript: %w", err)
+		}
+		t.size += int64(len(line))
+		var e runlog.Entry
+		if json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		if e.Line != nil && e.Line.Seq > t.last {
+			t.last = e.Line.Seq
+		}
+		if e.End != nil {
+			t.end = e.End
+		}
+	}
+}
+
+// Add appends a line with its events.
+func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.Seq <= t.last {
+		return nil
+	}
+	l.Text = t.d.clean(l.Text)
+	if err := t.add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)}); err != nil {
+		return err
+	}
+	t.last = l.Seq
+	return nil
+}
+
+// End appends what became of the run. Of several ends that differ the last counts; the same again
+// changes nothing, so that it may be repeated after a crash.
+func (t *Transcript) End(e runlog.End) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e.Message = t.d.clean(e.Message)
+	if t.end != nil && t.end.Same(e) {
+		return nil
+	}
+	if err := t.add(runlog.Entry{End: &e}); err != nil {
+		return err
+	}
+	t.end = &e
+	return nil
+}
+
+// add appends an entry, and shortens the file if it has become too large.
+func (t *Transcript) add(e runlog.Entry) error {
+	if err := t.out.Add(e); err != nil {
+		return fmt.Errorf("append to transcript: %w", err)
+	}
+	if t.full == 0 || t.size <= t.full {
+		return nil
+	}
+	return t.shorten()
+}
+
+// cleaned returns the events without secrets. Those that were given are left as they are: whoever
+// made them still works with them.
+func (d *Dir) cleaned(events []runlog.Event) []runlog.Event {
+	events = slices.Clone(events)
+	for i := range events {
+		e := &events[i]
+		for _, text := range []*string{&e.Text, &e.Input, &e.ToolName, &e.ToolID, &e.Session, &e.Model} {
+			if *text != "" {
+				*text = d.clean(*text)
+			}
+		}
+	}
+	return events
+}
+
+// Close closes the file.
+func (t *Transcript) Close() error { return t.file.Close() }
+
+// OpenTranscript opens a run's transcript for reading, for instance while it grows. One that is
+// shortened meanwhile becomes another file: what was opened does not grow any more.
+func (d *Dir) OpenTranscript(run string) (*os.File, error) {
+	path, err := d.file("transcripts", run, ".jsonl")
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}

@@ -1,0 +1,65 @@
+package watch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+)
+
+// record is what a transcript says of a run at its end. t is the task as the store has it, nil if it
+// is gone.
+func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
+	e := runlog.End{
+		Run: run, Iteration: 1, Turns: res.Turns, Ended: x.EndedAt, Cause: x.Cause, Code: x.Code, Signal: x.Signal,
+		Class: res.Class, Message: res.Message, Start: x.StartedAt,
+		InputTokens: res.Money.InputTokens, OutputTokens: res.Money.OutputTokens, CostMicroUSD: res.Money.MicroUSD,
+	}
+	if res.Class != runlog.ClassSuccess {
+		e.Error = res.Status
+	}
+	if t != nil {
+		e.Task = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue)
+		if r := find(t, run); r != nil {
+			known(&e, t, r)
+		}
+	}
+	if !e.Ended.IsZero() && (e.Ended.After(now) || e.Ended.Before(e.Start)) {
+		e.Ended = now // the VM's clock is wrong
+	}
+	if !e.Start.IsZero() && e.Ended.After(e.Start) {
+		e.Duration = e.Ended.Sub(e.Start)
+	}
+	return e
+}
+
+// find returns the task's run, nil if it has been forgotten.
+func find(t *state.Task, run string) *state.Run {
+	if t.Run != nil && t.Run.ID == run {
+		return t.Run
+	}
+	for i := range t.Runs {
+		if t.Runs[i].ID == run {
+			return &t.Runs[i]
+		}
+	}
+	return nil
+}
+
+// known adds what we know better than the VM.
+func known(e *runlog.End, t *state.Task, r *state.Run) {
+	e.VM, e.Step = r.VM, string(r.Kind)
+	if !r.Started.IsZero() {
+		e.Start = r.Started
+	}
+	if r.Metered {
+		e.Metered = true
+		e.InputTokens, e.OutputTokens, e.CostMicroUSD = r.Money.InputTokens, r.Money.OutputTokens, r.Money.MicroUSD
+	}
+	for i := range t.Runs {
+		if o := &t.Runs[i]; o.Kind == r.Kind && o.Round == r.Round && o.Seq < r.Seq {
+			e.Iteration++
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package watch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestRecord: what we know counts for more than what the VM says, and what nobody knows stays empty.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	run := func(seq int, kind state.RunKind, id string) state.Run {
+		return state.Run{ID: id, Seq: seq, Kind: kind, VM: "vm-1", Started: noon}
+	}
+	metered := run(4, state.RunImplement, "r4")
+	metered.Metered, metered.Money = true, state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5000}
+	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, Run: &metered, Runs: []state.Run{
+		run(1, state.RunPlan, "r1"), run(2, state.RunImplement, "r2"), run(3, state.RunCheck, "r3"),
+	}}
+	said := state.RunResult{Class: "retryable", Status: "crashed", Message: "it fell over", Turns: 3, Money: state.Money{InputTokens: 1, OutputTokens: 2, MicroUSD: 3}}
+	exit := runlog.Exit{Cause: runlog.CauseExited, Code: 7, StartedAt: noon.Add(-time.Hour), EndedAt: noon.Add(time.Minute)}
+	want := runlog.End{
+		Task: "acme/shop#3", Run: "r4", VM: "vm-1", Step: "implement", Iteration: 2, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute, Turns: 3,
+		InputTokens: 100, OutputTokens: 10, CostMicroUSD: 5000, Metered: true, Cause: runlog.CauseExited, Code: 7,
+		Class: "retryable", Error: "crashed", Message: "it fell over",
+	}
+	for name, tc := range map[string]struct {
+		task   *state.Task
+		run    string
+		exit   runlog.Exit
+		change func(*runlog.End)
+	}{
+		"the run that goes on": {task, "r4", exit, func(*runlog.End) {}},
+		"an earlier one, not metered": {task, "r2", exit, func(e *runlog.End) {
+			e.Run, e.Iteration, e.Metered, e.InputTokens, e.OutputTokens, e.CostMicroUSD = "r2", 1, false, 1, 2, 3
+		}},
+		"a VM that was lost": {task, "r4", runlog.Exit{Cause: runlog.CauseLost}, func(e *runlog.End) {
+			e.Ended, e.Duration, e.Cause, e.Code = time.Time{}, 0, runlog.CauseLost, 0
+		}},
+		"a VM whose clock is wrong": {task, "r4", runlog.Exit{Cause: runlog.CauseExited, Code: 7, EndedAt: noon.Add(99 * time.Hour)}, func(e *runlog.End) {
+			e.Ended, e.Duration = noon.Add(time.Hour), time.Hour
+		}},
+		"a task that is gone": {nil, "r4", exit, func(e *runlog.End) {
+			*e = runlog.End{
+				Run: "r4", Iteration: 1, Start: exit.StartedAt, Ended: exit.EndedAt, Duration: 61 * time.Minute, Turns: 3,
+				InputTokens: 1, OutputTokens: 2, CostMicroUSD: 3, Cause: runlog.CauseExited, Code: 7, Class: "retryable", Error: "crashed", Message: "it fell over",
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := want
+			tc.change(&want)
+			if diff := cmp.Diff(want, record(tc.task, tc.run, tc.exit, said, noon.Add(time.Hour))); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
