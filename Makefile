@@ -15,7 +15,7 @@ GEN        = $(GO) run ./internal/house/gen
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full race lint fuzz walk bench verify generate build runner release pictures published rootfs tidy clean
+.PHONY: help demo test test-full race lint fuzz walk bench verify generate build runner release pictures published clis rootfs tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,9 +27,9 @@ demo: runner ## play the whole life of a task on this machine (ARGS="-interactiv
 test: ## all tests; what is skipped is said
 	$(COUNT) -- -timeout 10m ./...
 
-test-full: published ## all tests anew, with those that take long or need installed programs
+test-full: published clis ## all tests anew, with those that take long or need installed programs
 	rm -rf .cache/said .cache/said-hetzner
-	SIMGITHUB_RECORD=$(CURDIR)/.cache/said SIMHETZNER_RECORD=$(CURDIR)/.cache/said-hetzner ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m ./...
+	SIMGITHUB_RECORD=$(CURDIR)/.cache/said SIMHETZNER_RECORD=$(CURDIR)/.cache/said-hetzner PATH="$(CURDIR)/.cache/clis/bin:$$PATH" ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m ./...
 	ERRAND_SAID=$(CURDIR)/.cache/said ERRAND_SAID_HETZNER=$(CURDIR)/.cache/said-hetzner $(GO) test -count=1 -v ./e2e/likeness/...
 
 published: ## what GitHub publishes about itself, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
@@ -37,6 +37,15 @@ published: ## what GitHub publishes about itself, by npm, into .cache/published 
 	mkdir -p .cache/published && cp e2e/likeness/package.json e2e/likeness/package-lock.json .cache/published && \
 	npm ci --prefix .cache/published --ignore-scripts --no-audit --no-fund && exit 0; rm -rf .cache/published; \
 	echo "npm cannot install what GitHub publishes: the stand-in is not held against it"; test -z "$$ERRAND_REQUIRE_NPM"
+
+# Their own installation scripts are not run: they would only put the programs elsewhere.
+clis: ## the real agent programs, by npm, into .cache/clis/bin (650 MB; ERRAND_REQUIRE_NPM=1 makes their absence an error)
+	@cmp -s e2e/realcli/package-lock.json .cache/clis/bin/package-lock.json && exit 0; rm -rf .cache/clis; \
+	mkdir -p .cache/clis/bin && cp e2e/realcli/package.json e2e/realcli/package-lock.json .cache/clis && \
+	npm ci --prefix .cache/clis --ignore-scripts --no-audit --no-fund && cd .cache/clis/bin && \
+	ln -s ../node_modules/@anthropic-ai/claude-code-*/claude claude && ln -s ../node_modules/@openai/codex-*/vendor/*/bin/codex codex && \
+	./claude --version && ./codex --version && cp ../package-lock.json . && exit 0; rm -rf "$(CURDIR)/.cache/clis"; \
+	echo "npm cannot install the real agent programs: the tests that need them are skipped"; test -z "$$ERRAND_REQUIRE_NPM"
 
 rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebstrap; takes a minute, once)
 	$(GO) run ./e2e/rootbox/rootfs

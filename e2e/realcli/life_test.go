@@ -1,0 +1,200 @@
+package realcli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simmodel"
+	"github.com/errand-bot/errand/state"
+)
+
+// real is an agent program and what its requests look like.
+type real struct {
+	adapter, model string
+	script         string
+	userAgent      string // begins so, with the version
+	key            string // the header that carries the gateway's own key, with its value
+	value          string
+}
+
+// programs are the agent programs by name.
+func programs() map[string]real {
+	return map[string]real{
+		"claude": {adapter: "claude", model: "claude-sonnet-5", script: "claude.yaml", userAgent: "claude-cli/2.1.197 ", key: "X-Api-Key", value: demo.ModelKey},
+	}
+}
+
+// TestLife plays the demo's whole life with real programs: two plans, one of them revised, real edits and
+// commits, a pull request, a sleep whose work and session are put away with the VM deleted, a review that is
+// answered in the same session on another VM, the merge, and the end of everything.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	for name, p := range programs() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := live(t, program(t, name), p.script, func(c *demo.Config) {
+				c.Adapter, c.Model, c.Provider = p.adapter, p.model, demo.ProviderHetzner
+			})
+			res := l.play()
+			task := l.task(res.Issue)
+			t.Run("no network", func(t *testing.T) { l.wantNoNetwork(t) })
+			t.Run("through the gateway", func(t *testing.T) { l.wantGateway(t, p) })
+			t.Run("money", func(t *testing.T) { l.wantMoney(t, task, p) })
+			t.Run("one session", func(t *testing.T) { wantOneSession(t, task) })
+			t.Run("comments", func(t *testing.T) { l.wantComments(t, res) })
+			t.Run("code", func(t *testing.T) { l.wantCode(t, res) })
+		})
+	}
+}
+
+// wantNoNetwork reads what the agent saw of networks, as its program told the model.
+func (l *life) wantNoNetwork(t *testing.T) {
+	var seen string
+	for _, r := range l.Model.Requests() {
+		if r.Rule == "first plan" && r.Turn == 1 {
+			seen = string(r.Body)
+		}
+	}
+	for _, want := range []string{"routes: 0", "interfaces: lo", "an address outside: out of reach", "the model itself: out of reach", "GitHub itself: out of reach", "the tether: reached"} {
+		if !strings.Contains(seen, want+`\n`) && !strings.Contains(seen, want+`"`) {
+			t.Errorf("the agent did not see %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the request was:\n%.6000s", seen)
+	}
+}
+
+// wantGateway holds that every request to the model came from the real program, and had its key changed on the
+// way: what the box has is worth nothing here.
+func (l *life) wantGateway(t *testing.T, p real) {
+	records := l.Model.Requests()
+	if len(records) < 10 {
+		t.Errorf("only %d requests", len(records))
+	}
+	for _, r := range records {
+		if got := r.Header.Get("User-Agent"); !strings.HasPrefix(got, p.userAgent) {
+			t.Errorf("%s %s came from %q", r.ID, r.Path, got)
+		}
+		var keys []string
+		for _, name := range []string{"Authorization", "X-Api-Key"} {
+			if v := r.Header.Get(name); v != "" {
+				keys = append(keys, name+": "+v)
+			}
+		}
+		if diff := cmp.Diff([]string{p.key + ": " + p.value}, keys); diff != "" {
+			t.Errorf("keys of %s (-want +got):\n%s", r.ID, diff)
+		}
+		if r.Status != 200 {
+			t.Errorf("%s, rule %q, was answered with %d", r.ID, r.Rule, r.Status)
+		}
+	}
+}
+
+// wantMoney compares what the gateway has counted for the task with what the model says it served.
+func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
+	total := l.Model.Totals()
+	u := total.Usage
+	in, out := int64(u.Input+u.CacheRead+u.CacheWrite), int64(u.Output)
+	if got := task.Money; got.InputTokens != in || got.OutputTokens != out {
+		t.Errorf("counted %d tokens in and %d out, served %d and %d", got.InputTokens, got.OutputTokens, in, out)
+	}
+	if task.Money.InputTokens == 0 || task.Money.OutputTokens == 0 {
+		t.Error("no tokens were counted")
+	}
+	price, known := gateway.DefaultPrices().Of(p.model)
+	if !known && task.Money.Unpriced != p.model {
+		t.Errorf("the model %s has no price, and %q is said to have none", p.model, task.Money.Unpriced)
+	}
+	// Each answer is rounded up to a millionth of a dollar.
+	least := price.Cost(usage(u, p.model))
+	if got := task.Money.MicroUSD; got < least || got > least+int64(total.Answers) {
+		t.Errorf("it cost %d millionths, and the prices make it %d for %d answers", got, least, total.Answers)
+	}
+	for _, r := range task.Runs {
+		if r.Kind != state.RunCheck && (!r.Metered || r.Money.MicroUSD == 0) {
+			t.Errorf("run %s, %s: metered %t, %d millionths", r.ID, r.Kind, r.Metered, r.Money.MicroUSD)
+		}
+	}
+}
+
+func usage(u simmodel.Usage, model string) gateway.Usage {
+	return gateway.Usage{Model: model, Input: int64(u.Input), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), Output: int64(u.Output)}
+}
+
+// wantOneSession holds that all runs were one conversation, over a sleep, and that each began only once.
+func wantOneSession(t *testing.T, task *state.Task) {
+	var sessions, vms []string
+	runs := 0
+	for _, r := range task.Runs {
+		if r.Kind == state.RunCheck {
+			continue
+		}
+		runs++
+		sessions, vms = append(sessions, r.Session), append(vms, r.VM)
+		if r.Repeat != "" || r.Status != "ok" {
+			t.Errorf("run %s, %s, ended as %s; repeated because of %q", r.ID, r.Kind, r.Status, r.Repeat)
+		}
+	}
+	slices.Sort(sessions)
+	slices.Sort(vms)
+	if sessions = slices.Compact(sessions); len(sessions) != 1 || sessions[0] == "" {
+		t.Errorf("the sessions were %q", sessions)
+	}
+	// It sleeps before the review, and on a slow machine while plans wait, too.
+	if vms = slices.Compact(vms); runs != 5 || len(vms) < 2 {
+		t.Errorf("%d runs on %d VMs, want 5 on at least 2", runs, len(vms))
+	}
+}
+
+// wantComments holds that people read what the model said.
+func (l *life) wantComments(t *testing.T, res demo.Result) {
+	for number, texts := range map[int][]string{
+		res.Issue: {"Trim hyphens from both ends of the result.", "write its hyphen when another word follows.", "Nothing is trimmed any more.", "a gap is remembered, its hyphen comes with the next word."},
+		res.Pull:  {"`Make` writes a gap's hyphen only when another word follows, so none is left at either end.", "Renamed it back to `gap`.", "Added: the empty title gives the empty slug."},
+	} {
+		said := l.said(number)
+		for _, want := range texts {
+			if !strings.Contains(said, want) {
+				t.Errorf("#%d does not say %q", number, want)
+			}
+		}
+		if t.Failed() {
+			t.Logf("it says:\n%s", said)
+		}
+	}
+}
+
+// wantCode holds that what the program edited and committed was published and merged.
+func (l *life) wantCode(t *testing.T, res demo.Result) {
+	ada := l.GitHub.As(demo.Maintainer)
+	view, err := ada.PullView(demo.Full, res.Pull)
+	check(t, err)
+	var titles []string
+	for _, c := range view.Commits {
+		title, _, _ := strings.Cut(c.Message, "\n")
+		titles = append(titles, title)
+	}
+	if diff := cmp.Diff([]string{"Leave no hyphen at the ends of a slug", "Name the gap, test the empty title"}, titles); diff != "" {
+		t.Errorf("commits (-want +got):\n%s", diff)
+	}
+	for path, want := range map[string]string{"slug.go": "if gap && b.Len() > 0 {", "slug_test.go": "\t\t\"\":                \"\",\n"} {
+		text := file(t, ada, path)
+		if !strings.Contains(text, want) {
+			t.Errorf("%s on the base branch has no %q:\n%s", path, want, text)
+		}
+	}
+}
+
+func file(t *testing.T, as simgithub.Person, path string) string {
+	t.Helper()
+	data, err := as.File(demo.Full, "main", path)
+	check(t, err)
+	return string(data)
+}

@@ -1,0 +1,8 @@
+# What the agent's user sees of networks, one fact a line.
+echo "routes: $(tail -n +2 /proc/net/route | wc -l)"
+echo "interfaces: $(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort | paste -sd,)"
+reach() { if (exec 3<>"/dev/tcp/$1") 2>/dev/null; then echo "$2: reached"; else echo "$2: out of reach"; fi; }
+reach 192.0.2.1/443 "an address outside"
+reach MODEL_ADDRESS "the model itself"
+reach FORGE_ADDRESS "GitHub itself"
+reach "$(echo "$ANTHROPIC_BASE_URL$OPENAI_BASE_URL" | sed 's|^http://||; s|/.*||; s|:|/|')" "the tether"
