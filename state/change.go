@@ -32,6 +32,7 @@ type Policy struct {
 	SleepBefore  time.Duration // one that costs is put to sleep so long before its paid hour ends (5 min)
 	KeepAsleep   time.Duration // work that was put away stays so long if nobody wants it (14 d)
 	VMHours      time.Duration // paid VM time of a task (0: no bound)
+	Models       *Models       // what people may choose (nil: anything)
 }
 
 // DefaultPolicy returns the production values.

@@ -229,9 +229,3 @@ func (c *change) budget() {
 		c.goOn("@" + c.e.By.Login + " raised the cap")
 	}
 }
-
-// model chooses the model of the next runs.
-func (c *change) model() {
-	c.t.Model = c.o.Arg
-	c.reply(ReplyModelSet)
-}

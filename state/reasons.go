@@ -38,6 +38,7 @@ const (
 	ReplyTooLate         = "too_late"
 	ReplyBudgetRaised    = "budget_raised"
 	ReplyModelSet        = "model_set"
+	ReplyModelUnknown    = "model_unknown" // Post.Items has what is offered
 	ReplyTicketNoted     = "ticket_noted"
 	ReplyMessageKept     = "message_kept"
 	ReplyEnded           = "ended" // the task is over; a message begins nothing

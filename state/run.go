@@ -68,6 +68,8 @@ type Run struct {
 	Repeat string `json:"repeat,omitempty"`
 }
 
+	// Said is what its agent said last, for the prompt of a run that goes on in a new session.
+	Said string `json:"said,omitempty"`
 // StatusVMLost is the status of a run whose VM is gone. StatusNoSession says that the session to be
 // resumed was not there. The other statuses are the adapter's.
 const (

@@ -51,8 +51,11 @@ func (c *change) session(kind RunKind) string {
 		return ""
 	}
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
-		if s := c.t.Runs[i].Session; s != "" {
-			return s
+		if r := &c.t.Runs[i]; r.Session != "" {
+			if r.Status == StatusContextOverflow {
+				return "" // it is too long to go on with
+			}
+			return r.Session
 		}
 	}
 	return ""
@@ -113,9 +116,6 @@ func (c *change) progress() {
 	}
 	if p.Session != "" {
 		r.Session = p.Session
-	}
-	if p.Model != "" {
-		r.Model = p.Model
 	}
 }
 
@@ -274,6 +274,8 @@ func (c *change) runFailed() {
 		hint = HintBudget
 	case "duration":
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
+	case StatusContextOverflow:
+		hint = "The work is too much for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
 	}
 	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
 	if c.t.Money.AtCap() { // the gateway refused it the model, whatever the agent made of that

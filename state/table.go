@@ -168,6 +168,8 @@ func runRows() []Row {
 		{From: running, On: EventRunEnded, If: "the session to resume was not there", To: same, Doc: "run again without it, with the conversation so far in the prompt", when: is(func(c *change) bool {
 			return c.e.Result.Status == StatusNoSession && c.t.Run.Session != "" && !c.tooMany()
 		}), do: (*change).noSession},
+		{From: running, On: EventRunEnded, If: "its conversation became too long, for the first time", To: same, Doc: "run again in a new session, with the conversation so far in the prompt", when: is((*change).overflowed), do: (*change).beginAnew},
+		{From: running, On: EventRunEnded, If: "its conversation became too long again", To: []Phase{PhaseFailed}, Doc: "the work is saved; reason and hint are posted", when: is(func(c *change) bool { return c.e.Result.Status == StatusContextOverflow }), do: (*change).runFailed},
 		{From: running, On: EventRunEnded, If: "the money of the day or the month for all tasks is spent", To: []Phase{PhaseInterrupted}, Doc: "goes on by itself when the next begins", when: is((*change).held), do: (*change).wait},
 		{From: running, On: EventRunEnded, If: "a limit, a lost VM, an overloaded model", To: []Phase{PhaseInterrupted, PhaseFailed}, Doc: "tried again by itself after a while, a bounded number of times", when: is(class("retryable")), do: (*change).interrupted},
 		{From: running, On: EventRunEnded, If: "anything else that is not success", To: []Phase{PhaseFailed}, Doc: "the work is saved; reason and hint are posted", when: is(not(class("success"))), do: (*change).runFailed},

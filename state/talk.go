@@ -20,6 +20,9 @@ func (c *change) reply(reason string) {
 	if reason == ReplyUnknown {
 		p.Items = []string{c.o.Text}
 	}
+	if reason == ReplyModelUnknown {
+		p.Items = c.p.Models.Names
+	}
 	c.post(key, p)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ func checkCommand(w world) *cobra.Command {
 			if cfg.Admin.Listen != "" {
 				pages = cfg.Admin.Listen
 			}
-			_, err = fmt.Fprintf(w.out, "ok: %s\n  listen    %s\n  pages     %s\n  data      %s\n  provider  %s\n  agent     %s\n", path, cfg.Listen, pages, cfg.Data, cfg.Provider, cfg.Agent.Adapter)
+			_, err = fmt.Fprintf(w.out, "ok: %s\n  listen    %s\n  pages     %s\n  data      %s\n  provider  %s\n  agent     %s\n", path, cfg.Listen, pages, cfg.Data, cfg.Provider, strings.Join(cfg.Routes(), "\n            "))
 			for _, text := range cfg.Warnings() {
 				if err == nil {
 					_, err = fmt.Fprintf(w.out, "warning: %s\n", text)

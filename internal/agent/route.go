@@ -106,6 +106,18 @@ func (c Config) routes() []Route {
 	return out
 }
 
+// UseChoices stands for what people may choose, see Config.Uses.
+const UseChoices = "choices"
+
+// APIOf returns the dialect that an adapter speaks to a model; empty for one that is not known, or that
+// leaves it to the configuration.
+func APIOf(name string) string {
+	if make, ok := adapters()[name]; ok {
+		return make(Config{Adapter: name}).Capabilities().API
+	}
+	return ""
+}
+
 // Uses lists, for each adapter that some run may get, for which steps it is needed: "" stands for every
 // step that Models does not name, and "choices" for what people may choose.
 func (c Config) Uses() map[string][]string {
@@ -117,8 +129,8 @@ func (c Config) Uses() map[string][]string {
 	}
 	for _, text := range c.Choices {
 		name := parseRoute(text, c.Adapter).Adapter
-		if !slices.Contains(out[name], "choices") {
-			out[name] = append(out[name], "choices")
+		if !slices.Contains(out[name], UseChoices) {
+			out[name] = append(out[name], UseChoices)
 		}
 	}
 	return out

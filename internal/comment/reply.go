@@ -49,6 +49,8 @@ func (p post) replyWords() string {
 			model = p.t.Model
 		}
 		return "The next run uses the model " + code(model) + "; a run under way goes on with its own."
+	case state.ReplyModelUnknown:
+		return p.modelUnknown()
 	case state.ReplyTicketNoted:
 		ticket := p.Text
 		if ticket == "" {
@@ -86,6 +88,20 @@ func (p post) unknown() string {
 func (p post) status() string {
 	t := p.t
 	s := fmt.Sprintf("At %s: **%s**", p.v.clock(p.v.Now), headline(t))
+// modelUnknown says which models there are. Text is what was written, Items what is offered.
+func (p post) modelUnknown() string {
+	names := make([]string, 0, len(p.Items))
+	for _, n := range p.Items {
+		names = append(names, code(n))
+	}
+	wrote, _ := clip(p.Text, 80)
+	s := "The model " + code(wrote) + " is not offered here, so the next run uses the same as before."
+	if len(names) > 0 {
+		s += " There are: " + strings.Join(names, ", ") + "."
+	}
+	return s
+}
+
 	if n := len(t.History); n > 0 && !t.Ended() {
 		s += " for " + words.Span(p.v.Now.Sub(t.History[n-1].At))
 	}

@@ -334,6 +334,7 @@ func (c Config) Policy() state.Policy {
 	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
 	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
 	p.VMHours = time.Duration(c.Limits.VMHours) * c.Hetzner.BillingPeriod
+	p.Models = &state.Models{Offers: c.Agent.Offers, Names: c.Agent.Offered()}
 	p.IdleVM, p.SleepBefore = c.Timing.IdleVM, c.Timing.SleepBefore
 	p.VMHours = time.Duration(c.Limits.VMHours) * time.Hour
 	return p

@@ -160,7 +160,7 @@ func TestParseSaysEverythingAtOnce(t *testing.T) {
 	}
 	want := []string{
 		`admin.token: write env:NAME or file:/path, or give the pages an address of their own with admin.listen`,
-		`models.anthropic: the agent claude needs it; write its url and key`,
+		`models.anthropic: the agent claude needs it (for every step that agent.models does not name); write its url and key`,
 		`line 2: log.level: "loud": write debug, info, warn or error`,
 		`line 3: github.webhook_secret: write env:NAME or file:/path; without a secret anybody could direct the bot`,
 		`line 4: github.app_id: write the App's number from its settings page`,

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/pushgate"
@@ -61,6 +60,8 @@ func (c Config) problems() report {
 	if err := c.Agent.Validate(); err != nil {
 		key, text, _ := strings.Cut(err.Error(), ": ") // it begins with its key
 		r.unless(false, key, "%s", text)
+	} else {
+		c.routeProblems(&r)
 	}
 	c.Repository.problems(&r)
 	return r
@@ -81,9 +82,6 @@ func (g GitHub) problems(r *report) {
 }
 
 func (c Config) modelProblems(r *report) {
-	if _, ok := c.Models["anthropic"]; !ok && c.Agent.Adapter == agent.NameClaude {
-		r.unless(false, "models.anthropic", "the agent claude needs it; write its url and key")
-	}
 	for name, m := range c.Models {
 		key := "models." + name
 		r.unless(modelName.MatchString(name), key, "lower-case letters, digits and hyphens make a name, at most 32")

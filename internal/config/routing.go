@@ -1,0 +1,108 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/state"
+)
+
+// steps are the runs that a model can be given to.
+func steps() []string {
+	return []string{string(state.RunPreliminary), string(state.RunPlan), string(state.RunImplement), string(state.RunReview)}
+}
+
+// errNoProvider says that no provider speaks an adapter's API.
+var errNoProvider = errors.New("no provider under models speaks its API")
+
+// ProviderOf returns the name of the model provider that an adapter's calls go to: the one that is set for
+// it, else the one of its API (of several the one that is called like it), else the only one. The error says
+// what to write; it is nil with "" where an adapter of an API of its own choice has no provider at all.
+func (c Config) ProviderOf(adapter string) (string, error) {
+	api, names := agent.APIOf(adapter), slices.Sorted(maps.Keys(c.Models))
+	if want := c.Agent.For(adapter).Provider; want != "" {
+		if _, ok := c.Models[want]; !ok {
+			return "", fmt.Errorf("%q: there is no provider of this name under models", want)
+		}
+		return want, nil
+	}
+	if api != "" {
+		names = slices.DeleteFunc(names, func(n string) bool { return string(c.Models[n].Dialect(n)) != api })
+		if slices.Contains(names, api) {
+			return api, nil
+		}
+	}
+	switch {
+	case len(names) == 1:
+		return names[0], nil
+	case len(names) > 1:
+		return "", fmt.Errorf("several providers will do; write which one: %s", strings.Join(names, ", "))
+	case api != "":
+		return "", errNoProvider
+	}
+	return "", nil
+}
+
+// Providers returns for each adapter that some run may get the name of its provider.
+func (c Config) Providers() map[string]string {
+	out := map[string]string{}
+	for name := range c.Agent.Uses() {
+		if p, err := c.ProviderOf(name); err == nil {
+			out[name] = p
+		}
+	}
+	return out
+}
+
+// routeProblems says which steps name nothing that can be reached.
+func (c Config) routeProblems(r *report) {
+	for step := range c.Agent.Models {
+		r.unless(slices.Contains(steps(), step), "agent.models."+step, "there is no such step; there are %s", strings.Join(steps(), ", "))
+	}
+	for name, uses := range c.Agent.Uses() {
+		_, err := c.ProviderOf(name)
+		switch {
+		case errors.Is(err, errNoProvider):
+			r.unless(false, "models."+agent.APIOf(name), "the agent %s needs it (for %s); write its url and key", name, usesInWords(uses))
+		case err != nil && name == c.Agent.Adapter:
+			r.unless(false, "agent.provider", "%s", err)
+		case err != nil:
+			r.unless(false, "agent.adapters."+name+".provider", "%s", err)
+		}
+	}
+}
+
+// usesInWords says what an adapter is for.
+func usesInWords(uses []string) string {
+	words := make([]string, 0, len(uses))
+	for _, u := range uses {
+		switch u {
+		case "":
+			words = append(words, "every step that agent.models does not name")
+		case agent.UseChoices:
+			words = append(words, "what people choose")
+		default:
+			words = append(words, "the step "+u)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Routes says for each step what runs it, for people: "plan claude:claude-opus-4-8 by anthropic".
+func (c Config) Routes() []string {
+	providers := c.Providers()
+	out := make([]string, 0, len(steps()))
+	for _, step := range steps() {
+		route := c.Agent.Route(step)
+		text := step + " " + route.String()
+		if p := providers[route.Adapter]; p != "" {
+			text += " by " + p
+		}
+		out = append(out, text)
+	}
+	return out
+}

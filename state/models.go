@@ -1,0 +1,49 @@
+package state
+
+// Models are the models that people may choose with the command `model`.
+type Models struct {
+	// Offers reports whether this is one.
+	Offers func(name string) bool
+	// Names lists them, patterns among them, as people would write them.
+	Names []string
+}
+
+// model chooses the model of the next runs, if it is offered.
+func (c *change) model() {
+	if m := c.p.Models; m != nil && !m.Offers(c.o.Arg) {
+		c.reply(ReplyModelUnknown)
+		return
+	}
+	c.t.Model = c.o.Arg
+	c.reply(ReplyModelSet)
+}
+
+// StatusContextOverflow is the status of a run whose conversation became too long for its model.
+const StatusContextOverflow = "context_overflow"
+
+// overflowed reports whether the run's conversation became too long, for the first time in this work: a new
+// session begins with less, so that it may succeed where going on in the old one cannot.
+func (c *change) overflowed() bool {
+	if c.e.Result.Status != StatusContextOverflow || c.tooMany() {
+		return false
+	}
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		r := &c.t.Runs[i]
+		if r.Kind != c.t.Run.Kind || r.Class == "success" {
+			return true
+		}
+		if r.Status == StatusContextOverflow {
+			return false
+		}
+	}
+	return true
+}
+
+// beginAnew runs the same again in a new session, whose prompt carries the conversation so far.
+func (c *change) beginAnew() {
+	kind, said := c.t.Run.Kind, c.e.Result.Summary
+	c.file()
+	c.t.Runs[len(c.t.Runs)-1].Said = said
+	c.launchRun(kind)
+	c.t.Run.Repeat = "its conversation became too long for the model, so this one begins anew. What was changed in the checkout is still there: look at it with git status, git diff and git log before you go on"
+}
