@@ -222,6 +222,9 @@ func (c *change) unreadable() bool {
 // budget raises the cap; a task that stopped at it goes on.
 func (c *change) budget() {
 	c.t.Money.CapMicroUSD += c.o.MicroUSD
+	if m := &c.t.Money; m.CapTokens > 0 { // else there is none to raise
+		m.CapTokens += c.o.Tokens
+	}
 	c.reply(ReplyBudgetRaised)
 	n := len(c.t.Runs)
 	atCap := c.t.End != nil && c.t.End.Class == ClassBudget || n > 0 && c.t.Runs[n-1].Status == "budget"

@@ -196,13 +196,14 @@ type Order struct {
 	With   string `json:"with,omitempty"`   // approve with: …
 	Fresh  bool   `json:"fresh,omitempty"`  // retry fresh
 	Turns  int    `json:"turns,omitempty"`  // retry turns=60
-	// MicroUSD is what `budget +5` adds.
+	// MicroUSD is what `budget +5` adds, Tokens what `budget +500k tokens` does.
 	MicroUSD int64  `json:"micro_usd,omitempty"`
 	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the unknown word's neighbour
 	Text     string `json:"text,omitempty"`
 }
 
 // Progress is a sign of life of a run, at most one every few seconds.
+	Tokens   int64  `json:"tokens,omitempty"`
 type Progress struct {
 	LastSeq int64     `json:"last_seq"`
 	Session string    `json:"session,omitempty"`

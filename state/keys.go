@@ -30,11 +30,13 @@ const (
 	prePoison   = "poison/"          // TIME/GUID: a delivery that failed too often; empty
 	preTomb     = "tomb/"            // TIME/GUID: when a delivery was spent; empty
 
-	preVM      = "vm/"           // NAME: the VMRow
-	keyRoster  = "vms"           // the VMs whose bill is open, and the last intents: what the caps need
-	preVMTask  = "vmbill/task/"  // TASK: what its VMs that are gone have cost
-	preVMMonth = "vmbill/month/" // MONTH: what VMs that are gone have cost then, and on each of its days
-	keyVMTimes = "vmtimes"       // how long VMs take to come up and to be imaged
+	preVM       = "vm/"           // NAME: the VMRow
+	keyRoster   = "vms"           // the VMs whose bill is open, and the last intents: what the caps need
+	preVMTask   = "vmbill/task/"  // TASK: what its VMs that are gone have cost
+	preVMMonth  = "vmbill/month/" // MONTH: what VMs that are gone have cost then, and on each of its days
+	preUpstream = "upstream/"     // NAME: why no run is started that asks this model provider
+
+	keyVMTimes = "vmtimes" // how long VMs take to come up and to be imaged
 
 	prePart = "part/" // KEY/N: the parts of a large value, raw bytes
 )

@@ -8,19 +8,70 @@ type Money struct {
 	OutputTokens int64 `json:"output_tokens"`
 	MicroUSD     int64 `json:"micro_usd"`
 	CapMicroUSD  int64 `json:"cap_micro_usd"`
+	CapTokens    int64 `json:"cap_tokens,omitempty"` // of both kinds together; 0 bounds nothing
 	// Unpriced is a model that no price was known of: it was counted at the dearest.
 	Unpriced string `json:"unpriced,omitempty"`
 }
 
-// HintBudget says how to go on at the cap.
-const HintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
+// HintBudget and HintTokens say how to go on at a task's cap, HintRunCap at that of a run.
+const (
+	HintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
+	HintTokens = "Comment `budget +500k tokens` to raise the cap by so many and go on."
+	HintRunCap = "Comment `retry` to go on from here with another run."
+)
 
-// AtCap reports whether there is a cap and it is reached.
-func (m Money) AtCap() bool { return m.CapMicroUSD > 0 && m.MicroUSD >= m.CapMicroUSD }
+// Tokens is how many were used, of every kind.
+func (m Money) Tokens() int64 { return m.InputTokens + m.OutputTokens }
 
-// CapReached says so to people.
+// AtCap reports whether there is a cap, of money or tokens, and it is reached.
+func (m Money) AtCap() bool {
+	return reached(m.MicroUSD, m.CapMicroUSD) || reached(m.Tokens(), m.CapTokens)
+}
+
+func reached(used, most int64) bool { return most > 0 && used >= most }
+
+// CapReached says so to people, and Hint what helps.
 func (m Money) CapReached() string {
+	if !reached(m.MicroUSD, m.CapMicroUSD) && reached(m.Tokens(), m.CapTokens) {
+		return fmt.Sprintf("The task's cap of %s tokens is reached: %s are used.", thousands(m.CapTokens), thousands(m.Tokens()))
+	}
 	return fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", dollars(m.CapMicroUSD), dollars(m.MicroUSD))
+}
+
+// Hint says how to go on at the cap.
+func (m Money) Hint() string {
+	if !reached(m.MicroUSD, m.CapMicroUSD) && reached(m.Tokens(), m.CapTokens) {
+		return HintTokens
+	}
+	return HintBudget
+}
+
+// thousands writes a count with commas.
+func thousands(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// Capped says which cap of the task's own, or of its active run, is reached; nil if none is. Task and run are
+// what answers under way have used beside what is booked.
+func (t *Task) Capped(task, run Money) *Waiting {
+	m := t.Money
+	if m.Add(task); m.AtCap() {
+		return &Waiting{Kind: WaitMoney, Detail: m.CapReached(), Hint: m.Hint()}
+	}
+	if t.Run == nil {
+		return nil
+	}
+	r, most := t.Run.Money, t.Settings.Limits
+	switch r.Add(run); {
+	case reached(r.MicroUSD, most.RunMicroUSD):
+		return &Waiting{Kind: WaitMoney, Hint: HintRunCap, Detail: fmt.Sprintf("The cap of $%.2f for one run is reached: it has cost $%.2f.", dollars(most.RunMicroUSD), dollars(r.MicroUSD))}
+	case reached(r.Tokens(), most.RunTokens):
+		return &Waiting{Kind: WaitMoney, Hint: HintRunCap, Detail: fmt.Sprintf("The cap of %s tokens for one run is reached: it has used %s.", thousands(most.RunTokens), thousands(r.Tokens()))}
+	}
+	return nil
 }
 
 // Add adds what more was used; the cap stays.
@@ -65,20 +116,38 @@ func (c *change) spent() {
 	}
 }
 
-// held reports whether the run was refused the model because all tasks together had reached a cap.
+// held reports whether the run was refused the model for something that time lifts: all tasks together had
+// reached a cap, or the provider of the model has a limit or refuses the key.
 func (c *change) held() bool {
 	r := c.t.Run
 	return r.Held != nil && r.Held.Until.After(c.e.Now) && c.e.Result.Class != "success"
 }
 
-// wait sets the task aside until there is money again. It is no failure and no attempt: a person has set
-// the cap, and time lifts it.
+// capped reports whether the run was refused the model because it, or its task, had reached a cap of its own.
+func (c *change) capped() bool {
+	r, res := c.t.Run, c.e.Result
+	return r.Held != nil && r.Held.Until.IsZero() && res.Class != "success" && res.Status != StatusVMLost
+}
+
+// wait sets the task aside until what held its run is over. It is no failure and no attempt: nothing that the
+// task could do differently would help, and time does.
 func (c *change) wait() {
 	w := *c.t.Run.Held
 	c.t.Run.Attempt--
 	c.file()
 	c.interrupt(w.Detail, w.Until)
-	c.t.Waiting.Kind = WaitMoney
+	c.t.Waiting.Kind, c.t.Waiting.Hint = w.Kind, w.Hint
+	c.tell(w)
+}
+
+// tell has people told what a task waits for, once, where somebody has to act.
+func (c *change) tell(w Waiting) {
+	reason, ok := map[WaitKind]string{
+		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled, WaitKey: WaitingKey,
+	}[w.Kind]
+	if key := "waiting-" + string(w.Kind) + "-" + FreezeHash(w.Detail, "")[:8]; ok && c.once(key) {
+		c.post(key, Post{Kind: PostWaiting, Reason: reason, Text: w.Detail, Hint: w.Hint, Items: w.Issues})
+	}
 }
 
 // reported takes what an agent says that its run has cost, where nobody else counted.

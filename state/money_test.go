@@ -113,7 +113,7 @@ func TestPurse(t *testing.T) {
 	caps := Caps{DayMicroUSD: 50, MonthMicroUSD: 70}
 	held := func(want string) {
 		t.Helper()
-		w, err := s.Held(t.Context(), caps, s.time())
+		w, err := s.Held(t.Context(), caps, Money{}, s.time())
 		got := ""
 		if w != nil {
 			got = w.Until.Format(time.DateTime)
@@ -140,7 +140,7 @@ func TestPurse(t *testing.T) {
 	if want := (Money{InputTokens: 1, MicroUSD: 30}); err != nil || day != want || month.MicroUSD != 79 || month.InputTokens != 3 {
 		t.Errorf("the day has cost %+v, the month %+v: %v", day, month, err)
 	}
-	if w, err := s.Held(t.Context(), Caps{}, s.time()); w != nil || err != nil {
+	if w, err := s.Held(t.Context(), Caps{}, Money{}, s.time()); w != nil || err != nil {
 		t.Errorf("held without caps: %v, %v", w, err)
 	}
 }

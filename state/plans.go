@@ -28,9 +28,12 @@ func (c *change) restarted() {
 // takeStart stores settings, context and branch. A branch that is published keeps its name.
 func (c *change) takeStart() {
 	s := c.e.Start
-	cleared, cap := c.t.Context.Cleared, c.t.Money.CapMicroUSD
-	if c.t.Settings.Limits.MicroUSD == cap && s.Settings.Limits.MicroUSD > 0 {
+	cleared, old := c.t.Context.Cleared, c.t.Settings.Limits
+	if old.MicroUSD == c.t.Money.CapMicroUSD && s.Settings.Limits.MicroUSD > 0 {
 		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // nobody has raised it
+	}
+	if old.Tokens == c.t.Money.CapTokens {
+		c.t.Money.CapTokens = s.Settings.Limits.Tokens
 	}
 	c.t.Settings, c.t.Context = s.Settings, s.Context
 	c.t.Context.Cleared = cleared || s.Context.Cleared
@@ -73,12 +76,7 @@ func (c *change) heldUp() {
 	}
 	c.t.Waiting = &w
 	c.due("recheck", "", w.Until) // one at a time, however often something makes it look
-	reason, ok := map[WaitKind]string{
-		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled,
-	}[w.Kind]
-	if key := "waiting-" + string(w.Kind) + "-" + FreezeHash(w.Detail, "")[:8]; ok && c.once(key) {
-		c.post(key, Post{Kind: PostWaiting, Reason: reason, Text: w.Detail, Items: w.Issues})
-	}
+	c.tell(w)
 }
 
 // planned makes the next revision of what the run wrote, and posts it.

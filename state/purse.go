@@ -17,8 +17,8 @@ const (
 
 func purseKey(period string) string { return prePurse + period }
 
-// Caps bound what all tasks together may cost, in millionths of a dollar; zero bounds nothing.
-type Caps struct{ DayMicroUSD, MonthMicroUSD int64 }
+// Caps bound what all tasks together may use: in millionths of a dollar, and in tokens. Zero bounds nothing.
+type Caps struct{ DayMicroUSD, MonthMicroUSD, DayTokens, MonthTokens int64 }
 
 // Spent returns what all tasks together have cost on the day and in the month of a time.
 func (s *Store) Spent(ctx context.Context, at time.Time) (day, month Money, err error) {
@@ -35,8 +35,8 @@ func (s *Store) Spent(ctx context.Context, at time.Time) (day, month Money, err 
 }
 
 // Held returns what everything that costs money has to wait for because a cap of all tasks together is
-// reached, or nil. Its Detail is for people.
-func (s *Store) Held(ctx context.Context, caps Caps, now time.Time) (*Waiting, error) {
+// reached, or nil. Open is what answers under way have used beside what is booked. The Detail is for people.
+func (s *Store) Held(ctx context.Context, caps Caps, open Money, now time.Time) (*Waiting, error) {
 	if caps == (Caps{}) {
 		return nil, nil
 	}
@@ -44,19 +44,31 @@ func (s *Store) Held(ctx context.Context, caps Caps, now time.Time) (*Waiting, e
 	if err != nil {
 		return nil, err
 	}
+	day.Add(open)
+	month.Add(open)
 	now = now.UTC()
 	w := Waiting{Kind: WaitMoney, Since: now}
-	switch day.CapMicroUSD, month.CapMicroUSD = caps.DayMicroUSD, caps.MonthMicroUSD; {
+	day.CapMicroUSD, day.CapTokens = caps.DayMicroUSD, caps.DayTokens
+	month.CapMicroUSD, month.CapTokens = caps.MonthMicroUSD, caps.MonthTokens
+	switch {
 	case month.AtCap():
 		w.Until = time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		w.Detail = fmt.Sprintf("this month's cap of $%.2f for all tasks together is reached; a new month begins at %s", dollars(caps.MonthMicroUSD), w.Until.Format("2 Jan 15:04 UTC"))
+		w.Detail = fmt.Sprintf("this month's cap of %s for all tasks together is reached; a new month begins at %s", month.cap(), w.Until.Format("2 Jan 15:04 UTC"))
 	case day.AtCap():
 		w.Until = time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.UTC)
-		w.Detail = fmt.Sprintf("today's cap of $%.2f for all tasks together is reached; a new day begins at %s", dollars(caps.DayMicroUSD), w.Until.Format("15:04 UTC"))
+		w.Detail = fmt.Sprintf("today's cap of %s for all tasks together is reached; a new day begins at %s", day.cap(), w.Until.Format("15:04 UTC"))
 	default:
 		return nil, nil
 	}
 	return &w, nil
+}
+
+// cap writes the cap that is reached.
+func (m Money) cap() string {
+	if !reached(m.MicroUSD, m.CapMicroUSD) && reached(m.Tokens(), m.CapTokens) {
+		return thousands(m.CapTokens) + " tokens"
+	}
+	return fmt.Sprintf("$%.2f", dollars(m.CapMicroUSD))
 }
 
 func dollars(micro int64) float64 { return float64(micro) / 1e6 }

@@ -53,6 +53,7 @@ const (
 	WaitingDisabled = "disabled"
 )
 
+	WaitingKey      = "key"
 // What a question is about (Question.Kind and Post.Reason of PostQuestion).
 const (
 	AskAgent    = "agent"

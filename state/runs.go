@@ -265,6 +265,11 @@ func (c *change) backoff(attempt int) time.Duration {
 func (c *change) runFailed() {
 	res := *c.e.Result
 	c.stopRun("failed") // nothing is left to stop; it saves the work
+	var capped *Waiting
+	if c.capped() { // the gateway refused it the model, whatever the agent made of that
+		capped, res.Status = c.t.Run.Held, "budget"
+		c.e.Result = &res
+	}
 	c.file()
 	hint := "Comment `retry` to go on from here, or `retry fresh` for a new VM."
 	switch res.Status {
@@ -278,8 +283,11 @@ func (c *change) runFailed() {
 		hint = "The work is too much for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
 	}
 	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
-	if c.t.Money.AtCap() { // the gateway refused it the model, whatever the agent made of that
-		end = End{Reason: c.t.Money.CapReached(), Hint: HintBudget, Class: ClassBudget}
+	switch {
+	case c.t.Money.AtCap():
+		end = End{Reason: c.t.Money.CapReached(), Hint: c.t.Money.Hint(), Class: ClassBudget}
+	case capped != nil:
+		end = End{Reason: capped.Detail, Hint: capped.Hint, Class: ClassBudget}
 	}
 	c.fail(end)
 }

@@ -86,6 +86,9 @@ type Limits struct {
 	PlanDuration time.Duration `json:"plan_duration" yaml:"plan_duration"` // of one planning run
 	Stall        time.Duration `json:"stall" yaml:"stall"`
 	MicroUSD     int64         `json:"micro_usd" yaml:"-"` // from limits.cost
+	RunMicroUSD  int64         `json:"run_micro_usd,omitempty" yaml:"-"`
+	Tokens       int64         `json:"tokens,omitempty" yaml:"tokens"`
+	RunTokens    int64         `json:"run_tokens,omitempty" yaml:"tokens_per_run"`
 	Remind       time.Duration `json:"remind" yaml:"remind"`
 	Expire       time.Duration `json:"expire" yaml:"expire"`
 	Checks       int           `json:"checks" yaml:"checks"` // rounds of failing checks before going on

@@ -164,7 +164,8 @@ type Frozen struct {
 // Waiting says what a task waits for besides people. Kinds are a closed list.
 type Waiting struct {
 	Kind   WaitKind  `json:"kind"`
-	Detail string    `json:"detail"` // one sentence for people
+	Detail string    `json:"detail"`         // one sentence for people
+	Hint   string    `json:"hint,omitempty"` // what people can do about it, one sentence
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"` // when it is tried again, if known
 	// Issues are the blockers, as OWNER/REPO#N, for WaitBlocked.
@@ -182,6 +183,7 @@ const (
 	WaitLimit    WaitKind = "limit"    // a limit of GitHub or of the model's provider
 	WaitConfig   WaitKind = "config"   // .errand.yml is invalid
 	WaitEdit     WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan
+	WaitKey      WaitKind = "key"      // the provider of the model refuses our key
 	WaitText     WaitKind = "text"     // nothing is visible to the agent yet
 	WaitDisabled WaitKind = "disabled" // enabled: false
 )

@@ -74,7 +74,7 @@ func checkOrder(t *testing.T, o state.Order, onPR bool) {
 		return c.Verb == o.Verb && (c.Where == Both || onPR == (c.Where == OnPR))
 	})
 	hash := o.Hash == "" || len(o.Hash) >= 7 && len(o.Hash) <= 40 && strings.Trim(o.Hash, "0123456789abcdef") == ""
-	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0) && o.MicroUSD <= maxBudgetUSD*1_000_000
+	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0 || o.Tokens > 0) && (o.MicroUSD == 0 || o.Tokens == 0) && o.Tokens <= maxBudgetTokens && o.MicroUSD <= maxBudgetUSD*1_000_000
 	if !known || !hash || !money || o.Choice < 0 || o.Choice > maxChoice || o.Turns < 0 || o.Turns > maxTurns || len(o.Arg) > maxName+200 {
 		t.Errorf("order %+v", o)
 	}
@@ -113,7 +113,11 @@ func FuzzPrint(f *testing.F) {
 		case state.VerbRetry:
 			o.Fresh, o.Turns = flag, int(n)*2%(maxTurns+1)
 		case state.VerbBudget:
-			o.MicroUSD = 1 + int64(uint64(micro)%(maxBudgetUSD*1_000_000))
+			if flag {
+				o.Tokens = 1 + int64(uint64(micro)%maxBudgetTokens)
+			} else {
+				o.MicroUSD = 1 + int64(uint64(micro)%(maxBudgetUSD*1_000_000))
+			}
 		case state.VerbReplan:
 			o.Text = words
 		case state.VerbPlan, state.VerbModel, state.VerbCreatePR:

@@ -34,6 +34,7 @@ var (
 	choiceWord = regexp.MustCompile(`^[1-9]$`)
 	withWord   = regexp.MustCompile(`(?i)(?:^|[\s,])with:`)
 	moneyWord  = regexp.MustCompile(`^\+? ?\$?(\d{1,12})(?:\.(\d{1,6}))?\$?$`)
+	tokensWord = regexp.MustCompile(`(?i)^\+? ?(\d{1,12})(k|m)? ?tokens?$`)
 	modelWord  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 	keyWord    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*-[0-9]+$`)
 	politeEnd  = regexp.MustCompile(`(?i)(?:[\s,]+(?:please|now|thanks|thank you))+[.!\s]*$`)
@@ -104,7 +105,7 @@ func readReplan(args, tail string) (state.Order, verdict) {
 func readBudget(args, tail string) (state.Order, verdict) {
 	m := moneyWord.FindStringSubmatch(polite(args))
 	if m == nil {
-		return state.Order{}, readNo
+		return readTokens(args, tail)
 	}
 	whole, err := strconv.ParseInt(m[1], 10, 64)
 	part, _ := strconv.ParseInt((m[2] + "000000")[:6], 10, 64)
@@ -113,6 +114,27 @@ func readBudget(args, tail string) (state.Order, verdict) {
 		return state.Order{}, readWrong
 	}
 	return state.Order{MicroUSD: micro, Text: tail}, readYes
+}
+
+// maxBudgetTokens is the most that one command adds.
+const maxBudgetTokens = 1_000_000_000
+
+func readTokens(args, tail string) (state.Order, verdict) {
+	m := tokensWord.FindStringSubmatch(polite(args))
+	if m == nil {
+		return state.Order{}, readNo
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	switch strings.ToLower(m[2]) {
+	case "k":
+		n *= 1000
+	case "m":
+		n *= 1_000_000
+	}
+	if err != nil || n <= 0 || n > maxBudgetTokens {
+		return state.Order{}, readWrong
+	}
+	return state.Order{Tokens: n, Text: tail}, readYes
 }
 
 func readModel(args, tail string) (state.Order, verdict) {
@@ -171,7 +193,13 @@ func Print(o state.Order) string {
 			args = append(args, "turns="+strconv.Itoa(o.Turns))
 		}
 	case state.VerbBudget:
-		args = append(args, "+"+dollars(o.MicroUSD))
+		if o.Tokens > 0 {
+			args = append(args, "+"+strconv.FormatInt(o.Tokens, 10), "tokens")
+		} else {
+			args = append(args, "+"+dollars(o.MicroUSD))
+		}
+	case state.VerbIssue:
+		args = append(args, strconv.Itoa(o.Choice))
 	case state.VerbPlan:
 		if o.Arg != "" {
 			args = append(args, "base: "+o.Arg)

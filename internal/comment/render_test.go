@@ -66,11 +66,13 @@ func everything() map[string]said {
 	for _, reason := range []string{state.VMNotWoken, state.VMNotSaved, state.VMForgotten} {
 		all["vm/"+reason] = said{with(failed), state.Post{Kind: state.PostVM, Reason: reason, Text: "the archive of the work is damaged", By: writer}}
 	}
-	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled} {
+	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled, state.WaitingKey} {
 		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}
 		switch reason {
 		case state.WaitingBlocked:
 			p.Items = []string{"octo/calc#3", "octo/other#4"}
+		case state.WaitingKey:
+			p.Text, p.Hint = "the model's provider `anthropic` refuses errand's key", "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task goes on by itself then."
 		case state.WaitingConfig:
 			p.Text = ".errand.yml:3: check: want a list of commands, write\n  check:\n  - run: make test"
 		}

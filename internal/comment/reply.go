@@ -42,7 +42,7 @@ func (p post) replyWords() string {
 	case state.ReplyTooLate:
 		return fmt.Sprintf("It is too late to plan anew: the task is %s. Say in a comment what should be different, or end it with %s.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
-		return fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(p.t.Money.CapMicroUSD), words.USD(p.t.Money.MicroUSD))
+		return raised(p.t.Money)
 	case state.ReplyModelSet:
 		model := p.Text
 		if model == "" {
@@ -113,3 +113,12 @@ func (p post) modelUnknown() string {
 }
 
 func (p post) statusLink() string { return link("the status comment", p.t.Status.URL) }
+
+// raised says what a task may use now.
+func raised(m state.Money) string {
+	s := fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.USD(m.MicroUSD))
+	if m.CapTokens > 0 {
+		s += fmt.Sprintf(" It may use %s tokens; %s are used.", short(m.CapTokens), short(m.Tokens()))
+	}
+	return s
+}

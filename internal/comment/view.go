@@ -67,7 +67,10 @@ func money(m state.Money) string {
 	if m.CapMicroUSD > 0 {
 		s += " of " + words.USD(m.CapMicroUSD)
 	}
-	if n := m.InputTokens + m.OutputTokens; n > 0 {
+	switch n := m.Tokens(); {
+	case m.CapTokens > 0:
+		s += fmt.Sprintf(" (%s of %s tokens)", short(n), short(m.CapTokens))
+	case n > 0:
 		s += fmt.Sprintf(" (%s tokens)", short(n))
 	}
 	return s

@@ -29,6 +29,9 @@ func (p post) waiting() string {
 	case state.WaitingDisabled:
 		return "Nothing new is started at present: `enabled` is false in the settings. The task is kept and begins when that changes."
 	}
+	if p.Reason == state.WaitingKey {
+		return paragraphs("The task waits, with its work kept: "+sentence(p.Text), sentence(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
+	}
 	words := "The task waits: " + sentence(p.Text)
 	if w := p.t.Waiting; w != nil && !w.Until.IsZero() {
 		words += " It is tried again at " + p.v.clock(w.Until) + "."

@@ -180,11 +180,21 @@ type Limits struct {
 	Stall time.Duration `yaml:"stall"`
 	// Cost is the cap of a task in US dollars: no run starts once it is reached, and `budget` raises it.
 	Cost float64 `yaml:"cost"`
+	// CostPerRun is the cap of one run of an agent in US dollars; 0 bounds nothing.
+	CostPerRun float64 `yaml:"cost_per_run"`
 	// CostPerDay is the cap of all tasks together on a day in UTC, in US dollars: at it, agents wait for the
 	// next. 0 bounds nothing.
 	CostPerDay float64 `yaml:"cost_per_day"`
 	// CostPerMonth is the same for a month in UTC.
 	CostPerMonth float64 `yaml:"cost_per_month"`
+	// Tokens is the cap of a task in tokens of every kind, those read from a cache among them; 0 bounds nothing.
+	Tokens int64 `yaml:"tokens"`
+	// TokensPerRun is the cap of one run, likewise.
+	TokensPerRun int64 `yaml:"tokens_per_run"`
+	// TokensPerDay is the cap of all tasks together on a day in UTC, likewise.
+	TokensPerDay int64 `yaml:"tokens_per_day"`
+	// TokensPerMonth is the same for a month in UTC.
+	TokensPerMonth int64 `yaml:"tokens_per_month"`
 	// VMs is how many VMs there may be at once: at work, waiting with their task in a paid hour, or being baked in.
 	VMs int `yaml:"vms"`
 	// VMHours is how many started hours of VMs a task may use; at it the task fails, with its work kept, and retry goes
@@ -342,7 +352,10 @@ func (c Config) Policy() state.Policy {
 
 // Caps are what all tasks together may cost.
 func (c Config) Caps() state.Caps {
-	return state.Caps{DayMicroUSD: int64(c.Limits.CostPerDay * 1e6), MonthMicroUSD: int64(c.Limits.CostPerMonth * 1e6)}
+	return state.Caps{
+		DayMicroUSD: int64(c.Limits.CostPerDay * 1e6), MonthMicroUSD: int64(c.Limits.CostPerMonth * 1e6),
+		DayTokens: c.Limits.TokensPerDay, MonthTokens: c.Limits.TokensPerMonth,
+	}
 }
 
 // Settings are the defaults under every repository's own.
@@ -353,7 +366,8 @@ func (c Config) Settings() state.Settings {
 	s.Publish, s.VM.Sleep = r.Publish, r.Sleep
 	s.Limits = state.Limits{
 		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,
-		MicroUSD: int64(c.Limits.Cost * 1e6), Remind: c.Limits.Remind, Expire: c.Limits.Expire, Checks: c.Limits.Checks,
+		MicroUSD: int64(c.Limits.Cost * 1e6), RunMicroUSD: int64(c.Limits.CostPerRun * 1e6), Tokens: c.Limits.Tokens, RunTokens: c.Limits.TokensPerRun,
+		Remind: c.Limits.Remind, Expire: c.Limits.Expire, Checks: c.Limits.Checks,
 	}
 	return s
 }

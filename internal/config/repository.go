@@ -80,6 +80,12 @@ type RepoLimits struct {
 	PlanDuration time.Duration `yaml:"plan_duration"`
 	// Cost is the cap of a task in US dollars.
 	Cost float64 `yaml:"cost"`
+	// CostPerRun is the cap of one run of an agent in US dollars.
+	CostPerRun float64 `yaml:"cost_per_run"`
+	// Tokens is the cap of a task in tokens of every kind.
+	Tokens int64 `yaml:"tokens"`
+	// TokensPerRun is the cap of one run, likewise.
+	TokensPerRun int64 `yaml:"tokens_per_run"`
 	// Checks is how often failing checks go back to the agent.
 	Checks *int `yaml:"checks"`
 }
@@ -165,8 +171,18 @@ func (l RepoLimits) apply(to *state.Limits) {
 	if l.Cost > 0 {
 		to.MicroUSD = int64(min(float64(to.MicroUSD), l.Cost*1e6))
 	}
+	lower(&to.RunMicroUSD, int64(min(l.CostPerRun, 1e6)*1e6))
+	lower(&to.Tokens, l.Tokens)
+	lower(&to.RunTokens, l.TokensPerRun)
 	if l.Checks != nil {
 		to.Checks = min(to.Checks, max(0, *l.Checks))
+	}
+}
+
+// lower takes a cap that is lower; 0 is none.
+func lower(to *int64, most int64) {
+	if most > 0 && (*to == 0 || most < *to) {
+		*to = most
 	}
 }
 
@@ -194,6 +210,9 @@ func (f RepoFile) problems(s state.Settings) report {
 	l := f.Limits
 	r.unless(l.Turns >= 0, "limits.turns", "has to be above zero")
 	r.unless(l.Cost >= 0, "limits.cost", "has to be above zero")
+	r.unless(l.CostPerRun >= 0, "limits.cost_per_run", "has to be above zero")
+	r.unless(l.Tokens >= 0, "limits.tokens", "has to be above zero")
+	r.unless(l.TokensPerRun >= 0, "limits.tokens_per_run", "has to be above zero")
 	r.unless(l.Checks == nil || *l.Checks >= 0, "limits.checks", "cannot be below zero")
 	return r
 }

@@ -111,8 +111,11 @@ func (l Local) problems(r *report) {
 // limitProblems checks that everything that bounds something does.
 func (c Config) limitProblems(r *report) {
 	r.unless(c.Limits.Cost > 0 && c.Limits.Cost <= 1e6, "limits.cost", "write a number of dollars above zero, at most 1000000")
-	for key, most := range map[string]float64{"limits.cost_per_day": c.Limits.CostPerDay, "limits.cost_per_month": c.Limits.CostPerMonth} {
+	for key, most := range map[string]float64{"limits.cost_per_day": c.Limits.CostPerDay, "limits.cost_per_month": c.Limits.CostPerMonth, "limits.cost_per_run": c.Limits.CostPerRun} {
 		r.unless(most >= 0 && most <= 1e6, key, "write a number of dollars, at most 1000000; 0 bounds nothing")
+	}
+	for key, most := range map[string]int64{"limits.tokens": c.Limits.Tokens, "limits.tokens_per_run": c.Limits.TokensPerRun, "limits.tokens_per_day": c.Limits.TokensPerDay, "limits.tokens_per_month": c.Limits.TokensPerMonth} {
+		r.unless(most >= 0, key, "write a number of tokens; 0 bounds nothing")
 	}
 	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "has to be shorter than limits.expire")
 	r.unless(c.Timing.PollFast <= c.Timing.PollSlow, "timing.poll_fast", "cannot be longer than timing.poll_slow")

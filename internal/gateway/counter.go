@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"strings"
+	"sync"
 
 	"github.com/tmaxmax/go-sse"
 )
@@ -25,14 +26,18 @@ type Counter struct {
 	done   chan struct{}  // closed when the stream is counted
 	body   bytes.Buffer   // of any other
 
+	asked int64 // bytes of the request, for what an answer does not live to say of its input
+
+	mu      sync.Mutex // of what follows: the stream is read while Running is asked
 	usage   Usage
 	counted bool
 	shown   int64 // bytes of the answer in a stream
 }
 
-// NewCounter counts an answer of this content type. Close must be called, even after an error.
-func NewCounter(contentType string) *Counter {
-	c := &Counter{}
+// NewCounter counts an answer of this content type to a request of so many bytes, 0 if that is not known.
+// Close must be called, even after an error.
+func NewCounter(contentType string, asked int64) *Counter {
+	c := &Counter{asked: max(asked, 0)}
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "text/event-stream" {
 		return c
 	}
@@ -68,10 +73,33 @@ func (c *Counter) Close() (u Usage, ok bool) {
 	}
 	_ = c.stream.Close() // cannot fail: a pipe
 	<-c.done
-	if estimate := c.shown / bytesPerToken; c.usage.Output < estimate/2 {
-		c.usage.Output = estimate
+	return c.estimated(), c.counted || c.shown > 0
+}
+
+// Streams reports whether the answer is a stream of events, of which Running says something before the end.
+func (c *Counter) Streams() bool { return c.stream != nil }
+
+// Running returns what a streamed answer has used so far, estimated where it does not say so before its end;
+// nothing of any other. It may be called by others while the answer is written, and never waits for it.
+func (c *Counter) Running() Usage {
+	if c.stream == nil {
+		return Usage{}
 	}
-	return c.usage, c.counted || c.shown > 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.estimated()
+}
+
+// estimated fills in what a stream has not said.
+func (c *Counter) estimated() Usage {
+	u := c.usage
+	if estimate := c.shown / bytesPerToken; u.Output < estimate/2 {
+		u.Output = estimate
+	}
+	if c.shown > 0 && u.Input+u.CacheRead+u.CacheWrite == 0 && !c.counted {
+		u.Input = c.asked / bytesPerToken
+	}
+	return u
 }
 
 // list reads an answer that is a list of events: Gemini's stream without alt=sse.
@@ -106,6 +134,8 @@ func (c *Counter) event(data string) {
 	if json.Unmarshal([]byte(data), &s) != nil {
 		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.counted = c.usage.take(&s) || c.counted
 	if len(s.Delta) > 0 && s.Type != "message_delta" {
 		c.shown += shownIn(s.Delta)

@@ -9,10 +9,13 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 )
 
 // API is the dialect of a provider.
@@ -54,19 +57,50 @@ func (a API) Allows(method, path string) bool {
 
 // Refuse answers in the API's own error form, with a status that CLIs do not try again: 403.
 func (a API) Refuse(w http.ResponseWriter, kind, message string) error {
-	var body any
-	switch a {
-	case OpenAI:
-		body = map[string]any{"error": map[string]any{"message": message, "type": kind, "code": kind, "param": nil}}
-	case Gemini:
-		body = map[string]any{"error": map[string]any{"code": http.StatusForbidden, "message": message, "status": "PERMISSION_DENIED"}}
-	default:
-		body = map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusForbidden)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
+	if err := json.NewEncoder(w).Encode(a.failure(kind, message)); err != nil {
 		return fmt.Errorf("refuse a model call: %w", err)
 	}
 	return nil
+}
+
+// RefuseInstead makes a refusal of an answer of the API.
+func (a API) RefuseInstead(answer *http.Response, kind, message string) {
+	body, err := json.Marshal(a.failure(kind, message))
+	if err != nil { // of strings: cannot happen
+		body = nil
+	}
+	_ = answer.Body.Close() // nothing of it is wanted
+	answer.StatusCode, answer.Status = http.StatusForbidden, "403 Forbidden"
+	answer.Header = http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
+	answer.ContentLength, answer.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
+}
+
+// failure is the API's own form of an error.
+func (a API) failure(kind, message string) map[string]any {
+	switch a {
+	case OpenAI:
+		return map[string]any{"error": map[string]any{"message": message, "type": kind, "code": kind, "param": nil}}
+	case Gemini:
+		return map[string]any{"error": map[string]any{"code": http.StatusForbidden, "message": message, "status": "PERMISSION_DENIED"}}
+	}
+	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
+}
+
+// FailStream is the event by which the API says in the middle of a streamed answer that there will be no more
+// of it. It has to follow the end of another event.
+func (a API) FailStream(kind, message string) []byte {
+	body, name := a.failure(kind, message), "event: error\n"
+	switch a {
+	case OpenAI: // both the Responses API's form and that of chats
+		body["type"], body["code"], body["message"], body["param"] = "error", kind, message, nil
+	case Gemini:
+		name = ""
+	}
+	data, err := json.Marshal(body)
+	if err != nil { // of strings: cannot happen
+		return nil
+	}
+	return fmt.Appendf(nil, "%sdata: %s\n\n", name, data)
 }

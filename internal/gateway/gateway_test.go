@@ -69,7 +69,7 @@ func TestCounter(t *testing.T) {
 		for _, size := range []int{1, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				t.Parallel()
-				c := gateway.NewCounter(test.kind)
+				c := gateway.NewCounter(test.kind, 0)
 				for rest := test.body; rest != ""; {
 					n := min(size, len(rest))
 					if got, err := c.Write([]byte(rest[:n])); got != n || err != nil {
@@ -92,7 +92,7 @@ func TestCounter(t *testing.T) {
 // TestLongEventPasses: an event that is too long to be looked at is not counted, and holds nothing up.
 func TestLongEventPasses(t *testing.T) {
 	t.Parallel()
-	c := gateway.NewCounter("text/event-stream")
+	c := gateway.NewCounter("text/event-stream", 0)
 	chunk := []byte(strings.Repeat("x", 1<<20))
 	if _, err := c.Write([]byte(`data: {"usage":{"output_tokens":3}}` + "\n\ndata: ")); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func FuzzCounter(f *testing.F) {
 	f.Add("application/json", `[{"usageMetadata":{"promptTokenCount":20}}]`, 1)
 	f.Add(sseType, "data: {\"usage\":\ndata: {\"input_tokens\":1}}\n\n", 2)
 	f.Fuzz(func(t *testing.T, kind, body string, size int) {
-		whole, inPieces := gateway.NewCounter(kind), gateway.NewCounter(kind)
+		whole, inPieces := gateway.NewCounter(kind, 9), gateway.NewCounter(kind, 9)
 		if _, err := whole.Write([]byte(body)); err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func (s *Server) makeTether() error {
 	}
 	s.tether = tether.New(tether.Config{
 		Proxy: egress.New(egress.Config{Now: s.opts.Now}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)
@@ -128,7 +128,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
-		Held: line{s}.Held, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
+		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
 		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Hooks.Rescue, Judge: Judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,

@@ -173,8 +173,16 @@ func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state
 }
 
 // Held says what everything that costs money has to wait for, nil for nothing.
-func (l line) Held(ctx context.Context) (*state.Waiting, error) {
-	return l.s.store.Held(ctx, l.s.cfg.Caps(), l.s.opts.Now())
+func (l line) Held(ctx context.Context, open state.Money) (*state.Waiting, error) {
+	return l.s.store.Held(ctx, l.s.cfg.Caps(), open, l.s.opts.Now())
+}
+
+// MayStart says what a run that asks a provider of models has to wait for, nil for nothing.
+func (l line) MayStart(ctx context.Context, provider string) (*state.Waiting, error) {
+	if w, err := l.Held(ctx, state.Money{}); w != nil || err != nil {
+		return w, err
+	}
+	return l.s.tether.Ready(ctx, provider)
 }
 
 // spent is what all tasks together have cost today and this month, with their caps.

@@ -2,8 +2,6 @@ package tether
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -14,11 +12,12 @@ import (
 
 // Ledger keeps what runs have cost.
 type Ledger interface {
-	// Spend adds what an answer of the model has cost to a run and its task. With held, nothing was
-	// spent: the run was refused the model, for a cap of all tasks together.
+	// Spend adds what an answer of the model has cost to a run and its task. With held, the run was refused
+	// the model, or the rest of the answer; nothing need have been spent then.
 	Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error
-	// Held says what all runs have to wait for because such a cap is reached, nil if they may go on.
-	Held(ctx context.Context) (*state.Waiting, error)
+	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
+	// go on. Open is what answers under way have used beside what was spent.
+	Held(ctx context.Context, open state.Money) (*state.Waiting, error)
 }
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
@@ -47,42 +46,24 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 			log.Debug().Err(err).Msg("tether: answer")
 		}
 	}
-	switch {
-	case !up.API.Allows(r.Method, rest):
+	if !up.API.Allows(r.Method, rest) {
 		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
 		return
-	case t.Money.AtCap():
-		refuse("permission_error", fmt.Sprintf("the task's cap of $%.2f is reached", float64(t.Money.CapMicroUSD)/1e6))
-		return
 	}
-	held, err := h.cfg.Ledger.Held(r.Context())
-	if err == nil && held != nil {
-		err = h.cfg.Ledger.Spend(r.Context(), t.Key, t.Run.ID, state.Money{}, held)
-	}
+	c := call{h: h, name: name, up: up, task: t, asked: r.ContentLength}
+	barred, err := c.barred(r.Context())
 	switch {
 	case err != nil: // what cannot be looked up is not spent
 		log.Error().Err(err).Msg("tether: look up what was spent")
 		http.Error(w, "errand: what was spent cannot be looked up now", http.StatusBadGateway)
 		return
-	case held != nil:
-		refuse("permission_error", held.Detail)
+	case barred != nil:
+		refuse("permission_error", barred.Detail)
 		return
 	}
-	bill := func(answer *http.Response) error {
-		if answer.StatusCode == http.StatusOK {
-			answer.Body = &metered{
-				ReadCloser: answer.Body, counter: gateway.NewCounter(answer.Header.Get("Content-Type")),
-				pay: func(u gateway.Usage) { h.spend(r.Context(), t.Key, t.Run.ID, u) },
-			}
-		}
-		return nil
-	}
+	bill := func(answer *http.Response) error { return c.answered(r.Context(), answer) }
 	h.proxy(w, r, up.BaseURL, rest, bill, func(out *http.Request) {
-		value := up.Key
-		if strings.EqualFold(up.Header, "Authorization") {
-			value = "Bearer " + value
-		}
-		out.Header.Set(up.Header, value)
+		up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
 		if q := out.URL.Query(); q.Has("key") {       // where some clients put their token
 			q.Del("key")
@@ -91,13 +72,27 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 	})
 }
 
-// spend stores what an answer has cost. What cannot be stored is added to what the run spends next: it is
-// not forgotten as long as this process lives.
-func (h *Handler) spend(ctx context.Context, task state.TaskKey, run string, u gateway.Usage) {
+// sign puts our key in.
+func (u Upstream) sign(out *http.Request) {
+	value := u.Key
+	if strings.EqualFold(u.Header, "Authorization") {
+		value = "Bearer " + value
+	}
+	out.Header.Set(u.Header, value)
+}
+
+// price is what usage costs, and known whether that model has a price.
+func (h *Handler) price(u gateway.Usage) (m state.Money, known bool) {
 	price, known := h.cfg.Prices.Of(u.Model)
-	m := state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}
+	return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}, known
+}
+
+// spend stores what an answer has cost, and with held that the run got no more. What cannot be stored is added
+// to what the run spends next: it is not forgotten as long as this process lives.
+func (h *Handler) spend(ctx context.Context, task state.TaskKey, run string, u gateway.Usage, held *state.Waiting) {
+	m, known := h.price(u)
 	log := h.cfg.Log.With().Str("task", task.String()).Str("run", run).Str("model", u.Model).Logger()
-	if !known {
+	if !known && u != (gateway.Usage{}) {
 		m.Unpriced = u.Model
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"
@@ -107,42 +102,8 @@ func (h *Handler) spend(ctx context.Context, task state.TaskKey, run string, u g
 	m.Add(h.owed.take(run))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	if err := h.cfg.Ledger.Spend(ctx, task, run, m, nil); err != nil {
+	if err := h.cfg.Ledger.Spend(ctx, task, run, m, held); err != nil {
 		h.owed.put(run, m)
 		log.Error().Err(err).Int64("micro_usd", m.MicroUSD).Msg("tether: what an answer has cost could not be stored; it is added to the next")
-	}
-}
-
-// metered counts an answer while it is read, and pays once, at its end or when it is given up.
-type metered struct {
-	io.ReadCloser
-	counter *gateway.Counter
-	pay     func(gateway.Usage)
-	paid    bool
-}
-
-func (m *metered) Read(p []byte) (int, error) {
-	n, err := m.ReadCloser.Read(p)
-	if n > 0 {
-		_, _ = m.counter.Write(p[:n]) // never fails
-	}
-	if err != nil {
-		m.settle()
-	}
-	return n, err
-}
-
-func (m *metered) Close() error {
-	m.settle()
-	return m.ReadCloser.Close()
-}
-
-func (m *metered) settle() {
-	if m.paid {
-		return
-	}
-	m.paid = true
-	if u, ok := m.counter.Close(); ok {
-		m.pay(u)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -58,7 +60,14 @@ type Config struct {
 	// Prices say what answers cost; Ledger keeps it.
 	Prices gateway.Prices
 	Ledger Ledger
-	Log    zerolog.Logger
+	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
+	// long it takes until a refused key is tried again for the first time.
+	Upstreams Upstreams
+	Backoff   time.Duration
+	Now       func() time.Time // nil is the clock
+	Log       zerolog.Logger
+	// Callback answers what the task's active run says through a tool of errand's; nil refuses it.
+	Callback func(w http.ResponseWriter, r *http.Request, t *state.Task, tool string)
 	// Proxy passes requests for other hosts on, as far as Egress allows them to a task; nil refuses them all.
 	// Reached hears of each.
 	Proxy   *egress.Proxy
@@ -73,6 +82,8 @@ type Handler struct {
 	cfg       Config
 	transport http.RoundTripper // of all upstream calls
 	owed      owed
+	open      open
+	probing   sync.Mutex // one key is tried at a time
 }
 
 // New returns a Handler.

@@ -59,6 +59,8 @@ func Wait(k state.WaitKind) string {
 		return "money"
 	case state.WaitLimit:
 		return "a limit to end"
+	case state.WaitKey:
+		return "a model key that works"
 	case state.WaitConfig:
 		return "a valid .errand.yml"
 	case state.WaitEdit:

@@ -16,12 +16,12 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 		return nil, nil
 	}
 	if m := t.Money; m.AtCap() {
-		return nil, &Problem{Reason: m.CapReached(), Hint: state.HintBudget, Class: state.ClassBudget, Permanent: true}
+		return nil, &Problem{Reason: m.CapReached(), Hint: m.Hint(), Class: state.ClassBudget, Permanent: true}
 	}
 	if s.Held == nil {
 		return nil, nil
 	}
-	return s.Held(ctx)
+	return s.Held(ctx, s.provider(t))
 }
 
 // usd is an amount of money in dollars.

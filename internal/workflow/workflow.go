@@ -48,9 +48,9 @@ type Config struct {
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	Now                         func() time.Time
-	// Held says what agents have to wait for because all tasks together have spent what they may, nil for
-	// nothing; it may be nil.
-	Held func(ctx context.Context) (*state.Waiting, error)
+	// Held says what an agent that asks this provider of models has to wait for: all tasks together have spent
+	// what they may, or the provider has a limit or refuses the key. Nil is nothing; it may be nil.
+	Held func(ctx context.Context, provider string) (*state.Waiting, error)
 	// SpanAllowed returns a *state.VMLimitError if another span of a VM that costs money may not begin; it may
 	// be nil.
 	SpanAllowed func(ctx context.Context, vm string) error

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Trouble is what an answer says about every further call with the same key, of whatever task.
+type Trouble string
+
+// The troubles.
+const (
+	// TroubleLimit: the account may not call for longer than an agent waits by itself.
+	TroubleLimit Trouble = "limit"
+	// TroubleKey: the key is refused. A person has to change something.
+	TroubleKey Trouble = "key"
+	// TroubleCredit: nothing is left of what was paid for. Likewise.
+	TroubleCredit Trouble = "credit"
+)
+
+// Agents wait for a limit themselves if it is over within patience; a date further away than farthest is not
+// believed.
+const (
+	patience = time.Minute
+	farthest = 8 * 24 * time.Hour
+)
+
+// MaxErrorBody is how much of an error's body Look wants to see at most.
+const MaxErrorBody = 64 << 10
+
+// Look says what trouble an answer means, empty if none that lasts: overload, faults and limits of a minute are
+// left to the agent's own retries. Until is when a limit ends. The body is the beginning of the answer's, which
+// need not be well formed.
+func (a API) Look(status int, header http.Header, body []byte, now time.Time) (t Trouble, until time.Time) {
+	var e apiError
+	if json.Unmarshal(body, &e) != nil {
+		var list []apiError // Gemini, without alt=sse
+		if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+			e = list[0]
+		}
+	}
+	switch {
+	case status == http.StatusPaymentRequired, e.noCredit(status):
+		return TroubleCredit, time.Time{}
+	case status == http.StatusUnauthorized, a == Gemini && e.says("API_KEY_INVALID"):
+		return TroubleKey, time.Time{}
+	case status != http.StatusTooManyRequests:
+		return "", time.Time{}
+	}
+	until = limitEnd(header, e, now)
+	if until.Sub(now) <= patience {
+		return "", time.Time{}
+	}
+	if most := now.Add(farthest); until.After(most) {
+		until = most
+	}
+	return TroubleLimit, until
+}
+
+// apiError is what the providers' error bodies have in common, and what they say of limits.
+type apiError struct {
+	Error struct {
+		Type     string  `json:"type"`
+		Code     any     `json:"code"` // a word, or Gemini's number
+		Message  string  `json:"message"`
+		ResetsAt float64 `json:"resets_at"`
+		ResetsIn float64 `json:"resets_in_seconds"`
+		Details  []struct {
+			Reason     string `json:"reason"`
+			RetryDelay string `json:"retryDelay"`
+			Violations []struct {
+				QuotaID string `json:"quotaId"`
+			} `json:"violations"`
+		} `json:"details"`
+	} `json:"error"`
+}
+
+// noCredit reports whether the account has to be paid for first.
+func (e apiError) noCredit(status int) bool {
+	code, _ := e.Error.Code.(string)
+	switch {
+	case e.Error.Type == "billing_error", status == http.StatusTooManyRequests && (e.Error.Type == "insufficient_quota" || code == "insufficient_quota"):
+		return true
+	}
+	return status == http.StatusBadRequest && strings.Contains(strings.ToLower(e.Error.Message), "credit balance is too low")
+}
+
+func (e apiError) says(reason string) bool {
+	for _, d := range e.Error.Details {
+		if d.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// limitEnd finds when a limit is over, in the order in which the providers mean it; zero if nothing says so.
+func limitEnd(h http.Header, e apiError, now time.Time) time.Time {
+	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
+		if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
+			return at
+		}
+	}
+	switch {
+	case e.Error.ResetsAt > 0 && e.Error.ResetsAt < 1e11:
+		return time.Unix(int64(e.Error.ResetsAt), 0).UTC()
+	case e.Error.ResetsIn > 0 && e.Error.ResetsIn < 1e9:
+		return now.Add(time.Duration(e.Error.ResetsIn) * time.Second)
+	}
+	if at := retryAfter(h.Get("Retry-After"), now); !at.IsZero() {
+		return at
+	}
+	for _, d := range e.Error.Details {
+		for _, v := range d.Violations {
+			if strings.Contains(v.QuotaID, "PerDay") {
+				return pacificMidnight(now)
+			}
+		}
+	}
+	for _, d := range e.Error.Details {
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
+			return now.Add(wait)
+		}
+	}
+	for _, kind := range []string{"Requests", "Tokens"} {
+		wait, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + kind))
+		if err == nil && wait > 0 && h.Get("X-Ratelimit-Remaining-"+kind) == "0" {
+			return now.Add(wait)
+		}
+	}
+	return time.Time{}
+}
+
+func unix(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 || n > 1e11 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+// retryAfter reads both forms of the header.
+func retryAfter(s string, now time.Time) time.Time {
+	if n, err := strconv.ParseInt(s, 10, 32); err == nil && n > 0 {
+		return now.Add(time.Duration(n) * time.Second)
+	}
+	if at, err := http.ParseTime(s); err == nil && at.After(now) {
+		return at.UTC()
+	}
+	return time.Time{}
+}
+
+// pacificMidnight is when Google's quotas of a day begin anew, in summer an hour late.
+func pacificMidnight(now time.Time) time.Time {
+	p := now.In(time.FixedZone("PST", -8*60*60))
+	return time.Date(p.Year(), p.Month(), p.Day()+1, 0, 0, 0, 0, p.Location()).UTC()
+}
+
+// Probe is the path of a GET that costs nothing and tells whether a key works.
+func (a API) Probe() string {
+	if a == Gemini {
+		return "/v1beta/models"
+	}
+	return "/v1/models"
+}

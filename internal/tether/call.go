@@ -1,0 +1,116 @@
+package tether
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// call is one request for the model.
+type call struct {
+	h     *Handler
+	name  string // of the provider
+	up    Upstream
+	task  *state.Task
+	asked int64           // bytes of the request
+	known *state.Upstream // what was known of the provider as it was asked
+}
+
+// barred says why the model is not asked, nil if it is; the run then remembers what it was refused for.
+func (c *call) barred(ctx context.Context) (*state.Waiting, error) {
+	_, task, run := c.h.open.sums(c.task.Key, c.task.Run.ID)
+	why := c.task.Capped(task, run)
+	if why == nil {
+		var err error
+		if why, err = c.heldByAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if why == nil {
+		return nil, nil
+	}
+	if h := c.task.Run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
+		return why, nil // it knows
+	}
+	return why, c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, state.Money{}, why)
+}
+
+// heldByAll says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
+// of the provider does not: it may be of another model, and the provider's own answer says it best.
+func (c *call) heldByAll(ctx context.Context) (*state.Waiting, error) {
+	all, _, _ := c.h.open.sums(c.task.Key, "")
+	held, err := c.h.cfg.Ledger.Held(ctx, all)
+	if err != nil || held != nil || c.h.cfg.Upstreams == nil {
+		return held, err
+	}
+	if c.known, err = c.h.cfg.Upstreams.Upstream(ctx, c.name); err != nil {
+		return nil, err
+	}
+	if u := c.known; u != nil && u.Kind == state.WaitKey && u.Until.After(c.h.now()) {
+		return u.Waiting(), nil
+	}
+	return nil, nil
+}
+
+// overCap says which cap is reached in the middle of an answer, by what is booked now and what is open.
+func (c *call) overCap(ctx context.Context) (*state.Waiting, error) {
+	t, err := c.h.cfg.Tasks.Task(ctx, c.task.Key)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	all, task, run := c.h.open.sums(c.task.Key, c.task.Run.ID)
+	if t.Run == nil || t.Run.ID != c.task.Run.ID {
+		run = state.Money{} // of a run that has ended: the task's cap counts
+	}
+	if why := t.Capped(task, run); why != nil {
+		return why, nil
+	}
+	return c.h.cfg.Ledger.Held(ctx, all)
+}
+
+// answered has an answer counted, and learns from one that says something about the provider.
+func (c *call) answered(ctx context.Context, answer *http.Response) error {
+	switch {
+	case answer.StatusCode == http.StatusOK:
+		answer.Body = c.meter(ctx, answer.Body, answer.Header.Get("Content-Type"))
+		if c.known != nil {
+			c.h.remember(ctx, c.name, nil)
+		}
+	case answer.StatusCode >= http.StatusBadRequest && answer.StatusCode < http.StatusInternalServerError:
+		return c.trouble(ctx, answer)
+	}
+	return nil
+}
+
+// trouble looks whether an answer means that every further call would end like this one. What it says is passed
+// on as it is, but for a refused key: that is ours, and nothing that a VM has to read about.
+func (c *call) trouble(ctx context.Context, answer *http.Response) error {
+	head, err := io.ReadAll(io.LimitReader(answer.Body, gateway.MaxErrorBody))
+	if err != nil {
+		return err
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), answer.Body), answer.Body}
+	kind, until := c.up.API.Look(answer.StatusCode, answer.Header, head, c.h.now())
+	if kind == "" {
+		return nil
+	}
+	row := c.h.learn(c.name, kind, until, c.known)
+	c.h.cfg.Log.Warn().Str("provider", c.name).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
+	c.h.remember(ctx, c.name, &row)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
+	defer cancel()
+	if err := c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, state.Money{}, row.Waiting()); err != nil {
+		c.h.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
+	}
+	if kind == gateway.TroubleKey {
+		c.up.API.RefuseInstead(answer, "permission_error", "errand: "+row.Detail)
+	}
+	return nil
+}

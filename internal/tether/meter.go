@@ -1,0 +1,180 @@
+package tether
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// How many bytes of a stream pass between two looks at the caps, and how many may pass after a cap until an
+// event ends.
+const (
+	firstLook = 1 << 10
+	lookEvery = 16 << 10
+	maxBeyond = 1 << 20
+)
+
+// errCapped cuts an answer off where no event ends.
+var errCapped = errors.New("a cap was reached in the middle of an answer")
+
+// open is what answers under way have used so far, of all tasks: it is not booked yet.
+type open struct {
+	mu  sync.Mutex
+	now map[*metered]state.Money
+}
+
+func (o *open) put(m *metered, used state.Money) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.now == nil {
+		o.now = map[*metered]state.Money{}
+	}
+	o.now[m] = used
+}
+
+func (o *open) drop(m *metered) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.now, m)
+}
+
+// sums adds up what is open: of everybody, of a task, of one of its runs.
+func (o *open) sums(key state.TaskKey, run string) (all, task, ofRun state.Money) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for m, used := range o.now {
+		all.Add(used)
+		if m.call.task.Key == key {
+			task.Add(used)
+			if m.call.task.Run.ID == run {
+				ofRun.Add(used)
+			}
+		}
+	}
+	return all, task, ofRun
+}
+
+// metered counts an answer while it is read, and pays once, at its end or when it is given up. A stream that
+// reaches a cap is ended after one of its events by the API's own event for failures.
+type metered struct {
+	io.ReadCloser
+	ctx     context.Context //nolint:containedctx // an answer lives within one request
+	call    *call
+	counter *gateway.Counter
+	paid    bool
+
+	next   int            // bytes until the next look
+	over   *state.Waiting // the cap that is reached
+	beyond int            // bytes that passed since
+	end    []byte         // the last bytes that passed
+	tail   []byte         // what is still to be said after the last event
+	ended  bool
+}
+
+func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *metered {
+	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: gateway.NewCounter(kind, c.asked), next: firstLook}
+	if m.counter.Streams() {
+		c.h.open.put(m, state.Money{})
+	}
+	return m
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	if m.ended {
+		return m.finish(p, 0)
+	}
+	n, err := m.ReadCloser.Read(p)
+	if n > 0 {
+		_, _ = m.counter.Write(p[:n]) // never fails
+		if m.counter.Streams() {
+			m.look(n)
+		}
+	}
+	if m.over != nil && n > 0 {
+		if at := lastEvent(m.end, p[:n]); at >= 0 {
+			m.ended, m.tail = true, m.call.up.API.FailStream("permission_error", "errand: "+m.over.Detail)
+			m.settle()
+			return m.finish(p, at)
+		}
+		if m.beyond += n; m.beyond > maxBeyond {
+			err = errCapped
+		}
+	}
+	if n > 0 {
+		m.end = append(m.end[:0], lastBytes(m.end, p[:n])...)
+	}
+	if err != nil {
+		m.settle()
+	}
+	return n, err
+}
+
+// finish puts the tail behind the first n bytes of p.
+func (m *metered) finish(p []byte, n int) (int, error) {
+	k := copy(p[n:], m.tail)
+	if m.tail = m.tail[k:]; n+k == 0 {
+		return 0, io.EOF
+	}
+	return n + k, nil
+}
+
+// look holds what has been used so far against the caps, every so many bytes.
+func (m *metered) look(n int) {
+	if m.next -= n; m.next > 0 || m.over != nil {
+		return
+	}
+	m.next = lookEvery
+	used, _ := m.call.h.price(m.counter.Running())
+	m.call.h.open.put(m, used)
+	over, err := m.call.overCap(m.ctx)
+	if err != nil { // the next look may succeed, and the next call is refused if it cannot be looked up
+		m.call.h.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("tether: look up what was spent")
+		return
+	}
+	m.over = over
+}
+
+func (m *metered) Close() error {
+	m.settle()
+	return m.ReadCloser.Close()
+}
+
+func (m *metered) settle() {
+	if m.paid {
+		return
+	}
+	m.paid = true
+	m.call.h.open.drop(m)
+	u, ok := m.counter.Close()
+	if ok || m.over != nil {
+		m.call.h.spend(m.ctx, m.call.task.Key, m.call.task.Run.ID, u, m.over)
+	}
+}
+
+// eventEnd is how many bytes the longest end of an event has.
+const eventEnd = 4
+
+// lastBytes returns the last bytes of all that passed.
+func lastBytes(before, p []byte) []byte {
+	all := p
+	if len(p) < eventEnd {
+		all = append(bytes.Clone(before), p...)
+	}
+	return all[max(len(all)-eventEnd, 0):]
+}
+
+// lastEvent returns where in p the last event ends of a stream of which before passed already; -1 if none does.
+func lastEvent(before, p []byte) int {
+	all, at := append(bytes.Clone(before), p...), -1
+	for _, end := range []string{"\n\n", "\r\r", "\r\n\r\n"} {
+		if i := bytes.LastIndex(all, []byte(end)); i >= 0 {
+			at = max(at, i+len(end)-len(before))
+		}
+	}
+	return at
+}

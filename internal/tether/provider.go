@@ -1,0 +1,121 @@
+package tether
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// Upstreams remembers what keeps runs from asking the providers of models.
+type Upstreams interface {
+	Upstream(ctx context.Context, name string) (*state.Upstream, error)
+	SetUpstream(ctx context.Context, name string, u *state.Upstream) error
+}
+
+// probeTimeout bounds the request that looks whether a key works.
+const probeTimeout = 15 * time.Second
+
+// now is the time.
+func (h *Handler) now() time.Time {
+	if h.cfg.Now != nil {
+		return h.cfg.Now()
+	}
+	return time.Now()
+}
+
+// learn makes of a trouble what is remembered of the provider. Before is what was known.
+func (h *Handler) learn(name string, kind gateway.Trouble, until time.Time, before *state.Upstream) state.Upstream {
+	now := h.now()
+	row := state.Upstream{Kind: state.WaitKey, Since: now, Tries: 1}
+	switch kind {
+	case gateway.TroubleLimit:
+		return state.Upstream{Kind: state.WaitLimit, Since: now, Until: until, Detail: fmt.Sprintf("errand's account at the model's provider `%s` has used up its limit", name)}
+	case gateway.TroubleCredit:
+		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
+		row.Hint = "The operator has to top it up; the task goes on by itself then."
+	default:
+		row.Detail = fmt.Sprintf("the model's provider `%s` refuses errand's key", name)
+		row.Hint = fmt.Sprintf("The operator has to set a key that is valid at `models.%s` and restart errand, or make this one valid again; the task goes on by itself then.", name)
+	}
+	if before != nil && before.Detail == row.Detail {
+		row.Since, row.Tries = before.Since, before.Tries+1
+	}
+	row.Until = now.Add(h.patience(kind, row.Tries))
+	return row
+}
+
+// patience is how long it takes until it is looked again whether a person has acted: a minute, doubled up to
+// five for a key, which costs nothing to look at; ten minutes, doubled up to an hour, for credit, which takes a run.
+func (h *Handler) patience(kind gateway.Trouble, tries int) time.Duration {
+	first, most := h.cfg.Backoff, 5*h.cfg.Backoff
+	if kind == gateway.TroubleCredit {
+		first, most = 10*h.cfg.Backoff, 60*h.cfg.Backoff
+	}
+	return min(first<<min(max(tries-1, 0), 10), most)
+}
+
+// remember stores what is known of a provider. What cannot be stored is learned again from its next answer.
+func (h *Handler) remember(ctx context.Context, name string, u *state.Upstream) {
+	if h.cfg.Upstreams == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
+	defer cancel()
+	if err := h.cfg.Upstreams.SetUpstream(ctx, name, u); err != nil {
+		h.cfg.Log.Error().Err(err).Str("provider", name).Msg("tether: remember what a provider says")
+	}
+}
+
+// Ready says what a run that asks this provider has to wait for, nil if it may be started. A key that was
+// refused is tried first, by a request that costs nothing.
+func (h *Handler) Ready(ctx context.Context, name string) (*state.Waiting, error) {
+	up, ok := h.cfg.Models[name]
+	if !ok || h.cfg.Upstreams == nil {
+		return nil, nil
+	}
+	h.probing.Lock()
+	defer h.probing.Unlock()
+	row, err := h.cfg.Upstreams.Upstream(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		return nil, nil
+	case row.Until.After(h.now()):
+		return row.Waiting(), nil
+	case row.Kind != state.WaitKey || h.works(ctx, up):
+		return nil, nil // an answer to the run forgets it
+	}
+	next := *row
+	next.Tries++
+	next.Until = h.now().Add(h.patience(gateway.TroubleKey, next.Tries))
+	h.remember(ctx, name, &next)
+	return next.Waiting(), nil
+}
+
+// works reports whether the provider takes the key, as far as a list of models tells. Where there is no such
+// list, a run has to find out.
+func (h *Handler) works(ctx context.Context, up Upstream) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(up.BaseURL, "/")+up.API.Probe(), nil)
+	if err != nil {
+		return true
+	}
+	up.sign(req)
+	if up.API == gateway.Anthropic {
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+	}
+	resp, err := h.transport.RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	badGemini := up.API == gateway.Gemini && resp.StatusCode == http.StatusBadRequest
+	return resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden && !badGemini
+}
