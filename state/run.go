@@ -135,6 +135,9 @@ type VM struct {
 	Carries []string  `json:"carries,omitempty"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Why     string    `json:"why,omitempty"` // why it ended, one of a closed list
+	// PutAway is how long it has lately taken, in 95 of 100 cases, to put such a VM to sleep; zero if that is
+	// quick or not known.
+	PutAway time.Duration `json:"put_away,omitempty"`
 }
 
 // Branch is the task's branch.

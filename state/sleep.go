@@ -30,7 +30,7 @@ func (c *change) sleepAt() time.Time {
 	vm, at := c.t.VM, c.t.restedSince().Add(c.p.IdleVM)
 	margin := c.p.IdleVM
 	if vm.Paid > 0 {
-		margin = c.p.sleepBefore(vm.Paid)
+		margin = c.margin()
 		at = vm.PaidUntil(c.e.Now).Add(-margin)
 	}
 	if w := c.t.Waiting; c.t.Phase == PhaseInterrupted && w != nil && w.Until.After(at) && w.Until.Before(at.Add(margin)) {
@@ -41,6 +41,18 @@ func (c *change) sleepAt() time.Time {
 
 // sleepBefore is how long before the end of a span of that length a VM is put to sleep.
 func (p Policy) sleepBefore(span time.Duration) time.Duration { return min(p.SleepBefore, span/4) }
+
+// margin is how long before the end of its paid span the task's VM is put to sleep: as the policy says, and
+// sooner if putting it away has taken longer than that, so that it does not reach into another span. A third of
+// a span is the most: what takes longer would leave too little of it.
+func (c *change) margin() time.Duration {
+	vm := c.t.VM
+	m := c.p.sleepBefore(vm.Paid)
+	if vm.PutAway > 0 {
+		m = max(m, min(vm.PutAway+vm.Paid/60, vm.Paid/3))
+	}
+	return m
+}
 
 // idles reports whether a VM that may be due is still the task's, and still idle.
 func (c *change) idles() bool {
@@ -59,7 +71,7 @@ func (c *change) goToSleep() {
 		return
 	}
 	if vm := c.t.VM; c.e.Insured && vm.Paid > 0 {
-		margin := c.p.sleepBefore(vm.Paid)
+		margin := c.margin()
 		c.due(dueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
@@ -102,7 +114,7 @@ func (c *change) lookAgain() {
 	}
 	pause := c.p.IdleVM / 2
 	if c.t.VM.Paid > 0 {
-		pause = c.p.sleepBefore(c.t.VM.Paid) / 4
+		pause = c.margin() / 4
 	}
 	c.due(dueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
@@ -210,7 +222,7 @@ func (c *change) haveVM(l *Launch) {
 // enough for the work to be put away.
 func (c *change) boundSpan() {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
-		c.due(DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.p.sleepBefore(vm.Paid))).Add(-2*c.p.sleepBefore(vm.Paid)))
+		c.due(DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
 	}
 }
 

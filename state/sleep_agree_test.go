@@ -24,3 +24,22 @@ func TestSleepAtAgrees(t *testing.T) {
 		}
 	}
 }
+
+// TestSleepsSoonerWhatTakesLonger: a VM whose image takes long is put to sleep so early that the image is there
+// before the next span begins.
+func TestSleepsSoonerWhatTakesLonger(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]time.Duration{
+		0:                5 * time.Minute,
+		3 * time.Minute:  5 * time.Minute,
+		8 * time.Minute:  9 * time.Minute,
+		50 * time.Minute: 20 * time.Minute,
+	} {
+		vm := VM{CreatedAt: testStart, Paid: time.Hour, PutAway: took}
+		c := change{t: &Task{VM: &vm, Phase: PhasePROpen}, p: DefaultPolicy()}
+		c.e.Now = testStart.Add(time.Minute)
+		if got := testStart.Add(time.Hour).Sub(c.sleepAt()); got != want {
+			t.Errorf("what takes %s begins %s before the end, want %s", took, got, want)
+		}
+	}
+}

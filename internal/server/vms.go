@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
@@ -48,8 +49,20 @@ func (v vms) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	}
 	return state.VM{
 		Name: vm.Name, Provider: v.s.cfg.Provider, Kind: vm.Kind, Gen: vm.Gen, CreatedAt: vm.CreatedAt,
-		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency,
+		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency, PutAway: v.putAway(ctx, t),
 	}, nil
+}
+
+// putAway is how long it takes to put the task's VM to sleep: images of whole disks take minutes.
+func (v vms) putAway(ctx context.Context, t *state.Task) time.Duration {
+	if t.Settings.VM.Sleep != state.SleepSnapshot {
+		return 0
+	}
+	times, err := v.s.store.VMTimes(ctx)
+	if err != nil {
+		v.s.opts.Log.Warn().Err(err).Msg("look how long images take") // the policy's margin stays
+	}
+	return state.Percentile(times.Image, 95)
 }
 
 // refused says what an error of the fleet means to the task: workflow.ErrNoVM with what people need of it,
