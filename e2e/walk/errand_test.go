@@ -52,13 +52,13 @@ type errand struct {
 type bench struct {
 	redact  *trust.Redactor
 	scanner *secretscan.Scanner
-	adapter agent.Adapter
+	agents  *agent.Set
 	err     error
 }
 
 var shared = sync.OnceValue(func() *bench {
-	adapter, err := agent.New(agent.DefaultConfig())
-	return &bench{redact: trust.NewRedactor(nil, "hunter2-hunter2"), scanner: secretscan.New(nil, "hunter2-hunter2"), adapter: adapter, err: err}
+	agents, err := agent.NewSet(agent.DefaultConfig())
+	return &bench{redact: trust.NewRedactor(nil, "hunter2-hunter2"), scanner: secretscan.New(nil, "hunter2-hunter2"), agents: agents, err: err}
 })
 
 // start makes errand anew over the store, as after a start of its process.
@@ -72,7 +72,7 @@ func (w *world) start() {
 	now := func() time.Time { return w.now }
 	gh := api{hub: w.hub}
 	e.steps = workflow.New(workflow.Config{
-		Store: w.store, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Adapter: b.adapter, Agent: agent.DefaultConfig(),
+		Store: w.store, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: agent.DefaultConfig(),
 		Redact: b.redact, Scanner: b.scanner, Defaults: state.DefaultSettings(), Now: now,
 		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
 	})

@@ -43,6 +43,8 @@ func layers() map[string]row {
 		"internal/runner/work":    {may: "internal/changeset internal/runner/proc"},
 		"internal/runner/pack":    {may: "internal/changeset internal/runner/work"},
 		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
+		"internal/agentloop":      {may: "internal/agentloop/wire"},
+		"internal/agentloop/wire": {},
 
 		// VMs, and the ways to them.
 		"internal/fleet":           {may: "internal/remote state", tests: "state/kv/boltkv"},
@@ -60,7 +62,7 @@ func layers() map[string]row {
 		// GitHub, agents.
 		"handlers":                 {may: "internal/comment state"},
 		"internal/forge":           {may: "internal/changeset state"},
-		"internal/agent":           {may: "internal/runlog"},
+		"internal/agent":           {may: "internal/agentloop/wire internal/runlog"},
 		"internal/agent/agenttest": {may: "internal/agent internal/runlog"},
 
 		// What moves tasks on.
@@ -74,8 +76,8 @@ func layers() map[string]row {
 		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server"},
 		"cmd/errand-runner": {
-			may:   "internal/changeset internal/fleet/local/box internal/runner internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",
-			tests: "internal/runlog",
+			may:   "internal/agentloop internal/agentloop/wire internal/changeset internal/fleet/local/box internal/runner internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",
+			tests: "internal/agent internal/agent/agenttest internal/runlog",
 		},
 	}
 	maps.Copy(table, aroundLayers())

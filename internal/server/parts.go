@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
@@ -90,7 +89,7 @@ func (s *Server) makeTether() error {
 	}
 	s.tether = tether.New(tether.Config{
 		Proxy: egress.New(egress.Config{Now: s.opts.Now}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)
@@ -115,17 +114,13 @@ func (s *Server) noteReached(t *state.Task, r egress.Request) {
 
 // makeWorkflow makes the steps and the queue that takes them.
 func (s *Server) makeWorkflow(context.Context) error {
-	adapter, err := agent.New(s.cfg.Agent)
-	if err != nil {
-		return fmt.Errorf("make the agent's adapter: %w", err)
-	}
 	var sleeper workflow.Sleeper
 	if _, ok := s.provider.(fleet.Imager); ok {
 		sleeper = disks{s}
 	}
 	s.steps = workflow.New(workflow.Config{
 		Sleeper: sleeper, SpanAllowed: s.fleet.SpanAllowed, Outlives: s.fleet.Outlives,
-		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Adapter: adapter, Agent: s.cfg.Agent,
+		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(),
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
@@ -74,6 +75,7 @@ type Server struct {
 	patterns *secretscan.Patterns
 	redact   *trust.Redactor
 	metrics  *admin.Metrics
+	agents   *agent.Set
 	steps    *workflow.Steps
 	queue    *queue.Queue
 	poller   *watch.Poller
@@ -100,7 +102,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 	if err = os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
-	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen} {
+	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen} {
 		if err = part(ctx); err != nil {
 			return s, err
 		}

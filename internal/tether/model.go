@@ -50,6 +50,9 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
 		return
 	}
+	if !h.holdToModel(w, r, up, rest, refuse) {
+		return
+	}
 	c := call{h: h, name: name, up: up, task: t, asked: r.ContentLength}
 	barred, err := c.barred(r.Context())
 	switch {

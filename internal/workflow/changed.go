@@ -34,6 +34,9 @@ func (s *Steps) changed(ctx context.Context, w *unit, l *state.Launch, place run
 	if text := s.baseMoved(ctx, w, last); text != "" {
 		lines = append(lines, text)
 	}
+	if last.Adapter != "" && l.Adapter != "" && last.Adapter != l.Adapter {
+		lines = append(lines, "The last run was made by another agent ("+last.Adapter+"): you do not remember what it did, but its work is in the checkout.")
+	}
 	if t.Run.Repeat != "" {
 		lines = append(lines, "The last attempt did not end well: "+t.Run.Repeat)
 	}

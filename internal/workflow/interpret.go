@@ -20,6 +20,7 @@ type Interpreter struct {
 	parser agent.Parser // nil for checks
 	redact *trust.Redactor
 	stderr []string
+	said   string // the end of what the agent said
 	checks []state.CheckResult
 	done   *work.ChecksDone
 }
@@ -28,7 +29,7 @@ type Interpreter struct {
 func (s *Steps) Interpret(t *state.Task, r *state.Run) *Interpreter {
 	in := &Interpreter{run: *r, redact: s.Redact}
 	if r.Kind != state.RunCheck {
-		in.parser = s.Adapter.NewParser()
+		in.parser = s.Agents.Of(r.Adapter).NewParser()
 	}
 	return in
 }
@@ -48,7 +49,13 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 	if in.parser == nil {
 		return in.stamp(l, in.check(l.Text))
 	}
-	return in.stamp(l, in.parser.Line([]byte(l.Text)))
+	events := in.stamp(l, in.parser.Line([]byte(l.Text)))
+	for _, e := range events {
+		if e.Kind == runlog.KindText {
+			in.keepSaid(e.Text)
+		}
+	}
+	return events
 }
 
 // stamp numbers events and blanks secrets.
@@ -109,6 +116,9 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	}
 	if res.Status == agent.StatusStalled && out.Message == "" {
 		out.Message = "the agent gave no sign of life for too long: no output, no open request to the model, no work"
+	}
+	if res.Status == agent.StatusContextOverflow {
+		out.Summary = in.clean(strings.TrimSpace(in.said), maxSaid)
 	}
 	if res.Status == agent.StatusOK {
 		in.outcome(res.Text, &out)

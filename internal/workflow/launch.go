@@ -193,17 +193,12 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if err := s.checkout(ctx, w, vm, place, l); err != nil {
 		return runner.Spec{}, err
 	}
-	resume := t.Run.Session
-	if !holdsSession(t, vm) || !s.Adapter.Capabilities().Resume {
-		resume = ""
-	}
+	adapter, route := s.choose(t)
+	resume := resumable(t, vm, adapter)
+	l.Adapter, l.Model, l.Resumed = route.Adapter, route.Model, resume != ""
 	prompt, err := s.prompt(ctx, w, resume == "", l, place)
 	if err != nil {
 		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
-	}
-	model := t.Model
-	if model == "" {
-		model = s.Agent.ModelFor(string(t.Run.Kind))
 	}
 	turns := t.Turns
 	if turns == 0 {
@@ -213,16 +208,15 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if resume == "" {
 		session = uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String()
 	}
-	cmd, err := s.Adapter.Command(agent.Spec{
-		WorkDir: place.Dir, Home: place.Home, RunDir: path.Join(place.Home, ".errand", "runs", t.Run.ID), Step: string(t.Run.Kind), Model: model,
+	cmd, err := adapter.Command(agent.Spec{
+		WorkDir: place.Dir, Home: place.Home, RunDir: path.Join(place.Home, ".errand", "runs", t.Run.ID), Step: string(t.Run.Kind), Model: l.Model,
 		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session,
-		MaxTurns: turns, MaxUSD: usd(max(t.Money.CapMicroUSD-t.Money.MicroUSD, 0)), BaseURL: place.BaseURL + "/llm/anthropic", RunToken: s.Tether.RunToken(t.Run.ID),
+		MaxTurns: turns, MaxUSD: usd(max(t.Money.CapMicroUSD-t.Money.MicroUSD, 0)), BaseURL: s.modelURL(place.BaseURL, l.Adapter), RunToken: s.Tether.RunToken(t.Run.ID),
 	})
 	if err != nil {
 		return runner.Spec{}, &Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: "agent", Permanent: true, Err: err}
 	}
-	l.Adapter, l.Model, l.Resumed = s.Adapter.Name(), model, resume != ""
-	head := runlog.Header{Run: t.Run.ID, Task: taskName(t), Step: string(t.Run.Kind), Agent: l.Adapter, Model: model, Started: l.Started}
+	head := runlog.Header{Run: t.Run.ID, Task: taskName(t), Step: string(t.Run.Kind), Agent: l.Adapter, Model: l.Model, Started: l.Started}
 	head.System, _ = s.Redact.Redact(prompt.System)
 	head.User, _ = s.Redact.Redact(prompt.User)
 	for _, x := range t.Context.Withheld {

@@ -38,6 +38,11 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch,
 	if t.PR != nil {
 		d.PR = &prompts.PullRequest{Number: t.PR.Number, Title: t.PR.Title}
 	}
+	adapter, _ := s.choose(t)
+	d.Tools = adapter.Capabilities().MCP
+	for _, n := range t.Notes {
+		d.Notes = append(d.Notes, string(n.Kind)+": "+n.Text)
+	}
 	d.Resume = s.changed(ctx, w, l, place)
 	promptConversation(t, &d, anew)
 	return prompts.Render(string(t.Run.Kind), d)
@@ -184,6 +189,9 @@ func promptConversation(t *state.Task, d *prompts.Data, anew bool) {
 	}
 	if t.Work != nil && t.Work.Text != "" {
 		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: t.Work.Text})
+	}
+	if said := lastAgentRun(t).Said; said != "" {
+		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: said})
 	}
 }
 

@@ -19,11 +19,11 @@ import (
 // bareSteps can interpret runs and nothing else.
 func bareSteps(f testing.TB, p *secretscan.Patterns) *workflow.Steps {
 	f.Helper()
-	adapter, err := agent.New(agent.DefaultConfig())
+	agents, err := agent.NewSet(agent.DefaultConfig())
 	if err != nil {
 		f.Fatal(err)
 	}
-	return workflow.New(workflow.Config{Adapter: adapter, Redact: trust.NewRedactor(p, secret)})
+	return workflow.New(workflow.Config{Agents: agents, Redact: trust.NewRedactor(p, secret)})
 }
 
 func TestTrouble(t *testing.T) {

@@ -34,10 +34,13 @@ type Config struct {
 	// Sleeper keeps whole disks, for repositories that sleep by snapshot; nil where the provider cannot, which
 	// then sleep by archive.
 	Sleeper Sleeper
-	Adapter agent.Adapter
-	Agent   agent.Config
-	Redact  *trust.Redactor
-	Scanner *secretscan.Scanner
+	// Agents are what runs are made by; Agent is what all of them are set, their environment among it.
+	Agents Agents
+	Agent  agent.Config
+	// Providers names, by the name of an adapter, the provider of models that its calls go to.
+	Providers map[string]string
+	Redact    *trust.Redactor
+	Scanner   *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,
 	// key, what to write.
 	RepoConfig func(data []byte) (state.Settings, error)

@@ -109,11 +109,11 @@ func (w *world) makeSteps(change []func(*workflow.Config)) {
 	check(w.t, err)
 	w.files, err = archive.Open(w.t.TempDir(), func(s string) string { return s })
 	check(w.t, err)
-	adapter, err := agent.New(agent.DefaultConfig())
+	agents, err := agent.NewSet(agent.DefaultConfig())
 	check(w.t, err)
 	w.host = newHost(w)
 	w.cfg = workflow.Config{
-		Store: w, GitHub: w.forge, VMs: w.host, Runner: w.host, Tether: w.host, Files: w.files, Adapter: adapter, Agent: agent.DefaultConfig(),
+		Store: w, GitHub: w.forge, VMs: w.host, Runner: w.host, Tether: w.host, Files: w.files, Agents: agents, Agent: agent.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
 		Redact: trust.NewRedactor(p, secret), Scanner: secretscan.New(p, secret), Defaults: state.DefaultSettings(), Now: time.Now,
 		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
 	}

@@ -53,6 +53,7 @@ func (s *Server) build(p play, req request) answer {
 	stop := "end_turn"
 	for _, c := range p.turn.calls() {
 		stop = "tool_use"
+		c = offered(c, p.conv.Tools)
 		input := []byte("{}")
 		if len(c.Input) > 0 {
 			// A script is YAML or Go values of JSON's kinds; what JSON cannot say becomes {}.

@@ -1,0 +1,202 @@
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/errand-bot/errand/internal/agentloop/wire"
+)
+
+// Bounds of a model call. The tether may hold a request for ten minutes while nobody is attached.
+const (
+	headerTimeout = 15 * time.Minute
+	callTimeout   = time.Hour
+	longestWait   = 60 * time.Second // a limit that lasts longer is the orchestrator's to wait for
+)
+
+// newService returns the API's client. It takes nothing from the environment or from a file of the
+// home directory, where the repository's own code could have put it, and goes through no proxy: the
+// model is at the other end of a loopback port.
+func newService(set wire.Settings) anthropic.MessageService {
+	transport := &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		ResponseHeaderTimeout: headerTimeout,
+	}
+	return anthropic.NewMessageService(
+		option.WithBaseURL(strings.TrimSuffix(set.BaseURL, "/")+"/"), option.WithAuthToken(set.Token),
+		option.WithHTTPClient(&http.Client{Transport: transport}),
+		option.WithMaxRetries(0), // ask does it, so that it can say so and a cut stream counts as well
+		option.WithoutOpenTelemetry(),
+	)
+}
+
+// failure is a model call that did not come to an answer.
+type failure struct {
+	status  int // of HTTP, 0 if there was no answer
+	kind    string
+	message string
+	after   time.Duration // when to try again, 0 if nobody said
+	reset   time.Time
+	again   bool
+}
+
+func (f *failure) Error() string { return f.message }
+
+// ask sends the conversation until there is an answer. What it returns otherwise is an *end, or the
+// context's error.
+func (l *loop) ask(ctx context.Context) (*anthropic.Message, error) {
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = l.opt.RetryWait, 16*time.Second, 2
+	for attempt := 0; ; attempt++ {
+		answer, err := l.once(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			return answer, nil
+		}
+		f := classify(err, l.opt.Now())
+		if !f.again || attempt >= l.opt.Retries || f.after > longestWait {
+			return nil, f.end()
+		}
+		wait := max(waits.NextBackOff(), f.after)
+		l.out.print(wire.Line{Type: wire.TypeRetry, Text: f.name(), HTTP: f.status, DelayMS: wait.Milliseconds()})
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// errCut says that a stream ended before the message did.
+var errCut = errors.New("the stream ended early")
+
+// once sends one request and reads its whole answer.
+func (l *loop) once(ctx context.Context) (*anthropic.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stream := l.api.NewStreaming(ctx, l.request())
+	defer func() { _ = stream.Close() }()
+	answer, whole := &anthropic.Message{}, false
+	for stream.Next() {
+		ev := stream.Current()
+		if err := answer.Accumulate(ev); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		whole = whole || ev.Type == "message_stop"
+	}
+	switch {
+	case stream.Err() != nil:
+		return nil, stream.Err()
+	case !whole:
+		return nil, errCut
+	}
+	return answer, nil
+}
+
+// classify sorts a failed call.
+func classify(err error, now time.Time) *failure {
+	var api *anthropic.Error
+	if !errors.As(err, &api) {
+		return &failure{message: "the model cannot be reached: " + err.Error(), again: true}
+	}
+	f := &failure{status: api.StatusCode, kind: string(api.Type()), message: apiMessage(api)}
+	if f.status == http.StatusOK { // an error in the middle of a stream
+		f.status = statusOf(f.kind)
+	}
+	f.again = f.status == http.StatusRequestTimeout || f.status == http.StatusConflict ||
+		f.status == http.StatusTooManyRequests || f.status >= http.StatusInternalServerError
+	if api.Response == nil {
+		return f
+	}
+	h := api.Response.Header
+	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s > 0 && s < 1e7 {
+		f.after = time.Duration(s * float64(time.Second))
+		f.reset = now.Add(f.after)
+	}
+	if s, err := strconv.ParseInt(h.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64); err == nil && h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
+		f.reset, f.after = time.Unix(s, 0), time.Unix(s, 0).Sub(now)
+	}
+	if h.Get("X-Should-Retry") == "false" {
+		f.again = false
+	}
+	return f
+}
+
+// statusOf is the status of a kind of error that came without one.
+func statusOf(kind string) int {
+	switch kind {
+	case "overloaded_error":
+		return 529
+	case "rate_limit_error":
+		return http.StatusTooManyRequests
+	case "invalid_request_error":
+		return http.StatusBadRequest
+	case "authentication_error":
+		return http.StatusUnauthorized
+	case "permission_error":
+		return http.StatusForbidden
+	case "billing_error":
+		return http.StatusPaymentRequired
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusInternalServerError
+}
+
+// name is the failure in a word.
+func (f *failure) name() string {
+	switch {
+	case f.kind != "":
+		return strings.TrimSuffix(f.kind, "_error")
+	case f.status != 0:
+		return "HTTP " + strconv.Itoa(f.status)
+	}
+	return "network"
+}
+
+// end says what a failed call makes of the run.
+func (f *failure) end() *end {
+	e := ends(wire.CauseInvalid, f.message)
+	e.HTTP = f.status
+	if !f.reset.IsZero() {
+		e.ResetAt = f.reset.Unix()
+	}
+	long := strings.Contains(f.message, "prompt is too long") || strings.Contains(f.message, "exceed context limit")
+	switch {
+	case f.status == 0:
+		e.Cause = wire.CauseNetwork
+	case long || f.status == http.StatusRequestEntityTooLarge:
+		e.Cause = wire.CauseContextOverflow
+	case f.status == http.StatusPaymentRequired, f.kind == "billing_error", strings.Contains(f.message, "credit balance is too low"):
+		e.Cause = wire.CauseBilling
+	case f.status == http.StatusTooManyRequests:
+		e.Cause = wire.CauseRateLimited
+	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
+		e.Cause = wire.CauseAuth
+	case f.status >= http.StatusInternalServerError:
+		e.Cause = wire.CauseOverloaded
+	}
+	return e
+}
+
+// pause waits, or returns early with the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,210 @@
+package agentloop
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+// Bounds of the editor.
+const (
+	maxFile   = 8 << 20   // a file to look at or to change
+	viewLimit = 64 << 10  // bytes that one view shows
+	dirLimit  = 500       // names that one view of a directory shows
+	viewDepth = 2         // levels below the directory
+	aroundIt  = 4         // lines shown around a change
+	maxLine   = 2_000     // bytes of a line that a view shows
+	hugeText  = 512 << 10 // bytes that one call may write
+)
+
+// editor changes files of the workspace. Every path is resolved below one open directory, so that no
+// link leads out of it, whenever it was made.
+type editor struct {
+	root *os.Root
+	dirs []string // the workspace's absolute names
+}
+
+type editCall struct {
+	Command    string `json:"command"`
+	Path       string `json:"path"`
+	ViewRange  []int  `json:"view_range"`
+	FileText   string `json:"file_text"`
+	OldStr     string `json:"old_str"`
+	NewStr     string `json:"new_str"`
+	InsertLine int    `json:"insert_line"`
+	InsertText string `json:"insert_text"`
+}
+
+func openEditor(dirs ...string) (*editor, error) {
+	root, err := os.OpenRoot(dirs[0])
+	if err != nil {
+		return nil, fmt.Errorf("open the workspace: %w", err)
+	}
+	return &editor{root, dirs}, nil
+}
+
+func (e *editor) close() { _ = e.root.Close() }
+
+// within returns a path relative to the workspace.
+func (e *editor) within(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("the path is missing")
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(e.dirs[0], name)
+	}
+	for _, dir := range e.dirs {
+		if rel, err := filepath.Rel(dir, filepath.Clean(name)); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), nil
+		}
+	}
+	return "", fmt.Errorf("%s is not in the checkout, and only files there can be looked at or changed", name)
+}
+
+// run does one call; name is its path as within returned it.
+func (e *editor) run(call editCall, name string) toolResult {
+	var text string
+	var err error
+	switch call.Command {
+	case "view":
+		text, err = e.view(name, call.ViewRange)
+	case "create":
+		text, err = e.create(name, call.FileText)
+	case "str_replace":
+		text, err = e.replace(name, call.OldStr, call.NewStr)
+	case "insert":
+		text, err = e.insert(name, call.InsertLine, call.InsertText)
+	default:
+		err = fmt.Errorf("the editor has no command %q: use view, create, str_replace or insert", call.Command)
+	}
+	if err != nil {
+		return refused("%v", err)
+	}
+	return toolResult{text, false}
+}
+
+// read returns a file's text.
+func (e *editor) read(name string) (string, error) {
+	f, err := e.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a pipe would hold us
+	if err != nil {
+		return "", plain(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", plain(err)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is no file", name)
+	case info.Size() > maxFile:
+		return "", fmt.Errorf("%s has %d bytes, which is too long for the editor; use the shell", name, info.Size())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return "", plain(err)
+	}
+	if !utf8.Valid(data) {
+		return "", fmt.Errorf("%s is no text; use the shell", name)
+	}
+	return string(data), nil
+}
+
+// write replaces a file's text; its mode stays.
+func (e *editor) write(name, text string) error {
+	f, err := e.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o644)
+	if err != nil {
+		return plain(err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return plain(err)
+	}
+	return nil
+}
+
+func (e *editor) create(name, text string) (string, error) {
+	if len(text) > hugeText {
+		return "", fmt.Errorf("the text has %d bytes; write it in pieces", len(text))
+	}
+	if info, err := e.root.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is no file", name)
+	}
+	if dir := path.Dir(name); dir != "." {
+		if err := e.root.MkdirAll(dir, 0o755); err != nil {
+			return "", plain(err)
+		}
+	}
+	if err := e.write(name, text); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s was written: %d lines.", name, strings.Count(text, "\n")), nil
+}
+
+func (e *editor) replace(name, from, to string) (string, error) {
+	text, err := e.read(name)
+	if err != nil {
+		return "", err
+	}
+	if from == "" {
+		return "", errors.New("old_str is missing; use insert to add text, or create for a new file")
+	}
+	switch n := strings.Count(text, from); n {
+	case 1:
+	case 0:
+		return "", fmt.Errorf("old_str does not occur in %s. It has to be exactly as in the file, blanks and line ends included", name)
+	default:
+		return "", fmt.Errorf("old_str occurs %d times in %s. Take more of what is around it, so that it is the only one", n, name)
+	}
+	at := strings.Index(text, from)
+	text = text[:at] + to + text[at+len(from):]
+	if err := e.write(name, text); err != nil {
+		return "", err
+	}
+	line := strings.Count(text[:at], "\n") + 1
+	return "Replaced. It is now:\n" + numbered(text, line-aroundIt, line+strings.Count(to, "\n")+aroundIt), nil
+}
+
+func (e *editor) insert(name string, after int, add string) (string, error) {
+	text, err := e.read(name)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.SplitAfter(text, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if after < 0 || after > len(lines) {
+		return "", fmt.Errorf("insert_line is %d, and %s has %d lines", after, name, len(lines))
+	}
+	if add != "" && !strings.HasSuffix(add, "\n") {
+		add += "\n"
+	}
+	before := strings.Join(lines[:after], "")
+	if before != "" && !strings.HasSuffix(before, "\n") {
+		before += "\n"
+	}
+	text = before + add + strings.Join(lines[after:], "")
+	if err := e.write(name, text); err != nil {
+		return "", err
+	}
+	return "Inserted. It is now:\n" + numbered(text, after+1-aroundIt, after+strings.Count(add, "\n")+aroundIt), nil
+}
+
+// plain is an error without the name of the call that met it.
+func plain(err error) error {
+	var pe *fs.PathError
+	if !errors.As(err, &pe) {
+		return err
+	}
+	if strings.Contains(pe.Err.Error(), "escapes") {
+		return fmt.Errorf("%s leads out of the checkout", pe.Path)
+	}
+	return fmt.Errorf("%s: %w", pe.Path, pe.Err)
+}

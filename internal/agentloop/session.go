@@ -1,0 +1,159 @@
+package agentloop
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/errand-bot/errand/internal/agentloop/wire"
+)
+
+// session is a conversation and its file: one line for each message, in the API's own form, written
+// whole before it is used. A line that a kill tore is cut off when the session is opened again.
+type session struct {
+	id       string
+	file     *os.File
+	messages []anthropic.MessageParam
+}
+
+// interrupted is the result of a tool that was never run to its end.
+const interrupted = "[The run was interrupted before this was finished.]"
+
+// openSession opens what the settings ask for. A session to resume that is not there, or cannot be
+// read, ends the run as no_session; a new one whose id is taken, as invalid.
+func openSession(set wire.Settings, newID func() string) (*session, error) {
+	for _, id := range []string{set.Resume, set.Session} {
+		if id != "" && !wire.IsSession(id) {
+			return nil, ends(wire.CauseInvalid, fmt.Sprintf("the session %q is not a UUID", id))
+		}
+	}
+	dir := filepath.Join(set.Home, wire.SessionDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sessions' directory: %w", err)
+	}
+	at := func(id string) string { return filepath.Join(dir, id+".jsonl") }
+	if set.Resume == "" {
+		s := &session{id: set.Session}
+		if s.id == "" {
+			s.id = newID()
+		}
+		return s, s.create(at(s.id), nil)
+	}
+	old, err := os.ReadFile(at(set.Resume))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ends(wire.CauseNoSession, "there is no session "+set.Resume)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the session: %w", err)
+	}
+	s := &session{id: set.Resume}
+	old, err = s.read(old)
+	if err != nil {
+		return nil, ends(wire.CauseNoSession, "the session "+set.Resume+" cannot be read: "+err.Error())
+	}
+	if set.Fork {
+		if s.id = set.Session; s.id == "" {
+			s.id = newID()
+		}
+		err = s.create(at(s.id), old)
+	} else {
+		err = s.reopen(at(s.id), int64(len(old)))
+	}
+	if err == nil {
+		err = s.settle()
+	}
+	return s, err
+}
+
+// create makes the file of a new session, which begins with what is given.
+func (s *session) create(path string, begin []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return ends(wire.CauseInvalid, "the session "+s.id+" exists already")
+	}
+	if err != nil {
+		return fmt.Errorf("make the session: %w", err)
+	}
+	s.file = f
+	if _, err := f.Write(begin); err != nil {
+		return fmt.Errorf("copy the session: %w", err)
+	}
+	return nil
+}
+
+// reopen opens the file and cuts off what follows the last whole line.
+func (s *session) reopen(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("open the session: %w", err)
+	}
+	s.file = f
+	if err := f.Truncate(size); err != nil {
+		return fmt.Errorf("cut the session's torn line: %w", err)
+	}
+	return nil
+}
+
+// read takes the messages of a file and returns its whole lines.
+func (s *session) read(data []byte) ([]byte, error) {
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	for line := range bytes.Lines(data) {
+		var m anthropic.MessageParam
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, err
+		}
+		if m.Role != anthropic.MessageParamRoleUser && m.Role != anthropic.MessageParamRoleAssistant || len(m.Content) == 0 {
+			return nil, errors.New("it holds what is no message")
+		}
+		s.messages = append(s.messages, m)
+	}
+	return data, nil
+}
+
+// settle answers the calls of the last message, if a kill left them without results.
+func (s *session) settle() error {
+	if len(s.messages) == 0 {
+		return nil
+	}
+	last := s.messages[len(s.messages)-1]
+	var results []anthropic.ContentBlockParamUnion
+	for _, b := range last.Content {
+		if b.OfToolUse != nil {
+			results = append(results, anthropic.NewToolResultBlock(b.OfToolUse.ID, interrupted, true))
+		}
+	}
+	if results == nil {
+		return nil
+	}
+	return s.add(anthropic.NewUserMessage(results...))
+}
+
+// add stores a message. It is on disk, as far as the kernel is concerned, when add returns.
+func (s *session) add(m anthropic.MessageParam) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	if _, err := s.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("store a message: %w", err)
+	}
+	s.messages = append(s.messages, m)
+	return nil
+}
+
+// close syncs the file: it is what a VM's work is packed from.
+func (s *session) close() error {
+	if s.file == nil {
+		return nil
+	}
+	if err := errors.Join(s.file.Sync(), s.file.Close()); err != nil {
+		return fmt.Errorf("close the session: %w", err)
+	}
+	return nil
+}

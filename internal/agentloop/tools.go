@@ -1,0 +1,176 @@
+package agentloop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/errand-bot/errand/internal/agentloop/wire"
+)
+
+// toolResult is what a tool returned, for the model.
+type toolResult struct {
+	text   string
+	failed bool
+}
+
+func refused(format string, args ...any) toolResult {
+	return toolResult{fmt.Sprintf(format, args...), true}
+}
+
+// toolbox has the tools of a run.
+type toolbox struct {
+	names   []string
+	rules   []rule
+	shell   *shell
+	editor  *editor
+	schema  *answerSchema
+	denials []string
+}
+
+// newToolbox opens the workspace and checks the tools and rules that the settings name.
+func newToolbox(set wire.Settings, env []string, schema *answerSchema) (*toolbox, error) {
+	t := &toolbox{names: set.Tools, schema: schema}
+	if len(t.names) == 0 {
+		t.names = []string{wire.ToolBash, wire.ToolEdit}
+	}
+	for _, n := range t.names {
+		if !slices.Contains(wire.Tools(), n) {
+			return nil, fmt.Errorf("there is no tool %q", n)
+		}
+	}
+	var err error
+	if t.rules, err = parseRules(set.Deny); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.EvalSymlinks(set.WorkDir)
+	if err != nil {
+		return nil, fmt.Errorf("open the workspace: %w", err)
+	}
+	if t.editor, err = openEditor(dir, set.WorkDir); err != nil {
+		return nil, err
+	}
+	t.shell = &shell{dir: dir, env: env}
+	return t, nil
+}
+
+func (t *toolbox) close() { t.editor.close() }
+
+// run runs one call. Whatever is wrong with it is told to the model.
+func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) toolResult {
+	if name == wire.ToolAnswer && t.schema != nil {
+		return t.schema.take(input)
+	}
+	if !slices.Contains(t.names, name) {
+		return refused("There is no tool %q here.", name)
+	}
+	if name == wire.ToolBash {
+		var call shellCall
+		if err := decode(input, &call); err != nil {
+			return refused("%v", err)
+		}
+		if r := t.denied(name, call.Command); r != nil {
+			return *r
+		}
+		return t.shell.run(ctx, call)
+	}
+	var call editCall
+	if err := decode(input, &call); err != nil {
+		return refused("%v", err)
+	}
+	if name == wire.ToolView {
+		call.Command = "view"
+	}
+	path, err := t.editor.within(call.Path)
+	if err != nil {
+		return refused("%v", err)
+	}
+	if r := t.denied(name, path); r != nil {
+		return *r
+	}
+	return t.editor.run(call, path)
+}
+
+// denied returns the refusal if a rule is against the call.
+func (t *toolbox) denied(tool, what string) *toolResult {
+	for _, r := range t.rules {
+		if r.forbids(tool, what) {
+			t.denials = append(t.denials, tool)
+			res := refused("The rules of this run refuse this call (%s). Do it another way, or leave it out.", r)
+			return &res
+		}
+	}
+	return nil
+}
+
+// decode reads a call. Fields that are not known are the model's mistake, and it can mend it.
+func decode(input json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the call's input cannot be used: %w", err)
+	}
+	return nil
+}
+
+// offer describes the tools to the model.
+func (t *toolbox) offer() []anthropic.ToolUnionParam {
+	var out []anthropic.ToolUnionParam
+	for _, n := range t.names {
+		switch n {
+		case wire.ToolBash:
+			out = append(out, tool(n, bashWords, []string{"command"}, props{
+				"command": str("The command, for bash. It begins in the checkout each time: a cd does not last."),
+				"timeout": num(fmt.Sprintf("Seconds until the command is killed; default %d, at most %d.", int(defaultTimeout.Seconds()), int(maxTimeout.Seconds()))),
+			}))
+		case wire.ToolEdit:
+			out = append(out, tool(n, editWords, []string{"command", "path"}, editProps()))
+		case wire.ToolView:
+			p := editProps()
+			out = append(out, tool(n, viewWords, []string{"path"}, props{"path": p["path"], "view_range": p["view_range"]}))
+		}
+	}
+	if t.schema != nil {
+		out = append(out, t.schema.offer())
+	}
+	return out
+}
+
+// props are the properties of a tool's input.
+type props map[string]any
+
+func str(words string) any { return map[string]string{"type": "string", "description": words} }
+func num(words string) any { return map[string]string{"type": "integer", "description": words} }
+
+func tool(name, words string, required []string, p props) anthropic.ToolUnionParam {
+	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+		Name: name, Description: param.NewOpt(words), InputSchema: anthropic.ToolInputSchemaParam{Properties: p, Required: required},
+	}}
+}
+
+const (
+	bashWords = "Run a command in the checkout and read what it prints, both streams together, and its exit code if that is not 0. " +
+		"Nobody can answer a question that it asks. What runs in the background goes on when the command has ended."
+	editWords = "Look at and change text files of the checkout. view shows a file with line numbers, or what a directory holds; " +
+		"create writes a whole file, and its directories; str_replace replaces a text that must occur exactly once; insert puts text after a line."
+	viewWords = "Show a text file of the checkout with line numbers, or what a directory holds."
+)
+
+func editProps() props {
+	return props{
+		"command":     map[string]any{"type": "string", "enum": []string{"view", "create", "str_replace", "insert"}, "description": "What to do."},
+		"path":        str("The file or directory, absolute or relative to the checkout."),
+		"view_range":  map[string]any{"type": "array", "items": map[string]string{"type": "integer"}, "description": "For view: the first and the last line, from 1; -1 is the file's end."},
+		"file_text":   str("For create: the whole content."),
+		"old_str":     str("For str_replace: the text to replace, exactly as it stands in the file."),
+		"new_str":     str("For str_replace: what comes in its place; empty removes it."),
+		"insert_line": num("For insert: the line after which the text comes; 0 is the beginning."),
+		"insert_text": str("For insert: the text."),
+	}
+}

@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// ErrUnnamed is wrapped by every error of Named.
+var ErrUnnamed = errors.New("it cannot be seen which model is asked")
+
+// Calls reports whether a request that the API allows asks a model, so that it has to name one.
+func (a API) Calls(method string) bool { return method == http.MethodPost }
+
+// Named returns the name of the model that an allowed request asks: for Gemini it stands in the path, else in
+// the body. Two readers of one body must not see two names, so anything but plain JSON with that key once, and
+// no others to fall back on, is an error that wraps ErrUnnamed.
+func (a API) Named(path string, body []byte) (string, error) {
+	if a == Gemini {
+		_, rest, _ := strings.Cut(path, "/models/")
+		name, _, ok := strings.Cut(rest, ":")
+		if !ok || name == "" {
+			return "", fmt.Errorf("%w: the path names none", ErrUnnamed)
+		}
+		return name, nil
+	}
+	if !json.Valid(body) {
+		return "", fmt.Errorf("%w: the body is not JSON", ErrUnnamed)
+	}
+	name, found := "", 0
+	err := topLevel(body, func(key string, value []byte) error {
+		switch strings.ToLower(key) {
+		case "model":
+			found++
+			if key != "model" || json.Unmarshal(value, &name) != nil || name == "" {
+				return fmt.Errorf("%w: the body's %q is no name", ErrUnnamed, key)
+			}
+		case "models", "fallbacks", "fallback_models", "context_window_fallbacks", "content_policy_fallbacks":
+			return fmt.Errorf("%w: the body has %q, by which others may be asked", ErrUnnamed, key)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case found != 1:
+		return "", fmt.Errorf("%w: the body has %d keys for it", ErrUnnamed, found)
+	}
+	return name, nil
+}
+
+// topLevel calls see with the keys and values of valid JSON's outermost object. It looks at each byte once,
+// and at strings faster: the conversation in a body may have some megabytes.
+func topLevel(body []byte, see func(key string, value []byte) error) error {
+	depth, key, begin := 0, "", -1
+	end := func(i int) error {
+		if depth != 1 || begin < 0 {
+			return nil
+		}
+		value := bytes.TrimSpace(body[begin:i])
+		begin = -1
+		return see(key, value)
+	}
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			last := stringEnd(body, i)
+			if depth == 1 && begin < 0 { // a key: values begin after their colon
+				if err := json.Unmarshal(body[i:last+1], &key); err != nil {
+					return fmt.Errorf("%w: %w", ErrUnnamed, err)
+				}
+			}
+			i = last
+		case ':':
+			if depth == 1 && begin < 0 {
+				begin = i + 1
+			}
+		case '{', '[':
+			if depth == 0 && body[i] == '[' {
+				return fmt.Errorf("%w: the body is a list", ErrUnnamed)
+			}
+			depth++
+		case ',':
+			if err := end(i); err != nil {
+				return err
+			}
+		case '}', ']':
+			if err := end(i); err != nil {
+				return err
+			}
+			depth--
+		}
+	}
+	return nil
+}
+
+// stringEnd returns where the string that begins at i ends.
+func stringEnd(body []byte, i int) int {
+	for j := i + 1; j < len(body); {
+		n := bytes.IndexByte(body[j:], '"')
+		if n < 0 {
+			break
+		}
+		j += n
+		slashes := 0
+		for k := j - 1; k > i && body[k] == '\\'; k-- {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return j
+		}
+		j++
+	}
+	return len(body) - 1
+}
+
+var (
+	dated   = regexp.MustCompile(`^[-@]\d{8}$`)
+	edition = regexp.MustCompile(`\[[A-Za-z0-9]{1,8}\]$`)
+	alias   = regexp.MustCompile(`^[a-z]{3,12}$`)
+)
+
+// Is reports whether a model that a request names is the one that a configuration names: itself, a dated
+// edition of it (model-20260115), without the size of its context that some programs write behind it
+// (model[1m]), without the provider's name that some programs write before it (provider/model), or what an
+// alias of one word stands for (opus: claude-opus-4-8).
+func Is(configured, named string) bool {
+	want := edition.ReplaceAllString(configured, "")
+	if named == configured || named == want {
+		return true
+	}
+	if rest, ok := strings.CutPrefix(named, want); ok && dated.MatchString(rest) {
+		return true
+	}
+	if _, short, ok := strings.Cut(want, "/"); ok && named == short {
+		return true
+	}
+	if !alias.MatchString(want) {
+		return false
+	}
+	for i, part := range strings.Split(named, "-") {
+		if i > 0 && part == want {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gateway"
+)
+
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		api        gateway.API
+		path, body string
+		want       string // empty: it is refused
+	}{
+		"plain":            {gateway.Anthropic, "/v1/messages", `{"model":"claude-sonnet-5","messages":[]}`, "claude-sonnet-5"},
+		"spaced":           {gateway.OpenAI, "/v1/responses", " {\n \"input\" : [1, {\"model\":\"x\"}] ,\n \"model\" : \"gpt-5.5\" } ", "gpt-5.5"},
+		"escaped key":      {gateway.OpenAI, "/v1/responses", `{"mod\u0065l":"gpt-5.5"}`, "gpt-5.5"},
+		"inside a text":    {gateway.Anthropic, "/v1/messages", `{"system":"{\"model\":\"x\"} \\","model":"a"}`, "a"},
+		"nested":           {gateway.Anthropic, "/v1/messages", `{"metadata":{"model":"x","models":[{}]},"model":"a"}`, "a"},
+		"in the path":      {gateway.Gemini, "/v1beta/models/gemini-3-pro:streamGenerateContent", `{"model":"x"}`, "gemini-3-pro"},
+		"twice":            {gateway.Anthropic, "/v1/messages", `{"model":"a","model":"b"}`, ""},
+		"twice, escaped":   {gateway.Anthropic, "/v1/messages", `{"model":"a","\u006dodel":"b"}`, ""},
+		"twice, otherwise": {gateway.Anthropic, "/v1/messages", `{"model":"b","MODEL":"a"}`, ""},
+		"in capitals":      {gateway.Anthropic, "/v1/messages", `{"Model":"a"}`, ""},
+		"none":             {gateway.Anthropic, "/v1/messages", `{"messages":[{"model":"a"}]}`, ""},
+		"no text":          {gateway.Anthropic, "/v1/messages", `{"model":["a"]}`, ""},
+		"empty":            {gateway.Anthropic, "/v1/messages", `{"model":""}`, ""},
+		"a list":           {gateway.Anthropic, "/v1/messages", `[{"model":"a"}]`, ""},
+		"a text":           {gateway.Anthropic, "/v1/messages", `"model"`, ""},
+		"no body":          {gateway.Anthropic, "/v1/messages", ``, ""},
+		"two bodies":       {gateway.Anthropic, "/v1/messages", `{"model":"a"}{"model":"b"}`, ""},
+		"cut":              {gateway.Anthropic, "/v1/messages", `{"model":"a"`, ""},
+		"wide characters":  {gateway.Anthropic, "/v1/messages", "{\x00\"\x00}\x00", ""},
+		"to fall back on":  {gateway.OpenAI, "/v1/chat/completions", `{"model":"a","models":["b"]}`, ""},
+		"fall-backs":       {gateway.OpenAI, "/v1/chat/completions", `{"model":"a","fallbacks":["b"]}`, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := test.api.Named(test.path, []byte(test.body))
+			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, gateway.ErrUnnamed) {
+				t.Errorf("got %q, %v; want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestIs(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		configured, named string
+		want              bool
+	}{
+		"the same":          {"claude-sonnet-5", "claude-sonnet-5", true},
+		"a dated edition":   {"claude-sonnet-4-5", "claude-sonnet-4-5-20250929", true},
+		"a later one":       {"claude-sonnet-4", "claude-sonnet-4-5", false},
+		"a larger one":      {"gpt-5.5", "gpt-5.5-pro", false},
+		"a smaller one":     {"gpt-5.5", "gpt-5", false},
+		"of a date":         {"claude-sonnet-4-5-20250929", "claude-sonnet-4-5", false},
+		"with its context":  {"claude-opus-4-8[1m]", "claude-opus-4-8", true},
+		"with its provider": {"openai/gpt-5.5", "gpt-5.5", true},
+		"an alias":          {"opus", "claude-opus-4-8", true},
+		"another alias":     {"sonnet", "claude-opus-4-8", false},
+		"a part of one":     {"son", "claude-sonnet-5", false},
+		"the maker":         {"claude", "claude-opus-4-8", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := gateway.Is(test.configured, test.named); got != test.want {
+				t.Errorf("%q is %q: %v", test.named, test.configured, got)
+			}
+		})
+	}
+}
+
+// FuzzNamed: what is let pass as asking a model asks it to every reader of the body, and to a reader that
+// takes keys in capitals for the same, too.
+func FuzzNamed(f *testing.F) {
+	f.Add(`{"model":"a","b":[{"model":"x"}],"c":"\"model\":\"y\""}`)
+	f.Add(`{"model":"a","model":"b"}`)
+	f.Add(`{"MODEL":"a","model":"b"}`)
+	f.Add(`{"a":{"b":[1,2,{"c":"}"}]},"model" : "x\\" }`)
+	f.Fuzz(func(t *testing.T, body string) {
+		name, err := gateway.Anthropic.Named("/v1/messages", []byte(body))
+		if err != nil {
+			return
+		}
+		var folded struct{ Model string }
+		var exact map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(body), &folded); err != nil || folded.Model != name {
+			t.Errorf("named %q, read as %q (%v): %s", name, folded.Model, err, body)
+		}
+		dec := json.NewDecoder(bytes.NewReader([]byte(body)))
+		if err := dec.Decode(&exact); err != nil {
+			t.Fatal(err)
+		}
+		var last string
+		if err := json.Unmarshal(exact["model"], &last); err != nil || last != name {
+			t.Errorf("named %q, but %q stands there", name, last)
+		}
+		if first := strings.Count(body, "model"); first == 0 && !strings.Contains(body, `\u`) {
+			t.Errorf("named %q out of nothing", name)
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package tether
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// maxAsk bounds the body of a call of a model, in bytes: as much as providers take.
+const maxAsk = 32 << 20
+
+// Callable says which models a task's run may call.
+type Callable struct {
+	// Models are their names in the configuration; none means any.
+	Models []string
+	// Unsure: what the run was started with is not stored yet, so that a refusal may be wrong.
+	Unsure bool
+}
+
+// callable is what the configuration says, else the model that the run was started with.
+func (h *Handler) callable(t *state.Task) Callable {
+	if h.cfg.Callable != nil {
+		return h.cfg.Callable(t)
+	}
+	if t.Run.Model == "" {
+		return Callable{}
+	}
+	return Callable{Models: []string{t.Run.Model}, Unsure: t.Run.State == state.RunLaunching}
+}
+
+// holdToModel holds a call to the models of its run: it reads the body once, whole, and puts it back. It
+// answers a call of another model itself, by refuse in the API's own form, and returns false.
+func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstream, rest string, refuse func(kind, message string)) bool {
+	t := taskOf(r)
+	may := h.callable(t)
+	if len(may.Models) == 0 || !up.API.Calls(r.Method) {
+		return true
+	}
+	body, err := readAsk(w, r)
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			refuse("request_too_large", fmt.Sprintf("a call has at most %d bytes", maxAsk))
+			return false
+		}
+		http.Error(w, "errand: the request could not be read", http.StatusBadRequest)
+		return false
+	}
+	named, err := up.API.Named(rest, body)
+	if err == nil && slices.ContainsFunc(may.Models, func(m string) bool { return gateway.Is(m, named) }) {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return true
+	}
+	if may.Unsure { // a moment later it is known: programs ask again after this answer
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "errand: the run is just being started", http.StatusServiceUnavailable)
+		return false
+	}
+	message := fmt.Sprintf("this run may call %s, not %s", strings.Join(may.Models, ", "), shortName(named))
+	if err != nil {
+		message = fmt.Sprintf("this run may call %s, and %s", strings.Join(may.Models, ", "), err)
+	}
+	refuse("permission_error", message)
+	h.noteModel(r, t, named, message)
+	return false
+}
+
+// readAsk reads a call's body.
+func readAsk(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var b bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= maxAsk {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxAsk))
+	return b.Bytes(), err
+}
+
+// noteModel has the refusal shown beside what else the task's VM asked for and did not get.
+func (h *Handler) noteModel(r *http.Request, t *state.Task, named, message string) {
+	if h.cfg.Reached == nil {
+		return
+	}
+	h.cfg.Reached(t, egress.Request{At: h.now(), Method: r.Method, Host: "model " + shortName(named), Port: r.PathValue("provider"), Reason: message})
+}
+
+// shortName is a name from a VM as it may be shown and logged.
+func shortName(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) && c != '`' {
+			return c
+		}
+		return -1
+	}, strings.ToValidUTF8(s, ""))
+	if c := []rune(s); len(c) > 80 {
+		s = string(c[:80]) + "…"
+	}
+	if s == "" {
+		return "one without a name"
+	}
+	return s
+}

@@ -1,0 +1,148 @@
+package tether_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// heldTo is a VM's end whose run may call two models, what its providers got, and what was noted.
+type heldTo struct {
+	*end
+	mu    sync.Mutex
+	asked []string // bodies
+	noted []egress.Request
+}
+
+func newHeldTo(t *testing.T, may tether.Callable) *heldTo {
+	t.Helper()
+	w := &heldTo{}
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.mu.Lock()
+		w.asked = append(w.asked, string(body))
+		w.mu.Unlock()
+		_, _ = io.WriteString(rw, "{}")
+	}))
+	t.Cleanup(api.Close)
+	w.end = newEnd(t, someTask(), func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{}
+		for _, a := range gateway.APIs() {
+			c.Models[string(a)] = tether.Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
+		}
+		c.Callable = func(*state.Task) tether.Callable { return may }
+		c.Reached = func(_ *state.Task, r egress.Request) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.noted = append(w.noted, r)
+		}
+	})
+	return w
+}
+
+// call asks a provider as the run would, and returns status and answer.
+func (w *heldTo) call(t *testing.T, method, path, body string) (*http.Response, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.handler.RunToken(run))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(answer)
+}
+
+// TestHeldToItsModel: a run calls the models that it was given and no other, in any dialect.
+func TestHeldToItsModel(t *testing.T) {
+	t.Parallel()
+	const claude, gpt, gemini = "/llm/anthropic/v1/messages", "/llm/openai/v1/responses", "/llm/gemini/v1beta/models/"
+	tests := map[string]struct {
+		method, path, body string
+		says               string // empty: it reaches the provider
+	}{
+		"its own":               {http.MethodPost, claude, `{"model":"small-1","messages":[]}`, ""},
+		"an edition of it":      {http.MethodPost, claude + "/count_tokens", `{"model":"small-1-20260115"}`, ""},
+		"a helper":              {http.MethodPost, gpt, `{"model":"tiny"}`, ""},
+		"in the path":           {http.MethodPost, gemini + "small-1:generateContent", `{}`, ""},
+		"the list of models":    {http.MethodGet, "/llm/openai/v1/models", "", ""},
+		"another":               {http.MethodPost, claude, `{"model":"dear"}`, `{"error":{"message":"errand: this run may call small-1, tiny, not dear","type":"permission_error"}`},
+		"another, OpenAI":       {http.MethodPost, gpt, `{"model":"dear"}`, `"code":"permission_error"`},
+		"another, in the path":  {http.MethodPost, gemini + "dear:streamGenerateContent", `{"model":"small-1"}`, `"status":"PERMISSION_DENIED"`},
+		"two":                   {http.MethodPost, claude, `{"model":"small-1","model":"dear"}`, "the body has 2 keys for it"},
+		"no JSON":               {http.MethodPost, claude, `model=dear`, "the body is not JSON"},
+		"more than anybody has": {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "has at most 33554432 bytes"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newHeldTo(t, tether.Callable{Models: []string{"small-1", "tiny"}})
+			resp, answer := w.call(t, test.method, test.path, test.body)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if test.says == "" {
+				if resp.StatusCode != http.StatusOK || len(w.asked) != 1 || w.asked[0] != test.body || len(w.noted) != 0 {
+					t.Errorf("status %d %s; the provider got %q; noted %v", resp.StatusCode, answer, w.asked, w.noted)
+				}
+				return
+			}
+			if resp.StatusCode != http.StatusForbidden || !strings.Contains(answer, test.says) {
+				t.Errorf("status %d: %s; want %s", resp.StatusCode, answer, test.says)
+			}
+			if len(w.asked) != 0 {
+				t.Errorf("the provider was asked %.200q", w.asked)
+			}
+			if large := strings.Contains(test.says, "bytes"); large != (len(w.noted) == 0) {
+				t.Errorf("noted: %+v", w.noted)
+			}
+		})
+	}
+}
+
+// TestNotYetHeld: while it is not known what a run was started with, a call that may be wrong is put off; and a
+// run without a model may call any.
+func TestNotYetHeld(t *testing.T) {
+	t.Parallel()
+	w := newHeldTo(t, tether.Callable{Models: []string{"small-1"}, Unsure: true})
+	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.asked) != 0 {
+		t.Errorf("status %d: %s; asked %q", resp.StatusCode, answer, w.asked)
+	}
+	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
+		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
+	}
+	w = newHeldTo(t, tether.Callable{})
+	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `whatever`); resp.StatusCode != http.StatusOK {
+		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
+	}
+}
+
+// TestHeldToWhatItWasStartedWith: without a configuration that says more.
+func TestHeldToWhatItWasStartedWith(t *testing.T) {
+	t.Parallel()
+	task := someTask()
+	task.Run.Model = "small-1"
+	w := newEnd(t, task, nil)
+	if status, answer := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run))); status != http.StatusForbidden || w.count() != 0 {
+		t.Errorf("status %d: %s", status, answer)
+	}
+}

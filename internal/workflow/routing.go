@@ -1,0 +1,57 @@
+package workflow
+
+import (
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/state"
+)
+
+// Agents are the adapters of the agents that runs may be given to; *agent.Set has them.
+type Agents interface {
+	// Of returns an adapter by its name, for what a run printed.
+	Of(name string) agent.Adapter
+	// Choose returns the adapter and the model of a step when people wish for a model.
+	Choose(step, wish string) (agent.Adapter, agent.Route)
+}
+
+// choose returns what the task's run is to be started with.
+func (s *Steps) choose(t *state.Task) (agent.Adapter, agent.Route) {
+	return s.Agents.Choose(string(t.Run.Kind), t.Model)
+}
+
+// provider names the provider of models that the task's next run asks.
+func (s *Steps) provider(t *state.Task) string {
+	_, route := s.choose(t)
+	return s.Providers[route.Adapter]
+}
+
+// modelURL is where a run reaches its models: empty if it has no provider.
+func (s *Steps) modelURL(base, adapter string) string {
+	if name := s.Providers[adapter]; name != "" {
+		return base + "/llm/" + name
+	}
+	return ""
+}
+
+// resumable returns the agent's session that the run can go on with: one of the same adapter, which is on this
+// VM. A run by another agent begins with the conversation so far in its prompt.
+func resumable(t *state.Task, vm state.VM, a agent.Adapter) string {
+	if !a.Capabilities().Resume || !holdsSession(t, vm) {
+		return ""
+	}
+	if last := lastAgentRun(t); last != nil && last.Adapter != "" && last.Adapter != a.Name() {
+		return ""
+	}
+	return t.Run.Session
+}
+
+// maxSaid bounds, in characters, what is kept of an agent's last words for a session after it.
+const maxSaid = 4000
+
+// keepSaid keeps the end of what the agent says on its way.
+func (in *Interpreter) keepSaid(text string) {
+	if text == "" {
+		return
+	}
+	said := []rune(in.said + "\n\n" + text)
+	in.said = string(said[max(0, len(said)-maxSaid):])
+}
