@@ -54,8 +54,10 @@ func TestIsolation(t *testing.T) {
 		"first process is closed":         {kinds: []string{local.KindUserns}, want: "closed", line: "ls /proc/1/root/ /proc/1/fd/ >/dev/null 2>&1 || echo closed"},
 		"devices":                         {kinds: own, want: "0 1 8", line: "echo x > /dev/null && dd if=/dev/urandom of=/dev/shm/r bs=8 count=1 2>/dev/null && echo 0 $(ls /dev/shm | wc -l) $(wc -c < /dev/shm/r)"},
 		"no device of the host":           {kinds: own, want: "0", line: "find /dev -type b | wc -l"},
-		"user name":                       {kinds: own, line: "id -un; echo ~agent", want: "agent\n/home/agent"},
-		"name":                            {kinds: kinds, line: "echo $ERRAND_BOX", want: "one"},
+		"SSH server is closed": {kinds: own, want: "closed", line: "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline | grep -q '^/opt/errand/errand-runner box-ss[h]' || continue; " +
+			"{ cat $p/environ || cat $p/maps; } >/dev/null 2>&1 && echo open || echo closed; done 2>/dev/null | sort -u"},
+		"user name": {kinds: own, line: "id -un; echo ~agent", want: "agent\n/home/agent"},
+		"name":      {kinds: kinds, line: "echo $ERRAND_BOX", want: "one"},
 	}
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

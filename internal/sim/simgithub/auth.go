@@ -128,6 +128,13 @@ func randomToken() string {
 	return part(30) + "." + part(160) + "." + part(190)
 }
 
+// Tokens are all tokens that are good now, for a test that looks for them where they must not be.
+func (s *Sim) Tokens() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.tokens))
+}
+
 // ExpireTokens ends all installation tokens at once, as if an hour had passed.
 func (s *Sim) ExpireTokens() {
 	s.mu.Lock()

@@ -44,6 +44,10 @@ func serverAttr(kind string) *syscall.SysProcAttr {
 	}
 }
 
+// closeMemory keeps processes of the same user from this one's memory, environment and files, for as long as it
+// runs this program.
+func closeMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
 func becomeSubreaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // runInit is the first process of a userns or plain box. It reaps whatever is

@@ -19,6 +19,8 @@ func initAttr(kind string) (*syscall.SysProcAttr, error) {
 	return &syscall.SysProcAttr{Setsid: true}, nil
 }
 
+func closeMemory() error { return nil }
+
 func becomeSubreaper() {}
 
 // killDescendants cannot find them here: a plain box ends with its server and the

@@ -33,11 +33,13 @@ const (
 type insideConfig struct {
 	HostKey string `json:"host_key"` // private, PEM
 	// HostKeyFile, if set, is read for each login instead, so that the key can be replaced.
-	HostKeyFile string        `json:"host_key_file,omitempty"`
-	ClientKey   string        `json:"client_key"`
-	Home        string        `json:"home"`
-	Env         []string      `json:"env"`
-	BeatEvery   time.Duration `json:"beat_every"`
+	HostKeyFile string   `json:"host_key_file,omitempty"`
+	ClientKey   string   `json:"client_key"`
+	Home        string   `json:"home"`
+	Env         []string `json:"env"`
+	// Closed keeps everybody else in the box from the server's memory, which holds the key.
+	Closed    bool          `json:"closed,omitempty"`
+	BeatEvery time.Duration `json:"beat_every"`
 }
 
 // ServeSSH is the subcommand box-ssh: the SSH server of one box. It takes its
@@ -72,6 +74,11 @@ func serveInherited(ctx context.Context) error {
 	var cfg insideConfig
 	if err := json.NewDecoder(io.LimitReader(os.Stdin, 1<<20)).Decode(&cfg); err != nil {
 		return fmt.Errorf("read configuration: %w", err)
+	}
+	if cfg.Closed {
+		if err := closeMemory(); err != nil {
+			return fmt.Errorf("close the server's memory to others: %w", err)
+		}
 	}
 	ln, err := inheritedListener()
 	if err != nil {

@@ -168,7 +168,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 		return nil, err
 	}
 	config := insideConfig{HostKey: string(hostKey), HostKeyFile: s.rec.hostKeyInside(), ClientKey: s.rec.ClientKey, Home: s.rec.HomeInside(s.dir),
-		Env: s.rec.environ(s.dir), BeatEvery: min(5*time.Second, s.rec.IdleExit/4)}
+		Env: s.rec.environ(s.dir), Closed: ownFiles(s.rec.Kind), BeatEvery: min(5*time.Second, s.rec.IdleExit/4)}
 	lnFile, err := ln.File()
 	if err != nil {
 		return nil, err

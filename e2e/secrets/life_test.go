@@ -1,0 +1,223 @@
+//go:build linux
+
+package secrets_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/runner/pack"
+	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// patience is how long one step may take on a slow and busy machine.
+const patience = 2 * time.Minute
+
+// timing is quick.
+const timing = `timing: {gather: 250ms, status_gap: 150ms, settle: 0s, backoff: 300ms, recheck: 300ms, poll_fast: 150ms, poll_slow: 300ms, poll_gap: 80ms,
+  deliveries: 1h, sweep: 1h, progress: 100ms, retry: 150ms, writes_burst: 500, writes_every: 2ms, objects_every: 1ms, shutdown: 5s, sleep_before: 5m, idle_vm: 300ms}
+`
+
+// script has the agent scatter the canary, then have a look, then do what it was asked for. BIRD and LOOK are replaced.
+const script = `rules:
+  - name: work
+    step: implement
+    turns:
+      - bash:
+          - export KEPT=BIRD; echo $KEPT > ~/kept; (setsid sleep 600 >/dev/null 2>&1 &); git ls-remote https://BIRD.example/x.git 2>&1 | tail -1
+      - wait: look
+        bash: ["LOOK"]
+      - bash: ["echo BIRD >> greeting.txt && git commit -qam 'Greet BIRD' && git rev-parse HEAD"]
+      - text: |
+          Done.
+
+          ~~~errand
+          {"outcome":"done","title":"Greet BIRD","summary":"Greeted BIRD."}
+          ~~~
+  - name: review
+    step: review
+    turns:
+      - text: |
+          Seen.
+
+          ~~~errand
+          {"outcome":"done","summary":"Nothing to change, says BIRD."}
+          ~~~
+`
+
+// life is one task's, and what was found in it.
+type life struct {
+	t     *testing.T
+	world *demo.World
+	dir   string
+	bird  string
+	issue int
+	awake chan struct{} // closed when VMs may sleep
+
+	found []Hit
+	bytes int
+}
+
+func begin(t *testing.T, bird string) *life {
+	t.Helper()
+	must(t, common.Err)
+	exe, err := os.Executable()
+	must(t, err)
+	l := &life{t: t, dir: t.TempDir(), bird: bird, awake: make(chan struct{})}
+	log, err := os.Create(filepath.Join(l.dir, "errand.log"))
+	must(t, err)
+	text := strings.NewReplacer("BIRD", bird, "LOOK", exe+" look /tmp/order /tmp/sight", "~~~", "```").Replace(script)
+	l.world, err = demo.New(t.Context(), demo.Config{
+		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: timing, Key: common.Key,
+		Files: map[string]string{"greeting.txt": "hello\n", ".errand.yml": "plan: none\n"}, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
+		Options: func(o *server.Options) {
+			o.Hooks.Runner = func(r workflow.Runner) workflow.Runner { return waker{r, l.awake} }
+		},
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := errors.Join(l.world.Close(), log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	i, err := l.ada().OpenIssue(demo.Full, simgithub.NewIssue{Title: "Greet the world", Body: "The greeting is incomplete."})
+	must(t, err)
+	l.issue = i.Number
+	must(t, l.ada().Assign(demo.Full, l.issue, demo.Machine))
+	return l
+}
+
+func (l *life) ada() simgithub.Person { return l.world.GitHub.As(demo.Maintainer) }
+
+// await waits until the task is as wanted, and returns it.
+func (l *life) await(what string, want func(*state.Task) bool) *state.Task {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := l.world.Server.Store().AllTasks(ctx, state.TaskKey{}, 10)
+		if err == nil && len(list) == 1 && want(list[0]) {
+			return list[0]
+		}
+		if err == nil && len(list) == 1 && list[0].Phase == state.PhaseFailed {
+			l.t.Fatalf("waiting for %s: the task has failed: %+v", what, list[0].End)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			l.t.Fatalf("waiting for %s: %v", what, ctx.Err())
+		}
+	}
+}
+
+// order writes down what is to be looked for, where the box of the present VM finds it.
+func (l *life) order() (dir string) {
+	l.t.Helper()
+	task := l.await("the VM", func(t *state.Task) bool { return t.VM != nil })
+	dir = filepath.Join(l.dir, "data", "local", "boxes", task.VM.Name)
+	data, err := json.Marshal(Order{Index: needles(l.t, l.world, l.dir, l.bird), Since: begun})
+	must(l.t, err)
+	must(l.t, os.WriteFile(filepath.Join(box.TmpPath(dir), "order"), data, 0o600))
+	return dir
+}
+
+// sight takes what was seen in the box of dir.
+func (l *life) sight(dir string) Sight {
+	l.t.Helper()
+	path := filepath.Join(box.TmpPath(dir), "sight")
+	data, err := os.ReadFile(path)
+	must(l.t, err)
+	must(l.t, os.Remove(path))
+	var s Sight
+	must(l.t, json.Unmarshal(data, &s))
+	return s
+}
+
+// atGate has the agent itself look, in the midst of its run.
+func (l *life) atGate() Sight {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	defer cancel()
+	must(l.t, l.world.Model.Waiting(ctx, "look"))
+	dir := l.order()
+	l.world.Model.Release("look")
+	l.await("the pull request", func(t *state.Task) bool { return t.Phase == state.PhasePROpen && t.Run == nil })
+	return l.sight(dir)
+}
+
+// inside looks as the agent's user but from outside of any run, over errand's own way in.
+func (l *life) inside() Sight {
+	l.t.Helper()
+	dir := l.order()
+	rec, err := box.ReadRecord(dir)
+	must(l.t, err)
+	key, err := os.ReadFile(filepath.Join(l.dir, "data", "client_key"))
+	must(l.t, err)
+	signer, err := ssh.ParsePrivateKey(key)
+	must(l.t, err)
+	conn, err := net.DialTimeout("unix", rec.SSHSocket, patience)
+	must(l.t, err)
+	c, chans, reqs, err := ssh.NewClientConn(conn, "box", &ssh.ClientConfig{User: box.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: patience})
+	must(l.t, err)
+	client := ssh.NewClient(c, chans, reqs)
+	defer func() { _ = client.Close() }()
+	session, err := client.NewSession()
+	must(l.t, err)
+	exe, err := os.Executable()
+	must(l.t, err)
+	if out, err := session.CombinedOutput(fmt.Sprintf("%s look /tmp/order /tmp/sight", exe)); err != nil {
+		l.t.Fatalf("look: %v\n%s", err, out)
+	}
+	return l.sight(dir)
+}
+
+// sleep lets the VM sleep, and waits until it does.
+func (l *life) sleep() {
+	l.t.Helper()
+	close(l.awake)
+	l.await("sleep", func(t *state.Task) bool { return t.Asleep != nil && t.VM == nil })
+}
+
+// waker keeps VMs awake until its channel is closed.
+type waker struct {
+	workflow.Runner
+	awake <-chan struct{}
+}
+
+func (w waker) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Writer) (pack.Manifest, error) {
+	select {
+	case <-w.awake:
+	case <-ctx.Done():
+	}
+	return w.Runner.Pack(ctx, vm, spec, to)
+}
+
+// finish has the review answered, which wakes the VM, and merges.
+func (l *life) finish() {
+	l.t.Helper()
+	task := l.await("the pull request", func(t *state.Task) bool { return t.PR != nil })
+	_, err := l.ada().Review(demo.Full, task.PR.Number, simgithub.NewReview{Event: "COMMENT", Body: "Is that all?"})
+	must(l.t, err)
+	l.await("the answer", func(t *state.Task) bool { return t.Round == 1 && t.Phase == state.PhasePROpen })
+	must(l.t, l.ada().Merge(demo.Full, task.PR.Number, simgithub.Merge{}))
+	l.await("the end", func(t *state.Task) bool { return t.Phase == state.PhaseDone && t.VM == nil })
+}
