@@ -1,0 +1,262 @@
+package agentloop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/agentloop/wire"
+)
+
+func newTools(t *testing.T, set wire.Settings) (*toolbox, string) {
+	t.Helper()
+	root := t.TempDir()
+	set.WorkDir = filepath.Join(root, "work")
+	for name, text := range map[string]string{"secret": "the secret\n", "work/a.txt": "one\ntwo\nthree\n", "work/sub/b.txt": "b", "work/.hidden": "h"} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"out": "../secret", "up": "..", "abs": filepath.Join(root, "secret"), "in": "a.txt"} {
+		if err := os.Symlink(to, filepath.Join(set.WorkDir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tools, err := newToolbox(set, os.Environ(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tools.close)
+	return tools, set.WorkDir
+}
+
+func TestEditor(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in     string
+		want   string // in the result
+		failed bool
+		file   string
+		holds  string
+	}{
+		"view":                    {in: `{"command":"view","path":"a.txt"}`, want: "     1\tone\n     2\ttwo\n     3\tthree\n"},
+		"view some":               {in: `{"command":"view","path":"a.txt","view_range":[2,2]}`, want: "     2\ttwo\n"},
+		"view to the end":         {in: `{"command":"view","path":"a.txt","view_range":[3,-1]}`, want: "     3\tthree\n"},
+		"view nothing":            {in: `{"command":"view","path":"a.txt","view_range":[9,10]}`, want: "no such lines"},
+		"view a wrong range":      {in: `{"command":"view","path":"a.txt","view_range":[3,1]}`, want: "view_range", failed: true},
+		"view a directory":        {in: `{"command":"view","path":"."}`, want: "a.txt\nabs\nin\nout\nsub/\nsub/b.txt\nup\n"},
+		"view through a link":     {in: `{"command":"view","path":"in"}`, want: "one"},
+		"view out by a link":      {in: `{"command":"view","path":"out"}`, want: "leads out of the checkout", failed: true},
+		"view out by a full link": {in: `{"command":"view","path":"abs"}`, want: "leads out of the checkout", failed: true},
+		"view out by a directory": {in: `{"command":"view","path":"up/secret"}`, want: "leads out of the checkout", failed: true},
+		"view out by dots":        {in: `{"command":"view","path":"../secret"}`, want: "not in the checkout", failed: true},
+		"view elsewhere":          {in: `{"command":"view","path":"/etc/passwd"}`, want: "not in the checkout", failed: true},
+		"create":                  {in: `{"command":"create","path":"new/dir/c.txt","file_text":"c\n"}`, want: "written", file: "new/dir/c.txt", holds: "c\n"},
+		"create over a link out":  {in: `{"command":"create","path":"out","file_text":"c\n"}`, want: "leads out", failed: true, file: "../secret", holds: "the secret\n"},
+		"create beneath a link":   {in: `{"command":"create","path":"up/c.txt","file_text":"c\n"}`, want: "leads out", failed: true, file: "../secret", holds: "the secret\n"},
+		"create on a directory":   {in: `{"command":"create","path":"sub","file_text":"c\n"}`, want: "no file", failed: true},
+		"replace":                 {in: `{"command":"str_replace","path":"a.txt","old_str":"two\n","new_str":"zwei\ndrei\n"}`, want: "     2\tzwei", file: "a.txt", holds: "one\nzwei\ndrei\nthree\n"},
+		"replace what is twice":   {in: `{"command":"str_replace","path":"a.txt","old_str":"e","new_str":"x"}`, want: "occurs 3 times", failed: true, file: "a.txt", holds: "one\ntwo\nthree\n"},
+		"replace what is not":     {in: `{"command":"str_replace","path":"a.txt","old_str":"zero","new_str":"x"}`, want: "does not occur", failed: true},
+		"replace nothing":         {in: `{"command":"str_replace","path":"a.txt","new_str":"x"}`, want: "old_str is missing", failed: true},
+		"insert first":            {in: `{"command":"insert","path":"a.txt","insert_line":0,"insert_text":"zero"}`, want: "     1\tzero", file: "a.txt", holds: "zero\none\ntwo\nthree\n"},
+		"insert last, no newline": {in: `{"command":"insert","path":"sub/b.txt","insert_line":1,"insert_text":"c\n"}`, want: "     2\tc", file: "sub/b.txt", holds: "b\nc\n"},
+		"insert too far":          {in: `{"command":"insert","path":"a.txt","insert_line":9,"insert_text":"x"}`, want: "has 3 lines", failed: true},
+		"unknown command":         {in: `{"command":"undo_edit","path":"a.txt"}`, want: "no command", failed: true},
+		"no path":                 {in: `{"command":"view"}`, want: "path is missing", failed: true},
+		"unknown field":           {in: `{"command":"view","path":"a.txt","lines":3}`, want: "unknown field", failed: true},
+		"no file":                 {in: `{"command":"view","path":"none"}`, want: "no such file", failed: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tools, dir := newTools(t, wire.Settings{})
+			got := tools.run(t.Context(), wire.ToolEdit, json.RawMessage(test.in))
+			if got.failed != test.failed || !strings.Contains(got.text, test.want) || strings.Contains(got.text, "the secret") {
+				t.Errorf("%+v, want %q", got, test.want)
+			}
+			if test.file == "" {
+				return
+			}
+			data, err := os.ReadFile(filepath.Join(dir, test.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.holds, string(data)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.file, diff)
+			}
+		})
+	}
+}
+
+// TestEditorIsNotHeld: a pipe, which would hold who opens it, is no file.
+func TestEditorIsNotHeld(t *testing.T) {
+	t.Parallel()
+	tools, dir := newTools(t, wire.Settings{})
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Skipf("no pipes can be made here: %v", err)
+	}
+	for _, in := range []string{`{"command":"view","path":"pipe"}`, `{"command":"create","path":"pipe","file_text":"x"}`} {
+		if got := tools.run(t.Context(), wire.ToolEdit, json.RawMessage(in)); !got.failed || !strings.Contains(got.text, "no file") {
+			t.Errorf("%s: %+v", in, got)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bytes"), []byte{0xff, 0xfe, 0}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := tools.run(t.Context(), wire.ToolEdit, json.RawMessage(`{"command":"view","path":"bytes"}`)); !got.failed {
+		t.Errorf("bytes: %+v", got)
+	}
+}
+
+func TestShell(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		call   shellCall
+		want   string
+		failed bool
+	}{
+		"success":       {shellCall{Command: "echo a; echo b >&2"}, "a\nb", false},
+		"exit code":     {shellCall{Command: "echo a; exit 7"}, "Exit code 7\na", true},
+		"no input":      {shellCall{Command: "cat"}, "", false},
+		"a signal":      {shellCall{Command: "kill -9 $$"}, "The command ended by a signal: signal: killed\n", true},
+		"a timeout":     {shellCall{Command: "echo a; sleep 600", Timeout: 1}, "The command was killed after 1s.\na", true},
+		"empty":         {shellCall{Command: "  "}, "The command is empty.", true},
+		"not UTF-8":     {shellCall{Command: `printf 'a\377b'`}, "a\uFFFDb", false},
+		"no such shell": {shellCall{Restart: true}, "Every command has a shell of its own; nothing is to be restarted.", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &shell{dir: t.TempDir(), env: os.Environ()}
+			got := s.run(t.Context(), test.call)
+			if diff := cmp.Diff(toolResult{test.want, test.failed}, got, cmp.AllowUnexported(toolResult{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestShellStops: the end of the run is the end of the command and of what it started.
+func TestShellStops(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan toolResult)
+	go func() {
+		s := &shell{dir: dir, env: os.Environ()}
+		done <- s.run(ctx, shellCall{Command: "sleep 600 & echo $! > child; wait"})
+	}()
+	var pid int
+	wait(t, "the child", func() bool {
+		data, err := os.ReadFile(filepath.Join(dir, "child"))
+		return err == nil && bytes.HasSuffix(data, []byte("\n")) && json.Unmarshal(bytes.TrimSpace(data), &pid) == nil
+	})
+	cancel()
+	if got := <-done; !got.failed || !strings.Contains(got.text, "interrupted") {
+		t.Errorf("%+v", got)
+	}
+	wait(t, "the child's end", func() bool { return !running(pid) })
+}
+
+// running reports whether a process is there and is not only waiting to be collected.
+func running(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	data, err := os.ReadFile(filepath.Join("/proc", jsonInt(pid), "stat"))
+	_, state, _ := strings.Cut(string(data), ") ")
+	return err != nil || !strings.HasPrefix(state, "Z")
+}
+
+func jsonInt(n int) string {
+	data, _ := json.Marshal(n)
+	return string(data)
+}
+
+func wait(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	out := &tailed{limit: 100}
+	for range 10_000 {
+		if _, err := out.Write([]byte("abcdefghij")); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.head)+len(out.tail) > 300 {
+			t.Fatalf("%d bytes are held", len(out.head)+len(out.tail))
+		}
+	}
+	want := strings.Repeat("abcdefghij", 5) + "\n[… 99900 bytes left out …]\n" + strings.Repeat("abcdefghij", 5)
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestDeny(t *testing.T) {
+	t.Parallel()
+	tools, _ := newTools(t, wire.Settings{Deny: []string{"bash(git push*)", "str_replace_based_edit_tool(sub/**)"}})
+	for call, denied := range map[string]bool{
+		`{"command":"git push origin"}`:              true,
+		`{"command":"  git push"}`:                   true,
+		`{"command":"git log"}`:                      false,
+		`{"command":"view","path":"sub/b.txt"}`:      true,
+		`{"command":"view","path":"x/../sub/b.txt"}`: true,
+		`{"command":"view","path":"a.txt"}`:          false,
+	} {
+		name := wire.ToolBash
+		if strings.Contains(call, "path") {
+			name = wire.ToolEdit
+		}
+		before := len(tools.denials)
+		got := tools.run(t.Context(), name, json.RawMessage(call))
+		if refused := len(tools.denials) > before; refused != denied || denied && !got.failed {
+			t.Errorf("%s: refused %v, %+v", call, refused, got)
+		}
+	}
+	if _, err := parseRules([]string{"Bash(x)"}); err == nil {
+		t.Error("a rule about no tool of ours was taken")
+	}
+}
+
+// TestViewOnly: a run that may only look has no other tool, whatever the model calls.
+func TestViewOnly(t *testing.T) {
+	t.Parallel()
+	tools, _ := newTools(t, wire.Settings{Tools: []string{wire.ToolView}})
+	if got := tools.run(t.Context(), wire.ToolView, json.RawMessage(`{"path":"a.txt","command":"create","file_text":"x"}`)); got.failed || !strings.Contains(got.text, "one") {
+		t.Errorf("view: %+v", got)
+	}
+	for _, name := range []string{wire.ToolBash, wire.ToolEdit, wire.ToolAnswer, ""} {
+		if got := tools.run(t.Context(), name, json.RawMessage(`{"command":"create","path":"a.txt","file_text":"x"}`)); !got.failed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if n := len(tools.offer()); n != 1 {
+		t.Errorf("%d tools are offered", n)
+	}
+}
