@@ -44,8 +44,14 @@ type Capabilities struct {
 	Fork bool
 	// Schema: the final answer can be held to a JSON schema.
 	Schema bool
-	// Usage: the agent reports the tokens that it has used.
-	Usage bool
+	// Usage: the agent reports the tokens that it has used. Cost: it also reckons what they cost.
+	Usage, Cost bool
+	// OwnSessionID: the agent gives a new session an id itself; Spec.Session is not used.
+	OwnSessionID bool
+	// NoTurnLimit: the agent cannot be held to MaxTurns; whoever counts its model calls has to end it.
+	NoTurnLimit bool
+	// MCP: the servers of Spec.MCP are started, and their tools offered.
+	MCP bool
 	// API is the dialect that the agent speaks to a model: anthropic, openai or gemini. Empty means
 	// that it is for the configuration to say.
 	API string
@@ -123,6 +129,9 @@ type Ended struct {
 	WantSession string
 	// WantSchema: a structured answer was asked for.
 	WantSchema bool
+	// Prior is what the session to resume had used before, zero if unknown: some agents report the use of
+	// the whole session.
+	Prior runlog.Usage
 }
 
 // Result is how a run ended.
@@ -163,6 +172,7 @@ func New(cfg Config) (Adapter, error) {
 func adapters() map[string]func(Config) Adapter {
 	return map[string]func(Config) Adapter{
 		NameClaude:  func(c Config) Adapter { return &claude{cfg: c} },
+		NameCodex:   func(c Config) Adapter { return &codex{cfg: c} },
 		NameCommand: func(c Config) Adapter { return &command{cfg: c} },
 	}
 }

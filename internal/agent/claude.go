@@ -21,7 +21,7 @@ var _ Adapter = (*claude)(nil)
 func (c *claude) Name() string { return NameClaude }
 
 func (c *claude) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, API: "anthropic"}
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, Cost: true, MCP: true, API: "anthropic"}
 }
 
 // Command builds the headless command line. It fails for a spec that names no directories, that
@@ -91,44 +91,12 @@ func claudeSession(s Spec) []string {
 // claudeTools are enough for coding work; the rest would cost tokens in every request.
 func claudeTools() []string { return []string{"Bash", "Edit", "Read", "Write", "Glob", "Grep"} }
 
-var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
 // check refuses what the agent would misread.
 func (c *claude) check(s Spec) error {
-	for _, dir := range []struct{ name, path string }{{"work", s.WorkDir}, {"home", s.Home}, {"run", s.RunDir}} {
-		if !path.IsAbs(dir.path) {
-			return fmt.Errorf("the %s directory %q is not absolute", dir.name, dir.path)
-		}
-	}
-	switch {
-	case strings.TrimSpace(s.Prompt) == "":
-		return errors.New("the prompt is empty")
-	case strings.ContainsRune(s.Prompt, 0):
-		return errors.New("the prompt contains a zero byte")
-	case s.Resume != "" && s.Session != "" && !s.Fork:
+	if s.Resume != "" && s.Session != "" && !s.Fork {
 		return errors.New("a resumed session keeps its id; give Resume or Session, not both")
-	case s.Fork && s.Resume == "":
-		return errors.New("there is no session to fork; give Resume too")
-	case strings.HasPrefix(s.Model, "-"):
-		return fmt.Errorf("%q is no model", s.Model)
-	case len(s.MCP) > 0 && !json.Valid(s.MCP):
-		return errors.New("the MCP configuration is not JSON")
-	case len(s.Schema) > 0 && !json.Valid(s.Schema):
-		return errors.New("the schema is not JSON")
-	case s.MaxTurns < 0 || s.MaxUSD < 0:
-		return errors.New("a limit is negative")
 	}
-	for _, id := range []string{s.Resume, s.Session} {
-		if id != "" && !uuidForm.MatchString(id) {
-			return fmt.Errorf("the session %q is not a UUID", id)
-		}
-	}
-	for _, tool := range s.Tools {
-		if tool == "" || strings.HasPrefix(tool, "-") || strings.ContainsAny(tool, ", ") {
-			return fmt.Errorf("%q is no tool's name", tool)
-		}
-	}
-	return nil
+	return checkCommon(s)
 }
 
 // env is the agent's environment. The configured one comes first, so that it cannot send the

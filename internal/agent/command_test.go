@@ -151,7 +151,7 @@ func TestConfig(t *testing.T) {
 	}{
 		"nothing":             {agent.Config{}, ""},
 		"everything":          {agent.Config{Adapter: "command", Command: []string{"x"}, Model: "m", Models: map[string]string{"a": "b"}, Env: map[string]string{"A_1": ""}, MaxTurns: 5}, ""},
-		"unknown adapter":     {agent.Config{Adapter: "emacs"}, "write one of: claude, command"},
+		"unknown adapter":     {agent.Config{Adapter: "emacs"}, "write one of: "},
 		"command without any": {agent.Config{Adapter: "command"}, "agent.command"},
 		"turns":               {agent.Config{MaxTurns: -1}, "agent.max_turns"},
 		"model":               {agent.Config{Model: "-x"}, "agent.model"},

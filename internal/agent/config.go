@@ -12,11 +12,15 @@ import (
 // The adapters by name.
 const (
 	NameClaude  = "claude"
+	NameCodex   = "codex"
 	NameCommand = "command"
 )
 
 // DefaultModel is used where the configuration names none.
 const DefaultModel = "claude-sonnet-5"
+
+// DefaultCodexModel is the same for the adapter codex.
+const DefaultCodexModel = "gpt-5.5"
 
 // DefaultMaxTurns is the number of model calls that a run may make.
 const DefaultMaxTurns = 30
@@ -67,6 +71,7 @@ type Settings struct {
 func defaults() map[string]Settings {
 	return map[string]Settings{
 		NameClaude: {Command: []string{"claude"}, Model: DefaultModel},
+		NameCodex:  {Command: []string{"codex"}, Model: DefaultCodexModel},
 	}
 }
 

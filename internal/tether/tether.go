@@ -62,6 +62,8 @@ type Config struct {
 	Ledger Ledger
 	// Callable says which models a task's run may call; nil means the one that it was started with.
 	Callable func(t *state.Task) Callable
+	// Callable says which models a task's run may call; nil means the one that it was started with.
+	Callable func(t *state.Task) Callable
 	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
 	// long it takes until a refused key is tried again for the first time.
 	Upstreams Upstreams

@@ -23,6 +23,8 @@ type Harness struct {
 	Adapter agent.Adapter
 	// Model starts a model that plays the scenario and ends with the test.
 	Model func(t *testing.T, s Scenario) Model
+	// Words: the agent tells of failures in words alone, without the API's status.
+	Words bool
 	// Env is the environment of the processes beneath the adapter's own; PATH is always there.
 	Env []string
 }
@@ -133,7 +135,7 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"answers", true, testAnswer},
 		{"runs tools", true, testTools},
-		{"keeps to its turns", true, testMaxTurns},
+		{"keeps to its turns", !can.NoTurnLimit, testMaxTurns},
 		{"is stopped", true, testStop},
 		{"reads a prompt as text", true, testPromptIsText},
 		{"prints long lines", true, testLongLines},
@@ -145,7 +147,9 @@ func Run(t *testing.T, h Harness) {
 		{"resumes from copied files", can.Resume, testSessionFiles},
 		{"forks", can.Fork, testFork},
 		{"reports an unknown session", can.Resume, testUnknownSession},
-		{"takes a session id", can.Resume, testSessionID},
+		{"takes a session id", can.Resume && !can.OwnSessionID, testSessionID},
+		{"gives sessions ids of its own", can.OwnSessionID, testOwnSessionID},
+		{"counts a resumed run alone", can.Resume && can.Usage, testUsageOfResumed},
 		{"answers to a schema", can.Schema, testSchema},
 		{"reports an answer that misses its schema", can.Schema, testSchemaMissed},
 	} {

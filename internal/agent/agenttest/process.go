@@ -23,6 +23,7 @@ type Process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	spec   agent.Spec
+	prior  runlog.Usage
 	parser agent.Parser
 	stderr bytes.Buffer
 	done   chan struct{}
@@ -43,6 +44,12 @@ type Outcome struct {
 // Start starts a run of the spec. Whatever is left of it is killed when the test ends.
 func Start(t *testing.T, h Harness, spec agent.Spec) *Process {
 	t.Helper()
+	return start(t, h, spec, runlog.Usage{})
+}
+
+// start starts a run whose session had used so much before.
+func start(t *testing.T, h Harness, spec agent.Spec, prior runlog.Usage) *Process {
+	t.Helper()
 	c, err := h.Adapter.Command(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +62,7 @@ func Start(t *testing.T, h Harness, spec agent.Spec) *Process {
 			t.Fatal(err)
 		}
 	}
-	p := &Process{t: t, spec: spec, parser: h.Adapter.NewParser(), done: make(chan struct{})}
+	p := &Process{t: t, spec: spec, prior: prior, parser: h.Adapter.NewParser(), done: make(chan struct{})}
 	p.cmd = exec.Command(c.Argv[0], c.Argv[1:]...)
 	p.cmd.Dir = spec.WorkDir
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, h.Env...)
@@ -94,7 +101,7 @@ func (p *Process) follow(stdout *os.File) {
 	ended := agent.Ended{
 		Exit:          runlog.Exit{Cause: runlog.CauseExited, EndedAt: time.Now()},
 		StopRequested: stopped, Stderr: p.stderr.String(),
-		WantSession: want.Session, WantSchema: want.Schema,
+		WantSession: want.Session, WantSchema: want.Schema, Prior: p.prior,
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

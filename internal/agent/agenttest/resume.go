@@ -1,6 +1,8 @@
 package agenttest
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,18 +89,7 @@ func testSessionFiles(t *testing.T, h Harness) {
 	home := filepath.Join(t.TempDir(), "other-home")
 	copied := 0
 	for _, name := range h.Adapter.SessionFiles(box.Home, box.Work, first.Result.Session) {
-		data, err := os.ReadFile(filepath.Join(box.Home, name))
-		if err != nil {
-			continue // directories for what did not fit; none here
-		}
-		to := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		copied++
+		copied += copyFiles(t, filepath.Join(box.Home, name), filepath.Join(home, name))
 	}
 	if copied == 0 {
 		t.Fatal("no session file was there to copy")
@@ -109,6 +100,31 @@ func testSessionFiles(t *testing.T, h Harness) {
 	second := Do(t, h, spec)
 	need(t, second, agent.StatusOK)
 	checkContinued(t, m, first, second)
+}
+
+// copyFiles copies a file, or those below a folder, and returns how many there were.
+func copyFiles(t *testing.T, from, to string) int {
+	t.Helper()
+	n := 0
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		target := to + strings.TrimPrefix(path, from)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		n++
+		return os.WriteFile(target, data, 0o600)
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder for what did not fit may be missing
+		t.Fatal(err)
+	}
+	return n
 }
 
 func testFork(t *testing.T, h Harness) {
@@ -158,6 +174,17 @@ func testSessionID(t *testing.T, h Harness) {
 	}
 	again := Do(t, h, spec)
 	need(t, again, agent.StatusInvalid)
+}
+
+// testOwnSessionID: an id that is asked for is not taken, and the run that cannot have it goes well.
+func testOwnSessionID(t *testing.T, h Harness) {
+	spec := NewBox(t).Spec(h.Model(t, one(Turn{Text: "ok"})), "Begin.")
+	spec.Session = unknownID
+	r := Do(t, h, spec)
+	need(t, r, agent.StatusOK)
+	if s := r.Result.Session; s == "" || s == unknownID {
+		t.Errorf("session %q, want one of the agent's own", s)
+	}
 }
 
 // WaitFor polls until the condition holds, and fails the test if it never does.

@@ -81,7 +81,8 @@ func (t Turn) calls() []Call {
 }
 
 // usage counts four bytes as a token: what stood in the previous request is read from the cache,
-// the message before the last is written to it, and the last is plain input.
+// the message before the last is written to it, and the last is plain input. The Responses API counts no
+// writes: there they are input.
 func (r request) usage(content []block) Usage {
 	sizes := make([]int, 0, len(r.Messages)+1)
 	sizes = append(sizes, len(r.System))
@@ -94,8 +95,10 @@ func (r request) usage(content []block) Usage {
 		switch {
 		case i == last:
 			u.Input += n/4 + 1
-		case i == last-1:
+		case i == last-1 && r.offer.tools == nil:
 			u.CacheWrite += n / 4
+		case i == last-1:
+			u.Input += n / 4
 		default:
 			u.CacheRead += n / 4
 		}

@@ -13,17 +13,21 @@ const callPrefix = "call_sim"
 
 // outputItem is one item of an answer, in its complete wire form.
 type outputItem struct {
-	Type    string           `json:"type"`
-	ID      string           `json:"id"`
-	Status  string           `json:"status,omitempty"`
-	Role    string           `json:"role,omitempty"`
-	Content []map[string]any `json:"content,omitempty"`
-	Summary []map[string]any `json:"summary,omitempty"`
-	CallID  string           `json:"call_id,omitempty"`
-	Name    string           `json:"name,omitempty"`
+	Type   string `json:"type"`
+	ID     string `json:"id"`
+	Status string `json:"status,omitempty"`
+	Role   string `json:"role,omitempty"`
+	// Content of a message and Summary of a reasoning are lists of parts; they may be there and empty.
+	Content any    `json:"content,omitempty"`
+	Summary any    `json:"summary,omitempty"`
+	CallID  string `json:"call_id,omitempty"`
+	Name    string `json:"name,omitempty"`
 	// Arguments of a function are JSON in a string; Input of a custom tool is free text.
 	Arguments *string `json:"arguments,omitempty"`
 	Input     *string `json:"input,omitempty"`
+
+	text string // of a message or a reasoning
+	part string // the kind of a message's one part
 }
 
 // responsesAnswer is a whole answer.
@@ -63,7 +67,8 @@ func responses(p play, createdAt int64) responsesAnswer {
 func (o offer) item(b block, id string, stop *string) outputItem {
 	switch b.Type {
 	case "thinking":
-		return outputItem{Type: "reasoning", ID: "rs_sim" + id, Summary: []map[string]any{{"type": "summary_text", "text": b.Thinking}}}
+		summary := []map[string]any{{"type": "summary_text", "text": b.Thinking}}
+		return outputItem{Type: "reasoning", ID: "rs_sim" + id, Summary: summary, text: b.Thinking}
 	case "tool_use":
 		var input map[string]any
 		_ = json.Unmarshal(b.Input, &input) // it was written by build
@@ -82,11 +87,13 @@ func (o offer) item(b block, id string, stop *string) outputItem {
 
 // words is a message of the model.
 func words(id, text string, refusal bool) outputItem {
-	part := map[string]any{"type": "output_text", "text": text, "annotations": []any{}}
+	kind, part := "output_text", map[string]any{"type": "output_text", "text": text, "annotations": []any{}}
 	if refusal {
-		part = map[string]any{"type": "refusal", "refusal": text}
+		kind, part = "refusal", map[string]any{"type": "refusal", "refusal": text}
 	}
-	return outputItem{Type: "message", ID: "msg_sim" + id, Status: "completed", Role: "assistant", Content: []map[string]any{part}}
+	return outputItem{
+		Type: "message", ID: "msg_sim" + id, Status: "completed", Role: "assistant", Content: []map[string]any{part}, text: text, part: kind,
+	}
 }
 
 // call translates a call from the names that scripts use to the tools that the client offers. What a
@@ -171,7 +178,7 @@ func (e apiError) openAI() (status int, body openAIError, inStream bool) {
 	case e.Status == http.StatusPaymentRequired:
 		status, body.Type, code = http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota"
 	case e.Status == http.StatusNotFound:
-		code = "model_not_found"
+		code, body.Message = "model_not_found", "The requested model does not exist. "+e.Message
 	case e.Status == http.StatusRequestEntityTooLarge, e.Status == http.StatusBadRequest && strings.Contains(e.Message, "too long"):
 		status, code, inStream = http.StatusBadRequest, "context_length_exceeded", e.Stream
 	case e.Status == http.StatusTooManyRequests && strings.Contains(e.Message, "usage limit"):

@@ -2,7 +2,6 @@ package simmodel
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 )
 
@@ -63,7 +62,8 @@ func (s *eventStream) item(index int, it outputItem) {
 	s.event("response.output_item.added", map[string]any{"output_index": index, "item": empty})
 	switch {
 	case it.Type == "reasoning":
-		s.texts("response.reasoning_summary_text", "text", fmt.Sprint(it.Summary[0]["text"]), func(m map[string]any) map[string]any {
+		s.event("response.reasoning_summary_part.added", at(map[string]any{"summary_index": 0, "part": map[string]any{"type": "summary_text", "text": ""}}))
+		s.texts("response.reasoning_summary_text", "text", it.text, func(m map[string]any) map[string]any {
 			m["summary_index"] = 0
 			return at(m)
 		})
@@ -79,18 +79,17 @@ func (s *eventStream) item(index int, it outputItem) {
 
 // words sends the content of a message.
 func (s *eventStream) words(it outputItem, at func(map[string]any) map[string]any) {
-	part := it.Content[0]
-	kind, field := "output_text", "text"
-	if part["type"] == "refusal" {
-		kind, field = "refusal", "refusal"
+	field := "text"
+	if it.part == "refusal" {
+		field = "refusal"
 	}
 	inPart := func(m map[string]any) map[string]any {
 		m["content_index"] = 0
 		return at(m)
 	}
-	s.event("response.content_part.added", inPart(map[string]any{"part": map[string]any{"type": kind, field: ""}}))
-	s.texts("response."+kind, field, fmt.Sprint(part[field]), inPart)
-	s.event("response.content_part.done", inPart(map[string]any{"part": part}))
+	s.event("response.content_part.added", inPart(map[string]any{"part": map[string]any{"type": it.part, field: ""}}))
+	s.texts("response."+it.part, field, it.text, inPart)
+	s.event("response.content_part.done", inPart(map[string]any{"part": map[string]any{"type": it.part, field: it.text}}))
 }
 
 // texts sends a text in pieces, and then the whole of it.

@@ -1,0 +1,252 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// codex drives OpenAI's Codex CLI. Everything that it is told stands on its command line: its own
+// configuration file, which an agent could have written in an earlier run, is not read, and neither is
+// the checkout's. It has no bound on model calls nor on money; the gateway holds those.
+type codex struct{ cfg Config }
+
+var _ Adapter = (*codex)(nil)
+
+func (c *codex) Name() string { return NameCodex }
+
+// Capabilities: Codex gives a session its id itself, and makes as many model calls as it likes.
+func (c *codex) Capabilities() Capabilities {
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, OwnSessionID: true, NoTurnLimit: true, API: "openai"}
+}
+
+// codexKey names the variable with the run's token. The agent's commands do not see it.
+const codexKey = "ERRAND_MODEL_TOKEN"
+
+// codexDir is where Codex keeps sessions and rules, below the home directory.
+const codexDir = ".codex"
+
+// maxArgument bounds one argument of a command line: Linux takes 128 KiB.
+const maxArgument = 120 << 10
+
+// Command builds the headless command line. It fails for a spec that names no directories or carries
+// JSON which does not parse, and for what Codex cannot do: keep to some of its tools.
+func (c *codex) Command(s Spec) (Cmd, error) {
+	if err := c.check(s); err != nil {
+		return Cmd{}, fmt.Errorf("codex command: %w", err)
+	}
+	rules, err := codexRules(s.Deny)
+	if err != nil {
+		return Cmd{}, fmt.Errorf("codex command: %w", err)
+	}
+	cmd := Cmd{
+		Env:   c.env(s),
+		Stdin: []byte(neutraliseSkills(s.Prompt)),
+		// The file is written even without rules: it replaces an earlier run's, and its folder must exist.
+		Files: []File{{Path: path.Join(s.Home, codexDir, "rules", "errand.rules"), Mode: 0o600, Content: rules}},
+	}
+	cmd.Argv = append(append(cmd.Argv, c.cfg.Command...), "exec")
+	switch {
+	case s.Fork:
+		cmd.Argv = append(cmd.Argv, "fork")
+	case s.Resume != "":
+		cmd.Argv = append(cmd.Argv, "resume")
+	}
+	cmd.Argv = append(cmd.Argv, "--json", "--ignore-user-config", "--skip-git-repo-check",
+		"--dangerously-bypass-approvals-and-sandbox", // the box is the sandbox
+		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)))
+	settings, err := codexSettings(s, cmd.Env)
+	if err != nil {
+		return Cmd{}, fmt.Errorf("codex command: %w", err)
+	}
+	for _, one := range settings {
+		if len(one) > maxArgument {
+			return Cmd{}, fmt.Errorf("codex command: the setting %.40s… has %d bytes; a command line takes %d", one, len(one), maxArgument)
+		}
+		cmd.Argv = append(cmd.Argv, "-c", one)
+	}
+	if len(s.Schema) > 0 {
+		schema := path.Join(s.RunDir, "schema.json")
+		cmd.Files = append(cmd.Files, File{Path: schema, Mode: 0o600, Content: s.Schema})
+		cmd.Argv = append(cmd.Argv, "--output-schema", schema)
+	}
+	if s.Resume != "" {
+		cmd.Argv = append(cmd.Argv, s.Resume)
+	}
+	cmd.Argv = append(cmd.Argv, "-")
+	return cmd, nil
+}
+
+// check refuses what the agent would misread.
+func (c *codex) check(s Spec) error {
+	if err := checkCommon(s); err != nil {
+		return err
+	}
+	if len(s.Tools) > 0 {
+		return errors.New("its tools cannot be limited to some")
+	}
+	return nil
+}
+
+// codexSettings are the settings, each as key=value in TOML. Secrets of MCP servers go to env.
+func codexSettings(s Spec, env map[string]string) ([]string, error) {
+	set := []string{
+		`web_search="disabled"`, // it would be the provider that looks, past the egress rules
+		"project_doc_max_bytes=0",
+		"skills.include_instructions=false", "skills.bundled.enabled=false",
+		"analytics.enabled=false", "check_for_update_on_startup=false",
+		// The commands get the whole environment, with git's settings in it, but not the model's token.
+		fmt.Sprintf(`shell_environment_policy={inherit="all",ignore_default_excludes=true,exclude=[%s]}`, tomlString(codexKey)),
+	}
+	for _, feature := range codexFeaturesOff() {
+		set = append(set, "features."+feature+"=false")
+	}
+	if s.BaseURL != "" {
+		const provider = "model_providers.errand."
+		set = append(set, `model_provider="errand"`, provider+`name="errand"`, provider+`wire_api="responses"`,
+			provider+"base_url="+tomlString(strings.TrimSuffix(s.BaseURL, "/")+"/v1"), provider+"env_key="+tomlString(codexKey),
+			fmt.Sprintf("%sstream_idle_timeout_ms=%d", provider, codexIdle))
+	}
+	if s.System != "" {
+		set = append(set, "developer_instructions="+tomlString(s.System))
+	}
+	servers, err := codexMCP(s.MCP, env)
+	return append(set, servers...), err
+}
+
+// codexIdle is how many milliseconds a stream may be silent: longer than the runner holds a request
+// while nobody is attached.
+const codexIdle = 660_000
+
+// codexFeaturesOff are what a run has no use for: what the checkout could use to run something (hooks),
+// what asks other hosts (plugins, apps), what spends tokens by itself, and endless waiting for a network.
+func codexFeaturesOff() []string {
+	return []string{"apps", "goals", "hooks", "image_generation", "multi_agent", "plugins", "shell_snapshot", "tool_suggest", "unbounded_connection_retries"}
+}
+
+// codexServer is an MCP server as the standard configuration writes it.
+type codexServer struct {
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+}
+
+// codexMCP translates the servers. Values of their environments and headers may be secret: they go into
+// the run's environment, and the settings only name the variables.
+func codexMCP(raw json.RawMessage, env map[string]string) ([]string, error) {
+	var in struct {
+		Servers map[string]codexServer `json:"mcpServers"`
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return nil, fmt.Errorf("read the MCP configuration: %w", err)
+	}
+	var set []string
+	for _, name := range slices.Sorted(maps.Keys(in.Servers)) {
+		if !codexName(name) {
+			return nil, fmt.Errorf("%q cannot be the name of an MCP server", name)
+		}
+		server := in.Servers[name]
+		fields := []string{"required=false"}
+		switch {
+		case server.Command != "":
+			vars := slices.Sorted(maps.Keys(server.Env))
+			for _, v := range vars {
+				if old, set := env[v]; set && old != server.Env[v] {
+					return nil, fmt.Errorf("the MCP server %s wants another %s than the run", name, v)
+				}
+				env[v] = server.Env[v]
+			}
+			fields = append(fields, "command="+tomlString(server.Command), "args="+tomlStrings(server.Args), "env_vars="+tomlStrings(vars))
+		case server.URL != "":
+			fields = append(fields, "url="+tomlString(server.URL))
+			if headers := codexHeaders(name, server.Headers, env); headers != "" {
+				fields = append(fields, headers)
+			}
+		default:
+			return nil, fmt.Errorf("the MCP server %s has neither a command nor a URL", name)
+		}
+		set = append(set, "mcp_servers."+name+"={"+strings.Join(fields, ",")+"}")
+	}
+	return set, nil
+}
+
+// codexHeaders puts a server's headers into variables and returns the setting that names those.
+func codexHeaders(server string, headers, env map[string]string) string {
+	var pairs []string
+	for i, h := range slices.Sorted(maps.Keys(headers)) {
+		v := fmt.Sprintf("ERRAND_MCP_%s_%d", strings.ToUpper(strings.ReplaceAll(server, "-", "_")), i)
+		env[v] = headers[h]
+		pairs = append(pairs, tomlString(h)+"="+tomlString(v))
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return "env_http_headers={" + strings.Join(pairs, ",") + "}"
+}
+
+// codexName reports whether a name may stand in a dotted key.
+func codexName(name string) bool {
+	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
+
+// env is the agent's environment. The configured one comes first, so that it cannot send the
+// agent's calls elsewhere.
+func (c *codex) env(s Spec) map[string]string {
+	env := maps.Clone(c.cfg.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, map[string]string{
+		"HOME":       s.Home,
+		"CODEX_HOME": path.Join(s.Home, codexDir),
+		"NO_PROXY":   "127.0.0.1,localhost", // else the loopback gateway is asked through the proxy
+		"no_proxy":   "127.0.0.1,localhost",
+	})
+	if s.RunToken != "" {
+		env[codexKey] = s.RunToken
+	}
+	return env
+}
+
+// codexRules writes deny rules as Codex reads them. A rule is a command's beginning, plain or in
+// Claude's form, Bash(git push:*); what is no rule about commands Codex has no rule for.
+func codexRules(deny []string) ([]byte, error) {
+	var b strings.Builder
+	b.WriteString("# Written by errand at the start of every run.\n")
+	for _, rule := range deny {
+		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
+			return nil, fmt.Errorf("%q is no deny rule", rule)
+		}
+		text, tool := rule, false
+		if inner, found := strings.CutPrefix(rule, "Bash("); found {
+			text = strings.TrimSuffix(strings.TrimSuffix(inner, ")"), ":*")
+		} else if i := strings.IndexByte(rule, '('); i > 0 && !strings.Contains(rule[:i], " ") {
+			tool = true // Read(…) and the like
+		}
+		words := strings.Fields(strings.TrimSuffix(text, "*"))
+		if tool || len(words) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "prefix_rule(pattern=%s, decision=\"forbidden\")\n", tomlStrings(words))
+	}
+	return []byte(b.String()), nil
+}
+
+// SessionFiles returns the folder of all sessions: a session's file has its day and time in its name.
+func (c *codex) SessionFiles(_, _, session string) []string {
+	if session == "" {
+		return nil
+	}
+	return []string{path.Join(codexDir, "sessions")}
+}
+
+func (c *codex) NewParser() Parser { return &codexParser{} }

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// maxAnswer bounds the final answer.
+const maxAnswer = 1 << 20
+
+// Exit judges by the terminal event, the exit code, stderr and what was asked for. An exit of 0 is a
+// success only after turn.completed, in the session that was asked for. Usage is what the thread has
+// used, less Ended.Prior; for a resumed session whose earlier use is not known it is left empty.
+func (p *codexParser) Exit(e Ended) Result {
+	r := Result{Session: p.session, Turns: p.turns, Text: p.text}
+	if e.WantSession == "" || e.Prior != (runlog.Usage{}) {
+		r.Usage = minus(p.usage, e.Prior)
+	}
+	if p.failure != nil {
+		r.Text = *p.failure
+		r.HTTP = codexHTTP(*p.failure)
+	}
+	r.Status, r.Message = p.judge(e)
+	switch r.Status {
+	case StatusNoSession:
+		r.Session = "" // what it says is a new one
+	case StatusRateLimited:
+		r.ResetAt = codexReset(r.Text, e.Exit.EndedAt)
+	case StatusOK:
+		if e.WantSchema {
+			r.Structured = json.RawMessage(p.text)
+		}
+	}
+	r.Message = cutText(r.Message, 2000)
+	return r
+}
+
+// minus returns what of a is not in b, never less than nothing.
+func minus(a, b runlog.Usage) runlog.Usage {
+	return runlog.Usage{
+		Input: max(a.Input-b.Input, 0), Output: max(a.Output-b.Output, 0),
+		CacheRead: max(a.CacheRead-b.CacheRead, 0), CacheWrite: max(a.CacheWrite-b.CacheWrite, 0),
+	}
+}
+
+// judge finds the status. Its order is the order of trust: what we know, what the runner saw, and
+// only then what the command says.
+func (p *codexParser) judge(e Ended) (Status, string) {
+	if s := ofCause(e); s != "" {
+		return s, e.Exit.Message
+	}
+	switch {
+	case p.session == "" && strings.Contains(e.Stderr, "no rollout found"):
+		return StatusNoSession, lastLine(e.Stderr)
+	case p.session != "" && e.WantSession != "" && p.session != e.WantSession:
+		return StatusNoSession, "the agent began another session than the one to resume"
+	case p.failure != nil:
+		return codexFailure(*p.failure), codexWords(*p.failure)
+	case p.done:
+		return p.success(e)
+	case p.session == "":
+		return silent(e)
+	}
+	return StatusCrashed, firstOf(p.complaint, lastLine(e.Stderr), fmt.Sprintf("the agent ended with code %d %s in the middle of its work", e.Exit.Code, e.Exit.Signal))
+}
+
+// success checks everything that a success must also be.
+func (p *codexParser) success(e Ended) (Status, string) {
+	switch {
+	case e.Exit.Code != 0 || e.Exit.Signal != "":
+		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+	case p.turns == 0:
+		return StatusNoOp, "the agent ended without an answer of the model"
+	case e.WantSchema && !json.Valid([]byte(p.text)):
+		return StatusNoStructuredOutput, "the agent's answer is not the JSON that was asked for"
+	}
+	return StatusOK, ""
+}
+
+// codexSign is a part of a failure's words that tells what it is. Codex gives no codes.
+type codexSign struct {
+	part   string
+	status Status
+}
+
+// codexSigns are in the order in which they are looked for, in lower case.
+func codexSigns() []codexSign {
+	return []codexSign{
+		{"errand: the run's turns are used up", StatusMaxTurns},
+		{"errand: the task's cap", StatusBudget},
+		{"ran out of room", StatusContextOverflow},
+		{"context window", StatusContextOverflow},
+		{"context_length_exceeded", StatusContextOverflow},
+		{"check your plan and billing", StatusBilling},
+		{"insufficient_quota", StatusBilling},
+		{"hit your usage limit", StatusRateLimited},
+		{"usage limit", StatusRateLimited},
+		{"at capacity", StatusOverloaded},
+		{"high demand", StatusOverloaded},
+		{"overloaded", StatusOverloaded},
+		{"content_filter", StatusRefused},
+		{"invalid_prompt", StatusRefused},
+		{"does not exist", StatusInvalid}, // the model
+	}
+}
+
+// codexFailure sorts the words of a failure.
+func codexFailure(text string) Status {
+	low := strings.ToLower(text)
+	for _, s := range codexSigns() {
+		if strings.Contains(low, s.part) {
+			return s.status
+		}
+	}
+	switch code := codexHTTP(text); {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return StatusAuth
+	case code == http.StatusPaymentRequired:
+		return StatusBilling
+	case code == http.StatusTooManyRequests:
+		return StatusRateLimited
+	case code == http.StatusRequestEntityTooLarge:
+		return StatusContextOverflow
+	case code >= http.StatusInternalServerError:
+		return StatusOverloaded
+	case code >= http.StatusBadRequest:
+		return StatusInvalid
+	}
+	for _, part := range []string{"stream disconnected", "error sending request", "connection failed", "network", "timeout", "timed out"} {
+		if strings.Contains(low, part) {
+			return StatusNetwork
+		}
+	}
+	if json.Valid([]byte(text)) || strings.Contains(low, "invalid_request_error") {
+		return StatusInvalid // the body of a 400 is passed on as it is
+	}
+	return StatusCrashed
+}
+
+var codexStatus = regexp.MustCompile(`(?:last status:|unexpected status) ([1-5]\d\d)`)
+
+// codexHTTP returns the status that a failure names, or 0.
+func codexHTTP(text string) int {
+	m := codexStatus.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1]) // three digits
+	return n
+}
+
+// codexWords returns the message of a failure that is the API's body as it was.
+func codexWords(text string) string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(text), &body) == nil && body.Error.Message != "" {
+		return body.Error.Message
+	}
+	return text
+}
+
+var codexAgain = regexp.MustCompile(`try again at (?:([A-Z][a-z]{2}) (\d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
+
+// codexReset reads "try again at 10:26 PM" as the next such moment after now, and one with a date as it
+// is. Codex writes the VM's time, which is taken for UTC. Zero if there is none.
+func codexReset(text string, now time.Time) time.Time {
+	m := codexAgain.FindStringSubmatch(text)
+	if m == nil || now.IsZero() {
+		return time.Time{}
+	}
+	if m[1] != "" {
+		at, err := time.Parse("Jan 2 2006 3:04 PM", m[1]+" "+m[2]+" "+m[3]+" "+m[4])
+		if err != nil {
+			return time.Time{}
+		}
+		return at
+	}
+	return resetIn("resets "+strings.ToLower(strings.Replace(m[4], " ", "", 1))+" (UTC)", now)
+}

@@ -1,0 +1,60 @@
+package agent_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
+)
+
+// findCodex returns the real program: what `make clis` installed, else the one in PATH. The program
+// itself is preferred to npm's wrapper around it, which a kill leaves without its child.
+func findCodex(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("ERRAND_TEST_FULL") == "" {
+		t.Skip("ERRAND_TEST_FULL is not set")
+	}
+	modules := filepath.Join("..", "..", ".cache", "clis", "node_modules")
+	for _, pattern := range []string{filepath.Join("@openai", "codex-*", "vendor", "*", "bin", "codex"), filepath.Join(".bin", "codex")} {
+		found, err := filepath.Glob(filepath.Join(modules, pattern))
+		if err != nil || len(found) == 0 {
+			continue
+		}
+		program, err := filepath.Abs(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
+	}
+	program, err := exec.LookPath("codex")
+	if err != nil {
+		t.Skip("codex is neither in .cache/clis (make clis) nor in PATH: its adapter is tested on recordings only")
+	}
+	return program
+}
+
+// codexCommand is the program with fewer retries than it would make by itself, which take 24 seconds.
+func codexCommand(t *testing.T) []string {
+	t.Helper()
+	const provider = "model_providers.errand."
+	return []string{findCodex(t), "-c", provider + "request_max_retries=0", "-c", provider + "stream_max_retries=1"}
+}
+
+// codexHarness runs the adapter with the real program and the stand-in model.
+func codexHarness(t *testing.T) agenttest.Harness {
+	t.Helper()
+	return agenttest.Harness{
+		Adapter: newAdapter(t, agent.Config{Adapter: agent.NameCodex, Command: codexCommand(t)}),
+		Model:   startModel,
+		Words:   true,
+	}
+}
+
+// TestCodexForReal runs the suite with the real command line on the stand-in model.
+func TestCodexForReal(t *testing.T) {
+	t.Parallel()
+	agenttest.Run(t, codexHarness(t))
+}
