@@ -174,5 +174,6 @@ func adapters() map[string]func(Config) Adapter {
 		NameClaude:  func(c Config) Adapter { return &claude{cfg: c} },
 		NameCodex:   func(c Config) Adapter { return &codex{cfg: c} },
 		NameCommand: func(c Config) Adapter { return &command{cfg: c} },
+		NameAPI:     func(c Config) Adapter { return &api{cfg: c} },
 	}
 }

@@ -12,6 +12,7 @@ import (
 // The adapters by name.
 const (
 	NameClaude  = "claude"
+	NameAPI     = "api"
 	NameCodex   = "codex"
 	NameCommand = "command"
 )
@@ -71,6 +72,7 @@ type Settings struct {
 func defaults() map[string]Settings {
 	return map[string]Settings{
 		NameClaude: {Command: []string{"claude"}, Model: DefaultModel},
+		NameAPI:    {Command: []string{"{runner}", "agent"}, Model: DefaultModel},
 		NameCodex:  {Command: []string{"codex"}, Model: DefaultCodexModel},
 	}
 }

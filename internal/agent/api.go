@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/agentloop/wire"
+)
+
+// api drives errand's own tool loop, which is part of the runner: nothing has to be installed on a VM
+// for it. Everything that it is told comes in one file of mode 0600, the run's token included.
+type api struct{ cfg Config }
+
+var _ Adapter = (*api)(nil)
+
+func (a *api) Name() string { return NameAPI }
+
+func (a *api) Capabilities() Capabilities {
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, API: "anthropic"}
+}
+
+// Command builds the command line. It fails for a spec that names no directories, whose session is no
+// UUID, or which asks for tools and rules that the loop does not have. MCP servers are left out, and
+// so is MaxUSD: the loop knows no prices, the gateway counts.
+func (a *api) Command(s Spec) (Cmd, error) {
+	if err := a.check(s); err != nil {
+		return Cmd{}, fmt.Errorf("api command: %w", err)
+	}
+	settings, err := json.MarshalIndent(wire.Settings{
+		WorkDir: s.WorkDir, Home: s.Home, Model: firstOf(s.Model, a.cfg.ModelFor(s.Step)), System: s.System,
+		Resume: s.Resume, Session: s.Session, Fork: s.Fork, Tools: s.Tools, Deny: s.Deny, Schema: s.Schema,
+		MaxTurns: firstOf(s.MaxTurns, a.cfg.MaxTurns), BaseURL: s.BaseURL, Token: s.RunToken,
+	}, "", "  ")
+	if err != nil {
+		return Cmd{}, fmt.Errorf("api command: %w", err)
+	}
+	file := path.Join(s.RunDir, "agent.json")
+	env := maps.Clone(a.cfg.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["HOME"] = s.Home
+	env["NO_PROXY"], env["no_proxy"] = "127.0.0.1,localhost", "127.0.0.1,localhost" // for what the tools ask there
+	return Cmd{
+		Argv:  append(slices.Clone(a.cfg.Command), "--settings", file),
+		Env:   env,
+		Stdin: []byte(s.Prompt),
+		Files: []File{{Path: file, Mode: 0o600, Content: settings}},
+	}, nil
+}
+
+func (a *api) check(s Spec) error {
+	if err := checkCommon(s); err != nil {
+		return err
+	}
+	if s.Resume != "" && s.Session != "" && !s.Fork {
+		return errors.New("a resumed session keeps its id; give Resume or Session, not both")
+	}
+	for _, tool := range s.Tools {
+		if !slices.Contains(wire.Tools(), tool) {
+			return fmt.Errorf("there is no tool %q; there are %s", tool, strings.Join(wire.Tools(), ", "))
+		}
+	}
+	for _, rule := range s.Deny {
+		if name, _, _ := strings.Cut(rule, "("); !slices.Contains(wire.Tools(), name) {
+			return fmt.Errorf("the deny rule %q names none of the tools %s", rule, strings.Join(wire.Tools(), ", "))
+		}
+	}
+	return nil
+}
+
+func (a *api) NewParser() Parser { return &apiParser{} }
+
+// SessionFiles returns the session's file.
+func (a *api) SessionFiles(_, _, session string) []string {
+	if session == "" {
+		return nil
+	}
+	return []string{path.Join(wire.SessionDir, session+".jsonl")}
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agentloop/wire"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// apiParser reads the lines of the tool loop. Usage is added up from answer to answer, so that it is
+// known of a run that was killed, too.
+type apiParser struct {
+	session string
+	usage   runlog.Usage
+	turns   int
+	last    *wire.Result
+}
+
+var _ Parser = (*apiParser)(nil)
+
+func (p *apiParser) Line(line []byte) []runlog.Event {
+	var l wire.Line
+	if json.Unmarshal(line, &l) != nil {
+		return nil
+	}
+	e := runlog.Event{Text: cutText(l.Text, maxEventText), IsError: l.IsError}
+	switch l.Type {
+	case wire.TypeStarted:
+		p.session = cutText(l.Session, 100)
+		e = runlog.Event{Kind: runlog.KindStarted, Session: p.session, Model: cutText(l.Model, maxEventText)}
+	case wire.TypeText:
+		e = runlog.Event{Kind: runlog.KindText, Text: cutText(l.Text, maxOwnText)}
+	case wire.TypeThinking:
+		e.Kind = runlog.KindThinking
+	case wire.TypeToolUse:
+		e = runlog.Event{
+			Kind: runlog.KindToolUse, ToolID: cutText(l.ID, maxEventText), ToolName: cutText(l.Name, maxEventText), Input: cutText(string(l.Input), maxEventText),
+		}
+	case wire.TypeToolResult:
+		e.Kind, e.ToolID = runlog.KindToolResult, cutText(l.ID, maxEventText)
+	case wire.TypeRetry:
+		e.Kind, e.IsError = runlog.KindRetry, true
+		e.Delay = time.Duration(clamp(float64(l.DelayMS), 0, 3.6e6)) * time.Millisecond
+	case wire.TypeNotice:
+		e.Kind = runlog.KindNotice
+	case wire.TypeUsage:
+		if l.Usage == nil {
+			return nil
+		}
+		p.count(*l.Usage)
+		return nil // told as a sum, at the end
+	case wire.TypeResult:
+		return p.result(l.Result)
+	default:
+		return nil
+	}
+	return []runlog.Event{e}
+}
+
+// count adds the tokens of one answer, as far as they can be true.
+func (p *apiParser) count(u wire.Usage) {
+	p.turns++
+	p.usage = p.usage.Add(runlog.Usage{
+		Input: tokens(float64(u.Input)), Output: tokens(float64(u.Output)), CacheRead: tokens(float64(u.CacheRead)), CacheWrite: tokens(float64(u.CacheWrite)),
+	})
+}
+
+func (p *apiParser) result(r *wire.Result) []runlog.Event {
+	if r == nil {
+		return nil
+	}
+	p.last = r
+	usage := p.usage
+	return []runlog.Event{
+		{Kind: runlog.KindUsage, Usage: &usage},
+		{
+			Kind: runlog.KindResult, Text: cutText(firstOf(r.Text, r.Message), maxOwnText), Session: cutText(r.Session, 100),
+			IsError: r.Cause != wire.CauseOK,
+		},
+	}
+}
+
+// Exit judges by what we know, what the runner saw, and only then by the loop's own word, of which no
+// success is believed that the exit or the session says otherwise about.
+func (p *apiParser) Exit(e Ended) Result {
+	r := Result{Session: p.session, Usage: p.usage, Turns: p.turns}
+	if p.last != nil {
+		r.Text, r.HTTP, r.Message = p.last.Text, p.last.HTTP, p.last.Message
+		r.Session = firstOf(cutText(p.last.Session, 100), p.session)
+		if s := p.last.Structured; len(s) > 0 && string(s) != "null" {
+			r.Structured = s
+		}
+		for i := 0; i < len(p.last.Denials) && i < 100; i++ {
+			r.Denials = append(r.Denials, cutText(p.last.Denials[i], 100))
+		}
+		const farthest = 4102444800 // the year 2100
+		if at := p.last.ResetAt; at > 0 && at < farthest {
+			r.ResetAt = time.Unix(at, 0).UTC()
+		}
+	}
+	r.Status, r.Message = p.judge(e, r)
+	if r.Status == StatusNoSession {
+		r.Session = ""
+	}
+	r.Message = cutText(r.Message, 2000)
+	return r
+}
+
+func (p *apiParser) judge(e Ended, r Result) (Status, string) {
+	if s := ofCause(e); s != "" {
+		return s, e.Exit.Message
+	}
+	if p.last == nil {
+		return silent(e)
+	}
+	status, ok := apiCauses()[p.last.Cause]
+	switch {
+	case !ok:
+		return StatusCrashed, firstOf(r.Message, fmt.Sprintf("the agent ended as %q", cutText(p.last.Cause, 40)))
+	case status != StatusOK:
+		return status, firstOf(r.Message, string(status))
+	case e.Exit.Code != 0 || e.Exit.Signal != "":
+		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+	case e.WantSession != "" && r.Session != e.WantSession:
+		return StatusNoSession, "the agent began another session than the one to resume"
+	case p.turns == 0:
+		return StatusNoOp, "the agent ended without asking the model"
+	case e.WantSchema && !json.Valid(r.Structured):
+		return StatusNoStructuredOutput, "the agent gave no structured answer"
+	}
+	return StatusOK, ""
+}
+
+// apiCauses are the statuses that the loop may claim; what only we and the runner can know is not
+// among them.
+func apiCauses() map[string]Status {
+	return map[string]Status{
+		wire.CauseOK: StatusOK, wire.CauseMaxTurns: StatusMaxTurns, wire.CauseRateLimited: StatusRateLimited, wire.CauseOverloaded: StatusOverloaded,
+		wire.CauseNetwork: StatusNetwork, wire.CauseAuth: StatusAuth, wire.CauseBilling: StatusBilling, wire.CauseBudget: StatusBudget,
+		wire.CauseContextOverflow: StatusContextOverflow, wire.CauseRefused: StatusRefused, wire.CauseNoSession: StatusNoSession,
+		wire.CauseNoAnswer: StatusNoStructuredOutput, wire.CauseInterrupted: StatusInterrupted, wire.CauseInvalid: StatusInvalid, wire.CauseCrashed: StatusCrashed,
+	}
+}
