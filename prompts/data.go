@@ -36,6 +36,10 @@ type Data struct {
 	// Refusals are what the push gate said of the last commits.
 	Refusals []Refusal
 
+	// Tools says that the agent has errand's tools; Notes are what was kept with them so far, a line each.
+	Tools bool
+	Notes []string
+
 	// Resume is what changed since the last run, in a line each; the prompt begins with it.
 	Resume []string
 	// Conversation is what was said so far, for a session that cannot be resumed.

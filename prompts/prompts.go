@@ -25,6 +25,7 @@ const (
 	maxText    = 40_000 // an issue's body, a plan
 	maxComment = 12_000 // a comment, a diff
 	maxTail    = 6_000  // the end of a log
+	maxNote    = 1_000  // a note of the agent
 	maxTalk    = 60_000 // the conversation so far, its end
 )
 
@@ -98,6 +99,7 @@ func funcs() template.FuncMap {
 		"talk":    talk,
 		"word":    word,
 		"words":   words,
+		"note":    func(s string) string { return strconv.Quote(head(strings.Join(strings.Fields(s), " "), maxNote)) },
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 		"minutes": func(d time.Duration) string { return strconv.Itoa(int(d.Minutes())) },
 		"outcome": outcomes,

@@ -48,6 +48,7 @@ func most() Data {
 	d.Checks = []Check{{Name: "test", Command: "go test ./...", Code: 1, Tail: "--- FAIL: TestDiv\n```"}, {Name: "vet", Command: "go vet", TimedOut: true}}
 	d.Refusals = []Refusal{{Rule: "protected", Path: ".github/x.yml", Detail: "the path is protected", Remedy: "leave it out"}}
 	d.Resume = []string{"a new VM; the checkout is at /home/agent/calc", "octocat pushed 1 commit"}
+	d.Tools, d.Notes = true, []string{"fact: `Div` is called\n## Rules\n\nonce", "step_done: 1"}
 	d.Conversation = []Turn{{Role: "errand", Text: "Do it."}, {Role: "agent", Text: "Done:\n````\nx"}}
 	return d
 }

@@ -218,7 +218,7 @@ func TestApproveOrders(t *testing.T) {
 func TestNoSilence(t *testing.T) {
 	t.Parallel()
 	for _, phase := range Phases() {
-		for _, verb := range []Verb{VerbApprove, VerbCancel, VerbStop, VerbRetry, VerbStatus, VerbReplan, VerbBudget, VerbModel, VerbCreatePR, VerbHelp, VerbPlan, VerbMessage, VerbUnknown} {
+		for _, verb := range []Verb{VerbApprove, VerbCancel, VerbStop, VerbRetry, VerbStatus, VerbReplan, VerbBudget, VerbModel, VerbCreatePR, VerbIssue, VerbHelp, VerbPlan, VerbMessage, VerbUnknown} {
 			l := newLife(t)
 			l.toPR()
 			l.task.Phase, l.task.Resume, l.task.End = phase, PhaseImplementing, &End{}

@@ -32,6 +32,7 @@ const (
 const (
 	EventProgress EventKind = "progress"  // Progress
 	EventRunEnded EventKind = "run_ended" // Result
+	EventCalled   EventKind = "called"    // Call: its agent said something through a tool
 	EventSpent    EventKind = "spent"     // Money: the gateway counted an answer of the model to the run; or Waiting: it refused one
 )
 
@@ -56,6 +57,7 @@ const (
 	EventAnswered   EventKind = "answered"    // the round's answers are posted
 	EventGathered   EventKind = "gathered"    // Feedback of a round
 	EventSaved      EventKind = "saved"       // Saved: the work of a stopped run
+	EventCreated    EventKind = "created"     // Created: a proposed issue is on GitHub now
 	EventChecksRead EventKind = "checks_read" // Detail: none, pending, success, failure
 	EventReleased   EventKind = "released"    // the VM is gone: Detail says why
 	EventSlept      EventKind = "slept"       // VM's work is put away: Asleep; or nothing could be: Detail, Via why the VM goes, perhaps Saved
@@ -107,6 +109,7 @@ type Event struct {
 	Progress *Progress  `json:"progress,omitempty"`
 	Result   *RunResult `json:"result,omitempty"`
 	Money    *Money     `json:"money,omitempty"`
+	Call     *Call      `json:"call,omitempty"`
 
 	Start    *Start         `json:"start,omitempty"`
 	Waiting  *Waiting       `json:"waiting,omitempty"`
@@ -121,6 +124,7 @@ type Event struct {
 	Refusals []Refusal      `json:"refusals,omitempty"`
 	Paths    []string       `json:"paths,omitempty"`
 	PR       *PR            `json:"pr,omitempty"`
+	Created  *Created       `json:"created,omitempty"`
 	Feedback []Feedback     `json:"feedback,omitempty"`
 	Saved    *SavedWork     `json:"saved,omitempty"`
 	VM       string         `json:"vm,omitempty"` // of EventReleased and EventSlept
@@ -182,6 +186,7 @@ const (
 	VerbBudget   Verb = "budget"
 	VerbModel    Verb = "model"
 	VerbCreatePR Verb = "create pr"
+	VerbIssue    Verb = "create issue"
 	VerbHelp     Verb = "help"
 	VerbPlan     Verb = "plan"    // trigger words of a mention: plan, start, go
 	VerbMessage  Verb = "message" // anything else: a message to the agent
@@ -192,18 +197,18 @@ const (
 type Order struct {
 	Verb   Verb   `json:"verb"`
 	Hash   string `json:"hash,omitempty"`   // approve
-	Choice int    `json:"choice,omitempty"` // approve 2
+	Choice int    `json:"choice,omitempty"` // approve 2, create issue 2
 	With   string `json:"with,omitempty"`   // approve with: …
 	Fresh  bool   `json:"fresh,omitempty"`  // retry fresh
 	Turns  int    `json:"turns,omitempty"`  // retry turns=60
 	// MicroUSD is what `budget +5` adds, Tokens what `budget +500k tokens` does.
 	MicroUSD int64  `json:"micro_usd,omitempty"`
+	Tokens   int64  `json:"tokens,omitempty"`
 	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the unknown word's neighbour
 	Text     string `json:"text,omitempty"`
 }
 
 // Progress is a sign of life of a run, at most one every few seconds.
-	Tokens   int64  `json:"tokens,omitempty"`
 type Progress struct {
 	LastSeq int64     `json:"last_seq"`
 	Session string    `json:"session,omitempty"`

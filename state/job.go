@@ -19,6 +19,7 @@ const (
 	JobRebase   JobKind = "rebase"   // somebody pushed: rebase the VM's commits onto it
 	JobOpenPR   JobKind = "open_pr"  // open the pull request, ask for a review
 	JobAnswer   JobKind = "answer"   // the answers of a round, one per thread
+	JobIssue    JobKind = "issue"    // create an issue that the agent proposed
 	JobGather   JobKind = "gather"   // read the review threads of a round
 	JobApprove  JobKind = "approve"  // check an approval against GitHub
 	JobPost     JobKind = "post"     // a new comment

@@ -23,6 +23,7 @@ func Next(t *Task, e Event, p Policy) Change {
 	c := &change{e: e, p: p}
 	if t != nil {
 		c.t, c.rested = t.clone(), t.Resting()
+		c.concluded()
 	}
 	if e.Kind == EventCommented && len(e.Orders) > 0 && (t == nil || e.Permission.CanWrite()) {
 		c.orders()
@@ -113,7 +114,7 @@ func (c *change) unseen() bool {
 		return true
 	case EventDue:
 		return c.e.Detail == dueIdle || c.e.Detail == dueForget || c.e.Detail == DueSpan && c.t.Run != nil
-	case EventProgress:
+	case EventProgress, EventCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case EventThumb: // whether it counts shows when it has been checked
 		return c.e.Candidate != nil && c.t.Phase.AwaitsApproval()

@@ -139,6 +139,8 @@ type Question struct {
 	Kind    string    `json:"kind"` // agent, existing, key, refused, conflict
 	Asked   time.Time `json:"asked"`
 	Comment int64     `json:"comment,omitempty"`
+	// Options are answers that the agent proposes.
+	Options []string `json:"options,omitempty"`
 }
 
 // Feedback is something that the next run has to answer.

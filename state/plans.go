@@ -199,11 +199,15 @@ func (c *change) report() {
 func (c *change) ask() {
 	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
+	var options []string
+	if said := c.t.Run.Concluded; said.asks() {
+		options = said.Options
+	}
 	c.file()
 	if kind == RunPreliminary || kind == RunPlan {
 		c.dropTaken(run)
 	}
-	c.question(Question{Text: text, Kind: AskAgent})
+	c.question(Question{Text: text, Kind: AskAgent, Options: options})
 }
 
 // asked posts a question of errand's own.
@@ -221,7 +225,7 @@ func (c *change) question(q Question) {
 	phase, step := c.t.Phase, c.t.Step
 	c.to(PhaseAwaitingAnswer, "a question to people")
 	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, &q, nil
-	c.post(fmt.Sprintf("question-%d", c.t.Version+1), Post{Kind: PostQuestion, Reason: q.Kind, Text: q.Text, By: c.asker()})
+	c.post(fmt.Sprintf("question-%d", c.t.Version+1), Post{Kind: PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.asker()})
 }
 
 // asker is the person whom questions address: who approved last, else who triggered.

@@ -41,6 +41,8 @@ const (
 	ReplyModelUnknown    = "model_unknown" // Post.Items has what is offered
 	ReplyTicketNoted     = "ticket_noted"
 	ReplyMessageKept     = "message_kept"
+	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
+	ReplyNoProposal      = "no_proposal"
 	ReplyEnded           = "ended" // the task is over; a message begins nothing
 )
 
@@ -51,9 +53,9 @@ const (
 	WaitingText     = "nothing_visible"
 	WaitingEdited   = "edited"
 	WaitingDisabled = "disabled"
+	WaitingKey      = "key"
 )
 
-	WaitingKey      = "key"
 // What a question is about (Question.Kind and Post.Reason of PostQuestion).
 const (
 	AskAgent    = "agent"

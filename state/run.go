@@ -54,6 +54,10 @@ type Run struct {
 	Metered bool `json:"metered,omitempty"`
 	// Held is why the gateway refused it the model although the task has money left.
 	Held *Waiting `json:"held,omitempty"`
+	// Calls are the ids of what its agent said through tools, while it goes on; Concluded is what that says of
+	// its end.
+	Calls     []string    `json:"calls,omitempty"`
+	Concluded *Conclusion `json:"concluded,omitempty"`
 	// Told says that the run's result has come.
 	Told bool `json:"told,omitempty"`
 
@@ -64,12 +68,12 @@ type Run struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Notes say what its prompt carries besides the plan, such as files that changed since.
 	Notes []string `json:"notes,omitempty"`
+	// Said is what its agent said last, for the prompt of a run that goes on in a new session.
+	Said string `json:"said,omitempty"`
 	// Repeat is why an equal run had to be made again, empty for the first.
 	Repeat string `json:"repeat,omitempty"`
 }
 
-	// Said is what its agent said last, for the prompt of a run that goes on in a new session.
-	Said string `json:"said,omitempty"`
 // StatusVMLost is the status of a run whose VM is gone. StatusNoSession says that the session to be
 // resumed was not there. The other statuses are the adapter's.
 const (
@@ -131,13 +135,13 @@ type VM struct {
 	Paid      time.Duration `json:"paid,omitempty"`
 	MicroHour int64         `json:"micro_hour,omitempty"`
 	Currency  string        `json:"currency,omitempty"`
+	// PutAway is how long it has lately taken, in 95 of 100 cases, to put such a VM to sleep; zero if that is
+	// quick or not known.
+	PutAway time.Duration `json:"put_away,omitempty"`
 	// Carries names VMs of the task whose work was brought onto this one.
 	Carries []string  `json:"carries,omitempty"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Why     string    `json:"why,omitempty"` // why it ended, one of a closed list
-	// PutAway is how long it has lately taken, in 95 of 100 cases, to put such a VM to sleep; zero if that is
-	// quick or not known.
-	PutAway time.Duration `json:"put_away,omitempty"`
 }
 
 // Branch is the task's branch.

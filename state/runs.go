@@ -130,7 +130,7 @@ func (c *change) file() {
 	if res.Session != "" {
 		r.Session = res.Session
 	}
-	r.Doing = ""
+	r.Doing, r.Calls, r.Concluded = "", nil, nil
 	c.reported(r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
 		c.t.Active += r.Ended.Sub(r.Started)
@@ -168,6 +168,7 @@ func (c *change) dropRun(why string) {
 		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
 	r.State, r.Ended, r.Message, r.Class, r.Status = RunEnded, c.e.Now, why, "retryable", "interrupted"
+	r.Calls, r.Concluded = nil, nil
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
 	c.drop = true
@@ -264,23 +265,23 @@ func (c *change) backoff(attempt int) time.Duration {
 // runFailed saves what there is and says why.
 func (c *change) runFailed() {
 	res := *c.e.Result
-	c.stopRun("failed") // nothing is left to stop; it saves the work
 	var capped *Waiting
 	if c.capped() { // the gateway refused it the model, whatever the agent made of that
 		capped, res.Status = c.t.Run.Held, "budget"
 		c.e.Result = &res
 	}
+	c.stopRun("failed") // nothing is left to stop; it saves the work
 	c.file()
 	hint := "Comment `retry` to go on from here, or `retry fresh` for a new VM."
 	switch res.Status {
+	case StatusContextOverflow:
+		hint = "The work is too much for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
 	case "max_turns":
 		hint = "Comment `retry turns=60` to go on with more turns."
 	case "budget":
 		hint = HintBudget
 	case "duration":
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
-	case StatusContextOverflow:
-		hint = "The work is too much for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
 	}
 	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
 	switch {

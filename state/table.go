@@ -136,6 +136,7 @@ func orderRows() []Row {
 		{From: open, On: EventCommented, Verb: VerbBudget, To: []Phase{Same, PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}, Doc: "the cap is raised; a task that stopped at it goes on", do: (*change).budget},
 		{From: open, On: EventCommented, Verb: VerbModel, To: same, Doc: "the next runs use that model", do: (*change).model},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbCreatePR, To: working, Doc: "goes on with that ticket key", do: (*change).createPR},
+		{From: anyPhase, On: EventCommented, Verb: VerbIssue, To: same, Doc: "the proposed issue of that number is created, once; answered with a link", do: (*change).createIssue},
 		{From: anyPhase, On: EventCommented, Verb: VerbCreatePR, To: same, Doc: "the ticket key is noted", do: (*change).noteTicket},
 		{From: open, On: EventCommented, Verb: VerbPlan, To: same, Doc: "one task per issue", do: reply(ReplyOneTask)},
 		{From: awaiting, On: EventCommented, Verb: VerbMessage, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
@@ -162,6 +163,8 @@ func runRows() []Row {
 	is := func(f func(*change) bool) func(*change) bool { return all(mine, f) }
 	return []Row{
 		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
+		{From: running, On: EventCalled, If: "the run may", To: same, Doc: "what the agent says through a tool is kept: a note, a proposed issue, a question, how the run ends", when: (*change).callable, do: (*change).called},
+		{From: running, On: EventDue, If: "a run that asked people something still goes on", To: []Phase{PhaseAwaitingAnswer}, Doc: "it is stopped, its work saved, and the question posted", when: all(due(dueAsk), (*change).goesOnAsking), do: (*change).askAnyway},
 		{From: anyPhase, On: EventSpent, If: "the run is the task's", To: same, Doc: "added to what run and task have cost", when: func(c *change) bool { return c.runAsked() != nil }, do: (*change).spent},
 		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
 		{From: anyPhase, On: EventRunEnded, If: "it was dropped before its result was known", To: same, Doc: "what it has cost is counted", when: func(c *change) bool { return !c.thisRun() && c.droppedRun() != nil }, do: (*change).countDropped},
@@ -263,6 +266,7 @@ func talkRows() []Row {
 	return []Row{
 		{From: approving, On: EventPosted, If: "a plan", To: []Phase{Same, PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview}, Doc: "it waits for approval; words that came before it was posted make the next revision", when: func(c *change) bool { return c.e.Post != nil && c.e.Post.Kind == PostPlan }, do: (*change).posted},
 		{From: anyPhase, On: EventPosted, To: same, Doc: "the comment's id is stored", do: (*change).posted},
+		{From: anyPhase, On: EventCreated, If: "it was proposed", To: same, Doc: "its number is stored, and who wanted it gets a link", when: func(c *change) bool { return c.e.Created != nil && c.t.proposal(c.e.Created.N) != nil }, do: (*change).issueCreated},
 		{From: anyPhase, On: EventStatusSent, To: same, Doc: "the version that the status comment shows is stored", do: (*change).statusSent},
 	}
 }

@@ -67,10 +67,12 @@ type Task struct {
 	Feedback []Feedback `json:"feedback,omitempty"` // what the next run has to answer
 	Question *Question  `json:"question,omitempty"` // open while in awaiting_answer
 	Outcome  Outcome    `json:"outcome,omitempty"`
-	Ticket   string     `json:"ticket,omitempty"` // the {key} of branch and commits
-	Model    string     `json:"model,omitempty"`  // chosen by a person for the next runs
-	Turns    int        `json:"turns,omitempty"`  // likewise, instead of Limits.Turns
-	Fresh    bool       `json:"fresh,omitempty"`  // the next launch takes a new VM and session
+	Notes    []Note     `json:"notes,omitempty"`    // what agents said through errand's tools: to be remembered,
+	Proposed []Proposal `json:"proposed,omitempty"` // and issues to be created
+	Ticket   string     `json:"ticket,omitempty"`   // the {key} of branch and commits
+	Model    string     `json:"model,omitempty"`    // chosen by a person for the next runs
+	Turns    int        `json:"turns,omitempty"`    // likewise, instead of Limits.Turns
+	Fresh    bool       `json:"fresh,omitempty"`    // the next launch takes a new VM and session
 
 	Run    *Run  `json:"run,omitempty"`  // the active run, nil between runs
 	Runs   []Run `json:"runs,omitempty"` // ended runs, oldest first
@@ -181,9 +183,9 @@ const (
 	WaitVM       WaitKind = "vm"       // no VM can be had now
 	WaitMoney    WaitKind = "money"    // a cap is reached
 	WaitLimit    WaitKind = "limit"    // a limit of GitHub or of the model's provider
+	WaitKey      WaitKind = "key"      // the provider of the model refuses our key
 	WaitConfig   WaitKind = "config"   // .errand.yml is invalid
 	WaitEdit     WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan
-	WaitKey      WaitKind = "key"      // the provider of the model refuses our key
 	WaitText     WaitKind = "text"     // nothing is visible to the agent yet
 	WaitDisabled WaitKind = "disabled" // enabled: false
 )

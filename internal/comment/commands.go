@@ -59,6 +59,8 @@ func Commands() []Command {
 			Help: "Use another model from the next run on.", Example: "model opus", read: readModel},
 		{Verb: state.VerbCreatePR, Words: []string{"create pr", "create pull request"}, Usage: "create pr [KEY-123]", Where: OnIssue,
 			Help: "Open the pull request with what there is, under that ticket key.", Example: "create pr ABC-123", read: readCreatePR},
+		{Verb: state.VerbIssue, Words: []string{"create issue"}, Usage: "create issue N", Where: Both,
+			Help: "Create the issue that the agent proposed under that number.", Example: "create issue 1", read: readIssue},
 		{Verb: state.VerbHelp, Words: []string{"help"}, Usage: "help", Where: Both,
 			Help: "Show this list.", Example: "help", read: readBare},
 	}

@@ -118,6 +118,8 @@ func FuzzPrint(f *testing.F) {
 			} else {
 				o.MicroUSD = 1 + int64(uint64(micro)%(maxBudgetUSD*1_000_000))
 			}
+		case state.VerbIssue:
+			o.Choice = 1 + int(n)%state.MaxProposals
 		case state.VerbReplan:
 			o.Text = words
 		case state.VerbPlan, state.VerbModel, state.VerbCreatePR:

@@ -154,6 +154,20 @@ func readCreatePR(args, tail string) (state.Order, verdict) {
 	return state.Order{Arg: key, Text: tail}, readYes
 }
 
+var issueWord = regexp.MustCompile(`^#?([1-9][0-9]?)$`)
+
+func readIssue(args, tail string) (state.Order, verdict) {
+	m := issueWord.FindStringSubmatch(strings.TrimSpace(polite("x " + args)[1:]))
+	if m == nil {
+		return state.Order{}, readNo
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || n > state.MaxProposals {
+		return state.Order{}, readWrong
+	}
+	return state.Order{Choice: n, Text: tail}, readYes
+}
+
 func readPlan(args, tail string) (state.Order, verdict) {
 	rest := strings.Trim(polite("x " + args)[1:], ", \t")
 	if rest == "" {

@@ -71,7 +71,7 @@ func (p post) report() string {
 	case state.OutcomeNotReproducible:
 		title, end = "Not reproducible", "Nothing was changed; the task is done. If it does happen, say how to bring it about and write "+p.v.say("plan")+"."
 	}
-	return paragraphs("## "+title, embedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), end)
+	return paragraphs("## "+title, embedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
 }
 
 // opened tells the issue of its pull request. By is asked for a review.
@@ -88,7 +88,7 @@ func (p post) opened() string {
 	if p.By.Login == "" {
 		s = upper(s)
 	}
-	return paragraphs(s, p.embed(), list(p.Items, 20),
+	return paragraphs(s, p.embed(), list(p.Items, 20), proposals(p.t, p.v),
 		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
 }
 
@@ -103,7 +103,7 @@ func (p post) round() string {
 		title, text = title+" "+text, ""
 	}
 	spent := fmt.Sprintf("<sub>%s spent so far.</sub>", money(p.t.Money))
-	return paragraphs(title, text, list(p.Items, 30), spent)
+	return paragraphs(title, text, list(p.Items, 30), proposals(p.t, p.v), spent)
 }
 
 // thread is an answer in a review thread. Items are the published commits that did what was asked.

@@ -158,9 +158,9 @@ func (w prWriter) motivation() string {
 
 func (w prWriter) changes() string {
 	if strings.TrimSpace(w.in.Summary) == "" {
-		return paragraphs("See the commits, one step of the plan each.", list(w.in.Notes, 10))
+		return paragraphs("See the commits, one step of the plan each.", decisions(w.t), list(w.in.Notes, 10))
 	}
-	return paragraphs(embedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), list(w.in.Notes, 10))
+	return paragraphs(embedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), decisions(w.t), list(w.in.Notes, 10))
 }
 
 // checks is a table of the repository's own commands.

@@ -62,6 +62,10 @@ func (p post) replyWords() string {
 			return "Noted; the next run takes it into account."
 		}
 		return fmt.Sprintf("Noted. Run %d is under way and is not disturbed; the comment is taken into account right after it. To interrupt it, write %s.", p.t.Run.Seq, v.say("stop"))
+	case state.ReplyIssueCreated:
+		return p.created()
+	case state.ReplyNoProposal:
+		return p.noProposal()
 	case state.ReplyEnded:
 		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue begins anew.", words.Phase(p.t.Phase), v.say("plan"))
 	case state.WaitingDisabled:
@@ -84,10 +88,6 @@ func (p post) unknown() string {
 	return s + " Nothing was done; " + p.v.say("help") + " lists the commands."
 }
 
-// status says in a paragraph where the task is.
-func (p post) status() string {
-	t := p.t
-	s := fmt.Sprintf("At %s: **%s**", p.v.clock(p.v.Now), headline(t))
 // modelUnknown says which models there are. Text is what was written, Items what is offered.
 func (p post) modelUnknown() string {
 	names := make([]string, 0, len(p.Items))
@@ -102,6 +102,10 @@ func (p post) modelUnknown() string {
 	return s
 }
 
+// status says in a paragraph where the task is.
+func (p post) status() string {
+	t := p.t
+	s := fmt.Sprintf("At %s: **%s**", p.v.clock(p.v.Now), headline(t))
 	if n := len(t.History); n > 0 && !t.Ended() {
 		s += " for " + words.Span(p.v.Now.Sub(t.History[n-1].At))
 	}

@@ -157,6 +157,9 @@ func facts(t *state.Task, v View) []string {
 	if t.PR != nil {
 		add("**Pull request:** %s", prState(t.PR))
 	}
+	if s := lastStep(t); s != "" {
+		add("**Steps done:** %s", s)
+	}
 	if notes := launchNotes(t); notes != "" {
 		add("**Since the plan:** %s", notes)
 	}

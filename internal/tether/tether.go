@@ -4,8 +4,8 @@
 // Which VM and which task a request is from follows from the connection that it came over, never
 // from anything that it says; the bearer token only proves that it is the run's and not another
 // user's on that VM. Behind the connection a VM reaches the model's API with our key put in (/llm/),
-// its task's repository for reading (/git/), hosts that the operator allows (as an HTTP proxy), and
-// nothing else. Call-backs are not there yet.
+// its task's repository for reading (/git/), errand itself (/callback/), hosts that the operator allows
+// (as an HTTP proxy), and nothing else.
 //
 // Start reading at Keeper, then Handler.
 package tether
@@ -122,6 +122,16 @@ func (h *Handler) For(p Peer) http.Handler {
 		h.model(w, r, p)
 	})
 	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) { h.git(w, r, p) })
+	mux.HandleFunc("POST /callback/{tool}", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !h.mayThink(r, p):
+			http.Error(w, "errand: only a run that goes on may call", http.StatusUnauthorized)
+		case h.cfg.Callback == nil:
+			http.Error(w, "errand: nothing is taken this way", http.StatusNotFound)
+		default:
+			h.cfg.Callback(w, r, taskOf(r), r.PathValue("tool"))
+		}
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "errand: nothing is reached this way", http.StatusNotFound)
 	})

@@ -130,6 +130,8 @@ func Step(k state.JobKind) string {
 		return "answering the threads"
 	case state.JobGather:
 		return "reading the review"
+	case state.JobIssue:
+		return "creating a proposed issue"
 	case state.JobSleep:
 		return "putting the VM's work away"
 	case state.JobForget:

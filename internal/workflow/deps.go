@@ -64,6 +64,12 @@ type issues interface {
 	Standing(ctx context.Context, r forge.Repo, comment, branch string) (forge.Standing, error)
 	Outset(ctx context.Context, r forge.Repo, number int, file string) (forge.Outset, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
+	creator
+}
+
+type creator interface {
+	CreateIssue(ctx context.Context, r forge.Repo, title, body string) (forge.Issue, error)
+	FindIssues(ctx context.Context, r forge.Repo, marker string, since time.Time) ([]forge.Issue, error)
 }
 
 type publisher interface {

@@ -208,10 +208,12 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if resume == "" {
 		session = uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String()
 	}
+	runDir := path.Join(place.Home, ".errand", "runs", t.Run.ID)
 	cmd, err := adapter.Command(agent.Spec{
-		WorkDir: place.Dir, Home: place.Home, RunDir: path.Join(place.Home, ".errand", "runs", t.Run.ID), Step: string(t.Run.Kind), Model: l.Model,
+		WorkDir: place.Dir, Home: place.Home, RunDir: runDir, Step: string(t.Run.Kind), Model: l.Model,
 		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session,
 		MaxTurns: turns, MaxUSD: usd(max(t.Money.CapMicroUSD-t.Money.MicroUSD, 0)), BaseURL: s.modelURL(place.BaseURL, l.Adapter), RunToken: s.Tether.RunToken(t.Run.ID),
+		MCP: toolServer(adapter, place, runDir),
 	})
 	if err != nil {
 		return runner.Spec{}, &Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: "agent", Permanent: true, Err: err}
@@ -226,6 +228,9 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 		return runner.Spec{}, err
 	}
 	spec := s.runSpec(t, place, cmd)
+	if adapter.Capabilities().MCP {
+		spec.Files = append(spec.Files, runner.File{Path: tokenFile(runDir), Mode: 0o600, Content: []byte(s.Tether.RunToken(t.Run.ID))})
+	}
 	spec.Env = proxied(withGit(spec.Env, place.BaseURL, s.Tether.RunToken(t.Run.ID)), vm.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))
 	return spec, nil
 }

@@ -120,13 +120,7 @@ func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings, o
 	for _, c := range out.Comments {
 		comments = append(comments, commentOf(c))
 	}
-	me, err := s.GitHub.Self(ctx)
-	if err != nil {
-		return trust.View{}, err
-	}
-	return trust.Decide(ctx, issue, comments, permissionsOf{s.GitHub, w.repo}, trust.Policy{
-		Self: me.BotID, Allowed: slices.Concat(s.AllowUsers, settings.AllowUsers), Bots: slices.Concat(s.AllowBots, settings.AllowBots), Redactor: s.Redact,
-	})
+	return s.decide(ctx, w, settings, issue, comments)
 }
 
 func commentOf(c forge.CommentView) trust.Comment {

@@ -90,6 +90,7 @@ func New(cfg Config) *Steps {
 		state.JobOpenPR:   (*Steps).openPR,
 		state.JobAnswer:   (*Steps).answer,
 		state.JobGather:   (*Steps).gather,
+		state.JobIssue:    (*Steps).createIssue,
 		state.JobApprove:  (*Steps).approve,
 		state.JobPost:     (*Steps).post,
 		state.JobStatus:   (*Steps).status,

@@ -2,7 +2,6 @@ package simagent
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 )
 
@@ -54,28 +53,6 @@ func (a *agent) toolList() []json.RawMessage {
 			continue // a schema that is no JSON was refused at the start
 		}
 		list = append(list, tool)
-	}
-	return list
-}
-
-// mcpServers lists the servers of the configuration. The stand-in connects to none of them, and
-// says so in the way in which the real one tells of a server that it could not reach.
-func (a *agent) mcpServers() []map[string]string {
-	list := []map[string]string{}
-	for _, arg := range a.opt.mcp {
-		data, err := pathOrJSON(arg)
-		if err != nil {
-			continue
-		}
-		var conf struct {
-			Servers map[string]json.RawMessage `json:"mcpServers"`
-		}
-		if json.Unmarshal(data, &conf) != nil {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(conf.Servers)) {
-			list = append(list, map[string]string{"name": name, "status": "failed"})
-		}
 	}
 	return list
 }

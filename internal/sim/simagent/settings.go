@@ -49,7 +49,7 @@ func loadSettings(arg string) (settings, error) {
 	return s, nil
 }
 
-// checkMCP refuses configurations that cannot be read. The stand-in connects to no server.
+// checkMCP refuses configurations that cannot be read.
 func checkMCP(args []string) error {
 	for _, arg := range args {
 		data, err := pathOrJSON(arg)

@@ -3,7 +3,8 @@
 // the same lines on stdout, the same exits, sessions, retries and behaviour under signals.
 //
 // It asks a model over the Messages API, streamed, really runs the tools that the model calls
-// (Bash, Read, Write, Edit) in its working directory, and goes on until the model stops. It does
+// (Bash, Read, Write, Edit, and those of the MCP servers that it was given) in its working directory, and goes on
+// until the model stops. It does
 // not think: what it does is in the script of the model that it talks to.
 //
 // Main is the whole program. It belongs to no command of its own: a demo or a test hands it its
@@ -24,6 +25,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Version is what the agent calls itself; the second half tells it from the real one.
@@ -39,6 +42,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	}
 	ctx, stop := a.signals.watch(context.Background())
 	defer stop()
+	defer a.disconnect()
 	return a.run(ctx)
 }
 
@@ -56,6 +60,8 @@ type agent struct {
 	stderr  io.Writer
 	bill    bill
 	denials []denial
+	// sessions are those with MCP servers that were started.
+	sessions map[string]*mcp.ClientSession
 }
 
 // prepare reads everything that a run needs. A nil agent means that the process ends with the code.

@@ -78,6 +78,9 @@ func (a *agent) call(ctx context.Context, b block) outcome {
 	if in.Path == "" && (b.Name == toolRead || b.Name == toolWrite || b.Name == toolEdit) {
 		return toolFailure("InputValidationError: %s failed: the required parameter `file_path` is missing", b.Name)
 	}
+	if strings.HasPrefix(b.Name, mcpPrefix) {
+		return a.callServer(ctx, b)
+	}
 	switch b.Name {
 	case toolBash:
 		return a.bash(ctx, in)

@@ -1,0 +1,105 @@
+package callback
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/callback/tools"
+	"github.com/errand-bot/errand/state"
+)
+
+// maxReads is how often a run may ask for context, maxKnown of how many runs that is remembered.
+const (
+	maxReads = 50
+	maxKnown = 1000
+)
+
+// maxContext bounds an answer in bytes.
+const maxContext = 100_000
+
+// context says what the agent wants to know.
+func (s *Service) context(ctx context.Context, t *state.Task, raw json.RawMessage) (string, error) {
+	var in tools.ContextInput
+	if err := arguments(raw, &in); err != nil {
+		return "", err
+	}
+	if !s.mayRead(t.Run.ID) {
+		return "", refuse("a run may ask for context %d times", maxReads)
+	}
+	text := ""
+	switch in.Kind {
+	case "notes":
+		text = notes(t)
+	case "checks":
+		text = checks(t)
+	case "issue":
+		if in.Number < 1 {
+			return "", refuse("number must say which issue")
+		}
+		var err error
+		text, err = s.cfg.Issue(ctx, t, in.Number)
+		if errors.Is(err, ErrUnseen) || errors.Is(err, ErrUnknown) {
+			return "", refuse("#%d: %v", in.Number, err)
+		}
+		if err != nil {
+			return "", fmt.Errorf("read #%d: %w", in.Number, err)
+		}
+	default:
+		return "", refuse("kind must be notes, checks or issue")
+	}
+	if len(text) > maxContext {
+		text = strings.ToValidUTF8(text[:maxContext], "") + "\n(the rest is left out)"
+	}
+	return text, nil
+}
+
+// mayRead counts.
+func (s *Service) mayRead(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.reads[run]; !known && len(s.reads) >= maxKnown {
+		clear(s.reads) // those runs ended long ago, but for a few, which begin anew
+	}
+	s.reads[run]++
+	return s.reads[run] <= maxReads
+}
+
+// notes lists what agents kept so far.
+func notes(t *state.Task) string {
+	if len(t.Notes) == 0 {
+		return "No notes were kept so far."
+	}
+	var b strings.Builder
+	for _, n := range t.Notes {
+		fmt.Fprintf(&b, "- %s (%s): %s\n", n.Kind, n.At.UTC().Format("2006-01-02 15:04 UTC"), n.Text)
+	}
+	return b.String()
+}
+
+// checks are the newest results of the repository's own commands.
+func checks(t *state.Task) string {
+	var list []state.CheckResult
+	if t.Work != nil {
+		list = t.Work.Checks
+	}
+	var b strings.Builder
+	for _, c := range list {
+		result := fmt.Sprintf("exit code %d", c.Code)
+		if c.TimedOut {
+			result = "timed out"
+		}
+		fmt.Fprintf(&b, "## %s: %s\n\n%s\n\n", firstOf(c.Name, c.Command), result, c.Tail)
+	}
+	for _, f := range t.Feedback { // of commits that are being put right
+		if f.Kind == "checks" {
+			fmt.Fprintf(&b, "## Failed last time\n\n%s\n\n", f.Body)
+		}
+	}
+	if b.Len() == 0 {
+		return "No checks were run on this work yet."
+	}
+	return b.String()
+}

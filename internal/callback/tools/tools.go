@@ -1,0 +1,82 @@
+// Package tools is the form of what agents say to errand while they work: the tools that they have, the
+// arguments of each, and the call as it crosses the tether. The runner offers the tools on a VM; package
+// callback answers the calls. Nothing here is believed: bounds are checked where the calls are answered.
+package tools
+
+import "encoding/json"
+
+// Server is the name of the MCP server under which agents know the tools.
+const Server = "errand"
+
+// The tools.
+const (
+	Ask     = "ask_human"
+	Note    = "note"
+	Propose = "propose_issue"
+	Finish  = "finish"
+	Context = "context"
+)
+
+// Names lists the tools.
+func Names() []string { return []string{Ask, Note, Propose, Finish, Context} }
+
+// MaxCall bounds a call in bytes.
+const MaxCall = 256 << 10
+
+// Call is one call of a tool, as it is posted to /callback/TOOL.
+type Call struct {
+	// ID is the call's own, at most 64 letters, digits and hyphens: a call that is sent again has the same.
+	ID        string          `json:"id"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Answer is what comes of it, for the agent to read.
+type Answer struct {
+	Text string `json:"text"`
+	// Refused says that Text is why the call was not taken.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// AskInput are the arguments of Ask.
+type AskInput struct {
+	Question string   `json:"question" jsonschema:"what people have to answer, in a few sentences that can be understood without the session"`
+	Options  []string `json:"options,omitempty" jsonschema:"up to 6 answers to choose from, one line each"`
+}
+
+// NoteInput are the arguments of Note.
+type NoteInput struct {
+	Kind string `json:"kind" jsonschema:"fact (what you found out), decision (what you chose, and why) or step_done (a step of the plan that is finished)"`
+	Text string `json:"text" jsonschema:"one to three sentences"`
+}
+
+// ProposeInput are the arguments of Propose.
+type ProposeInput struct {
+	Title string `json:"title" jsonschema:"one line"`
+	Body  string `json:"body" jsonschema:"Markdown: what is wrong or missing, where, and how it shows"`
+}
+
+// FinishInput are the arguments of Finish: the fields of the closing block.
+type FinishInput struct {
+	Outcome    string   `json:"outcome" jsonschema:"build, report, already_fixed, not_reproducible, question, blocked or done, as the rules of this run allow"`
+	Question   string   `json:"question,omitempty" jsonschema:"with the outcomes question and blocked: what people have to answer"`
+	Title      string   `json:"title,omitempty" jsonschema:"what is done, in one line of at most 70 characters"`
+	Summary    string   `json:"summary,omitempty" jsonschema:"the same in one to three sentences"`
+	Changes    string   `json:"changes,omitempty" jsonschema:"what differs from the last revision of the plan"`
+	Files      []string `json:"files,omitempty" jsonschema:"the paths that are expected to change"`
+	Estimate   string   `json:"estimate,omitempty" jsonschema:"size and cost in words"`
+	Approaches []string `json:"approaches,omitempty" jsonschema:"the titles of the numbered approaches, at most 3"`
+	Threads    []Thread `json:"threads,omitempty" jsonschema:"an answer to each piece of feedback that has an id"`
+}
+
+// Thread is the answer to one piece of feedback.
+type Thread struct {
+	ID     string `json:"id"`
+	Answer string `json:"answer"`
+	Commit string `json:"commit,omitempty" jsonschema:"the full id of the commit that did it"`
+}
+
+// ContextInput are the arguments of Context.
+type ContextInput struct {
+	Kind   string `json:"kind" jsonschema:"notes (kept so far), checks (the last results of the repository's own) or issue (the text of another issue of this repository)"`
+	Number int    `json:"number,omitempty" jsonschema:"with kind issue: which"`
+}

@@ -1,0 +1,109 @@
+package comment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// maxDecisions is how many of the agent's decisions a pull request's text lists.
+const maxDecisions = 10
+
+// maxIssueTitle bounds the title of an issue that an agent proposed.
+const maxIssueTitle = 200
+
+// Proposed returns title and text of an issue that an agent proposed and a person wants. Both are the agent's
+// words: nobody is called, nothing is closed, and it says where it comes from.
+func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
+	title = strings.Join(strings.Fields(tidy(p.Title)), " ")
+	if cut, more := clip(title, maxIssueTitle); more > 0 {
+		title = strings.TrimRight(cut, " ") + " …"
+	}
+	title = strings.ReplaceAll(title, "@", "@\u2060") // a title calls people, too
+	if title == "" {
+		title = fmt.Sprintf("Found while working on #%d", t.Key.Issue)
+	}
+	for _, budget := range budgets() {
+		body = paragraphs(
+			embedCut(p.Body, budget, v.log(t, "the log")), "---",
+			fmt.Sprintf("<sub>Proposed by the agent that works on #%d, and created at the word of %s. %s</sub>", t.Key.Issue, name(p.By), v.log(t, "Log")),
+		)
+		if utf8.RuneCountInString(body) <= MaxLength-300 {
+			break
+		}
+	}
+	return title, v.marked(body)
+}
+
+// proposals lists the proposed issues that nobody has had created, with the command that does it.
+func proposals(t *state.Task, v View) string {
+	var b strings.Builder
+	open := 0
+	for i := range t.Proposed {
+		p := &t.Proposed[i]
+		if p.Issue != 0 {
+			continue
+		}
+		if open++; open <= state.MaxRunProposals {
+			fmt.Fprintf(&b, "- %s: %s\n", v.say("create issue "+strconv.Itoa(p.N)), sentence(p.Title))
+		}
+	}
+	if open == 0 {
+		return ""
+	}
+	if more := open - state.MaxRunProposals; more > 0 {
+		fmt.Fprintf(&b, "- and %d more: see %s\n", more, v.log(t, "the log"))
+	}
+	return "Found on the way, and not part of this; each can be made an issue:\n\n" + strings.TrimRight(b.String(), "\n")
+}
+
+// created answers `create issue`. Items[0] is the proposal's number.
+func (p post) created() string {
+	if len(p.Items) > 0 {
+		n, err := strconv.Atoi(p.Items[0])
+		if err == nil && n >= 1 && n <= len(p.t.Proposed) && p.t.Proposed[n-1].Issue != 0 {
+			made := p.t.Proposed[n-1]
+			return fmt.Sprintf("Proposal %d is %s now.", n, link(fmt.Sprintf("#%d", made.Issue), made.URL))
+		}
+	}
+	return "The proposed issue is created."
+}
+
+// noProposal answers `create issue` with a number that no proposal has.
+func (p post) noProposal() string {
+	if s := proposals(p.t, p.v); s != "" {
+		return "No proposal has that number. " + s
+	}
+	return "No issue is proposed here that could be created."
+}
+
+// decisions lists what the agent decided on the way, newest last.
+func decisions(t *state.Task) string {
+	var all []string
+	for _, n := range t.Notes {
+		if n.Kind == state.NoteDecision {
+			all = append(all, n.Text)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "Decided on the way:\n\n" + list(all[max(0, len(all)-maxDecisions):], maxDecisions)
+}
+
+// lastStep is the newest step that the agent said to be done, for the status comment.
+func lastStep(t *state.Task) string {
+	done, text := 0, ""
+	for _, n := range t.Notes {
+		if n.Kind == state.NoteStep {
+			done, text = done+1, n.Text
+		}
+	}
+	if done == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d, last: %s", done, line(text, 120))
+}

@@ -1,0 +1,24 @@
+package server
+
+import (
+	"context"
+
+	"github.com/errand-bot/errand/internal/callback"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/state"
+)
+
+// callbacks answers what agents say through errand's tools.
+func (s *Server) callbacks() *callback.Service {
+	return callback.New(callback.Config{
+		Store: s.store, Log: s.opts.Log,
+		Clean: func(text string) string {
+			text, _ = s.redact.Redact(trust.Seen(text))
+			return text
+		},
+		// The steps are made after the tether, and before anything is served.
+		Issue: func(ctx context.Context, t *state.Task, number int) (string, error) {
+			return s.steps.Seen(ctx, t, number)
+		},
+	})
+}
