@@ -278,6 +278,15 @@ func scriptCmd(ts *testscript.TestScript, neg bool, args []string) {
 
 // boxCmd is box kill: the VM of the task dies with everything in it.
 func boxCmd(ts *testscript.TestScript, neg bool, args []string) {
+// keyCmd is key revoke|renew: the model's provider does not know errand's key any more, or knows it again.
+func keyCmd(ts *testscript.TestScript, neg bool, args []string) {
+	key := map[string]string{"revoke": "another", "renew": demo.ModelKey}[strings.Join(args, " ")]
+	if key == "" {
+		ts.Fatalf("usage: key revoke|renew")
+	}
+	of(ts).w.Model.SetKey(key)
+}
+
 	s := of(ts)
 	t := s.task(s.issue)
 	if t == nil || t.VM == nil {

@@ -155,3 +155,71 @@ func spend(t *Task, e Event, _ Policy) Change {
 	next.Money.Add(*e.Money)
 	return Change{Task: next}
 }
+
+// TestCapOfARun: a run that the gateway refused the model for a cap ends as budget, with its work saved, however
+// its agent took it; another goes on.
+func TestCapOfARun(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string]Order{"retry": {Verb: VerbRetry}, "budget": {Verb: VerbBudget, Tokens: 500}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.start()
+			l.launch()
+			l.task.Settings.Limits.RunTokens, l.task.Money.CapTokens = 100, 1000
+			run := l.task.Run.ID
+			l.do(Event{Kind: EventSpent, Run: run, Money: &Money{InputTokens: 90}})
+			if w := l.task.Capped(Money{}, Money{}); w != nil {
+				t.Fatalf("capped: %+v", w)
+			}
+			held := l.task.Capped(Money{OutputTokens: 10}, Money{OutputTokens: 10})
+			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
+				t.Fatalf("capped: %+v", held)
+			}
+			l.do(Event{Kind: EventSpent, Run: run, Money: &Money{OutputTokens: 9}, Waiting: held})
+			l.end(RunResult{Status: "crashed", Class: "retryable", Message: "stream disconnected"})
+			l.want(PhaseFailed, JobStop, JobPost)
+			last := l.task.Runs[len(l.task.Runs)-1]
+			if last.Status != "budget" || l.task.End.Reason != held.Detail || l.task.End.Hint != HintRunCap || l.task.End.Class != ClassBudget {
+				t.Fatalf("run %s, end %+v", last.Status, l.task.End)
+			}
+			l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: 99}, Orders: []Order{order}})
+			if l.task.Phase == PhaseFailed || l.task.Capped(Money{}, Money{}) != nil {
+				t.Errorf("%s does not go on: %s", name, l.task.Phase)
+			}
+			if want := int64(1000 + order.Tokens); l.task.Money.CapTokens != want {
+				t.Errorf("cap of %d tokens, want %d", l.task.Money.CapTokens, want)
+			}
+		})
+	}
+}
+
+// TestKeyRefused: people are told once what the operator has to do, however often it is looked again.
+func TestKeyRefused(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	posts := 0
+	for range 3 {
+		l.launch()
+		until := l.now.Add(time.Minute)
+		l.do(Event{Kind: EventSpent, Run: l.task.Run.ID, Money: &Money{}, Waiting: &Waiting{Kind: WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}})
+		l.end(RunResult{Status: "auth", Class: "fatal", Message: "403"})
+		for _, j := range l.jobs {
+			if j.Kind == JobPost {
+				posts++
+			}
+		}
+		if w := l.task.Waiting; l.task.Phase != PhaseInterrupted || w.Kind != WaitKey || w.Hint == "" {
+			t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
+		}
+		l.now = until
+		l.do(Event{Kind: EventDue, Detail: "resume"})
+		l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}})
+	}
+	if posts != 1 {
+		t.Errorf("told %d times", posts)
+	}
+}

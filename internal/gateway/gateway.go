@@ -57,10 +57,19 @@ func (a API) Allows(method, path string) bool {
 
 // Refuse answers in the API's own error form, with a status that CLIs do not try again: 403.
 func (a API) Refuse(w http.ResponseWriter, kind, message string) error {
+	return a.Fail(w, http.StatusForbidden, kind, message)
+}
+
+// Fail answers in the API's own error form.
+func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusForbidden)
-	if err := json.NewEncoder(w).Encode(a.failure(kind, message)); err != nil {
-		return fmt.Errorf("refuse a model call: %w", err)
+	w.WriteHeader(status)
+	body := a.failure(kind, message)
+	if e, ok := body["error"].(map[string]any); ok && a == Gemini && status == http.StatusServiceUnavailable {
+		e["code"], e["status"] = status, "UNAVAILABLE"
+	}
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		return fmt.Errorf("answer a model call with status %d: %w", status, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
@@ -22,32 +23,33 @@ const (
 // errCapped cuts an answer off where no event ends.
 var errCapped = errors.New("a cap was reached in the middle of an answer")
 
-// open is what answers under way have used so far, of all tasks: it is not booked yet.
+// open are the streamed answers under way, of all tasks: what they have used is not booked yet.
 type open struct {
 	mu  sync.Mutex
-	now map[*metered]state.Money
+	all map[*metered]struct{}
 }
 
-func (o *open) put(m *metered, used state.Money) {
+func (o *open) put(m *metered) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.now == nil {
-		o.now = map[*metered]state.Money{}
+	if o.all == nil {
+		o.all = map[*metered]struct{}{}
 	}
-	o.now[m] = used
+	o.all[m] = struct{}{}
 }
 
 func (o *open) drop(m *metered) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.now, m)
+	delete(o.all, m)
 }
 
-// sums adds up what is open: of everybody, of a task, of one of its runs.
+// sums adds up what they have used so far: of everybody, of a task, of one of its runs.
 func (o *open) sums(key state.TaskKey, run string) (all, task, ofRun state.Money) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for m, used := range o.now {
+	for m := range o.all {
+		used, _ := m.call.h.price(m.counter.Running())
 		all.Add(used)
 		if m.call.task.Key == key {
 			task.Add(used)
@@ -68,6 +70,7 @@ type metered struct {
 	counter *gateway.Counter
 	paid    bool
 
+	quiet  *time.Timer    // cuts a silent answer off
 	next   int            // bytes until the next look
 	over   *state.Waiting // the cap that is reached
 	beyond int            // bytes that passed since
@@ -79,8 +82,9 @@ type metered struct {
 func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *metered {
 	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: gateway.NewCounter(kind, c.asked), next: firstLook}
 	if m.counter.Streams() {
-		c.h.open.put(m, state.Money{})
+		c.h.open.put(m)
 	}
+	m.listen()
 	return m
 }
 
@@ -89,6 +93,9 @@ func (m *metered) Read(p []byte) (int, error) {
 		return m.finish(p, 0)
 	}
 	n, err := m.ReadCloser.Read(p)
+	if !m.paid {
+		m.quiet.Reset(m.call.h.silence())
+	}
 	if n > 0 {
 		_, _ = m.counter.Write(p[:n]) // never fails
 		if m.counter.Streams() {
@@ -129,8 +136,6 @@ func (m *metered) look(n int) {
 		return
 	}
 	m.next = lookEvery
-	used, _ := m.call.h.price(m.counter.Running())
-	m.call.h.open.put(m, used)
 	over, err := m.call.overCap(m.ctx)
 	if err != nil { // the next look may succeed, and the next call is refused if it cannot be looked up
 		m.call.h.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("tether: look up what was spent")
@@ -149,6 +154,7 @@ func (m *metered) settle() {
 		return
 	}
 	m.paid = true
+	m.quiet.Stop()
 	m.call.h.open.drop(m)
 	u, ok := m.counter.Close()
 	if ok || m.over != nil {

@@ -54,6 +54,11 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		return
 	}
 	c := call{h: h, name: name, up: up, task: t, asked: r.ContentLength}
+	if h.silent.lately(t.Run.ID, h.silence()) {
+		c.saySilent(w)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), callKey{}, &c))
 	barred, err := c.barred(r.Context())
 	switch {
 	case err != nil: // what cannot be looked up is not spent

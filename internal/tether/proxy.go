@@ -13,12 +13,12 @@ import (
 
 // newTransport makes what all upstream calls share. A model may think for minutes before the first
 // byte, so only the connection has a short timeout.
-func newTransport() http.RoundTripper {
+func newTransport(silence time.Duration) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 10 * time.Minute,
+		ResponseHeaderTimeout: silence,
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConnsPerHost:   64,
 		ForceAttemptHTTP2:     true,

@@ -62,14 +62,14 @@ type Config struct {
 	Ledger Ledger
 	// Callable says which models a task's run may call; nil means the one that it was started with.
 	Callable func(t *state.Task) Callable
-	// Callable says which models a task's run may call; nil means the one that it was started with.
-	Callable func(t *state.Task) Callable
 	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
 	// long it takes until a refused key is tried again for the first time.
 	Upstreams Upstreams
 	Backoff   time.Duration
 	Now       func() time.Time // nil is the clock
-	Log       zerolog.Logger
+	// Silence is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
+	Silence time.Duration
+	Log     zerolog.Logger
 	// Callback answers what the task's active run says through a tool of errand's; nil refuses it.
 	Callback func(w http.ResponseWriter, r *http.Request, t *state.Task, tool string)
 	// Proxy passes requests for other hosts on, as far as Egress allows them to a task; nil refuses them all.
@@ -87,12 +87,14 @@ type Handler struct {
 	transport http.RoundTripper // of all upstream calls
 	owed      owed
 	open      open
+	silent    silences
 	probing   sync.Mutex // one key is tried at a time
 }
 
 // New returns a Handler.
 func New(cfg Config) *Handler {
-	h := &Handler{cfg: cfg, transport: newTransport()}
+	h := &Handler{cfg: cfg}
+	h.transport = newTransport(h.silence())
 	if cfg.Upstream != nil {
 		h.transport = cfg.Upstream(h.transport)
 	}

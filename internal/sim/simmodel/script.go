@@ -61,6 +61,8 @@ type Turn struct {
 	// Cut, if not 0, closes the connection after that many content deltas of a stream. It strikes
 	// Times times as well; an unstreamed answer is cut in its middle.
 	Cut int `yaml:"cut"`
+	// Silence has the connection stay open at the place of Cut, without a word, instead of closing it.
+	Silence bool `yaml:"silence"`
 	// Times is how often Status or Cut strike before the answer is given: 0 means once, -1 always.
 	Times int `yaml:"times"`
 }

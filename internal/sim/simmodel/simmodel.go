@@ -162,6 +162,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		d.fail(w, apiError{Status: http.StatusNotFound, Message: "Not found: " + r.URL.Path}, s.nextID("req"))
 	case r.Method != http.MethodPost:
+	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet:
+		s.serveModels(w, r)
 		w.Header().Set("Allow", http.MethodPost)
 		d.fail(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Method not allowed"}, s.nextID("req"))
 	default:
@@ -249,15 +251,6 @@ func (s *Server) decide(r *http.Request, body []byte, d dialect) (play, error) {
 	p.answer = s.build(p, req)
 	p.cut = p.turn.Cut > 0 && s.strike(p, "cut")
 	return p, nil
-}
-
-// authorised reports whether the request carries the configured key in either of its two forms.
-func (s *Server) authorised(r *http.Request) bool {
-	if s.cfg.Key == "" {
-		return true
-	}
-	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && bearer == s.cfg.Key || r.Header.Get("X-Api-Key") == s.cfg.Key
 }
 
 // count adds one request to the totals.

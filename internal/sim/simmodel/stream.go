@@ -52,6 +52,7 @@ func (s *Server) newStream(ctx context.Context, w http.ResponseWriter, p play) s
 	st := stream{ctx: ctx, w: w, pace: s.pace, cutAfter: -1}
 	if p.cut {
 		st.cutAfter = p.turn.Cut
+		st.silent = p.turn.Silence
 	}
 	return st
 }
@@ -91,7 +92,8 @@ type stream struct {
 	w        http.ResponseWriter
 	pace     func(words int) time.Duration
 	deltas   int
-	cutAfter int // number of deltas after which the connection is closed; -1 never
+	cutAfter int  // number of deltas after which the connection is closed; -1 never
+	silent   bool // it is not closed then, but nothing more comes
 	gone     bool
 }
 
@@ -186,4 +188,14 @@ func chunks(text string) func(yield func(string) bool) {
 func abort(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
+}
+
+// fallSilent waits until the client has gone, or for longer than any client does.
+func (s *stream) fallSilent() {
+	if !s.silent {
+		return
+	}
+	const longest = time.Hour
+	_ = http.NewResponseController(s.w).Flush()
+	_ = pause(s.ctx, longest)
 }

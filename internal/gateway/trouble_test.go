@@ -1,0 +1,112 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+)
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	tests := map[string]struct {
+		api    gateway.API
+		status int
+		header string // NAME: VALUE, a line each
+		body   string
+		want   gateway.Trouble
+		until  time.Time
+	}{
+		"overloaded":             {gateway.Anthropic, 529, "Retry-After: 900", `{"type":"error","error":{"type":"overloaded_error"}}`, "", time.Time{}},
+		"a fault":                {gateway.OpenAI, 500, "", "", "", time.Time{}},
+		"slow down":              {gateway.Anthropic, 429, "Retry-After: 30", `{"type":"error","error":{"type":"rate_limit_error"}}`, "", time.Time{}},
+		"says nothing":           {gateway.Anthropic, 429, "", "<html>", "", time.Time{}},
+		"a long limit":           {gateway.Anthropic, 429, "Retry-After: 3600", "", gateway.TroubleLimit, at(time.Hour)},
+		"a date":                 {gateway.Anthropic, 429, "Retry-After: Sat, 21 Nov 2026 23:30:00 GMT", "", gateway.TroubleLimit, at(90 * time.Minute)},
+		"a date long ago":        {gateway.Anthropic, 429, "Retry-After: Fri, 20 Nov 2026 23:30:00 GMT", "", "", time.Time{}},
+		"a subscription":         {gateway.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: 1795305600\nRetry-After: 5", "", gateway.TroubleLimit, time.Unix(1795305600, 0)},
+		"a subscription goes on": {gateway.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: allowed\nAnthropic-Ratelimit-Unified-Reset: 1795305600", "", "", time.Time{}},
+		"beyond belief":          {gateway.Anthropic, 429, "Retry-After: 99999999", "", gateway.TroubleLimit, at(8 * 24 * time.Hour)},
+		"codex":                  {gateway.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","message":"x","resets_at":1795305600}}`, gateway.TroubleLimit, time.Unix(1795305600, 0)},
+		"codex, in seconds":      {gateway.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, gateway.TroubleLimit, at(2 * time.Hour)},
+		"requests of a day":      {gateway.OpenAI, 429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 6m0s", `{"error":{"code":"rate_limit_exceeded"}}`, gateway.TroubleLimit, at(6 * time.Minute)},
+		"tokens of a minute":     {gateway.OpenAI, 429, "X-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6s", `{"error":{"code":"rate_limit_exceeded"}}`, "", time.Time{}},
+		"quota of a day": {gateway.Gemini, 429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"20s"}]}}`,
+			gateway.TroubleLimit, time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)},
+		"quota of a minute": {gateway.Gemini, 429, "", `[{"error":{"code":429,"details":[{"violations":[{"quotaId":"GenerateRequestsPerMinute"}]},{"retryDelay":"20s"}]}}]`, "", time.Time{}},
+		"a wrong key":       {gateway.Anthropic, 401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, gateway.TroubleKey, time.Time{}},
+		"Gemini's":          {gateway.Gemini, 400, "", `{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}`, gateway.TroubleKey, time.Time{}},
+		"not this model":    {gateway.OpenAI, 403, "", `{"error":{"type":"permission_error"}}`, "", time.Time{}},
+		"a wrong request":   {gateway.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`, "", time.Time{}},
+		"no credit":         {gateway.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, gateway.TroubleCredit, time.Time{}},
+		"no quota":          {gateway.OpenAI, 429, "Retry-After: 5", `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, gateway.TroubleCredit, time.Time{}},
+		"to be paid":        {gateway.OpenAI, 402, "", "", gateway.TroubleCredit, time.Time{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{}
+			for line := range strings.Lines(test.header) {
+				k, v, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				header.Set(k, v)
+			}
+			got, until := test.api.Look(test.status, header, []byte(test.body), now)
+			if got != test.want || !until.Equal(test.until) {
+				t.Errorf("%q until %s, want %q until %s", got, until, test.want, test.until)
+			}
+		})
+	}
+}
+
+// FuzzLook: whatever a provider says, a limit is in the future and not too far away.
+func FuzzLook(f *testing.F) {
+	f.Add(429, "3600", `{"error":{"resets_at":1e99,"details":[{"retryDelay":"-5s"}]}}`)
+	f.Add(429, "-1", `[{"error":{"resets_in_seconds":1e8}}]`)
+	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, status int, after, body string) {
+		for _, api := range gateway.APIs() {
+			got, until := api.Look(status, http.Header{"Retry-After": {after}}, []byte(body), now)
+			if limit := got == gateway.TroubleLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
+				t.Errorf("%s: %q until %s", api, got, until)
+			}
+		}
+	})
+}
+
+// TestFailStream: the event that ends a stream is one event, in JSON, and says why.
+func TestFailStream(t *testing.T) {
+	t.Parallel()
+	for _, api := range gateway.APIs() {
+		event := string(api.FailStream("permission_error", "no money\n\nleft"))
+		data, ok := strings.CutSuffix(event[strings.Index(event, "data: ")+len("data: "):], "\n\n")
+		var body struct {
+			Error struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(data), &body); err != nil || !ok || body.Error.Message != "no money\n\nleft" || strings.Contains(data, "\n") {
+			t.Errorf("%s: %q (%v)", api, event, err)
+		}
+	}
+}
+
+// TestRunning: a stream's use is known while it goes on, and what was cut before it said so is estimated.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
+	c := gateway.NewCounter(sseType, 4000)
+	defer c.Close()
+	if got := c.Running(); got != (gateway.Usage{}) {
+		t.Errorf("before anything came: %+v", got)
+	}
+	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
+		t.Fatal(err)
+	}
+	want := gateway.Usage{Model: "gpt-x", Input: 1000, Output: 200}
+	if got, ok := c.Close(); got != want || !ok {
+		t.Errorf("cut: %+v, %v", got, ok)
+	}
+}

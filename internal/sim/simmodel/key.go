@@ -1,0 +1,34 @@
+package simmodel
+
+import (
+	"net/http"
+	"strings"
+)
+
+// SetKey changes what clients must present from now on, as somebody does who revokes a key or makes another.
+func (s *Server) SetKey(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Key = key
+}
+
+// authorised reports whether the request carries the configured key in one of its three forms.
+func (s *Server) authorised(r *http.Request) bool {
+	s.mu.Lock()
+	key := s.cfg.Key
+	s.mu.Unlock()
+	if key == "" {
+		return true
+	}
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && bearer == key || r.Header.Get("X-Api-Key") == key || r.Header.Get("X-Goog-Api-Key") == key
+}
+
+// serveModels lists the models, which is how clients try whether their key works.
+func (s *Server) serveModels(w http.ResponseWriter, r *http.Request) {
+	if !s.authorised(r) {
+		writeError(w, apiError{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}, s.nextID("req"))
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"data": []any{}, "has_more": false})
+}

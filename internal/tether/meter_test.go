@@ -1,0 +1,221 @@
+package tether_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// books is a ledger over one task, as the store is.
+type books struct {
+	mu   sync.Mutex
+	task state.Task
+	held *state.Waiting
+	caps state.Money // of all tasks
+}
+
+func (b *books) Task(context.Context, state.TaskKey) (*state.Task, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, run := b.task, *b.task.Run
+	t.Run = &run
+	return &t, nil
+}
+
+func (b *books) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money, held *state.Waiting) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.task.Money.Add(m)
+	b.task.Run.Money.Add(m)
+	if held != nil {
+		b.held = held
+	}
+	return nil
+}
+
+func (b *books) Held(_ context.Context, open state.Money) (*state.Waiting, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.caps
+	if m.Add(open); m.AtCap() {
+		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil
+	}
+	return nil, nil
+}
+
+// endless is a model whose answer does not end: bytes, each an event with so much text. Sent counts.
+func endless(t *testing.T, api gateway.API, ending string) *httptest.Server {
+	t.Helper()
+	first, event := `{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"%s"}}`
+	if api == gateway.OpenAI {
+		first, event = `{"type":"response.created","response":{"model":"claude-x","usage":null}}`, `{"type":"response.output_text.delta","delta":"%s"}`
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, err := fmt.Fprintf(w, "event: x"+ending+"data: %s"+ending+ending, first)
+		for err == nil && r.Context().Err() == nil {
+			_, err = fmt.Fprintf(w, "event: x"+ending+"data: "+event+ending+ending, strings.Repeat("word", 50))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestCapInMidStream: an answer that comes to a cap is ended after one of its events in the API's own form, is
+// paid for as counted, and costs little more than there was.
+func TestCapInMidStream(t *testing.T) {
+	t.Parallel()
+	const perToken = 15 // millionths of a dollar
+	tests := map[string]struct {
+		api    gateway.API
+		ending string
+		change func(*books)
+		says   string
+		most   state.Money
+	}{
+		"a task's money":     {gateway.Anthropic, "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's tokens":    {gateway.Anthropic, "\n", func(b *books) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
+		"a run's money":      {gateway.Anthropic, "\n", func(b *books) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
+		"a run's tokens":     {gateway.Anthropic, "\n", func(b *books) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
+		"of all tasks":       {gateway.Anthropic, "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
+		"OpenAI":             {gateway.OpenAI, "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"lines of two bytes": {gateway.Anthropic, "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := endless(t, test.api, test.ending)
+			b := &books{task: *someTask()}
+			test.change(b)
+			w := newEnd(t, nil, func(c *tether.Config) {
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+				c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: perToken, Output: perToken}}
+			})
+			path := modelPath
+			if test.api == gateway.OpenAI {
+				path = "/llm/anthropic/v1/responses"
+			}
+			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, bearer(w.handler.RunToken(run)))
+			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
+				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
+			}
+			before, last, _ := strings.Cut(body, "event: error\n")
+			if !strings.HasSuffix(before, test.ending+test.ending) || strings.Count(last, "data: {") != 1 || !strings.Contains(last, `"type":"error"`) {
+				t.Errorf("the last event is not whole: %q, then %q", before[max(len(before)-100, 0):], last)
+			}
+			checkSpent(t, b, test.most, perToken)
+			status, body = ask(t, http.DefaultClient, http.MethodPost, w.url+path, bearer(w.handler.RunToken(run)))
+			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
+				t.Errorf("the next call: status %d: %.300s", status, body)
+			}
+		})
+	}
+}
+
+// checkSpent holds what was booked against the most that it may be.
+func checkSpent(t *testing.T, b *books, most state.Money, perToken int64) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.task.Money
+	if b.held == nil || m.MicroUSD == 0 || m.MicroUSD != m.Tokens()*perToken {
+		t.Errorf("held %+v, booked %+v", b.held, m)
+	}
+	if most.MicroUSD > 0 && m.MicroUSD > most.MicroUSD || most.Tokens() > 0 && m.Tokens() > most.Tokens() {
+		t.Errorf("booked %+v, at most %+v", m, most)
+	}
+}
+
+// TestCapsWithinALongEvent: an event that does not end is cut off all the same.
+func TestCapsWithinALongEvent(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`+"\n\ndata: ")
+		chunk := bytes.Repeat([]byte("x"), 1<<10)
+		var err error
+		for err == nil && r.Context().Err() == nil {
+			_, err = w.Write(chunk)
+		}
+	}))
+	t.Cleanup(model.Close)
+	b := &books{task: *someTask()}
+	b.task.Money.CapMicroUSD = 1_000_000
+	w := newEnd(t, nil, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: 15}}
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.CopyN(io.Discard, resp.Body, 100<<10); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Spend(t.Context(), state.TaskKey{}, run, state.Money{MicroUSD: 2_000_000}, nil); err != nil { // another answer's
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<20))
+	if err == nil || n > 32<<20 {
+		t.Errorf("%d bytes came, and then %v", n, err)
+	}
+}
+
+// TestCallsTogether: what answers under way have used counts before another is begun.
+func TestCallsTogether(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":60000,"output_tokens":1}}}`+"\n\n: "+strings.Repeat("x", 1<<10)+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(model.Close)
+	b := &books{task: *someTask()}
+	b.task.Money.CapMicroUSD = 1_000_000
+	w := newEnd(t, nil, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: 10}}
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	open := func() int {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		if _, err := io.ReadFull(resp.Body, make([]byte, 1<<9)); err != nil && resp.StatusCode == http.StatusOK {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	// Two answers of $0.60 each are enough, as soon as they are counted.
+	for range 200 {
+		if open() == http.StatusForbidden {
+			return
+		}
+	}
+	t.Error("no call is refused")
+}

@@ -1,0 +1,187 @@
+package tether_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// providers remembers one row, as the store does.
+type providers struct {
+	mu  sync.Mutex
+	row *state.Upstream
+}
+
+func (p *providers) Upstream(context.Context, string) (*state.Upstream, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.row, nil
+}
+
+func (p *providers) SetUpstream(_ context.Context, _ string, u *state.Upstream) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.row = u
+	return nil
+}
+
+// provided is a VM's end whose provider answers as it is told, on a clock of the test's.
+type provided struct {
+	*end
+	ledger *ledger
+	known  *providers
+	answer atomic.Pointer[http.HandlerFunc]
+	asked  atomic.Int64 // calls and probes
+	now    atomic.Int64 // seconds since start
+	start  time.Time
+}
+
+func newProvided(t *testing.T, api gateway.API) *provided {
+	t.Helper()
+	p := &provided{ledger: &ledger{}, known: &providers{}, start: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)}
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.asked.Add(1)
+		if r.Header.Get("X-Api-Key") != modelKey {
+			t.Errorf("%s without the key", r.URL.Path)
+		}
+		(*p.answer.Load())(w, r)
+	}))
+	t.Cleanup(model.Close)
+	p.end = newEnd(t, someTask(), func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+		c.Prices, c.Ledger, c.Upstreams, c.Backoff = gateway.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
+		c.Now = func() time.Time { return p.start.Add(time.Duration(p.now.Load()) * time.Second) }
+	})
+	return p
+}
+
+func (p *provided) says(status int, header, body string) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if k, v, ok := strings.Cut(header, ": "); ok {
+			w.Header().Set(k, v)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+	p.answer.Store(&answer)
+}
+
+func (p *provided) call(t *testing.T) (int, string) {
+	t.Helper()
+	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, bearer(p.handler.RunToken(run)))
+}
+
+func (p *provided) ready(t *testing.T) *state.Waiting {
+	t.Helper()
+	w, err := p.handler.Ready(t.Context(), "anthropic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestWrongKey: a key that the provider refuses holds every run up, is not talked about on VMs, and is tried
+// again without a run until it works.
+func TestWrongKey(t *testing.T) {
+	t.Parallel()
+	p := newProvided(t, gateway.Anthropic)
+	p.says(http.StatusUnauthorized, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid key `+modelKey+`"}}`)
+	status, body := p.call(t)
+	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's key") || strings.Contains(body, modelKey) {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	if w := p.ledger.told; w == nil || w.Kind != state.WaitKey || !w.Until.Equal(p.start.Add(time.Minute)) || !strings.Contains(w.Hint, "`models.anthropic`") {
+		t.Fatalf("the run was told %+v", w)
+	}
+	if w := p.ready(t); w == nil || p.asked.Load() != 1 {
+		t.Errorf("ready: %+v after %d requests", w, p.asked.Load())
+	}
+	if status, _ := p.call(t); status != http.StatusForbidden || p.asked.Load() != 1 {
+		t.Errorf("the next call: status %d, %d requests", status, p.asked.Load())
+	}
+	for _, wait := range []int64{60, 120, 240, 300, 300} { // how long it is waited until each look
+		p.now.Add(wait)
+		if w := p.ready(t); w == nil || w.Until.Sub(p.start.Add(time.Duration(p.now.Load())*time.Second)) > 5*time.Minute {
+			t.Fatalf("after %d s: %+v", wait, w)
+		}
+	}
+	if got := p.asked.Load(); got != 6 {
+		t.Errorf("%d requests, want one for each look", got)
+	}
+	p.says(http.StatusOK, "Content-Type: application/json", usageLine)
+	p.now.Add(300)
+	if w := p.ready(t); w != nil {
+		t.Fatalf("the key works: %+v", w)
+	}
+	if status, _ := p.call(t); status != http.StatusOK || p.known.row != nil {
+		t.Errorf("status %d, known %+v", status, p.known.row)
+	}
+}
+
+// TestLimitIsKept: a limit that lasts is passed on as it is, and no run is started before it ends.
+func TestLimitIsKept(t *testing.T) {
+	t.Parallel()
+	for name, seconds := range map[string]int{"a long one": 7200, "a short one": 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvided(t, gateway.Anthropic)
+			said := `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`
+			p.says(http.StatusTooManyRequests, "Retry-After: "+strconv.Itoa(seconds), said)
+			resp := p.raw(t)
+			if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != strconv.Itoa(seconds) {
+				t.Fatalf("status %d, headers %v", resp.StatusCode, resp.Header)
+			}
+			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != said {
+				t.Errorf("%s (%v)", body, err)
+			}
+			if long := seconds > 60; (p.ready(t) != nil) != long || (p.ledger.told != nil) != long {
+				t.Fatalf("ready %+v, told %+v", p.ready(t), p.ledger.told)
+			}
+			p.now.Add(int64(seconds))
+			if w := p.ready(t); w != nil || p.asked.Load() != 1 {
+				t.Errorf("when it is over: %+v, %d requests", w, p.asked.Load())
+			}
+		})
+	}
+}
+
+// TestAnotherModelWorks: a run under way whose calls are answered shows that there is no limit any more.
+func TestAnotherModelWorks(t *testing.T) {
+	t.Parallel()
+	p := newProvided(t, gateway.Anthropic)
+	p.known.row = &state.Upstream{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
+	if p.ready(t) == nil {
+		t.Fatal("a run is started into a limit")
+	}
+	p.says(http.StatusOK, "Content-Type: application/json", usageLine)
+	if status, _ := p.call(t); status != http.StatusOK || p.ready(t) != nil {
+		t.Errorf("status %d, ready %+v", status, p.ready(t))
+	}
+}
+
+// raw calls and returns the answer as it came.
+func (p *provided) raw(t *testing.T) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+modelPath, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", p.handler.RunToken(run))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}

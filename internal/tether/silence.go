@@ -1,0 +1,84 @@
+package tether
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// How long a provider may say nothing, unless it is configured, and after how many seconds an agent whose provider
+// did is told to ask again: more than any waits by itself, so that its run ends and is tried again later.
+const (
+	defaultSilence = 10 * time.Minute
+	askAgainAfter  = "120"
+)
+
+// silences are the runs whose provider gave no sign of life, by run. They are few, and end soon after.
+type silences struct {
+	mu   sync.Mutex
+	runs map[string]time.Time
+}
+
+// maxSilences bounds what is remembered; runs that ended stay in until there are so many.
+const maxSilences = 1000
+
+func (s *silences) met(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs == nil || len(s.runs) >= maxSilences {
+		s.runs = map[string]time.Time{}
+	}
+	s.runs[run] = time.Now()
+}
+
+// lately reports whether a run met one within d.
+func (s *silences) lately(run string, d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.runs[run]
+	return ok && time.Since(at) < d
+}
+
+func (h *Handler) silence() time.Duration {
+	if h.cfg.Silence > 0 {
+		return h.cfg.Silence
+	}
+	return defaultSilence
+}
+
+// callKey is under which a request's context has its call of the model.
+type callKey struct{}
+
+// unanswered answers a call whose provider said nothing for too long; it reports whether err means that.
+func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
+	c, ok := ctx.Value(callKey{}).(*call)
+	var t net.Error
+	if !ok || !errors.As(err, &t) || !t.Timeout() {
+		return false
+	}
+	c.h.silent.met(c.task.Run.ID)
+	c.saySilent(w)
+	return true
+}
+
+// saySilent answers in the provider's place.
+func (c *call) saySilent(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", askAgainAfter)
+	message := fmt.Sprintf("errand: the model's provider `%s` gave no sign of life for %s", c.name, c.h.silence())
+	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", message); err != nil {
+		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
+	}
+}
+
+// listen cuts the answer off when nothing of it has come for too long.
+func (m *metered) listen() {
+	m.quiet = time.AfterFunc(m.call.h.silence(), func() {
+		m.call.h.silent.met(m.call.task.Run.ID)
+		m.call.h.cfg.Log.Warn().Str("provider", m.call.name).Str("task", m.call.task.Key.String()).Msg("tether: the provider gives no sign of life in the middle of an answer, which is cut off")
+		_ = m.ReadCloser.Close() // Read gets an error then
+	})
+}
