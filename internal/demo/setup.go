@@ -36,6 +36,7 @@ agent:
   env: {{yaml .Env}}
 models:
   anthropic: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: X-Api-Key}
+  openai: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: Authorization}
 local:
   kind: {{.Kind}}
   path: {{yaml .Path}}
