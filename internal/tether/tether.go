@@ -137,7 +137,7 @@ func (h *Handler) For(p Peer) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "errand: nothing is reached this way", http.StatusNotFound)
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return h.told(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		log := h.cfg.Log.Debug().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).Str("path", r.URL.Path)
 		if strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") { // also as %2e and %2f
 			http.Error(w, "errand: this path leads out of itself", http.StatusBadRequest)
@@ -164,7 +164,7 @@ func (h *Handler) For(p Peer) http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), taskKey{}, t)))
-	})
+	}))
 }
 
 // pass answers a request for another host.

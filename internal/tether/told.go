@@ -1,0 +1,69 @@
+package tether
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/errand-bot/errand/internal/egress"
+)
+
+// How often a VM's refusals are logged: this many at once, then one in this time. Whoever is refused for ever
+// must not fill the log.
+const (
+	toldAtOnce = 20
+	toldEvery  = time.Second
+	toldPath   = 200 // of a path, which strangers write
+)
+
+// told logs what is refused to a VM. Requests for other hosts are told by themselves.
+func (h *Handler) told(p Peer, next http.Handler) http.Handler {
+	often := rate.NewLimiter(rate.Every(toldEvery), toldAtOnce)
+	var untold atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if egress.Asks(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		a := &answer{ResponseWriter: w}
+		next.ServeHTTP(a, r)
+		switch {
+		case !a.refused:
+		case !often.Allow():
+			untold.Add(1)
+		default:
+			path := r.URL.Path
+			h.cfg.Log.Info().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).Str("path", path[:min(len(path), toldPath)]).
+				Int("status", a.status).Int64("untold", untold.Swap(0)).Msg("tether: refused")
+		}
+	})
+}
+
+// answer notices that a request is refused by errand itself, not by whom it was passed on to.
+type answer struct {
+	http.ResponseWriter
+	status  int
+	began   bool
+	refused bool
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader notes the status.
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write looks at how the answer begins: all that errand says itself begins with its name.
+func (a *answer) Write(p []byte) (int, error) {
+	if !a.began {
+		a.began = true
+		a.refused = a.status >= 400 && a.status < 500 && strings.HasPrefix(string(p[:min(len(p), 8)]), "errand: ")
+	}
+	return a.ResponseWriter.Write(p)
+}
