@@ -173,6 +173,7 @@ func adapters() map[string]func(Config) Adapter {
 	return map[string]func(Config) Adapter{
 		NameClaude:  func(c Config) Adapter { return &claude{cfg: c} },
 		NameCodex:   func(c Config) Adapter { return &codex{cfg: c} },
+		NameGemini:  func(c Config) Adapter { return &gemini{cfg: c} },
 		NameCommand: func(c Config) Adapter { return &command{cfg: c} },
 		NameAPI:     func(c Config) Adapter { return &api{cfg: c} },
 	}

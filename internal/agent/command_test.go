@@ -43,6 +43,8 @@ func TestCommandLines(t *testing.T) {
 		"claude_least":   {agent.Config{}, least},
 		"claude_resumed": {agent.Config{Command: []string{"/opt/errand-demo", "simagent"}}, resumed},
 		"command_full":   {other, text},
+		"gemini_full":    {agent.Config{Adapter: agent.NameGemini, Env: map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://evil", "GOFLAGS": "-mod=mod"}}, text},
+		"gemini_resumed": {agent.Config{Adapter: agent.NameGemini, Command: []string{"node", "/opt/gemini.js"}}, resumed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

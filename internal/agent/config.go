@@ -14,6 +14,7 @@ const (
 	NameClaude  = "claude"
 	NameAPI     = "api"
 	NameCodex   = "codex"
+	NameGemini  = "gemini"
 	NameCommand = "command"
 )
 
@@ -22,6 +23,9 @@ const DefaultModel = "claude-sonnet-5"
 
 // DefaultCodexModel is the same for the adapter codex.
 const DefaultCodexModel = "gpt-5.5"
+
+// DefaultGeminiModel is used where the configuration names none for the adapter gemini.
+const DefaultGeminiModel = "gemini-2.5-pro"
 
 // DefaultMaxTurns is the number of model calls that a run may make.
 const DefaultMaxTurns = 30
@@ -72,6 +76,7 @@ type Settings struct {
 func defaults() map[string]Settings {
 	return map[string]Settings{
 		NameClaude: {Command: []string{"claude"}, Model: DefaultModel},
+		NameGemini: {Command: []string{"gemini"}, Model: DefaultGeminiModel},
 		NameAPI:    {Command: []string{"{runner}", "agent"}, Model: DefaultModel},
 		NameCodex:  {Command: []string{"codex"}, Model: DefaultCodexModel},
 	}

@@ -25,6 +25,10 @@ type Harness struct {
 	Model func(t *testing.T, s Scenario) Model
 	// Words: the agent tells of failures in words alone, without the API's status.
 	Words bool
+	// Pieces: the agent prints what the model says in pieces, so that none of its lines is long.
+	Pieces bool
+	// NoExitCodes: the agent tells of a command that failed like of any other.
+	NoExitCodes bool
 	// Env is the environment of the processes beneath the adapter's own; PATH is always there.
 	Env []string
 }

@@ -53,6 +53,9 @@ func testTools(t *testing.T, h Harness) {
 		}
 	}
 	want := []string{"tool_use false ", "tool_result false hello", "tool_use false ", "tool_result true Exit code 3\nout\nerr"}
+	if h.NoExitCodes {
+		want[3] = "tool_result false out\nerr"
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tool events (-want +got):\n%s", diff)
 	}
@@ -122,7 +125,8 @@ func testPromptIsText(t *testing.T, h Harness) {
 		"x@secret.txt .@secret.txt -@secret.txt _@secret.txt %@secret.txt +@secret.txt (@secret.txt) \"@secret.txt\" @\"secret.txt\" \u00a0@secret.txt"))
 	need(t, r, agent.StatusOK)
 	bodies := strings.Join(m.Bodies(), "\n")
-	if !strings.Contains(bodies, "/etc/hosts is wrong") || !strings.Contains(bodies, "a@b.example") {
+	plain := strings.ReplaceAll(bodies, `\\@`, "@") // as it may have been neutralised
+	if !strings.Contains(plain, "/etc/hosts is wrong") || !strings.Contains(plain, "a@b.example") {
 		t.Error("the model did not see the prompt")
 	}
 	if strings.Contains(bodies, "the-secret-word") {
@@ -134,10 +138,14 @@ func testLongLines(t *testing.T, h Harness) {
 	box := NewBox(t)
 	box.Write(t, "big.txt", strings.Repeat("all work and no play\n", 20_000)+"last\n")
 	path := filepath.Join(box.Work, "big.txt")
+	var long strings.Builder // not the same word again and again: some agents take that for a model gone mad
+	for n := long.Len(); long.Len() < 200_000; n++ {
+		fmt.Fprintf(&long, "%d is %x, ", n, n*n)
+	}
 	m := h.Model(t, one(
 		Turn{Calls: []Call{{"Read", map[string]any{"file_path": path, "limit": 1}}}},
 		Turn{Calls: []Call{{"Edit", map[string]any{"file_path": path, "old_string": "last", "new_string": "first"}}}},
-		Turn{Text: strings.Repeat("long ", 40_000)},
+		Turn{Text: long.String()},
 	))
 	r := Do(t, h, box.Spec(m, "Edit it."))
 	need(t, r, agent.StatusOK)
@@ -145,10 +153,10 @@ func testLongLines(t *testing.T, h Harness) {
 	for _, l := range r.Lines {
 		longest = max(longest, len(l))
 	}
-	if longest < 200_000 {
+	if longest < 200_000 && !h.Pieces {
 		t.Errorf("the longest line has %d bytes: this proves nothing", longest)
 	}
-	if len(r.Result.Text) < 199_000 || !strings.HasSuffix(box.Read("big.txt"), "first\n") {
+	if len(r.Result.Text) < 199_000 || !strings.HasPrefix(r.Result.Text, "0 is 0, ") || !strings.HasSuffix(box.Read("big.txt"), "first\n") {
 		t.Errorf("text of %d bytes", len(r.Result.Text))
 	}
 }

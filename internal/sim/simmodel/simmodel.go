@@ -1,6 +1,6 @@
 // Package simmodel is a stand-in for a language model's API: an HTTP server that speaks the
-// Messages API of Anthropic and the Responses API of OpenAI, streamed and unstreamed, and answers
-// from one script, whoever asks.
+// Messages API of Anthropic, the Responses API of OpenAI and the generateContent API of Google,
+// streamed and unstreamed, and answers from one script, whoever asks.
 //
 // A Script is a list of rules. The server looks at the conversation in each request, takes the
 // first rule that fits its step and prompt, and plays the rule's turn for the number of answers
@@ -30,7 +30,7 @@ const maxBody = 32 << 20
 // Config is what a Server needs. The zero value answers every request with "no rule".
 type Config struct {
 	Script Script
-	// Key is what clients must present, as X-Api-Key or as a bearer token. Empty accepts anything.
+	// Key is what clients must present, as X-Api-Key, X-Goog-Api-Key or a bearer token. Empty accepts anything.
 	Key string
 	// Pace is the number of words per second that a stream runs at; 0 streams at once.
 	Pace float64
@@ -147,11 +147,14 @@ func dialectOf(path string) (d dialect, known bool) {
 	case "/v1/responses":
 		return responsesAPI{}, true
 	}
+	if geminiPath.MatchString(path) {
+		return geminiAPI{}, true
+	}
 	return messagesAPI{}, false
 }
 
-// ServeHTTP answers the Messages API at /v1/messages, the Responses API at /v1/responses, a warm-up at
-// /, and the controls under /_sim/.
+// ServeHTTP answers the Messages API at /v1/messages, the Responses API at /v1/responses, Google's at
+// /v1beta/models/MODEL:streamGenerateContent, a warm-up at /, and the controls under /_sim/.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d, known := dialectOf(r.URL.Path)
 	switch {
@@ -159,11 +162,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveControl(w, r)
 	case r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet):
 		w.WriteHeader(http.StatusOK)
+	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet:
+		s.serveModels(w, r)
 	case !known:
 		d.fail(w, apiError{Status: http.StatusNotFound, Message: "Not found: " + r.URL.Path}, s.nextID("req"))
 	case r.Method != http.MethodPost:
-	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet:
-		s.serveModels(w, r)
 		w.Header().Set("Allow", http.MethodPost)
 		d.fail(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Method not allowed"}, s.nextID("req"))
 	default:

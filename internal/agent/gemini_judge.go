@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The exits of Gemini CLI that are no failure of the model's API.
+const (
+	geminiAuth      = 41
+	geminiInput     = 42
+	geminiTurns     = 53
+	geminiUntrusted = 55
+)
+
+// geminiNoSession is how stderr says that there is no such session, or none at all.
+var geminiNoSession = regexp.MustCompile(`Invalid session identifier|No previous sessions found`)
+
+// Exit judges by the result, the exit code and stderr, all of them: a run that was stopped ends with 0
+// and without a result; a failure of the model's API is an exit code, its status modulo 256.
+func (p *geminiParser) Exit(e Ended) Result {
+	p.tell()
+	r := Result{Session: p.session, Text: p.answer, Turns: p.turns}
+	if p.last != nil {
+		r.Usage = p.last.usage()
+	}
+	r.Status, r.Message = p.judge(e, &r)
+	if r.Status == StatusNoSession {
+		r.Session = ""
+	}
+	if r.Status == StatusRateLimited && !e.Exit.EndedAt.IsZero() {
+		r.ResetAt = retryIn(e.Stderr, e.Exit.EndedAt)
+	}
+	r.Message = cutText(r.Message, 2000)
+	return r
+}
+
+// judge finds the status: what we know, what the runner saw, and only then what the program says.
+func (p *geminiParser) judge(e Ended, r *Result) (Status, string) {
+	if s := ofCause(e); s != "" {
+		return s, e.Exit.Message
+	}
+	said := p.failure(e)
+	switch {
+	case p.last != nil && p.last.Error.Type == "FatalTurnLimitedError", e.Exit.Code == geminiTurns:
+		return StatusMaxTurns, said
+	case e.Exit.Signal != "":
+		return StatusCrashed, firstOf(said, "the agent was killed: "+e.Exit.Signal)
+	case e.Exit.Code != 0:
+		return p.failed(e, r, said)
+	case p.last == nil:
+		return StatusCrashed, "the agent ended with code 0 and no result"
+	case p.last.Status != "success":
+		r.HTTP = statusIn(e.Stderr + "\n" + said)
+		return ofHTTP(r.HTTP, said), said
+	case e.WantSession != "" && p.session != e.WantSession:
+		return StatusNoSession, "the agent began another session than the one to resume"
+	case p.looped:
+		return StatusMaxTurns, "the agent did the same again and again, and was stopped by its own program"
+	case p.turns == 0:
+		return StatusNoOp, "the agent ended without an answer of the model"
+	case e.WantSchema:
+		return StatusNoStructuredOutput, "the agent gave no structured answer"
+	case p.answer == "":
+		return StatusRefused, "the model ended without a word, as when it declines or has no room left"
+	}
+	return StatusOK, ""
+}
+
+// failure is what the program said about its failure.
+func (p *geminiParser) failure(e Ended) string {
+	if p.last != nil && p.last.Error.Message != "" {
+		return p.last.Error.Message
+	}
+	for _, line := range strings.Split(e.Stderr, "\n") {
+		if _, message, ok := strings.Cut(line, "Error"); ok && !strings.HasPrefix(strings.TrimSpace(line), "at ") && strings.Trim(message, ": ") != "" {
+			return strings.TrimSpace(line)
+		}
+	}
+	return lastLine(e.Stderr)
+}
+
+// failed judges a run by its exit code.
+func (p *geminiParser) failed(e Ended, r *Result, said string) (Status, string) {
+	switch e.Exit.Code {
+	case geminiInput:
+		if geminiNoSession.MatchString(e.Stderr) {
+			return StatusNoSession, said
+		}
+		return StatusInvalid, said
+	case geminiUntrusted:
+		return StatusInvalid, said
+	case geminiAuth:
+		return StatusAuth, said
+	case 126, 127:
+		return StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
+	}
+	text := e.Stderr + "\n" + said
+	if r.HTTP = statusIn(text); r.HTTP == 0 {
+		r.HTTP = statusOfCode(e.Exit.Code)
+	}
+	if r.HTTP == 0 && unreachable.MatchString(text) {
+		return StatusNetwork, said
+	}
+	return ofHTTP(r.HTTP, said), firstOf(said, fmt.Sprintf("the agent ended with code %d", e.Exit.Code))
+}
+
+var (
+	// httpStatus is a failure's status as the API's error, or the program's own words for it, have it.
+	httpStatus  = regexp.MustCompile(`(?:"code":\s*|\bcode: |\bstatus:\s*|got status:?\s*|\[API Error: )([45]\d\d)\b`)
+	unreachable = regexp.MustCompile(`ECONNREFUSED|ENOTFOUND|ECONNRESET|ETIMEDOUT|EAI_AGAIN|fetch failed|socket hang up|Premature close`)
+	retryDelay  = regexp.MustCompile(`"retryDelay":\s*"(\d{1,7})(?:\.\d+)?s"`)
+)
+
+// statusIn returns the newest HTTP status that a text tells, 0 if there is none.
+func statusIn(text string) int {
+	all := httpStatus.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(all[len(all)-1][1]) // three digits
+	return n
+}
+
+// statusOfCode returns the HTTP status that an exit code stands for, 0 if it stands for none.
+func statusOfCode(code int) int {
+	for _, status := range []int{400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
+		if code == status%256 {
+			return status
+		}
+	}
+	return 0
+}
+
+// ofHTTP sorts a failure of the model's API.
+func ofHTTP(status int, said string) Status {
+	lower := strings.ToLower(said)
+	switch {
+	case status == http.StatusRequestEntityTooLarge, strings.Contains(lower, "too long"),
+		strings.Contains(lower, "exceeds the maximum number of tokens"), strings.Contains(lower, "input token count"):
+		return StatusContextOverflow
+	case status == http.StatusPaymentRequired, strings.Contains(lower, "billing"):
+		return StatusBilling
+	case status == http.StatusTooManyRequests:
+		return StatusRateLimited
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, strings.Contains(lower, "api key not valid"):
+		return StatusAuth
+	case status >= http.StatusInternalServerError:
+		return StatusOverloaded
+	case status >= http.StatusBadRequest:
+		return StatusInvalid
+	}
+	return StatusCrashed
+}
+
+// retryIn is when the newest answer said that the model may be asked again; zero if it did not say.
+func retryIn(stderr string, now time.Time) time.Time {
+	all := retryDelay.FindAllStringSubmatch(stderr, -1)
+	if len(all) == 0 {
+		return time.Time{}
+	}
+	seconds, _ := strconv.Atoi(all[len(all)-1][1])
+	return now.Add(time.Duration(seconds) * time.Second)
+}
