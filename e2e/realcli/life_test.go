@@ -17,16 +17,15 @@ import (
 // real is an agent program and what its requests look like.
 type real struct {
 	adapter, model string
-	script         string
 	userAgent      string // begins so, with the version
-	key            string // the header that carries the gateway's own key, with its value
-	value          string
+	key            string // the header with which the gateway's own key goes out
 }
 
 // programs are the agent programs by name.
 func programs() map[string]real {
 	return map[string]real{
-		"claude": {adapter: "claude", model: "claude-sonnet-5", script: "claude.yaml", userAgent: "claude-cli/2.1.197 ", key: "X-Api-Key", value: demo.ModelKey},
+		"claude": {adapter: "claude", model: "claude-sonnet-5", userAgent: "claude-cli/2.1.197 ", key: "X-Api-Key: " + demo.ModelKey},
+		"codex":  {adapter: "codex", model: "gpt-5.5", userAgent: "codex_exec/0.169.0 ", key: "Authorization: Bearer " + demo.ModelKey},
 	}
 }
 
@@ -38,7 +37,7 @@ func TestLife(t *testing.T) {
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := live(t, program(t, name), p.script, func(c *demo.Config) {
+			l := live(t, program(t, name), "life.yaml", func(c *demo.Config) {
 				c.Adapter, c.Model, c.Provider = p.adapter, p.model, demo.ProviderHetzner
 			})
 			res := l.play()
@@ -88,7 +87,7 @@ func (l *life) wantGateway(t *testing.T, p real) {
 				keys = append(keys, name+": "+v)
 			}
 		}
-		if diff := cmp.Diff([]string{p.key + ": " + p.value}, keys); diff != "" {
+		if diff := cmp.Diff([]string{p.key}, keys); diff != "" {
 			t.Errorf("keys of %s (-want +got):\n%s", r.ID, diff)
 		}
 		if r.Status != 200 {
@@ -113,7 +112,7 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 		t.Errorf("the model %s has no price, and %q is said to have none", p.model, task.Money.Unpriced)
 	}
 	// Each answer is rounded up to a millionth of a dollar.
-	least := price.Cost(usage(u, p.model))
+	least := price.Cost(p.usage(u))
 	if got := task.Money.MicroUSD; got < least || got > least+int64(total.Answers) {
 		t.Errorf("it cost %d millionths, and the prices make it %d for %d answers", got, least, total.Answers)
 	}
@@ -124,8 +123,9 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	}
 }
 
-func usage(u simmodel.Usage, model string) gateway.Usage {
-	return gateway.Usage{Model: model, Input: int64(u.Input), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), Output: int64(u.Output)}
+// usage is what the model served, as the gateway writes it.
+func (p real) usage(u simmodel.Usage) gateway.Usage {
+	return gateway.Usage{Model: p.model, Input: int64(u.Input), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), Output: int64(u.Output)}
 }
 
 // wantOneSession holds that all runs were one conversation, over a sleep, and that each began only once.

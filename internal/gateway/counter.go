@@ -31,6 +31,7 @@ type Counter struct {
 	mu      sync.Mutex // of what follows: the stream is read while Running is asked
 	usage   Usage
 	counted bool
+	final   bool  // the stream has said what it used in the end
 	shown   int64 // bytes of the answer in a stream
 }
 
@@ -90,9 +91,13 @@ func (c *Counter) Running() Usage {
 	return c.estimated()
 }
 
-// estimated fills in what a stream has not said.
+// estimated fills in what a stream has not said. What its end says is what the provider bills, however long
+// the answer looks.
 func (c *Counter) estimated() Usage {
 	u := c.usage
+	if c.final {
+		return u
+	}
 	if estimate := c.shown / bytesPerToken; u.Output < estimate/2 {
 		u.Output = estimate
 	}
@@ -137,6 +142,7 @@ func (c *Counter) event(data string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counted = c.usage.take(&s) || c.counted
+	c.final = c.final || s.ends()
 	if len(s.Delta) > 0 && s.Type != "message_delta" {
 		c.shown += shownIn(s.Delta)
 	}

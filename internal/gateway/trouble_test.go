@@ -110,3 +110,29 @@ func TestRunning(t *testing.T) {
 		t.Errorf("cut: %+v, %v", got, ok)
 	}
 }
+
+// TestTheEndCounts: what the end of a stream says is what the provider bills, although its text is long.
+func TestTheEndCounts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("-", 4000)
+	for name, events := range map[string][]string{
+		"anthropic": {
+			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":7,"output_tokens":1}}}`,
+			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"` + long + `"}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`,
+		},
+		"openai": {
+			`{"type":"response.created","response":{"model":"m","usage":null}}`,
+			`{"type":"response.output_text.delta","delta":"` + long + `"}`,
+			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":7,"output_tokens":9}}}`,
+		},
+	} {
+		c := gateway.NewCounter(sseType, 4000)
+		if _, err := c.Write([]byte(stream(events...))); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := c.Close(); !ok || got != (gateway.Usage{Model: "m", Input: 7, Output: 9}) {
+			t.Errorf("%s: %+v, %v", name, got, ok)
+		}
+	}
+}

@@ -50,6 +50,17 @@ type geminiUsage struct {
 	ToolUse    int64 `json:"toolUsePromptTokenCount"`
 }
 
+// ends reports whether this is the event of a stream that says what the whole answer used.
+func (s *said) ends() bool {
+	switch {
+	case s.Response != nil: // OpenAI: response.created has no usage yet
+		return s.Response.Usage != nil && s.Response.Usage.Output != nil
+	case s.Usage != nil: // Anthropic: message_delta; OpenAI's chat completions: their last chunk
+		return s.Type == "message_delta" && s.Usage.Output != nil || s.Usage.Completion != nil
+	}
+	return false
+}
+
 // take puts what was said into the usage; what is not said stays as it was, since later events of a
 // stream repeat only what has grown.
 func (u *Usage) take(s *said) (counted bool) {

@@ -5,4 +5,4 @@ reach() { if (exec 3<>"/dev/tcp/$1") 2>/dev/null; then echo "$2: reached"; else 
 reach 192.0.2.1/443 "an address outside"
 reach MODEL_ADDRESS "the model itself"
 reach FORGE_ADDRESS "GitHub itself"
-reach "$(echo "$ANTHROPIC_BASE_URL$OPENAI_BASE_URL" | sed 's|^http://||; s|/.*||; s|:|/|')" "the tether"
+reach 127.0.0.1/9413 "the tether"
