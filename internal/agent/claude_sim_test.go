@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
 		os.Exit(simagent.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 	}
+	if os.Getenv(asMCP) != "" {
+		serveMCP(os.Stdin, os.Stdout)
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -103,7 +107,7 @@ func script(s agenttest.Scenario) simmodel.Script {
 		rule := simmodel.Rule{Match: regexp.QuoteMeta(reply.Prompt), Repeat: reply.Repeat}
 		for _, turn := range reply.Turns {
 			one := simmodel.Turn{
-				Text: turn.Text, Bash: turn.Bash, Wait: turn.Wait, Stop: turn.Stop,
+				Thinking: turn.Thinking, Text: turn.Text, Bash: turn.Bash, Wait: turn.Wait, Stop: turn.Stop,
 				Status: turn.Status, Message: turn.Message, Cut: turn.Cut, Times: turn.Times,
 			}
 			if turn.Times == 0 {

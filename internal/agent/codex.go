@@ -226,15 +226,13 @@ func codexRules(deny []string) ([]byte, error) {
 		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
 			return nil, fmt.Errorf("%q is no deny rule", rule)
 		}
-		text, tool := rule, false
-		if inner, found := strings.CutPrefix(rule, "Bash("); found {
-			text = strings.TrimSuffix(strings.TrimSuffix(inner, ")"), ":*")
-		} else if i := strings.IndexByte(rule, '('); i > 0 && !strings.Contains(rule[:i], " ") {
-			tool = true // Read(…) and the like
+		inner, command := strings.CutPrefix(rule, "Bash(")
+		if command {
+			rule = strings.TrimSuffix(strings.TrimSuffix(inner, ")"), ":*")
 		}
-		words := strings.Fields(strings.TrimSuffix(text, "*"))
-		if tool || len(words) == 0 {
-			continue
+		words := strings.Fields(strings.TrimSuffix(rule, "*"))
+		if len(words) == 0 || !command && rule[0] >= 'A' && rule[0] <= 'Z' {
+			continue // Edit(…), or a tool as a whole
 		}
 		fmt.Fprintf(&b, "prefix_rule(pattern=%s, decision=\"forbidden\")\n", tomlStrings(words))
 	}

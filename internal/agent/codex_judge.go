@@ -76,6 +76,8 @@ func (p *codexParser) success(e Ended) (Status, string) {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
 		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+	case p.turns == 0 && p.usage != (runlog.Usage{}):
+		return StatusRefused, "the model answered with nothing that the agent shows, which is how it declines"
 	case p.turns == 0:
 		return StatusNoOp, "the agent ended without an answer of the model"
 	case e.WantSchema && !json.Valid([]byte(p.text)):

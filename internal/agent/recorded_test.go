@@ -19,7 +19,7 @@ import (
 
 var (
 	update = flag.Bool("update", false, "write the golden files anew")
-	record = flag.Bool("record", false, "run the real claude on the model stand-in and write its output to testdata")
+	record = flag.Bool("record", false, "run the real programs on the model stand-in and write their output to testdata")
 )
 
 // recording is a run that the real command line was seen in.
@@ -107,9 +107,11 @@ func TestRecorded(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join("testdata", "claude", name+".jsonl")
 			if *record {
-				writeRecording(t, path, rec)
+				writeRecording(t, path, rec, agenttest.Harness{
+					Adapter: newAdapter(t, agent.Config{Env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "2"}}), Model: startModel,
+				})
 			}
-			events, result := readRecording(t, path)
+			events, result := readRecording(t, path, agent.NameClaude)
 			golden(t, filepath.Join("testdata", "claude", name+".golden.json"), struct {
 				Events []runlog.Event
 				Result agent.Result
@@ -125,7 +127,7 @@ func TestStandInIsLikeTheRealOne(t *testing.T) {
 	for name, rec := range recordings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantEvents, want := readRecording(t, filepath.Join("testdata", "claude", name+".jsonl"))
+			wantEvents, want := readRecording(t, filepath.Join("testdata", "claude", name+".jsonl"), agent.NameClaude)
 			got, _ := rec.do(t, simHarness(t))
 			if diff := cmp.Diff(essence(wantEvents), essence(got.Events)); diff != "" {
 				t.Errorf("events (-real +stand-in):\n%s", diff)
@@ -161,11 +163,9 @@ func essence(events []runlog.Event) []runlog.Event {
 	return out
 }
 
-func writeRecording(t *testing.T, path string, rec recording) {
+func writeRecording(t *testing.T, path string, rec recording, h agenttest.Harness) {
 	t.Helper()
-	got, box := rec.do(t, agenttest.Harness{
-		Adapter: newAdapter(t, agent.Config{Env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "2"}}), Model: startModel,
-	})
+	got, box := rec.do(t, h)
 	got.Ended.Exit.EndedAt = time.Time{}
 	last, err := json.Marshal(endedLine{"errand_ended", got.Ended})
 	if err != nil {
@@ -187,13 +187,13 @@ func writeRecording(t *testing.T, path string, rec recording) {
 	}
 }
 
-func readRecording(t *testing.T, path string) ([]runlog.Event, agent.Result) {
+func readRecording(t *testing.T, path, adapter string) ([]runlog.Event, agent.Result) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newAdapter(t, agent.Config{}).NewParser()
+	p := newAdapter(t, agent.Config{Adapter: adapter}).NewParser()
 	var events []runlog.Event
 	var end endedLine
 	for line := range bytes.Lines(data) {

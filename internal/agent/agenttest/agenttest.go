@@ -47,7 +47,7 @@ type Reply struct {
 
 // Turn is one answer of the model.
 type Turn struct {
-	Text string
+	Thinking, Text string
 	// Bash are commands to run; Calls any other tool calls.
 	Bash  []string
 	Calls []Call

@@ -22,6 +22,8 @@ type outputItem struct {
 	Summary any    `json:"summary,omitempty"`
 	CallID  string `json:"call_id,omitempty"`
 	Name    string `json:"name,omitempty"`
+	// Namespace is the MCP server of a function.
+	Namespace string `json:"namespace,omitempty"`
 	// Arguments of a function are JSON in a string; Input of a custom tool is free text.
 	Arguments *string `json:"arguments,omitempty"`
 	Input     *string `json:"input,omitempty"`
@@ -80,7 +82,10 @@ func (o offer) item(b block, id string, stop *string) outputItem {
 			return outputItem{Type: "custom_tool_call", ID: "ctc_sim" + id, Status: "completed", CallID: callPrefix + id, Name: name, Input: &text}
 		}
 		text := string(encode(args))
-		return outputItem{Type: "function_call", ID: "fc_sim" + id, Status: "completed", CallID: callPrefix + id, Name: name, Arguments: &text}
+		space, name := o.namespace(name)
+		return outputItem{
+			Type: "function_call", ID: "fc_sim" + id, Status: "completed", CallID: callPrefix + id, Namespace: space, Name: name, Arguments: &text,
+		}
 	}
 	return words(id, b.Text, stop != nil && *stop == "refusal")
 }
@@ -119,6 +124,17 @@ func (o offer) call(name string, input map[string]any) (string, any) {
 		return o.shell("cat " + shellQuote(file))
 	}
 	return name, input
+}
+
+// namespace takes the name of an MCP server's tool apart where the client does not offer it by its whole
+// name: it has to be searched for, and is then called as a part of its server.
+func (o offer) namespace(name string) (space, short string) {
+	rest, found := strings.CutPrefix(name, "mcp__")
+	server, tool, both := strings.Cut(rest, "__")
+	if !found || !both || o.tools[name] {
+		return "", name
+	}
+	return "mcp__" + server, tool
 }
 
 // shell is a command as the client's shell tool takes it.

@@ -1,0 +1,46 @@
+package agent_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// codexRecordings are the runs that the real Codex was seen in: those of every agent, as far as it can
+// play them, and some of its own.
+func codexRecordings() map[string]recording {
+	all := recordings()
+	delete(all, "max_turns") // it has no such bound
+	turns := func(t ...agenttest.Turn) agenttest.Scenario { return agenttest.Scenario{{Turns: t}} }
+	all["thinking"] = recording{scenario: turns(agenttest.Turn{Thinking: "What is it about?", Text: "Nothing."})}
+	all["no_credit"] = recording{scenario: turns(agenttest.Turn{Status: 402, Message: "You exceeded your quota."})}
+	all["usage_limit"] = recording{scenario: turns(agenttest.Turn{Status: 429, Message: "The usage limit has been reached"})}
+	all["too_long"] = recording{scenario: turns(agenttest.Turn{Status: 400, Message: "the conversation is too long"})}
+	all["bad_key"] = recording{scenario: turns(agenttest.Turn{Status: 401, Message: "Incorrect API key provided"})}
+	all["invalid"] = recording{scenario: turns(agenttest.Turn{Status: 400, Message: "Unsupported value"})}
+	all["forbidden"] = recording{scenario: turns(agenttest.Turn{Status: 403, Message: "errand: the task's cap of $5.00 is reached"})}
+	return all
+}
+
+// TestCodexRecorded reads what the real command line printed, and holds events and judgement against a
+// golden file. With -record it runs the real one first.
+func TestCodexRecorded(t *testing.T) {
+	t.Parallel()
+	for name, rec := range codexRecordings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join("testdata", "codex", name+".jsonl")
+			if *record {
+				writeRecording(t, path, rec, codexHarness(t))
+			}
+			events, result := readRecording(t, path, agent.NameCodex)
+			golden(t, filepath.Join("testdata", "codex", name+".golden.json"), struct {
+				Events []runlog.Event
+				Result agent.Result
+			}{events, result})
+		})
+	}
+}
