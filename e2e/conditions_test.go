@@ -78,6 +78,8 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"gate":      gate,
 		"task":      func(o seen, want string) (string, bool) { return yesNo(o.t != nil, want) },
 		"logged":    logged,
+		"made":      issuesMade,
+		"notes":     notes,
 	}
 }
 

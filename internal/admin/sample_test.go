@@ -81,5 +81,10 @@ func detailed(t *state.Task) {
 	t.Posted = []state.Posted{{Kind: "plan", ID: 1, URL: "https://git.example/c/1", At: at(6)}, {Kind: "pr_opened", ID: 2, URL: "https://git.example/c/2", At: at(12), OnPR: true}}
 	t.Saved = []state.SavedWork{{Run: "7-1-2", Ref: "7-1-2-abcdef", At: at(13), Why: "the run crashed"}}
 	t.Context.Withheld = []state.Withheld{{ID: 5}}
+	t.Notes = []state.Note{{Run: "7-1-3", Kind: state.NoteStep, Text: "Round once <b>", At: at(16)}}
+	t.Proposed = []state.Proposal{
+		{N: 1, Run: "7-1-3", Title: "Old <i>notes</i>", Body: "They are old.", At: at(16)},
+		{N: 2, Run: "7-1-3", Title: "Bad address", Body: "x", At: at(16), Issue: 44, URL: "javascript:alert(2)"},
+	}
 	t.Ignored = 2
 }

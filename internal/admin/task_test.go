@@ -42,7 +42,9 @@ func TestTaskInFull(t *testing.T) {
 		"create comment: 502 &lt;bad gateway&gt;", "claimed", // jobs
 		"https://git.example/c/2", "on the pull request", "pull request opened", // comments
 		"7-1-2-abcdef", "the run crashed", "1 text", "2 attempts", `value="3"`,
+		"step done", "Round once &lt;b&gt;", "Old &lt;i&gt;notes&lt;/i&gt;", "They are old.", "#44", // what the agent said through tools
 	)
+	wantNot(t, body, "javascript:")
 	_, body = fetch(t, url+"/tasks/acme/shop/5", nil)
 	want(t, body, "The agent gave up after 30 turns.", "<code>retry turns=60</code>", "(limit)")
 	_, body = fetch(t, url+"/tasks/ACME/Shop/7", nil)
