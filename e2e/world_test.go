@@ -36,7 +36,7 @@ func timing() map[string]string {
 
 // world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, unsaid= (how long a
 // limit of GitHub's is waited out that names no time). The files repo/… are the first commit,
-// errand.yml its settings, config.yml more of the operator's configuration, model.yaml rules of the
+// errand.yml its settings, config.yml more of the operator's configuration, agent.yml more of its section agent, model.yaml rules of the
 // model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
@@ -68,6 +68,8 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	more, err := optional(ts.MkAbs("config.yml"))
 	ts.Check(err)
+	agent, err := optional(ts.MkAbs("agent.yml"))
+	ts.Check(err)
 	rules, err := modelRules(ts.MkAbs("model.yaml"))
 	ts.Check(err)
 	files, err := repoFiles(ts.MkAbs("."))
@@ -78,7 +80,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := os.Executable()
 	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
-		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more,
+		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more, AgentMore: agent,
 		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	})
 	ts.Check(err)

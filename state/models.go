@@ -18,6 +18,34 @@ func (c *change) model() {
 	c.reply(ReplyModelSet)
 }
 
+// How much of what agents said last is kept with a task: characters of a run, and runs.
+const (
+	maxSaid     = 2000
+	maxSaidRuns = 6
+)
+
+// keepLastWords keeps what the agent of the last run said last, for a run that goes on in another session. What a
+// plan said is in the plan.
+func (c *change) keepLastWords(text string) {
+	last := &c.t.Runs[len(c.t.Runs)-1]
+	if text == "" || last.Kind != RunImplement && last.Kind != RunReview && last.Status != StatusContextOverflow {
+		return
+	}
+	if r := []rune(text); len(r) > maxSaid {
+		text = "… " + string(r[len(r)-maxSaid:])
+	}
+	last.Said = text
+	kept := 0
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		if c.t.Runs[i].Said == "" {
+			continue
+		}
+		if kept++; kept > maxSaidRuns {
+			c.t.Runs[i].Said = ""
+		}
+	}
+}
+
 // StatusContextOverflow is the status of a run whose conversation became too long for its model.
 const StatusContextOverflow = "context_overflow"
 
@@ -43,7 +71,7 @@ func (c *change) overflowed() bool {
 func (c *change) beginAnew() {
 	kind, said := c.t.Run.Kind, c.e.Result.Summary
 	c.file()
-	c.t.Runs[len(c.t.Runs)-1].Said = said
+	c.keepLastWords(said)
 	c.launchRun(kind)
 	c.t.Run.Repeat = "its conversation became too long for the model, so this one begins anew. What was changed in the checkout is still there: look at it with git status, git diff and git log before you go on"
 }

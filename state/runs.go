@@ -137,6 +137,7 @@ func (c *change) file() {
 	}
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
+	c.keepLastWords(res.Text)
 	if res.Status == StatusVMLost && c.t.VM != nil {
 		c.release("vanished")
 		c.e.Detail = "vanished"

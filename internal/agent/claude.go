@@ -121,6 +121,13 @@ func (c *claude) env(s Spec) map[string]string {
 	if _, set := env["CLAUDE_CODE_MAX_RETRIES"]; !set {
 		env["CLAUDE_CODE_MAX_RETRIES"] = "6"
 	}
+	if model := firstOf(s.Model, c.cfg.ModelFor(s.Step)); strings.Contains(model, "-") { // no alias, which it would not look up
+		for _, name := range claudeModels() {
+			if _, set := env[name]; !set {
+				env[name] = model
+			}
+		}
+	}
 	if s.BaseURL != "" {
 		env["ANTHROPIC_BASE_URL"] = s.BaseURL
 	}
@@ -128,6 +135,12 @@ func (c *claude) env(s Spec) map[string]string {
 		env["ANTHROPIC_AUTH_TOKEN"] = s.RunToken
 	}
 	return env
+}
+
+// claudeModels are the variables that name what it asks beside its own model, for titles and for sub-agents:
+// the gateway would refuse any other.
+func claudeModels() []string {
+	return []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"}
 }
 
 // claudeDir is where sessions are, below the home directory.

@@ -34,6 +34,7 @@ agent:
   command: {{yaml .Agent}}
   model: {{yaml .ModelName}}
   env: {{yaml .Env}}
+{{.AgentMore}}
 models:
   anthropic: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: X-Api-Key}
   openai: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: Authorization}
@@ -114,9 +115,18 @@ func (w *World) writeConfig() error {
 		"TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
 		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
 		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid,
-		"Fast": w.cfg.Fast, "Extra": w.cfg.Extra,
+		"Fast": w.cfg.Fast, "Extra": w.cfg.Extra, "AgentMore": indented(w.cfg.AgentMore),
 	})
 	return errors.Join(err, f.Close())
+}
+
+// indented puts lines into a section.
+func indented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString("  " + line)
+	}
+	return b.String()
 }
 
 // inline writes a value as YAML on one line.

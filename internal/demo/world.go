@@ -69,6 +69,8 @@ type Config struct {
 	Pace    int    // words per second of the model, 0 for no pause
 	// Extra is more configuration, appended to the file: whole top-level keys that it lacks.
 	Extra string
+	// AgentMore is more of the section agent: keys that it lacks there.
+	AgentMore string
 	// Files replaces the repository's first commit.
 	Files map[string]string
 	// Key is the App's key; nil makes one, which takes a while.

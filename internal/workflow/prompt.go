@@ -187,11 +187,13 @@ func promptConversation(t *state.Task, d *prompts.Data, anew bool) {
 		}
 		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: p.Text})
 	}
-	if t.Work != nil && t.Work.Text != "" {
-		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: t.Work.Text})
+	for i := range t.Runs {
+		if text := t.Runs[i].Said; text != "" && (t.Work == nil || t.Work.Run != t.Runs[i].ID) {
+			d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: text})
+		}
 	}
-	if said := lastAgentRun(t).Said; said != "" {
-		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: said})
+	if t.Work != nil && t.Work.Text != "" { // the whole of it
+		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: t.Work.Text})
 	}
 }
 
