@@ -32,11 +32,12 @@ const DefaultMaxTurns = 30
 
 // Config chooses the agent and how it is run.
 type Config struct {
-	// Adapter is how the agent is spoken to: claude, or command for any other program. It runs every step that
-	// models does not give to another one; command, model and provider are about it.
+	// Adapter is how the agent is spoken to: claude (Claude Code), codex (Codex CLI), gemini (Gemini CLI), api (errand's
+	// own loop of tools), or command for any other program. It runs every step that models does not give to another
+	// one; command, model and provider are about it.
 	Adapter string `yaml:"adapter"`
 	// Command replaces the agent's program, with leading arguments: ["claude"] for the adapter
-	// claude; the adapter command has no default.
+	// claude, ["codex"] for codex, and so on; the adapter command has no default.
 	Command []string `yaml:"command"`
 	// Model is used for every step that Models does not name.
 	Model string `yaml:"model"`
