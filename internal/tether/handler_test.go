@@ -278,7 +278,10 @@ func TestGit(t *testing.T) {
 		"wrong method":             {"GET", "/git/acme/shop.git/git-upload-pack", 403, ""},
 		"another repository":       {"GET", "/git/acme/other.git/info/refs?service=git-upload-pack", 403, ""},
 		"another owner":            {"POST", "/git/evil/shop.git/git-upload-pack", 403, ""},
-		"large files":              {"POST", "/git/acme/shop.git/info/lfs/objects/batch", 403, ""},
+		"large files, nonsense":    {"POST", "/git/acme/shop.git/info/lfs/objects/batch", 422, ""},
+		"large files, a lock":      {"POST", "/git/acme/shop.git/info/lfs/locks", 403, ""},
+		"large files, no id":       {"GET", "/git/acme/shop.git/info/lfs/objects/abc/3", 403, ""},
+		"large files, put":         {"PUT", "/git/acme/shop.git/info/lfs/objects/" + strings.Repeat("a", 64) + "/3", 403, ""},
 		"a path behind":            {"POST", "/git/acme/shop.git/git-upload-pack/x", 403, ""},
 		"an owner with a slash in": {"POST", "/git/acme%2Fshop.git/x/git-upload-pack", 403, ""},
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 )
@@ -25,38 +24,13 @@ func newTransport(silence time.Duration) http.RoundTripper {
 	}
 }
 
-// git passes reads of the task's own repository on, with a read token put in.
-func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
-	t := taskOf(r)
-	owner, repo := r.PathValue("owner"), strings.TrimSuffix(r.PathValue("repo"), ".git")
-	if !strings.EqualFold(owner, t.Repo.Owner) || !strings.EqualFold(repo, t.Repo.Name) {
-		http.Error(w, "errand: only the task's own repository can be read", http.StatusForbidden)
-		return
-	}
-	rest := strings.TrimPrefix(r.URL.Path, path.Join("/git", r.PathValue("owner"), r.PathValue("repo")))
-	reads := rest == "/git-upload-pack" && r.Method == http.MethodPost ||
-		rest == "/info/refs" && r.Method == http.MethodGet && r.URL.Query().Get("service") == "git-upload-pack"
-	if !reads {
-		http.Error(w, "errand: the repository can be fetched from, not pushed to", http.StatusForbidden)
-		return
-	}
-	base, token, err := h.cfg.Git(r.Context(), t)
-	if err != nil {
-		h.cfg.Log.Warn().Err(err).Str("vm", p.VM).Msg("tether: no token to read the repository")
-		http.Error(w, "errand: the repository cannot be read now", http.StatusBadGateway)
-		return
-	}
-	h.proxy(w, r, base, rest, nil, func(out *http.Request) {
-		out.URL.RawQuery = "" // nothing but what was judged goes further
-		if rest == "/info/refs" {
-			out.URL.RawQuery = "service=git-upload-pack"
-		}
-		out.SetBasicAuth("x-access-token", token)
-	})
-}
-
 // proxy passes a request on to base+rest. What the VM showed us never goes further. Answered may be nil.
 func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest string, answered func(*http.Response) error, sign func(*http.Request)) {
+	h.proxyBy(h.transport, w, r, base, rest, answered, sign)
+}
+
+// proxyBy is proxy by a transport of one's own.
+func (h *Handler) proxyBy(via http.RoundTripper, w http.ResponseWriter, r *http.Request, base, rest string, answered func(*http.Response) error, sign func(*http.Request)) {
 	target, err := url.Parse(base)
 	if err != nil {
 		h.cfg.Log.Error().Err(err).Msg("tether: upstream address")
@@ -64,7 +38,7 @@ func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest strin
 		return
 	}
 	p := httputil.ReverseProxy{
-		Transport:     h.transport,
+		Transport:     via,
 		FlushInterval: -1,
 		ErrorLog:      log.New(h.cfg.Log, "", 0),
 		Rewrite: func(pr *httputil.ProxyRequest) {
@@ -78,7 +52,10 @@ func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest strin
 			sign(pr.Out)
 		},
 		ModifyResponse: answered,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if unanswered(r.Context(), w, err) {
+				return
+			}
 			h.cfg.Log.Warn().Err(err).Msg("tether: upstream")
 			http.Error(w, "errand: upstream cannot be reached", http.StatusBadGateway)
 		},

@@ -57,6 +57,11 @@ type Config struct {
 	Models map[string]Upstream
 	// Git returns where a task's repository is read, and a read-only token for it.
 	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
+	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
+	// configuration does not let the task read it; nil itself lets none.
+	Submodule func(t *state.Task, repo string) Reader
+	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
+	Refused func(token string)
 	// Prices say what answers cost; Ledger keeps it.
 	Prices gateway.Prices
 	Ledger Ledger

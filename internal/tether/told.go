@@ -59,11 +59,12 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write looks at how the answer begins: all that errand says itself begins with its name.
+// Write looks at how the answer begins: all that errand says itself begins with its name, as text or as a
+// message in JSON.
 func (a *answer) Write(p []byte) (int, error) {
 	if !a.began {
 		a.began = true
-		a.refused = a.status >= 400 && a.status < 500 && strings.HasPrefix(string(p[:min(len(p), 8)]), "errand: ")
+		a.refused = a.status >= 400 && a.status < 500 && strings.HasPrefix(strings.TrimPrefix(string(p[:min(len(p), 20)]), `{"message":"`), "errand: ")
 	}
 	return a.ResponseWriter.Write(p)
 }

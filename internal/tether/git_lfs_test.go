@@ -1,0 +1,181 @@
+package tether_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+const lfsSecret = "RemoteAuth our-side-only"
+
+// newLFS is a forge with one large file, stored elsewhere, where a header has to be shown.
+func newLFS(t *testing.T, href func(forge, oid string) string) (w *end, oid string, content string) {
+	t.Helper()
+	content = strings.Repeat("large ", 1000)
+	sum := sha256.Sum256([]byte(content))
+	oid = hex.EncodeToString(sum[:])
+	mux := http.NewServeMux()
+	var forge *httptest.Server
+	mux.HandleFunc("POST /acme/shop.git/info/lfs/objects/batch", func(w http.ResponseWriter, r *http.Request) {
+		_, token, _ := r.BasicAuth()
+		var ask struct {
+			Operation string
+			Objects   []struct {
+				OID  string
+				Size int
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || token != readToken || ask.Operation != "download" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		var objects []map[string]any
+		for _, o := range ask.Objects {
+			object := map[string]any{"oid": o.OID, "size": o.Size, "error": map[string]any{"code": 404, "message": "Object does not exist"}}
+			if o.OID == oid {
+				object = map[string]any{"oid": o.OID, "size": o.Size, "actions": map[string]any{
+					"download": map[string]any{"href": href(forge.URL, oid), "header": map[string]string{"Authorization": lfsSecret}, "expires_in": 600},
+					"upload":   map[string]any{"href": "https://example.org/evil"},
+				}}
+			}
+			objects = append(objects, object)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"transfer": "basic", "objects": objects})
+	})
+	mux.HandleFunc("GET /moved/{oid}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/stored/"+r.PathValue("oid"), http.StatusFound)
+	})
+	mux.HandleFunc("GET /stored/{oid}", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != lfsSecret {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(content))
+	})
+	forge = httptest.NewServer(mux)
+	t.Cleanup(forge.Close)
+	w = newEnd(t, someTask(), func(c *tether.Config) {
+		c.Git = func(context.Context, *state.Task) (string, string, error) {
+			return forge.URL + "/acme/shop.git", readToken, nil
+		}
+	})
+	return w, oid, content
+}
+
+// post sends a body as something on the VM would.
+func post(t *testing.T, w *end, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.handler.VMToken(vm))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
+}
+
+const batchPath = "/git/acme/shop.git/info/lfs/objects/batch"
+
+// TestLargeFiles: what a VM is told leads back through the tether, and only there is the storage's own
+// address and header known.
+func TestLargeFiles(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]string{"stored": "/stored/", "moved": "/moved/"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, oid, content := newLFS(t, func(forge, oid string) string {
+				return forge + place + oid + "?signature=secret"
+			})
+			none := strings.Repeat("0", 64)
+			status, body := post(t, w, batchPath, fmt.Sprintf(
+				`{"operation":"download","transfers":["basic","ssh"],"objects":[{"oid":%q,"size":%d},{"oid":%q,"size":3}]}`, oid, len(content), none))
+			if status != http.StatusOK {
+				t.Fatalf("status %d: %s", status, body)
+			}
+			for _, secret := range []string{readToken, lfsSecret, "signature", "example.org", "stored"} {
+				if strings.Contains(body, secret) {
+					t.Errorf("the VM is told %q: %s", secret, body)
+				}
+			}
+			var answer struct {
+				Objects []struct {
+					Error   any
+					Actions map[string]struct {
+						Href   string
+						Header map[string]string
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Objects) != 2 || answer.Objects[1].Error == nil || len(answer.Objects[1].Actions) != 0 {
+				t.Fatalf("%v: %s", err, body)
+			}
+			at := answer.Objects[0].Actions["download"]
+			if !strings.HasPrefix(at.Href, w.url+"/git/acme/shop.git/") {
+				t.Fatalf("the object is at %s", at.Href)
+			}
+			status, got := ask(t, http.DefaultClient, http.MethodGet, at.Href, at.Header)
+			if status != http.StatusOK || got != content {
+				t.Errorf("status %d, %d bytes of %d: %.80s", status, len(got), len(content), got)
+			}
+			at.Header["Range"] = "bytes=6-10"
+			status, got = ask(t, http.DefaultClient, http.MethodGet, at.Href, at.Header)
+			if status != http.StatusPartialContent || got != content[6:11] {
+				t.Errorf("a part: status %d, %q", status, got)
+			}
+			status, got = ask(t, http.DefaultClient, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", bearer(w.handler.VMToken(vm)))
+			if status != http.StatusNotFound {
+				t.Errorf("what is not there: status %d, %q", status, got)
+			}
+		})
+	}
+}
+
+func TestLargeFilesRefused(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "internal") }))
+	t.Cleanup(elsewhere.Close)
+	w, oid, content := newLFS(t, func(string, string) string { return elsewhere.URL + "/metadata" })
+	for name, test := range map[string]struct {
+		path, body string
+		status     int
+	}{
+		"upload":             {batchPath, `{"operation":"upload","objects":[]}`, 403},
+		"no operation":       {batchPath, `{"objects":[]}`, 403},
+		"another repository": {"/git/acme/other.git/info/lfs/objects/batch", `{"operation":"download","objects":[]}`, 403},
+		"verify":             {"/git/acme/shop.git/info/lfs/objects/verify", `{}`, 403},
+		"locks":              {"/git/acme/shop.git/info/lfs/locks/verify", `{}`, 403},
+		"too long":           {batchPath, `{"operation":"download","x":"` + strings.Repeat("x", 2<<20) + `"}`, 422},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if status, body := post(t, w, test.path, test.body); status != test.status || !strings.Contains(body, "errand: ") {
+				t.Errorf("status %d: %s", status, body)
+			}
+		})
+	}
+	// A forge that names a place of its own network is not followed there.
+	at := fmt.Sprintf("%s/git/acme/shop.git/info/lfs/objects/%s/%d", w.url, oid, len(content))
+	status, body := ask(t, http.DefaultClient, http.MethodGet, at, bearer(w.handler.VMToken(vm)))
+	if status != http.StatusBadGateway || strings.Contains(body, "internal") {
+		t.Errorf("status %d: %s", status, body)
+	}
+}

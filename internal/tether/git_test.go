@@ -1,0 +1,205 @@
+package tether_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// gitForge serves repositories by git's own http-backend to whoever shows the token of the moment.
+type gitForge struct {
+	url string
+
+	mu     sync.Mutex
+	token  string
+	posted func() // is called before a fetch's second request is judged
+	seen   []string
+}
+
+// runGit runs git in a directory and returns what it prints.
+func runGit(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.version=2"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func mustGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := runGit(t, dir, args...)
+	if err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return out
+}
+
+func newGitForge(t *testing.T, repos ...string) *gitForge {
+	t.Helper()
+	root := t.TempDir()
+	exec := mustGit(t, root, "--exec-path")
+	for _, repo := range repos {
+		work := filepath.Join(root, "work", repo)
+		if err := os.MkdirAll(work, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mustGit(t, work, "init", "-q", "-b", "main")
+		for i := range 3 {
+			if err := os.WriteFile(filepath.Join(work, "file"), []byte(fmt.Sprintf("%s %d\n", repo, i)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			mustGit(t, work, "add", ".")
+			mustGit(t, work, "commit", "-qm", "c")
+		}
+		bare := filepath.Join(root, repo+".git")
+		mustGit(t, root, "clone", "-q", "--bare", work, bare)
+		for _, key := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant", "http.receivepack"} {
+			mustGit(t, bare, "config", key, "true")
+		}
+	}
+	f := &gitForge{token: "first"}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if r.Method == http.MethodPost && f.posted != nil {
+			f.posted()
+			f.posted = nil
+		}
+		_, shown, _ := r.BasicAuth()
+		f.seen = append(f.seen, r.Method+" "+shown)
+		if shown != f.token {
+			http.Error(w, "Bad credentials", http.StatusUnauthorized)
+			return
+		}
+		env := []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_PROTOCOL=" + r.Header.Get("Git-Protocol"), "GIT_CONFIG_NOSYSTEM=1", "HOME=" + root}
+		(&cgi.Handler{Path: filepath.Join(exec, "git-http-backend"), Env: env}).ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	f.url = web.URL
+	return f
+}
+
+// newGitEnd is a VM's end before the forge. Tokens are first, second, third …: each time that one is refused
+// the next is taken.
+func newGitEnd(t *testing.T, f *gitForge) *end {
+	t.Helper()
+	var mu sync.Mutex
+	names, at := []string{"first", "second", "third"}, 0
+	read := func(repo string) tether.Reader {
+		return func(context.Context) (string, string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return f.url + "/" + repo + ".git", names[at], nil
+		}
+	}
+	return newEnd(t, someTask(), func(c *tether.Config) {
+		c.Git = func(ctx context.Context, _ *state.Task) (string, string, error) { return read("acme/shop")(ctx) }
+		c.Submodule = func(_ *state.Task, repo string) tether.Reader {
+			if repo == "acme/lib" {
+				return read(repo)
+			}
+			return nil
+		}
+		c.Refused = func(token string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if token == names[at] && at < len(names)-1 {
+				at++
+			}
+		}
+	})
+}
+
+// asVM are git's arguments for showing a VM's token.
+func asVM(w *end, args ...string) []string {
+	return append([]string{"-c", "http." + w.url + "/.extraHeader=Authorization: Bearer " + w.handler.VMToken(vm)}, args...)
+}
+
+// TestRealGit: clones of each kind pass, pushes do not, and no token of ours is in what comes to the VM.
+func TestRealGit(t *testing.T) {
+	t.Parallel()
+	f := newGitForge(t, "acme/shop", "acme/lib", "acme/other")
+	w := newGitEnd(t, f)
+	tests := map[string]struct {
+		args    []string
+		repo    string
+		commits string
+		fails   string
+	}{
+		"whole":              {repo: "acme/shop", commits: "3"},
+		"shallow":            {args: []string{"--depth", "1"}, repo: "acme/shop", commits: "1"},
+		"without blobs":      {args: []string{"--filter=blob:none"}, repo: "acme/shop", commits: "3"},
+		"without trees":      {args: []string{"--filter=tree:0", "--no-checkout"}, repo: "acme/shop", commits: "3"},
+		"a submodule":        {repo: "acme/lib", commits: "3"},
+		"another repository": {repo: "acme/other", fails: "403"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			args := append([]string{"clone", "-q"}, test.args...)
+			out, err := runGit(t, dir, asVM(w, append(args, w.url+"/git/"+test.repo+".git", "c")...)...)
+			if test.fails != "" {
+				if err == nil || !strings.Contains(out, test.fails) {
+					t.Errorf("it was cloned: %v %s", err, out)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			c := filepath.Join(dir, "c")
+			if got := mustGit(t, c, "rev-list", "--count", "HEAD"); got != test.commits {
+				t.Errorf("%s commits, want %s", got, test.commits)
+			}
+			if got := mustGit(t, c, asVM(w, "show", "HEAD:file")...); got != test.repo+" 2" {
+				t.Errorf("the file is %q", got)
+			}
+			if name == "without blobs" {
+				if got := mustGit(t, c, asVM(w, "show", "HEAD~2:file")...); got != test.repo+" 0" { // is fetched when it is wanted
+					t.Errorf("the old file is %q", got)
+				}
+			}
+			if out, err := runGit(t, c, asVM(w, "push", "origin", "HEAD:refs/heads/evil")...); err == nil || !strings.Contains(out, "403") {
+				t.Errorf("it was pushed: %v %s", err, out)
+			}
+			config, err := os.ReadFile(filepath.Join(c, ".git", "config"))
+			if err != nil || strings.Contains(string(config), "first") {
+				t.Errorf("%v: %s", err, config)
+			}
+		})
+	}
+}
+
+// TestTokenExpiresInMidFetch: the token is refused between what there is and the pack; the fetch goes on with
+// another one. Where all are refused, the forge's answer is told.
+func TestTokenExpiresInMidFetch(t *testing.T) {
+	t.Parallel()
+	f := newGitForge(t, "acme/shop")
+	f.posted = func() { f.token = "second" }
+	w := newGitEnd(t, f)
+	dir := t.TempDir()
+	mustGit(t, dir, asVM(w, "clone", "-q", w.url+"/git/acme/shop.git", "c")...)
+	f.mu.Lock()
+	seen := strings.Join(f.seen, ", ")
+	f.token = "none"
+	f.mu.Unlock()
+	if want := "GET first, POST first, POST second"; !strings.HasPrefix(seen, want) {
+		t.Errorf("the forge saw %s, want %s", seen, want)
+	}
+	if out, err := runGit(t, filepath.Join(dir, "c"), asVM(w, "fetch", "-q")...); err == nil {
+		t.Errorf("it was fetched with no token: %s", out)
+	}
+}
