@@ -56,7 +56,8 @@ func geminiToolsOf(name string) []string {
 }
 
 // geminiPath is a pattern over a call's arguments, as JSON, that finds a path which the glob fits,
-// written from the checkout or from the root.
+// written from the checkout or from the root. The program drops a rule whose pattern has a repetition
+// behind a bracket, and says nothing.
 func geminiPath(glob string) string {
 	glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
 	var b strings.Builder
@@ -73,7 +74,7 @@ func geminiPath(glob string) string {
 			glob = glob[1:]
 		}
 	}
-	return `"file_path":"(?:\./|[^"]*/)?` + b.String() + `"`
+	return `"file_path":"(?:\./|[^"]*/|)` + b.String() + `"`
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
