@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,6 +67,30 @@ func hostile(ts *testscript.TestScript, neg bool, args []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lie = lie
+}
+
+var runToken = regexp.MustCompile(`errand-[0-9a-f]{64}`)
+
+// stolen shows the token of a run, which the agent told the model, at errand's pages and at GitHub, and prints
+// what each answers.
+func stolen(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	var token string
+	for _, r := range s.w.Model.Requests() {
+		token = cmp.Or(token, runToken.FindString(string(r.Body)))
+	}
+	if token == "" {
+		ts.Fatalf("nobody told a token")
+	}
+	for _, url := range []string{s.w.URL + "/status.json", s.w.URL + "/llm/anthropic/v1/messages", s.w.GitHub.BaseURL() + "/api/v3/user"} {
+		req, err := http.NewRequest(http.MethodGet, url, nil)
+		ts.Check(err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		ts.Check(err)
+		ts.Check(resp.Body.Close())
+		fmt.Fprintf(ts.Stdout(), "%s: %d\n", req.URL.Path, resp.StatusCode)
+	}
 }
 
 // options puts the hostile runner between errand and the real one.

@@ -46,6 +46,7 @@ func ownRules() []ownRule {
 	return []ownRule{
 		{"github-token", `gh[pousr]_[A-Za-z0-9._-]{36,}`, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 0},
 		{"github-fine-grained-token", `github_pat_[A-Za-z0-9_]{22,}`, []string{"github_pat_"}, 0},
+		{"errand-token", `errand-[0-9a-f]{64}`, []string{"errand-"}, 0}, // of a run or a VM, for its tether
 		{"anthropic-token", `sk-ant-[A-Za-z0-9_-]{20,}`, []string{"sk-ant-"}, 0},
 		{"openai-token", `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}`, []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}, 0},
 		{"url-password", `\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@"'<>]{0,100}:([^\s/:@"'<>$\{\[]{8,300})@`, []string{"://"}, 3.3},

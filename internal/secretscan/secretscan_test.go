@@ -54,6 +54,8 @@ func TestFind(t *testing.T) {
 		"url with a variable":        {text: "https://bob:${PASSWORD}@example.org/x.git"},
 		"own rules in a lock file":   {path: "go.sum", text: ghToken("ghs_"), want: []string{"github-token:" + ghToken("ghs_")}},
 		"library rule, lock file":    {path: "go.sum", text: aws},
+		"token of a run":             {text: "http://errand:errand-" + strings.Repeat("0a1b", 16) + "@127.0.0.1", want: []string{"errand-token:errand-" + strings.Repeat("0a1b", 16)}},
+		"name of a VM":               {text: "errand-demo-1009-1-" + strings.Repeat("0a1b", 4) + "-g1"},
 		"binary has no patterns":     {text: "\x00" + ghToken("ghs_")},
 	}
 	scanner := New(patterns(t))
