@@ -100,6 +100,15 @@ func (l *life) incarnate(o *server.Options) {
 // tests matches the commands that would make every life wait for a compiler.
 var tests = regexp.MustCompile(`gofmt -l \. ; |go vet \./\.\.\. && go test \./\.\.\.|go vet \./\.\.\.|go test \./\.\.\.`)
 
+// committed is the turn of the demo's implementation that also says something through errand's tools here.
+const committed = "another word follows.' && git status --short\"]\n"
+
+// said is what it says.
+const said = `        tools:
+          - {name: mcp__errand__note, input: {kind: decision, text: The hyphen is written late}}
+          - {name: mcp__errand__propose_issue, input: {title: Umlauts, body: They are dropped.}}
+`
+
 // cheap is the demo's model and repository without the compiler.
 func cheap() (rules string, files map[string]string, err error) {
 	data, err := os.ReadFile("../../internal/demo/script.yaml")
@@ -114,7 +123,11 @@ func cheap() (rules string, files map[string]string, err error) {
 		}
 		files[path] = tests.ReplaceAllString(string(text), "echo tested")
 	}
-	return tests.ReplaceAllString(string(data), "echo tested"), files, nil
+	rules = tests.ReplaceAllString(string(data), "echo tested")
+	if strings.Count(rules, committed) != 1 {
+		return "", nil, errors.New("the demo's implementation is another than was thought")
+	}
+	return strings.Replace(rules, committed, committed+said, 1), files, nil
 }
 
 // tick starts errand again when it has died, and moves the clock when it waits.

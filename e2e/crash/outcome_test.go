@@ -24,6 +24,7 @@ type outcome struct {
 	Plans    []string
 	Comments []string // by the bot, also in threads, by their first lines
 	Runs     []string
+	Said     []string // what the agent said through errand's tools
 	Branch   []string // messages of the pull request's commits
 	Wrong    []string // what must never be
 }
@@ -84,6 +85,15 @@ func (o *outcome) ofTask(t *state.Task) {
 	}
 	for _, r := range t.Runs {
 		o.Runs = append(o.Runs, fmt.Sprintf("%s %s %s", r.Kind, r.State, r.Status))
+	}
+	for _, n := range t.Notes {
+		o.Said = append(o.Said, fmt.Sprintf("%s: %s", n.Kind, n.Text))
+	}
+	for _, p := range t.Proposed {
+		o.Said = append(o.Said, fmt.Sprintf("%d: %s", p.N, p.Title))
+	}
+	if len(o.Said) != 2 {
+		o.Wrong = append(o.Wrong, fmt.Sprintf("the agent said two things through its tools, and kept are %q", o.Said))
 	}
 	if t.VM != nil {
 		o.Wrong = append(o.Wrong, "the task that ended has VM "+t.VM.Name)

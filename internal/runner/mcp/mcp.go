@@ -33,7 +33,7 @@ type Config struct {
 	Version   string
 	// Patience is how long a call is tried again while the orchestrator cannot be reached; zero means 3 minutes.
 	Patience time.Duration
-	// Pause is the wait before a call is sent again; zero means 2 seconds.
+	// Pause is the wait before a call is sent again; zero means 1 second.
 	Pause time.Duration
 }
 
@@ -95,7 +95,7 @@ func newCaller(cfg Config) (*caller, error) {
 		cfg.Patience = 3 * time.Minute
 	}
 	if cfg.Pause == 0 {
-		cfg.Pause = 2 * time.Second
+		cfg.Pause = time.Second
 	}
 	return &caller{
 		cfg: cfg, token: strings.TrimSpace(string(data)),
