@@ -25,7 +25,7 @@ func (a *api) Capabilities() Capabilities {
 }
 
 // Command builds the command line. It fails for a spec that names no directories, whose session is no
-// UUID, or which asks for tools and rules that the loop does not have. MCP servers are left out, and
+// UUID, or which asks for tools that the loop does not have. MCP servers are left out, and
 // so is MaxUSD: the loop knows no prices, the gateway counts.
 func (a *api) Command(s Spec) (Cmd, error) {
 	if err := a.check(s); err != nil {
@@ -64,11 +64,6 @@ func (a *api) check(s Spec) error {
 	for _, tool := range s.Tools {
 		if !slices.Contains(wire.Tools(), tool) {
 			return fmt.Errorf("there is no tool %q; there are %s", tool, strings.Join(wire.Tools(), ", "))
-		}
-	}
-	for _, rule := range s.Deny {
-		if name, _, _ := strings.Cut(rule, "("); !slices.Contains(wire.Tools(), name) {
-			return fmt.Errorf("the deny rule %q names none of the tools %s", rule, strings.Join(wire.Tools(), ", "))
 		}
 	}
 	return nil

@@ -6,48 +6,67 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// rule refuses calls of one tool: all of them, commands that begin with a prefix (bash), or paths that
-// fit a pattern. It keeps a model from mistakes; it is no boundary.
-type rule struct{ tool, pattern string }
+// What rules are about: commands, changes of files, and looks at them.
+const (
+	ruleBash = "Bash"
+	ruleEdit = "Edit"
+	ruleRead = "Read"
+)
+
+// rule refuses all of its kind, commands that begin with words, or paths that fit a pattern. It keeps a
+// model from mistakes; it is no boundary.
+type rule struct{ kind, pattern string }
 
 func (r rule) String() string {
 	if r.pattern == "" {
-		return r.tool
+		return r.kind
 	}
-	return r.tool + "(" + r.pattern + ")"
+	return r.kind + "(" + r.pattern + ")"
 }
 
-// parseRules reads NAME and NAME(PATTERN).
+// parseRules reads KIND and KIND(PATTERN), as all agents' rules are written. What is about tools that the
+// loop does not have has no effect.
 func parseRules(list []string) ([]rule, error) {
 	var rules []rule
 	for _, text := range list {
-		name, rest, has := strings.Cut(text, "(")
+		kind, rest, has := strings.Cut(text, "(")
 		pattern, closed := strings.CutSuffix(rest, ")")
-		if !slices.Contains(wire.Tools(), name) || has && (!closed || pattern == "") {
-			return nil, fmt.Errorf("%q is no deny rule: write TOOL or TOOL(PATTERN), for one of %s", text, strings.Join(wire.Tools(), ", "))
+		if has && (!closed || pattern == "") {
+			return nil, fmt.Errorf("%q is no rule: write KIND or KIND(PATTERN)", text)
 		}
-		if name != wire.ToolBash && !doublestar.ValidatePattern(pattern) {
+		if !slices.Contains([]string{ruleBash, ruleEdit, ruleRead}, kind) {
+			continue
+		}
+		if kind != ruleBash && !doublestar.ValidatePattern(pattern) {
 			return nil, fmt.Errorf("%q: the pattern cannot be read", text)
 		}
-		rules = append(rules, rule{name, pattern})
+		rules = append(rules, rule{kind, pattern})
 	}
 	return rules, nil
 }
 
 // forbids reports whether the rule is against a call; what is the command, or the path in the checkout.
-func (r rule) forbids(tool, what string) bool {
+func (r rule) forbids(kind, what string) bool {
 	switch {
-	case r.tool != tool:
+	case r.kind != kind:
 		return false
 	case r.pattern == "":
 		return true
-	case tool == wire.ToolBash:
-		return strings.HasPrefix(strings.TrimSpace(what), strings.TrimSuffix(strings.TrimSuffix(r.pattern, "*"), ":"))
+	case kind == ruleBash:
+		return slices.ContainsFunc(strings.FieldsFunc(what, separates), r.begins)
 	}
 	ok, _ := doublestar.Match(r.pattern, what) // the pattern was validated
 	return ok
+}
+
+// separates is where a command may end and another one begin.
+func separates(c rune) bool { return strings.ContainsRune(";&|()\n`", c) }
+
+// begins reports whether a command is the rule's: "git push:*" is any whose first words those are.
+func (r rule) begins(command string) bool {
+	words, any := strings.CutSuffix(r.pattern, ":*")
+	command = strings.Join(strings.Fields(command), " ")
+	return command == words || any && strings.HasPrefix(command, words+" ")
 }

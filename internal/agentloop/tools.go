@@ -75,7 +75,7 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 		if err := decode(input, &call); err != nil {
 			return refused("%v", err)
 		}
-		if r := t.denied(name, call.Command); r != nil {
+		if r := t.denied(ruleBash, call.Command); r != nil {
 			return *r
 		}
 		return t.shell.run(ctx, call)
@@ -91,17 +91,21 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 	if err != nil {
 		return refused("%v", err)
 	}
-	if r := t.denied(name, path); r != nil {
+	kind := ruleEdit
+	if call.Command == "view" {
+		kind = ruleRead
+	}
+	if r := t.denied(kind, path); r != nil {
 		return *r
 	}
 	return t.editor.run(call, path)
 }
 
 // denied returns the refusal if a rule is against the call.
-func (t *toolbox) denied(tool, what string) *toolResult {
+func (t *toolbox) denied(kind, what string) *toolResult {
 	for _, r := range t.rules {
-		if r.forbids(tool, what) {
-			t.denials = append(t.denials, tool)
+		if r.forbids(kind, what) {
+			t.denials = append(t.denials, r.String())
 			res := refused("The rules of this run refuse this call (%s). Do it another way, or leave it out.", r)
 			return &res
 		}

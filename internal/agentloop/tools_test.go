@@ -220,14 +220,22 @@ func TestOutputIsBounded(t *testing.T) {
 
 func TestDeny(t *testing.T) {
 	t.Parallel()
-	tools, _ := newTools(t, wire.Settings{Deny: []string{"bash(git push*)", "str_replace_based_edit_tool(sub/**)"}})
+	tools, _ := newTools(t, wire.Settings{Deny: []string{"Bash(git push:*)", "Bash(sudo:*)", "Bash(exactly this)", "Edit(sub/**)", "Read(.hidden)", "WebFetch", "Edit(*.lock)"}})
 	for call, denied := range map[string]bool{
 		`{"command":"git push origin"}`:              true,
-		`{"command":"  git push"}`:                   true,
+		`{"command":"  git  push"}`:                  true,
+		`{"command":"true && git push -f || true"}`:  true,
+		`{"command":"exactly this"}`:                 true,
+		`{"command":"exactly this or that"}`:         false,
+		`{"command":"echo git push"}`:                false,
+		`{"command":"sudoku --version"}`:             false,
 		`{"command":"git log"}`:                      false,
-		`{"command":"view","path":"sub/b.txt"}`:      true,
-		`{"command":"view","path":"x/../sub/b.txt"}`: true,
-		`{"command":"view","path":"a.txt"}`:          false,
+		`{"command":"create","path":"sub/c.txt"}`:    true,
+		`{"command":"create","path":"x/../sub/c"}`:   true,
+		`{"command":"view","path":"sub/b.txt"}`:      false,
+		`{"command":"view","path":".hidden"}`:        true,
+		`{"command":"create","path":"a/b/yarn.loc"}`: false,
+		`{"command":"create","path":"yarn.lock"}`:    true,
 	} {
 		name := wire.ToolBash
 		if strings.Contains(call, "path") {
@@ -239,8 +247,10 @@ func TestDeny(t *testing.T) {
 			t.Errorf("%s: refused %v, %+v", call, refused, got)
 		}
 	}
-	if _, err := parseRules([]string{"Bash(x)"}); err == nil {
-		t.Error("a rule about no tool of ours was taken")
+	for _, bad := range []string{"Bash(", "Edit()", "Edit([)"} {
+		if _, err := parseRules([]string{bad}); err == nil {
+			t.Errorf("the rule %q was taken", bad)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ type Settings struct {
 	Fork    bool   `json:"fork,omitempty"`
 	// Tools are the names of the tools to offer; empty means ToolBash and ToolEdit.
 	Tools []string `json:"tools,omitempty"`
-	// Deny lists calls to refuse: a tool's name, or NAME(PATTERN). See Deny in internal/agent.Spec.
+	// Deny lists calls to refuse: Bash(git push:*), Edit(sub/**), Read(PATTERN), or a kind alone.
 	Deny []string `json:"deny,omitempty"`
 	// Schema is what the answer has to fit, given by the tool ToolAnswer.
 	Schema   json.RawMessage `json:"schema,omitempty"`
