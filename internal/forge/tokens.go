@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +15,8 @@ const tokenMargin = 5 * time.Minute
 
 // tokens keeps the read tokens of repositories.
 type tokens struct {
-	mu   sync.Mutex
-	byID map[int64]gitToken
+	mu sync.Mutex
+	by map[string]gitToken // by the repository's id, #N, or its name in lower case
 }
 
 type gitToken struct {
@@ -23,37 +24,37 @@ type gitToken struct {
 	expires time.Time
 }
 
-func newTokens() *tokens { return &tokens{byID: map[int64]gitToken{}} }
+func newTokens() *tokens { return &tokens{by: map[string]gitToken{}} }
 
-func (t *tokens) get(repo int64, now time.Time) (gitToken, bool) {
+func (t *tokens) get(repo string, now time.Time) (gitToken, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k, ok := t.byID[repo]
+	k, ok := t.by[repo]
 	if ok && !now.Before(k.expires.Add(-tokenMargin)) {
-		delete(t.byID, repo)
+		delete(t.by, repo)
 		return gitToken{}, false
 	}
 	return k, ok
 }
 
-func (t *tokens) put(repo int64, k gitToken) {
+func (t *tokens) put(repo string, k gitToken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.byID[repo] = k
+	t.by[repo] = k
 }
 
 func (t *tokens) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.byID)
+	clear(t.by)
 }
 
 func (t *tokens) drop(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, k := range t.byID {
+	for id, k := range t.by {
 		if k.token == token {
-			delete(t.byID, id)
+			delete(t.by, id)
 		}
 	}
 }
@@ -62,7 +63,8 @@ func (t *tokens) drop(token string) {
 // least five more minutes. The same one is returned until then. It is a secret of ours: it never
 // enters a VM.
 func (f *Forge) GitToken(ctx context.Context, r Repo) (token string, expires time.Time, err error) {
-	if k, ok := f.tokens.get(r.ID, f.cfg.Now()); ok {
+	key := fmt.Sprintf("#%d", r.ID)
+	if k, ok := f.tokens.get(key, f.cfg.Now()); ok {
 		return k.token, k.expires, nil
 	}
 	u, err := f.reads(ctx, 0, "make a read token", "for "+r.FullName())
@@ -77,9 +79,43 @@ func (f *Forge) GitToken(ctx context.Context, r Repo) (token string, expires tim
 		return "", time.Time{}, u.wrap(installed(err))
 	}
 	k := gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time}
-	f.tokens.put(r.ID, k)
+	f.tokens.put(key, k)
 	return k.token, k.expires, nil
 }
+
+// NamedToken is GitToken for a repository, OWNER/NAME, of which nothing but its name is known, such as a
+// submodule. It is empty, and no error, where the App is not installed: then only what everybody may read
+// can be read.
+func (f *Forge) NamedToken(ctx context.Context, fullName string) (string, error) {
+	key := strings.ToLower(fullName)
+	if k, ok := f.tokens.get(key, f.cfg.Now()); ok {
+		return k.token, nil
+	}
+	owner, name, _ := strings.Cut(fullName, "/")
+	u, err := f.reads(ctx, 0, "make a read token", "for "+fullName)
+	if err != nil {
+		return "", err
+	}
+	at, _, err := u.client.Apps.FindRepositoryInstallation(u.ctx, owner, name)
+	if statusOf(err) == 404 {
+		return "", nil
+	}
+	if err != nil {
+		return "", u.wrap(err)
+	}
+	got, _, err := u.client.Apps.CreateInstallationToken(u.ctx, at.GetID(), &github.InstallationTokenOptions{
+		Repositories: []string{name},
+		Permissions:  &github.InstallationPermissions{Contents: github.String("read")},
+	})
+	if err != nil {
+		return "", u.wrap(installed(err))
+	}
+	f.tokens.put(key, gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time})
+	return got.GetToken(), nil
+}
+
+// ForgetToken has a token that GitHub refused not be given out again. It may be called for any token.
+func (f *Forge) ForgetToken(token string) { f.tokens.drop(token) }
 
 // installed marks the refusal of a token as what it is.
 func installed(err error) error {
