@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/tmaxmax/go-sse"
@@ -34,14 +33,15 @@ type stream struct {
 	key     state.TaskKey
 	run     string
 	at      int64 // the place up to which everything was sent
+	seq     int64 // the number of the last line that was sent
 	session *sse.Session
 	ctl     *http.ResponseController
-	own     *os.File // the transcript, if there was none when the client came
+	own     *os.File // the transcript, if there was none when the client came, or it was replaced
 	ended   bool     // the transcript's end was sent
 }
 
 // events follows a run's transcript as server-sent events. Each has the items of one record as JSON
-// and the place behind it as its id, from which a browser that was cut off goes on. The last event is
+// and its mark as its id, from which a browser that was cut off goes on. The last event is
 // of the type "end"; who asks again after that gets 204, which ends it for good.
 func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 	t, run, f, ok := p.open(w, r, false)
@@ -59,12 +59,12 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, r, http.StatusServiceUnavailable, "Too many live logs are open. The page can be reloaded instead.")
 		return
 	}
-	at, err := startOf(r, f)
+	from, err := startOf(r, f)
 	if err != nil {
 		p.fail(w, r, err)
 		return
 	}
-	if !live(t, run) && (f == nil || atEnd(f, at)) {
+	if !live(t, run) && (f == nil || atEnd(f, from.at)) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -74,7 +74,7 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
-	s := &stream{p: p, key: t.Key, run: run.ID, at: at, session: session, ctl: http.NewResponseController(w)}
+	s := &stream{p: p, key: t.Key, run: run.ID, at: from.at, seq: from.seq, session: session, ctl: http.NewResponseController(w)}
 	_ = s.ctl.SetReadDeadline(time.Time{}) // a server's limit on reading the request is not for us
 	ctx, cancel := context.WithTimeout(r.Context(), streamTime)
 	defer cancel()
@@ -84,16 +84,17 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // startOf returns where a client goes on: behind the last event it had, or where its page ended.
-func startOf(r *http.Request, f *os.File) (int64, error) {
+func startOf(r *http.Request, f *os.File) (m mark, err error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = r.URL.Query().Get("from")
 	}
-	at, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || f == nil {
-		return 0, nil
+	m = readMark(text)
+	if f == nil || m.at == 0 {
+		return m, nil
 	}
-	return lineStart(f, at)
+	m.at, err = m.find(f)
+	return m, err
 }
 
 func atEnd(f *os.File, at int64) bool {
@@ -134,6 +135,9 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 			if checked = time.Now(); !s.live(ctx) {
 				return s.last(ctx, f)
 			}
+			if _, err := s.renew(f); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -148,9 +152,14 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 // last sends what came while the run ended, and the end.
 func (s *stream) last(ctx context.Context, f *os.File) error {
 	for range maxLast {
-		if sent, err := s.send(ctx, f); err != nil {
+		sent, err := s.send(ctx, f)
+		if err == nil && !sent {
+			sent, err = s.renew(f)
+		}
+		if err != nil {
 			return err
-		} else if !sent {
+		}
+		if !sent {
 			break
 		}
 	}
@@ -168,7 +177,7 @@ func (s *stream) begun() (*os.File, error) {
 
 // send sends the whole records behind s.at, a bounded number of them, and reports whether there were.
 func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
-	if f == nil {
+	if s.own != nil {
 		f = s.own
 	}
 	if f == nil {
@@ -188,7 +197,7 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 		if err != nil {
 			return sent, fmt.Errorf("read transcript: %w", err)
 		}
-		s.at, sent = rec.next, true
+		s.at, s.seq, sent = rec.next, max(s.seq, rec.seq()), true
 		items, end := rec.items()
 		s.ended = s.ended || end != nil
 		if len(items) == 0 {
@@ -210,7 +219,7 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 
 // message sends one event with the present place as its id.
 func (s *stream) message(kind, data string) error {
-	m := &sse.Message{ID: sse.ID(strconv.FormatInt(s.at, 10))}
+	m := &sse.Message{ID: sse.ID(mark{at: s.at, seq: s.seq}.String())}
 	if kind != "" {
 		m.Type = sse.Type(kind)
 	}
