@@ -48,7 +48,7 @@ type Config struct {
 // Why there is no text of an issue: nobody whom errand trusts wrote or vouched for it; or it does not exist.
 var (
 	ErrUnseen  = errors.New("nothing of it was written, or vouched for, by people with write permission")
-	ErrUnknown = errors.New("there is no such issue in this repository")
+	ErrUnknown = errors.New("there is no such issue or pull request in this repository")
 )
 
 // Service answers calls.

@@ -153,7 +153,7 @@ func TestRefused(t *testing.T) {
 		"blocked by what": {tools.Finish, `{"outcome":"blocked"}`, "question says"},
 		"thread twice":    {tools.Finish, `{"outcome":"done","threads":[{"id":"1","answer":"a"},{"id":"1","answer":"b"}]}`, "twice"},
 		"unseen issue":    {tools.Context, `{"kind":"issue","number":6}`, "write permission"},
-		"no issue":        {tools.Context, `{"kind":"issue","number":9}`, "no such issue"},
+		"no issue":        {tools.Context, `{"kind":"issue","number":9}`, "no such issue or pull"},
 		"which issue":     {tools.Context, `{"kind":"issue"}`, "number"},
 		"other context":   {tools.Context, `{"kind":"secrets"}`, "kind must be"},
 	} {

@@ -87,7 +87,16 @@ func (s *Steps) decide(ctx context.Context, w *unit, settings state.Settings, is
 	})
 }
 
-// Seen is the text of an issue of a task's repository and its discussion, as far as the task's agent may see them:
+// discussion reads the text of an issue or a pull request, and its comments.
+func (s *Steps) discussion(ctx context.Context, w *unit, i forge.Issue) (forge.CommentView, []forge.CommentView, error) {
+	if i.IsPR {
+		return s.GitHub.PullText(ctx, w.repo, i.Number)
+	}
+	out, err := s.GitHub.Outset(ctx, w.repo, i.Number, configFile)
+	return out.Text, out.Comments, err
+}
+
+// Seen is the text of an issue or pull request of a task's repository and its discussion, as far as the task's agent may see them:
 // what people with write permission wrote, or vouched for. The errors are those of package callback.
 func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
 	w := &unit{task: t, repo: forge.RepoOf(t)}
@@ -98,18 +107,15 @@ func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, er
 	if err != nil {
 		return "", fmt.Errorf("read the issue: %w", err)
 	}
-	if i.IsPR {
-		return "", callback.ErrUnseen
-	}
-	out, err := s.GitHub.Outset(ctx, w.repo, number, configFile)
+	text, said, err := s.discussion(ctx, w, i)
 	if err != nil {
 		return "", fmt.Errorf("read the discussion: %w", err)
 	}
-	comments := make([]trust.Comment, 0, len(out.Comments))
-	for _, c := range out.Comments {
+	comments := make([]trust.Comment, 0, len(said))
+	for _, c := range said {
 		comments = append(comments, commentOf(c))
 	}
-	view, err := s.decide(ctx, w, t.Settings, trust.Issue{Title: i.Title, Comment: commentOf(out.Text)}, comments)
+	view, err := s.decide(ctx, w, t.Settings, trust.Issue{Title: i.Title, Comment: commentOf(text)}, comments)
 	if err != nil {
 		return "", fmt.Errorf("decide what the agent may see: %w", err)
 	}

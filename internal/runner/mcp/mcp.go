@@ -53,7 +53,7 @@ func Serve(ctx context.Context, cfg Config, t sdk.Transport) error {
 	offer[tools.NoteInput](s, c, tools.Note, "Keep a fact that took effort to find, a decision with its reason, or a finished step. Notes outlive this session; people see them.")
 	offer[tools.ProposeInput](s, c, tools.Propose, "Propose an issue for something that is wrong or missing and that is not part of this task. People decide whether it is created.")
 	offer[tools.FinishInput](s, c, tools.Finish, "Say how the run ends, instead of the closing block of your answer. Your last message is still what people read.")
-	offer[tools.ContextInput](s, c, tools.Context, "Read the notes kept so far, the last results of the repository's checks, or the text of another issue of this repository as far as trusted people wrote it.")
+	offer[tools.ContextInput](s, c, tools.Context, "Read the notes kept so far, the last results of the repository's checks, or the text of another issue or pull request of this repository as far as trusted people wrote it.")
 	err = s.Run(ctx, t)
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
