@@ -22,6 +22,7 @@ type Settings struct {
 	Setup      []Command   `json:"setup,omitempty" yaml:"setup"`
 	Check      []Command   `json:"check,omitempty" yaml:"check"`
 	Protected  []string    `json:"protected,omitempty" yaml:"protected"`
+	Deny       []string    `json:"deny,omitempty" yaml:"deny"`               // beginnings of commands that agents' own rules refuse
 	AllowUsers []string    `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
 	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits      `json:"limits" yaml:"limits"`

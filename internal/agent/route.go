@@ -106,6 +106,9 @@ func (c Config) routes() []Route {
 	return out
 }
 
+// Names lists the adapters.
+func Names() []string { return slices.Sorted(maps.Keys(adapters())) }
+
 // UseChoices stands for what people may choose, see Config.Uses.
 const UseChoices = "choices"
 

@@ -232,6 +232,8 @@ type Repository struct {
 	// Protected are path patterns that no changeset may touch, besides the built-in ones. A pattern
 	// that begins with ! is an exception from those before it.
 	Protected []string `yaml:"protected"`
+	// Tools bounds what agents may call.
+	Tools Tools `yaml:"tools"`
 	// Sleep is one of archive (a task's changes and the agent's session are put away while people think) and
 	// snapshot (the whole disk as an image at the provider, slower and paid for, where it can).
 	Sleep state.SleepMode `yaml:"sleep"`
@@ -363,6 +365,7 @@ func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft, s.Protected = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft, r.Protected
+	s.Deny = r.Tools.Deny
 	s.Publish, s.VM.Sleep = r.Publish, r.Sleep
 	s.Limits = state.Limits{
 		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,

@@ -41,6 +41,8 @@ type RepoFile struct {
 	Check []RepoCommand `yaml:"check"`
 	// Protected are path patterns that no changeset may touch, besides the operator's.
 	Protected []string `yaml:"protected"`
+	// Tools bounds what agents may call, besides the operator's bounds.
+	Tools Tools `yaml:"tools"`
 	// Trust is whose text the agent may see in this repository.
 	Trust Trust `yaml:"trust"`
 	// Limits are lower limits than the operator's.
@@ -118,6 +120,7 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
 	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
 	s.Protected = slices.Concat(defaults.Protected, f.Protected)
+	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
 	s.Setup, s.Check = commands(f.Setup), commands(f.Check)
 	f.Limits.apply(&s.Limits)
@@ -203,6 +206,7 @@ func (f RepoFile) problems(s state.Settings) report {
 			r.unless(false, key, "%q is no pattern; write one such as deploy/**", cut(g))
 		}
 	}
+	f.Tools.problems(&r, "tools")
 	commandProblems(&r, "setup", f.Setup)
 	commandProblems(&r, "check", f.Check)
 	f.VM.problems(&r)

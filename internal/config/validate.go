@@ -145,6 +145,7 @@ func (d Repository) problems(r *report) {
 	publishProblem(r, "repository.publish", d.Publish)
 	sleepProblem(r, "repository.sleep", d.Sleep)
 	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
+	d.Tools.problems(r, "repository.tools")
 	for i, g := range d.Protected {
 		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))
 	}
