@@ -49,7 +49,9 @@ type Run struct {
 	Sign    time.Time `json:"sign,omitzero"`
 	Doing   string    `json:"doing,omitempty"` // last thing seen, one line
 	Turns   int       `json:"turns,omitempty"`
-	Money   Money     `json:"money"`
+	// MaxTurns is how many answers of the model the gateway gives it; 0 leaves it to the agent.
+	MaxTurns int   `json:"max_turns,omitempty"`
+	Money    Money `json:"money"`
 	// Metered says that the gateway counted Money; else it is what the agent reported.
 	Metered bool `json:"metered,omitempty"`
 	// Held is why the gateway refused it the model although the task has money left.

@@ -65,6 +65,7 @@ func (c *change) session(kind RunKind) string {
 func (c *change) launched() {
 	l, r := c.e.Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
+	r.MaxTurns = l.MaxTurns
 	if !l.Resumed {
 		r.Session = ""
 	}

@@ -158,8 +158,14 @@ func codexHTTP(text string) int {
 	return n
 }
 
-// codexWords returns the message of a failure that is the API's body as it was.
+var gatewayWords = regexp.MustCompile(`(?s)errand: (.+?)(?:, url: |$)`)
+
+// codexWords returns the message of a failure without what surrounds it: the API's body as it was, or an
+// address that is of no use to people.
 func codexWords(text string) string {
+	if m := gatewayWords.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
 	var body struct {
 		Error struct {
 			Message string `json:"message"`
@@ -168,6 +174,7 @@ func codexWords(text string) string {
 	if json.Unmarshal([]byte(text), &body) == nil && body.Error.Message != "" {
 		return body.Error.Message
 	}
+	text, _, _ = strings.Cut(text, ", url: ")
 	return text
 }
 

@@ -22,6 +22,9 @@ func codexRecordings() map[string]recording {
 	all["bad_key"] = recording{scenario: turns(agenttest.Turn{Status: 401, Message: "Incorrect API key provided"})}
 	all["invalid"] = recording{scenario: turns(agenttest.Turn{Status: 400, Message: "Unsupported value"})}
 	all["forbidden"] = recording{scenario: turns(agenttest.Turn{Status: 403, Message: "errand: the task's cap of $5.00 is reached"})}
+	all["turns_used_up"] = recording{scenario: turns(
+		agenttest.Turn{Bash: []string{"true"}}, agenttest.Turn{Status: 403, Message: "errand: the run's turns are used up (1)"},
+	)}
 	return all
 }
 

@@ -2,6 +2,7 @@ package tether
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -69,7 +70,16 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		refuse("permission_error", barred.Detail)
 		return
 	}
-	bill := func(answer *http.Response) error { return c.answered(r.Context(), answer) }
+	if h.turns.usedUp(t.Run.ID, t.Run.MaxTurns) {
+		refuse("permission_error", fmt.Sprintf("the run's turns are used up (%d)", t.Run.MaxTurns))
+		return
+	}
+	bill := func(answer *http.Response) error {
+		if answer.StatusCode == http.StatusOK && up.API.Calls(r.Method) {
+			h.turns.add(t.Run.ID)
+		}
+		return c.answered(r.Context(), answer)
+	}
 	h.proxy(w, r, up.BaseURL, rest, bill, func(out *http.Request) {
 		up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted

@@ -93,6 +93,7 @@ type Handler struct {
 	owed      owed
 	open      open
 	silent    silences
+	turns     turnCount
 	probing   sync.Mutex // one key is tried at a time
 }
 

@@ -1,0 +1,45 @@
+package tether_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestTurnsAreBounded: a run whose agent cannot count gets as many answers as it may have turns, and is then
+// refused in words that its adapter knows.
+func TestTurnsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ most, answers int }{"two": {2, 2}, "no bound": {0, 5}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := someTask()
+			task.Run.MaxTurns = tc.most
+			w := newEnd(t, task, nil)
+			token := bearer(w.handler.RunToken(run))
+			for range 2 { // what is no call of the model is no turn
+				if code, _ := ask(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
+					t.Fatalf("list of models: %d", code)
+				}
+			}
+			if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
+				t.Fatal("a provider that is gone answered")
+			}
+			got, last := 0, ""
+			for range 5 {
+				code, body := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", token)
+				if code == http.StatusOK {
+					got++
+				} else {
+					last = body
+				}
+			}
+			if got != tc.answers {
+				t.Errorf("%d answers, want %d", got, tc.answers)
+			}
+			if tc.most > 0 && !strings.Contains(last, "errand: the run's turns are used up (2)") {
+				t.Errorf("refused with %q", last)
+			}
+		})
+	}
+}
