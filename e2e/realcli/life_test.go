@@ -66,7 +66,8 @@ func (l *life) wantNoNetwork(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("the request was:\n%.6000s", seen)
+		at := max(0, strings.LastIndex(seen, "routes: "))
+		t.Logf("it saw:\n%.1000s", seen[at:])
 	}
 }
 

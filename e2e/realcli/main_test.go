@@ -15,11 +15,17 @@ import (
 // common is set once by TestMain, before any test runs.
 var common stage.Shared
 
+// atOnce is how many worlds there are at a time: most of them wait for a cut to pass.
+const atOnce = "8"
+
 // TestMain builds the runner, if there is anything to run.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(full) == "" {
 		os.Exit(m.Run())
+	}
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set(atOnce)
 	}
 	dir, err := os.MkdirTemp("", "errand-realcli-")
 	if err != nil {
