@@ -183,7 +183,7 @@ func (c *change) dropUnlaunched(why string) {
 // retry goes on where the task stopped.
 func (c *change) retry() {
 	c.react("eyes")
-	c.t.Active = 0
+	c.t.Active, c.t.Insist = 0, true
 	if c.o.Turns > 0 {
 		c.t.Turns = c.o.Turns
 	}

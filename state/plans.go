@@ -75,7 +75,11 @@ func (c *change) heldUp() {
 		w.Until = c.e.Now.Add(max(c.p.Recheck, min(c.e.Now.Sub(w.Since), 30*c.p.Recheck)))
 	}
 	c.t.Waiting = &w
-	c.due("recheck", "", w.Until) // one at a time, however often something makes it look
+	at := w.Until
+	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may be over sooner: somebody raised a cap, or bought more
+		at = most
+	}
+	c.due("recheck", "", at) // one at a time, however often something makes it look
 	c.tell(w)
 }
 

@@ -70,7 +70,7 @@ func (c *change) launched() {
 		r.Session = ""
 	}
 	c.haveVM(l)
-	c.t.Fresh, c.t.Waiting, c.t.Turns = false, nil, 0
+	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.Insist = false, nil, 0, false
 	r.Notes = l.Notes
 	c.t.Branch.BaseAt = time.Time{}
 	if l.VMHead != "" {

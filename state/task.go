@@ -72,6 +72,7 @@ type Task struct {
 	Ticket   string     `json:"ticket,omitempty"`   // the {key} of branch and commits
 	Model    string     `json:"model,omitempty"`    // chosen by a person for the next runs
 	Turns    int        `json:"turns,omitempty"`    // likewise, instead of Limits.Turns
+	Insist   bool       `json:"insist,omitempty"`   // a person said retry: a known limit of the model's provider is tried anyway
 	Fresh    bool       `json:"fresh,omitempty"`    // the next launch takes a new VM and session
 
 	Run    *Run  `json:"run,omitempty"`  // the active run, nil between runs

@@ -155,6 +155,13 @@ func failed(t *state.Task) {
 	testLife{t}.phase(state.PhaseFailed, 40, "out of turns")
 }
 
+// overCap failed because its tokens are used up.
+func overCap(t *state.Task) {
+	failed(t)
+	t.Money = state.Money{InputTokens: 500_000, OutputTokens: 12_345, MicroUSD: 1_700_000, CapMicroUSD: 10_000_000, CapTokens: 500_000}
+	t.End = &state.End{Reason: t.Money.CapReached(), Hint: t.Money.Hint(), Class: state.ClassBudget, At: at(40)}
+}
+
 // outOfReach ended while errand had no access, and people are told of it afterwards.
 func outOfReach(t *state.Task) {
 	t.VM, t.Run = nil, nil

@@ -171,10 +171,14 @@ func (p post) failed() string {
 	if len(p.t.Saved) > 0 {
 		saved = "What was done so far is saved."
 	}
+	next := fmt.Sprintf("Go on from there with %s, or from a new VM with %s. More is in %s.", p.v.say("retry"), p.v.say("retry fresh"), p.v.log(p.t, "the log"))
+	if p.t.End != nil && p.t.End.Class == state.ClassBudget { // the hint says how to go on, and nothing else does
+		next = fmt.Sprintf("To end the task instead, write %s. More is in %s.", p.v.say("cancel"), p.v.log(p.t, "the log"))
+	}
 	return paragraphs(
 		s,
 		strings.TrimSpace(strings.Join([]string{sentence(upper(hint)), saved}, " ")),
-		fmt.Sprintf("Go on from there with %s, or from a new VM with %s. More is in %s.", p.v.say("retry"), p.v.say("retry fresh"), p.v.log(p.t, "the log")),
+		next,
 		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), words.Many(runs(p.t), "run")),
 	)
 }

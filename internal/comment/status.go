@@ -54,6 +54,12 @@ func awaited(t *state.Task, v View) string {
 		if !w.Until.IsZero() {
 			s += " It is tried again at " + v.clock(w.Until) + "."
 		}
+		if w.Hint != "" {
+			s += " " + sentence(upper(w.Hint))
+		}
+		if t.Phase == state.PhaseInterrupted && w.Kind == state.WaitLimit {
+			s += " To try at once, write " + v.say("retry") + "."
+		}
 		return s
 	}
 	switch t.Phase {
@@ -69,6 +75,9 @@ func awaited(t *state.Task, v View) string {
 	case state.PhaseInterrupted:
 		return "**Awaited:** nothing; the task goes on by itself. " + v.say("retry") + " goes on at once."
 	case state.PhaseFailed:
+		if t.End != nil && t.End.Class == state.ClassBudget {
+			return "**Awaited:** a word by a person with write permission. " + endText(t)
+		}
 		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t)
 	case state.PhaseDone, state.PhaseCancelled:
 		return strings.TrimSpace("Nothing is awaited; the task is over. " + endText(t))

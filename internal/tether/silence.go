@@ -68,7 +68,7 @@ func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
 // saySilent answers in the provider's place.
 func (c *call) saySilent(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", askAgainAfter)
-	message := fmt.Sprintf("errand: the model's provider `%s` gave no sign of life for %s", c.name, c.h.silence())
+	message := fmt.Sprintf("errand: the model's provider `%s` gave no sign of life for %s", c.name, span(c.h.silence()))
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", message); err != nil {
 		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
 	}
@@ -81,4 +81,12 @@ func (m *metered) listen() {
 		m.call.h.cfg.Log.Warn().Str("provider", m.call.name).Str("task", m.call.task.Key.String()).Msg("tether: the provider gives no sign of life in the middle of an answer, which is cut off")
 		_ = m.ReadCloser.Close() // Read gets an error then
 	})
+}
+
+// span writes a duration for people.
+func span(d time.Duration) string {
+	if d >= time.Minute && d%time.Minute == 0 {
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d s", int(d.Seconds()))
 }

@@ -58,7 +58,7 @@ func Wait(k state.WaitKind) string {
 	case state.WaitMoney:
 		return "money"
 	case state.WaitLimit:
-		return "a limit to end"
+		return "a limit or an outage to end"
 	case state.WaitKey:
 		return "a model key that works"
 	case state.WaitConfig:

@@ -21,7 +21,11 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 	if s.Held == nil {
 		return nil, nil
 	}
-	return s.Held(ctx, s.provider(t))
+	w, err := s.Held(ctx, s.provider(t))
+	if w != nil && w.Kind == state.WaitLimit && t.Insist {
+		return nil, nil // somebody may have bought more
+	}
+	return w, err
 }
 
 // usd is an amount of money in dollars.

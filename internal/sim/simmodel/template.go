@@ -23,8 +23,15 @@ func funcs() template.FuncMap {
 		"trim":     strings.TrimSpace,
 		"lines":    func(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") },
 		"contains": func(part, text string) bool { return strings.Contains(text, part) },
+		"repeat":   repeat,
 		"replace":  func(from, to, text string) string { return strings.ReplaceAll(text, from, to) },
 	}
+}
+
+// repeat writes a text so many times, within a megabyte.
+func repeat(n int, text string) string {
+	const most = 1 << 20
+	return strings.Repeat(text, max(0, min(n, most/max(len(text), 1))))
 }
 
 func find(expr, text string) (string, error) {
