@@ -51,6 +51,10 @@ type Config struct {
 	// Bake are base images, each for a group of repositories and by the group's name.
 	Bake   bake.Groups `yaml:"bake"`
 	Egress Egress      `yaml:"egress"`
+	// Submodules says which other repositories a repository's agents may read, through the tether and with a
+	// token for just that one: {OWNER/REPO: [OWNER/LIB]}, with * for any characters of a name. Whoever may write
+	// to the first sees what is in the second. None unless set.
+	Submodules Submodules `yaml:"submodules"`
 
 	Limits     Limits     `yaml:"limits"`
 	Repository Repository `yaml:"repository"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -95,9 +96,22 @@ func (s *Server) makeTether() error {
 			token, _, err := s.forge.GitToken(ctx, r)
 			return s.forge.GitURL(r), token, err
 		},
+		Submodule: s.submodule, Refused: s.forge.ForgetToken,
 	})
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil
+}
+
+// submodule is how a task reads a repository besides its own, nil if it may not.
+func (s *Server) submodule(t *state.Task, repo string) tether.Reader {
+	if !s.cfg.Submodules.Allow(t.Repo.FullName(), repo) {
+		return nil
+	}
+	owner, name, _ := strings.Cut(repo, "/")
+	return func(ctx context.Context) (string, string, error) {
+		token, err := s.forge.NamedToken(ctx, repo)
+		return s.forge.GitURL(forge.Repo{Owner: owner, Name: name}), token, err
+	}
 }
 
 // noteReached writes down which other host a task's VM asked for, and what came of it.
@@ -120,7 +134,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 	}
 	s.steps = workflow.New(workflow.Config{
 		Sleeper: sleeper, SpanAllowed: s.fleet.SpanAllowed, Outlives: s.fleet.Outlives,
-		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(),
+		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(), Submodules: s.cfg.Submodules.Of,
 		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"strings"
 	"time"
@@ -234,21 +233,8 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if adapter.Capabilities().MCP {
 		spec.Files = append(spec.Files, runner.File{Path: tokenFile(runDir), Mode: 0o600, Content: []byte(s.Tether.RunToken(t.Run.ID))})
 	}
-	spec.Env = proxied(withGit(spec.Env, place.BaseURL, s.Tether.RunToken(t.Run.ID)), vm.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))
+	spec.Env = proxied(s.withGit(t, spec.Env, place.BaseURL), vm.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))
 	return spec, nil
-}
-
-// withGit lets the agent's own git read the repository through the tether, for the time of the run:
-// to merge or rebase it has to fetch. Nothing of it is written to a file.
-func withGit(env map[string]string, base, token string) map[string]string {
-	out := maps.Clone(env)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out["GIT_TERMINAL_PROMPT"] = "0"
-	out["GIT_CONFIG_COUNT"] = "1"
-	out["GIT_CONFIG_KEY_0"], out["GIT_CONFIG_VALUE_0"] = "http."+base+"/git/.extraHeader", "Authorization: Bearer "+token
-	return out
 }
 
 // holdsSession reports whether the agent's session is on this VM: the last run that had one was there, or on

@@ -39,8 +39,11 @@ type Config struct {
 	Agent  agent.Config
 	// Providers names, by the name of an adapter, the provider of models that its calls go to.
 	Providers map[string]string
-	Redact    *trust.Redactor
-	Scanner   *secretscan.Scanner
+	// Submodules lists what besides a repository, named as OWNER/NAME, its agents may read, as patterns with
+	// stars; nil is nothing.
+	Submodules func(repo string) []string
+	Redact     *trust.Redactor
+	Scanner    *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,
 	// key, what to write.
 	RepoConfig func(data []byte) (state.Settings, error)
