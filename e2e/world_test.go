@@ -278,8 +278,6 @@ func scriptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(of(ts).w.Model.SetScript(script))
 }
 
-// boxCmd is box kill: the VM of the task dies with everything in it.
-func boxCmd(ts *testscript.TestScript, neg bool, args []string) {
 // keyCmd is key revoke|renew: the model's provider does not know errand's key any more, or knows it again.
 func keyCmd(ts *testscript.TestScript, neg bool, args []string) {
 	key := map[string]string{"revoke": "another", "renew": demo.ModelKey}[strings.Join(args, " ")]
@@ -289,6 +287,8 @@ func keyCmd(ts *testscript.TestScript, neg bool, args []string) {
 	of(ts).w.Model.SetKey(key)
 }
 
+// boxCmd is box kill: the VM of the task dies with everything in it.
+func boxCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	t := s.task(s.issue)
 	if t == nil || t.VM == nil {
