@@ -156,6 +156,7 @@ func TestTokens(t *testing.T) {
 	}{
 		"the run's":               {bearer(runToken), nil, 200, 200},
 		"the run's, as a key":     {map[string]string{"X-Api-Key": runToken}, nil, 200, 200},
+		"the run's, as Google's":  {map[string]string{"X-Goog-Api-Key": runToken}, nil, 200, 200},
 		"the run's, as git's":     {basic(runToken), nil, 200, 200},
 		"the VM's":                {basic(vmToken), nil, 401, 200},
 		"none":                    {nil, nil, 401, 401},

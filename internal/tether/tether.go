@@ -216,8 +216,10 @@ func shownToken(r *http.Request) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return t
 	}
-	if t := r.Header.Get("X-Api-Key"); t != "" {
-		return t
+	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
+		if t := r.Header.Get(name); t != "" {
+			return t
+		}
 	}
 	if t := r.Header.Get("Proxy-Authorization"); t != "" && egress.Asks(r) {
 		r = &http.Request{Header: http.Header{"Authorization": {t}}}
