@@ -18,6 +18,9 @@ import (
 //	ERRAND_SYSTEM_FILE   a file with the rules that belong into a system prompt
 //	ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   where models are reached, and what to show there
 //	ERRAND_RESUME        set if this is a continuation; the program keeps no session for us
+//
+// It need not know git: what it leaves in the checkout is committed by the runner. The command {aider} is
+// a preset for Aider.
 type command struct{ cfg Config }
 
 var _ Adapter = (*command)(nil)
@@ -56,7 +59,7 @@ func (c *command) Command(s Spec) (Cmd, error) {
 		}
 	}
 	return Cmd{
-		Argv:  append([]string{}, c.cfg.Command...),
+		Argv:  preset(c.cfg.Command),
 		Env:   env,
 		Stdin: []byte(s.Prompt),
 		Files: []File{{Path: rules, Mode: 0o600, Content: []byte(s.System)}},
