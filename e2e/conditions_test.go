@@ -78,6 +78,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"gate":      gate,
 		"task":      func(o seen, want string) (string, bool) { return yesNo(o.t != nil, want) },
 		"logged":    logged,
+		"kept":      kept,
 		"made":      issuesMade,
 		"notes":     notes,
 	}
