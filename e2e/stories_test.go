@@ -29,7 +29,7 @@ func TestStories(t *testing.T) {
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
-			"hostile": hostile, "sleep": sleepCmd, "key": keyCmd,
+			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd,
 			"stolen": stolen,
 		},
 	})
