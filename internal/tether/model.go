@@ -55,7 +55,7 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		return
 	}
 	c := call{h: h, name: name, up: up, task: t, asked: r.ContentLength}
-	if h.silent.lately(t.Run.ID, h.silence()) {
+	if h.silent.lately(t.Run.ID, max(h.silence(), time.Minute)) {
 		c.saySilent(w)
 		return
 	}

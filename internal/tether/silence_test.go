@@ -1,0 +1,69 @@
+package tether_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestSilence: a provider that says nothing, before an answer or within one, is not waited for; what came is paid,
+// and the run is told to ask again later than any agent waits for.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	for name, begins := range map[string]bool{"before an answer": false, "within an answer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if begins {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, `data: {"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`+"\n\n")
+					_ = http.NewResponseController(w).Flush()
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+			}))
+			t.Cleanup(model.Close)
+			l := &ledger{}
+			w := newEnd(t, someTask(), func(c *tether.Config) {
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+				c.Prices, c.Ledger, c.Silence = gateway.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
+			})
+			call := func() *http.Response {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = resp.Body.Close() })
+				return resp
+			}
+			first := call()
+			if begins {
+				if _, err := io.Copy(io.Discard, first.Body); err == nil {
+					t.Error("the answer has an end")
+				}
+				l.mu.Lock()
+				if len(l.booked) != 1 || l.booked[0] != (state.Money{InputTokens: 1000, OutputTokens: 1, MicroUSD: 3000}) {
+					t.Errorf("booked %+v", l.booked)
+				}
+				l.mu.Unlock()
+				first = call()
+			}
+			body, err := io.ReadAll(first.Body)
+			if first.StatusCode != http.StatusServiceUnavailable || first.Header.Get("Retry-After") != "120" || !strings.Contains(string(body), "no sign of life") || err != nil {
+				t.Errorf("status %d, %v: %s (%v)", first.StatusCode, first.Header, body, err)
+			}
+		})
+	}
+}
