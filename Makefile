@@ -80,11 +80,11 @@ verify: ## what has to be true of the tree: format, go.mod, generated documents,
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
 	$(GO) build -o bin/errand ./cmd/errand
 	$(GO) build -o bin/errand-demo ./cmd/errand-demo
-	GOOS=linux GOARCH=amd64 $(GO) build -o bin/errand-runner-linux-amd64 ./cmd/errand-runner
-	GOOS=linux GOARCH=arm64 $(GO) build -o bin/errand-runner-linux-arm64 ./cmd/errand-runner
+	GOOS=linux GOARCH=amd64 $(GO) build -ldflags "-s -w" -o bin/errand-runner-linux-amd64 ./cmd/errand-runner
+	GOOS=linux GOARCH=arm64 $(GO) build -ldflags "-s -w" -o bin/errand-runner-linux-arm64 ./cmd/errand-runner
 
 runner: ## bin/errand-runner for this machine
-	$(GO) build -o bin/errand-runner ./cmd/errand-runner
+	$(GO) build -ldflags "-s -w" -o bin/errand-runner ./cmd/errand-runner
 
 release: ## dist/: a folder and an archive per platform, with checksums
 	@set -e; rm -rf dist; for p in $(PLATFORMS); do \

@@ -52,6 +52,10 @@ func spoil(s said, words, name string) said {
 	if t.Waiting != nil {
 		t.Waiting.Detail = words
 	}
+	for _, kind := range []state.NoteKind{state.NoteDecision, state.NoteStep} {
+		t.Notes = append(t.Notes, state.Note{Kind: kind, Text: words}, state.Note{Kind: kind, Text: name})
+	}
+	t.Proposed = []state.Proposal{{N: 1, Title: words, Body: name}, {N: 2, Title: name, Body: words, Issue: 12, URL: "https://github.com/octo/calc/issues/12"}}
 	if t.Approval != nil {
 		t.Approval.With, t.Approval.By = words, who
 	}
