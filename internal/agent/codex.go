@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,9 +45,12 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 	cmd := Cmd{
 		Env:   c.env(s),
 		Stdin: []byte(neutraliseSkills(s.Prompt)),
-		// The file is written even without rules: it replaces an earlier run's, and its folder must exist.
-		Files: []File{{Path: path.Join(s.Home, codexDir, "rules", "errand.rules"), Mode: 0o600, Content: rules}},
 	}
+	// These replace what an earlier run may have left, and make the folder, which must exist.
+	for name, content := range map[string][]byte{"rules/errand.rules": rules, "AGENTS.md": nil, "AGENTS.override.md": nil} {
+		cmd.Files = append(cmd.Files, File{Path: path.Join(s.Home, codexDir, name), Mode: 0o600, Content: content})
+	}
+	slices.SortFunc(cmd.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	cmd.Argv = append(append(cmd.Argv, c.cfg.Command...), "exec")
 	switch {
 	case s.Fork:
@@ -126,76 +128,6 @@ const codexIdle = 660_000
 // what asks other hosts (plugins, apps), what spends tokens by itself, and endless waiting for a network.
 func codexFeaturesOff() []string {
 	return []string{"apps", "goals", "hooks", "image_generation", "multi_agent", "plugins", "shell_snapshot", "tool_suggest", "unbounded_connection_retries"}
-}
-
-// codexServer is an MCP server as the standard configuration writes it.
-type codexServer struct {
-	Command string            `json:"command"`
-	Args    []string          `json:"args"`
-	Env     map[string]string `json:"env"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
-}
-
-// codexMCP translates the servers. Values of their environments and headers may be secret: they go into
-// the run's environment, and the settings only name the variables.
-func codexMCP(raw json.RawMessage, env map[string]string) ([]string, error) {
-	var in struct {
-		Servers map[string]codexServer `json:"mcpServers"`
-	}
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, fmt.Errorf("read the MCP configuration: %w", err)
-	}
-	var set []string
-	for _, name := range slices.Sorted(maps.Keys(in.Servers)) {
-		if !codexName(name) {
-			return nil, fmt.Errorf("%q cannot be the name of an MCP server", name)
-		}
-		server := in.Servers[name]
-		fields := []string{"required=false"}
-		switch {
-		case server.Command != "":
-			vars := slices.Sorted(maps.Keys(server.Env))
-			for _, v := range vars {
-				if old, set := env[v]; set && old != server.Env[v] {
-					return nil, fmt.Errorf("the MCP server %s wants another %s than the run", name, v)
-				}
-				env[v] = server.Env[v]
-			}
-			fields = append(fields, "command="+tomlString(server.Command), "args="+tomlStrings(server.Args), "env_vars="+tomlStrings(vars))
-		case server.URL != "":
-			fields = append(fields, "url="+tomlString(server.URL))
-			if headers := codexHeaders(name, server.Headers, env); headers != "" {
-				fields = append(fields, headers)
-			}
-		default:
-			return nil, fmt.Errorf("the MCP server %s has neither a command nor a URL", name)
-		}
-		set = append(set, "mcp_servers."+name+"={"+strings.Join(fields, ",")+"}")
-	}
-	return set, nil
-}
-
-// codexHeaders puts a server's headers into variables and returns the setting that names those.
-func codexHeaders(server string, headers, env map[string]string) string {
-	var pairs []string
-	for i, h := range slices.Sorted(maps.Keys(headers)) {
-		v := fmt.Sprintf("ERRAND_MCP_%s_%d", strings.ToUpper(strings.ReplaceAll(server, "-", "_")), i)
-		env[v] = headers[h]
-		pairs = append(pairs, tomlString(h)+"="+tomlString(v))
-	}
-	if len(pairs) == 0 {
-		return ""
-	}
-	return "env_http_headers={" + strings.Join(pairs, ",") + "}"
-}
-
-// codexName reports whether a name may stand in a dotted key.
-func codexName(name string) bool {
-	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
 // env is the agent's environment. The configured one comes first, so that it cannot send the
