@@ -21,19 +21,19 @@ var _ Adapter = (*api)(nil)
 func (a *api) Name() string { return NameAPI }
 
 func (a *api) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, API: "anthropic"}
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, API: "anthropic"}
 }
 
 // Command builds the command line. It fails for a spec that names no directories, whose session is no
-// UUID, or which asks for tools that the loop does not have. MCP servers are left out, and
-// so is MaxUSD: the loop knows no prices, the gateway counts.
+// UUID, or which asks for tools that the loop does not have. MaxUSD is left out: the loop
+// knows no prices, the gateway counts.
 func (a *api) Command(s Spec) (Cmd, error) {
 	if err := a.check(s); err != nil {
 		return Cmd{}, fmt.Errorf("api command: %w", err)
 	}
 	settings, err := json.MarshalIndent(wire.Settings{
 		WorkDir: s.WorkDir, Home: s.Home, Model: firstOf(s.Model, a.cfg.ModelFor(s.Step)), System: s.System,
-		Resume: s.Resume, Session: s.Session, Fork: s.Fork, Tools: s.Tools, Deny: s.Deny, Schema: s.Schema,
+		Resume: s.Resume, Session: s.Session, Fork: s.Fork, Tools: s.Tools, Deny: s.Deny, Schema: s.Schema, MCP: s.MCP,
 		MaxTurns: firstOf(s.MaxTurns, a.cfg.MaxTurns), BaseURL: s.BaseURL, Token: s.RunToken,
 	}, "", "  ")
 	if err != nil {

@@ -70,7 +70,7 @@ func ends(cause, message string) *end {
 // that it started in the foreground is gone when it returns.
 func Run(ctx context.Context, set wire.Settings, prompt string, out io.Writer, opt Options) int {
 	l := &loop{set: set, opt: opt.withDefaults(), out: newPrinter(out)}
-	err := l.open()
+	err := l.open(ctx)
 	if err == nil {
 		err = l.work(ctx, prompt)
 	}
@@ -97,12 +97,12 @@ func (o Options) withDefaults() Options {
 }
 
 // open checks the settings, and opens the session and the workspace.
-func (l *loop) open() error {
+func (l *loop) open(ctx context.Context) error {
 	var err error
 	if l.schema, err = newAnswerSchema(l.set.Schema); err != nil {
 		return ends(wire.CauseInvalid, err.Error())
 	}
-	if l.tools, err = newToolbox(l.set, l.opt.Env, l.schema); err != nil {
+	if l.tools, err = newToolbox(ctx, l.set, l.opt.Env, l.schema); err != nil {
 		return ends(wire.CauseInvalid, err.Error())
 	}
 	if l.sess, err = openSession(l.set, l.opt.NewID); err != nil {

@@ -108,8 +108,15 @@ func (s *answerSchema) extract(text string) bool {
 
 // offer is the tool that takes the answer.
 func (s *answerSchema) offer() anthropic.ToolUnionParam {
-	in := anthropic.ToolInputSchemaParam{ExtraFields: map[string]any{}}
-	for k, v := range s.raw {
+	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+		Name: wire.ToolAnswer, Description: param.NewOpt("Give your final answer, when the work is done. This ends the run."), InputSchema: inputSchema(s.raw),
+	}}
+}
+
+// inputSchema is a JSON schema of an object as the API's client wants it.
+func inputSchema(schema map[string]any) anthropic.ToolInputSchemaParam {
+	in := anthropic.ToolInputSchemaParam{Properties: map[string]any{}, ExtraFields: map[string]any{}}
+	for k, v := range schema {
 		switch k {
 		case "type":
 		case "properties":
@@ -123,7 +130,5 @@ func (s *answerSchema) offer() anthropic.ToolUnionParam {
 			in.ExtraFields[k] = v
 		}
 	}
-	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-		Name: wire.ToolAnswer, Description: param.NewOpt("Give your final answer, when the work is done. This ends the run."), InputSchema: in,
-	}}
+	return in
 }

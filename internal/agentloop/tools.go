@@ -31,11 +31,12 @@ type toolbox struct {
 	shell   *shell
 	editor  *editor
 	schema  *answerSchema
+	servers *servers
 	denials []string
 }
 
-// newToolbox opens the workspace and checks the tools and rules that the settings name.
-func newToolbox(set wire.Settings, env []string, schema *answerSchema) (*toolbox, error) {
+// newToolbox opens the workspace, checks the tools and rules that the settings name, and starts their servers.
+func newToolbox(ctx context.Context, set wire.Settings, env []string, schema *answerSchema) (*toolbox, error) {
 	t := &toolbox{names: set.Tools, schema: schema}
 	if len(t.names) == 0 {
 		t.names = []string{wire.ToolBash, wire.ToolEdit}
@@ -57,15 +58,25 @@ func newToolbox(set wire.Settings, env []string, schema *answerSchema) (*toolbox
 		return nil, err
 	}
 	t.shell = &shell{dir: dir, env: env}
+	if t.servers, err = startServers(ctx, set.MCP, dir, env); err != nil {
+		t.editor.close()
+		return nil, err
+	}
 	return t, nil
 }
 
-func (t *toolbox) close() { t.editor.close() }
+func (t *toolbox) close() {
+	t.editor.close()
+	t.servers.close()
+}
 
 // run runs one call. Whatever is wrong with it is told to the model.
 func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) toolResult {
 	if name == wire.ToolAnswer && t.schema != nil {
 		return t.schema.take(input)
+	}
+	if remote := t.servers.find(name); remote != nil {
+		return remote.run(ctx, input)
 	}
 	if !slices.Contains(t.names, name) {
 		return refused("There is no tool %q here.", name)
@@ -139,6 +150,9 @@ func (t *toolbox) offer() []anthropic.ToolUnionParam {
 			p := editProps()
 			out = append(out, tool(n, viewWords, []string{"path"}, props{"path": p["path"], "view_range": p["view_range"]}))
 		}
+	}
+	for i := range t.servers.tools {
+		out = append(out, t.servers.tools[i].offer())
 	}
 	if t.schema != nil {
 		out = append(out, t.schema.offer())

@@ -34,7 +34,7 @@ func newTools(t *testing.T, set wire.Settings) (*toolbox, string) {
 			t.Fatal(err)
 		}
 	}
-	tools, err := newToolbox(set, os.Environ(), nil)
+	tools, err := newToolbox(t.Context(), set, os.Environ(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

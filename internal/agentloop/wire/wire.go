@@ -29,7 +29,9 @@ type Settings struct {
 	// Deny lists calls to refuse: Bash(git push:*), Edit(sub/**), Read(PATTERN), or a kind alone.
 	Deny []string `json:"deny,omitempty"`
 	// Schema is what the answer has to fit, given by the tool ToolAnswer.
-	Schema   json.RawMessage `json:"schema,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// MCP are servers to start, as {"mcpServers": …}; their tools are known as mcp__SERVER__TOOL.
+	MCP      json.RawMessage `json:"mcp,omitempty"`
 	MaxTurns int             `json:"max_turns"`
 	// BaseURL is where the model is, Token what to show there: the run's token, which is worth
 	// nothing anywhere else.
