@@ -113,10 +113,13 @@ func (c *claude) env(s Spec) map[string]string {
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS":     "1",
 		"DISABLE_AUTOUPDATER":                      "1",
-		"DISABLE_TELEMETRY":                        "1",
-		"DISABLE_ERROR_REPORTING":                  "1",
-		"NO_PROXY":                                 "127.0.0.1,localhost", // else the loopback gateway is asked through the proxy
-		"no_proxy":                                 "127.0.0.1,localhost",
+		// Else it asks the model at once, without the tools of servers that need a while to come up.
+		"MCP_CONNECTION_NONBLOCKING": "false",
+		"MCP_CONNECT_TIMEOUT_MS":     "30000",
+		"DISABLE_TELEMETRY":          "1",
+		"DISABLE_ERROR_REPORTING":    "1",
+		"NO_PROXY":                   "127.0.0.1,localhost", // else the loopback gateway is asked through the proxy
+		"no_proxy":                   "127.0.0.1,localhost",
 	})
 	if _, set := env["CLAUDE_CODE_MAX_RETRIES"]; !set {
 		env["CLAUDE_CODE_MAX_RETRIES"] = "6"
