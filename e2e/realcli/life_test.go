@@ -83,7 +83,7 @@ func (l *life) wantGateway(t *testing.T, p real) {
 			t.Errorf("%s %s came from %q", r.ID, r.Path, got)
 		}
 		var keys []string
-		for _, name := range []string{"Authorization", "X-Api-Key"} {
+		for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key"} {
 			if v := r.Header.Get(name); v != "" {
 				keys = append(keys, name+": "+v)
 			}

@@ -38,6 +38,7 @@ agent:
 models:
   anthropic: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: X-Api-Key}
   openai: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: Authorization}
+  gemini: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: X-Goog-Api-Key}
 local:
   kind: {{.Kind}}
   path: {{yaml .Path}}
@@ -165,9 +166,17 @@ func (w *World) tools() (tools, error) {
 		t.env["SIMAGENT_RETRY_SCALE"] = "0.05"
 	}
 	if len(w.cfg.Agent) > 0 && filepath.IsAbs(w.cfg.Agent[0]) {
-		t.binds = append(t.binds, bind{Path: w.cfg.Agent[0]})
+		t.binds = append(t.binds, bind{Path: program(w.cfg.Agent[0])})
 	}
 	return t, nil
+}
+
+// program is what a box has to see of an agent's program: a script of Node.js is nothing without its folder.
+func program(path string) string {
+	if filepath.Ext(path) == ".js" {
+		return filepath.Dir(path)
+	}
+	return path
 }
 
 // Cache is the Go build cache that the demo's boxes share.
