@@ -22,7 +22,13 @@ var _ Adapter = (*gemini)(nil)
 func (g *gemini) Name() string { return NameGemini }
 
 func (g *gemini) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Usage: true, MCP: true, API: "gemini"}
+	return Capabilities{Resume: true, Usage: true, MCP: true, API: "gemini", Helpers: geminiHelpers()}
+}
+
+// geminiHelpers are what the program asks besides its model: whether it goes in circles, what an edit was meant to
+// be, what a long output says.
+func geminiHelpers() []string {
+	return []string{"gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-3-flash-preview", "gemini-3.1-flash-lite"}
 }
 
 // geminiGuard is loaded before the program, and hides the checkout's settings from it.
