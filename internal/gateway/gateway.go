@@ -90,7 +90,11 @@ func (a API) RefuseInstead(answer *http.Response, kind, message string) {
 func (a API) failure(kind, message string) map[string]any {
 	switch a {
 	case OpenAI:
-		return map[string]any{"error": map[string]any{"message": message, "type": kind, "code": kind, "param": nil}}
+		code := kind
+		if kind == "overloaded_error" {
+			kind, code = "server_error", "server_is_overloaded" // which Codex does not try again
+		}
+		return map[string]any{"error": map[string]any{"message": message, "type": kind, "code": code, "param": nil}}
 	case Gemini:
 		return map[string]any{"error": map[string]any{"code": http.StatusForbidden, "message": message, "status": "PERMISSION_DENIED"}}
 	}

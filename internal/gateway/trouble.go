@@ -28,6 +28,15 @@ const (
 	farthest = 8 * 24 * time.Hour
 )
 
+// Hurry takes out of a failed answer's header that the program shall come again in more than a minute, if programs
+// that speak the dialect obey it whatever it says: Codex does, for hours, with the run going on in silence. Without it
+// they give up after their own retries, and the wait is errand's, which needs no VM for it.
+func (a API) Hurry(header http.Header, now time.Time) {
+	if a == OpenAI && retryAfter(header.Get("Retry-After"), now).Sub(now) > patience {
+		header.Del("Retry-After")
+	}
+}
+
 // MaxErrorBody is how much of an error's body Look wants to see at most.
 const MaxErrorBody = 64 << 10
 

@@ -74,6 +74,7 @@ func (c *call) overCap(ctx context.Context) (*state.Waiting, error) {
 
 // answered has an answer counted, and learns from one that says something about the provider.
 func (c *call) answered(ctx context.Context, answer *http.Response) error {
+	defer c.up.API.Hurry(answer.Header, c.h.now()) // after what it says was looked at
 	switch {
 	case answer.StatusCode == http.StatusOK:
 		answer.Body = c.meter(ctx, answer.Body, answer.Header.Get("Content-Type"))

@@ -68,6 +68,7 @@ func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
 // saySilent answers in the provider's place.
 func (c *call) saySilent(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", askAgainAfter)
+	c.up.API.Hurry(w.Header(), c.h.now())
 	message := fmt.Sprintf("errand: the model's provider `%s` gave no sign of life for %s", c.name, span(c.h.silence()))
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", message); err != nil {
 		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
