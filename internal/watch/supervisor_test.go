@@ -206,7 +206,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		pass(time.Second)
 		d.v.says("two")
 		pass(6 * time.Second)
-		if r := d.task().Run; r.Session != "s-1" || r.Model != "m" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.Sign.IsZero() {
+		if r := d.task().Run; r.Session != "s-1" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.Sign.IsZero() {
 			t.Errorf("signs of life: %+v", r)
 		}
 		d.v.exits()
