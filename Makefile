@@ -43,7 +43,7 @@ clis: ## the real agent programs, by npm, into .cache/clis/bin (650 MB; ERRAND_R
 	@cmp -s e2e/realcli/package-lock.json .cache/clis/bin/package-lock.json && exit 0; rm -rf .cache/clis; \
 	mkdir -p .cache/clis/bin && cp e2e/realcli/package.json e2e/realcli/package-lock.json .cache/clis && \
 	npm ci --prefix .cache/clis --ignore-scripts --no-audit --no-fund && cd .cache/clis/bin && \
-	ln -s ../node_modules/@anthropic-ai/claude-code-*/claude claude && ln -s ../node_modules/@openai/codex-*/vendor/*/bin/codex codex && \
+	ln -s ../node_modules/@anthropic-ai/claude-code-*64/claude claude && ln -s ../node_modules/@openai/codex-*64/vendor/*/bin/codex codex && \
 	./claude --version && ./codex --version && cp ../package-lock.json . && exit 0; rm -rf "$(CURDIR)/.cache/clis"; \
 	echo "npm cannot install the real agent programs: the tests that need them are skipped"; test -z "$$ERRAND_REQUIRE_NPM"
 
