@@ -111,7 +111,7 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	}
 	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session})
 	out := state.RunResult{
-		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(ours(res.Message), maxNote), Session: runlog.Cut(res.Session, maxLabel),
+		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: runlog.Cut(res.Session, maxLabel),
 		Turns: res.Turns, Money: money(res.Usage, res.CostUSD), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if res.Status == agent.StatusStalled && out.Message == "" {
@@ -124,14 +124,6 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 		in.outcome(res.Text, &out)
 	}
 	return out
-}
-
-// ours is what the gateway has said, without what the agent's program has put before it; else the whole.
-func ours(message string) string {
-	if _, said, ok := strings.Cut(message, "errand: "); ok {
-		return said
-	}
-	return message
 }
 
 // How many characters of what a VM reports are kept with the task: it must stay small enough to be
