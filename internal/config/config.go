@@ -133,7 +133,8 @@ type Model struct {
 	URL string `yaml:"url"`
 	// Key is put into every request on its way out; it never reaches a VM.
 	Key Secret `yaml:"key"`
-	// Header is the header that carries the key: X-Api-Key unless set, or Authorization for a bearer token.
+	// Header is the header that carries the key, as a bearer token if it is Authorization; by default that of the
+	// provider's own API: X-Api-Key, Authorization or X-Goog-Api-Key.
 	Header string `yaml:"header"`
 	// API is the provider's dialect: anthropic, openai or gemini; by default the one of its name, else
 	// anthropic.

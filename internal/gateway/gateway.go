@@ -31,6 +31,17 @@ const (
 // APIs lists the dialects, the default first.
 func APIs() []API { return []API{Anthropic, OpenAI, Gemini} }
 
+// KeyHeader is the header that carries a key of the provider itself. Authorization takes it as a bearer token.
+func (a API) KeyHeader() string {
+	switch a {
+	case OpenAI:
+		return "Authorization"
+	case Gemini:
+		return "X-Goog-Api-Key"
+	}
+	return "X-Api-Key"
+}
+
 var geminiCall = regexp.MustCompile(`^/v1(?:beta|alpha)?/models/[A-Za-z0-9._-]{1,100}:(?:generateContent|streamGenerateContent|countTokens)$`)
 
 // Allows reports whether a CLI needs this request: calls of the model, counting tokens, and the list of

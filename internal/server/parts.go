@@ -81,7 +81,7 @@ func (s *Server) makeTether() error {
 	for name, m := range s.cfg.Models {
 		header := m.Header
 		if header == "" {
-			header = "X-Api-Key"
+			header = m.Dialect(name).KeyHeader()
 		}
 		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name)}
 	}
