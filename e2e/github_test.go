@@ -157,13 +157,18 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(g.TransferRepo(s.full, args[1], len(args) < 3))
 		_, name, _ := strings.Cut(s.full, "/")
 		s.full = args[1] + "/" + name
-	case "add":
+	case "add", "add-private": // the App is installed on a private one
 		files := map[string]string{"README.md": "# other\n"}
 		if len(args) > 3 { // one more file, with what a file of the script says
 			files[args[2]] = ts.ReadFile(args[3])
 		}
-		_, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Files: files, Collaborators: s.repo().Collaborators})
+		private := args[0] == "add-private"
+		r, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Private: private, Files: files, Collaborators: s.repo().Collaborators})
 		ts.Check(err)
+		if private {
+			_, err = g.Install(r.FullName())
+			ts.Check(err)
+		}
 	case "use":
 		s.full = demo.Owner + "/" + args[1]
 	case "suspend", "unsuspend":
