@@ -282,6 +282,8 @@ func (c *change) runFailed() {
 		hint = "Comment `retry turns=60` to go on with more turns."
 	case "budget":
 		hint = HintBudget
+	case "auth", "billing":
+		hint = "The operator has to see to errand's account, or to what its key may use, at the model's provider; then comment `retry` to go on from here."
 	case "duration":
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
 	}

@@ -1,24 +1,29 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/server"
 )
 
 // checkCommand reads a configuration as serve would, secrets included, and starts nothing.
 func checkCommand(w world) *cobra.Command {
 	var path string
+	var models bool
 	c := &cobra.Command{
 		Use:   "check-config",
 		Short: "Say what is wrong with a configuration, with line, key and what to write",
 		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(path, w.env)
 			if err != nil {
 				return err
@@ -33,11 +38,33 @@ func checkCommand(w world) *cobra.Command {
 					_, err = fmt.Fprintf(w.out, "warning: %s\n", text)
 				}
 			}
-			return err
+			if err != nil || !models {
+				return err
+			}
+			return tryModels(cmd.Context(), w, cfg)
 		},
 	}
 	configFlag(c, &path)
+	c.Flags().BoolVar(&models, "models", false, "ask the providers of models whether they take their keys, which costs nothing")
 	return c
+}
+
+// tryModels says of each provider of models whether it takes its key.
+func tryModels(ctx context.Context, w world, cfg config.Config) error {
+	tried, bad := server.TryModels(ctx, cfg), 0
+	for _, name := range slices.Sorted(maps.Keys(tried)) {
+		text := "takes the key"
+		if err := tried[name]; err != nil {
+			bad, text = bad+1, err.Error()
+		}
+		if _, err := fmt.Fprintf(w.out, "  models.%s: %s\n", name, text); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d providers of models cannot be used", bad, len(tried))
+	}
+	return nil
 }
 
 // versionCommand says what this program was built from.

@@ -77,20 +77,12 @@ func (s *Server) makeTether() error {
 	if err != nil {
 		return err
 	}
-	models := map[string]tether.Upstream{}
-	for name, m := range s.cfg.Models {
-		header := m.Header
-		if header == "" {
-			header = m.Dialect(name).KeyHeader()
-		}
-		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name)}
-	}
 	if s.reached, err = egress.OpenLog(filepath.Join(s.cfg.Data, "egress")); err != nil {
 		return err
 	}
 	s.tether = tether.New(tether.Config{
 		Callback: s.callbacks().Serve, Proxy: egress.New(egress.Config{Now: s.opts.Now}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: models, Prices: s.cfg.Prices, Ledger: line{s}, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: upstreams(s.cfg), Prices: s.cfg.Prices, Ledger: line{s}, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)

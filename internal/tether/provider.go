@@ -2,6 +2,7 @@ package tether
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -98,24 +99,36 @@ func (h *Handler) Ready(ctx context.Context, name string) (*state.Waiting, error
 	return next.Waiting(), nil
 }
 
-// works reports whether the provider takes the key, as far as a list of models tells. Where there is no such
-// list, a run has to find out.
+// works reports whether the provider takes the key. Where it cannot tell, a run has to find out.
 func (h *Handler) works(ctx context.Context, up Upstream) bool {
+	return Try(ctx, h.transport, up) == nil
+}
+
+// ErrKeyRefused says that a provider of models does not take the key.
+var ErrKeyRefused = errors.New("the provider refuses the key")
+
+// Try asks a provider for its list of models, which costs nothing. The error is ErrKeyRefused, or why it cannot be
+// reached; a provider that has no such list, or fails, is taken for one that takes the key.
+func Try(ctx context.Context, through http.RoundTripper, up Upstream) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(up.BaseURL, "/")+up.API.Probe(), nil)
 	if err != nil {
-		return true
+		return fmt.Errorf("ask for a list of models: %w", err)
 	}
 	up.sign(req)
 	if up.API == gateway.Anthropic {
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 	}
-	resp, err := h.transport.RoundTrip(req)
+	resp, err := through.RoundTrip(req)
 	if err != nil {
-		return false
+		return fmt.Errorf("ask for a list of models: %w", err)
 	}
 	_ = resp.Body.Close()
-	badGemini := up.API == gateway.Gemini && resp.StatusCode == http.StatusBadRequest
-	return resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden && !badGemini
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden,
+		up.API == gateway.Gemini && resp.StatusCode == http.StatusBadRequest: // its way to say so
+		return ErrKeyRefused
+	}
+	return nil
 }
