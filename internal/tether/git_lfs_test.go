@@ -9,6 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -177,5 +180,41 @@ func TestLargeFilesRefused(t *testing.T) {
 	status, body := ask(t, http.DefaultClient, http.MethodGet, at, bearer(w.handler.VMToken(vm)))
 	if status != http.StatusBadGateway || strings.Contains(body, "internal") {
 		t.Errorf("status %d: %s", status, body)
+	}
+}
+
+// TestRealLargeFiles has the real git-lfs fetch a file.
+func TestRealLargeFiles(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git-lfs"); err != nil {
+		t.Skip("git-lfs is not installed: what it does is tried with its API alone")
+	}
+	f := newGitForge(t, "acme/shop")
+	f.large = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/stored/") {
+			_, _ = io.WriteString(w, largeText)
+			return
+		}
+		var ask struct{ Objects []map[string]any }
+		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		for _, o := range ask.Objects {
+			o["actions"] = map[string]any{"download": map[string]any{"href": f.url + "/stored/lfs/x", "header": map[string]string{"Authorization": r.Header.Get("Authorization")}}}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"objects": ask.Objects})
+	})
+	w := newGitEnd(t, f)
+	dir := t.TempDir()
+	mustGit(t, dir, asVM(w, "clone", "-q", w.url+"/git/acme/shop", "c")...)
+	dir = filepath.Join(dir, "c")
+	if data, err := os.ReadFile(filepath.Join(dir, "large.bin")); err != nil || !strings.Contains(string(data), "oid sha256") {
+		t.Fatalf("%v: %s", err, data)
+	}
+	mustGit(t, dir, "lfs", "install", "--local")
+	said := mustGit(t, dir, asVM(w, "lfs", "pull")...)
+	if data, err := os.ReadFile(filepath.Join(dir, "large.bin")); err != nil || string(data) != largeText {
+		t.Errorf("%v: %q; git-lfs said: %s", err, data, said)
 	}
 }

@@ -2,6 +2,7 @@ package tether_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/cgi"
@@ -23,9 +24,13 @@ type gitForge struct {
 
 	mu     sync.Mutex
 	token  string
-	posted func() // is called before a fetch's second request is judged
+	posted func()       // is called before a fetch's second request is judged
+	large  http.Handler // answers what is not git's own, if anything does
 	seen   []string
 }
+
+// largeText is what a repository's large.bin holds, but for its pointer.
+const largeText = "large and larger\n"
 
 // runGit runs git in a directory and returns what it prints.
 func runGit(t *testing.T, dir string, args ...string) (string, error) {
@@ -56,6 +61,12 @@ func newGitForge(t *testing.T, repos ...string) *gitForge {
 			t.Fatal(err)
 		}
 		mustGit(t, work, "init", "-q", "-b", "main")
+		pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sha256.Sum256([]byte(largeText)), len(largeText))
+		for name, text := range map[string]string{".gitattributes": "*.bin filter=lfs -text\n", "large.bin": pointer} {
+			if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range 3 {
 			if err := os.WriteFile(filepath.Join(work, "file"), []byte(fmt.Sprintf("%s %d\n", repo, i)), 0o644); err != nil {
 				t.Fatal(err)
@@ -81,6 +92,10 @@ func newGitForge(t *testing.T, repos ...string) *gitForge {
 		f.seen = append(f.seen, r.Method+" "+shown)
 		if shown != f.token {
 			http.Error(w, "Bad credentials", http.StatusUnauthorized)
+			return
+		}
+		if f.large != nil && strings.Contains(r.URL.Path, "/lfs/") {
+			f.large.ServeHTTP(w, r)
 			return
 		}
 		env := []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_PROTOCOL=" + r.Header.Get("Git-Protocol"), "GIT_CONFIG_NOSYSTEM=1", "HOME=" + root}
