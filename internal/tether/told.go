@@ -19,12 +19,12 @@ const (
 	toldPath   = 200 // of a path, which strangers write
 )
 
-// told logs what is refused to a VM. Requests for other hosts are told by themselves.
+// told logs what is refused to a VM. Requests for other hosts are told by themselves, and HEAD asks for nothing.
 func (h *Handler) told(p Peer, next http.Handler) http.Handler {
 	often := rate.NewLimiter(rate.Every(toldEvery), toldAtOnce)
 	var untold atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if egress.Asks(r) {
+		if egress.Asks(r) || r.Method == http.MethodHead { // a CLI warms its connection up, without a token
 			next.ServeHTTP(w, r)
 			return
 		}
