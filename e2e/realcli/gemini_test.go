@@ -10,10 +10,10 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local"
 )
 
-// TestLifeWithGemini plays the same life with Gemini CLI where it is installed. `make clis` leaves it out: it needs
-// Node.js, and its packages are many.
-func TestLifeWithGemini(t *testing.T) {
-	t.Parallel()
+// geminiProgram finds Gemini CLI where it is installed. `make clis` leaves it out: it needs Node.js, and its
+// packages are many.
+func geminiProgram(t *testing.T) (string, real) {
+	t.Helper()
 	if os.Getenv(full) == "" {
 		t.Skipf("the real gemini is driven only with %s=1", full)
 	}
@@ -23,7 +23,16 @@ func TestLifeWithGemini(t *testing.T) {
 	}
 	path, err = filepath.EvalSymlinks(path)
 	check(t, err)
-	p := real{adapter: "gemini", model: "gemini-2.5-pro", userAgent: "GeminiCLI", key: "X-Goog-Api-Key: " + demo.ModelKey}
+	if common.Err != nil {
+		t.Fatal(common.Err)
+	}
+	return path, real{adapter: "gemini", model: "gemini-2.5-pro", userAgent: "GeminiCLI", key: "X-Goog-Api-Key: " + demo.ModelKey}
+}
+
+// TestLifeWithGemini plays the same life with Gemini CLI.
+func TestLifeWithGemini(t *testing.T) {
+	t.Parallel()
+	path, p := geminiProgram(t)
 	l := live(t, path, "life.yaml", func(c *demo.Config) {
 		c.Adapter, c.Model, c.Kind, c.Provider = p.adapter, p.model, local.KindBwrap, demo.ProviderHetzner
 	})
@@ -35,4 +44,11 @@ func TestLifeWithGemini(t *testing.T) {
 	t.Run("one session", func(t *testing.T) { wantOneSession(t, task) })
 	t.Run("comments", func(t *testing.T) { l.wantComments(t, res) })
 	t.Run("code", func(t *testing.T) { l.wantCode(t, res) })
+}
+
+// TestToolsWithGemini has Gemini CLI call errand's tools.
+func TestToolsWithGemini(t *testing.T) {
+	t.Parallel()
+	path, p := geminiProgram(t)
+	useTools(t, path, p)
 }

@@ -15,33 +15,39 @@ func TestTools(t *testing.T) {
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := live(t, program(t, name), "tools.yaml", func(c *demo.Config) { c.Adapter, c.Model = p.adapter, p.model })
-			issue := l.assign("Paint it", "In some colour.")
-			asked := l.until(issue, "the question", func(t *state.Task) bool { return t.Question != nil && t.Question.Comment != 0 })
-			if len(asked.Notes) != 1 || asked.Notes[0].Text != "Make is in slug.go" || len(asked.Proposed) != 1 || asked.Proposed[0].Title != "No benchmark" {
-				t.Errorf("notes %+v, proposals %+v", asked.Notes, asked.Proposed)
-			}
-			if said := l.said(issue); !strings.Contains(said, "Which colour?") || !strings.Contains(said, "- the blue one") {
-				t.Errorf("people read:\n%s", said)
-			}
-			heard := ""
-			for _, r := range l.Model.Requests() {
-				if r.Rule == "asks" && r.Turn == 3 {
-					heard = string(r.Body)
-				}
-			}
-			if !strings.Contains(heard, "Kept as proposal 1") || !strings.Contains(heard, "Make is in slug.go") {
-				t.Errorf("the agent did not hear what its tools said:\n%.6000s", heard)
-			}
-			_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "I want the red one.")
-			check(t, err)
-			planned := l.until(issue, "the plan", func(t *state.Task) bool { return t.NewestPlan() != nil && t.NewestPlan().Posted() })
-			if p := planned.NewestPlan(); p.Summary != "Red." || p.Estimate != "small" || !strings.Contains(p.Text, "It shall be red.") {
-				t.Errorf("plan %+v", p)
-			}
-			if r := planned.Runs; len(r) != 2 || r[0].Session == "" || r[0].Session != r[1].Session {
-				t.Errorf("runs %+v", r)
-			}
+			useTools(t, program(t, name), p)
 		})
+	}
+}
+
+// useTools has an agent's program say things through errand's tools, ask, and go on with the answer.
+func useTools(t *testing.T, path string, p real) {
+	t.Helper()
+	l := live(t, path, "tools.yaml", func(c *demo.Config) { c.Adapter, c.Model = p.adapter, p.model })
+	issue := l.assign("Paint it", "In some colour.")
+	asked := l.until(issue, "the question", func(t *state.Task) bool { return t.Question != nil && t.Question.Comment != 0 })
+	if len(asked.Notes) != 1 || asked.Notes[0].Text != "Make is in slug.go" || len(asked.Proposed) != 1 || asked.Proposed[0].Title != "No benchmark" {
+		t.Errorf("notes %+v, proposals %+v", asked.Notes, asked.Proposed)
+	}
+	if said := l.said(issue); !strings.Contains(said, "Which colour?") || !strings.Contains(said, "- the blue one") {
+		t.Errorf("people read:\n%s", said)
+	}
+	heard := ""
+	for _, r := range l.Model.Requests() {
+		if r.Rule == "asks" && r.Turn == 3 {
+			heard = string(r.Body)
+		}
+	}
+	if !strings.Contains(heard, "Kept as proposal 1") || !strings.Contains(heard, "Make is in slug.go") {
+		t.Errorf("the agent did not hear what its tools said:\n%.6000s", heard)
+	}
+	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "I want the red one.")
+	check(t, err)
+	planned := l.until(issue, "the plan", func(t *state.Task) bool { return t.NewestPlan() != nil && t.NewestPlan().Posted() })
+	if p := planned.NewestPlan(); p.Summary != "Red." || p.Estimate != "small" || !strings.Contains(p.Text, "It shall be red.") {
+		t.Errorf("plan %+v", p)
+	}
+	if r := planned.Runs; len(r) != 2 || r[0].Session == "" || r[0].Session != r[1].Session {
+		t.Errorf("runs %+v", r)
 	}
 }

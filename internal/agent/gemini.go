@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -107,6 +108,10 @@ func (g *gemini) settings(s Spec) ([]byte, error) {
 	tools := s.Tools
 	if len(tools) == 0 {
 		tools = geminiTools()
+	}
+	tools = slices.Clone(tools)
+	for _, name := range names { // the list is of all tools, those of servers as well
+		tools = append(tools, "mcp_"+name+"_*")
 	}
 	type section = map[string]any
 	return json.MarshalIndent(section{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // geminiAnswer is an answer, or a piece of one.
@@ -68,6 +69,9 @@ func (o offer) part(b block) geminiPart {
 func (o offer) function(name string, input map[string]any) (string, map[string]any) {
 	if o.tools[name] {
 		return name, input
+	}
+	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
+		return "mcp_" + strings.Replace(rest, "__", "_", 1), input
 	}
 	switch name {
 	case "Bash":

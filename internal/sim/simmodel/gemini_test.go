@@ -61,7 +61,9 @@ func geminiGave(output string) string {
 // it ended and what it took.
 func TestGeminiStream(t *testing.T) {
 	t.Parallel()
-	url, s := geminiModel(t, simmodel.Turn{Thinking: "hm", Text: "one two three four five", Bash: []string{"ls"}}, simmodel.Turn{Text: "end"})
+	url, s := geminiModel(t, simmodel.Turn{
+		Thinking: "hm", Text: "one two three four five", Bash: []string{"ls"}, Tools: []simmodel.Call{{Name: "mcp__errand__ask_human"}},
+	}, simmodel.Turn{Text: "end"})
 	status, body := askGemini(t, url, "streamGenerateContent?alt=sse", "k", "["+geminiPrompt+"]")
 	if status != http.StatusOK {
 		t.Fatalf("status %d: %s", status, body)
@@ -98,12 +100,12 @@ func TestGeminiStream(t *testing.T) {
 				text += p.Text
 			}
 			if p.Call.Name != "" {
-				calls += p.Call.Name + " " + p.Call.Args["command"]
+				calls += p.Call.Name + " " + p.Call.Args["command"] + ";"
 			}
 		}
 		finish, usage = a.Candidates[0].Finish, a.Usage
 	}
-	if text != "one two three four five" || calls != "run_shell_command ls" || finish != "STOP" || pieces < 4 {
+	if text != "one two three four five" || calls != "run_shell_command ls;mcp_errand_ask_human ;" || finish != "STOP" || pieces < 4 {
 		t.Errorf("text %q, calls %q, finish %q in %d pieces", text, calls, finish, pieces)
 	}
 	u := s.Totals().Usage
