@@ -139,6 +139,9 @@ type Model struct {
 	// API is the provider's dialect: anthropic, openai or gemini; by default the one of its name, else
 	// anthropic.
 	API string `yaml:"api"`
+	// WebTools lets agents use the tools of the provider that reach other hosts: search, fetching pages, MCP
+	// servers. What passes there passes no list of hosts, neither what comes nor what is told.
+	WebTools bool `yaml:"web_tools"`
 }
 
 // Dialect is the dialect of the provider of this name.

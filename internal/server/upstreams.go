@@ -16,7 +16,7 @@ func upstreams(cfg config.Config) map[string]tether.Upstream {
 		if header == "" {
 			header = m.Dialect(name).KeyHeader()
 		}
-		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name)}
+		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
 	}
 	return models
 }

@@ -2,6 +2,7 @@ package tether
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func (h *Handler) callable(t *state.Task) Callable {
 func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstream, rest string, refuse func(kind, message string)) bool {
 	t := taskOf(r)
 	may := h.callable(t)
-	if len(may.Models) == 0 || !up.API.Calls(r.Method) {
+	if !up.API.Calls(r.Method) {
 		return true
 	}
 	body, err := readAsk(w, r)
@@ -55,9 +56,15 @@ func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstrea
 		http.Error(w, "errand: the request could not be read", http.StatusBadRequest)
 		return false
 	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if !h.reachesNobody(r, t, up, body, refuse) {
+		return false
+	}
+	if len(may.Models) == 0 {
+		return true
+	}
 	named, err := up.API.Named(rest, body)
 	if err == nil && slices.ContainsFunc(may.Models, func(m string) bool { return gateway.Is(m, named) }) {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		return true
 	}
 	if may.Unsure { // a moment later it is known: programs ask again after this answer
@@ -70,7 +77,22 @@ func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstrea
 		message = fmt.Sprintf("this run may call %s, and %s", strings.Join(may.Models, ", "), err)
 	}
 	refuse("permission_error", message)
-	h.noteModel(r, t, named, message)
+	h.note(r, t, "model "+shortName(named), message)
+	return false
+}
+
+// reachesNobody refuses a call by which the provider would reach other hosts for the agent.
+func (h *Handler) reachesNobody(r *http.Request, t *state.Task, up Upstream, body []byte, refuse func(kind, message string)) bool {
+	if up.WebTools || !json.Valid(body) { // which providers refuse
+		return true
+	}
+	tool := shortName(up.API.Hosted(body))
+	if tool == unnamed {
+		return true
+	}
+	message := "agents reach other hosts through errand's list of hosts, not by " + tool + " of the provider"
+	refuse("permission_error", message)
+	h.note(r, t, "tool "+tool, message)
 	return false
 }
 
@@ -84,13 +106,16 @@ func readAsk(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// noteModel has the refusal shown beside what else the task's VM asked for and did not get.
-func (h *Handler) noteModel(r *http.Request, t *state.Task, named, message string) {
+// note has the refusal shown beside what else the task's VM asked for and did not get.
+func (h *Handler) note(r *http.Request, t *state.Task, what, message string) {
 	if h.cfg.Reached == nil {
 		return
 	}
-	h.cfg.Reached(t, egress.Request{At: h.now(), Method: r.Method, Host: "model " + shortName(named), Port: r.PathValue("provider"), Reason: message})
+	h.cfg.Reached(t, egress.Request{At: h.now(), Method: r.Method, Host: what, Port: r.PathValue("provider"), Reason: message})
 }
+
+// unnamed is how people read an empty name.
+const unnamed = "one without a name"
 
 // shortName is a name from a VM as it may be shown and logged.
 func shortName(s string) string {
@@ -104,7 +129,7 @@ func shortName(s string) string {
 		s = string(c[:80]) + "…"
 	}
 	if s == "" {
-		return "one without a name"
+		return unnamed
 	}
 	return s
 }

@@ -80,17 +80,18 @@ func TestHeldToItsModel(t *testing.T) {
 		method, path, body string
 		says               string // empty: it reaches the provider
 	}{
-		"its own":               {http.MethodPost, claude, `{"model":"small-1","messages":[]}`, ""},
-		"an edition of it":      {http.MethodPost, claude + "/count_tokens", `{"model":"small-1-20260115"}`, ""},
-		"a helper":              {http.MethodPost, gpt, `{"model":"tiny"}`, ""},
-		"in the path":           {http.MethodPost, gemini + "small-1:generateContent", `{}`, ""},
-		"the list of models":    {http.MethodGet, "/llm/openai/v1/models", "", ""},
-		"another":               {http.MethodPost, claude, `{"model":"dear"}`, `{"error":{"message":"errand: this run may call small-1, tiny, not dear","type":"permission_error"}`},
-		"another, OpenAI":       {http.MethodPost, gpt, `{"model":"dear"}`, `"code":"permission_error"`},
-		"another, in the path":  {http.MethodPost, gemini + "dear:streamGenerateContent", `{"model":"small-1"}`, `"status":"PERMISSION_DENIED"`},
-		"two":                   {http.MethodPost, claude, `{"model":"small-1","model":"dear"}`, "the body has 2 keys for it"},
-		"no JSON":               {http.MethodPost, claude, `model=dear`, "the body is not JSON"},
-		"more than anybody has": {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "has at most 33554432 bytes"},
+		"its own":                {http.MethodPost, claude, `{"model":"small-1","messages":[]}`, ""},
+		"an edition of it":       {http.MethodPost, claude + "/count_tokens", `{"model":"small-1-20260115"}`, ""},
+		"a helper":               {http.MethodPost, gpt, `{"model":"tiny"}`, ""},
+		"in the path":            {http.MethodPost, gemini + "small-1:generateContent", `{}`, ""},
+		"the list of models":     {http.MethodGet, "/llm/openai/v1/models", "", ""},
+		"another":                {http.MethodPost, claude, `{"model":"dear"}`, `{"error":{"message":"errand: this run may call small-1, tiny, not dear","type":"permission_error"}`},
+		"another, OpenAI":        {http.MethodPost, gpt, `{"model":"dear"}`, `"code":"permission_error"`},
+		"another, in the path":   {http.MethodPost, gemini + "dear:streamGenerateContent", `{"model":"small-1"}`, `"status":"PERMISSION_DENIED"`},
+		"two":                    {http.MethodPost, claude, `{"model":"small-1","model":"dear"}`, "the body has 2 keys for it"},
+		"no JSON":                {http.MethodPost, claude, `model=dear`, "the body is not JSON"},
+		"a tool of the provider": {method: http.MethodPost, path: claude, body: `{"model":"small-1","mcp_servers":[{"url":"https://x.example"}]}`, says: "not by mcp_servers of the provider"},
+		"more than anybody has":  {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "has at most 33554432 bytes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +134,35 @@ func TestNotYetHeld(t *testing.T) {
 	w = newHeldTo(t, tether.Callable{})
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `whatever`); resp.StatusCode != http.StatusOK {
 		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
+	}
+}
+
+// TestToolsOfTheProvider: by them a VM would reach what its proxy refuses; an operator may allow them.
+func TestToolsOfTheProvider(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"any","tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`
+	for _, allowed := range []bool{false, true} {
+		task, noted := someTask(), make(chan egress.Request, 1)
+		w := newEnd(t, task, func(c *tether.Config) {
+			up := c.Models["anthropic"]
+			up.WebTools = allowed
+			c.Models["anthropic"] = up
+			c.Reached = func(_ *state.Task, r egress.Request) { noted <- r }
+		})
+		h := &heldTo{end: w}
+		resp, answer := h.call(t, http.MethodPost, modelPath, body)
+		if allowed {
+			if resp.StatusCode != http.StatusOK || w.count() != 1 {
+				t.Errorf("allowed: status %d: %s", resp.StatusCode, answer)
+			}
+			continue
+		}
+		if resp.StatusCode != http.StatusForbidden || w.count() != 0 || !strings.Contains(answer, "list of hosts, not by web_fetch_20250910") {
+			t.Errorf("status %d: %s", resp.StatusCode, answer)
+		}
+		if r := <-noted; r.Host != "tool web_fetch_20250910" || r.Allowed {
+			t.Errorf("noted: %+v", r)
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Upstream struct {
 	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
 	Header string
 	API    gateway.API
+	// WebTools lets agents have the provider reach other hosts for them, by tools of its own.
+	WebTools bool
 }
 
 // Config configures a Handler.
