@@ -1,0 +1,79 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// TestTranscriptsAreKeptAsLongAsConfigured: keep.transcripts decides, for whole files and what a process
+// that died left of one that it was shortening.
+func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), time.Now()
+	files, err := archive.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := state.Open(t.Context(), db, state.Options{Now: time.Now, Policy: state.DefaultPolicy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached, err := egress.OpenLog(filepath.Join(dir, "egress"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run, days := range map[string]int{"7-1-1": 8, "7-1-2": 6} {
+		if err := files.BeginTranscript(run, runlog.Header{Run: run}); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "transcripts", run+".jsonl")
+		if err := os.WriteFile(path+".new", []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := now.Add(-time.Duration(days) * 24 * time.Hour)
+		for _, file := range []string{path, path + ".new"} {
+			if err := os.Chtimes(file, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := &Server{archive: files, store: store, reached: reached, opts: Options{Log: zerolog.Nop(), Now: func() time.Time { return now }}, cfg: config.Default()}
+	left := func() []string {
+		entries, err := os.ReadDir(filepath.Join(dir, "transcripts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	s.reapOnce(t.Context())
+	if got := left(); len(got) != 4 {
+		t.Errorf("with the default are left %q", got)
+	}
+	s.cfg.Keep.Transcripts = 7 * 24 * time.Hour
+	s.reapOnce(t.Context())
+	if got := left(); len(got) != 2 || slices.ContainsFunc(got, func(name string) bool { return !strings.HasPrefix(name, "7-1-2") }) {
+		t.Errorf("after seven days are left %q", got)
+	}
+}
