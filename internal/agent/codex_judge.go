@@ -97,6 +97,7 @@ func codexSigns() []codexSign {
 	return []codexSign{
 		{"errand: the run's turns are used up", StatusMaxTurns},
 		{"errand: the task's cap", StatusBudget},
+		{"errand: the cap of", StatusBudget}, // of one run, of all tasks
 		{"ran out of room", StatusContextOverflow},
 		{"context window", StatusContextOverflow},
 		{"context_length_exceeded", StatusContextOverflow},

@@ -57,6 +57,7 @@ func codexJudgeCases() map[string]judgeCase {
 		"unexpected status 403 Forbidden: no, url: x":                                      agent.StatusAuth,
 		"unexpected status 403 Forbidden: errand: the task's cap of $5.00 is reached":      agent.StatusBudget,
 		"unexpected status 403 Forbidden: errand: the run's turns are used up (30)":        agent.StatusMaxTurns,
+		"unexpected status 403 Forbidden: errand: The cap of $1.00 for one run is reached": agent.StatusBudget,
 		"unexpected status 402 Payment Required: pay":                                      agent.StatusBilling,
 		"Quota exceeded. Check your plan and billing details.":                             agent.StatusBilling,
 		"exceeded retry limit, last status: 429 Too Many Requests, request id: r":          agent.StatusRateLimited,
