@@ -111,16 +111,20 @@ func (c *change) spent() {
 	}
 	r.Money.Add(*c.e.Money)
 	c.t.Money.Add(*c.e.Money)
-	if c.e.Waiting != nil {
+	switch h := r.Held; {
+	case c.e.Waiting != nil:
 		r.Held = c.e.Waiting
+	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):
+		r.Held = nil // that is over, and the model answers again
 	}
 }
 
 // held reports whether the run was refused the model for something that time lifts: all tasks together had
-// reached a cap, or the provider of the model has a limit or refuses the key.
+// reached a cap, or the provider of the model has a limit or refuses the key. That may be over by the time that
+// the agent has ended for it.
 func (c *change) held() bool {
 	r := c.t.Run
-	return r.Held != nil && r.Held.Until.After(c.e.Now) && c.e.Result.Class != "success"
+	return r.Held != nil && !r.Held.Until.IsZero() && c.e.Result.Class != "success"
 }
 
 // capped reports whether the run was refused the model because it, or its task, had reached a cap of its own.
@@ -135,6 +139,9 @@ func (c *change) wait() {
 	w := *c.t.Run.Held
 	c.t.Run.Attempt--
 	c.file()
+	if w.Until.Before(c.e.Now) {
+		w.Until = c.e.Now
+	}
 	c.interrupt(w.Detail, w.Until)
 	c.t.Waiting.Kind, c.t.Waiting.Hint = w.Kind, w.Hint
 	c.tell(w)

@@ -223,3 +223,25 @@ func TestKeyRefused(t *testing.T) {
 		t.Errorf("told %d times", posts)
 	}
 }
+
+// TestHeldForAMoment: what held a run up may be over when its agent has ended for it, which is no failure; if the
+// model has answered since, the end is another's.
+func TestHeldForAMoment(t *testing.T) {
+	t.Parallel()
+	for answered, want := range map[bool]Phase{false: PhaseInterrupted, true: PhaseFailed} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		l.launch()
+		run := l.task.Run.ID
+		l.do(Event{Kind: EventSpent, Run: run, Money: &Money{}, Waiting: &Waiting{Kind: WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}})
+		l.now = l.now.Add(time.Minute)
+		if answered {
+			l.do(Event{Kind: EventSpent, Run: run, Money: &Money{OutputTokens: 1}})
+		}
+		l.end(RunResult{Status: "auth", Class: "fatal", Message: "403"})
+		if l.task.Phase != want || !answered && l.task.Waiting.Until.Before(l.now) {
+			t.Errorf("answered since: %t: phase %s, waiting %+v", answered, l.task.Phase, l.task.Waiting)
+		}
+	}
+}
