@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func live(t *testing.T, agent, script string, change func(*demo.Config)) *life {
 	t.Cleanup(func() {
 		check(t, l.World.Close())
 		if t.Failed() {
-			t.Logf("the end of errand's log:\n%s", l.tail(40))
+			t.Logf("of errand's log, what it warned of, and the end:\n%s", l.logged(40))
 		}
 	})
 	l.setScript(script)
@@ -82,11 +83,15 @@ func slashed(url string) string {
 	return strings.Replace(host, ":", "/", 1)
 }
 
-// tail is the end of errand's log.
-func (l *life) tail(lines int) string {
+// logged is what errand's log has of warnings and errors, and its last lines.
+func (l *life) logged(last int) string {
 	text, _ := os.ReadFile(l.log) // it is for people, after a failure
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+	from := max(0, len(all)-last)
+	loud := slices.DeleteFunc(slices.Clone(all[:from]), func(line string) bool {
+		return !strings.Contains(line, `"level":"warn"`) && !strings.Contains(line, `"level":"error"`)
+	})
+	return strings.Join(append(loud, all[from:]...), "\n")
 }
 
 // play takes the demo's first issue through its whole life.
