@@ -31,6 +31,7 @@ func instead() map[string]string {
 		"models.NAME.key":       "env:ANTHROPIC_API_KEY",
 		"models.NAME.header":    "X-Api-Key",
 		"models.NAME.api":       "anthropic",
+		"models.NAME.web_tools": "false",
 	}
 }
 
