@@ -24,9 +24,11 @@ const (
 	longestWait   = 60 * time.Second // a limit that lasts longer is the orchestrator's to wait for
 )
 
-// newService returns the API's client. It takes nothing from the environment or from a file of the
-// home directory, where the repository's own code could have put it, and goes through no proxy: the
-// model is at the other end of a loopback port.
+// newService returns the API's client, which is held at v1.26: later ones have three times as much to compile,
+// and a dozen modules more, for parts of the API that the loop has no use for.
+//
+// It takes nothing from the environment or from a file of the home directory, where the repository's own
+// code could have put it, and goes through no proxy: the model is at the other end of a loopback port.
 func newService(set wire.Settings) anthropic.MessageService {
 	transport := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
@@ -36,7 +38,6 @@ func newService(set wire.Settings) anthropic.MessageService {
 		option.WithBaseURL(strings.TrimSuffix(set.BaseURL, "/")+"/"), option.WithAuthToken(set.Token),
 		option.WithHTTPClient(&http.Client{Transport: transport}),
 		option.WithMaxRetries(0), // ask does it, so that it can say so and a cut stream counts as well
-		option.WithoutOpenTelemetry(),
 	)
 }
 
@@ -103,19 +104,26 @@ func (l *loop) once(ctx context.Context) (*anthropic.Message, error) {
 	return answer, nil
 }
 
+// streamError is how the client's error begins when the API says in the middle of an answer that it fails.
+const streamError = "received error while streaming: "
+
 // classify sorts a failed call.
 func classify(err error, now time.Time) *failure {
+	f := &failure{}
 	var api *anthropic.Error
-	if !errors.As(err, &api) {
-		return &failure{message: "the model cannot be reached: " + err.Error(), again: true}
-	}
-	f := &failure{status: api.StatusCode, kind: string(api.Type()), message: apiMessage(api)}
-	if f.status == http.StatusOK { // an error in the middle of a stream
+	switch said, inStream := strings.CutPrefix(err.Error(), streamError); {
+	case errors.As(err, &api):
+		f.status = api.StatusCode
+		f.kind, f.message = apiSays(api.RawJSON(), f.status)
+	case inStream:
+		f.kind, f.message = apiSays(said, http.StatusInternalServerError)
 		f.status = statusOf(f.kind)
+	default:
+		return &failure{message: "the model cannot be reached: " + err.Error(), again: true}
 	}
 	f.again = f.status == http.StatusRequestTimeout || f.status == http.StatusConflict ||
 		f.status == http.StatusTooManyRequests || f.status >= http.StatusInternalServerError
-	if api.Response == nil {
+	if api == nil || api.Response == nil {
 		return f
 	}
 	h := api.Response.Header

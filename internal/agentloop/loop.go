@@ -182,7 +182,7 @@ func (l *loop) react(ctx context.Context, answer *anthropic.Message) (done bool,
 	switch answer.StopReason {
 	case anthropic.StopReasonRefusal:
 		return false, ends(wire.CauseRefused, "the model declined to answer")
-	case anthropic.StopReasonModelContextWindowExceeded:
+	case "model_context_window_exceeded":
 		return false, ends(wire.CauseContextOverflow, "the conversation does not fit the model any more")
 	case anthropic.StopReasonMaxTokens:
 		return false, l.say("Your answer was cut off because it was too long. Go on where it ends, in smaller pieces.")

@@ -267,6 +267,25 @@ func TestErrorInStream(t *testing.T) {
 	}
 }
 
+// TestErrorsWithoutForm: what stands between may answer in words of its own; the status counts.
+func TestErrorsWithoutForm(t *testing.T) {
+	t.Parallel()
+	for status, cause := range map[int]string{403: wire.CauseAuth, 502: wire.CauseOverloaded, 404: wire.CauseInvalid} {
+		w := newWorld(t, simmodel.Turn{Text: "never"})
+		web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			http.Error(rw, "<html>not today</html>", status)
+		}))
+		t.Cleanup(web.Close)
+		set := w.settings()
+		set.BaseURL = web.URL
+		_, r := w.run(t.Context(), set, "work")
+		w.need(r, cause)
+		if r.HTTP != status {
+			t.Errorf("HTTP %d, want %d", r.HTTP, status)
+		}
+	}
+}
+
 // TestLongAnswerGoesOn: what was cut by its length is asked for again, and a cut call is not run.
 func TestLongAnswerGoesOn(t *testing.T) {
 	t.Parallel()

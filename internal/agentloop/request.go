@@ -54,15 +54,20 @@ func marked(messages []anthropic.MessageParam) []anthropic.MessageParam {
 	return out
 }
 
-// apiMessage is what the API said about its failure.
-func apiMessage(api *anthropic.Error) string {
-	var body struct {
+// apiSays reads the API's form of a failure: its kind and what is wrong.
+func apiSays(body string, status int) (kind, message string) {
+	var said struct {
 		Error struct {
+			Type    string `json:"type"`
 			Message string `json:"message"`
 		} `json:"error"`
+		Message string `json:"message"` // of those that have no form
 	}
-	if json.Unmarshal([]byte(api.RawJSON()), &body) == nil && body.Error.Message != "" {
-		return body.Error.Message
+	if json.Unmarshal([]byte(body), &said) == nil && said.Error.Type != "" {
+		return said.Error.Type, said.Error.Message
 	}
-	return fmt.Sprintf("the model's API answered with status %d", api.StatusCode)
+	if said.Message != "" {
+		return "", said.Message
+	}
+	return "", fmt.Sprintf("the model's API answered with status %d", status)
 }
