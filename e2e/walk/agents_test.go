@@ -31,6 +31,7 @@ type run struct {
 	cost    int64
 	life    int    // of the task
 	token   string // of the plan that it writes
+	asked   bool   // people, through errand's tools
 }
 
 const (
@@ -61,6 +62,10 @@ func (w *world) newRun(o *machine, spec runner.Spec) *run {
 	}
 	took := 2 * time.Minute
 	switch r.mood {
+	case "question":
+		if w.machines.runs%2 == 0 { // else it asks in its last words
+			w.ask(r)
+		}
 	case "long":
 		took = 25 * time.Minute
 	case "dear":
@@ -180,6 +185,8 @@ func (r *run) answer(w *world) string {
 	words := "All is as it should be."
 	planning := r.step == "preliminary_plan" || r.step == "plan"
 	switch {
+	case r.asked:
+		block["outcome"] = "done" // what it said before holds
 	case r.mood == "question" || r.mood == "blocked":
 		block["outcome"], block["question"] = r.mood, fmt.Sprintf("Which one of the %d?", w.machines.runs)
 	case planning && r.mood == "report":

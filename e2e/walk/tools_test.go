@@ -1,0 +1,34 @@
+package walk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// ask has an agent ask people something through errand's tools, and keep what it knows; the question is sent twice, as
+// when its answer was lost.
+func (w *world) ask(r *run) {
+	key, err := state.ParseTaskKey(r.on.owner)
+	if err != nil || r.step == "check" || !w.errand.up() {
+		return
+	}
+	question := state.Call{ID: "q-" + r.spec.ID, Tool: state.CallAsk, Result: &state.Conclusion{Outcome: "question", Question: fmt.Sprintf("Which one of the %d?", w.machines.runs)}}
+	for _, c := range []state.Call{
+		{ID: "n-" + r.spec.ID, Tool: state.CallNote, Note: &state.Note{Kind: state.NoteFact, Text: "It turns."}}, question, question,
+	} {
+		out, err := w.store.Apply(context.Background(), state.Event{Kind: state.EventCalled, Task: key, Run: r.spec.ID, Call: &c}, state.Ack{})
+		if err != nil {
+			if w.errand.up() {
+				w.fatalf("call a tool in run %s: %v", r.spec.ID, err)
+			}
+			return
+		}
+		t := out.Task
+		r.asked = t != nil && t.Run != nil && t.Run.ID == r.spec.ID && t.Run.Concluded != nil
+	}
+	if r.asked {
+		w.hit("asked through a tool")
+	}
+}
