@@ -37,7 +37,8 @@ type Config struct {
 	// one; command, model and provider are about it.
 	Adapter string `yaml:"adapter"`
 	// Command replaces the agent's program, with leading arguments: ["claude"] for the adapter
-	// claude, ["codex"] for codex, and so on; the adapter command has no default.
+	// claude, ["codex"] for codex, and so on; the adapter command has no default, and ["{aider}"] is its preset
+	// for Aider.
 	Command []string `yaml:"command"`
 	// Model is used for every step that Models does not name.
 	Model string `yaml:"model"`
