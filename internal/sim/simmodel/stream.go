@@ -143,6 +143,7 @@ func (s *stream) delta(index int, delta map[string]any) {
 // piece sends an event that counts as a piece of the answer.
 func (s *stream) piece(event string, data map[string]any) {
 	if s.cutAfter >= 0 && s.deltas >= s.cutAfter {
+		s.fallSilent()
 		abort(s.w)
 	}
 	s.deltas++
