@@ -118,6 +118,7 @@ func (geminiAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter, p
 // bare sends a piece that has no name; it is paced, and may be cut off.
 func (s *stream) bare(data any) {
 	if s.cutAfter >= 0 && s.deltas >= s.cutAfter {
+		s.fallSilent()
 		abort(s.w)
 	}
 	s.deltas++
