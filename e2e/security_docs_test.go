@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestThreatModel: every row of the threat model names what shows its defence, and every story of an attack is
+// there. That what it names exists is a test of the house.
+func TestThreatModel(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "\n## Table\n")
+	if !ok {
+		t.Fatal("docs/security.md has no table")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	shown, rows := regexp.MustCompile("`(?:Test|Fuzz)[A-Z]\\w+`|story `[a-z-]+`"), 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), " | ")
+		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| Asset") {
+			continue
+		}
+		rows++
+		if len(cells) != 5 || !shown.MatchString(cells[4]) {
+			t.Errorf("a row has %d cells, or its last names no test: %s", len(cells), row)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("only %d rows were read", rows)
+	}
+	files, err := filepath.Glob("testdata/stories/attack-*.txtar")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d stories of attacks: %v", len(files), err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".txtar"); !strings.Contains(table, "story `"+name+"`") {
+			t.Errorf("the threat model does not name story %s", name)
+		}
+	}
+}
