@@ -27,7 +27,8 @@ func TestTurns(t *testing.T) {
 	if r := failed.Runs[len(failed.Runs)-1]; r.Status != "max_turns" || r.Adapter != "codex" {
 		t.Errorf("the run ended as %s: %s", r.Status, r.Message)
 	}
-	if said := l.said(issue); !strings.Contains(said, "retry turns=") || strings.Contains(said, "/v1/responses") {
+	l.reach(issue, "the hint", func(*state.Task) bool { return strings.Contains(l.said(issue), "retry turns=") })
+	if said := l.said(issue); strings.Contains(said, "/v1/responses") {
 		t.Errorf("the bot said:\n%s", said)
 	}
 	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "@errand retry turns=20")
