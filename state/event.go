@@ -117,6 +117,7 @@ type Event struct {
 	Launch   *Launch        `json:"launch,omitempty"`
 	Posted   *Posted        `json:"posted,omitempty"`
 	Post     *Post          `json:"post,omitempty"`
+	Doubtful *Doubtful      `json:"doubtful,omitempty"` // of EventAnswered
 	Status   *StatusComment `json:"status,omitempty"`
 	Hash     string         `json:"hash,omitempty"`
 	Work     *Work          `json:"work,omitempty"`

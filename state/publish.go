@@ -253,6 +253,7 @@ func (c *change) answered() {
 	if p := c.e.Post; p != nil {
 		c.post(fmt.Sprintf("round-%d", c.t.Round), *p)
 	}
+	c.twinReplies(c.e.Doubtful)
 	if len(c.untaken()) > 0 {
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}

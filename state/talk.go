@@ -90,6 +90,24 @@ func (c *change) statusSent() {
 	}
 }
 
+// Doubtful are answers in threads of which an earlier attempt may have left a copy that did not show yet.
+type Doubtful struct {
+	Keys  []string  `json:"keys"` // of their hidden markers
+	Since time.Time `json:"since"`
+}
+
+// twinReplies has second copies of answers in threads looked for a while later.
+func (c *change) twinReplies(d *Doubtful) {
+	if d == nil || c.t.PR == nil {
+		return
+	}
+	for _, key := range d.Keys {
+		c.due("twin", key, c.e.Now.Add(time.Minute))
+		args := c.jobs[len(c.jobs)-1].Args
+		args["reply"], args["since"], args["number"] = "yes", d.Since.UTC().Format(time.RFC3339), fmt.Sprint(c.t.PR.Number)
+	}
+}
+
 // twin has a second copy of a comment looked for a while later. The job has all that this takes: by then the
 // task may be in its next life, which knows nothing of the comment.
 func (c *change) twin(p Posted) {

@@ -180,16 +180,19 @@ func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64,
 	})
 }
 
-func (a api) FindReply(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) (*forge.Posted, error) {
-	return read(ctx, a, "find reply", func() (*forge.Posted, error) {
+func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error) {
+	return read(ctx, a, "find reply", func() (found []forge.Posted, err error) {
 		for _, th := range a.issues[number].pull.threads {
 			for _, c := range th.comments {
 				if c.author == nil && !c.gone && !c.created.Before(since) && strings.Contains(c.body(), marker) {
-					p := c.posted()
-					return &p, nil
+					found = append(found, c.posted())
 				}
 			}
 		}
-		return nil, nil
+		return found, nil
 	})
+}
+
+func (a api) DeleteReply(ctx context.Context, r forge.Repo, id int64) error {
+	return a.DeleteComment(ctx, r, id)
 }

@@ -190,11 +190,11 @@ func TestReviewsAndThreads(t *testing.T) {
 	const marker = "<!-- errand:answer-1 -->"
 	simID := must(w.As("octo").Issue(fullName, p.Number))(t).Pull.Threads[0].ID
 	must(w.As("sam").ReplyToThread(fullName, p.Number, simID, "copied "+marker))(t)
-	if got := must(w.f.FindReply(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); got != nil {
+	if got := must(w.f.FindReplies(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); got != nil {
 		t.Errorf("found somebody's %+v", got)
 	}
 	posted := must(w.f.ReplyInThread(t.Context(), w.repo, p.Number, k.TopID, "Because.\n"+marker))(t)
-	if got := must(w.f.FindReply(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); got == nil || got.ID != posted.ID {
+	if got := must(w.f.FindReplies(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); len(got) != 1 || got[0].ID != posted.ID {
 		t.Errorf("found %+v", got)
 	}
 	if err := w.f.React(t.Context(), w.repo, forge.Target{Kind: forge.TargetReviewComment, ID: k.TopID}, "eyes"); err != nil {

@@ -160,7 +160,7 @@ func (t *Thread) add(page threadCommentPage) {
 }
 
 // ReplyInThread answers in a thread, named by its top comment. Calling it twice makes two: look with
-// FindReply first when the outcome of the first is not known.
+// FindReplies first when the outcome of the first is not known.
 func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Posted, error) {
 	u, err := f.writes(ctx, r.Installation, "answer in a thread", about(r, number))
 	if err != nil {
@@ -173,9 +173,10 @@ func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64
 	return postedReply(got), nil
 }
 
-// FindReply returns the oldest of our review comments on a pull request that holds the hidden marker,
-// or nil. Only what was written or edited since then is read; a zero time reads all.
-func (f *Forge) FindReply(ctx context.Context, r Repo, number int, marker string, since time.Time) (*Posted, error) {
+// FindReplies returns those of our review comments on a pull request that hold the hidden marker, oldest
+// first: every one but the first is a twin that a lost answer has left. Only what was written or edited since
+// then is read; a zero time reads all.
+func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Posted, error) {
 	self, err := f.Self(ctx)
 	if err != nil {
 		return nil, err
@@ -192,13 +193,13 @@ func (f *Forge) FindReply(ctx context.Context, r Repo, number int, marker string
 	if err != nil {
 		return nil, u.wrap(err)
 	}
+	var found []Posted
 	for _, c := range list {
 		if c.GetUser().GetID() == self.BotID && strings.Contains(c.GetBody(), marker) {
-			p := postedReply(c)
-			return &p, nil
+			found = append(found, postedReply(c))
 		}
 	}
-	return nil, nil
+	return found, nil
 }
 
 // DeleteReply deletes a review comment; one that is gone is no error.

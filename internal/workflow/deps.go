@@ -91,7 +91,8 @@ type pulls interface {
 type reviews interface {
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
 	ReplyInThread(ctx context.Context, r forge.Repo, pr int, top int64, body string) (forge.Posted, error)
-	FindReply(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) (*forge.Posted, error)
+	FindReplies(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error)
+	DeleteReply(ctx context.Context, r forge.Repo, id int64) error
 }
 
 type relations interface {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -62,6 +63,9 @@ func (s *Steps) due(ctx context.Context, w *unit) (state.Event, error) {
 	case what == "closed" && w.task.PR != nil:
 		return s.closedHow(ctx, w)
 	case what == "twin":
+		if w.job.Args["reply"] != "" {
+			return s.lookForTwinReply(ctx, w, key)
+		}
 		return s.lookForTwin(ctx, w, key)
 	case what == state.DueSpan:
 		return s.spanEnds(ctx, w, key)
@@ -124,4 +128,34 @@ func (s *Steps) lookForTwin(ctx context.Context, w *unit, id string) (state.Even
 		}
 	}
 	return done(), nil
+}
+
+// lookForTwinReply does the same for an answer in a thread.
+func (s *Steps) lookForTwinReply(ctx context.Context, w *unit, key string) (state.Event, error) {
+	since, err := time.Parse(time.RFC3339, w.job.Args["since"])
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
+	}
+	number, err := strconv.Atoi(w.job.Args["number"])
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
+	}
+	found, err := s.GitHub.FindReplies(ctx, w.repo, number, comment.Marker(key), since.Add(-lookBack))
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin answer: %w", err)
+	}
+	if len(found) == 0 {
+		return done(), nil
+	}
+	return done(), s.deleteReplies(ctx, w, found[1:])
+}
+
+// deleteReplies removes younger answers with the same marker.
+func (s *Steps) deleteReplies(ctx context.Context, w *unit, twins []forge.Posted) error {
+	for _, t := range twins {
+		if err := s.GitHub.DeleteReply(ctx, w.repo, t.ID); err != nil {
+			return fmt.Errorf("delete a twin answer: %w", err)
+		}
+	}
+	return nil
 }

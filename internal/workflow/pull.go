@@ -123,6 +123,7 @@ func (s *Steps) answer(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, err
 	}
 	var rest []string
+	doubtful := &state.Doubtful{}
 	for _, f := range t.Feedback {
 		if f.Taken == "" {
 			continue
@@ -134,7 +135,7 @@ func (s *Steps) answer(ctx context.Context, w *unit) (state.Event, error) {
 			}
 			continue
 		}
-		err := s.reply(ctx, w, f, text, sha, v, before)
+		err := s.reply(ctx, w, f, text, sha, v, before, doubtful)
 		if errors.Is(err, forge.ErrNotFound) { // somebody deleted what it answers: the round ends all the same
 			w.log.Info().Err(err).Int64("thread", f.Thread).Msg("answer in a thread that is gone")
 			rest = append(rest, text)
@@ -145,6 +146,9 @@ func (s *Steps) answer(ctx context.Context, w *unit) (state.Event, error) {
 		}
 	}
 	e := state.Event{Kind: state.EventAnswered}
+	if len(doubtful.Keys) > 0 {
+		e.Doubtful = doubtful
+	}
 	if len(rest) > 0 {
 		e.Post = &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: rest, By: t.Feedback[0].By}
 	}
@@ -193,8 +197,9 @@ func roundBegan(t *state.Task) (at time.Time, stopped bool) {
 	return at, stopped
 }
 
-// reply writes one answer in a thread, unless an earlier attempt did.
-func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text, sha string, v comment.View, before bool) error {
+// reply writes one answer in a thread, unless an earlier attempt did. An answer that may have been written
+// before is looked for again later: it is noted in doubtful.
+func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text, sha string, v comment.View, before bool, doubtful *state.Doubtful) error {
 	t := w.task
 	v.Key = fmt.Sprintf("%d.answer-%d-%s", t.Gen, t.Round, f.ID) // of the round: after a retry another job answers
 	since, again := roundBegan(t)
@@ -202,9 +207,13 @@ func (s *Steps) reply(ctx context.Context, w *unit, f state.Feedback, text, sha 
 		since = w.job.Created
 	}
 	if before || again {
-		found, err := s.GitHub.FindReply(ctx, w.repo, t.PR.Number, comment.Marker(v.Key), since.Add(-lookBack))
-		if err != nil || found != nil {
+		doubtful.Keys, doubtful.Since = append(doubtful.Keys, v.Key), since
+		found, err := s.GitHub.FindReplies(ctx, w.repo, t.PR.Number, comment.Marker(v.Key), since.Add(-lookBack))
+		if err != nil {
 			return err
+		}
+		if len(found) > 0 {
+			return s.deleteReplies(ctx, w, found[1:])
 		}
 	}
 	p := state.Post{Kind: state.PostThread, OnPR: true, Thread: f.Thread, By: f.By, Text: text}

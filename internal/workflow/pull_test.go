@@ -313,3 +313,28 @@ func TestThreadThatIsGone(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 }
+
+// TestTwinAnswer: an answer that came late, after its job had looked for it and written another, is removed.
+func TestTwinAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.reviewed()
+	w.rounded()
+	w.task.Runs = append(w.task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, Round: 1, Started: time.Now().Add(-time.Minute)})
+	w.task.History = append(w.task.History, state.PhaseChange{Phase: state.PhaseInterrupted, At: time.Now()})
+	e := w.do(state.JobAnswer)
+	if e.Doubtful == nil || len(e.Doubtful.Keys) != 2 {
+		t.Fatalf("event %+v", e)
+	}
+	top := a.Comments[0].ID
+	said := w.answers(top)
+	if _, err := w.forge.ReplyInThread(t.Context(), w.repoRef(), 2, top, said[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range e.Doubtful.Keys {
+		w.do(state.JobDue, args("what", "twin", "key", key, "reply", "yes", "number", "2", "since", e.Doubtful.Since.UTC().Format(time.RFC3339)))
+	}
+	if left := w.answers(top); len(left) != 1 || left[0] != said[0] {
+		t.Errorf("answers %q", left)
+	}
+}
