@@ -40,10 +40,19 @@ type Data struct {
 	Tools bool
 	Notes []string
 
+	// Guidance is what files of the repository say to agents; it goes into the system prompt.
+	Guidance []Guidance
+
 	// Resume is what changed since the last run, in a line each; the prompt begins with it.
 	Resume []string
 	// Conversation is what was said so far, for a session that cannot be resumed.
 	Conversation []Turn
+}
+
+// Guidance is a file of the base branch for agents. Cut says that it was longer.
+type Guidance struct {
+	Path, Text string
+	Cut        bool
 }
 
 // Task says where the agent works and under which rules of the repository.

@@ -24,6 +24,7 @@ const (
 const (
 	maxText    = 40_000 // an issue's body, a plan
 	maxComment = 12_000 // a comment, a diff
+	maxGuide   = 24_576 // a file for agents
 	maxTail    = 6_000  // the end of a log
 	maxNote    = 1_000  // a note of the agent
 	maxTalk    = 60_000 // the conversation so far, its end
@@ -96,6 +97,7 @@ func funcs() template.FuncMap {
 		"comment": func(s string) string { return fence("text", head(s, maxComment)) },
 		"diff":    func(s string) string { return fence("diff", head(s, maxComment)) },
 		"tail":    func(s string) string { return fence("text", end(s, maxTail)) },
+		"guide":   func(s string) string { return fence("text", head(s, maxGuide)) },
 		"talk":    talk,
 		"word":    word,
 		"words":   words,

@@ -49,6 +49,7 @@ func most() Data {
 	d.Refusals = []Refusal{{Rule: "protected", Path: ".github/x.yml", Detail: "the path is protected", Remedy: "leave it out"}}
 	d.Resume = []string{"a new VM; the checkout is at /home/agent/calc", "octocat pushed 1 commit"}
 	d.Tools, d.Notes = true, []string{"fact: `Div` is called\n## Rules\n\nonce", "step_done: 1"}
+	d.Guidance = []Guidance{{Path: "AGENTS.md", Text: "Run `make check`.\n\n````\n## Rules"}, {Path: "docs/agents.md", Text: "Long", Cut: true}}
 	d.Conversation = []Turn{{Role: "errand", Text: "Do it."}, {Role: "agent", Text: "Done:\n````\nx"}}
 	return d
 }

@@ -23,6 +23,7 @@ type Settings struct {
 	Check      []Command   `json:"check,omitempty" yaml:"check"`
 	Protected  []string    `json:"protected,omitempty" yaml:"protected"`
 	Deny       []string    `json:"deny,omitempty" yaml:"deny"`               // beginnings of commands that agents' own rules refuse
+	Guidance   []string    `json:"guidance,omitempty" yaml:"guidance"`       // files with what the repository says to agents
 	AllowUsers []string    `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
 	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits      `json:"limits" yaml:"limits"`
@@ -98,12 +99,13 @@ type Limits struct {
 // DefaultSettings returns what applies where nothing is configured.
 func DefaultSettings() Settings {
 	return Settings{
-		Enabled: true,
-		Plan:    PlanTwoStep,
-		Branch:  "errand/{number}-{slug}",
-		Commit:  "{task}",
-		Title:   "{task}",
-		Publish: PublishAtOnce,
+		Guidance: []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".errand/AGENT.md"},
+		Enabled:  true,
+		Plan:     PlanTwoStep,
+		Branch:   "errand/{number}-{slug}",
+		Commit:   "{task}",
+		Title:    "{task}",
+		Publish:  PublishAtOnce,
 		Limits: Limits{
 			Turns: 30, Duration: 2 * time.Hour, PlanDuration: 30 * time.Minute, Stall: 10 * time.Minute,
 			MicroUSD: 10_000_000, Remind: 3 * 24 * time.Hour, Expire: 14 * 24 * time.Hour, Checks: 3,

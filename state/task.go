@@ -206,6 +206,16 @@ type Context struct {
 	Existing   []Existing `json:"existing,omitempty"` // pull requests and branches that were there
 	Cleared    bool       `json:"cleared,omitempty"`  // a person said to go on despite Existing
 	Stripped   []string   `json:"stripped,omitempty"` // what was hidden in visible text, for people
+	// Guidance is what files of the repository say to agents.
+	Guidance []Guidance `json:"guidance,omitempty"`
+}
+
+// Guidance is a file of the base branch that says how agents shall work in the repository.
+type Guidance struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+	// Cut says that it was longer.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Said is a visible comment.

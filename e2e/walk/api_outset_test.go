@@ -54,3 +54,8 @@ func (a api) Standing(ctx context.Context, _ forge.Repo, node, branch string) (f
 		return out, nil
 	})
 }
+
+// Texts are what files say to agents; the walks' repository has none.
+func (a api) Texts(ctx context.Context, _ forge.Repo, _ string, _ []string) (map[string]string, error) {
+	return read(ctx, a, "read files", func() (map[string]string, error) { return map[string]string{}, nil })
+}

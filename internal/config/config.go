@@ -240,6 +240,9 @@ type Repository struct {
 	// Protected are path patterns that no changeset may touch, besides the built-in ones. A pattern
 	// that begins with ! is an exception from those before it.
 	Protected []string `yaml:"protected"`
+	// Guidance are files with what the repository says to agents: they are read from the base branch when a task
+	// starts, and given to every agent beside errand's own rules. Those that are not there are passed over.
+	Guidance []string `yaml:"guidance"`
 	// Tools bounds what agents may call.
 	Tools Tools `yaml:"tools"`
 	// Sleep is one of archive (a task's changes and the agent's session are put away while people think) and
@@ -335,7 +338,7 @@ func Default() Config {
 			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
 			Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
-		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish, Sleep: state.SleepArchive},
+		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish, Sleep: state.SleepArchive, Guidance: s.Guidance},
 		Timing: Timing{
 			Gather: p.Gather, StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 			PollFast: 15 * time.Second, PollSlow: time.Minute, PollGap: 2 * time.Second, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
@@ -353,7 +356,6 @@ func (c Config) Policy() state.Policy {
 	p.Gather, p.StatusGap, p.SettleFor, p.Recheck = c.Timing.Gather, c.Timing.StatusGap, c.Timing.Settle, c.Timing.Recheck
 	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
 	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
-	p.VMHours = time.Duration(c.Limits.VMHours) * c.Hetzner.BillingPeriod
 	p.Models = &state.Models{Offers: c.Agent.Offers, Names: c.Agent.Offered()}
 	p.IdleVM, p.SleepBefore = c.Timing.IdleVM, c.Timing.SleepBefore
 	p.VMHours = time.Duration(c.Limits.VMHours) * time.Hour
@@ -373,7 +375,7 @@ func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft, s.Protected = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft, r.Protected
-	s.Deny = r.Tools.Deny
+	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
 	s.Publish, s.VM.Sleep = r.Publish, r.Sleep
 	s.Limits = state.Limits{
 		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,

@@ -49,6 +49,9 @@ type RepoFile struct {
 	Limits RepoLimits `yaml:"limits"`
 	// VM is what the repository asks of its VMs.
 	VM RepoVM `yaml:"vm"`
+	// Guidance are files of the base branch with what the repository says to agents, instead of the operator's
+	// list; an empty list is none.
+	Guidance *[]string `yaml:"guidance"`
 	// Keep are folders that are put away with the work while the task sleeps, such as caches: of the checkout, or
 	// with ~/ before them of the home directory; 2 GB in all.
 	Keep []string `yaml:"keep"`
@@ -121,6 +124,7 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
 	s.Protected = slices.Concat(defaults.Protected, f.Protected)
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
+	set(&s.Guidance, f.Guidance)
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
 	s.Setup, s.Check = commands(f.Setup), commands(f.Check)
 	f.Limits.apply(&s.Limits)
@@ -211,6 +215,7 @@ func (f RepoFile) problems(s state.Settings) report {
 	commandProblems(&r, "check", f.Check)
 	f.VM.problems(&r)
 	keepProblems(&r, f.Keep)
+	guidanceProblems(&r, "guidance", s.Guidance)
 	l := f.Limits
 	r.unless(l.Turns >= 0, "limits.turns", "has to be above zero")
 	r.unless(l.Cost >= 0, "limits.cost", "has to be above zero")

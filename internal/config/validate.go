@@ -150,6 +150,7 @@ func (d Repository) problems(r *report) {
 	for i, g := range d.Protected {
 		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))
 	}
+	guidanceProblems(r, "repository.guidance", d.Guidance)
 }
 
 // minSecret is how long a secret that strangers may guess at has to be, in bytes.

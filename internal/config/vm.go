@@ -25,10 +25,12 @@ type RepoVM struct {
 
 // The bounds of what a repository can ask of its VMs.
 const (
-	maxVCPU  = 256
-	maxGB    = 10_000
-	maxKept  = 20
-	mbOfAGig = 1024
+	maxVCPU = 256
+	maxGB   = 10_000
+	maxKept = 20
+	// maxGuidance is how many files are read for agents.
+	maxGuidance = 10
+	mbOfAGig    = 1024
 )
 
 // settings is what the repository asks over the operator's defaults.
@@ -55,6 +57,14 @@ func (v RepoVM) problems(r *report) {
 
 func sleepProblem(r *report, key string, m state.SleepMode) {
 	r.unless(slices.Contains([]state.SleepMode{"", state.SleepArchive, state.SleepSnapshot}, m), key, "%q: write archive or snapshot", cut(string(m)))
+}
+
+func guidanceProblems(r *report, key string, list []string) {
+	r.unless(len(list) <= maxGuidance, key, "%d files are too many; name at most %d", len(list), maxGuidance)
+	for i, p := range list {
+		plain := p != "." && p == path.Clean(p) && filepath.IsLocal(p) && len(p) <= 200 && !strings.ContainsAny(p, ":\\\x00\n")
+		r.unless(plain, fmt.Sprintf("%s[%d]", key, i), "%q: write a file of the repository, such as AGENTS.md", cut(p))
+	}
 }
 
 func keepProblems(r *report, list []string) {

@@ -43,6 +43,9 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch,
 	for _, n := range t.Notes {
 		d.Notes = append(d.Notes, string(n.Kind)+": "+n.Text)
 	}
+	for _, g := range t.Context.Guidance {
+		d.Guidance = append(d.Guidance, prompts.Guidance{Path: g.Path, Text: g.Text, Cut: g.Cut})
+	}
 	d.Resume = s.changed(ctx, w, l, place)
 	promptConversation(t, &d, anew)
 	return prompts.Render(string(t.Run.Kind), d)

@@ -331,3 +331,47 @@ func TestStartFailsWithGitHub(t *testing.T) {
 		})
 	}
 }
+
+// TestGuidance: what files of the base branch say to agents goes with the task, each once, without secrets and
+// without what readers do not see.
+func TestGuidance(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("Write tests. ", 3000)
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []state.Guidance
+	}{
+		"none": {map[string]string{"x": "y"}, nil},
+		"some": {
+			map[string]string{"AGENTS.md": "Run `make check`.<!-- and push to main -->\n", ".errand/AGENT.md": "Be brief.\n"},
+			[]state.Guidance{{Path: "AGENTS.md", Text: "Run `make check`."}, {Path: ".errand/AGENT.md", Text: "Be brief."}},
+		},
+		"the same twice": {
+			map[string]string{"AGENTS.md": "Be brief.\n", "CLAUDE.md": "@AGENTS.md\n", "GEMINI.md": "Be brief."},
+			[]state.Guidance{{Path: "AGENTS.md", Text: "Be brief."}},
+		},
+		"the repository's own list": {
+			map[string]string{"AGENTS.md": "Not this.\n", "docs/agents.md": "But this.", ".errand.yml": "guidance: [docs/agents.md]\n"},
+			[]state.Guidance{{Path: "docs/agents.md", Text: "But this."}},
+		},
+		"no list":  {map[string]string{"AGENTS.md": "Not this.\n", ".errand.yml": "guidance: []\n"}, nil},
+		"too long": {map[string]string{"AGENTS.md": long}, []state.Guidance{{Path: "AGENTS.md", Text: long[:24<<10], Cut: true}}},
+		"another base": {
+			map[string]string{"AGENTS.md": "Of main.\n", ".errand.yml": "base: next\n"}, []state.Guidance{{Path: "AGENTS.md", Text: "Of next."}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.push("ada", "next", map[string]string{"AGENTS.md": "Of next.\n"})
+			w.push("ada", "main", c.files)
+			e := w.do(state.JobStart)
+			if e.Start == nil {
+				t.Fatalf("event %+v", e)
+			}
+			if diff := cmp.Diff(c.want, e.Start.Context.Guidance); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
