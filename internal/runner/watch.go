@@ -84,10 +84,7 @@ func (l *lifeSigns) stalled() bool {
 		return false
 	}
 	l.next = now.Add(l.sample)
-	if l.usesCPU(now) {
-		l.lastAny = now
-	}
-	if l.quiet(now) && l.s.openRequests() > 0 {
+	if busy, asks := l.usesCPU(now), l.s.openRequests() > 0; busy || asks {
 		l.lastAny = now
 	}
 	return l.quiet(now)
