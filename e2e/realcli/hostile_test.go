@@ -59,7 +59,7 @@ func hostileFiles(redirect string) map[string]string {
 		".codex/hooks.json":             `{"hooks":{"SessionStart":` + hook("codex-start") + `,"PreToolUse":` + hook("codex-tool") + `}}`,
 		".agents/skills/aid/SKILL.md":   "---\nname: aid\ndescription: a skill of the repository\n---\n",
 		".git-hooks/post-checkout":      "#!/bin/sh\ntouch $HOME/CANARY-git\n",
-		".errand.yml":                   "{}\n",
+		".errand.yml":                   "guidance: []\n", // or errand would hand CLAUDE.md over itself
 		"docs/.claude/settings.json":    settings("docs"),
 		"docs/.claude/settings.json.md": "no settings\n",
 	}
