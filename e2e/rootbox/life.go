@@ -167,7 +167,8 @@ func (b *Box) AwaitBooted(ctx context.Context) error {
 	}
 	out, err := b.Exec(ctx, "cloud-init", "status", "--wait", "--long")
 	if err != nil {
-		return fmt.Errorf("cloud-init of box %s: %w\n%s", b.Name, err, out)
+		said, tailErr := b.Exec(ctx, "tail", "-n", "20", "/var/lib/errand/firstboot", "/var/lib/errand/firstboot.log")
+		return errors.Join(fmt.Errorf("cloud-init of box %s: %w\n%s\n%s", b.Name, err, out, said), tailErr)
 	}
 	return nil
 }
