@@ -72,7 +72,7 @@ func TestPlayByHand(t *testing.T) {
 			if got.Bill.Hours != tt.hours || got.VMs != tt.vms || got.At50 != tt.half || got.At95 != tt.slower || got.Wakes != 2 || got.Most != 1 {
 				t.Errorf("got %+v", got)
 			}
-			if want := tt.hours * 26_400; got.Bill.MicroVMs != want {
+			if want := tt.hours * hourOf(s.Type); got.Bill.MicroVMs != want {
 				t.Errorf("VMs cost %d, want %d", got.Bill.MicroVMs, want)
 			}
 			perHour := int64(10 * 14_300 / 730)

@@ -18,8 +18,13 @@ type ledger struct {
 	created, deleted int
 }
 
+// hourOf is what an hour of a VM with its address costs, read off the price list of June 2026.
+func hourOf(kind string) int64 {
+	return map[string]int64{"cx33": 13_600 + 800, "cx43": 25_600 + 800}[kind]
+}
+
 func newLedger(s Setting) *ledger {
-	return &ledger{period: s.Period, hour: 26_400, gb: int64(s.ImageGB), gbMonth: 14_300, vms: map[string]time.Time{}, images: map[string]time.Time{}}
+	return &ledger{period: s.Period, hour: hourOf(s.Type), gb: int64(s.ImageGB), gbMonth: 14_300, vms: map[string]time.Time{}, images: map[string]time.Time{}}
 }
 
 func (l *ledger) Sleep(until time.Time) { l.now = until }
