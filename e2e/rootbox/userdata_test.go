@@ -67,6 +67,7 @@ func TestUserDataIsTaken(t *testing.T) {
 		"getent passwd errand | cut -d: -f6,7":                                              "/home/errand:/bin/bash",
 		"getent shadow root errand | cut -d: -f2 | cut -c1 | tr -d '\\n'":                   "!*", // what no password fits
 		"stat -c %a /var/lib/cloud/instance/user-data.txt":                                  "600",
+		"stat -c %U:%a /home/errand":                                                        "errand:700",
 	} {
 		if got := sh(t, root, line+"; true"); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)

@@ -17,9 +17,9 @@ import (
 
 // place is a machine's folders, as far as the scripts care.
 type place struct {
-	t                               *testing.T
-	etc, run, state, ssh, proc, bin string
-	reloads, offs                   string // files with a line per reload and power-off
+	t                                     *testing.T
+	etc, run, state, ssh, proc, bin, home string
+	reloads, offs                         string // files with a line per reload and power-off
 }
 
 func newPlace(t *testing.T) *place {
@@ -29,7 +29,7 @@ func newPlace(t *testing.T) *place {
 	}
 	dir := t.TempDir()
 	p := &place{t: t, reloads: filepath.Join(dir, "reloads"), offs: filepath.Join(dir, "offs")}
-	for name, at := range map[string]*string{"etc": &p.etc, "run": &p.run, "state": &p.state, "ssh": &p.ssh, "proc": &p.proc, "bin": &p.bin} {
+	for name, at := range map[string]*string{"etc": &p.etc, "run": &p.run, "state": &p.state, "ssh": &p.ssh, "proc": &p.proc, "bin": &p.bin, "home": &p.home} {
 		*at = filepath.Join(dir, name)
 		if err := os.Mkdir(*at, 0o700); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func (p *place) sh(script string, args ...string) (stdout, stderr string, code i
 	cmd := exec.Command("sh", append([]string{filepath.Join("files", script)}, args...)...)
 	cmd.Env = append(os.Environ(),
 		"ERRAND_ETC="+p.etc, "ERRAND_RUN="+p.run, "ERRAND_STATE_DIR="+p.state, "ERRAND_SSH_DIR="+p.ssh, "ERRAND_PROC="+p.proc,
-		"ERRAND_SBIN="+p.bin, "ERRAND_SSHD_RELOAD=sh "+p.bin+"/reload", "ERRAND_POWEROFF=sh "+p.bin+"/off", "PATH="+p.bin+":"+os.Getenv("PATH"))
+		"ERRAND_SBIN="+p.bin, "ERRAND_HOME="+p.home, "ERRAND_SSHD_RELOAD=sh "+p.bin+"/reload", "ERRAND_POWEROFF=sh "+p.bin+"/off", "PATH="+p.bin+":"+os.Getenv("PATH"))
 	p.write(p.bin+"/reload", "echo reload >>"+p.reloads)
 	p.write(p.bin+"/off", "echo off >>"+p.offs)
 	var out, errs strings.Builder
@@ -225,6 +225,9 @@ func TestFirstBoot(t *testing.T) {
 			p.write(p.bin+"/mkdir", "#!/bin/sh\ncase \"$*\" in *linger*) exit 1 ;; esac\nexec /bin/mkdir \"$@\"\n")
 			p.write(p.bin+"/errand-metadata", "#!/bin/sh\n"+test.deny+"\n")
 			p.write(p.state+"/firstboot", "waits for cloud-init\n")
+			if err := os.Chmod(p.home, 0o755); err != nil { //nolint:gosec // as useradd leaves it
+				t.Fatal(err)
+			}
 			if test.baked {
 				p.write(p.etc+"/baked", "")
 			}
@@ -239,6 +242,9 @@ func TestFirstBoot(t *testing.T) {
 			}
 			if ran := lines(t, p.run+"/ran") == 1; ran != test.ran {
 				t.Errorf("setup ran: %v", ran)
+			}
+			if home, err := os.Stat(p.home); err != nil || home.Mode().Perm() != 0o700 {
+				t.Errorf("the home is open to others: %v, %v", home.Mode(), err)
 			}
 			born, err := os.ReadFile(p.state + "/born")
 			if err != nil || len(born) < 10 {
