@@ -109,6 +109,9 @@ func (c *change) spent() {
 		}
 		r.Metered, r.Money = true, Money{}
 	}
+	if *c.e.Money != (Money{}) { // else it was refused one
+		r.Answers++
+	}
 	r.Money.Add(*c.e.Money)
 	c.t.Money.Add(*c.e.Money)
 	switch h := r.Held; {

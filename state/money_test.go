@@ -57,6 +57,28 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 	}
 }
 
+// TestAnswersAreCounted: what is booked is an answer, and a refusal is none.
+func TestAnswersAreCounted(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run.ID
+	held := &Waiting{Kind: WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(time.Second)}
+	for _, e := range []Event{{Money: &Money{OutputTokens: 1}}, {Money: &Money{}, Waiting: held}, {Money: &Money{OutputTokens: 1}, Waiting: held}} {
+		e.Kind, e.Run = EventSpent, run
+		l.do(e)
+	}
+	if got := l.task.Run.Answers; got != 2 {
+		t.Errorf("%d answers, want 2", got)
+	}
+	l.end(RunResult{Status: "ok", Class: "success", Outcome: "done", Text: "a plan", Used: &Usage{Input: 3}})
+	if last := l.task.Runs[len(l.task.Runs)-1]; last.Answers != 2 || last.Used == nil || last.Used.Input != 3 {
+		t.Errorf("filed with %d answers, used %+v", last.Answers, last.Used)
+	}
+}
+
 // TestARunThatEndsAtTheCap waits for a raise, however its agent took the refusal.
 func TestARunThatEndsAtTheCap(t *testing.T) {
 	t.Parallel()

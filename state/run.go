@@ -54,6 +54,10 @@ type Run struct {
 	Money    Money `json:"money"`
 	// Metered says that the gateway counted Money; else it is what the agent reported.
 	Metered bool `json:"metered,omitempty"`
+	// Answers are those of the model that the gateway booked.
+	Answers int `json:"answers,omitempty"`
+	// Used is what the agent says that the run has used, to be held against Money; nil if it said nothing.
+	Used *Usage `json:"used,omitempty"`
 	// Held is why the gateway refused it the model although the task has money left.
 	Held *Waiting `json:"held,omitempty"`
 	// Calls are the ids of what its agent said through tools, while it goes on; Concluded is what that says of
@@ -76,6 +80,14 @@ type Run struct {
 	Repeat string `json:"repeat,omitempty"`
 }
 
+// Usage counts tokens as agents do. Input excludes what was read from or written to a cache.
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+}
+
 // StatusVMLost is the status of a run whose VM is gone. StatusNoSession says that the session to be
 // resumed was not there. The other statuses are the adapter's.
 const (
@@ -91,6 +103,7 @@ type RunResult struct {
 	Session  string    `json:"session,omitempty"`
 	Turns    int       `json:"turns,omitempty"`
 	Money    Money     `json:"money"`
+	Used     *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
 	LastSeq  int64     `json:"last_seq"`
 	Ended    time.Time `json:"ended"`
 	RetryAt  time.Time `json:"retry_at,omitzero"` // when a limit ends, if known

@@ -127,7 +127,7 @@ func (c *change) file() {
 	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
 		r.Ended = c.e.Now
 	}
-	r.Status, r.Class, r.Message, r.Told = res.Status, res.Class, res.Message, true
+	r.Status, r.Class, r.Message, r.Used, r.Told = res.Status, res.Class, res.Message, res.Used, true
 	if res.Session != "" {
 		r.Session = res.Session
 	}
@@ -198,7 +198,7 @@ func (c *change) droppedRun() *Run {
 // countDropped adds what a stopped run has cost.
 func (c *change) countDropped() {
 	r := c.droppedRun()
-	r.Turns, r.LastSeq, r.Told = c.e.Result.Turns, c.e.Result.LastSeq, true
+	r.Turns, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.LastSeq, c.e.Result.Used, true
 	if r.Session == "" {
 		r.Session = c.e.Result.Session
 	}

@@ -129,9 +129,9 @@ type Ended struct {
 	WantSession string
 	// WantSchema: a structured answer was asked for.
 	WantSchema bool
-	// Prior is what the session to resume had used before, zero if unknown: some agents report the use of
-	// the whole session.
-	Prior runlog.Usage
+	// Prior is what the session had used before this run, nil if unknown: some agents report the use of the
+	// whole session.
+	Prior *runlog.Usage
 }
 
 // Result is how a run ended.

@@ -20,8 +20,11 @@ const maxAnswer = 1 << 20
 // used, less Ended.Prior; for a resumed session whose earlier use is not known it is left empty.
 func (p *codexParser) Exit(e Ended) Result {
 	r := Result{Session: p.session, Turns: p.turns, Text: p.text}
-	if e.WantSession == "" || e.Prior != (runlog.Usage{}) {
-		r.Usage = minus(p.usage, e.Prior)
+	switch {
+	case e.Prior != nil:
+		r.Usage = minus(p.usage, *e.Prior)
+	case e.WantSession == "":
+		r.Usage = p.usage
 	}
 	if p.failure != nil {
 		r.Text = *p.failure

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/callback/tools"
@@ -56,11 +57,14 @@ type Service struct {
 	cfg Config
 
 	mu    sync.Mutex
-	reads map[string]int // how often a run asked for context
+	reads *simplelru.LRU[string, int] // how often a run asked for context
 }
 
 // New returns a Service.
-func New(cfg Config) *Service { return &Service{cfg: cfg, reads: map[string]int{}} }
+func New(cfg Config) *Service {
+	reads, _ := simplelru.NewLRU[string, int](maxKnown, nil) // fails for sizes below one only
+	return &Service{cfg: cfg, reads: reads}
+}
 
 // callTimeout bounds the answering of a call, applyTimeout the keeping of what it says.
 const callTimeout = time.Minute

@@ -11,7 +11,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxReads is how often a run may ask for context, maxKnown of how many runs that is remembered.
+// maxReads is how often a run may ask for context, maxKnown of how many runs that is remembered: the one that
+// asked the longest time ago is forgotten first. The count begins anew with errand, for it costs next to nothing.
 const (
 	maxReads = 50
 	maxKnown = 1000
@@ -60,11 +61,9 @@ func (s *Service) context(ctx context.Context, t *state.Task, raw json.RawMessag
 func (s *Service) mayRead(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.reads[run]; !known && len(s.reads) >= maxKnown {
-		clear(s.reads) // those runs ended long ago, but for a few, which begin anew
-	}
-	s.reads[run]++
-	return s.reads[run] <= maxReads
+	n, _ := s.reads.Get(run)
+	s.reads.Add(run, n+1)
+	return n < maxReads
 }
 
 // notes lists what agents kept so far.

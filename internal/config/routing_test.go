@@ -6,7 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/gateway"
 )
 
 // routed is a configuration with an agent section and providers.
@@ -73,5 +75,15 @@ func TestProviders(t *testing.T) {
 				t.Errorf("provider %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsUnsetHasAPrice: the models that run where nothing is said of models are in the table of prices.
+func TestWhatIsUnsetHasAPrice(t *testing.T) {
+	t.Parallel()
+	for _, model := range []string{agent.DefaultModel, agent.DefaultCodexModel, agent.DefaultGeminiModel} {
+		if _, known := gateway.DefaultPrices().Of(model); !known {
+			t.Errorf("%s has no price", model)
+		}
 	}
 }

@@ -125,7 +125,10 @@ func TestPrices(t *testing.T) {
 		"none: dearest":     {gateway.Usage{Input: 1}, 10, false},
 		"a fraction counts": {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
 		"another edition":   {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
-		"another model":     {gateway.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
+		"of a family":       {gateway.Usage{Model: "gpt-5.5", Output: 1}, 10, false},
+		"a family's name":   {gateway.Usage{Model: "claude", Output: 1}, 25, true},
+		"no family":         {gateway.Usage{Model: "-claude", Output: 1}, 25, false},
+		"a longer name":     {gateway.Usage{Model: "gpt5-x", Output: 1}, 25, false},
 		"nothing":           {gateway.Usage{Model: "gpt-5"}, 0, true},
 	}
 	for name, test := range tests {

@@ -23,7 +23,8 @@ type Price struct {
 type Prices map[string]Price
 
 // DefaultPrices are the providers' public prices as this was written, for the models that their CLIs take
-// unless told otherwise. Providers change them: compare with their price lists, and set what differs.
+// unless told otherwise. Where long prompts cost more, that is the price: no cap is missed for it. Providers change
+// them: compare with their price lists, and set what differs.
 func DefaultPrices() Prices {
 	return Prices{
 		"claude-opus":      {Input: 15, Output: 75, CacheRead: 1.5, CacheWrite: 18.75},
@@ -34,6 +35,8 @@ func DefaultPrices() Prices {
 		"gpt-5":            {Input: 1.25, Output: 10, CacheRead: 0.125},
 		"gpt-5-mini":       {Input: 0.25, Output: 2, CacheRead: 0.025},
 		"gpt-5-pro":        {Input: 15, Output: 120, CacheRead: 15},
+		"gpt-5.5":          {Input: 10, Output: 45, CacheRead: 1},
+		"gpt-5.5-pro":      {Input: 30, Output: 180, CacheRead: 30},
 		"gemini-2.5-pro":   {Input: 2.5, Output: 15, CacheRead: 0.625},
 		"gemini-2.5-flash": {Input: 0.3, Output: 2.5, CacheRead: 0.075},
 	}
@@ -45,8 +48,9 @@ func fits(name, model string) bool {
 	return ok && (rest == "" || strings.ContainsRune("-@:", rune(rest[0])))
 }
 
-// Of returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is
-// missed for want of an entry; known is then false.
+// Of returns a model's price. A model that is in no entry costs as much as the dearest of its family, which is
+// what stands before the first hyphen of its name, or else as the dearest of all, so that no cap is missed for want
+// of an entry; known is then false.
 func (p Prices) Of(model string) (price Price, known bool) {
 	best := -1
 	for name, candidate := range p {
@@ -57,13 +61,27 @@ func (p Prices) Of(model string) (price Price, known bool) {
 	if best >= 0 {
 		return price, true
 	}
-	for _, candidate := range p {
+	family, _, _ := strings.Cut(model, "-")
+	if price, ok := p.dearest(family + "-"); ok && family != "" {
+		return price, false
+	}
+	price, _ = p.dearest("")
+	return price, false
+}
+
+// dearest returns the highest prices of all entries whose names begin with a prefix; false if there are none.
+func (p Prices) dearest(prefix string) (price Price, some bool) {
+	for name, candidate := range p {
+		if !strings.HasPrefix(name+"-", prefix) {
+			continue
+		}
+		some = true
 		price = Price{
 			Input: max(price.Input, candidate.Input), Output: max(price.Output, candidate.Output),
 			CacheRead: max(price.CacheRead, candidate.CacheRead), CacheWrite: max(price.CacheWrite, candidate.CacheWrite),
 		}
 	}
-	return price, false
+	return price, some
 }
 
 // Cost is what the usage costs at this price, in millionths of a dollar, rounded up.

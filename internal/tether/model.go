@@ -42,7 +42,9 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 	t := taskOf(r)
 	log := h.cfg.Log.With().Str("task", t.Key.String()).Str("run", t.Run.ID).Logger()
 	refuse := func(kind, message string) {
-		log.Warn().Str("path", rest).Msg("tether: refused: " + message)
+		if untold, ok := h.refused.tell(t.Run.ID, h.now()); ok {
+			log.Warn().Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
+		}
 		if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
 			log.Debug().Err(err).Msg("tether: answer")
 		}
@@ -70,13 +72,13 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		refuse("permission_error", barred.Detail)
 		return
 	}
-	if h.turns.usedUp(t.Run.ID, t.Run.MaxTurns) {
+	if h.turns.usedUp(t.Run.ID, t.Run.Answers, t.Run.MaxTurns) {
 		refuse("permission_error", fmt.Sprintf("the run's turns are used up (%d)", t.Run.MaxTurns))
 		return
 	}
 	bill := func(answer *http.Response) error {
 		if answer.StatusCode == http.StatusOK && up.API.Calls(r.Method) {
-			h.turns.add(t.Run.ID)
+			h.turns.add(t.Run.ID, t.Run.Answers)
 		}
 		return c.answered(r.Context(), answer)
 	}
@@ -115,7 +117,7 @@ func (h *Handler) spend(ctx context.Context, task state.TaskKey, run string, u g
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"
 		}
-		log.Warn().Msg("tether: no price is known of this model: it is counted at the dearest; add it to prices")
+		log.Warn().Msg("tether: no price is known of this model: it is counted at the dearest of its family, else of all; add it to prices")
 	}
 	m.Add(h.owed.take(run))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)

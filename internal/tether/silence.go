@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -17,30 +16,17 @@ const (
 	askAgainAfter  = "120"
 )
 
-// silences are the runs whose provider gave no sign of life, by run. They are few, and end soon after.
-type silences struct {
-	mu   sync.Mutex
-	runs map[string]time.Time
-}
-
-// maxSilences bounds what is remembered; runs that ended stay in until there are so many.
-const maxSilences = 1000
+// silences are the runs whose provider gave no sign of life, and when.
+type silences struct{ perRun[time.Time] }
 
 func (s *silences) met(run string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.runs == nil || len(s.runs) >= maxSilences {
-		s.runs = map[string]time.Time{}
-	}
-	s.runs[run] = time.Now()
+	s.change(run, func(time.Time) time.Time { return time.Now() })
 }
 
 // lately reports whether a run met one within d.
 func (s *silences) lately(run string, d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, ok := s.runs[run]
-	return ok && time.Since(at) < d
+	at := s.of(run)
+	return !at.IsZero() && time.Since(at) < d
 }
 
 func (h *Handler) silence() time.Duration {

@@ -96,6 +96,7 @@ type Handler struct {
 	open      open
 	silent    silences
 	turns     turnCount
+	refused   refusals
 	probing   sync.Mutex // one key is tried at a time
 }
 

@@ -43,3 +43,25 @@ func TestTurnsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestTurnsOutliveARestart: a run that had all of its turns before a restart gets none afterwards.
+func TestTurnsOutliveARestart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ booked, answers int }{"all were had": {3, 0}, "two were had": {2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := someTask()
+			task.Run.MaxTurns, task.Run.Answers = 3, tc.booked
+			w := newEnd(t, task, nil)
+			got := 0
+			for range 3 {
+				if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(w.handler.RunToken(run))); code == http.StatusOK {
+					got++
+				}
+			}
+			if got != tc.answers {
+				t.Errorf("%d answers, want %d", got, tc.answers)
+			}
+		})
+	}
+}

@@ -17,7 +17,8 @@ import (
 // checks. What a VM reports is untrusted: the judgement is the adapter's, texts are redacted.
 type Interpreter struct {
 	run    state.Run
-	parser agent.Parser // nil for checks
+	prior  *runlog.Usage // what its session had used before
+	parser agent.Parser  // nil for checks
 	redact *trust.Redactor
 	stderr []string
 	said   string // the end of what the agent said
@@ -27,7 +28,7 @@ type Interpreter struct {
 
 // Interpret returns the interpreter of a run.
 func (s *Steps) Interpret(t *state.Task, r *state.Run) *Interpreter {
-	in := &Interpreter{run: *r, redact: s.Redact}
+	in := &Interpreter{run: *r, prior: prior(t, r), redact: s.Redact}
 	if r.Kind != state.RunCheck {
 		in.parser = s.Agents.Of(r.Adapter).NewParser()
 	}
@@ -109,10 +110,10 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	if in.parser == nil {
 		return in.checksResult(x)
 	}
-	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session})
+	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, Prior: in.prior})
 	out := state.RunResult{
 		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: runlog.Cut(res.Session, maxLabel),
-		Turns: res.Turns, Money: money(res.Usage, res.CostUSD), Ended: x.EndedAt, RetryAt: res.ResetAt,
+		Turns: res.Turns, Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if res.Status == agent.StatusStalled && out.Message == "" {
 		out.Message = "the agent gave no sign of life for too long: no output, no open request to the model, no work"
@@ -153,6 +154,31 @@ func money(u runlog.Usage, usd float64) state.Money {
 		InputTokens: max(u.Input, 0) + max(u.CacheRead, 0) + max(u.CacheWrite, 0), OutputTokens: max(u.Output, 0),
 		MicroUSD: int64(math.Round(min(usd, most) * 1e6)),
 	}
+}
+
+// used is what the agent says of tokens, nil if it says nothing.
+func used(u runlog.Usage) *state.Usage {
+	if u == (runlog.Usage{}) {
+		return nil
+	}
+	return &state.Usage{Input: max(u.Input, 0), Output: max(u.Output, 0), CacheRead: max(u.CacheRead, 0), CacheWrite: max(u.CacheWrite, 0)}
+}
+
+// prior adds up what the runs before this one say to have used in its session, nil if one of them does not say it:
+// what the agent says of the whole session then tells nothing of this run.
+func prior(t *state.Task, r *state.Run) *runlog.Usage {
+	var sum runlog.Usage
+	for i := range t.Runs {
+		o := &t.Runs[i]
+		if o.Seq >= r.Seq || r.Session == "" || o.Session != r.Session {
+			continue
+		}
+		if o.Used == nil {
+			return nil
+		}
+		sum = sum.Add(runlog.Usage(*o.Used))
+	}
+	return &sum
 }
 
 // maxApproaches is how many ways a preliminary plan may offer.

@@ -64,6 +64,7 @@ func TestInterpretAgents(t *testing.T) {
 			got, events := interpreted(t, state.Run{ID: "r-1", Kind: c.kind}, c.exit, c.lines...)
 			c.want.Session, c.want.Turns, c.want.Ended = "s-1", 3, ended
 			c.want.Money = state.Money{InputTokens: 123, OutputTokens: 45, MicroUSD: 125_000}
+			c.want.Used = &state.Usage{Input: 100, Output: 45, CacheRead: 20, CacheWrite: 3}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}

@@ -101,7 +101,7 @@ func (p *Process) follow(stdout *os.File) {
 	ended := agent.Ended{
 		Exit:          runlog.Exit{Cause: runlog.CauseExited, EndedAt: time.Now()},
 		StopRequested: stopped, Stderr: p.stderr.String(),
-		WantSession: want.Session, WantSchema: want.Schema, Prior: p.prior,
+		WantSession: want.Session, WantSchema: want.Schema, Prior: &p.prior,
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
