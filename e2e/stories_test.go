@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -24,16 +25,47 @@ func TestStories(t *testing.T) {
 		t.Fatal(common.Err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/stories", RequireUniqueNames: true, Setup: setup, Condition: condition, UpdateScripts: os.Getenv("UPDATE") != "",
+		Files: stories(t), RequireUniqueNames: true, Setup: setup, Condition: condition, UpdateScripts: os.Getenv("UPDATE") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
 			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd,
-			"stolen": stolen,
+			"stolen": stolen, "large": large,
 		},
 	})
 }
+
+// stories lists all stories. Where ERRAND_TEST_PLAYED says that a run without ERRAND_TEST_FULL has just played
+// those that are light, it lists the heavy ones alone: to the others it makes no difference.
+func stories(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/stories/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("there are no stories: %v", err)
+	}
+	if os.Getenv("ERRAND_TEST_FULL") == "" || os.Getenv("ERRAND_TEST_PLAYED") == "" {
+		return all
+	}
+	var heavy []string
+	for _, name := range all {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("\n"+onlyFull)) || bytes.HasPrefix(text, []byte(onlyFull)) {
+			heavy = append(heavy, name)
+		}
+	}
+	if len(heavy) == 0 {
+		t.Fatalf("no story begins with %q", onlyFull)
+	}
+	t.Logf("%d heavy stories; make test has played the other %d", len(heavy), len(all)-len(heavy))
+	return heavy
+}
+
+// onlyFull is how a heavy story says that it is one.
+const onlyFull = "[!full] skip"
 
 // condition knows [full], that heavy stories are played, and [bwrap] and [userns], that such boxes
 // work here.

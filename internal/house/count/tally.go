@@ -31,16 +31,18 @@ type result struct {
 type tally struct {
 	out                     io.Writer
 	passed, failed, skipped int
+	earlier                 int // of passed, in packages whose run Go remembers: nothing that it read has changed
 
-	output map[string][]string // of tests that run, by package and test
-	hurt   map[string]bool     // packages with a failed test
-	broken []string            // failed tests and packages
-	skips  []result
-	times  []result
+	inPackage map[string]int      // passed, by package
+	output    map[string][]string // of tests that run, by package and test
+	hurt      map[string]bool     // packages with a failed test
+	broken    []string            // failed tests and packages
+	skips     []result
+	times     []result
 }
 
 func newTally(out io.Writer) *tally {
-	return &tally{out: out, output: map[string][]string{}, hurt: map[string]bool{}}
+	return &tally{out: out, output: map[string][]string{}, hurt: map[string]bool{}, inPackage: map[string]int{}}
 }
 
 // read takes all events. Lines that are no event are printed as they are.
@@ -74,6 +76,9 @@ func (t *tally) take(e event) {
 	case "output":
 		if e.Test == "" && isVerdict(e.Output) {
 			t.print(e.Output)
+			if strings.HasSuffix(strings.TrimSpace(e.Output), "(cached)") {
+				t.earlier += t.inPackage[e.Package]
+			}
 			return
 		}
 		t.output[key] = append(t.output[key], e.Output)
@@ -104,6 +109,7 @@ func (t *tally) end(e event, key string) {
 	switch e.Action {
 	case "pass":
 		t.passed++
+		t.inPackage[e.Package]++
 	case "fail":
 		t.failed++
 		t.hurt[e.Package] = true
@@ -147,6 +153,9 @@ func (t *tally) report(slowest int) {
 	}
 	for _, name := range t.broken {
 		t.print("FAIL " + name + "\n")
+	}
+	if t.earlier > 0 {
+		t.print(fmt.Sprintf("%d of those that passed did so in an earlier run, since which nothing that they read has changed\n", t.earlier))
 	}
 	t.print(fmt.Sprintf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped))
 }

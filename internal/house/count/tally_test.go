@@ -35,6 +35,16 @@ func TestTally(t *testing.T) {
 			want: counts{Failed: 2},
 			says: []string{"got 1, want 2", "FAIL p TestA/sub\n", "FAIL p\n", "0 passed, 2 failed, 0 skipped"},
 		},
+		"passed in an earlier run, which is said": {
+			events: `{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"q","Test":"TestA"}
+{"Action":"pass","Package":"q","Test":"TestB"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t1.0s\n"}
+{"Action":"output","Package":"q","Output":"ok  \tq\t(cached)\n"}
+{"Action":"pass","Package":"q"}`,
+			want: counts{Passed: 3},
+			says: []string{"q\t(cached)", "2 of those that passed did so in an earlier run", "3 passed, 0 failed, 0 skipped"},
+		},
 		"skipped, with its reason": {
 			events: `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: no bwrap here\n"}
