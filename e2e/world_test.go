@@ -35,7 +35,7 @@ func timing() map[string]string {
 }
 
 // world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, unsaid= (how long a
-// limit of GitHub's is waited out that names no time). The files repo/… are the first commit,
+// limit of GitHub's is waited out that names no time) and internet=registry (what VMs reach beyond errand). The files repo/… are the first commit,
 // errand.yml its settings, config.yml more of the operator's configuration, agent.yml more of its section agent, model.yaml rules of the
 // model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
@@ -48,11 +48,19 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 			kind = v
 		case "errors":
 			s.quiet = v == "expected"
+		case "internet":
+			beyond := internet(ts)
+			before := options
+			options = func(o *server.Options) {
+				before(o)
+				o.Hooks.Internet = beyond
+			}
 		case "unsaid":
 			d, err := time.ParseDuration(v)
 			ts.Check(err)
+			before := options
 			options = func(o *server.Options) {
-				s.hostile.options(o)
+				before(o)
 				o.Hooks.Unsaid = d
 			}
 		default:

@@ -121,6 +121,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"no way to a VM":           {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ipv4: false\n", "line 9: hetzner.network: without IPv4 it is the only way"},
 		"a group of nobody":        {"bake:\n  web: {script: 'true'}\n", "line 9: bake.web.repos: write at least one repository"},
 		"a host with a scheme":     {"egress:\n  allow: [a.org, 'https://a.org']\n", `line 9: egress.allow[1]: "https://a.org": write a host in lower case`},
+		"no such group of hosts":   {"egress:\n  allow: [go, docker]\n", `line 9: egress.allow[1]: "docker": write a host in lower case, such as proxy.example.org, *.example.org or example.org:8443, or a group: containers, debian`},
 		"a host of nobody":         {"egress:\n  repositories:\n    acme: [a.org]\n", `line 10: egress.repositories.acme: "acme": write OWNER/REPO`},
 		"no hours":                 {"limits:\n  vm_hours: 0\n", "line 9: limits.vm_hours: has to be above zero"},
 		"no limit at all":          {"limits:\n  vms: 0\n", "line 9: limits.vms: has to be above zero"},

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/egress"
@@ -12,10 +13,10 @@ import (
 // another is named, through a proxy that writes every request down. Where a VM has a network of its own
 // that is open, this bounds nothing.
 type Egress struct {
-	// Allow are hosts, such as proxy.example.org, or *.example.org for all below it. The package registries of
-	// the usual languages unless set.
+	// Allow are hosts, such as proxy.example.org, or *.example.org for all below it, and groups of them: containers
+	// (registries of images), debian, go, java, npm, python, ruby, rust. All groups but containers unless set.
 	Allow []string `yaml:"allow"`
-	// Repositories adds hosts for some repositories: {OWNER/REPO: [HOST]}.
+	// Repositories adds hosts and groups for some repositories: {OWNER/REPO: [HOST, containers]}.
 	Repositories map[string][]string `yaml:"repositories"`
 }
 
@@ -40,11 +41,11 @@ func (e Egress) problems(r *report) {
 
 // For returns what the VMs of a repository, named as OWNER/NAME, may reach.
 func (e Egress) For(repo string) egress.Policy {
-	p := egress.Policy{Allow: e.Allow}
+	allow := e.Allow
 	for name, hosts := range e.Repositories {
 		if strings.EqualFold(name, repo) {
-			p.Allow = append(p.Allow[:len(p.Allow):len(p.Allow)], hosts...)
+			allow = slices.Concat(allow, hosts)
 		}
 	}
-	return p
+	return egress.Policy{Allow: egress.Hosts(allow)}
 }

@@ -224,17 +224,17 @@ func TestPublic(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	for _, host := range Registries() {
-		if err := Check(host); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, entry := range []string{"*.example.org", "example.org:8443"} {
+	for _, entry := range Hosts(Registries()) {
 		if err := Check(entry); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, entry := range []string{"", "*", "localhost", "*.*.org", "EXAMPLE.org", "10.0.0.1", "https://example.org", "example.org:0", "example.org:", "a b.org", "*example.org"} {
+	for _, entry := range []string{"*.example.org", "example.org:8443", "containers", "go"} {
+		if err := Check(entry); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, entry := range []string{"", "*", "localhost", "*.*.org", "EXAMPLE.org", "10.0.0.1", "https://example.org", "example.org:0", "example.org:", "a b.org", "*example.org", "container", "Go", "go:443", "*.go", "-"} {
 		if Check(entry) == nil {
 			t.Errorf("%q is taken", entry)
 		}

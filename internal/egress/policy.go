@@ -13,22 +13,8 @@ import (
 // Policy is what a task's VM may reach.
 type Policy struct {
 	// Allow lists hosts: "proxy.example.org", "*.example.org" for everything below it (and not itself),
-	// each with ":PORT" where that is neither 443 nor 80.
+	// each with ":PORT" where that is neither 443 nor 80. Groups are not known here; see Hosts.
 	Allow []string
-}
-
-// Registries are the hosts from which the usual package managers fetch. What is said to them inside of TLS is not
-// seen: whoever has an account there can publish something.
-func Registries() []string {
-	return []string{
-		"proxy.golang.org", "sum.golang.org", // Go
-		"registry.npmjs.org", "registry.yarnpkg.com", // npm, yarn
-		"pypi.org", "files.pythonhosted.org", // Python
-		"repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", "services.gradle.org", // Java
-		"index.crates.io", "static.crates.io", // Rust
-		"rubygems.org", "index.rubygems.org", // Ruby
-		"deb.debian.org", "security.debian.org", "archive.ubuntu.com", "security.ubuntu.com", // Debian, Ubuntu
-	}
 }
 
 var (
@@ -38,9 +24,12 @@ var (
 
 // Check returns an error unless an entry of an allow-list is well formed.
 func Check(entry string) error {
+	if _, ok := named(entry); ok {
+		return nil
+	}
 	host, port, ok := strings.Cut(entry, ":")
 	if !hostName.MatchString(host) || len(host) > 253 || ok && !portName.MatchString(port) {
-		return fmt.Errorf("%q: write a host in lower case, such as proxy.example.org, *.example.org or example.org:8443", entry)
+		return fmt.Errorf("%q: write a host in lower case, such as proxy.example.org, *.example.org or example.org:8443, or a group: %s", entry, groupNames())
 	}
 	return nil
 }
@@ -56,7 +45,7 @@ func (p Policy) judge(host, port string) error {
 	if slices.ContainsFunc(p.Allow, func(entry string) bool { return matches(entry, host, port) }) {
 		return nil
 	}
-	return refuse("%s is not on the list of hosts that may be reached; the operator can add it to egress.allow", net.JoinHostPort(host, port))
+	return refuse("%s is not on the list of hosts that may be reached; the operator can add %s to egress.allow", net.JoinHostPort(host, port), toAdd(host, port))
 }
 
 // matches reports whether an entry of the list means this host and port.

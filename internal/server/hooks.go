@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/watch"
@@ -33,6 +34,8 @@ type Hooks struct {
 	Without []state.Safeguard
 	// Upstream is what VMs reach through the tether: models and git reads.
 	Upstream func(http.RoundTripper) http.RoundTripper
+	// Internet is where the names that VMs ask for are looked up and called, as the zero value of it on the host's own.
+	Internet egress.Config
 }
 
 func (h Hooks) db(v kv.DB) kv.DB                         { return through(h.DB, v) }

@@ -162,6 +162,7 @@ func writeFiles(spec Spec) ([]file, error) {
 		{"errand-deadman", "/usr/local/sbin/errand-deadman", "0755"},
 		{"errand-deadman.service", "/etc/systemd/system/errand-deadman.service", "0644"},
 		{"errand-deadman.timer", "/etc/systemd/system/errand-deadman.timer", "0644"},
+		{"containers.conf", "/etc/containers/containers.conf.d/50-errand.conf", "0644"},
 		{"errand-hostkey", HostKeyCommand, "0755"},
 		{"errand-firstboot", "/usr/local/sbin/errand-firstboot", "0755"},
 		{"errand-clean", CleanCommand, "0755"},

@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/errand-bot/errand/internal/egress"
+)
+
+// internet is what lies beyond errand for a story's VMs: GitHub's registry of images, with one image in it, and the host
+// that it sends its clients to for layers. Other names are nobody's.
+func internet(ts *testscript.TestScript) egress.Config {
+	srv := httptest.NewServer(http.HandlerFunc(registry))
+	ts.Defer(srv.Close)
+	return egress.Config{
+		Resolver: resolver{"ghcr.io": netip.MustParseAddr("93.184.215.14"), "pkg-containers.githubusercontent.com": netip.MustParseAddr("93.184.215.15")},
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
+		},
+	}
+}
+
+type resolver map[string]netip.Addr
+
+func (r resolver) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if a, ok := r[host]; ok {
+		return []netip.Addr{a}, nil
+	}
+	return nil, errors.New("no such host")
+}
+
+// registry answers as GitHub's registry of images does, for the image acme/hello:1.
+func registry(w http.ResponseWriter, r *http.Request) {
+	const layer = "the layer of an image\n"
+	sum := sha256.Sum256([]byte(layer))
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	switch r.Host + path.Clean(r.URL.Path) {
+	case "ghcr.io/v2/acme/hello/manifests/1":
+		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		_, _ = fmt.Fprintf(w, `{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","size":%d,"digest":"%s"}]}`, len(layer), digest)
+	case "ghcr.io/v2/acme/hello/blobs/" + digest:
+		http.Redirect(w, r, "http://pkg-containers.githubusercontent.com/ghcr1/blobs/"+digest, http.StatusTemporaryRedirect)
+	case "pkg-containers.githubusercontent.com/ghcr1/blobs/" + digest:
+		_, _ = io.WriteString(w, layer)
+	default:
+		http.Error(w, "no such image", http.StatusNotFound)
+	}
+}

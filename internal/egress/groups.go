@@ -1,0 +1,82 @@
+package egress
+
+import (
+	"slices"
+	"strings"
+)
+
+// Group is hosts that belong together and that an allow-list has by one name. What is said to them inside of TLS is not
+// seen: whoever has an account there can publish something.
+type Group struct {
+	Name  string
+	About string // what they are, in a few words
+	Hosts []string
+}
+
+// Groups are all that there are, by name.
+func Groups() []Group {
+	return []Group{
+		{"containers", "Images: Docker Hub, GitHub, Quay, Google, Microsoft, Amazon's public gallery; each with the hosts that it sends its clients to for layers", []string{
+			"registry-1.docker.io", "auth.docker.io", "production.cloudflare.docker.com", "production.cloudfront.docker.com",
+			"docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+			"ghcr.io", "pkg-containers.githubusercontent.com",
+			"quay.io", "*.quay.io",
+			"gcr.io", "mirror.gcr.io",
+			"mcr.microsoft.com", "*.data.mcr.microsoft.com",
+			"public.ecr.aws", "d2glxqk2uabbnd.cloudfront.net", "d5l0dvt14r5h8.cloudfront.net",
+		}},
+		{"debian", "Packages of Debian and Ubuntu", []string{"deb.debian.org", "security.debian.org", "archive.ubuntu.com", "security.ubuntu.com"}},
+		{"go", "Modules and tool chains of Go", []string{"proxy.golang.org", "sum.golang.org"}},
+		{"java", "Maven and Gradle", []string{"repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", "services.gradle.org"}},
+		{"npm", "npm and yarn", []string{"registry.npmjs.org", "registry.yarnpkg.com"}},
+		{"python", "PyPI", []string{"pypi.org", "files.pythonhosted.org"}},
+		{"ruby", "RubyGems", []string{"rubygems.org", "index.rubygems.org"}},
+		{"rust", "Crates", []string{"index.crates.io", "static.crates.io"}},
+	}
+}
+
+// Registries are the allow-list of whoever wrote none: the groups of the usual languages' package registries. Images of containers are
+// not in it.
+func Registries() []string { return []string{"debian", "go", "java", "npm", "python", "ruby", "rust"} }
+
+// Hosts are the entries of an allow-list with each group's hosts in place of its name.
+func Hosts(entries []string) []string {
+	var out []string
+	for _, entry := range entries {
+		if g, ok := named(entry); ok {
+			out = append(out, g.Hosts...)
+			continue
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+func named(name string) (Group, bool) {
+	if strings.ContainsAny(name, ".:") { // a host, as nearly all are
+		return Group{}, false
+	}
+	groups := Groups()
+	if i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name }); i >= 0 {
+		return groups[i], true
+	}
+	return Group{}, false
+}
+
+func groupNames() string {
+	var names []string
+	for _, g := range Groups() {
+		names = append(names, g.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// toAdd is what an operator would write to have a host reached.
+func toAdd(host, port string) string {
+	for _, g := range Groups() {
+		if slices.ContainsFunc(g.Hosts, func(entry string) bool { return matches(entry, host, port) }) {
+			return "it, or the group " + g.Name + ","
+		}
+	}
+	return "it"
+}

@@ -1,0 +1,68 @@
+package egress
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestGroups: a name stands for its hosts, and images of containers are not to be had unless somebody says so.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, g := range Groups() {
+		names = append(names, g.Name)
+		if len(g.Hosts) == 0 || g.About == "" {
+			t.Errorf("the group %s is incomplete", g.Name)
+		}
+		for _, host := range g.Hosts {
+			if err := Check(host); err != nil || strings.HasPrefix(host, "*.") && strings.Count(host, ".") < 2 {
+				t.Errorf("%s: %v", host, err)
+			}
+			if _, nested := named(host); nested {
+				t.Errorf("%s is a group in a group", host)
+			}
+		}
+	}
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("groups are %v", names)
+	}
+	for _, name := range Registries() {
+		if !slices.Contains(names, name) || name == "containers" {
+			t.Errorf("%s is in the default", name)
+		}
+	}
+	if diff := cmp.Diff([]string{"a.test", "proxy.golang.org", "sum.golang.org", "*.b.test:8443"}, Hosts([]string{"a.test", "go", "*.b.test:8443"})); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	without, with := Policy{Allow: Hosts(Registries())}, Policy{Allow: Hosts([]string{"containers"})}
+	for _, host := range []string{"registry-1.docker.io", "ghcr.io", "pkg-containers.githubusercontent.com", "cdn01.quay.io", "westeurope.data.mcr.microsoft.com"} {
+		if err := without.judge(host, "443"); err == nil || !strings.Contains(err.Error(), "or the group containers,") {
+			t.Errorf("%s without the group: %v", host, err)
+		}
+		if err := with.judge(host, "443"); err != nil {
+			t.Errorf("%s with the group: %v", host, err)
+		}
+	}
+	if err := with.judge("elsewhere.test", "443"); err == nil || strings.Contains(err.Error(), "group") {
+		t.Errorf("a host of no group: %v", err)
+	}
+}
+
+// TestGroupsAreDocumented: the guide names the hosts of each group.
+func TestGroupsAreDocumented(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range Groups() {
+		row := "| `" + g.Name + "` | " + g.About + " | `" + strings.Join(g.Hosts, "`, `") + "` |\n"
+		if !strings.Contains(string(guide), row) {
+			t.Errorf("docs/operations.md lacks the row\n%s", row)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package hetzner
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestContainersReachTheTether: what the first boot lets containers reach is where a VM's end of the tether listens.
+func TestContainersReachTheTether(t *testing.T) {
+	t.Parallel()
+	conf, err := os.ReadFile("../cloudinit/files/containers.conf")
+	if want := fmt.Sprintf("\npasta_options = [\"-T\", \"%d\"]\n", tetherPort); err != nil || !strings.Contains(string(conf), want) {
+		t.Errorf("want %q, and there is %q, %v", want, conf, err)
+	}
+}
