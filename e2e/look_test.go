@@ -153,11 +153,7 @@ func checkRun(ts *testscript.TestScript, neg bool, args []string) {
 func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	for i := range args {
-		for _, word := range []string{"errand"} {
-			if name := s.branch(word); name != word {
-				args[i] = strings.ReplaceAll(args[i], "{"+word+"}", name)
-			}
-		}
+		args[i] = s.named(args[i])
 	}
 	cmd := exec.Command("git", append([]string{"-C", s.repo().Dir}, args...)...)
 	out, err := cmd.CombinedOutput()
@@ -166,6 +162,14 @@ func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg == (err == nil) {
 		ts.Fatalf("git %v: %v\n%s", args, err, out)
 	}
+}
+
+// named puts the name of the task's branch in the place of {errand}.
+func (s *story) named(arg string) string {
+	if name := s.branch("errand"); name != "errand" {
+		return strings.ReplaceAll(arg, "{errand}", name)
+	}
+	return arg
 }
 
 // page prints a page of errand: page PATH.

@@ -74,6 +74,8 @@ type Task struct {
 	Duration  time.Duration // at most, 0 for no limit
 	Memory    string        // of the VM, in words, empty if unknown
 	Network   string        // what the VM reaches, in words, empty if unknown
+	// LargeFiles says that the checkout has files that Git LFS keeps.
+	LargeFiles bool
 }
 
 // Issue is the issue as it was frozen.

@@ -47,7 +47,7 @@ func newCommand(version string) *cobra.Command {
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
 		statusCommand(o), workspaceCommand(), changesetCommand(), checkCommand(o), tetherCommand(o), initCommand(),
-		packCommand(), unpackCommand(), mcpCommand(version), agentCommand(),
+		packCommand(), unpackCommand(), mcpCommand(version), agentCommand(), lfsCommand(),
 	)
 	root.AddCommand(boxCommands()...)
 	return root

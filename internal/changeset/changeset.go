@@ -28,6 +28,9 @@ type Changeset struct {
 	// Blobs holds the content of every path that was added or modified, keyed by git blob id.
 	// encoding/json writes it as base64.
 	Blobs map[string][]byte `json:"blobs"`
+	// LFS holds the content of large files that pointers among the blobs name, keyed by its SHA-256. One
+	// that is not here was not on the VM, or was too large: pushgate refuses it unless GitHub has it.
+	LFS map[string][]byte `json:"lfs,omitempty"`
 	// Notes are remarks of whoever collected the changeset, such as "a rewritten history became
 	// one commit". They are shown to people.
 	Notes []string `json:"notes,omitempty"`

@@ -81,6 +81,16 @@ func path(p string) func(*changeset.Changeset) {
 	}
 }
 
+// large makes the first change a pointer to a large file that the changeset brings.
+func large(c *changeset.Changeset, content string) changeset.Pointer {
+	p, text := changeset.PointerTo([]byte(content))
+	delete(c.Blobs, change(c).Blob)
+	change(c).Blob = changeset.BlobID([]byte(text))
+	c.Blobs[change(c).Blob] = []byte(text)
+	c.LFS = map[string][]byte{p.OID: []byte(content)}
+	return p
+}
+
 // alterations are what may be wrong with a changeset.
 var alterations = map[string]struct {
 	change func(*changeset.Changeset)
@@ -117,6 +127,26 @@ var alterations = map[string]struct {
 	"blob missing":            {func(c *changeset.Changeset) { delete(c.Blobs, change(c).Blob) }, "missing"},
 	"blob of another content": {func(c *changeset.Changeset) { c.Blobs[change(c).Blob] = []byte("x") }, "another id"},
 	"blob of no path":         {func(c *changeset.Changeset) { c.Blobs[changeset.BlobID(nil)] = []byte{} }, "no path"},
+	"a large file": {func(c *changeset.Changeset) { large(c, "content") }, ""},
+	"a large file that is another": {func(c *changeset.Changeset) {
+		large(c, "content")
+		for oid := range c.LFS {
+			c.LFS[oid] = []byte("contenx")
+		}
+	}, "is another one"},
+	"a large file of no pointer": {func(c *changeset.Changeset) {
+		p, _ := changeset.PointerTo([]byte("x"))
+		c.LFS = map[string][]byte{p.OID: []byte("x")}
+	}, "no pointer names it"},
+	"a large file of another size": {func(c *changeset.Changeset) {
+		p := large(c, "content")
+		delete(c.Blobs, change(c).Blob)
+		p.Size++
+		text := []byte(p.String())
+		change(c).Blob = changeset.BlobID(text)
+		c.Blobs[change(c).Blob] = text
+	}, "no pointer names it"},
+	"large files too large": {func(c *changeset.Changeset) { large(c, strings.Repeat("x", 64<<20)) }, "too large"},
 	"same path twice": {func(c *changeset.Changeset) {
 		c.Commits[0].Changes[1] = c.Commits[0].Changes[0]
 	}, "twice"},

@@ -16,7 +16,7 @@ import (
 type Limits struct {
 	// Encoded is the size of the JSON in bytes.
 	Encoded int64
-	// Blobs is the sum of all blobs' sizes in bytes.
+	// Blobs is the sum of all blobs' and large files' sizes in bytes.
 	Blobs int64
 	// Commits is the number of commits.
 	Commits int

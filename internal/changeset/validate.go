@@ -228,7 +228,7 @@ func (c *Changeset) validateBlobs(limits Limits) error {
 			return fmt.Errorf("content %s has another id", id)
 		}
 	}
-	return nil
+	return c.validateLFS(limits, total)
 }
 
 // clip shortens what strangers wrote for an error message.

@@ -28,6 +28,7 @@ func (c *call) wrap(err error) error {
 	var gql *GraphQLError
 	var moved *MovedError
 	var minting *ghinstallation.HTTPError
+	var large *LargeFileError
 	switch {
 	case errors.As(err, &limit):
 		c.limited(e, limit)
@@ -35,6 +36,8 @@ func (c *call) wrap(err error) error {
 		c.limited(e, &LimitError{Kind: LimitPrimary, Until: primary.Rate.Reset.Time})
 	case errors.As(err, &abuse):
 		c.limited(e, &LimitError{Kind: LimitSecondary, Until: c.now().Add(abuse.GetRetryAfter())})
+	case errors.As(err, &large):
+		large.explain(e)
 	case errors.As(err, &moved):
 		e.Class, e.Reason = ClassPermanent, "Somebody else changed the branch meanwhile."
 	case errors.Is(err, ErrTreeMismatch), errors.Is(err, ErrIncomplete):

@@ -87,14 +87,50 @@ func TestLFS(t *testing.T) {
 	}
 	checkRule(t, RuleLFS, map[string]ruleCase{
 		"no such object":      {build: one(pointer(oid)), want: []string{"big.bin: the LFS object ab12ab12ab12… that it points to"}},
-		"an object that is":   {build: one(pointer(oid)), policy: func(p *Policy) { p.LFSObjects = map[string]bool{oid: true} }},
+		"an object that is":   {build: one(pointer(oid)), policy: func(p *Policy) { p.LFSObjects = map[changeset.Pointer]bool{{OID: oid, Size: 12345}: true} }},
 		"moved from the base": {build: one(pointer(oid)), policy: func(p *Policy) { p.Base = Tree{"old.bin": {Mode: changeset.ModeFile, Blob: blobID(pointer(oid))}} }},
 		"a broken id":         {build: one(pointer("xyz")), want: []string{"begins like an LFS pointer but is none"}},
 		"no size":             {build: one(strings.Replace(pointer(oid), "size 12345", "size many", 1)), want: []string{"is none"}},
 		"a huge size":         {build: one(strings.Replace(pointer(oid), "12345", strings.Repeat("9", 30), 1)), want: []string{"is none"}},
 		"a text about it":     {build: one("See " + pointer(oid))},
-		"a long document":     {build: one(pointer(oid) + strings.Repeat("x", maxPointerBytes))},
+		"a long document":     {build: one(pointer(oid) + strings.Repeat("x", changeset.MaxPointer))},
 		"a link":              {build: func(b *builder) { b.commit(b.link("a", "version https")) }},
+		"of another size":     {build: one(pointer(oid)), policy: func(p *Policy) { p.LFSObjects = map[changeset.Pointer]bool{{OID: oid, Size: 1}: true} }, want: []string{"neither on the VM nor at GitHub"}},
+		"too large":           {build: one(strings.Replace(pointer(oid), "12345", "99999999", 1)), want: []string{"big.bin: the large file has 95.4 MB, and errand uploads at most 40.0 MB"}},
+	})
+}
+
+// TestBroughtLargeFiles: what a changeset brings is taken up to the limit, and searched for secrets.
+func TestBroughtLargeFiles(t *testing.T) {
+	t.Parallel()
+	brought := func(contents ...string) func(*builder) {
+		return func(b *builder) {
+			var changes []changeset.Change
+			b.cs.LFS = map[string][]byte{}
+			for i, content := range contents {
+				p, text := changeset.PointerTo([]byte(content))
+				b.cs.LFS[p.OID] = []byte(content)
+				changes = append(changes, b.file(fmt.Sprintf("%d.bin", i), text))
+			}
+			b.commit(changes...)
+		}
+	}
+	small := func(p *Policy) { p.MaxLFSBytes = 10 }
+	checkRule(t, RuleLFS, map[string]ruleCase{
+		"brought":           {build: brought("content")},
+		"up to the limit":   {build: brought("12345", "67890"), policy: small},
+		"the same twice":    {build: brought("12345678", "12345678"), policy: small},
+		"too much together": {build: brought("123456", "12345"), policy: small, want: []string{"0.bin: 0.0 MB of new large files, of which this is the largest"}},
+		"one too large":     {build: brought("12345678901", "1234"), policy: small, want: []string{"0.bin: the large file has 0.0 MB"}},
+		"cut short": {build: func(b *builder) {
+			brought("content")(b)
+			for oid := range b.cs.LFS {
+				b.cs.LFS[oid] = []byte("cont")
+			}
+		}, want: []string{"neither on the VM nor at GitHub"}},
+	})
+	checkRule(t, RuleSecrets, map[string]ruleCase{
+		"a secret within": {build: brought("x\ntoken = " + fakeToken() + "\n"), want: []string{"0.bin: line 2 holds what looks like a secret"}},
 	})
 }
 

@@ -2,76 +2,67 @@ package pushgate
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// maxPointerBytes is the size that an LFS pointer stays under by its specification.
-const maxPointerBytes = 1024
-
-// The two lines of a pointer that matter.
-var (
-	lfsOID  = regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`)
-	lfsSize = regexp.MustCompile(`(?m)^size ([0-9]+)$`)
-)
-
-// lfsVersions begin a pointer file; the second is the one of old releases.
-func lfsVersions() []string {
-	return []string{"version https://git-lfs.github.com/spec/", "version https://hawser.github.com/spec/"}
-}
-
-// judgeLFS refuses pointers to objects that nobody has: such a commit could be fetched but not
-// checked out. A pointer that the base already has, under whatever path, is taken for good.
+// judgeLFS refuses pointers to large files that nobody has: such a commit could be fetched but not
+// checked out. A large file is there if GitHub has it, or if the changeset brings it, within the limit. A
+// pointer that the base already has, under whatever path, is taken for good.
 func judgeLFS(s *subject) []Refusal {
 	published := s.published()
 	var refusals []Refusal
+	var total int64
+	var largest changeset.Pointer
+	known, at := map[changeset.Pointer]bool{}, ""
 	s.each(func(_ judged, change changeset.Change) {
 		if change.Mode != changeset.ModeFile && change.Mode != changeset.ModeExecutable || published[change.Blob] {
 			return
 		}
 		data, _ := s.content(change.Blob)
-		oid, isPointer := parsePointer(data)
-		switch {
-		case !isPointer || s.policy.LFSObjects[oid]:
-		case oid == "":
-			refusals = append(refusals, Refusal{
-				Rule: RuleLFS, Path: change.Path, Detail: "the file begins like an LFS pointer but is none",
-				Remedy: "write it with `git lfs`, or check in the content itself",
-			})
-		default:
-			refusals = append(refusals, Refusal{
-				Rule: RuleLFS, Path: change.Path, Detail: fmt.Sprintf("the LFS object %s… that it points to has not been uploaded", oid[:12]),
-				Remedy: "leave files that LFS keeps as they are, or have a person push this one",
-			})
+		p, isPointer := changeset.ParsePointer(data)
+		if !isPointer || s.policy.LFSObjects[p] {
+			return
+		}
+		if r, bad := s.large(change.Path, p); bad {
+			refusals = append(refusals, r)
+			return
+		}
+		if !known[p] {
+			known[p] = true
+			total += p.Size
+		}
+		if p.Size > largest.Size {
+			largest, at = p, change.Path
 		}
 	})
+	if most := s.policy.MaxLFSBytes; total > most {
+		refusals = append(refusals, Refusal{
+			Rule: RuleLFS, Path: at, Detail: fmt.Sprintf("%.1f MB of new large files, of which this is the largest, and errand uploads at most %.1f MB", mb(total), mb(most)),
+			Remedy: "leave some out, or have a person push them",
+		})
+	}
 	return refusals
 }
 
-// parsePointer reports whether data is, or pretends to be, an LFS pointer, and the object's id if
-// it is a valid one.
-func parsePointer(data []byte) (oid string, isPointer bool) {
-	if len(data) >= maxPointerBytes {
-		return "", false
+// large refuses one pointer, if its large file is not there or is too large.
+func (s *subject) large(path string, p changeset.Pointer) (r Refusal, bad bool) {
+	r = Refusal{Rule: RuleLFS, Path: path}
+	object, brought := s.cs.LFS[p.OID]
+	switch most := s.policy.MaxLFSBytes; {
+	case p.OID == "":
+		r.Detail = "the file begins like an LFS pointer but is none"
+		r.Remedy = "add the content itself with `git add`, which makes the pointer"
+	case p.Size > most:
+		r.Detail = fmt.Sprintf("the large file has %.1f MB, and errand uploads at most %.1f MB", mb(p.Size), mb(most))
+		r.Remedy = "make it smaller, or leave it as it is and have a person push it"
+	case !brought || int64(len(object)) != p.Size:
+		r.Detail = fmt.Sprintf("the LFS object %s… that it points to is neither on the VM nor at GitHub", p.OID[:12])
+		r.Remedy = "add the content itself with `git add`, which makes the pointer, or leave the file as it is"
+	default:
+		return Refusal{}, false
 	}
-	text := string(data)
-	for _, version := range lfsVersions() {
-		isPointer = isPointer || strings.HasPrefix(text, version)
-	}
-	if !isPointer {
-		return "", false
-	}
-	hash, size := lfsOID.FindStringSubmatch(text), lfsSize.FindStringSubmatch(text)
-	if hash == nil || size == nil {
-		return "", true
-	}
-	if _, err := strconv.ParseInt(size[1], 10, 64); err != nil {
-		return "", true
-	}
-	return hash[1], true
+	return r, true
 }
 
 // published is the set of blobs that the base, or a base commit that is merged, has already.

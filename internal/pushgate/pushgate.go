@@ -81,15 +81,18 @@ type Policy struct {
 	Content func(blob string) ([]byte, bool)
 	// Merges are the commits of the base branch that may be merged in, with their trees.
 	Merges map[string]Tree
-	// LFSObjects are the LFS object ids (hex SHA-256) that the LFS server has.
-	LFSObjects map[string]bool
+	// LFSObjects are the large files that GitHub has already.
+	LFSObjects map[changeset.Pointer]bool
+	// MaxLFSBytes is the most bytes of new large files; 0 means DefaultMaxLFSBytes.
+	MaxLFSBytes int64
 }
 
 // The defaults of Policy's limits.
 const (
-	DefaultMaxPaths   = 300
-	DefaultMaxBytes   = 20 << 20
-	DefaultMaxCommits = 100
+	DefaultMaxPaths    = 300
+	DefaultMaxBytes    = 20 << 20
+	DefaultMaxCommits  = 100
+	DefaultMaxLFSBytes = 40 << 20
 )
 
 // maxPerRule bounds the refusals of one rule, so that a comment about them stays readable.
@@ -138,3 +141,4 @@ func (p Policy) withDefaults() Policy {
 	p.MaxCommits = cmp.Or(p.MaxCommits, DefaultMaxCommits)
 	return p
 }
+	p.MaxLFSBytes = cmp.Or(p.MaxLFSBytes, DefaultMaxLFSBytes)

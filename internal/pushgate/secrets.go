@@ -28,6 +28,9 @@ func judgeSecrets(s *subject) []Refusal {
 		}
 		done[key] = true
 		data, _ := s.content(change.Blob)
+		if p, is := changeset.ParsePointer(data); is && s.cs.LFS[p.OID] != nil {
+			data = s.cs.LFS[p.OID] // it is published just as well
+		}
 		text := string(data)
 		for _, found := range s.policy.Scanner.FindIn(change.Path, text) {
 			if s.excused(j, change, found, text[found.Start:found.End]) {

@@ -58,6 +58,9 @@ type Place struct {
 	Dir      string // the checkout
 	BaseURL  string // of the tether, without a slash at the end
 	Isolated bool   // something keeps the agent from this host: see fleet.AllowAgent
+	// LargeFiles says that the checkout has files that Git LFS keeps. Place does not know it; who prepares the
+	// checkout does.
+	LargeFiles bool
 }
 
 // Place finds out where things are on a VM, and brings the runner there if it is missing.

@@ -32,6 +32,7 @@ type GitHub interface {
 	reader
 	issues
 	publisher
+	largeFiles
 	pulls
 	reviews
 	relations
@@ -82,6 +83,11 @@ type publisher interface {
 }
 
 type pulls interface {
+type largeFiles interface {
+	LargeFiles(ctx context.Context, r forge.Repo, list []changeset.Pointer) (map[changeset.Pointer]bool, error)
+	UploadLargeFiles(ctx context.Context, r forge.Repo, objects map[string][]byte) error
+}
+
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)

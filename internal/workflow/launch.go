@@ -125,8 +125,9 @@ func (s *Steps) source(t *state.Task, vm string, place runnerctl.Place, branch s
 }
 
 // checkout puts the VM's checkout where the run has to begin. Work of an earlier attempt that is not
-// published yet is kept; anything else begins at the published head, or at the base's newest commit.
-func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place, l *state.Launch) error {
+// published yet is kept; anything else begins at the published head, or at the base's newest commit. Whether it
+// has large files is noted in the place.
+func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place *runnerctl.Place, l *state.Launch) error {
 	t := w.task
 	from, commit := t.Branch.Name, t.Branch.Head
 	if commit == "" {
@@ -141,11 +142,11 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 		}
 		l.BaseSHA = commit
 	}
-	src := s.source(t, vm.Name, place, from)
+	src := s.source(t, vm.Name, *place, from)
 	if t.VM != nil && t.VM.Name == vm.Name && t.Branch.VMHead == commit {
 		src.Ref = "" // it is there already: nothing is fetched
 	}
-	spec, err := s.prepareSpec(ctx, t, place, src, commit)
+	spec, err := s.prepareSpec(ctx, t, *place, src, commit)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place runner
 	if err != nil {
 		return s.branchGone(ctx, w, fmt.Errorf("prepare the checkout: %w", err))
 	}
-	l.VMHead = at.Head
+	l.VMHead, place.LargeFiles = at.Head, at.LargeFiles
 	if goesOn(t, vm) && !at.Created {
 		return nil // what the work under way began at stays
 	}
@@ -189,7 +190,10 @@ func goesOn(t *state.Task, vm state.VM) bool {
 // agentSpec is how the run's agent is started.
 func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place, l *state.Launch) (runner.Spec, error) {
 	t := w.task
-	if err := s.checkout(ctx, w, vm, place, l); err != nil {
+	if err := s.checkout(ctx, w, vm, &place, l); err != nil {
+		return runner.Spec{}, err
+	}
+	if err := s.lend(ctx, t, vm.Name, place, l); err != nil {
 		return runner.Spec{}, err
 	}
 	adapter, route := s.choose(t)

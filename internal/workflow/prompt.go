@@ -17,6 +17,7 @@ import (
 func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch, place runnerctl.Place) (prompts.Prompt, error) {
 	t := w.task
 	d := prompts.Data{Task: s.promptTask(t), Issue: s.promptIssue(t)}
+	d.Task.LargeFiles = place.LargeFiles
 	for _, x := range t.Context.Withheld {
 		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
 	}

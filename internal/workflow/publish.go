@@ -127,6 +127,9 @@ func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset
 		data, err := s.GitHub.Blob(ctx, w.repo, blob)
 		return data, err == nil
 	}
+	if p.LFSObjects, err = s.largeFiles(ctx, w, cs); err != nil {
+		return p, err
+	}
 	if !w.task.Settings.MergeCommits || !hasMerges(cs) {
 		return p, nil
 	}
@@ -182,6 +185,9 @@ func (s *Steps) commit(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	if _, err := s.attempted(ctx, w); err != nil {
 		return state.Event{}, err
+	}
+	if err := s.uploadLargeFiles(ctx, w, cs); err != nil {
+		return state.Event{}, fmt.Errorf("upload large files: %w", err)
 	}
 	out, err := s.GitHub.Commit(ctx, w.repo, cs, cs.Base, maps.Clone(set.IDs))
 	if errors.Is(err, forge.ErrTreeMismatch) {

@@ -114,6 +114,7 @@ func (s *Steps) prepareSpec(ctx context.Context, t *state.Task, place runnerctl.
 	me, err := s.GitHub.Self(ctx)
 	return work.PrepareSpec{
 		Dir: place.Dir, Source: src, Branch: t.Branch.Name, Base: commit,
+		Config:   work.LFSConfig(place.Runner, strings.TrimSuffix(src.URL, ".git")),
 		UserName: me.BotLogin, UserEmail: fmt.Sprintf("%d+%s@users.noreply.github.com", me.BotID, me.BotLogin),
 	}, err
 }

@@ -87,6 +87,9 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	}
 	set.Notes = c.notes
 	if err := set.Validate(changeset.DefaultLimits()); err != nil {
+	if err := c.large(ctx, set); err != nil {
+		return nil, fmt.Errorf("read large files: %w", err)
+	}
 		return nil, err
 	}
 	return set, nil

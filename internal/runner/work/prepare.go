@@ -46,6 +46,8 @@ type Place struct {
 	Tree string `json:"tree"`
 	// Created is true if the branch was made by this call.
 	Created bool `json:"created,omitempty"`
+	// LargeFiles is true if Git LFS keeps files of the checkout. Only Prepare says so.
+	LargeFiles bool `json:"large_files,omitempty"`
 }
 
 // Prepare makes a workspace with the branch checked out at base. It may be called again after any
@@ -79,7 +81,7 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 		return Place{}, err
 	}
 	if _, err := r.commit(ctx, "refs/heads/"+spec.Branch); err == nil {
-		return place(ctx, r, "HEAD")
+		return prepared(ctx, r)
 	}
 	seeded := r.seed(ctx, spec.URL)
 	if err := r.fetch(ctx, spec.Source, spec.Base); err != nil {
@@ -93,9 +95,23 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	if _, err := r.run(ctx, "checkout", "--quiet", "-B", spec.Branch, spec.Base); err != nil {
 		return Place{}, fmt.Errorf("create branch: %w", err)
 	}
-	p, err := place(ctx, r, "HEAD")
+	p, err := prepared(ctx, r)
 	p.Created = true
 	return p, err
+}
+
+// prepared is where a workspace stands, and whether it has large files.
+func prepared(ctx context.Context, r *repo) (Place, error) {
+	p, err := place(ctx, r, "HEAD")
+	if err != nil {
+		return Place{}, err
+	}
+	files, err := r.text(ctx, "ls-files", "--", ":(top,attr:filter=lfs)")
+	if err != nil {
+		return Place{}, fmt.Errorf("look for large files: %w", err)
+	}
+	p.LargeFiles = files != ""
+	return p, nil
 }
 
 // complete reports whether a repository was made to its end. An init that was killed is done again,

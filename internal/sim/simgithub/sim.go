@@ -54,7 +54,8 @@ type Sim struct {
 	moved    map[string]int64 // old full names of renamed repositories
 	installs []*Installation
 	tokens   map[string]*token
-	nodes    map[string]any // by node id
+	grants   map[string]lfsGrant // by the header that has to be shown
+	nodes    map[string]any      // by node id
 	verified map[string]bool
 	limits   map[string]*bucket
 	made     map[string][]time.Time // when each actor made things in the last minute, if ContentRate is set
@@ -93,7 +94,7 @@ func New(cfg Config) (*Sim, error) {
 	s := &Sim{
 		records: records, cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
 		faults: newFaultBook(), counts: newCallBook(), lastID: 1000,
-		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
+		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, grants: map[string]lfsGrant{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
 	s.hooks = newHookQueue(s)

@@ -1,0 +1,124 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// large adds the content of large files that new pointers name, as far as it is in the workspace and fits. What
+// is left out is for the push gate to judge: GitHub may have it.
+func (c *collector) large(ctx context.Context, set *changeset.Changeset) error {
+	pointers := set.Pointers()
+	if len(pointers) == 0 {
+		return nil
+	}
+	known, err := c.pointersAt(ctx, set)
+	if err != nil {
+		return err
+	}
+	dir, err := c.repo.lfsDir(ctx)
+	if err != nil {
+		return err
+	}
+	left := changeset.DefaultLimits().Blobs
+	for _, content := range set.Blobs {
+		left -= int64(len(content))
+	}
+	var list []changeset.Pointer
+	for p := range pointers {
+		if !known[p] {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b changeset.Pointer) int {
+		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.OID, b.OID))
+	})
+	for _, p := range list { // the smallest first: as many as fit
+		if p.Size > left {
+			break
+		}
+		content, ok := lfsObject(dir, p)
+		if !ok {
+			continue
+		}
+		if set.LFS == nil {
+			set.LFS = map[string][]byte{}
+		}
+		set.LFS[p.OID] = content
+		left -= p.Size
+	}
+	return nil
+}
+
+// pointersAt returns those pointers of a changeset that its base has, under whatever path: their objects
+// were published with them.
+func (c *collector) pointersAt(ctx context.Context, set *changeset.Changeset) (map[changeset.Pointer]bool, error) {
+	out, err := c.repo.text(ctx, "ls-tree", "-r", "--full-tree", set.Base)
+	if err != nil {
+		return nil, fmt.Errorf("list the base's files: %w", err)
+	}
+	known := map[changeset.Pointer]bool{}
+	for line := range strings.SplitSeq(out, "\n") {
+		meta, _, _ := strings.Cut(line, "\t")
+		if fields := strings.Fields(meta); len(fields) == 3 {
+			if p, _ := changeset.ParsePointer(set.Blobs[fields[2]]); p.OID != "" {
+				known[p] = true
+			}
+		}
+	}
+	return known, nil
+}
+
+// lfsDir is where Git LFS keeps objects.
+func (r *repo) lfsDir(ctx context.Context) (string, error) {
+	dir, err := r.text(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return "", fmt.Errorf("find git directory: %w", err)
+	}
+	return filepath.Join(dir, "lfs"), nil
+}
+
+// lfsFile is the object's file below dir, where git-lfs has it as well.
+func lfsFile(dir, oid string) string { return filepath.Join(dir, "objects", oid[:2], oid[2:4], oid) }
+
+// openLarge opens an object, if it is there with the size that the pointer says.
+func openLarge(dir string, p changeset.Pointer) (*os.File, error) {
+	f, err := os.OpenFile(lfsFile(dir, p.OID), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() != p.Size) {
+		err = errWrongObject
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lfsObject reads an object; ok is false if it is not there, or is not what the pointer says.
+func lfsObject(dir string, p changeset.Pointer) (content []byte, ok bool) {
+	f, err := openLarge(dir, p)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = f.Close() }()
+	content, err = io.ReadAll(io.LimitReader(f, p.Size+1))
+	if err != nil {
+		return nil, false
+	}
+	got, _ := changeset.PointerTo(content)
+	return content, got == p
+}

@@ -1,0 +1,122 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/changeset"
+)
+
+// LFSConfig returns the git configuration by which a checkout keeps large files without git-lfs: the runner
+// is its filter, and answers `git lfs` where there is no such program. Both keep objects in the same place. url
+// is where the repository is fetched from.
+func LFSConfig(runner, url string) map[string]string {
+	run := "'" + strings.ReplaceAll(runner, "'", `'\''`) + "' lfs "
+	return map[string]string{
+		"filter.lfs.clean": run + "clean", "filter.lfs.smudge": run + "smudge", "filter.lfs.required": "true",
+		"alias.lfs": "!" + strings.TrimSuffix(run, " "), "lfs.url": url + lfsAPI,
+	}
+}
+
+// lfsAPI is where a repository's large files are asked for.
+const lfsAPI = ".git/info/lfs"
+
+// LFSClean is the filter for what goes into a commit: it keeps a large file's content beside the repository
+// that dir lies in, and writes the pointer to it. A pointer stays as it is.
+func LFSClean(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
+	begin, rest, err := pointerOrMore(in)
+	if err != nil {
+		return fmt.Errorf("read a large file: %w", err)
+	}
+	if p, _ := changeset.ParsePointer(begin); rest == nil && (p.OID != "" || len(begin) == 0) {
+		_, err := out.Write(begin)
+		return err
+	}
+	content := io.Reader(bytes.NewReader(begin))
+	if rest != nil {
+		content = io.MultiReader(content, rest)
+	}
+	at, err := openRepo(dir).lfsDir(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := keepLarge(at, content, nil)
+	if err != nil {
+		return fmt.Errorf("keep a large file: %w", err)
+	}
+	_, err = io.WriteString(out, p.String())
+	return err
+}
+
+// LFSSmudge is the filter for what comes into the checkout: it writes the content that a pointer names, if
+// that was pulled or made here. Else the pointer stays, which Pull changes.
+func LFSSmudge(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
+	begin, rest, err := pointerOrMore(in)
+	if err != nil {
+		return fmt.Errorf("read a pointer: %w", err)
+	}
+	if p, _ := changeset.ParsePointer(begin); rest == nil && p.OID != "" {
+		at, err := openRepo(dir).lfsDir(ctx)
+		if err != nil {
+			return err
+		}
+		if f, err := openLarge(at, p); err == nil {
+			defer func() { _ = f.Close() }()
+			_, err = io.Copy(out, f)
+			return err
+		}
+	}
+	if _, err := out.Write(begin); err != nil || rest == nil {
+		return err
+	}
+	_, err = io.Copy(out, rest)
+	return err
+}
+
+// pointerOrMore reads as much as a pointer may have; rest is what comes after, nil if that was all.
+func pointerOrMore(in io.Reader) (begin []byte, rest io.Reader, err error) {
+	begin = make([]byte, changeset.MaxPointer)
+	n, err := io.ReadFull(in, begin)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return begin[:n], nil, nil
+	}
+	return begin, in, err
+}
+
+// errWrongObject says that content is not what a pointer promised.
+var errWrongObject = errors.New("the content is not what its pointer says")
+
+// keepLarge puts content in place as an object, whole or not at all, if it is the wanted one; nil wants any.
+func keepLarge(dir string, content io.Reader, want *changeset.Pointer) (p changeset.Pointer, err error) {
+	tmp := filepath.Join(dir, "tmp")
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return p, err
+	}
+	f, err := os.CreateTemp(tmp, "object-")
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it is gone if it was put in place
+	h := sha256.New()
+	p.Size, err = io.Copy(io.MultiWriter(f, h), content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return p, err
+	}
+	p.OID = hex.EncodeToString(h.Sum(nil))
+	if want != nil && *want != p {
+		return p, errWrongObject
+	}
+	file := lfsFile(dir, p.OID)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return p, err
+	}
+	return p, os.Rename(f.Name(), file)
+}
