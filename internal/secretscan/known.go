@@ -14,9 +14,14 @@ import (
 // MinKnown is the length in bytes below which a known value is not looked for.
 const MinKnown = 8
 
+// knownHead is how many bytes of a known form the trie has: a trie takes two kilobytes for each, and a private
+// key has tens of thousands in all its forms. The rest of a form is compared where its head was found.
+const knownHead = 24
+
 // knownSet finds literal values, as they are and as they look in common encodings.
 type knownSet struct {
-	trie *ahocorasick.Trie // nil when there is nothing to look for
+	trie  *ahocorasick.Trie // nil when there is nothing to look for
+	tails [][]string        // by pattern of the trie: what may follow it, "" if nothing has to
 }
 
 func newKnownSet(values []string) knownSet {
@@ -32,8 +37,17 @@ func newKnownSet(values []string) knownSet {
 		return knownSet{}
 	}
 	slices.Sort(forms)
-	forms = slices.Compact(forms)
-	return knownSet{trie: ahocorasick.NewTrieBuilder().AddStrings(forms).Build()}
+	var heads []string
+	var tails [][]string
+	for _, form := range slices.Compact(forms) {
+		head, tail := form[:min(len(form), knownHead)], form[min(len(form), knownHead):]
+		if n := len(heads); n > 0 && heads[n-1] == head { // sorted: those of one head come one after the other
+			tails[n-1] = append(tails[n-1], tail)
+			continue
+		}
+		heads, tails = append(heads, head), append(tails, []string{tail})
+	}
+	return knownSet{trie: ahocorasick.NewTrieBuilder().AddStrings(heads).Build(), tails: tails}
 }
 
 // encodings returns the value and the forms in which it could be smuggled or logged: JSON and URL
@@ -83,7 +97,12 @@ func (k knownSet) find(text string) []Finding {
 	var found []Finding
 	for _, m := range k.trie.MatchString(text) {
 		start := int(m.Pos())
-		found = append(found, Finding{Rule: RuleKnown, Start: start, End: start + len(m.Match())})
+		end := start + len(m.Match())
+		for _, tail := range k.tails[m.Pattern()] {
+			if strings.HasPrefix(text[end:], tail) {
+				found = append(found, Finding{Rule: RuleKnown, Start: start, End: end + len(tail)})
+			}
+		}
 	}
 	return found
 }

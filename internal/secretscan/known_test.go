@@ -1,0 +1,76 @@
+package secretscan
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// longKey looks like a private key: it has many lines, and begins as every other.
+func longKey(salt int) string {
+	var b strings.Builder
+	b.WriteString("-----BEGIN RSA PRIVATE KEY-----\n")
+	for i := range 25 {
+		fmt.Fprintf(&b, "%x\n", sha256.Sum256([]byte{byte(i), byte(salt)}))
+	}
+	b.WriteString("-----END RSA PRIVATE KEY-----\n")
+	return b.String()
+}
+
+// TestKnownWhole finds each form of long values whole, from its first byte to its last, and none that lacks its
+// last byte, whatever else begins alike.
+func TestKnownWhole(t *testing.T) {
+	t.Parallel()
+	values := []string{longKey(1), longKey(2), "the-same-twenty-four-bytes-and-one", "the-same-twenty-four-bytes-and-another", "the-same-twenty-four-byte", "the-same-twenty-four-byt"}
+	all := newKnownSet(values)
+	for i, value := range values {
+		alone := newKnownSet([]string{value})
+		for n, form := range encodings(strings.TrimSpace(value)) {
+			want := []Finding{{Rule: RuleKnown, Start: 2, End: 2 + len(form)}}
+			if diff := cmp.Diff(want, merge(all.find("> "+form+" <"))); diff != "" {
+				t.Fatalf("value %d, form %d, among others (-want +got):\n%s", i, n, diff)
+			}
+			cut := form[:len(form)-1]
+			for _, f := range alone.find("> " + cut + "~") {
+				if f.End > 2+len(cut) {
+					t.Errorf("value %d, form %d: found %v without its last byte", i, n, f)
+				}
+			}
+		}
+	}
+}
+
+// TestKnownAsByLooking holds the search against one that looks for each form by itself.
+func TestKnownAsByLooking(t *testing.T) {
+	t.Parallel()
+	values := []string{longKey(3), "aaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaab"}
+	text := strings.Repeat("a", 70) + "b " + longKey(3) + " " + encodings(strings.TrimSpace(longKey(3)))[1] + longKey(4)
+	var looked []Finding
+	for _, value := range values {
+		for _, form := range encodings(strings.TrimSpace(value)) {
+			for at := range text {
+				if strings.HasPrefix(text[at:], form) {
+					looked = append(looked, Finding{Rule: RuleKnown, Start: at, End: at + len(form)})
+				}
+			}
+		}
+	}
+	found := newKnownSet(values).find(text)
+	if len(found) == 0 {
+		t.Fatal("nothing was found")
+	}
+	if diff := cmp.Diff(merge(looked), merge(found)); diff != "" {
+		t.Errorf("findings (-looked +found):\n%s", diff)
+	}
+}
+
+func BenchmarkNewWithKey(b *testing.B) {
+	key := longKey(5)
+	b.ReportAllocs()
+	for b.Loop() {
+		New(nil, key)
+	}
+}
