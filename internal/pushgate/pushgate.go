@@ -139,6 +139,6 @@ func (p Policy) withDefaults() Policy {
 	p.MaxPaths = cmp.Or(p.MaxPaths, DefaultMaxPaths)
 	p.MaxBytes = cmp.Or(p.MaxBytes, DefaultMaxBytes)
 	p.MaxCommits = cmp.Or(p.MaxCommits, DefaultMaxCommits)
+	p.MaxLFSBytes = cmp.Or(p.MaxLFSBytes, DefaultMaxLFSBytes)
 	return p
 }
-	p.MaxLFSBytes = cmp.Or(p.MaxLFSBytes, DefaultMaxLFSBytes)
