@@ -82,12 +82,12 @@ type publisher interface {
 	Blob(ctx context.Context, r forge.Repo, id string) ([]byte, error)
 }
 
-type pulls interface {
 type largeFiles interface {
 	LargeFiles(ctx context.Context, r forge.Repo, list []changeset.Pointer) (map[changeset.Pointer]bool, error)
 	UploadLargeFiles(ctx context.Context, r forge.Repo, objects map[string][]byte) error
 }
 
+type pulls interface {
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)

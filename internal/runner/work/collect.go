@@ -85,11 +85,11 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	if err := c.blobs(ctx, set); err != nil {
 		return nil, err
 	}
-	set.Notes = c.notes
-	if err := set.Validate(changeset.DefaultLimits()); err != nil {
 	if err := c.large(ctx, set); err != nil {
 		return nil, fmt.Errorf("read large files: %w", err)
 	}
+	set.Notes = c.notes
+	if err := set.Validate(changeset.DefaultLimits()); err != nil {
 		return nil, err
 	}
 	return set, nil
