@@ -193,9 +193,6 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if err := s.checkout(ctx, w, vm, &place, l); err != nil {
 		return runner.Spec{}, err
 	}
-	if err := s.lend(ctx, t, vm.Name, place, l); err != nil {
-		return runner.Spec{}, err
-	}
 	adapter, route := s.choose(t)
 	resume := resumable(t, vm, adapter)
 	l.Adapter, l.Model, l.Resumed = route.Adapter, route.Model, resume != ""
