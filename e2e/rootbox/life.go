@@ -167,8 +167,8 @@ func (b *Box) AwaitBooted(ctx context.Context) error {
 	}
 	out, err := b.Exec(ctx, "cloud-init", "status", "--wait", "--long")
 	if err != nil {
-		said, tailErr := b.Exec(ctx, "tail", "-n", "20", "/var/lib/errand/firstboot", "/var/lib/errand/firstboot.log")
-		return errors.Join(fmt.Errorf("cloud-init of box %s: %w\n%s\n%s", b.Name, err, out, said), tailErr)
+		said, sayErr := b.Exec(ctx, "sh", "-c", "tail -n 20 /var/lib/errand/firstboot*; systemctl --no-pager --failed; journalctl --no-pager | grep -v cloud-init | tail -n 60")
+		return errors.Join(fmt.Errorf("cloud-init of box %s: %w\n%s\n%s\n%s", b.Name, err, out, said, tail([]byte(b.Console()), 6000)), sayErr)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (b *Box) await(ctx context.Context, what string, try func(context.Context) 
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return fmt.Errorf("wait until %s on box %s: %w: %w", what, b.Name, context.Cause(ctx), err)
+			return fmt.Errorf("wait until %s on box %s: %w: %w\n%s", what, b.Name, context.Cause(ctx), err, tail([]byte(b.Console()), 6000))
 		}
 	}
 }

@@ -61,13 +61,13 @@ type Spec struct {
 }
 
 // cloudConfig is the part of cloud-init's configuration that we use. JSON is YAML, and has one way of
-// writing a string.
+// writing a string. ssh_pwauth is not in it: it would have cloud-init restart sshd in the middle of the first
+// boot, and says nothing that our file for sshd does not say.
 type cloudConfig struct {
 	Hostname   string            `json:"hostname"`
 	DeleteKeys bool              `json:"ssh_deletekeys"`
 	Keys       map[string]string `json:"ssh_keys"`
 	Console    map[string]bool   `json:"ssh"`
-	Passwords  bool              `json:"ssh_pwauth"`
 	NoRoot     bool              `json:"disable_root"`
 	Users      []user            `json:"users"`
 	Files      []file            `json:"write_files"`
@@ -156,6 +156,7 @@ func writeFiles(spec Spec) ([]file, error) {
 	}
 	for _, f := range []struct{ name, path, permissions string }{
 		{"sshd.conf", "/etc/ssh/sshd_config.d/00-errand.conf", "0644"},
+		{"ssh.conf", "/etc/systemd/system/ssh.service.d/errand.conf", "0644"},
 		{"metadata.nft", "/etc/errand/metadata.nft", "0644"},
 		{"errand-metadata", "/usr/local/sbin/errand-metadata", "0755"},
 		{"errand-metadata.service", "/etc/systemd/system/errand-metadata.service", "0644"},

@@ -134,7 +134,10 @@ func TestUserDataSaysWhatIsNeeded(t *testing.T) {
 	if doc.Keys["ed25519_private"] != string(spec.HostKey) || doc.Keys["ed25519_public"] != public || !doc.DeleteKeys {
 		t.Error("the host key is not ours alone")
 	}
-	if doc.Passwords == nil || *doc.Passwords {
+	if doc.Passwords != nil {
+		t.Error("cloud-init would restart sshd in the middle of the first boot")
+	}
+	if sshd, _ := doc.file("/etc/ssh/sshd_config.d/00-errand.conf"); !strings.Contains(sshd, "PasswordAuthentication no\nKbdInteractiveAuthentication no\n") {
 		t.Error("passwords are not off")
 	}
 	client := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(spec.ClientKey)))

@@ -54,7 +54,7 @@ func (p *place) sh(script string, args ...string) (stdout, stderr string, code i
 	cmd := exec.Command("sh", append([]string{filepath.Join("files", script)}, args...)...)
 	cmd.Env = append(os.Environ(),
 		"ERRAND_ETC="+p.etc, "ERRAND_RUN="+p.run, "ERRAND_STATE_DIR="+p.state, "ERRAND_SSH_DIR="+p.ssh, "ERRAND_PROC="+p.proc,
-		"ERRAND_SBIN="+p.bin, "ERRAND_HOME="+p.home, "ERRAND_SSHD_RELOAD=sh "+p.bin+"/reload", "ERRAND_POWEROFF=sh "+p.bin+"/off", "PATH="+p.bin+":"+os.Getenv("PATH"))
+		"ERRAND_PAUSE=0", "ERRAND_SBIN="+p.bin, "ERRAND_HOME="+p.home, "ERRAND_SSHD_RELOAD=sh "+p.bin+"/reload", "ERRAND_POWEROFF=sh "+p.bin+"/off", "PATH="+p.bin+":"+os.Getenv("PATH"))
 	p.write(p.bin+"/reload", "echo reload >>"+p.reloads)
 	p.write(p.bin+"/off", "echo off >>"+p.offs)
 	var out, errs strings.Builder
@@ -210,6 +210,7 @@ func TestFirstBoot(t *testing.T) {
 		"woken from sleep":     {done: true, setup: "echo ran >>$ERRAND_RUN/ran", want: "done"},
 		"setup goes wrong":     {setup: "echo no such package >&2; exit 4", want: "failed to run setup (exit 4): no such package"},
 		"setup is strict":      {setup: "false\necho ran >>$ERRAND_RUN/ran", want: "failed to run setup (exit 1): "},
+		"a rule at last":       {deny: "echo tried >>$ERRAND_RUN/tried; [ $(wc -l <$ERRAND_RUN/tried) -ge 3 ]", setup: "true", want: "done"},
 		"no rule for metadata": {deny: "exit 3", want: "failed to close the metadata service (exit 3): "},
 	}
 	for name, test := range tests {
