@@ -34,18 +34,20 @@ func timing() map[string]string {
 	}
 }
 
-// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, unsaid= (how long a
+// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, subscription=, unsaid= (how long a
 // limit of GitHub's is waited out that names no time) and internet=registry (what VMs reach beyond errand). The files repo/… are the first commit,
 // errand.yml its settings, config.yml more of the operator's configuration, agent.yml more of its section agent, model.yaml rules of the
 // model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	times, kind, extra, options := timing(), "plain", "", s.hostile.options
+	times, kind, paid, extra, options := timing(), "plain", "", "", s.hostile.options
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
 		switch k {
 		case "kind":
 			kind = v
+		case "subscription":
+			paid = v
 		case "errors":
 			s.quiet = v == "expected"
 		case "internet":
@@ -88,7 +90,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := os.Executable()
 	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
-		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Script: rules, Extra: extra + more, AgentMore: agent,
+		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, AgentMore: agent,
 		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	})
 	ts.Check(err)
@@ -286,11 +288,23 @@ func scriptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(of(ts).w.Model.SetScript(script))
 }
 
-// keyCmd is key revoke|renew: the model's provider does not know errand's key any more, or knows it again.
+// keyCmd is key revoke|renew: the model's provider does not know errand's key any more, or knows it again. With a
+// subscription it is key expire|logout|login: the token ends at once, the login does, or errand gets another one.
 func keyCmd(ts *testscript.TestScript, neg bool, args []string) {
+	switch w := of(ts).w; strings.Join(args, " ") {
+	case "expire":
+		w.Model.EndToken()
+		return
+	case "logout":
+		w.Model.EndLogin()
+		return
+	case "login":
+		ts.Check(w.LogIn())
+		return
+	}
 	key := map[string]string{"revoke": "another", "renew": demo.ModelKey}[strings.Join(args, " ")]
 	if key == "" {
-		ts.Fatalf("usage: key revoke|renew")
+		ts.Fatalf("usage: key revoke|renew|expire|logout|login")
 	}
 	of(ts).w.Model.SetKey(key)
 }

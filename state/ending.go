@@ -219,8 +219,12 @@ func (c *change) unreadable() bool {
 	return c.t.End.Class == ClassVM || c.t.End.Class == classInternal
 }
 
-// budget raises the cap; a task that stopped at it goes on.
+// budget raises the cap; a task that stopped at it goes on. On a subscription there is no cap of dollars.
 func (c *change) budget() {
+	if c.o.MicroUSD > 0 && c.t.Money.Free() {
+		c.reply(ReplyNoBudget)
+		return
+	}
 	c.t.Money.CapMicroUSD += c.o.MicroUSD
 	if m := &c.t.Money; m.CapTokens > 0 { // else there is none to raise
 		m.CapTokens += c.o.Tokens

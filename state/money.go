@@ -9,6 +9,8 @@ type Money struct {
 	MicroUSD     int64 `json:"micro_usd"`
 	CapMicroUSD  int64 `json:"cap_micro_usd"`
 	CapTokens    int64 `json:"cap_tokens,omitempty"` // of both kinds together; 0 bounds nothing
+	// Subscription: some of it was on a subscription, or is to be, which costs nothing by the call.
+	Subscription bool `json:"subscription,omitempty"`
 	// Unpriced is a model that no price was known of: it was counted at the dearest.
 	Unpriced string `json:"unpriced,omitempty"`
 }
@@ -54,17 +56,24 @@ func thousands(n int64) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
+// Free reports whether nothing was spent because it is all on a subscription.
+func (m Money) Free() bool { return m.Subscription && m.MicroUSD == 0 }
+
 // Capped says which cap of the task's own, or of its active run, is reached; nil if none is. Task and run are
-// what answers under way have used beside what is booked.
-func (t *Task) Capped(task, run Money) *Waiting {
-	m := t.Money
+// what answers under way have used beside what is booked. Free says that what is asked for costs nothing by the
+// call: caps on cost do not count then.
+func (t *Task) Capped(task, run Money, free bool) *Waiting {
+	m, most := t.Money, t.Settings.Limits
+	if free {
+		m.CapMicroUSD, most.RunMicroUSD = 0, 0
+	}
 	if m.Add(task); m.AtCap() {
 		return &Waiting{Kind: WaitMoney, Detail: m.CapReached(), Hint: m.Hint()}
 	}
 	if t.Run == nil {
 		return nil
 	}
-	r, most := t.Run.Money, t.Settings.Limits
+	r := t.Run.Money
 	switch r.Add(run); {
 	case reached(r.MicroUSD, most.RunMicroUSD):
 		return &Waiting{Kind: WaitMoney, Hint: HintRunCap, Detail: fmt.Sprintf("The cap of $%.2f for one run is reached: it has cost $%.2f.", dollars(most.RunMicroUSD), dollars(r.MicroUSD))}
@@ -79,6 +88,7 @@ func (m *Money) Add(more Money) {
 	m.InputTokens += more.InputTokens
 	m.OutputTokens += more.OutputTokens
 	m.MicroUSD += more.MicroUSD
+	m.Subscription = m.Subscription || more.Subscription
 	if more.Unpriced != "" {
 		m.Unpriced = more.Unpriced
 	}

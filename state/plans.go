@@ -35,6 +35,7 @@ func (c *change) takeStart() {
 	if old.Tokens == c.t.Money.CapTokens {
 		c.t.Money.CapTokens = s.Settings.Limits.Tokens
 	}
+	c.t.Money.Subscription = c.t.Money.Subscription || s.Settings.Subscription
 	c.t.Settings, c.t.Context = s.Settings, s.Context
 	c.t.Context.Cleared = cleared || s.Context.Cleared
 	if c.t.Branch.Head == "" {

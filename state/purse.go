@@ -92,6 +92,7 @@ func (s *Store) pay(tx kv.Tx, before, after *Task, now time.Time) error {
 		InputTokens: after.Money.InputTokens - old.InputTokens, OutputTokens: after.Money.OutputTokens - old.OutputTokens,
 		MicroUSD: after.Money.MicroUSD - old.MicroUSD,
 	}
+	more.Subscription = after.Money.Subscription && more.Tokens() > 0 && more.MicroUSD == 0
 	if more == (Money{}) {
 		return nil
 	}

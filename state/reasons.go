@@ -37,6 +37,7 @@ const (
 	ReplyOneTask         = "one_task"
 	ReplyTooLate         = "too_late"
 	ReplyBudgetRaised    = "budget_raised"
+	ReplyNoBudget        = "no_budget" // the task is on a subscription
 	ReplyModelSet        = "model_set"
 	ReplyModelUnknown    = "model_unknown" // Post.Items has what is offered
 	ReplyTicketNoted     = "ticket_noted"

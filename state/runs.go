@@ -288,9 +288,13 @@ func (c *change) runFailed() {
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
 	}
 	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
+	m := c.t.Money
+	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
+		m.CapMicroUSD = 0 // it did not count for this run
+	}
 	switch {
-	case c.t.Money.AtCap():
-		end = End{Reason: c.t.Money.CapReached(), Hint: c.t.Money.Hint(), Class: ClassBudget}
+	case m.AtCap():
+		end = End{Reason: m.CapReached(), Hint: m.Hint(), Class: ClassBudget}
 	case capped != nil:
 		end = End{Reason: capped.Detail, Hint: capped.Hint, Class: ClassBudget}
 	}

@@ -28,6 +28,8 @@ type Settings struct {
 	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits      `json:"limits" yaml:"limits"`
 	VM         VMSettings  `json:"vm,omitzero" yaml:"vm"`
+	// Subscription says that agents ask for models on subscriptions only: nothing is spent by the call.
+	Subscription bool `json:"subscription,omitempty" yaml:"-"`
 	// Keep are folders, relative to the checkout or below ~/, that are put away with it, such as caches.
 	Keep []string `json:"keep,omitempty" yaml:"keep"`
 }

@@ -45,7 +45,7 @@ type thrifty struct{}
 func (thrifty) Spend(context.Context, state.TaskKey, string, state.Money, *state.Waiting) error {
 	return nil
 }
-func (thrifty) Held(context.Context, state.Money) (*state.Waiting, error) { return nil, nil }
+func (thrifty) Held(context.Context, state.Money, bool) (*state.Waiting, error) { return nil, nil }
 
 // tasks knows one task.
 type tasks struct{ t *state.Task }

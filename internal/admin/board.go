@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -52,6 +54,9 @@ type purse struct {
 	DayCap   float64 `json:"day_cap"`
 	Month    float64 `json:"month"`
 	MonthCap float64 `json:"month_cap"`
+	// TodayWords and MonthWords are what was spent as people read it: "$1.20", "subscription".
+	TodayWords string `json:"today_words"`
+	MonthWords string `json:"month_words"`
 }
 
 func (p *pages) purse(ctx context.Context) (*purse, error) {
@@ -63,7 +68,7 @@ func (p *pages) purse(ctx context.Context) (*purse, error) {
 		return nil, err
 	}
 	usd := func(micro int64) float64 { return float64(micro) / 1e6 }
-	return &purse{Today: usd(day.MicroUSD), DayCap: usd(day.CapMicroUSD), Month: usd(month.MicroUSD), MonthCap: usd(month.CapMicroUSD)}, nil
+	return &purse{Today: usd(day.MicroUSD), DayCap: usd(day.CapMicroUSD), Month: usd(month.MicroUSD), MonthCap: usd(month.CapMicroUSD), TodayWords: words.Spent(day), MonthWords: words.Spent(month)}, nil
 }
 
 type phaseCount struct {
@@ -172,12 +177,13 @@ func (b *board) EndedCount() (n int) {
 	return n
 }
 
-// Spent returns what the open tasks have cost so far, in dollars.
-func (b *board) Spent() (usd float64) {
+// Spent says what the open tasks have cost so far.
+func (b *board) Spent() string {
+	var m state.Money
 	for _, c := range b.Tasks {
-		usd += c.Money.Spent
+		m.Add(state.Money{MicroUSD: int64(math.Round(c.Money.Spent * 1e6)), Subscription: c.Money.Subscription})
 	}
-	return usd
+	return words.Spent(m)
 }
 
 // board shows /status.

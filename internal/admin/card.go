@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -53,10 +54,16 @@ type runCard struct {
 type moneyCard struct {
 	Spent        float64 `json:"spent"`
 	Cap          float64 `json:"cap"`
+	Subscription bool    `json:"subscription,omitempty"` // some of it is on one, which costs nothing by the call
+	Words        string  `json:"words"`                  // what was spent, as people read it: "$1.20", "subscription"
+	of           string  // the same with the cap
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
 	AgentSeconds float64 `json:"agent_seconds"`
 }
+
+// Of says what was spent, of what may be.
+func (m moneyCard) Of() string { return m.of }
 
 type vmCard struct {
 	Name     string `json:"name"`
@@ -93,7 +100,7 @@ func newCard(t *state.Task) card {
 		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: next(t), Begun: t.Trigger.At, Round: t.Round,
 		Runs: len(t.Runs), Branch: t.Branch.Name,
 		Money: moneyCard{
-			Spent: float64(t.Money.MicroUSD) / 1e6, Cap: float64(t.Money.CapMicroUSD) / 1e6,
+			Spent: float64(t.Money.MicroUSD) / 1e6, Cap: float64(t.Money.CapMicroUSD) / 1e6, Subscription: t.Money.Subscription, Words: words.Spent(t.Money), of: words.SpentOf(t.Money),
 			InputTokens: t.Money.InputTokens, OutputTokens: t.Money.OutputTokens, AgentSeconds: t.Active.Seconds(),
 		},
 	}

@@ -131,7 +131,8 @@ func (u *usage) emit(out chan<- prometheus.Metric) {
 	d = desc("tokens", "Tokens that all tasks used.", "direction")
 	gauge(out, d, float64(u.input), "input")
 	gauge(out, d, float64(u.output), "output")
-	gauge(out, desc("cost_dollars", "What all tasks cost, in US dollars."), float64(u.micro)/1e6)
+	gauge(out, desc("cost_dollars", "What all tasks cost, in US dollars, without what was on a subscription."), float64(u.micro)/1e6)
+	gauge(out, desc("subscription_tasks", "Tasks that asked for models on a subscription, which costs nothing by the call."), float64(u.free))
 	gauge(out, desc("agent_seconds", "Agent activity of all tasks."), u.active.Seconds())
 }
 

@@ -15,7 +15,7 @@ import (
 // helpers are the functions of the templates.
 func helpers() template.FuncMap {
 	return template.FuncMap{
-		"at": at, "ago": ago, "since": since, "span": span, "usd": words.USD, "count": count, "many": words.Many, "cut": cut, "bytes": size,
+		"at": at, "ago": ago, "since": since, "span": span, "spent": words.Spent, "spentof": words.SpentOf, "count": count, "many": words.Many, "cut": cut, "bytes": size,
 		"phase": words.Phase, "tone": tone, "vmtone": vmTone, "vmend": words.VMEnd, "rest": words.Rest, "asleep": words.Asleep, "cash": words.Cash, "run": words.Run, "step": words.Step, "wait": words.Wait, "plan": words.Plan,
 		"via": viaWords, "post": postWords, "plain": words.Plain, "prose": prose,
 		"total": func(m state.Money) int64 { return m.InputTokens + m.OutputTokens }, "vm": vmWords, "upper": upper, "sentence": sentence,

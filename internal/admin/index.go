@@ -184,6 +184,7 @@ type usage struct {
 	input  int64 // tokens
 	output int64
 	micro  int64 // millionths of a dollar
+	free   int   // tasks on a subscription
 	active time.Duration
 }
 
@@ -210,6 +211,9 @@ func (u *usage) add(t *state.Task) {
 	u.input += t.Money.InputTokens
 	u.output += t.Money.OutputTokens
 	u.micro += t.Money.MicroUSD
+	if t.Money.Subscription {
+		u.free++
+	}
 	u.active += t.Active
 }
 
@@ -223,6 +227,7 @@ func (u *usage) plus(v usage) {
 	}
 	u.input += v.input
 	u.output += v.output
+	u.free += v.free
 	u.micro += v.micro
 	u.active += v.active
 }

@@ -43,6 +43,8 @@ func (p post) replyWords() string {
 		return fmt.Sprintf("It is too late to plan anew: the task is %s. Say in a comment what should be different, or end it with %s.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
 		return raised(p.t.Money)
+	case state.ReplyNoBudget:
+		return noBudget(v, p.t.Money)
 	case state.ReplyModelSet:
 		model := p.Text
 		if model == "" {
@@ -118,9 +120,21 @@ func (p post) status() string {
 
 func (p post) statusLink() string { return link("the status comment", p.t.Status.URL) }
 
+// noBudget says that there is no cap on cost to raise.
+func noBudget(v View, m state.Money) string {
+	s := "There is nothing to raise: the task runs on a subscription, which costs nothing by the call, so no cap in dollars counts."
+	if m.CapTokens > 0 {
+		s += fmt.Sprintf(" It may use %s tokens, and has used %s; %s raises that.", short(m.CapTokens), short(m.Tokens()), v.say("budget +500k tokens"))
+	}
+	return s
+}
+
 // raised says what a task may use now.
 func raised(m state.Money) string {
-	s := fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.USD(m.MicroUSD))
+	if m.Free() {
+		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", short(m.CapTokens), short(m.Tokens()))
+	}
+	s := fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.Spent(m))
 	if m.CapTokens > 0 {
 		s += fmt.Sprintf(" It may use %s tokens; %s are used.", short(m.CapTokens), short(m.Tokens()))
 	}

@@ -63,10 +63,7 @@ func unpriced(m state.Money) string {
 
 // money shows what was spent, of what may be.
 func money(m state.Money) string {
-	s := words.USD(m.MicroUSD)
-	if m.CapMicroUSD > 0 {
-		s += " of " + words.USD(m.CapMicroUSD)
-	}
+	s := words.SpentOf(m)
 	switch n := m.Tokens(); {
 	case m.CapTokens > 0:
 		s += fmt.Sprintf(" (%s of %s tokens)", short(n), short(m.CapTokens))

@@ -134,6 +134,8 @@ type Model struct {
 	URL string `yaml:"url"`
 	// Key is put into every request on its way out; it never reaches a VM.
 	Key Secret `yaml:"key"`
+	// Subscription takes the place of the key: what agents ask for is paid by a subscription then.
+	Subscription Subscription `yaml:"subscription"`
 	// Header is the header that carries the key, as a bearer token if it is Authorization; by default that of the
 	// provider's own API: X-Api-Key, Authorization or X-Goog-Api-Key.
 	Header string `yaml:"header"`
@@ -377,7 +379,7 @@ func (c Config) Settings() state.Settings {
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft, s.Protected = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft, r.Protected
 	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
-	s.Publish, s.VM.Sleep = r.Publish, r.Sleep
+	s.Publish, s.VM.Sleep, s.Subscription = r.Publish, r.Sleep, c.allSubscribed()
 	s.Limits = state.Limits{
 		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,
 		MicroUSD: int64(c.Limits.Cost * 1e6), RunMicroUSD: int64(c.Limits.CostPerRun * 1e6), Tokens: c.Limits.Tokens, RunTokens: c.Limits.TokensPerRun,

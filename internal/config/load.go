@@ -75,6 +75,7 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	}
 	for name, m := range c.Models {
 		r.fail("models."+name+".key", m.Key.resolve(env, local))
+		m.Subscription.resolve("models."+name+".subscription", &r, env, local)
 		c.Models[name] = m
 	}
 	return r
@@ -84,7 +85,8 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 func (c Config) Secrets() []string {
 	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal(), c.Hetzner.Token.Reveal()}
 	for _, m := range c.Models {
-		out = append(out, m.Key.Reveal())
+		out = append(out, m.Key.Reveal(), m.Subscription.Token.Reveal())
+		out = append(out, m.Subscription.secrets...)
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }

@@ -64,8 +64,10 @@ func (c Config) routeProblems(r *report) {
 		r.unless(slices.Contains(steps(), step), "agent.models."+step, "there is no such step; there are %s", strings.Join(steps(), ", "))
 	}
 	for name, uses := range c.Agent.Uses() {
-		_, err := c.ProviderOf(name)
+		provider, err := c.ProviderOf(name)
 		switch {
+		case err == nil:
+			c.claudeOnly(r, name, provider)
 		case errors.Is(err, errNoProvider):
 			r.unless(false, "models."+agent.APIOf(name), "the agent %s needs it (for %s); write its url and key", name, usesInWords(uses))
 		case err != nil && name == c.Agent.Adapter:

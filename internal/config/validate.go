@@ -88,7 +88,11 @@ func (c Config) modelProblems(r *report) {
 		r.unless(modelName.MatchString(name), key, "lower-case letters, digits and hyphens make a name, at most 32")
 		r.unless(m.Header == "" || headerName.MatchString(m.Header), key+".header", "%q: write the name of a header, such as X-Api-Key", m.Header)
 		r.unless(isURL(m.URL), key+".url", "%q is no http(s) address", m.URL)
-		r.unless(m.Key.Set(), key+".key", "write env:NAME or file:/path")
+		if m.Subscription.Set() {
+			m.Subscription.problems(r, name, m)
+		} else {
+			r.unless(m.Key.Set(), key+".key", "write env:NAME or file:/path")
+		}
 		r.unless(m.API == "" || slices.Contains(gateway.APIs(), gateway.API(m.API)), key+".api", "%q: write anthropic, openai or gemini", m.API)
 	}
 	for name, p := range c.Prices {

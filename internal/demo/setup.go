@@ -36,7 +36,7 @@ agent:
   env: {{yaml .Env}}
 {{.AgentMore}}
 models:
-  anthropic: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: X-Api-Key}
+  anthropic: {url: {{.Model}}, {{.Anthropic}}}
   openai: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: Authorization}
   gemini: {url: {{.Model}}, key: {{yaml (printf "file:%s" .ModelKeyFile)}}, header: X-Goog-Api-Key}
 local:
@@ -96,6 +96,10 @@ func (w *World) writeConfig() error {
 			return fmt.Errorf("write a secret of the demo: %w", err)
 		}
 	}
+	anthropic, err := w.anthropic(secrets)
+	if err != nil {
+		return err
+	}
 	tools, err := w.tools()
 	if err != nil {
 		return err
@@ -114,7 +118,7 @@ func (w *World) writeConfig() error {
 	err = template.Must(template.New("config").Funcs(template.FuncMap{"yaml": inline}).Parse(configText)).Execute(f, map[string]any{
 		"Data": filepath.Join(w.cfg.Dir, "data"), "AppID": app.ID, "KeyFile": filepath.Join(secrets, "app.pem"), "SecretFile": filepath.Join(secrets, "webhook"),
 		"TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
-		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
+		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Anthropic": anthropic, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
 		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid,
 		"Fast": w.cfg.Fast, "Extra": w.cfg.Extra, "AgentMore": indented(w.cfg.AgentMore),
 	})

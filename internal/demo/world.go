@@ -55,8 +55,10 @@ type Config struct {
 	Adapter string // default claude, whose manner the stand-in has
 	StandIn bool   // the agent is the stand-in
 	Model   string
-	Fast    bool   // short intervals; else production's
-	Kind    string // of boxes, default auto
+	// Subscription has errand ask the model on a subscription, ByLogin or ByToken, and not by a key.
+	Subscription string
+	Fast         bool   // short intervals; else production's
+	Kind         string // of boxes, default auto
 	// Provider is where VMs come from: boxes unless it is ProviderHetzner. Sleep is how they sleep there,
 	// archive unless it is snapshot. Machines are the stand-in's computers, boxes unless set.
 	Provider, Sleep string

@@ -58,9 +58,10 @@ func layers() map[string]row {
 		"internal/bake":            {may: "internal/fleet internal/remote"},
 		"internal/gateway":         {},
 		"internal/egress":          {},
+		"internal/subscription":    {},
 		"internal/callback":        {may: "internal/callback/tools state"},
 		"internal/callback/tools":  {},
-		"internal/tether":          {may: "internal/egress internal/gateway state"},
+		"internal/tether":          {may: "internal/egress internal/gateway internal/subscription state"},
 
 		// GitHub, agents.
 		"handlers":                 {may: "internal/comment state"},
@@ -75,8 +76,8 @@ func layers() map[string]row {
 		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 
 		// Where it is put together.
-		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate state"},
-		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/callback internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
+		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate internal/subscription state"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/callback internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/subscription internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/agentloop internal/agentloop/wire internal/changeset internal/fleet/local/box internal/runner internal/runner/mcp internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",

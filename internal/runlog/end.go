@@ -33,6 +33,8 @@ type End struct {
 	OutputTokens int64 `json:"output_tokens"`
 	CostMicroUSD int64 `json:"cost_micro_usd"`
 	Metered      bool  `json:"metered,omitempty"`
+	// Subscription: it was on one, which costs nothing by the call.
+	Subscription bool `json:"subscription,omitempty"`
 	// Cause, Code and Signal are the process's end as the runner saw it.
 	Cause  Cause  `json:"exit_cause"`
 	Code   int    `json:"exit_code"`
@@ -62,7 +64,14 @@ func (e End) Words() string {
 		words = append(words, "after "+e.Duration.Round(time.Second).String())
 	}
 	if e.InputTokens > 0 || e.OutputTokens > 0 {
-		words = append(words, fmt.Sprintf("%d tokens in, %d out, $%.4f", e.InputTokens, e.OutputTokens, float64(e.CostMicroUSD)/1e6))
+		cost := fmt.Sprintf("$%.4f", float64(e.CostMicroUSD)/1e6)
+		switch {
+		case e.Subscription && e.CostMicroUSD == 0:
+			cost = "subscription"
+		case e.Subscription:
+			cost += " and subscription"
+		}
+		words = append(words, fmt.Sprintf("%d tokens in, %d out, %s", e.InputTokens, e.OutputTokens, cost))
 	}
 	return strings.TrimSpace(strings.Join(words, ", ") + "\n" + e.Message)
 }

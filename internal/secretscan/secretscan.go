@@ -32,10 +32,11 @@ func (f Finding) Known() bool { return f.Rule == RuleKnown }
 // Line returns the 1-based number of the line on which the finding starts in text.
 func (f Finding) Line(text string) int { return 1 + strings.Count(text[:f.Start], "\n") }
 
-// Scanner finds known values and library patterns. It is immutable and safe for concurrent use.
+// Scanner finds known values and library patterns. It changes by Learn only, and is safe for concurrent use.
 type Scanner struct {
 	patterns *Patterns
 	known    knownSet
+	learned  learned
 }
 
 // New makes a scanner over loaded patterns and the given known values. Values shorter than
@@ -52,7 +53,7 @@ func (s *Scanner) Find(text string) []Finding { return s.FindIn("", text) }
 // FindIn is Find for the content of a file: some patterns apply to, or leave out, certain paths
 // (such as lock files). Known values are found whatever the path.
 func (s *Scanner) FindIn(path, text string) []Finding {
-	found := s.known.find(text)
+	found := append(s.known.find(text), s.learned.find(text)...)
 	if s.patterns != nil && !isBinary(text) {
 		found = append(found, s.patterns.find(path, text)...)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runnerctl"
-	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
@@ -82,7 +81,7 @@ func (s *Server) makeTether() error {
 	}
 	s.tether = tether.New(tether.Config{
 		Callback: s.callbacks().Serve, Proxy: egress.New(egress.Config{Now: s.opts.Now, Resolver: s.opts.Hooks.Internet.Resolver, Dial: s.opts.Hooks.Internet.Dial}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: upstreams(s.cfg), Prices: s.cfg.Prices, Ledger: line{s}, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: upstreams(s.cfg, s.opts.Now, s.learn), Prices: s.cfg.Prices, Ledger: line{s}, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)
@@ -126,8 +125,8 @@ func (s *Server) makeWorkflow(context.Context) error {
 	}
 	s.steps = workflow.New(workflow.Config{
 		Sleeper: sleeper, SpanAllowed: s.fleet.SpanAllowed, Outlives: s.fleet.Outlives,
-		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(), Submodules: s.cfg.Submodules.Of,
-		Redact: s.redact, Scanner: secretscan.New(s.patterns, s.cfg.Secrets()...), RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
+		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(), Subscribed: s.cfg.Subscribed(), Submodules: s.cfg.Submodules.Of,
+		Redact: s.redact, Scanner: s.scanner, RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})

@@ -126,7 +126,7 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 	if s.patterns, err = secretscan.LoadPatterns(); err != nil {
 		return fmt.Errorf("load secret patterns: %w", err)
 	}
-	s.redact = trust.NewRedactor(s.patterns, s.cfg.Secrets()...)
+	s.redact, s.scanner = trust.NewRedactor(s.patterns, s.cfg.Secrets()...), secretscan.New(s.patterns, s.cfg.Secrets()...)
 	s.archive, err = archive.Open(s.cfg.Data, func(text string) string {
 		text, _ = s.redact.Redact(text)
 		return text

@@ -3,29 +3,41 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/internal/tether"
 )
 
-// upstreams are the providers of models as the tether asks them, by name.
-func upstreams(cfg config.Config) map[string]tether.Upstream {
+// upstreams are the providers of models as the tether asks them, by name. Learned hears of tokens that come up.
+func upstreams(cfg config.Config, now func() time.Time, learned func(...string)) map[string]tether.Upstream {
 	models := map[string]tether.Upstream{}
 	for name, m := range cfg.Models {
 		header := m.Header
 		if header == "" {
 			header = m.Dialect(name).KeyHeader()
 		}
-		models[name] = tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
+		up := tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
+		if s := m.Subscription; s.Set() {
+			up.Subscription = subscription.New(subscription.Config{Token: s.Token.Reveal(), Login: s.Login, RenewURL: s.RenewURL, ClientID: s.ClientID, Now: now, Learned: learned})
+		}
+		models[name] = up
 	}
 	return models
 }
 
-// TryModels asks each configured provider of models whether it takes its key, by a request that costs nothing. The
-// result has an error, or nil, for each by name.
+// learn has renewed tokens blanked wherever errand writes, and refused in what agents commit.
+func (s *Server) learn(secrets ...string) {
+	s.redact.Learn(secrets...)
+	s.scanner.Learn(secrets...)
+}
+
+// TryModels asks each configured provider of models whether it takes its key, by a request that costs nothing; a
+// login that is about to end is renewed for it. The result has an error, or nil, for each by name.
 func TryModels(ctx context.Context, cfg config.Config) map[string]error {
 	out := map[string]error{}
-	for name, up := range upstreams(cfg) {
+	for name, up := range upstreams(cfg, time.Now, nil) {
 		out[name] = tether.Try(ctx, http.DefaultTransport, up)
 	}
 	return out

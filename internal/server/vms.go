@@ -185,14 +185,18 @@ func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state
 	return err
 }
 
-// Held says what everything that costs money has to wait for, nil for nothing.
-func (l line) Held(ctx context.Context, open state.Money) (*state.Waiting, error) {
-	return l.s.store.Held(ctx, l.s.cfg.Caps(), open, l.s.opts.Now())
+// Held says what everything that costs money has to wait for, nil for nothing; with free only caps on tokens count.
+func (l line) Held(ctx context.Context, open state.Money, free bool) (*state.Waiting, error) {
+	caps := l.s.cfg.Caps()
+	if free {
+		caps.DayMicroUSD, caps.MonthMicroUSD = 0, 0
+	}
+	return l.s.store.Held(ctx, caps, open, l.s.opts.Now())
 }
 
 // MayStart says what a run that asks a provider of models has to wait for, nil for nothing.
 func (l line) MayStart(ctx context.Context, provider string) (*state.Waiting, error) {
-	if w, err := l.Held(ctx, state.Money{}); w != nil || err != nil {
+	if w, err := l.Held(ctx, state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
 		return w, err
 	}
 	return l.s.tether.Ready(ctx, provider)

@@ -20,10 +20,13 @@ type call struct {
 	known *state.Upstream // what was known of the provider as it was asked
 }
 
+// free reports whether the call costs nothing: it is made on a subscription.
+func (c *call) free() bool { return c.up.Subscription != nil }
+
 // barred says why the model is not asked, nil if it is; the run then remembers what it was refused for.
 func (c *call) barred(ctx context.Context) (*state.Waiting, error) {
 	_, task, run := c.h.open.sums(c.task.Key, c.task.Run.ID)
-	why := c.task.Capped(task, run)
+	why := c.task.Capped(task, run, c.free())
 	if why == nil {
 		var err error
 		if why, err = c.heldByAll(ctx); err != nil {
@@ -43,7 +46,7 @@ func (c *call) barred(ctx context.Context) (*state.Waiting, error) {
 // of the provider does not: it may be of another model, and the provider's own answer says it best.
 func (c *call) heldByAll(ctx context.Context) (*state.Waiting, error) {
 	all, _, _ := c.h.open.sums(c.task.Key, "")
-	held, err := c.h.cfg.Ledger.Held(ctx, all)
+	held, err := c.h.cfg.Ledger.Held(ctx, all, c.free())
 	if err != nil || held != nil || c.h.cfg.Upstreams == nil {
 		return held, err
 	}
@@ -66,10 +69,10 @@ func (c *call) overCap(ctx context.Context) (*state.Waiting, error) {
 	if t.Run == nil || t.Run.ID != c.task.Run.ID {
 		run = state.Money{} // of a run that has ended: the task's cap counts
 	}
-	if why := t.Capped(task, run); why != nil {
+	if why := t.Capped(task, run, c.free()); why != nil {
 		return why, nil
 	}
-	return c.h.cfg.Ledger.Held(ctx, all)
+	return c.h.cfg.Ledger.Held(ctx, all, c.free())
 }
 
 // answered has an answer counted, and learns from one that says something about the provider.

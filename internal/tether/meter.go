@@ -49,7 +49,7 @@ func (o *open) sums(key state.TaskKey, run string) (all, task, ofRun state.Money
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for m := range o.all {
-		used, _ := m.call.h.price(m.counter.Running())
+		used, _ := m.call.h.price(m.call.up, m.counter.Running())
 		all.Add(used)
 		if m.call.task.Key == key {
 			task.Add(used)
@@ -158,7 +158,7 @@ func (m *metered) settle() {
 	m.call.h.open.drop(m)
 	u, ok := m.counter.Close()
 	if ok || m.over != nil {
-		m.call.h.spend(m.ctx, m.call.task.Key, m.call.task.Run.ID, u, m.over)
+		m.call.spend(m.ctx, u, m.over)
 	}
 }
 

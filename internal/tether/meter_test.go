@@ -43,7 +43,7 @@ func (b *books) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Mone
 	return nil
 }
 
-func (b *books) Held(_ context.Context, open state.Money) (*state.Waiting, error) {
+func (b *books) Held(_ context.Context, open state.Money, _ bool) (*state.Waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.caps

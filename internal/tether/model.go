@@ -17,8 +17,9 @@ type Ledger interface {
 	// the model, or the rest of the answer; nothing need have been spent then.
 	Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error
 	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
-	// go on. Open is what answers under way have used beside what was spent.
-	Held(ctx context.Context, open state.Money) (*state.Waiting, error)
+	// go on. Open is what answers under way have used beside what was spent. Free says that what is asked for
+	// costs nothing by the call: caps on cost do not count then.
+	Held(ctx context.Context, open state.Money, free bool) (*state.Waiting, error)
 }
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
@@ -82,7 +83,7 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		}
 		return c.answered(r.Context(), answer)
 	}
-	h.proxy(w, r, up.BaseURL, rest, bill, func(out *http.Request) {
+	h.proxyBy(up.via(h.transport), w, r, up.BaseURL, rest, bill, func(out *http.Request) {
 		up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
 		if q := out.URL.Query(); q.Has("key") {       // where some clients put their token
@@ -92,8 +93,19 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 	})
 }
 
-// sign puts our key in.
+// via is how calls go to the provider.
+func (u Upstream) via(next http.RoundTripper) http.RoundTripper {
+	if u.Subscription == nil {
+		return next
+	}
+	return subscribed{next: next, source: u.Subscription, api: u.API}
+}
+
+// sign puts our key in; the token of a subscription is put in by via.
 func (u Upstream) sign(out *http.Request) {
+	if u.Subscription != nil {
+		return
+	}
 	value := u.Key
 	if strings.EqualFold(u.Header, "Authorization") {
 		value = "Bearer " + value
@@ -101,16 +113,20 @@ func (u Upstream) sign(out *http.Request) {
 	out.Header.Set(u.Header, value)
 }
 
-// price is what usage costs, and known whether that model has a price.
-func (h *Handler) price(u gateway.Usage) (m state.Money, known bool) {
+// price is what usage of a provider costs, and known whether that model has a price.
+func (h *Handler) price(up Upstream, u gateway.Usage) (m state.Money, known bool) {
+	if up.Subscription != nil {
+		return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, Subscription: true}, true
+	}
 	price, known := h.cfg.Prices.Of(u.Model)
 	return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}, known
 }
 
 // spend stores what an answer has cost, and with held that the run got no more. What cannot be stored is added
 // to what the run spends next: it is not forgotten as long as this process lives.
-func (h *Handler) spend(ctx context.Context, task state.TaskKey, run string, u gateway.Usage, held *state.Waiting) {
-	m, known := h.price(u)
+func (c *call) spend(ctx context.Context, u gateway.Usage, held *state.Waiting) {
+	h, task, run := c.h, c.task.Key, c.task.Run.ID
+	m, known := h.price(c.up, u)
 	log := h.cfg.Log.With().Str("task", task.String()).Str("run", run).Str("model", u.Model).Logger()
 	if !known && u != (gateway.Usage{}) {
 		m.Unpriced = u.Model

@@ -27,7 +27,7 @@ type ledger struct {
 	held, told *state.Waiting
 }
 
-func (l *ledger) Held(context.Context, state.Money) (*state.Waiting, error) { return l.held, nil }
+func (l *ledger) Held(context.Context, state.Money, bool) (*state.Waiting, error) { return l.held, nil }
 
 func (l *ledger) Spend(_ context.Context, _ state.TaskKey, run string, m state.Money, held *state.Waiting) error {
 	l.mu.Lock()
@@ -136,7 +136,7 @@ func TestHangsUp(t *testing.T) {
 
 type payments chan state.Money
 
-func (payments) Held(context.Context, state.Money) (*state.Waiting, error) { return nil, nil }
+func (payments) Held(context.Context, state.Money, bool) (*state.Waiting, error) { return nil, nil }
 
 func (p payments) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money, _ *state.Waiting) error {
 	p <- m

@@ -56,6 +56,7 @@ func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstrea
 		http.Error(w, "errand: the request could not be read", http.StatusBadRequest)
 		return false
 	}
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if !h.reachesNobody(r, t, up, body, refuse) {
 		return false

@@ -40,6 +40,9 @@ func (h *Handler) learn(name string, kind gateway.Trouble, until time.Time, befo
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
 		row.Hint = "The operator has to top it up; the task goes on by itself then."
 	default:
+		if row.Detail, row.Hint = h.cfg.Models[name].refusal(name); row.Detail != "" {
+			break
+		}
 		row.Detail = fmt.Sprintf("the model's provider `%s` refuses errand's key", name)
 		row.Hint = fmt.Sprintf("The operator has to set a key that is valid at `models.%s` and restart errand, or make this one valid again; the task goes on by itself then.", name)
 	}
@@ -120,13 +123,14 @@ func Try(ctx context.Context, through http.RoundTripper, up Upstream) error {
 	if up.API == gateway.Anthropic {
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 	}
-	resp, err := through.RoundTrip(req)
+	resp, err := up.via(through).RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("ask for a list of models: %w", err)
 	}
 	_ = resp.Body.Close()
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden,
+	case resp.StatusCode == http.StatusUnauthorized,
+		resp.StatusCode == http.StatusForbidden && up.Subscription == nil,    // which may be for calls only
 		up.API == gateway.Gemini && resp.StatusCode == http.StatusBadRequest: // its way to say so
 		return ErrKeyRefused
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -45,7 +46,9 @@ type Upstream struct {
 	Key     string
 	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
 	Header string
-	API    gateway.API
+	// Subscription takes the place of Key and Header. What is called on it costs nothing by the call.
+	Subscription *subscription.Source
+	API          gateway.API
 	// WebTools lets agents have the provider reach other hosts for them, by tools of its own.
 	WebTools bool
 }

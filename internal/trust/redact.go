@@ -11,8 +11,8 @@ import (
 )
 
 // Redactor blanks secrets in what leaves us: comments, logs, transcripts, pages. It knows the
-// values that it was given, in common encodings, and the pattern library. It is immutable and safe
-// for concurrent use.
+// values that it was given, in common encodings, and the pattern library. It changes by Learn only, and
+// is safe for concurrent use.
 type Redactor struct {
 	patterns *secretscan.Patterns
 	known    []string
@@ -25,6 +25,10 @@ func NewRedactor(patterns *secretscan.Patterns, known ...string) *Redactor {
 	known = slices.Clone(known)
 	return &Redactor{patterns: patterns, known: known, scanner: secretscan.New(patterns, known...)}
 }
+
+// Learn has the redactor blank further values from now on, such as tokens that were renewed. What With returned
+// before does not learn them.
+func (r *Redactor) Learn(values ...string) { r.scanner.Learn(values...) }
 
 // With returns a redactor that knows further values, such as a token made for one task.
 func (r *Redactor) With(values ...string) *Redactor {

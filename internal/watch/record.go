@@ -54,7 +54,7 @@ func known(e *runlog.End, t *state.Task, r *state.Run) {
 		e.Start = r.Started
 	}
 	if r.Metered {
-		e.Metered = true
+		e.Metered, e.Subscription = true, r.Money.Subscription
 		e.InputTokens, e.OutputTokens, e.CostMicroUSD = r.Money.InputTokens, r.Money.OutputTokens, r.Money.MicroUSD
 	}
 	for i := range t.Runs {

@@ -15,7 +15,11 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 	if t.Run.Kind == state.RunCheck {
 		return nil, nil
 	}
-	if m := t.Money; m.AtCap() {
+	m := t.Money
+	if s.Subscribed[s.provider(t)] {
+		m.CapMicroUSD = 0
+	}
+	if m.AtCap() {
 		return nil, &Problem{Reason: m.CapReached(), Hint: m.Hint(), Class: state.ClassBudget, Permanent: true}
 	}
 	if s.Held == nil {
@@ -26,6 +30,14 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 		return nil, nil // somebody may have bought more
 	}
 	return w, err
+}
+
+// maxUSD is what an agent may believe that its run costs, 0 for no bound: it knows nothing of a subscription.
+func (s *Steps) maxUSD(t *state.Task, adapter string) float64 {
+	if s.Subscribed[s.Providers[adapter]] {
+		return 0
+	}
+	return usd(max(t.Money.CapMicroUSD-t.Money.MicroUSD, 0))
 }
 
 // usd is an amount of money in dollars.

@@ -39,6 +39,8 @@ type Config struct {
 	Agent  agent.Config
 	// Providers names, by the name of an adapter, the provider of models that its calls go to.
 	Providers map[string]string
+	// Subscribed says of providers that they are asked on a subscription: caps on cost do not count for them.
+	Subscribed map[string]bool
 	// Submodules lists what besides a repository, named as OWNER/NAME, its agents may read, as patterns with
 	// stars; nil is nothing.
 	Submodules func(repo string) []string

@@ -12,11 +12,15 @@ func (s *Server) SetKey(key string) {
 	s.cfg.Key = key
 }
 
-// authorised reports whether the request carries the configured key in one of its three forms.
+// authorised reports whether the request carries the configured key in one of its three forms, or what a
+// subscription takes in its place.
 func (s *Server) authorised(r *http.Request) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.account != nil {
+		return s.account.takes(r, s.cfg.Now())
+	}
 	key := s.cfg.Key
-	s.mu.Unlock()
 	if key == "" {
 		return true
 	}

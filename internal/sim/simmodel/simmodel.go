@@ -55,6 +55,8 @@ type Server struct {
 	seq    int
 	faults map[string]int
 	total  Totals
+
+	account *account // nil unless there is a subscription
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -162,6 +164,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveControl(w, r)
 	case r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet):
 		w.WriteHeader(http.StatusOK)
+	case r.URL.Path == renewPath && r.Method == http.MethodPost:
+		s.serveRenewal(w, r)
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet:
 		s.serveModels(w, r)
 	case !known:
