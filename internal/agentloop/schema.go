@@ -1,7 +1,6 @@
 package agentloop
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
@@ -17,7 +16,7 @@ import (
 // answerSchema is the form that the answer must have. A nil one asks for nothing.
 type answerSchema struct {
 	raw    map[string]any
-	check  *jsonschema.Schema
+	check  *jsonschema.Resolved
 	answer json.RawMessage // that fits
 	wrong  string          // what was wrong with the last that did not
 }
@@ -28,20 +27,19 @@ func newAnswerSchema(raw json.RawMessage) (*answerSchema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
+	s := &answerSchema{}
+	if err := json.Unmarshal(raw, &s.raw); err != nil {
 		return nil, fmt.Errorf("read the answer's schema: %w", err)
 	}
-	s := &answerSchema{}
-	if s.raw, _ = doc.(map[string]any); s.raw["type"] != "object" {
+	if s.raw["type"] != "object" {
 		return nil, errors.New("the answer's schema does not describe an object")
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{})
-	if err := c.AddResource("answer.json", doc); err != nil {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, fmt.Errorf("read the answer's schema: %w", err)
 	}
-	if s.check, err = c.Compile("answer.json"); err != nil {
+	var err error
+	if s.check, err = schema.Resolve(nil); err != nil { // without a loader, so that it refers to nothing outside
 		return nil, fmt.Errorf("read the answer's schema: %w", err)
 	}
 	return s, nil
@@ -67,7 +65,8 @@ func (s *answerSchema) take(input json.RawMessage) toolResult {
 }
 
 func (s *answerSchema) fits(input json.RawMessage) bool {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
+	var doc any
+	err := json.Unmarshal(input, &doc)
 	if err == nil {
 		err = s.check.Validate(doc)
 	}
@@ -81,11 +80,7 @@ func (s *answerSchema) fits(input json.RawMessage) bool {
 
 // oneLine is a validation error on one line of bounded length.
 func oneLine(err error) string {
-	var v *jsonschema.ValidationError
-	text := err.Error()
-	if errors.As(err, &v) {
-		_, text, _ = strings.Cut(text, "\n") // the first line names the schema only
-	}
+	text := strings.TrimPrefix(err.Error(), "validating root: ")
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 500 {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
