@@ -74,6 +74,7 @@ type Server struct {
 	archive  *archive.Dir
 	patterns *secretscan.Patterns
 	redact   *trust.Redactor
+	scanner  *secretscan.Scanner
 	metrics  *admin.Metrics
 	agents   *agent.Set
 	steps    *workflow.Steps

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"path/filepath"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/subscription"
+)
+
+// Subscription is what calls are made with that a subscription to Claude pays for, in place of a key: a token or a
+// login. Tokens are counted then, and no dollars.
+type Subscription struct {
+	// Token is what `claude setup-token` prints, for a year.
+	Token Secret `yaml:"token"`
+	// Login is the path of a login of Claude Code, its file .credentials.json, made for errand alone: errand renews it,
+	// and writes it anew, so that nobody else can go on with it. It has to be closed to others (chmod 600), and
+	// errand has to be able to write in its folder.
+	Login string `yaml:"login"`
+	// RenewURL is where a login is renewed, and ClientID as whom; by default as Claude Code does it.
+	RenewURL string `yaml:"renew_url"`
+	ClientID string `yaml:"client_id"`
+
+	secrets []string // of the login, as it was when the configuration was read
+}
+
+// Set reports whether a subscription takes the place of a key.
+func (s Subscription) Set() bool { return s.Token.Set() || s.Login != "" }
+
+// resolve reads what is there of it.
+func (s *Subscription) resolve(key string, r *report, env func(string) (string, bool), standIns bool) {
+	r.fail(key+".token", s.Token.resolve(env, standIns))
+	if s.Login != "" {
+		var err error
+		s.secrets, err = subscription.Secrets(s.Login)
+		r.fail(key+".login", err)
+	}
+}
+
+// problems says what is wrong with a provider that is asked on a subscription.
+func (s Subscription) problems(r *report, name string, m Model) {
+	key := "models." + name + ".subscription"
+	r.unless(!s.Token.Set() || s.Login == "", key, "write a token or a login, not both")
+	r.unless(!m.Key.Set(), "models."+name+".key", "a subscription takes its place; write one of them")
+	r.unless(m.Header == "", "models."+name+".header", "the token of a subscription has a header of its own; leave it out")
+	r.unless(m.Dialect(name) == gateway.Anthropic, key, "only subscriptions to Claude can be used; write a key for a provider of the API %s", m.Dialect(name))
+	r.unless(s.Login == "" || filepath.IsAbs(s.Login), key+".login", "%q: write a path that begins with /", s.Login)
+	r.unless(s.RenewURL == "" || isURL(s.RenewURL), key+".renew_url", "%q is no http(s) address", s.RenewURL)
+	r.unless(s.Login != "" || s.RenewURL == "" && s.ClientID == "", key+".renew_url", "only a login is renewed; leave it out, or write a login")
+}
+
+// subscribed reports whether the provider of this name is asked on a subscription.
+func (c Config) subscribed(provider string) bool { return c.Models[provider].Subscription.Set() }
+
+// Subscribed names the providers that are asked on a subscription.
+func (c Config) Subscribed() map[string]bool {
+	out := map[string]bool{}
+	for name, m := range c.Models {
+		if m.Subscription.Set() {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// allSubscribed reports whether everything that agents may ask for is on subscriptions.
+func (c Config) allSubscribed() bool {
+	providers := c.Providers()
+	for _, name := range providers {
+		if !c.subscribed(name) {
+			return false
+		}
+	}
+	return len(providers) > 0
+}
+
+// claudeOnly says of an adapter that goes to a subscription which it may not use, and why: Anthropic gives
+// subscriptions to its own program only.
+func (c Config) claudeOnly(r *report, adapter, provider string) {
+	key := "models." + provider + ".subscription"
+	r.unless(!c.subscribed(provider) || adapter == "claude", key, "only the agent claude may use a subscription, and %s goes there, too; write a key in its place, or give %s another provider", adapter, adapter)
+}

@@ -1,0 +1,28 @@
+package secretscan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/secretscan"
+)
+
+// TestLearn: what is learned is found from then on, in all forms, and the newest are kept.
+func TestLearn(t *testing.T) {
+	t.Parallel()
+	s := secretscan.New(nil, "known-from-the-start")
+	name := func(i int) string { return fmt.Sprintf("renewed-token-%03d", i) }
+	if got := s.Find(name(1)); len(got) != 0 {
+		t.Fatalf("found %v before", got)
+	}
+	for i := range 100 {
+		s.Learn(name(i), name(0))
+	}
+	for text, want := range map[string]int{
+		name(99) + " and known-from-the-start": 2, name(60): 1, name(0): 1, name(1): 0, "72656e657765642d746f6b656e2d303939": 1,
+	} {
+		if got := s.Find(text); len(got) != want {
+			t.Errorf("%s: found %v", text, got)
+		}
+	}
+}
