@@ -40,6 +40,7 @@ require (
 	golang.org/x/text v0.43.0
 	golang.org/x/time v0.16.0
 	pgregory.net/rapid v1.3.0
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (
@@ -56,7 +57,6 @@ require (
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
-	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
 require (

@@ -74,6 +74,9 @@ type Task struct {
 	Duration  time.Duration // at most, 0 for no limit
 	Memory    string        // of the VM, in words, empty if unknown
 	Network   string        // what the VM reaches, in words, empty if unknown
+	// Shell are beginnings of the repository's commands that the agent may call, Denied those that it may not. Shell is
+	// empty where it may call any other.
+	Shell, Denied []string
 	// LargeFiles says that the checkout has files that Git LFS keeps.
 	LargeFiles bool
 }

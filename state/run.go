@@ -49,6 +49,7 @@ type Run struct {
 	Sign    time.Time `json:"sign,omitzero"`
 	Doing   string    `json:"doing,omitempty"` // last thing seen, one line
 	Turns   int       `json:"turns,omitempty"`
+	Refused int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
 	// MaxTurns is how many answers of the model the gateway gives it; 0 leaves it to the agent.
 	MaxTurns int   `json:"max_turns,omitempty"`
 	Money    Money `json:"money"`
@@ -102,6 +103,7 @@ type RunResult struct {
 	Message  string    `json:"message,omitempty"`
 	Session  string    `json:"session,omitempty"`
 	Turns    int       `json:"turns,omitempty"`
+	Refused  int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused
 	Money    Money     `json:"money"`
 	Used     *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
 	LastSeq  int64     `json:"last_seq"`

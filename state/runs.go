@@ -123,7 +123,7 @@ func (c *change) progress() {
 // file closes the active run with its result.
 func (c *change) file() {
 	r, res := c.t.Run, c.e.Result
-	r.State, r.Ended, r.LastSeq, r.Turns = RunEnded, res.Ended, res.LastSeq, res.Turns
+	r.State, r.Ended, r.LastSeq, r.Turns, r.Refused = RunEnded, res.Ended, res.LastSeq, res.Turns, res.Refused
 	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
 		r.Ended = c.e.Now
 	}
@@ -198,7 +198,7 @@ func (c *change) droppedRun() *Run {
 // countDropped adds what a stopped run has cost.
 func (c *change) countDropped() {
 	r := c.droppedRun()
-	r.Turns, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.LastSeq, c.e.Result.Used, true
+	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.Refused, c.e.Result.LastSeq, c.e.Result.Used, true
 	if r.Session == "" {
 		r.Session = c.e.Result.Session
 	}

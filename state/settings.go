@@ -28,10 +28,21 @@ type Settings struct {
 	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits      `json:"limits" yaml:"limits"`
 	VM         VMSettings  `json:"vm,omitzero" yaml:"vm"`
+	// Shell is what agents may call in a shell, but for what Deny takes away.
+	Shell Shell `json:"shell,omitzero" yaml:"shell"`
 	// Subscription says that agents ask for models on subscriptions only: nothing is spent by the call.
 	Subscription bool `json:"subscription,omitempty" yaml:"-"`
 	// Keep are folders, relative to the checkout or below ~/, that are put away with it, such as caches.
 	Keep []string `json:"keep,omitempty" yaml:"keep"`
+}
+
+// Shell is what agents may call in a shell, by how commands begin. The zero value is what is found.
+type Shell struct {
+	// All is any command but those that are denied.
+	All bool `json:"all,omitempty" yaml:"all"`
+	// Set says that people wrote the list, which may be empty; else it is what the repository was found to need.
+	Set      bool     `json:"set,omitempty" yaml:"set"`
+	Commands []string `json:"commands,omitempty" yaml:"commands"`
 }
 
 // VMSettings is what a repository asks of its VMs. Zero means no wish.

@@ -47,7 +47,7 @@ func newCommand(version string) *cobra.Command {
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
 		statusCommand(o), workspaceCommand(), changesetCommand(), checkCommand(o), tetherCommand(o), initCommand(),
-		packCommand(), unpackCommand(), mcpCommand(version), agentCommand(), lfsCommand(),
+		packCommand(), unpackCommand(), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
 	)
 	root.AddCommand(boxCommands()...)
 	return root

@@ -52,6 +52,9 @@ type Capabilities struct {
 	NoTurnLimit bool
 	// MCP: the servers of Spec.MCP are started, and their tools offered.
 	MCP bool
+	// Shell: the program itself refuses commands that Spec.Shell does not name. Without it the list is only told
+	// to the model.
+	Shell bool
 	// API is the dialect that the agent speaks to a model: anthropic, openai or gemini. Empty means
 	// that it is for the configuration to say.
 	API string
@@ -78,6 +81,9 @@ type Spec struct {
 	Tools []string
 	// Deny lists calls that the agent's own rules shall refuse. They are a courtesy, no boundary.
 	Deny []string
+	// Shell lists how the commands begin that the agent may call in a shell, such as "git" or "npm run"; Deny goes
+	// before it. Nil is any command. It is a courtesy likewise.
+	Shell []string
 	// MCP is a server configuration ({"mcpServers": …}); Schema a JSON schema for the final answer.
 	MCP, Schema json.RawMessage
 	// MaxTurns bounds the model calls; 0 takes the configured number.

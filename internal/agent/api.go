@@ -21,7 +21,7 @@ var _ Adapter = (*api)(nil)
 func (a *api) Name() string { return NameAPI }
 
 func (a *api) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, API: "anthropic"}
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, Shell: true, API: "anthropic"}
 }
 
 // Command builds the command line. It fails for a spec that names no directories, whose session is no
@@ -33,7 +33,7 @@ func (a *api) Command(s Spec) (Cmd, error) {
 	}
 	settings, err := json.MarshalIndent(wire.Settings{
 		WorkDir: s.WorkDir, Home: s.Home, Model: firstOf(s.Model, a.cfg.ModelFor(s.Step)), System: s.System,
-		Resume: s.Resume, Session: s.Session, Fork: s.Fork, Tools: s.Tools, Deny: s.Deny, Schema: s.Schema, MCP: s.MCP,
+		Resume: s.Resume, Session: s.Session, Fork: s.Fork, Tools: s.Tools, Shell: s.Shell, Deny: s.Deny, Schema: s.Schema, MCP: s.MCP,
 		MaxTurns: firstOf(s.MaxTurns, a.cfg.MaxTurns), BaseURL: s.BaseURL, Token: s.RunToken,
 	}, "", "  ")
 	if err != nil {

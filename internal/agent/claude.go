@@ -21,7 +21,7 @@ var _ Adapter = (*claude)(nil)
 func (c *claude) Name() string { return NameClaude }
 
 func (c *claude) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, Cost: true, MCP: true, API: "anthropic"}
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, Cost: true, MCP: true, Shell: true, API: "anthropic"}
 }
 
 // Command builds the headless command line. It fails for a spec that names no directories, that
@@ -31,7 +31,7 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 	if err := c.check(s); err != nil {
 		return Cmd{}, fmt.Errorf("claude command: %w", err)
 	}
-	settings, err := claudeSettings(s.Deny)
+	settings, err := claudeSettings(s)
 	if err != nil {
 		return Cmd{}, fmt.Errorf("claude command: %w", err)
 	}
@@ -53,7 +53,14 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)),
 		"--setting-sources", "", "--strict-mcp-config",
 		"--settings", in("settings.json"), "--mcp-config", in("mcp.json"),
-		"--dangerously-skip-permissions", "--max-turns", strconv.Itoa(firstOf(s.MaxTurns, c.cfg.MaxTurns)))
+		"--max-turns", strconv.Itoa(firstOf(s.MaxTurns, c.cfg.MaxTurns)))
+	if s.Shell != nil {
+		file, err := shellFile(s)
+		if err != nil {
+			return Cmd{}, fmt.Errorf("claude command: %w", err)
+		}
+		cmd.Files = append(cmd.Files, file)
+	}
 	if s.System != "" {
 		cmd.Files = append(cmd.Files, File{Path: in("rules.md"), Mode: 0o600, Content: []byte(s.System)})
 		cmd.Argv = append(cmd.Argv, "--append-system-prompt-file", in("rules.md"))
@@ -63,6 +70,7 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 		tools = claudeTools()
 	}
 	cmd.Argv = append(cmd.Argv, "--tools", strings.Join(tools, ","))
+	cmd.Argv = append(cmd.Argv, claudePermissions(s, tools)...)
 	if s.MaxUSD > 0 {
 		cmd.Argv = append(cmd.Argv, "--max-budget-usd", strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
 	}
@@ -124,6 +132,9 @@ func (c *claude) env(s Spec) map[string]string {
 	if _, set := env["CLAUDE_CODE_MAX_RETRIES"]; !set {
 		env["CLAUDE_CODE_MAX_RETRIES"] = "6"
 	}
+	if _, set := env[judgeVariable]; !set && s.Shell != nil {
+		env[judgeVariable] = "{runner}"
+	}
 	if model := firstOf(s.Model, c.cfg.ModelFor(s.Step)); strings.Contains(model, "-") { // no alias, which it would not look up
 		for _, name := range claudeModels() {
 			if _, set := env[name]; !set {
@@ -161,20 +172,6 @@ func (c *claude) SessionFiles(_, workDir, session string) []string {
 }
 
 func (c *claude) NewParser() Parser { return &claudeParser{} }
-
-// claudeSettings is the settings file: no hooks of anybody, and the calls to refuse.
-func claudeSettings(deny []string) ([]byte, error) {
-	for _, rule := range deny {
-		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
-			return nil, fmt.Errorf("%q is no deny rule", rule)
-		}
-	}
-	settings := map[string]any{"disableAllHooks": true}
-	if len(deny) > 0 {
-		settings["permissions"] = map[string]any{"deny": deny}
-	}
-	return json.MarshalIndent(settings, "", "  ")
-}
 
 // compact returns valid JSON on one line.
 func compact(raw json.RawMessage) string {

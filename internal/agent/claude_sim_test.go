@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -12,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/agenttest"
 	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
@@ -20,6 +23,9 @@ import (
 const asAgent = "ERRAND_TEST_SIMAGENT"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "judge" {
+		os.Exit(judge(os.Args[3]))
+	}
 	if os.Getenv(asAgent) != "" {
 		os.Exit(simagent.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 	}
@@ -28,6 +34,23 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// judge does what errand-runner does when a program asks it about a command.
+func judge(path string) int {
+	var rules shellrules.Rules
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &rules)
+	}
+	if err == nil {
+		err = rules.Hook(os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // newAdapter returns an adapter or ends the test.
@@ -46,7 +69,7 @@ func simHarness(t *testing.T) agenttest.Harness {
 	return agenttest.Harness{
 		Adapter: newAdapter(t, agent.Config{
 			Command: []string{os.Args[0]},
-			Env:     map[string]string{asAgent: "1", "CLAUDE_CODE_MAX_RETRIES": "2", "SIMAGENT_RETRY_SCALE": "0.001"},
+			Env:     map[string]string{asAgent: "1", "ERRAND_RUNNER": os.Args[0], "CLAUDE_CODE_MAX_RETRIES": "2", "SIMAGENT_RETRY_SCALE": "0.001"},
 		}),
 		Model: startModel,
 	}
@@ -67,7 +90,7 @@ func TestClaudeForReal(t *testing.T) {
 		t.Skip("no claude in PATH: the suite runs on the stand-in only")
 	}
 	agenttest.Run(t, agenttest.Harness{
-		Adapter: newAdapter(t, agent.Config{Env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"}}),
+		Adapter: newAdapter(t, agent.Config{Env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0", "ERRAND_RUNNER": os.Args[0]}}),
 		Model:   startModel,
 	})
 }

@@ -44,5 +44,5 @@ func checkCommon(s Spec) error {
 			return fmt.Errorf("%q is no tool's name", tool)
 		}
 	}
-	return nil
+	return checkShell(s.Shell)
 }

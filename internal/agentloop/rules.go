@@ -55,18 +55,8 @@ func (r rule) forbids(kind, what string) bool {
 	case r.pattern == "":
 		return true
 	case kind == ruleBash:
-		return slices.ContainsFunc(strings.FieldsFunc(what, separates), r.begins)
+		return false // package shellrules reads command lines
 	}
 	ok, _ := doublestar.Match(r.pattern, what) // the pattern was validated
 	return ok
-}
-
-// separates is where a command may end and another one begin.
-func separates(c rune) bool { return strings.ContainsRune(";&|()\n`", c) }
-
-// begins reports whether a command is the rule's: "git push:*" is any whose first words those are.
-func (r rule) begins(command string) bool {
-	words, any := strings.CutSuffix(r.pattern, ":*")
-	command = strings.Join(strings.Fields(command), " ")
-	return command == words || any && strings.HasPrefix(command, words+" ")
 }

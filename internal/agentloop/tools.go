@@ -12,6 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/errand-bot/errand/internal/agentloop/wire"
+	"github.com/errand-bot/errand/internal/shellrules"
 )
 
 // toolResult is what a tool returned, for the model.
@@ -28,6 +29,7 @@ func refused(format string, args ...any) toolResult {
 type toolbox struct {
 	names   []string
 	rules   []rule
+	judge   shellrules.Rules
 	shell   *shell
 	editor  *editor
 	schema  *answerSchema
@@ -50,6 +52,7 @@ func newToolbox(ctx context.Context, set wire.Settings, env []string, schema *an
 	if t.rules, err = parseRules(set.Deny); err != nil {
 		return nil, err
 	}
+	t.judge = shellrules.New(set.Shell, set.Deny)
 	dir, err := filepath.EvalSymlinks(set.WorkDir)
 	if err != nil {
 		return nil, fmt.Errorf("open the workspace: %w", err)
@@ -88,6 +91,10 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 		}
 		if r := t.denied(ruleBash, call.Command); r != nil {
 			return *r
+		}
+		if why := t.judge.Judge(call.Command); why != nil {
+			t.denials = append(t.denials, why.Name())
+			return refused("%s", why)
 		}
 		return t.shell.run(ctx, call)
 	}

@@ -247,7 +247,7 @@ type Repository struct {
 	// starts, and given to every agent beside errand's own rules. Those that are not there are passed over.
 	Guidance []string `yaml:"guidance"`
 	// Tools bounds what agents may call.
-	Tools Tools `yaml:"tools"`
+	Tools OperatorTools `yaml:"tools"`
 	// Sleep is one of archive (a task's changes and the agent's session are put away while people think) and
 	// snapshot (the whole disk as an image at the provider, slower and paid for, where it can).
 	Sleep state.SleepMode `yaml:"sleep"`

@@ -151,7 +151,7 @@ func (d *document) check(key string, n ast.Node, t reflect.Type) {
 		d.problem(key, n, "there is no value; %s, or leave the key out", want(t))
 		return
 	case *ast.StringNode:
-		if t == reflect.TypeFor[RepoCommand]() {
+		if t == reflect.TypeFor[RepoCommand]() || t == reflect.TypeFor[ShellList]() {
 			return
 		}
 	}

@@ -124,6 +124,9 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
 	s.Protected = slices.Concat(defaults.Protected, f.Protected)
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
+	if f.Tools.Shell != nil {
+		s.Shell = f.Tools.Shell.shell()
+	}
 	set(&s.Guidance, f.Guidance)
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
 	s.Setup, s.Check = commands(f.Setup), commands(f.Check)

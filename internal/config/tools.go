@@ -2,27 +2,118 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/shellrules"
+	"github.com/errand-bot/errand/state"
 )
 
 // Tools bounds what agents may call, by the rules that their programs have themselves. Those are no boundary: a
 // command can be written in many ways. What leaves a VM is judged by the push gate, the proxy and the gateway.
 type Tools struct {
-	// Deny are commands that agents may not run, by how they begin: "terraform apply". Those that change where git
-	// pushes to or its configuration, and sudo, are denied anyway, as are changes of protected paths.
+	// Shell lists the commands that agents may call in a shell, by how they begin: [git, go, make, npm run]. Those that
+	// look at files, text and the system, or make, move and remove files, may be called anyway. Unless set it is git, the
+	// tools that the files at the root of the base branch ask for (go for go.mod, npm for package.json), and what setup
+	// and check call. The word all allows any command; in a repository's own file it needs the operator's leave.
+	Shell ShellList `yaml:"shell"`
+	// Deny are commands that agents may not run, by how they begin: "terraform apply". They go before those that may be
+	// called. Those that change where git pushes to or its configuration, and sudo, are denied anyway, as are changes of
+	// protected paths.
 	Deny []string `yaml:"deny"`
 }
 
-// The bounds of a list of denied commands.
+// OperatorTools are the operator's bounds.
+type OperatorTools struct {
+	// Shell lists the commands that agents may call in a shell, by how they begin, where a repository's own file has no
+	// list; the word all allows any, and lets those files say all. Unless set it is git, and what a repository is built with.
+	Shell ShellList `yaml:"shell"`
+	// Repositories has another list for some repositories: {OWNER/REPO: all}.
+	Repositories map[string]ShellList `yaml:"repositories"`
+	// Deny are commands that agents may not run in any repository, by how they begin.
+	Deny []string `yaml:"deny"`
+}
+
+// ShellList is a list of commands by how they begin, or the word all.
+type ShellList []string
+
+// allShell is the word for any command.
+const allShell = "all"
+
+// UnmarshalYAML takes a single word for a list of one.
+func (l *ShellList) UnmarshalYAML(unmarshal func(any) error) error {
+	var word string
+	if err := unmarshal(&word); err == nil {
+		*l = ShellList{word}
+		return nil
+	}
+	var list []string
+	if err := unmarshal(&list); err != nil {
+		return err
+	}
+	*l = append(ShellList{}, list...)
+	return nil
+}
+
+// shell is what the list allows; nothing is what is found.
+func (l ShellList) shell() state.Shell {
+	switch {
+	case l == nil:
+		return state.Shell{}
+	case slices.Equal(l, ShellList{allShell}):
+		return state.Shell{All: true, Set: true}
+	}
+	return state.Shell{Set: true, Commands: slices.Clone(l)}
+}
+
+// For is what the operator allows the agents of a repository, named as OWNER/NAME.
+func (t OperatorTools) For(repo string) state.Shell {
+	for name, list := range t.Repositories {
+		if strings.EqualFold(name, repo) {
+			return list.shell()
+		}
+	}
+	return t.Shell.shell()
+}
+
+// The bounds of a list of commands.
 const (
 	maxDenied    = 50
+	maxShell     = 100
 	maxDenyChars = 200
 )
 
 func (t Tools) problems(r *report, key string) {
-	r.unless(len(t.Deny) <= maxDenied, key+".deny", "%d commands are too many; write at most %d", len(t.Deny), maxDenied)
-	for i, c := range t.Deny {
+	t.Shell.problems(r, key+".shell")
+	denyProblems(r, key+".deny", t.Deny)
+}
+
+func (t OperatorTools) problems(r *report, key string) {
+	t.Shell.problems(r, key+".shell")
+	denyProblems(r, key+".deny", t.Deny)
+	for repo, list := range t.Repositories {
+		at := key + ".repositories." + repo
+		r.unless(fullName.MatchString(repo), at, "%q: write OWNER/REPO", cut(repo))
+		list.problems(r, at)
+	}
+}
+
+func denyProblems(r *report, key string, list []string) {
+	r.unless(len(list) <= maxDenied, key, "%d commands are too many; write at most %d", len(list), maxDenied)
+	for i, c := range list {
 		plain := strings.TrimSpace(c) == c && c != "" && len(c) <= maxDenyChars && !strings.ContainsAny(c, "()*:\"'\\\n\r\t\x00")
-		r.unless(plain, fmt.Sprintf("%s.deny[%d]", key, i), "%q: write how the command begins, such as terraform apply, without quotes, brackets and *", cut(c))
+		r.unless(plain, fmt.Sprintf("%s[%d]", key, i), "%q: write how the command begins, such as terraform apply, without quotes, brackets and *", cut(c))
+	}
+}
+
+func (l ShellList) problems(r *report, key string) {
+	if l.shell().All {
+		return
+	}
+	r.unless(len(l) <= maxShell, key, "%d commands are too many; write at most %d, or all", len(l), maxShell)
+	for i, c := range l {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		r.unless(c != allShell, at, "all stands alone: write shell: all, or only the commands that may be called")
+		r.unless(shellrules.Plain(c) && len(c) <= maxDenyChars, at, "%q: write how the command begins, such as go or npm run, without quotes, brackets and *", cut(c))
 	}
 }

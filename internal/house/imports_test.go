@@ -44,8 +44,9 @@ func layers() map[string]row {
 		"internal/runner/pack":    {may: "internal/changeset internal/runner/work"},
 		"internal/runner/mcp":     {may: "internal/callback/tools"},
 		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
-		"internal/agentloop":      {may: "internal/agentloop/wire"},
+		"internal/agentloop":      {may: "internal/agentloop/wire internal/shellrules"},
 		"internal/agentloop/wire": {},
+		"internal/shellrules":     {},
 
 		// VMs, and the ways to them.
 		"internal/fleet":           {may: "internal/remote state", tests: "state/kv/boltkv"},
@@ -66,21 +67,21 @@ func layers() map[string]row {
 		// GitHub, agents.
 		"handlers":                 {may: "internal/comment state"},
 		"internal/forge":           {may: "internal/changeset state"},
-		"internal/agent":           {may: "internal/agentloop/wire internal/runlog"},
+		"internal/agent":           {may: "internal/agentloop/wire internal/runlog internal/shellrules"},
 		"internal/agent/agenttest": {may: "internal/agent internal/runlog"},
 
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
 		"internal/watch":    {may: "internal/forge internal/runlog state"},
-		"internal/workflow": {may: "internal/agent internal/archive internal/callback internal/callback/tools internal/changeset internal/comment internal/forge internal/pushgate internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/work internal/runnerctl internal/secretscan internal/trust prompts state", tests: "internal/config internal/fleet"},
+		"internal/workflow": {may: "internal/agent internal/archive internal/callback internal/callback/tools internal/changeset internal/comment internal/forge internal/pushgate internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/work internal/runnerctl internal/secretscan internal/shellrules internal/trust prompts state", tests: "internal/config internal/fleet"},
 		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 
 		// Where it is put together.
-		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate internal/subscription state"},
+		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate internal/shellrules internal/subscription state"},
 		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/callback internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/subscription internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server"},
 		"cmd/errand-runner": {
-			may:   "internal/agentloop internal/agentloop/wire internal/changeset internal/fleet/local/box internal/runner internal/runner/mcp internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work",
+			may:   "internal/agentloop internal/agentloop/wire internal/changeset internal/fleet/local/box internal/runner internal/runner/mcp internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work internal/shellrules",
 			tests: "internal/agent internal/agent/agenttest internal/runlog",
 		},
 	}

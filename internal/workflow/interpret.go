@@ -113,7 +113,10 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, Prior: in.prior})
 	out := state.RunResult{
 		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: runlog.Cut(res.Session, maxLabel),
-		Turns: res.Turns, Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
+		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
+	}
+	if in.free {
+		out.Money.MicroUSD, out.Money.Subscription = 0, true
 	}
 	if res.Status == agent.StatusStalled && out.Message == "" {
 		out.Message = "the agent gave no sign of life for too long: no output, no open request to the model, no work"

@@ -33,7 +33,7 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 	if missed, err := s.missed(ctx, w, issue, out.Text.Editor); missed != nil || err != nil {
 		return orNothing(missed), err
 	}
-	settings, held := s.settings(out)
+	settings, held := s.settings(w, out)
 	if held != nil {
 		return heldUp(held), nil
 	}
@@ -52,6 +52,9 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
 	}
 	if e.Start.Context.Guidance, err = s.guidance(ctx, w, e.Start); err != nil {
+		return state.Event{}, err
+	}
+	if e.Start.Settings.Shell, err = s.shell(ctx, w, e.Start); err != nil {
 		return state.Event{}, err
 	}
 	e.Start.Branch.BaseAt = at
@@ -96,7 +99,7 @@ func heldUp(w *state.Waiting) state.Event {
 const configFile = ".errand.yml"
 
 // settings are the repository's, those of the organisation's `.github` repository where it has none.
-func (s *Steps) settings(out forge.Outset) (state.Settings, *state.Waiting) {
+func (s *Steps) settings(w *unit, out forge.Outset) (state.Settings, *state.Waiting) {
 	data := out.Config
 	if data == nil {
 		data = out.OrgConfig
@@ -107,6 +110,9 @@ func (s *Steps) settings(out forge.Outset) (state.Settings, *state.Waiting) {
 		if settings, err = s.RepoConfig(data); err != nil {
 			return settings, &state.Waiting{Kind: state.WaitConfig, Detail: err.Error()}
 		}
+	}
+	if why := s.operatorsShell(w.task.Repo.FullName(), &settings); why != "" {
+		return settings, &state.Waiting{Kind: state.WaitConfig, Detail: why}
 	}
 	if !settings.Enabled {
 		return settings, &state.Waiting{Kind: state.WaitDisabled, Detail: "`enabled` is false, so nothing new is started"}

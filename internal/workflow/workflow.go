@@ -44,8 +44,11 @@ type Config struct {
 	// Submodules lists what besides a repository, named as OWNER/NAME, its agents may read, as patterns with
 	// stars; nil is nothing.
 	Submodules func(repo string) []string
-	Redact     *trust.Redactor
-	Scanner    *secretscan.Scanner
+	// ShellFor says what the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil is what
+	// they are found to need.
+	ShellFor func(repo string) state.Shell
+	Redact   *trust.Redactor
+	Scanner  *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,
 	// key, what to write.
 	RepoConfig func(data []byte) (state.Settings, error)

@@ -154,6 +154,8 @@ func Run(t *testing.T, h Harness) {
 		{"takes a session id", can.Resume && !can.OwnSessionID, testSessionID},
 		{"gives sessions ids of its own", can.OwnSessionID, testOwnSessionID},
 		{"counts a resumed run alone", can.Resume && can.Usage, testUsageOfResumed},
+		{"calls only what its shell may", can.Shell, testShell},
+		{"calls anything without a list", can.Shell, testShellAnything},
 		{"answers to a schema", can.Schema, testSchema},
 		{"reports an answer that misses its schema", can.Schema, testSchemaMissed},
 	} {

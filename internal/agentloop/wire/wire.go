@@ -26,6 +26,8 @@ type Settings struct {
 	Fork    bool   `json:"fork,omitempty"`
 	// Tools are the names of the tools to offer; empty means ToolBash and ToolEdit.
 	Tools []string `json:"tools,omitempty"`
+	// Shell lists how the commands begin that may be called in a shell, such as "npm run"; nil is any.
+	Shell []string `json:"shell,omitempty"`
 	// Deny lists calls to refuse: Bash(git push:*), Edit(sub/**), Read(PATTERN), or a kind alone.
 	Deny []string `json:"deny,omitempty"`
 	// Schema is what the answer has to fit, given by the tool ToolAnswer.
@@ -110,7 +112,7 @@ type Result struct {
 	Session    string          `json:"session,omitempty"`
 	// Turns counts the answers of the model.
 	Turns int `json:"turns"`
-	// Denials names the calls that Deny refused.
+	// Denials names the calls that Shell and Deny refused.
 	Denials []string `json:"denials,omitempty"`
 	HTTP    int      `json:"http,omitempty"`
 	// ResetAt is when a limit ends, in seconds since 1970, 0 if nobody said.

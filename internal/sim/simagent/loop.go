@@ -153,7 +153,7 @@ func (a *agent) runTools(ctx context.Context, r *reply, turn int) (end ending, o
 
 // runTool runs one call if it is allowed.
 func (a *agent) runTool(ctx context.Context, b block) outcome {
-	if why := a.forbidden(b); why != "" {
+	if why := a.forbidden(ctx, b); why != "" {
 		if b.Name == toolBash || !strings.HasPrefix(why, "<") {
 			a.denials = append(a.denials, denial{Tool: b.Name, ID: b.ID, Input: b.Input})
 		}

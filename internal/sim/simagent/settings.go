@@ -1,6 +1,7 @@
 package simagent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 type settings struct {
 	Env  map[string]string
 	Deny []string
+	// Hooks are asked before a tool is called.
+	Hooks []hook
 }
 
 // loadSettings reads --settings: a path, or JSON itself. A value of a wrong type is ignored in
@@ -46,6 +49,7 @@ func loadSettings(arg string) (settings, error) {
 	if json.Unmarshal(data, &perms) == nil {
 		s.Deny = perms.Permissions.Deny
 	}
+	s.Hooks = loadHooks(data)
 	return s, nil
 }
 
@@ -84,7 +88,7 @@ type denial struct {
 }
 
 // forbidden returns why a call may not be made, or "".
-func (a *agent) forbidden(b block) string {
+func (a *agent) forbidden(ctx context.Context, b block) string {
 	in := readInput(b.Input)
 	for _, r := range slices.Concat(a.set.Deny, a.opt.denied) {
 		if denies(r, b.Name, in, a.cwd) {
@@ -94,12 +98,37 @@ func (a *agent) forbidden(b block) string {
 			return "<tool_use_error>File is in a directory that is denied by your permission settings.</tool_use_error>"
 		}
 	}
-	allowed := a.opt.bypass() || b.Name == toolRead || slices.Contains(a.opt.allowed, b.Name) ||
+	verdict, why := a.askHooks(ctx, b)
+	if verdict == "deny" {
+		return why
+	}
+	allowed := verdict == "allow" || a.opt.bypass() || b.Name == toolRead || a.allows(b.Name, in.Command) ||
 		(a.opt.mode == "acceptEdits" && b.Name != toolBash)
-	if allowed {
+	switch {
+	case allowed:
 		return ""
+	case a.opt.mode == "dontAsk":
+		return "Permission to use " + b.Name + " has been denied because Claude Code is running in don't ask mode."
 	}
 	return "Claude requested permissions to use " + b.Name + ", but you haven't granted it yet."
+}
+
+// allows reports whether a rule allows a call: by a tool's name, its server's, or by how each part of a command begins. What
+// is not as plain as that the real one takes apart further; here it is not allowed.
+func (a *agent) allows(tool, command string) bool {
+	server, _, _ := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
+	if slices.Contains(a.opt.allowed, tool) || tool == toolStructured || strings.HasPrefix(tool, "mcp__") && slices.Contains(a.opt.allowed, "mcp__"+server) {
+		return true
+	}
+	if tool != toolBash || command == "" || strings.ContainsAny(command, "<>`$(){}\\") {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.NewReplacer("&&", "\n", "||", "\n", ";", "\n", "|", "\n", "&", "\n").Replace(command), "\n") {
+		if !slices.ContainsFunc(a.opt.allowed, func(rule string) bool { return denies(rule, toolBash, toolInput{Command: part}, a.cwd) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // denies reports whether a rule such as Bash, Bash(git push:*) or Edit(.github/**) covers a call.

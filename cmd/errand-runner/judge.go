@@ -1,0 +1,35 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/shellrules"
+)
+
+func judgeCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use: "judge", Args: cobra.NoArgs,
+		Short: "Say whether an agent's program may run a command: a hook's question in, its answer out",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := os.Open(path)
+			if err != nil {
+				return fmt.Errorf("open the rules: %w", err)
+			}
+			defer f.Close()
+			var rules shellrules.Rules
+			if err := json.NewDecoder(io.LimitReader(f, maxSettings)).Decode(&rules); err != nil {
+				return fmt.Errorf("read the rules: %w", err)
+			}
+			return rules.Hook(cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&path, "rules", "", "file with the rules (shellrules.Rules)")
+	_ = cmd.MarkFlagRequired("rules")
+	return cmd
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/shellrules"
+)
+
+// judgeVariable names the runner for the program, which asks it about every command. Where it cannot be asked, the
+// program's own rules decide, which allow less: they refuse what is redirected to a file, and loops.
+const judgeVariable = "ERRAND_RUNNER"
+
+// shellFile is the file with the rules that the runner judges commands by.
+func shellFile(s Spec) (File, error) {
+	rules, err := json.MarshalIndent(shellrules.New(s.Shell, s.Deny), "", "  ")
+	if err != nil {
+		return File{}, fmt.Errorf("write the rules for the shell: %w", err)
+	}
+	return File{Path: path.Join(s.RunDir, "shell.json"), Mode: 0o600, Content: rules}, nil
+}
+
+// claudeSettings is the settings file: no hooks of anybody but the one that asks the runner about commands, and the calls
+// to refuse.
+func claudeSettings(s Spec) ([]byte, error) {
+	for _, rule := range s.Deny {
+		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
+			return nil, fmt.Errorf("%q is no deny rule", rule)
+		}
+	}
+	type section = map[string]any
+	settings := section{"disableAllHooks": true}
+	if s.Shell != nil {
+		judge := fmt.Sprintf(`"$%s" judge --rules '%s'`, judgeVariable, strings.ReplaceAll(path.Join(s.RunDir, "shell.json"), "'", `'\''`))
+		settings = section{"hooks": section{"PreToolUse": []section{
+			{"matcher": shellTool, "hooks": []section{{"type": "command", "command": judge, "timeout": judgeSeconds}}},
+		}}}
+	}
+	if len(s.Deny) > 0 {
+		settings["permissions"] = section{"deny": s.Deny}
+	}
+	return json.MarshalIndent(settings, "", "  ")
+}
+
+// judgeSeconds is how long the runner may take to judge a command: it is a matter of milliseconds, on an idle VM.
+const judgeSeconds = 60
+
+// claudePermissions says what may be called without asking, which is all that may be called: nobody is there to
+// be asked. Without a list of commands that is everything but what is denied.
+func claudePermissions(s Spec, tools []string) []string {
+	if s.Shell == nil {
+		return []string{"--dangerously-skip-permissions"}
+	}
+	args := []string{"--permission-mode", "dontAsk", "--allowedTools"}
+	for _, tool := range tools {
+		if tool != shellTool {
+			args = append(args, tool)
+		}
+	}
+	if slices.Contains(tools, shellTool) {
+		for _, c := range s.Shell {
+			args = append(args, shellTool+"("+c+":*)")
+		}
+	}
+	if len(s.Schema) > 0 {
+		args = append(args, "StructuredOutput")
+	}
+	for _, name := range serverNames(s.MCP) {
+		args = append(args, "mcp__"+name)
+	}
+	return args
+}
+
+// shellTool is the shell's name in rules, and in most programs.
+const shellTool = "Bash"
+
+// serverNames are the servers of an MCP configuration, in order; none if it cannot be read.
+func serverNames(mcp json.RawMessage) []string {
+	var in struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	if len(mcp) == 0 || json.Unmarshal(mcp, &in) != nil {
+		return nil
+	}
+	return sortedKeys(in.Servers)
+}
+
+// checkShell refuses beginnings of commands that would be more, or something else, in a program's rules.
+func checkShell(list []string) error {
+	for _, c := range list {
+		if !shellrules.Plain(c) {
+			return fmt.Errorf("%q is no beginning of a command", c)
+		}
+	}
+	return nil
+}

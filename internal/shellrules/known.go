@@ -1,0 +1,66 @@
+package shellrules
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Always are the commands that every list has: those that look at files, text and the system, and those that make, move
+// and remove files, which agents can do with their other tools too.
+func Always() []string {
+	return []string{
+		"[", "awk", "basename", "cat", "cd", "chmod", "cksum", "cmp", "column", "comm", "cp", "cut", "date", "df", "diff", "dirname", "du", "echo",
+		"egrep", "expand", "expr", "false", "fgrep", "file", "find", "fold", "free", "grep", "head", "hexdump", "hostname", "id", "install", "join", "jq",
+		"less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mv", "nl", "nproc", "od", "paste", "patch", "printenv", "printf", "ps", "pwd", "readlink",
+		"realpath", "rg", "rm", "rmdir", "sed", "seq", "sha256sum", "sleep", "sort", "split", "stat", "strings", "tac", "tail", "tee", "test", "touch",
+		"tr", "tree", "true", "truncate", "tsort", "uname", "uniq", "wc", "which", "whoami", "xxd", "yes",
+	}
+}
+
+// tools are commands that a repository is built with, by the name of a file at its root that tells. A name may be a pattern.
+func tools() []struct{ file, commands string } {
+	return []struct{ file, commands string }{
+		{"go.mod", "go gofmt goimports golangci-lint staticcheck"}, {"go.work", "go gofmt"},
+		{"package.json", "npm npx node yarn pnpm corepack"}, {"tsconfig.json", "tsc"}, {"deno.json", "deno"}, {"bun.lock*", "bun bunx"},
+		{"pyproject.toml", pythons}, {"requirements*.txt", pythons}, {"setup.py", pythons}, {"setup.cfg", pythons}, {"Pipfile", pythons + " pipenv"}, {"tox.ini", pythons},
+		{"Cargo.toml", "cargo rustc rustfmt rustup"},
+		{"pom.xml", "mvn ./mvnw java javac"}, {"build.gradle*", "gradle ./gradlew java javac"}, {"settings.gradle*", "gradle ./gradlew"}, {"build.sbt", "sbt"},
+		{"Makefile", "make"}, {"makefile", "make"}, {"GNUmakefile", "make"}, {"justfile", "just"}, {"Justfile", "just"}, {"Taskfile.y*ml", "task"},
+		{"CMakeLists.txt", "cmake ctest make ninja"}, {"meson.build", "meson ninja"}, {"configure", "./configure make"}, {"BUILD.bazel", "bazel"}, {"MODULE.bazel", "bazel"},
+		{"Gemfile", "bundle ruby rake gem rspec"}, {"Rakefile", "rake ruby"}, {"composer.json", "composer php"}, {"mix.exs", "mix elixir"}, {"rebar.config", "rebar3"},
+		{"*.csproj", "dotnet"}, {"*.sln", "dotnet"}, {"*.fsproj", "dotnet"}, {"Package.swift", "swift"}, {"pubspec.yaml", "dart flutter"}, {"stack.yaml", "stack"}, {"*.cabal", "cabal"},
+		{"build.zig", "zig"}, {"dune-project", "dune opam"}, {"flake.nix", "nix"},
+	}
+}
+
+const pythons = "python python3 pip pip3 pytest uv uvx tox ruff mypy black poetry"
+
+// Found are the commands that a repository needs by itself: git, what the files at its root are built with, and what its own
+// commands, such as go test ./..., call. Sorted, each once.
+func Found(files, commands []string) []string {
+	list := []string{"git"}
+	for _, t := range tools() {
+		if slices.ContainsFunc(files, func(f string) bool { ok, _ := path.Match(t.file, f); return ok }) {
+			list = append(list, strings.Fields(t.commands)...)
+		}
+	}
+	for _, line := range commands {
+		calls, _ := Calls(line) // what can be read of it
+		for _, c := range calls {
+			if name := c.Words[0]; !c.Builtin && !c.Opened && Plain(name) {
+				list = append(list, name)
+			}
+		}
+	}
+	list = slices.DeleteFunc(list, func(c string) bool { return slices.Contains(Always(), c) })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Plain reports whether a text can stand in a list: the words that a command begins with, one blank between them, without anything
+// that a shell or a program's rules would read as more than a word.
+func Plain(command string) bool {
+	return command != "" && strings.Join(strings.Fields(command), " ") == command && command[0] != '-' &&
+		!strings.ContainsAny(command, "()*?:,\"'\\`$;&|<>#!{}~=\x00")
+}
