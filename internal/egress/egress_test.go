@@ -135,6 +135,20 @@ func TestOthersAreRefused(t *testing.T) {
 		"http://both.test/":            "169.254.169.254, which is not a public one",
 		"http://mapped.test/":          "127.0.0.1, which is not a public one",
 		"http://x.registry.test/":      "is not on the list",
+		"http://169.254.169.254.:80/":  "is an address",
+		"http://2852039166/":           "is an address", // 169.254.169.254 in one number, in hexadecimal, in octal, and short
+		"http://0xa9fea9fe/":           "is an address",
+		"http://0251.0376.0251.0376/":  "is an address",
+		"http://169.254.43518/":        "is an address",
+		"http://0/":                    "is an address",
+		"http://[fd00:ec2::254]/":      "is an address", // what some clouds have instead
+		"http://[::ffff:a9fe:a9fe]/":   "is an address",
+		"http://[64:ff9b::a9fe:a9fe]/": "is an address",
+		"http://[fe80::1%25eth0]/":     "is an address",
+		"http://localhost/":            "is no name of a host",
+		"http://registry.test@x.test/": "x.test:80 is not on the list",
+		"http://registry.test:8443/":   "registry.test:8443 is not on the list",
+		"http://registry.test:65536/":  "registry.test:65536 is not on the list",
 		"http://registry.test.evil.t/": "is not on the list",
 	} {
 		t.Run(address, func(t *testing.T) {
@@ -215,6 +229,7 @@ func TestPublic(t *testing.T) {
 	for _, a := range []string{
 		"0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1",
 		"fe80::1", "fd00::1", "fd00:ec2::254", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "fe80::1%eth0",
+		"::a9fe:a9fe", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2001:0:a9fe:a9fe::1", "2002:a9fe:a9fe::1", "fec0::1", "100::1", "5f00::1", "4000::1", "3fff::1",
 	} {
 		if public(netip.MustParseAddr(a)) {
 			t.Errorf("%s is not public", a)

@@ -91,17 +91,20 @@ func special() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
+		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(s))
 	}
 	return list
 }
 
+// global is what of IPv6 has been given out; the rest of it leads elsewhere or, with an IPv4 address in it, around.
+func global() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
+
 // public reports whether an address is one of the internet at large.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() {
+	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global().Contains(a) {
 		return false
 	}
 	return !slices.ContainsFunc(special(), func(p netip.Prefix) bool { return p.Contains(a) })

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
@@ -24,7 +26,7 @@ func Stop(ctx context.Context, root Root, id, reason string) (*runlog.Exit, erro
 	}
 	dir := root.RunDir(id)
 	if path := filepath.Join(dir, stopFile); !exists(path) && !exists(filepath.Join(dir, exitFile)) {
-		if err := writeFile(path, []byte(reason), 0o600); err != nil {
+		if err := askToStop(path, reason); err != nil {
 			return nil, fmt.Errorf("stop run %s: %w", id, err)
 		}
 	}
@@ -45,6 +47,19 @@ func Stop(ctx context.Context, root Root, id, reason string) (*runlog.Exit, erro
 		return nil, fmt.Errorf("stop run %s: %w", id, err)
 	}
 	return exit, nil
+}
+
+// askToStop leaves the reason where the supervisor looks for it, and on a full disk an empty file, which has room in its folder.
+func askToStop(path, reason string) error {
+	err := writeFile(path, []byte(reason), 0o600)
+	if !errors.Is(err, unix.ENOSPC) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return f.Close()
 }
 
 // StatusOf tells where a run is. Unlike Follow and Stop it changes nothing.
@@ -81,7 +96,9 @@ func StatusOf(root Root, id string) (Status, error) {
 }
 
 // finishLost writes the exit of a run whose supervisor has died without one, after killing what is
-// left of the run. It returns nil while the supervisor is alive, and the exit if there is one.
+// left of the run. It returns nil while the supervisor is alive, and the exit if there is one. Where there is no
+// room for it, as when the agent has filled the disk and taken what was kept, it is not written: whoever looks
+// next finds the same.
 func finishLost(root Root, id string) (*runlog.Exit, error) {
 	dir := root.RunDir(id)
 	lock, err := tryLock(filepath.Join(dir, aliveFile))
@@ -105,7 +122,7 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 	}
 	exit.DiskFull = diskFull(dir)
 	exit.StartedAt, exit.LastSeq = span(dir)
-	if err := writeExit(dir, exit); err != nil {
+	if err := writeExit(dir, exit); err != nil && !errors.Is(err, unix.ENOSPC) {
 		return nil, err
 	}
 	return &exit, nil
