@@ -31,7 +31,7 @@ func TestStories(t *testing.T) {
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
 			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd,
-			"stolen": stolen, "large": large,
+			"stolen": stolen, "large": large, "submodule": submodule,
 		},
 	})
 }
