@@ -136,6 +136,7 @@ type CheckResult struct {
 	Command  string        `json:"command"`
 	Code     int           `json:"code"`
 	TimedOut bool          `json:"timed_out,omitempty"`
+	Skipped  string        `json:"skipped,omitempty"` // why it was not run; Code is 0 then
 	Duration time.Duration `json:"duration"`
 	Tail     string        `json:"tail,omitempty"`
 }

@@ -18,16 +18,18 @@ type Settings struct {
 	// MergeCommits allows merges of the base branch in what the agent commits.
 	MergeCommits bool `json:"merge_commits,omitempty" yaml:"merge_commits"`
 	// Publish says whether people see a changeset before it is on GitHub.
-	Publish    PublishMode `json:"publish,omitempty" yaml:"publish"`
-	Setup      []Command   `json:"setup,omitempty" yaml:"setup"`
-	Check      []Command   `json:"check,omitempty" yaml:"check"`
-	Protected  []string    `json:"protected,omitempty" yaml:"protected"`
-	Deny       []string    `json:"deny,omitempty" yaml:"deny"`               // beginnings of commands that agents' own rules refuse
-	Guidance   []string    `json:"guidance,omitempty" yaml:"guidance"`       // files with what the repository says to agents
-	AllowUsers []string    `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
-	AllowBots  []string    `json:"allow_bots,omitempty" yaml:"allow_bots"`
-	Limits     Limits      `json:"limits" yaml:"limits"`
-	VM         VMSettings  `json:"vm,omitzero" yaml:"vm"`
+	Publish PublishMode `json:"publish,omitempty" yaml:"publish"`
+	Setup   []Command   `json:"setup,omitempty" yaml:"setup"`
+	Check   []Command   `json:"check,omitempty" yaml:"check"`
+	// Env is set on VMs for set-up, agents and checks. It holds no secret.
+	Env        map[string]string `json:"env,omitempty" yaml:"env"`
+	Protected  []string          `json:"protected,omitempty" yaml:"protected"`
+	Deny       []string          `json:"deny,omitempty" yaml:"deny"`               // beginnings of commands that agents' own rules refuse
+	Guidance   []string          `json:"guidance,omitempty" yaml:"guidance"`       // files with what the repository says to agents
+	AllowUsers []string          `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
+	AllowBots  []string          `json:"allow_bots,omitempty" yaml:"allow_bots"`
+	Limits     Limits            `json:"limits" yaml:"limits"`
+	VM         VMSettings        `json:"vm,omitzero" yaml:"vm"`
 	// Shell is what agents may call in a shell, but for what Deny takes away.
 	Shell Shell `json:"shell,omitzero" yaml:"shell"`
 	// Subscription says that agents ask for models on subscriptions only: nothing is spent by the call.

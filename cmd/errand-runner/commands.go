@@ -200,6 +200,10 @@ func workspaceCommand() *cobra.Command {
 			Use: "rebase", Short: "Move the agent's commits: work.RebaseSpec in, work.Rebased out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Rebase) },
 		},
+		&cobra.Command{
+			Use: "lend", Short: "Put files for tests into it, or take them out: work.LendSpec in, work.Lent out", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Lend) },
+		},
 	)
 	return workspace
 }
@@ -226,6 +230,7 @@ func changesetCommand() *cobra.Command {
 	flags.StringVar(&spec.Base, "base", "", "the commit that the orchestrator knows")
 	flags.StringVar(&spec.Newer, "newer", "", "what was pushed since; the base if the history holds it")
 	flags.StringArrayVar(&spec.AllowMerge, "allow-merge", nil, "commit that may be a merge's second parent")
+	flags.StringArrayVar(&spec.Leave, "leave", nil, "path that is not committed with what was left")
 	flags.StringVar(&spec.Message, "message", "", "message for what was left uncommitted, and for a squashed commit")
 	_, _ = cmd.MarkFlagRequired("dir"), cmd.MarkFlagRequired("base")
 	return cmd

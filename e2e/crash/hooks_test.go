@@ -225,6 +225,10 @@ func (r gatedRunner) Collect(ctx context.Context, vm string, spec work.CollectSp
 	return through(ctx, r.g, "ssh: collect", func(ctx context.Context) (*changeset.Changeset, error) { return r.Runner.Collect(ctx, vm, spec) })
 }
 
+func (r gatedRunner) Lend(ctx context.Context, vm string, spec work.LendSpec) (work.Lent, error) {
+	return through(ctx, r.g, "ssh: lend", func(ctx context.Context) (work.Lent, error) { return r.Runner.Lend(ctx, vm, spec) })
+}
+
 func (r gatedRunner) Pack(ctx context.Context, vm string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	return through(ctx, r.g, "ssh: pack", func(ctx context.Context) (pack.Manifest, error) { return r.Runner.Pack(ctx, vm, spec, w) })
 }

@@ -208,6 +208,11 @@ func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec
 	return cs, err
 }
 
+// Lend has nothing to lend: no repository of the walks has test files.
+func (m *machines) Lend(ctx context.Context, vm string, _ work.LendSpec) (work.Lent, error) {
+	return work.Lent{}, m.on(ctx, "lend", vm, func(*machine) error { return nil })
+}
+
 // localID makes a commit id of a VM's.
 func (w *world) localID() string { return "e" + w.hub.sha()[1:] }
 

@@ -89,6 +89,8 @@ func checks(t *state.Task) string {
 		result := fmt.Sprintf("exit code %d", c.Code)
 		if c.TimedOut {
 			result = "timed out"
+		} else if c.Skipped != "" {
+			result = "skipped, " + c.Skipped
 		}
 		fmt.Fprintf(&b, "## %s: %s\n\n%s\n\n", firstOf(c.Name, c.Command), result, c.Tail)
 	}

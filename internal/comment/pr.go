@@ -177,6 +177,8 @@ func (w prWriter) checks() string {
 		}
 		result := "passed"
 		switch {
+		case c.Skipped != "" && c.Code == 0 && !c.TimedOut:
+			result = "skipped: " + cell(line(c.Skipped, 100))
 		case c.TimedOut:
 			result = "**timed out**"
 		case c.Code != 0:

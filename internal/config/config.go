@@ -56,6 +56,13 @@ type Config struct {
 	// token for just that one: {OWNER/REPO: [OWNER/LIB]}, with * for any characters of a name. Whoever may write
 	// to the first sees what is in the second. None unless set.
 	Submodules Submodules `yaml:"submodules"`
+	// TestEnv sets variables on the VMs of a repository, for its set-up, agents and checks: {OWNER/REPO: {NAME: env:X}},
+	// with file:/path or the value itself instead of env:X, and * for any characters of the repository's name. Agents
+	// can read them, so they have to be expendable; they are blanked in everything that errand shows. None unless set.
+	TestEnv TestEnv `yaml:"test_env"`
+	// TestFiles puts files into the checkouts of a repository, likewise: {OWNER/REPO: {config/test.key: file:/path}}.
+	// They are never committed and not put away with a task that sleeps. None unless set.
+	TestFiles TestFiles `yaml:"test_files"`
 
 	Limits     Limits     `yaml:"limits"`
 	Repository Repository `yaml:"repository"`

@@ -78,15 +78,18 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 		m.Subscription.resolve("models."+name+".subscription", &r, env, local)
 		c.Models[name] = m
 	}
+	c.TestEnv.resolve(&r, env)
+	c.TestFiles.resolve(&r, env, local)
 	return r
 }
 
-// Secrets lists every secret's value, for redaction.
+// Secrets lists every secret's value, for redaction, those of tests among them.
 func (c Config) Secrets() []string {
 	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal(), c.Hetzner.Token.Reveal()}
 	for _, m := range c.Models {
 		out = append(out, m.Key.Reveal(), m.Subscription.Token.Reveal())
 		out = append(out, m.Subscription.secrets...)
 	}
+	out = append(out, c.expendable()...)
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }

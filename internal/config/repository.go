@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,7 +39,13 @@ type RepoFile struct {
 	// Setup are commands that prepare a fresh checkout.
 	Setup []RepoCommand `yaml:"setup"`
 	// Check are commands that have to succeed before a pull request is opened.
+	// In them {changed_files} stands for the files that differ from the base, and {affected_modules} for the folders
+	// nearest above what changed that hold a go.mod, package.json, pom.xml, build.gradle, Cargo.toml or
+	// pyproject.toml; each is quoted, so that quotes around are refused. Where there is none the command is skipped.
 	Check []RepoCommand `yaml:"check"`
+	// Env are variables for setup, agents and check: {NAME: value}. They are no place for secrets, and do not change
+	// what errand and the agents' programs set or read themselves.
+	Env map[string]string `yaml:"env"`
 	// Protected are path patterns that no changeset may touch, besides the operator's.
 	Protected []string `yaml:"protected"`
 	// Tools bounds what agents may call, besides the operator's bounds.
@@ -106,6 +113,11 @@ const (
 // ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid, whose text
 // is for people: line, key and what to write.
 func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
+	return ParseRepoFor(data, defaults, nil)
+}
+
+// ParseRepoFor is ParseRepo where holdsSecret, unless it is nil, says of a text whether a secret is in it.
+func ParseRepoFor(data []byte, defaults state.Settings, holdsSecret func(text string) bool) (state.Settings, error) {
 	var f RepoFile
 	doc, err := decode(data, maxRepoFile, &f)
 	if err != nil {
@@ -130,9 +142,12 @@ func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	set(&s.Guidance, f.Guidance)
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
 	s.Setup, s.Check = commands(f.Setup), commands(f.Check)
+	s.Env = maps.Clone(f.Env)
 	f.Limits.apply(&s.Limits)
 	s.VM, s.Keep = f.VM.settings(defaults.VM), slices.Clone(f.Keep)
-	if err := invalid(f.problems(s), doc.line); err != nil {
+	r := f.problems(s)
+	envProblems(&r, f.Env, holdsSecret)
+	if err := invalid(r, doc.line); err != nil {
 		return defaults, err
 	}
 	return s, nil
@@ -216,6 +231,7 @@ func (f RepoFile) problems(s state.Settings) report {
 	f.Tools.problems(&r, "tools")
 	commandProblems(&r, "setup", f.Setup)
 	commandProblems(&r, "check", f.Check)
+	placeholderProblems(&r, f.Setup, f.Check)
 	f.VM.problems(&r)
 	keepProblems(&r, f.Keep)
 	guidanceProblems(&r, "guidance", s.Guidance)

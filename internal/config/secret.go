@@ -50,7 +50,7 @@ func (s Secret) Set() bool { return s.from != "" }
 // String tells where the secret comes from, never what it is.
 func (s Secret) String() string {
 	if kind, _, _ := strings.Cut(s.from, ":"); kind != "env" && kind != "file" && kind != "" {
-		return kind[:min(len(kind), len("value"))] + ":…"
+		return "value:…" // what stands in the file may be the secret itself
 	}
 	return s.from
 }
@@ -94,19 +94,25 @@ func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 	return nil
 }
 
-// readSecret reads a secret's file. Space around it does not count.
-func readSecret(path string) (string, error) {
+// readBounded reads a secret's file.
+func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err == nil && len(data) > maxSecret {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxSecret)
+	}
+	return data, err
+}
+
+// readSecret reads a secret's file. Space around it does not count.
+func readSecret(path string) (string, error) {
+	data, err := readBounded(path)
 	if err != nil {
 		return "", err
-	}
-	if len(data) > maxSecret {
-		return "", fmt.Errorf("%s is larger than %d bytes", path, maxSecret)
 	}
 	value := strings.TrimSpace(string(data))
 	if value == "" {

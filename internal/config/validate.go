@@ -53,6 +53,8 @@ func (c Config) problems() report {
 	c.Limits.vmProblems(&r)
 	c.Egress.problems(&r)
 	c.Submodules.problems(&r)
+	c.TestEnv.problems(&r)
+	c.TestFiles.problems(&r)
 	for _, text := range c.Bake.Problems() {
 		key, text, _ := strings.Cut(text, ": ") // it begins with its key
 		r.unless(false, "bake."+key, "%s", text)

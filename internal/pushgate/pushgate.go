@@ -32,6 +32,7 @@ const (
 	RuleSymlinks   = "symlinks"
 	RuleLFS        = "lfs"
 	RuleSecrets    = "secrets"
+	RuleTestFiles  = "test-files"
 	RuleMessages   = "messages"
 )
 
@@ -74,6 +75,9 @@ type Policy struct {
 	// SecretsAllowedIn holds globs of paths in which patterns do not count, such as made-up keys
 	// in test data. Known values count everywhere.
 	SecretsAllowedIn []string
+	// Lent is the content by path of files that an operator lent to the checkout: neither is published, the
+	// content under no path.
+	Lent map[string]string
 	// Base is the tree at the changeset's Base. Without it everything in a modified file counts as
 	// added, and collisions and links are only seen within the changeset.
 	Base Tree
@@ -120,7 +124,7 @@ func Judge(cs *changeset.Changeset, policy Policy) []Refusal {
 func rules() []func(*subject) []Refusal {
 	return []func(*subject) []Refusal{
 		judgeMerges, judgePaths, judgeModes, judgeSubmodules, judgeProtected,
-		judgeSize, judgeSymlinks, judgeLFS, judgeSecrets, judgeMessages,
+		judgeSize, judgeSymlinks, judgeLFS, judgeSecrets, judgeLent, judgeMessages,
 	}
 }
 

@@ -221,6 +221,16 @@ func (c *Controller) Rebase(ctx context.Context, vm string, spec work.RebaseSpec
 	return out, err
 }
 
+// Lend puts files of the operator's into a checkout, or takes them out of it.
+func (c *Controller) Lend(ctx context.Context, vm string, spec work.LendSpec) (work.Lent, error) {
+	var out work.Lent
+	err := c.call(ctx, vm, spec, &out, "workspace", "lend")
+	if err != nil {
+		return out, sentinel(err)
+	}
+	return out, nil
+}
+
 // maxChangeset bounds a changeset as it crosses the wire: 64 MiB of content in base64, and the rest.
 const maxChangeset = 128 << 20
 
@@ -232,6 +242,9 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 	}
 	for _, m := range spec.AllowMerge {
 		args = append(args, "--allow-merge", m)
+	}
+	for _, p := range spec.Leave {
+		args = append(args, "--leave", p)
 	}
 	out, err := c.run(ctx, vm, nil, maxChangeset, args...)
 	var exit *remote.ExitError

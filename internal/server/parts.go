@@ -128,7 +128,10 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(), Subscribed: s.cfg.Subscribed(), Submodules: s.cfg.Submodules.Of,
 		Redact: s.redact, Scanner: s.scanner, RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(),
 		ShellFor: s.cfg.Repository.Tools.For,
-		Now:      s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
+		TestsFor: func(repo string) workflow.Tests {
+			return workflow.Tests{Env: s.cfg.TestEnv.For(repo), Files: s.cfg.TestFiles.For(repo)}
+		},
+		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{

@@ -216,7 +216,10 @@ func gone(err error) bool {
 
 // repoConfig reads a repository's own settings over the operator's.
 func (s *Server) repoConfig(data []byte) (state.Settings, error) {
-	return config.ParseRepo(data, s.cfg.Settings())
+	return config.ParseRepoFor(data, s.cfg.Settings(), func(text string) bool {
+		_, n := s.redact.Redact(text)
+		return n > 0
+	})
 }
 
 // taskURL is where people see a task, or empty.

@@ -132,6 +132,7 @@ type Sleeper interface {
 type Runner interface {
 	Place(ctx context.Context, vm string) (runnerctl.Place, error)
 	checkouts
+	lender
 	runs
 	packer
 }
@@ -152,6 +153,11 @@ type checkouts interface {
 	Reset(ctx context.Context, vm string, spec work.ResetSpec) error
 	Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (work.Rebased, error)
 	Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error)
+}
+
+// lender gives files to a checkout that are no part of the repository, and takes them back.
+type lender interface {
+	Lend(ctx context.Context, vm string, spec work.LendSpec) (work.Lent, error)
 }
 
 // Tether is the VM's way out.

@@ -100,6 +100,13 @@ func (h *host) Collect(ctx context.Context, _ string, spec work.CollectSpec) (*c
 	return cs, err
 }
 
+func (h *host) Lend(ctx context.Context, _ string, spec work.LendSpec) (work.Lent, error) {
+	if err := h.errs["Lend"]; err != nil {
+		return work.Lent{}, err
+	}
+	return work.Lend(ctx, spec)
+}
+
 func (h *host) Pack(ctx context.Context, _ string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	if err := h.errs["Pack"]; err != nil {
 		return pack.Manifest{}, err

@@ -84,8 +84,11 @@ func (in *Interpreter) check(line string) []runlog.Event {
 		if json.Unmarshal([]byte(line), &r) == nil && len(in.checks) < 100 {
 			tail, _ := in.redact.Redact(r.Tail)
 			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end says what went wrong
-			r.Name = runlog.Cut(r.Name, maxLabel)
-			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Duration: r.Duration, Tail: tail})
+			r.Name, r.Skipped = runlog.Cut(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
+			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail})
+			if r.Skipped != "" {
+				return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: r.Name + ": skipped, " + r.Skipped}}
+			}
 			return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: fmt.Sprintf("%s: exit code %d", r.Name, r.Code), IsError: r.Code != 0}}
 		}
 	case work.TypeChecksDone:

@@ -193,6 +193,9 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if err := s.checkout(ctx, w, vm, &place, l); err != nil {
 		return runner.Spec{}, err
 	}
+	if err := s.lend(ctx, t, vm.Name, place, l); err != nil {
+		return runner.Spec{}, err
+	}
 	adapter, route := s.choose(t)
 	resume := resumable(t, vm, adapter)
 	l.Adapter, l.Model, l.Resumed = route.Adapter, route.Model, resume != ""
@@ -234,7 +237,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if adapter.Capabilities().MCP {
 		spec.Files = append(spec.Files, runner.File{Path: tokenFile(runDir), Mode: 0o600, Content: []byte(s.Tether.RunToken(t.Run.ID))})
 	}
-	spec.Env = proxied(s.withGit(t, spec.Env, place.BaseURL), vm.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))
+	spec.Env = proxied(s.withGit(t, s.withVariables(t, spec.Env), place.BaseURL), vm.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))
 	return spec, nil
 }
 
@@ -274,7 +277,7 @@ func (s *Steps) checkSpec(t *state.Task, place runnerctl.Place, l *state.Launch)
 		return runner.Spec{}, &Problem{Reason: "The work to be checked is lost: " + l.NotWoken + ".", Hint: "Comment `retry` to do the work again.", Class: state.ClassVM, Permanent: true}
 	}
 	// The operator's environment for agents, such as a build cache, serves the checks as well.
-	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead, Env: proxied(s.Agent.Env, l.VM.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))}
+	in := work.CheckSpec{Dir: place.Dir, Head: t.Work.LocalHead, Base: workBase(t), Files: s.files(t), Env: proxied(s.withVariables(t, s.Agent.Env), l.VM.Kind, place.BaseURL, s.Tether.RunToken(t.Run.ID))}
 	limit := time.Minute
 	for _, c := range t.Settings.Check {
 		in.Commands = append(in.Commands, work.CheckCommand{Name: nameOf(c), Command: c.Run, Timeout: c.Timeout})

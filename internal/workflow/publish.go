@@ -57,7 +57,7 @@ func (s *Steps) readChangeset(ctx context.Context, w *unit, root string) (*chang
 	if err != nil {
 		return nil, err
 	}
-	c := work.CollectSpec{Dir: place.Dir, Base: root, Message: s.commitMessage(t)}
+	c := work.CollectSpec{Dir: place.Dir, Base: root, Message: s.commitMessage(t), Leave: s.lentPaths(t)}
 	if head := t.Branch.Head; head != root {
 		c.Newer = head
 	}
@@ -117,7 +117,7 @@ func (s *Steps) judge(ctx context.Context, w *unit, cs *changeset.Changeset) (st
 
 // gatePolicy is what the repository's settings and its base tree mean for the push gate.
 func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset) (pushgate.Policy, error) {
-	p := pushgate.Policy{Scanner: s.Scanner, Protected: protectedPaths(w.task.Settings)}
+	p := pushgate.Policy{Scanner: s.Scanner, Protected: protectedPaths(w.task.Settings), Lent: s.tests(w.task).Files}
 	base, err := s.GitHub.Tree(ctx, w.repo, cs.Base)
 	if err != nil {
 		return p, fmt.Errorf("read the base tree: %w", err)

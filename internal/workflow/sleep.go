@@ -17,7 +17,7 @@ import (
 // maxPacks is how often packing is tried on a VM that says no before the VM is given up.
 const maxPacks = 4
 
-// sleep puts the work of an idle VM away. It only reads there, so it may be repeated; the VM goes when the
+// sleep puts the work of an idle VM away. But for test files, which the next launch puts back, it only reads there, so it may be repeated; the VM goes when the
 // store knows where the work is. Whoever wants the VM before it has begun gets it as it is.
 func (s *Steps) sleep(ctx context.Context, w *unit) (state.Event, error) {
 	t, vm := w.task, w.job.Args["vm"]
@@ -49,6 +49,9 @@ func (s *Steps) packed(ctx context.Context, w *unit) (*state.Asleep, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.takeBack(ctx, t, vm); err != nil {
+		return nil, err
+	}
 	spec := pack.Spec{Dir: place.Dir, Home: place.Home, Base: workRoot(t), Keep: kept(t)}
 	got, err := s.Files.SaveSleep(fmt.Sprintf("%d-%d", t.Key.Repo, t.Key.Issue), func(out io.Writer) (pack.Manifest, error) {
 		return s.Runner.Pack(ctx, vm, spec, out)
@@ -75,10 +78,15 @@ func kept(t *state.Task) []string {
 
 // snapshot has the provider keep the whole disk.
 func (s *Steps) snapshot(ctx context.Context, w *unit) (*state.Asleep, error) {
+	vm := w.task.VM.Name
+	if !w.job.Attempted { // else it may be off already
+		if err := s.takeBack(ctx, w.task, vm); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := s.attempted(ctx, w); err != nil {
 		return nil, err
 	}
-	vm := w.task.VM.Name
 	ref, bytes, err := s.Sleeper.Snapshot(ctx, vm)
 	if err != nil {
 		return nil, err

@@ -47,6 +47,8 @@ type Config struct {
 	// ShellFor says what the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil is what
 	// they are found to need.
 	ShellFor func(repo string) state.Shell
+	// TestsFor says what the operator gives to the tests of a repository, named as OWNER/NAME; nil is nothing.
+	TestsFor func(repo string) Tests
 	Redact   *trust.Redactor
 	Scanner  *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,

@@ -28,9 +28,11 @@ type CheckSpec struct {
 	// Head is the commit to check.
 	Head     string         `json:"head"`
 	Commands []CheckCommand `json:"commands"`
-	// ChangedFiles replaces "{changed_files}" in commands, quoted for sh, and is given to them in
-	// ERRAND_CHANGED_FILES, one path per line.
-	ChangedFiles []string `json:"changed_files,omitempty"`
+	// Base is the commit with which Head is compared for PlaceFiles and PlaceModules in commands. The changed
+	// files are in ERRAND_CHANGED_FILES, too, one per line, unless they are too many for a variable.
+	Base string `json:"base,omitempty"`
+	// Files are put into the worktree before the first command, over what is there.
+	Files []TestFile `json:"files,omitempty"`
 	// Env is added to a small environment whose HOME and TMPDIR are fresh. The key for caches, such
 	// as GOCACHE, is here: what is shared with the agent's runs is the caller's decision.
 	Env map[string]string `json:"env,omitempty"`
@@ -60,6 +62,8 @@ type CheckResult struct {
 	Duration time.Duration `json:"duration"`
 	Tail     string        `json:"tail"`
 	TimedOut bool          `json:"timed_out,omitempty"`
+	// Skipped says why the command was not run; Code is 0 then.
+	Skipped string `json:"skipped,omitempty"`
 }
 
 // ChecksDone is the last line. OK means that every command ran and ended with 0. Error says why the
@@ -94,6 +98,12 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	defer place.remove()
 	done.Tree = place.tree
+	if place.changed, err = place.differs(ctx, spec.Base, spec.Head); err != nil {
+		return false, err
+	}
+	if err := place.lend(spec.Files); err != nil {
+		return false, fmt.Errorf("put the files for tests into the worktree: %w", err)
+	}
 	isolation := spec.Isolation
 	if isolation == "" {
 		isolation = proc.Probe()
@@ -114,8 +124,9 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 
 // checkPlace is the directory of one check.
 type checkPlace struct {
-	dir  string // holds tree/, home/ and tmp/
-	tree string
+	dir     string // holds tree/, home/ and tmp/
+	tree    string
+	changed difference
 }
 
 // oldPlace is when the directory of a check that was killed may be removed.
@@ -227,11 +238,16 @@ func removeOld(root string) {
 	}
 }
 
+// maxVariable bounds a variable, and a command as an argument of sh, in bytes: Linux takes 128 KiB.
+const maxVariable = 96 << 10
+
 func (p *checkPlace) environment(spec CheckSpec) []string {
 	vars := map[string]string{
 		"PATH": os.Getenv("PATH"), "LANG": orText(os.Getenv("LANG"), "C.UTF-8"),
 		"USER": os.Getenv("USER"), "CI": "true",
-		"ERRAND_CHANGED_FILES": strings.Join(spec.ChangedFiles, "\n"),
+	}
+	if list := strings.Join(p.changed.files, "\n"); len(list) <= maxVariable {
+		vars["ERRAND_CHANGED_FILES"] = list
 	}
 	maps.Copy(vars, spec.Env)
 	vars["HOME"], vars["TMPDIR"] = filepath.Join(p.dir, "home"), filepath.Join(p.dir, "tmp")

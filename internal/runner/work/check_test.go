@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
 		root := t.TempDir()
 		results, done, log, err := checked(t, root, work.CheckSpec{
-			Dir: dir, Head: head, ChangedFiles: []string{"new", "it's"}, Isolation: isolation,
+			Dir: dir, Head: head, Base: o.head, Isolation: isolation,
 			Env: map[string]string{"GREETING": "hello", "HOME": "/never"},
 			Commands: []work.CheckCommand{
 				{Name: "content", Command: "cat new; ls; git config --get-all alias.st"},
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 		want := []work.CheckResult{
 			{Name: "content", Code: 1, Tail: "committed\nREADME\na name with spaces\nbinary\ndir\nlink\nnew\nrun.sh\nünïcödé"},
 			{Name: "home", Tail: "hello\nHOME:\n\nTMP:"},
-			{Name: "changed", Tail: "[new][it's]\nnew\nit's"},
+			{Name: "changed", Tail: "[new]\nnew"},
 			{Name: "history", Tail: "Work\nSecond\nFirst\nHEAD\n 1 file changed, 1 insertion(+)"},
 			{Name: "tail", Code: 3, Tail: numbers(401, 500)},
 			{Name: "slow", Code: 137, Tail: "begun", TimedOut: true},

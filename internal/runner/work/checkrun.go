@@ -25,6 +25,15 @@ const drainTimeout = 5 * time.Second
 // run runs one command to its end or its time limit, with everything that it starts.
 func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, isolation proc.Isolation, log io.Writer) (CheckResult, error) {
 	result := CheckResult{Type: TypeCheckResult, Name: c.Name}
+	command, skipped := p.changed.fill(c.Command)
+	if skipped != "" {
+		result.Skipped = skipped
+		return result, nil
+	}
+	argv, err := p.argv(command)
+	if err != nil {
+		return result, err
+	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return result, err
@@ -32,7 +41,7 @@ func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, is
 	defer reader.Close()
 	start := time.Now()
 	process, err := proc.Start(proc.Command{
-		Argv: []string{"/bin/sh", "-c", withFiles(c.Command, spec.ChangedFiles)},
+		Argv: argv,
 		Env:  p.environment(spec), Dir: filepath.Join(p.dir, "tree"),
 		Stdout: writer, Stderr: writer,
 	}, isolation)
@@ -66,13 +75,28 @@ func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, is
 	return result, nil
 }
 
-// withFiles puts the changed files into a command, each quoted for sh.
-func withFiles(command string, files []string) string {
-	quoted := make([]string, len(files))
-	for i, file := range files {
-		quoted[i] = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+// argv has sh run a command, from a file if it is too long for an argument.
+func (p *checkPlace) argv(command string) ([]string, error) {
+	if len(command) <= maxVariable {
+		return []string{"/bin/sh", "-c", command}, nil
 	}
-	return strings.ReplaceAll(command, "{changed_files}", strings.Join(quoted, " "))
+	name := filepath.Join(p.dir, "command")
+	return []string{"/bin/sh", name}, os.WriteFile(name, []byte(command), 0o600)
+}
+
+// lend puts files of the operator's into the worktree.
+func (p *checkPlace) lend(files []TestFile) error {
+	root, err := os.OpenRoot(filepath.Join(p.dir, "tree"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	for _, f := range files {
+		if err := putFile(root, f); err != nil {
+			return err
+		}
+	}
+	return ignore(root, files)
 }
 
 // tail keeps the end of what is written to it.

@@ -23,6 +23,8 @@ type CollectSpec struct {
 	AllowMerge []string `json:"allow_merge,omitempty"`
 	// Message is for the commit of what was left uncommitted, and for squashed commits.
 	Message string `json:"message,omitempty"`
+	// Leave are paths that are not committed with what is uncommitted: files that are lent to the checkout.
+	Leave []string `json:"leave,omitempty"`
 }
 
 // maxCommits is the longest chain that is kept commit by commit.

@@ -159,7 +159,7 @@ func (c *collector) addAll(ctx context.Context) error {
 	if _, err := c.repo.run(ctx, args...); err != nil {
 		return fmt.Errorf("stage changes: %w", err)
 	}
-	return nil
+	return c.repo.unstage(ctx, c.spec.Leave)
 }
 
 // checkSizes refuses uncommitted files that are too much for a changeset before git reads them, so

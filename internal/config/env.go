@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The bounds of variables that are set on VMs.
+const (
+	maxEnv      = 50
+	maxEnvBytes = 8 << 10
+)
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// taken are variables that errand, git, agents' programs or their runtimes read, in capitals: whoever sets
+// them decides more than what a test sees.
+func taken() []string {
+	return []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND",
+		"TMPDIR", "EDITOR", "VISUAL", "PAGER", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS",
+		"NODE_TLS_REJECT_UNAUTHORIZED", "PYTHONSTARTUP", "PYTHONHOME", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
+		"GOOGLE_API_KEY",
+	}
+}
+
+// takenPrefixes are the beginnings of such variables.
+func takenPrefixes() []string {
+	return []string{
+		"LD_", "DYLD_", "GIT_", "SSH_", "XDG_", "ERRAND_", "ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "GEMINI_", "AIDER_", "LITELLM_", "MCP_",
+		"BASH_FUNC_", "GOOGLE_GEMINI_", "GOOGLE_GENAI_", "GOOGLE_CLOUD_",
+	}
+}
+
+// reserved reports whether a variable is not for repositories and tests to set, whatever its case.
+func reserved(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.Contains(taken(), name) || slices.ContainsFunc(takenPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// variableProblems checks the names of variables, and how many there are.
+func variableProblems[V any](r *report, key string, env map[string]V) {
+	r.unless(len(env) <= maxEnv, key, "%d variables are too many; write at most %d", len(env), maxEnv)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		at := key + "." + cut(name)
+		r.unless(variable.MatchString(name), at, "%q cannot be the name of a variable; use letters, digits and _", cut(name))
+		r.unless(!reserved(name), at, "errand or a program of the agents sets or reads %s itself; use another name, or set it within the command that needs it", cut(name))
+	}
+}
+
+// envProblems checks what `.errand.yml` sets. holdsSecret may be nil.
+func envProblems(r *report, env map[string]string, holdsSecret func(text string) bool) {
+	variableProblems(r, "env", env)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		key, value := "env."+cut(name), env[name]
+		r.unless(len(value) <= maxEnvBytes, key, "the value is longer than %d bytes; put it into a file of the repository", maxEnvBytes)
+		r.unless(!strings.Contains(value, "\x00"), key, "the value holds a NUL; leave it out")
+		if holdsSecret != nil && (holdsSecret(value) || holdsSecret(fmt.Sprintf("%s=%q", name, value))) {
+			r.unless(false, key, "the value looks like a secret, which everybody who reads the repository would know; take it out, renew it, and ask the operator of errand for an entry under test_env")
+		}
+	}
+}

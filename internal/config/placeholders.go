@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// placeholders stand for lists of names in checks.
+func placeholders() []string { return []string{"{changed_files}", "{affected_modules}"} }
+
+// placeholderProblems refuses placeholders where they cannot be filled in, or not safely: what is put in is
+// quoted for a shell that is not within quotes there.
+func placeholderProblems(r *report, setup, check []RepoCommand) {
+	for i, c := range setup {
+		for _, p := range placeholders() {
+			r.unless(!strings.Contains(c.Run, p), fmt.Sprintf("setup[%d]", i), "%s is known in check only: nothing has changed yet", p)
+		}
+	}
+	for i, c := range check {
+		for _, p := range placeholders() {
+			r.unless(!misplaced(c.Run, p), fmt.Sprintf("check[%d]", i), "write %s as a word of its own, outside of quotes, comments and here-documents: each name is quoted already", p)
+		}
+	}
+}
+
+// misplaced reports whether a placeholder stands somewhere in a shell command where quoted words would not be
+// read as such.
+func misplaced(command, word string) bool {
+	if strings.Contains(command, word) && strings.Contains(command, "<<") {
+		return true
+	}
+	quote, escaped, comment := byte(0), false, false
+	for i := range len(command) {
+		c := command[i]
+		if strings.HasPrefix(command[i:], word) && (quote != 0 || escaped || comment || !alone(command[:i], command[i+len(word):])) {
+			return true
+		}
+		switch {
+		case escaped:
+			escaped = false
+		case comment:
+			comment = c != '\n'
+		case c == '\\' && quote != '\'':
+			escaped = true
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"' || c == '`':
+			quote = c
+		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;&|(", command[i-1]) >= 0):
+			comment = true
+		}
+	}
+	return false
+}
+
+// alone reports whether what stands between two parts of a command is a word of its own.
+func alone(before, after string) bool {
+	const space = " \t\n"
+	return (before == "" || strings.IndexByte(space, before[len(before)-1]) >= 0) &&
+		(after == "" || strings.IndexByte(space+";&|)<>", after[0]) >= 0)
+}
