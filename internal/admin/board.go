@@ -59,6 +59,19 @@ type purse struct {
 	MonthWords string `json:"month_words"`
 }
 
+// DayOf is the day's cap as far as it means anything for what was spent, MonthOf the month's; 0 is none.
+func (p *purse) DayOf() float64 { return capOf(p.DayCap, p.TodayWords) }
+
+// MonthOf is DayOf for the month.
+func (p *purse) MonthOf() float64 { return capOf(p.MonthCap, p.MonthWords) }
+
+func capOf(most float64, spent string) float64 {
+	if spent == words.Subscription {
+		return 0
+	}
+	return most
+}
+
 func (p *pages) purse(ctx context.Context) (*purse, error) {
 	if p.cfg.Spent == nil {
 		return nil, nil

@@ -87,8 +87,8 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 func (c Config) Secrets() []string {
 	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal(), c.Hetzner.Token.Reveal()}
 	for _, m := range c.Models {
-		out = append(out, m.Key.Reveal(), m.Subscription.Token.Reveal())
-		out = append(out, m.Subscription.secrets...)
+		out = append(out, m.Key.Reveal())
+		out = append(out, m.Subscription.secrets()...)
 	}
 	out = append(out, c.expendable()...)
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })

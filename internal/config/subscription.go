@@ -16,11 +16,12 @@ type Subscription struct {
 	// and writes it anew, so that nobody else can go on with it. It has to be closed to others (chmod 600), and
 	// errand has to be able to write in its folder.
 	Login string `yaml:"login"`
-	// RenewURL is where a login is renewed, and ClientID as whom; by default as Claude Code does it.
+	// RenewURL is where a login is renewed; by default where Claude Code does it.
 	RenewURL string `yaml:"renew_url"`
+	// ClientID says as which program a login is renewed; by default as Claude Code, which it was made for.
 	ClientID string `yaml:"client_id"`
 
-	secrets []string // of the login, as it was when the configuration was read
+	held []Secret // by the login, as it was when the configuration was read
 }
 
 // Set reports whether a subscription takes the place of a key.
@@ -30,10 +31,21 @@ func (s Subscription) Set() bool { return s.Token.Set() || s.Login != "" }
 func (s *Subscription) resolve(key string, r *report, env func(string) (string, bool), standIns bool) {
 	r.fail(key+".token", s.Token.resolve(env, standIns))
 	if s.Login != "" {
-		var err error
-		s.secrets, err = subscription.Secrets(s.Login)
+		values, err := subscription.Secrets(s.Login)
 		r.fail(key+".login", err)
+		for _, v := range values {
+			s.held = append(s.held, Secret{from: "file:" + s.Login, value: &v})
+		}
 	}
+}
+
+// secrets are the values of what calls are made with.
+func (s Subscription) secrets() []string {
+	out := []string{s.Token.Reveal()}
+	for _, h := range s.held {
+		out = append(out, h.Reveal())
+	}
+	return out
 }
 
 // problems says what is wrong with a provider that is asked on a subscription.

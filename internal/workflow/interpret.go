@@ -22,13 +22,14 @@ type Interpreter struct {
 	redact *trust.Redactor
 	stderr []string
 	said   string // the end of what the agent said
+	free   bool   // on a subscription: what the agent says of dollars is wrong
 	checks []state.CheckResult
 	done   *work.ChecksDone
 }
 
 // Interpret returns the interpreter of a run.
 func (s *Steps) Interpret(t *state.Task, r *state.Run) *Interpreter {
-	in := &Interpreter{run: *r, prior: prior(t, r), redact: s.Redact}
+	in := &Interpreter{run: *r, prior: prior(t, r), redact: s.Redact, free: s.Subscribed[s.Providers[r.Adapter]]}
 	if r.Kind != state.RunCheck {
 		in.parser = s.Agents.Of(r.Adapter).NewParser()
 	}
@@ -219,6 +220,9 @@ func (in *Interpreter) outcome(text string, out *state.RunResult) {
 		out.Threads = append(out.Threads, state.ThreadAnswer{ID: runlog.Cut(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: runlog.Cut(th.Commit, maxLabel)})
 	}
 	if e := o.Estimate; e != nil {
+		if in.free {
+			e.CostUSD = 0
+		}
 		out.Estimate = in.clean(estimate(*e), maxLabel)
 	}
 }

@@ -1,0 +1,176 @@
+package tether_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/subscription"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// paid is a VM's end whose provider is asked on a subscription, and that provider.
+type paid struct {
+	*end
+	books *books
+	known *providers
+	path  string // of the login
+
+	mu      sync.Mutex
+	calls   []*http.Request
+	bodies  []string
+	access  string // what is taken
+	refresh string
+	n       int  // renewals
+	down    bool // renewals fail
+}
+
+func newPaid(t *testing.T) *paid {
+	t.Helper()
+	p := &paid{books: &books{task: *someTask()}, known: &providers{}, path: filepath.Join(t.TempDir(), "login"), access: "access-0", refresh: "refresh-0"}
+	model := httptest.NewServer(p)
+	t.Cleanup(model.Close)
+	p.logIn(t, "access-0", "refresh-0")
+	p.end = newEnd(t, nil, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {
+			BaseURL: model.URL, API: gateway.Anthropic,
+			Subscription: subscription.New(subscription.Config{Login: p.path, RenewURL: model.URL + "/renew"}),
+		}}
+		c.Tasks, c.Ledger, c.Upstreams, c.Backoff = p.books, p.books, p.known, time.Nanosecond
+		c.Prices = gateway.Prices{"claude-x": {Input: 1000, Output: 1000}}
+	})
+	return p
+}
+
+func (p *paid) logIn(t *testing.T, access, refresh string) {
+	t.Helper()
+	text := fmt.Sprintf(`{"claudeAiOauth":{"accessToken":%q,"refreshToken":%q}}`, access, refresh)
+	if err := os.WriteFile(p.path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *paid) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.URL.Path == "/renew" {
+		p.renew(w, body)
+		return
+	}
+	p.calls, p.bodies = append(p.calls, r), append(p.bodies, string(body))
+	if r.Header.Get("Authorization") != "Bearer "+p.access {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"type":"error","error":{"type":"authentication_error","message":"`+r.Header.Get("Authorization")+` has expired"}}`)
+		return
+	}
+	_, _ = io.WriteString(w, `{"model":"claude-x","usage":{"input_tokens":900,"output_tokens":100}}`)
+}
+
+func (p *paid) renew(w http.ResponseWriter, body []byte) {
+	var ask map[string]string
+	_ = json.Unmarshal(body, &ask)
+	switch {
+	case p.down:
+		w.WriteHeader(http.StatusBadGateway)
+	case ask["refresh_token"] != p.refresh:
+		w.WriteHeader(http.StatusBadRequest)
+	default:
+		p.n++
+		p.access, p.refresh = fmt.Sprintf("access-%d", p.n), fmt.Sprintf("refresh-%d", p.n)
+		_, _ = fmt.Fprintf(w, `{"access_token":%q,"refresh_token":%q,"expires_in":28800}`, p.access, p.refresh)
+	}
+}
+
+func (p *paid) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+func (p *paid) call(t *testing.T) (int, string) {
+	t.Helper()
+	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, map[string]string{
+		"X-Api-Key": p.handler.RunToken(run), "Anthropic-Beta": "claude-code-20250219, fine-grained-tool-streaming-2025-05-14",
+	})
+}
+
+// TestSubscribed: a call goes on with a renewed token and its whole body, tokens are counted, and no dollars.
+func TestSubscribed(t *testing.T) {
+	t.Parallel()
+	p := newPaid(t)
+	p.books.task.Money = state.Money{MicroUSD: 5, CapMicroUSD: 5} // at a cap that does not count
+	p.books.task.Settings.Limits.RunMicroUSD = 1
+	if status, body := p.call(t); status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	p.set(func() { p.access = "" }) // it has ended
+	if status, body := p.call(t); status != http.StatusOK || strings.Contains(body, "access") {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	if len(p.calls) != 3 || p.n != 1 {
+		t.Fatalf("%d calls, %d renewals", len(p.calls), p.n)
+	}
+	for i, r := range p.calls {
+		if beta := r.Header.Get("Anthropic-Beta"); beta != "claude-code-20250219,fine-grained-tool-streaming-2025-05-14,oauth-2025-04-20" {
+			t.Errorf("beta %q", beta)
+		}
+		if r.Header.Get("X-Api-Key") != "" || p.bodies[i] != "body;" {
+			t.Errorf("a key %q, and the body %q", r.Header.Get("X-Api-Key"), p.bodies[i])
+		}
+	}
+	want := state.Money{InputTokens: 1800, OutputTokens: 200, MicroUSD: 5, CapMicroUSD: 5, Subscription: true}
+	if got := p.books.task.Money; got != want {
+		t.Errorf("the task used %+v", got)
+	}
+	p.books.task.Money.CapTokens = 2000
+	if status, body := p.call(t); status != http.StatusForbidden || !strings.Contains(body, "cap of 2,000 tokens") {
+		t.Errorf("at the cap of tokens: status %d: %s", status, body)
+	}
+}
+
+// TestSubscriptionRefused: what a person has to mend holds runs up, is told without tokens, and is over as soon as
+// there is another login; what passes is only tried again.
+func TestSubscriptionRefused(t *testing.T) {
+	t.Parallel()
+	p := newPaid(t)
+	p.set(func() { p.access, p.down = "", true })
+	if status, body := p.call(t); status != http.StatusBadGateway || strings.Contains(body, "access") || p.known.row != nil {
+		t.Fatalf("a fault: status %d, %s, %+v", status, body, p.known.row)
+	}
+	p.set(func() { p.refresh, p.down = "", false })
+	status, body := p.call(t)
+	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's subscription") || strings.Contains(body, "access-") {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	if w := p.books.held; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
+		t.Fatalf("the run was told %+v", w)
+	}
+	if w, err := p.handler.Ready(t.Context(), "anthropic"); w == nil || err != nil {
+		t.Errorf("ready: %+v, %v", w, err)
+	}
+	p.set(func() { p.access = "access-new" })
+	p.logIn(t, "access-new", "refresh-new")
+	if w, err := p.handler.Ready(t.Context(), "anthropic"); w != nil || err != nil {
+		t.Errorf("with another login: %+v, %v", w, err)
+	}
+	if status, body := p.call(t); status != http.StatusOK || p.known.row != nil {
+		t.Errorf("status %d: %s, %+v", status, body, p.known.row)
+	}
+	if err := os.Remove(p.path); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := p.call(t); status != http.StatusForbidden || strings.Contains(body, p.path) {
+		t.Errorf("no file: status %d: %s", status, body)
+	}
+}
