@@ -45,11 +45,11 @@ func Prepare(dir string) Shared {
 // buildTime bounds one build, on a machine that does much else.
 const buildTime = 5 * time.Minute
 
-// Build builds one of errand's programs into dir, under its own name.
+// Build builds one of errand's programs into dir, under its own name, without symbols, as releases are built.
 func Build(dir, program string, flags ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTime)
 	defer cancel()
-	args := append([]string{"build", "-o", filepath.Join(dir, program)}, flags...)
+	args := append([]string{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, program)}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/errand-bot/errand/cmd/"+program)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
