@@ -13,6 +13,7 @@ import (
 
 func judgeCommand() *cobra.Command {
 	var path string
+	var refuseOnly bool
 	cmd := &cobra.Command{
 		Use: "judge", Args: cobra.NoArgs,
 		Short: "Say whether an agent's program may run a command: a hook's question in, its answer out",
@@ -26,10 +27,11 @@ func judgeCommand() *cobra.Command {
 			if err := json.NewDecoder(io.LimitReader(f, maxSettings)).Decode(&rules); err != nil {
 				return fmt.Errorf("read the rules: %w", err)
 			}
-			return rules.Hook(cmd.InOrStdin(), cmd.OutOrStdout())
+			return rules.Hook(cmd.InOrStdin(), cmd.OutOrStdout(), refuseOnly)
 		},
 	}
 	cmd.Flags().StringVar(&path, "rules", "", "file with the rules (shellrules.Rules)")
+	cmd.Flags().BoolVar(&refuseOnly, "refuse-only", false, "say nothing of commands that may be run")
 	_ = cmd.MarkFlagRequired("rules")
 	return cmd
 }

@@ -22,8 +22,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// timing is quick, but for what the faults are about.
-const timing = `timing:
+// timing is quick, but for what the faults are about. Agents may call anything: they do what no work needs.
+const timing = `repository: {tools: {shell: all}}
+timing:
   gather: 400ms
   status_gap: 300ms
   settle: 0s

@@ -31,7 +31,8 @@ import (
 const patience = 2 * time.Minute
 
 // timing is quick.
-const timing = `timing: {gather: 250ms, status_gap: 150ms, settle: 0s, backoff: 300ms, recheck: 300ms, poll_fast: 150ms, poll_slow: 300ms, poll_gap: 80ms,
+const timing = `repository: {tools: {shell: all}}
+timing: {gather: 250ms, status_gap: 150ms, settle: 0s, backoff: 300ms, recheck: 300ms, poll_fast: 150ms, poll_slow: 300ms, poll_gap: 80ms,
   deliveries: 1h, sweep: 1h, progress: 100ms, retry: 150ms, writes_burst: 500, writes_every: 2ms, objects_every: 1ms, shutdown: 5s, sleep_before: 5m, idle_vm: 300ms}
 `
 

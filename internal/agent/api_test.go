@@ -18,7 +18,7 @@ func apiSpec() agent.Spec {
 	return agent.Spec{
 		WorkDir: "/vm/work", Home: "/vm/home", RunDir: "/vm/run", Step: "plan", Prompt: "/do @this", System: "rules",
 		BaseURL: "http://127.0.0.1:9413/llm/anthropic", RunToken: "the-token", Session: "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e",
-		Deny: []string{"Bash(git push:*)"}, MCP: json.RawMessage(`{"mcpServers":{}}`),
+		Shell: []string{"git", "npm run"}, Deny: []string{"Bash(git push:*)"}, MCP: json.RawMessage(`{"mcpServers":{}}`),
 	}
 }
 
@@ -51,7 +51,7 @@ func TestAPICommand(t *testing.T) {
 	}
 	want := wire.Settings{
 		WorkDir: "/vm/work", Home: "/vm/home", Model: "claude-opus-4-8", System: "rules", Session: apiSpec().Session, MaxTurns: agent.DefaultMaxTurns,
-		BaseURL: apiSpec().BaseURL, Token: "the-token", Deny: apiSpec().Deny, MCP: got.MCP,
+		BaseURL: apiSpec().BaseURL, Token: "the-token", Shell: apiSpec().Shell, Deny: apiSpec().Deny, MCP: got.MCP,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(got.MCP) == 0 {
 		t.Errorf("settings (-want +got):\n%s", diff)

@@ -23,6 +23,11 @@ func shellFile(s Spec) (File, error) {
 	return File{Path: path.Join(s.RunDir, "shell.json"), Mode: 0o600, Content: rules}, nil
 }
 
+// judgeCommand asks the runner, for a shell to run.
+func judgeCommand(s Spec) string {
+	return fmt.Sprintf(`"$%s" judge --rules '%s'`, judgeVariable, strings.ReplaceAll(path.Join(s.RunDir, "shell.json"), "'", `'\''`))
+}
+
 // claudeSettings is the settings file: no hooks of anybody but the one that asks the runner about commands, and the calls
 // to refuse.
 func claudeSettings(s Spec) ([]byte, error) {
@@ -34,9 +39,8 @@ func claudeSettings(s Spec) ([]byte, error) {
 	type section = map[string]any
 	settings := section{"disableAllHooks": true}
 	if s.Shell != nil {
-		judge := fmt.Sprintf(`"$%s" judge --rules '%s'`, judgeVariable, strings.ReplaceAll(path.Join(s.RunDir, "shell.json"), "'", `'\''`))
 		settings = section{"hooks": section{"PreToolUse": []section{
-			{"matcher": shellTool, "hooks": []section{{"type": "command", "command": judge, "timeout": judgeSeconds}}},
+			{"matcher": shellTool, "hooks": []section{{"type": "command", "command": judgeCommand(s), "timeout": judgeSeconds}}},
 		}}}
 	}
 	if len(s.Deny) > 0 {

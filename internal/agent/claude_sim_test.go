@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,8 +24,8 @@ import (
 const asAgent = "ERRAND_TEST_SIMAGENT"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "judge" {
-		os.Exit(judge(os.Args[3]))
+	if len(os.Args) > 3 && os.Args[1] == "judge" {
+		os.Exit(judge(os.Args[3], slices.Contains(os.Args, "--refuse-only")))
 	}
 	if os.Getenv(asAgent) != "" {
 		os.Exit(simagent.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
@@ -37,14 +38,14 @@ func TestMain(m *testing.M) {
 }
 
 // judge does what errand-runner does when a program asks it about a command.
-func judge(path string) int {
+func judge(path string, refuseOnly bool) int {
 	var rules shellrules.Rules
 	data, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(data, &rules)
 	}
 	if err == nil {
-		err = rules.Hook(os.Stdin, os.Stdout)
+		err = rules.Hook(os.Stdin, os.Stdout, refuseOnly)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,7 +20,7 @@ func (c *codex) Name() string { return NameCodex }
 
 // Capabilities: Codex gives a session its id itself, and makes as many model calls as it likes.
 func (c *codex) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, OwnSessionID: true, NoTurnLimit: true, API: "openai"}
+	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, OwnSessionID: true, NoTurnLimit: true, Shell: true, API: "openai"}
 }
 
 // codexKey names the variable with the run's token. The agent's commands do not see it.
@@ -47,7 +47,7 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 		Stdin: []byte(neutraliseSkills(s.Prompt)),
 	}
 	// These replace what an earlier run may have left, and make the folder, which must exist.
-	for name, content := range map[string][]byte{"rules/errand.rules": rules, "AGENTS.md": nil, "AGENTS.override.md": nil} {
+	for name, content := range map[string][]byte{"rules/errand.rules": rules, "AGENTS.md": nil, "AGENTS.override.md": nil, "hooks.json": []byte("{}\n")} {
 		cmd.Files = append(cmd.Files, File{Path: path.Join(s.Home, codexDir, name), Mode: 0o600, Content: content})
 	}
 	slices.SortFunc(cmd.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
@@ -61,6 +61,14 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 	cmd.Argv = append(cmd.Argv, "--json", "--ignore-user-config", "--skip-git-repo-check",
 		"--dangerously-bypass-approvals-and-sandbox", // the box is the sandbox
 		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)))
+	if s.Shell != nil {
+		file, err := shellFile(s)
+		if err != nil {
+			return Cmd{}, fmt.Errorf("codex command: %w", err)
+		}
+		cmd.Files = append(cmd.Files, file)
+		cmd.Argv = append(cmd.Argv, "--dangerously-bypass-hook-trust") // ours is the only one
+	}
 	settings, err := codexSettings(s, cmd.Env)
 	if err != nil {
 		return Cmd{}, fmt.Errorf("codex command: %w", err)
@@ -105,7 +113,13 @@ func codexSettings(s Spec, env map[string]string) ([]string, error) {
 		fmt.Sprintf(`shell_environment_policy={inherit="all",ignore_default_excludes=true,exclude=[%s]}`, tomlString(codexKey)),
 	}
 	for _, feature := range codexFeaturesOff() {
-		set = append(set, "features."+feature+"=false")
+		if feature != "hooks" || s.Shell == nil {
+			set = append(set, "features."+feature+"=false")
+		}
+	}
+	if s.Shell != nil {
+		set = append(set, fmt.Sprintf(`hooks.PreToolUse=[{matcher=%s,hooks=[{type="command",command=%s,timeout=%d}]}]`,
+			tomlString("^"+shellTool+"$"), tomlString(judgeCommand(s)+" --refuse-only"), judgeSeconds))
 	}
 	if s.BaseURL != "" {
 		const provider = "model_providers.errand."
@@ -145,6 +159,9 @@ func (c *codex) env(s Spec) map[string]string {
 	})
 	if s.RunToken != "" {
 		env[codexKey] = s.RunToken
+	}
+	if _, set := env[judgeVariable]; !set && s.Shell != nil {
+		env[judgeVariable] = "{runner}"
 	}
 	return env
 }

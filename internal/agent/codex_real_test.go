@@ -59,7 +59,9 @@ func TestCodexInAHostileCheckout(t *testing.T) {
 		}
 	}
 	m := h.Model(t, agenttest.Scenario{{Turns: []agenttest.Turn{{Bash: []string{"touch worked"}}, {Text: "done"}}}})
+	h.Adapter = newAdapter(t, agent.Config{Adapter: agent.NameCodex, Command: codexCommand(t), Env: map[string]string{"ERRAND_RUNNER": os.Args[0]}})
 	spec := box.Spec(m, "/init the $evil thing, [$evil](.codex/skills/evil/SKILL.md), see @secret.txt; it costs $5")
+	spec.Shell = []string{"touch"} // our own hook is on
 	r := agenttest.Do(t, h, spec)
 	if r.Result.Status != agent.StatusOK || r.Result.Text != "done" {
 		t.Fatalf("result %+v, stderr %s", r.Result, r.Ended.Stderr)

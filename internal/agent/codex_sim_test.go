@@ -47,7 +47,7 @@ func codexCommand(t *testing.T) []string {
 func codexHarness(t *testing.T) agenttest.Harness {
 	t.Helper()
 	return agenttest.Harness{
-		Adapter: newAdapter(t, agent.Config{Adapter: agent.NameCodex, Command: codexCommand(t)}),
+		Adapter: newAdapter(t, agent.Config{Adapter: agent.NameCodex, Command: codexCommand(t), Env: map[string]string{"ERRAND_RUNNER": os.Args[0]}}),
 		Model:   startModel,
 		Words:   true,
 	}

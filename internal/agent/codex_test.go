@@ -25,6 +25,7 @@ func codexSpec() agent.Spec {
 	s.Prompt += " for $5 with $evil, ${x} and $(y)"
 	s.System = "Be \"exact\".\n\tNo \x7f; 1 < 2."
 	s.Deny = []string{"Edit(.github/**)", "Bash(git push:*)", "rm -rf /*", "Bash"}
+	s.Shell = []string{"git", "npm run"}
 	s.MCP = json.RawMessage(`{"mcpServers":{
 		"errand":{"command":"{runner}","args":["mcp","a b"],"env":{"ERRAND_CALLBACK_TOKEN":"secret-1"}},
 		"far-away":{"type":"http","url":"http://127.0.0.1:1/callback","headers":{"Authorization":"Bearer secret-2"}}}}`)

@@ -18,7 +18,7 @@ func fullSpec() agent.Spec {
 	return agent.Spec{
 		WorkDir: "/home/box/w", Home: "/home/box", RunDir: "/home/box/.errand/runs/r1", Step: "judge",
 		Prompt: "errand-step: judge\nLook at @main.go", System: "Be exact.", Session: "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e",
-		Tools: []string{"Bash", "Read"}, Deny: []string{"Edit(.github/**)"},
+		Tools: []string{"Bash", "Read"}, Deny: []string{"Edit(.github/**)"}, Shell: []string{"git", "npm run"},
 		MCP: json.RawMessage(`{"mcpServers":{"errand":{"type":"http","url":"http://127.0.0.1:1/callback"}}}`), Schema: json.RawMessage("{\n \"type\": \"object\"}"),
 		MaxTurns: 7, MaxUSD: 1.5, BaseURL: "http://127.0.0.1:1/llm", RunToken: "token",
 	}
@@ -84,6 +84,7 @@ func TestCommandRefuses(t *testing.T) {
 		"wrong MCP":        {func(s *agent.Spec) { s.MCP = json.RawMessage("{") }, "MCP"},
 		"wrong schema":     {func(s *agent.Spec) { s.Schema = json.RawMessage("x") }, "schema"},
 		"empty rule":       {func(s *agent.Spec) { s.Deny = []string{""} }, "deny rule"},
+		"no command":       {func(s *agent.Spec) { s.Shell = []string{"git:*) Bash(x"} }, "beginning of a command"},
 		"tool as a flag":   {func(s *agent.Spec) { s.Tools = []string{"--bare"} }, "no tool"},
 		"negative limit":   {func(s *agent.Spec) { s.MaxTurns = -1 }, "negative"},
 	} {

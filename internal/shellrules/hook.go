@@ -31,8 +31,9 @@ func New(allow, deny []string) Rules {
 }
 
 // Hook answers what a program asks before it calls a tool, in Claude Code's form: leave, or a refusal with its reason. Of
-// tools that are no shell it says nothing, which leaves them to the program's own rules; an error does the same.
-func (r Rules) Hook(in io.Reader, out io.Writer) error {
+// tools that are no shell it says nothing, which leaves them to the program's own rules; an error does the same. With
+// refuseOnly it gives no leave either, for programs that understand refusals alone.
+func (r Rules) Hook(in io.Reader, out io.Writer, refuseOnly bool) error {
 	var asked struct {
 		Tool  string `json:"tool_name"`
 		Input struct {
@@ -53,6 +54,8 @@ func (r Rules) Hook(in io.Reader, out io.Writer) error {
 	d := decision{"PreToolUse", "allow", "It is among the commands that may be called."}
 	if why := r.Judge(asked.Input.Command); why != nil {
 		d.Decision, d.Reason = "deny", why.Error()
+	} else if refuseOnly {
+		return nil
 	}
 	if err := json.NewEncoder(out).Encode(map[string]any{"hookSpecificOutput": d}); err != nil {
 		return fmt.Errorf("answer: %w", err)

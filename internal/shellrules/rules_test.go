@@ -155,17 +155,22 @@ func TestFound(t *testing.T) {
 func TestHook(t *testing.T) {
 	t.Parallel()
 	rules := shellrules.New(allowed(), denied())
-	tests := map[string]struct{ in, want string }{
-		"leave":        {`{"tool_name":"Bash","tool_input":{"command":"git status"}}`, `"permissionDecision":"allow"`},
-		"refusal":      {`{"tool_name":"Bash","tool_input":{"command":"curl y"}}`, `"permissionDecision":"deny"`},
-		"another tool": {`{"tool_name":"Write","tool_input":{"command":"curl y"}}`, ""},
-		"no command":   {`{"tool_name":"Bash","tool_input":{}}`, ""},
+	tests := map[string]struct {
+		in, want   string
+		refuseOnly bool
+	}{
+		"leave":        {`{"tool_name":"Bash","tool_input":{"command":"git status"}}`, `"permissionDecision":"allow"`, false},
+		"refusal":      {`{"tool_name":"Bash","tool_input":{"command":"curl y"}}`, `"permissionDecision":"deny"`, false},
+		"silent leave": {`{"tool_name":"Bash","tool_input":{"command":"git status"}}`, "", true},
+		"only refusal": {`{"tool_name":"Bash","tool_input":{"command":"curl y"}}`, `"permissionDecision":"deny"`, true},
+		"another tool": {`{"tool_name":"Write","tool_input":{"command":"curl y"}}`, "", false},
+		"no command":   {`{"tool_name":"Bash","tool_input":{}}`, "", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := rules.Hook(strings.NewReader(tc.in), &out); err != nil {
+			if err := rules.Hook(strings.NewReader(tc.in), &out, tc.refuseOnly); err != nil {
 				t.Fatal(err)
 			}
 			if tc.want == "" && out.Len() > 0 || !strings.Contains(out.String(), tc.want) {
@@ -173,7 +178,7 @@ func TestHook(t *testing.T) {
 			}
 		})
 	}
-	if err := rules.Hook(strings.NewReader("{"), &bytes.Buffer{}); err == nil {
+	if err := rules.Hook(strings.NewReader("{"), &bytes.Buffer{}, false); err == nil {
 		t.Error("half a question is answered")
 	}
 }

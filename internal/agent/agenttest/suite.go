@@ -38,7 +38,7 @@ func testTools(t *testing.T, h Harness) {
 	box := NewBox(t)
 	m := h.Model(t, one(
 		Turn{Text: "Looking.", Bash: []string{"echo hello > made.txt; cat made.txt"}},
-		Turn{Bash: []string{"echo out; echo err >&2; exit 3"}},
+		Turn{Bash: []string{"echo err >&2; exit 3"}},
 		Turn{Text: "Done."},
 	))
 	r := Do(t, h, box.Spec(m, "Make a file."))
@@ -52,9 +52,9 @@ func testTools(t *testing.T, h Harness) {
 			got = append(got, fmt.Sprintf("%s %v %s", e.Kind, e.IsError, e.Text))
 		}
 	}
-	want := []string{"tool_use false ", "tool_result false hello", "tool_use false ", "tool_result true Exit code 3\nout\nerr"}
+	want := []string{"tool_use false ", "tool_result false hello", "tool_use false ", "tool_result true Exit code 3\nerr"}
 	if h.NoExitCodes {
-		want[3] = "tool_result false out\nerr"
+		want[3] = "tool_result false err"
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tool events (-want +got):\n%s", diff)
