@@ -30,6 +30,9 @@ const maxConflicts = 20
 type Options struct {
 	Now    func() time.Time // nil means time.Now
 	Policy Policy
+	// Turned is told of a task when it has changed its phase or filed a run, after that is stored; nil is told
+	// nothing. It may be called concurrently, holds up whoever brought the event, and must not keep the task.
+	Turned func(ctx context.Context, key TaskKey)
 	// Without leaves safeguards out, so that tests can show that the lack would be noticed. No program
 	// sets it and no configuration reaches it.
 	Without []Safeguard
@@ -46,6 +49,7 @@ type Store struct {
 	policy  Policy
 	packer  *packer
 	next    func(*Task, Event, Policy) Change
+	turned  func(context.Context, TaskKey)
 	without []Safeguard
 	seed    maphash.Seed // of stamps
 }
@@ -65,7 +69,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
-	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, packer: packer, next: Next, without: opts.Without}
+	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, packer: packer, next: Next, turned: opts.Turned, without: opts.Without}
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

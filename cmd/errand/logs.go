@@ -18,6 +18,7 @@ type logsFlags struct {
 	run               int
 	since             time.Duration
 	events, follow    bool
+	summary           bool
 }
 
 var taskName = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+#[1-9][0-9]*$`)
@@ -45,6 +46,8 @@ func logsCommand(w world) *cobra.Command {
 	c.Flags().IntVar(&f.run, "run", 0, "the number of one run; 0 shows all")
 	c.Flags().DurationVar(&f.since, "since", 0, "only what is younger, such as 10m; 0 shows all")
 	c.Flags().BoolVar(&f.events, "events", false, "print each event as a line of JSON")
+	c.Flags().BoolVar(&f.summary, "summary", false, "show what the task came to instead: phases, verdicts, and what each step took")
+	c.MarkFlagsMutuallyExclusive("summary", "follow")
 	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
 	return c
 }
@@ -62,6 +65,9 @@ func (f *logsFlags) show(ctx context.Context, w world, task string) error {
 		f.data = cfg.Data
 	}
 	q := logview.Query{Dir: f.data, Task: task, Run: f.run, Level: level, Events: f.events, Follow: f.follow}
+	if f.summary {
+		return logview.Summaries(w.out, q)
+	}
 	if f.since > 0 {
 		q.Since = time.Now().Add(-f.since)
 	}

@@ -133,6 +133,7 @@ func New(cfg Config) (*Pages, error) {
 	mux.HandleFunc("GET /status", p.board)
 	mux.HandleFunc("GET /status.json", p.boardJSON)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}", p.task)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/summary.json", p.summary)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}", p.run)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw", p.raw)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,7 @@ type taskView struct {
 	History []phaseRow
 	Plans   []planRow // newest first
 	Runs    []runRow  // newest first
+	Steps   []state.StepSum
 	VMs     []state.VM
 	Used    string         // what the VMs took that cost money
 	Posted  []state.Posted // newest first
@@ -87,9 +89,25 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, "task", page{Title: fmt.Sprintf("%s#%d", v.Card.Repo, v.Card.Issue), Data: v})
 }
 
+// summary gives what the task came to so far, for programs.
+func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
+	defer cancel()
+	t := p.taskOf(w, r.WithContext(ctx))
+	if t == nil {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(t.Summary()); err != nil && r.Context().Err() == nil {
+		p.cfg.Log.Warn().Err(err).Msg("write a task's summary")
+	}
+}
+
 func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) {
 	now := p.cfg.Now()
-	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t)}
+	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t), Steps: t.Summary().Steps}
 	v.VMs = slices.Clone(t.VMs)
 	if t.VM != nil {
 		v.VMs = append(v.VMs, *t.VM)

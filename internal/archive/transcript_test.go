@@ -161,3 +161,30 @@ func TestReadersOfAShortenedTranscript(t *testing.T) {
 		t.Error("nothing was dropped: this proves nothing")
 	}
 }
+
+// TestSummary: it takes the place of the one before, without secrets, and goes with the transcripts.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	d, path := open(t, func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") })
+	if at := d.SummaryTime("7-1-life-1"); !at.IsZero() {
+		t.Errorf("written at %s", at)
+	}
+	for _, text := range []string{`{"a":"hunter2"}`, `{"b":"hunter2"}`} {
+		if err := d.SaveSummary("7-1-life-1", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(path, "transcripts", "7-1-life-1.summary.json")
+	if data, err := os.ReadFile(file); err != nil || string(data) != `{"b":"***"}` {
+		t.Errorf("%s, %v", data, err)
+	}
+	if at := d.SummaryTime("7-1-life-1"); time.Since(at) > time.Hour {
+		t.Errorf("written at %s", at)
+	}
+	if err := d.SaveSummary("../x", nil); err == nil {
+		t.Error("a name that leads elsewhere was taken")
+	}
+	if n, err := d.Prune(time.Now(), time.Now().Add(time.Hour)); n != 1 || err != nil {
+		t.Errorf("%d files pruned, %v", n, err)
+	}
+}

@@ -76,7 +76,11 @@ func planned() *state.Task {
 		Frozen:   state.Frozen{Title: "Div panics", Body: "It panics.\n\nSee `calc.go`.", At: at(0), By: writer},
 		Settings: state.DefaultSettings(), Plans: []state.Plan{first, second, third}, RunSeq: 3,
 		Context: state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write permission"}}, Stripped: []string{"1 HTML comment"}},
-		Runs:    []state.Run{{Seq: 1}, {Seq: 2}, {Seq: 3}},
+		Runs: []state.Run{
+			{Seq: 1, Kind: state.RunPreliminary, Started: at(1), Ended: at(3), Money: state.Money{InputTokens: 30_000, OutputTokens: 1_200, MicroUSD: 110_000}},
+			{Seq: 2, Kind: state.RunImplement, Started: at(12), Ended: at(16), Money: state.Money{InputTokens: 50_000, OutputTokens: 4_000, MicroUSD: 200_000}},
+			{Seq: 3, Kind: state.RunImplement, Started: at(16), Ended: at(19), Money: state.Money{InputTokens: 38_000, OutputTokens: 800, MicroUSD: 110_000}},
+		},
 		Status:  state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"},
 		Money:   state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000}, Active: 9 * time.Minute, Ignored: 2,
 		VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}, Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"},

@@ -227,7 +227,7 @@ func (p post) ended() string {
 	if t.End != nil && t.End.Class == state.ClassBack && kept == "" {
 		kept = p.v.say("plan") + " on the issue begins anew."
 	}
-	return paragraphs(first, kept, totals(t, p.v), vmTotals(t, p.v))
+	return paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
 }
 
 // totals is a table of what the task took.

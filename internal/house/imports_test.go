@@ -28,7 +28,7 @@ func layers() map[string]row {
 		"prompts":             {},
 		"internal/changeset":  {},
 		"internal/runlog":     {},
-		"internal/logview":    {may: "internal/runlog"},
+		"internal/logview":    {may: "internal/runlog internal/words state"},
 		"internal/remote":     {},
 		"internal/secretscan": {},
 		"internal/pushgate":   {may: "internal/changeset internal/secretscan"},

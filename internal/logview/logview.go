@@ -221,8 +221,8 @@ func (v *view) meet(name string) error {
 	return nil
 }
 
-// words says what a run is.
-func words(h runlog.Header) string {
+// began says what a run is.
+func began(h runlog.Header) string {
 	parts := []string{strings.ReplaceAll(h.Step, "_", " ")}
 	for _, s := range []string{h.Agent, h.Model} {
 		if s != "" {
@@ -246,7 +246,7 @@ func (v *view) show(f *file) error {
 		return err
 	}
 	if !f.told && !v.q.Events && !f.head.Started.Before(v.q.Since) {
-		if err := v.print(f.head.Started, f.seq, "began: %s", words(f.head)); err != nil {
+		if err := v.print(f.head.Started, f.seq, "began: %s", began(f.head)); err != nil {
 			return err
 		}
 	}

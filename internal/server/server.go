@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,8 +85,9 @@ type Server struct {
 	listener net.Listener
 	adminLn  net.Listener
 
-	inbox atomic.Pointer[handlers.Inbox]
-	ready atomic.Bool
+	summing sync.Mutex // one summary is written at a time
+	inbox   atomic.Pointer[handlers.Inbox]
+	ready   atomic.Bool
 }
 
 // New makes every part. It opens the store and the listeners, and asks GitHub nothing.
@@ -118,7 +120,7 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.db = s.opts.Hooks.db(file)
-	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy(), Without: s.opts.Hooks.Without})
+	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
 	return err
 }
 
@@ -191,6 +193,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err := pages.Warm(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Log.Warn().Err(err).Msg("read the tasks for the pages; the first look will do it")
 		}
+		s.summariseMissed(ctx)
 		return nil
 	})
 	g.Go(func() error { return s.keeper.Run(ctx) })

@@ -1,0 +1,132 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Summary is what one life of a task came to, in figures and dates: what was done by whom and when, what it took by
+// step, and why it ended. It holds no text of people or of the plans.
+type Summary struct {
+	Task string `json:"task"` // OWNER/REPO#N, as it is called now
+	Life int    `json:"life"` // Task.Gen
+	// Phase is where the task is now, Start and End are of this life; End is zero while it goes on.
+	Phase Phase     `json:"phase"`
+	Start time.Time `json:"start,omitzero"`
+	End   time.Time `json:"end,omitzero"`
+	// Iterations counts the runs of all steps, Rounds the rounds of review.
+	Iterations int `json:"iterations"`
+	Rounds     int `json:"rounds"`
+	// Active is how long agents worked.
+	Active   time.Duration `json:"agent_ns"`
+	Money    Money         `json:"money"`
+	Steps    []StepSum     `json:"steps,omitempty"` // in the order in which they were first taken
+	Phases   []PhaseChange `json:"phases,omitempty"`
+	Verdicts []Verdict     `json:"verdicts,omitempty"` // oldest first
+	// Reason and Hint are sentences for people, Class is the operator's word.
+	Reason string `json:"reason,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+	Class  string `json:"class,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Pull   string `json:"pull_request,omitempty"` // its page
+}
+
+// StepSum is what the runs of one step took together.
+type StepSum struct {
+	Step  RunKind       `json:"step"`
+	Runs  int           `json:"runs"`
+	Took  time.Duration `json:"took_ns"`
+	Turns int           `json:"turns"`
+	Money Money         `json:"money"`
+}
+
+// Verdict is what came of a run, or what somebody decided about a plan.
+type Verdict struct {
+	At      time.Time `json:"at,omitzero"`
+	What    string    `json:"what"`              // "run 2, implement", "plan 1"
+	Verdict string    `json:"verdict"`           // the run's status; approved, superseded, stale …
+	By      string    `json:"by,omitempty"`      // who decided, a login
+	Message string    `json:"message,omitempty"` // one sentence
+}
+
+// Summary sums the present life of the task up.
+func (t *Task) Summary() Summary {
+	s := Summary{
+		Task: fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), Life: t.Gen, Phase: t.Phase,
+		Rounds: t.Round, Active: t.Active, Money: t.Money,
+		Phases: t.History, Branch: t.Branch.Name,
+	}
+	if len(t.History) > 0 {
+		s.Start = t.History[0].At
+	}
+	if e := t.End; e != nil && (t.Ended() || t.Phase == PhaseFailed) {
+		s.End, s.Reason, s.Hint, s.Class = e.At, e.Reason, e.Hint, e.Class
+	}
+	if t.PR != nil {
+		s.Pull = t.PR.URL
+	}
+	runs := t.Runs
+	if t.Run != nil {
+		runs = append(slices.Clip(runs), *t.Run)
+	}
+	s.Iterations = len(runs)
+	for i := range runs {
+		s.count(&runs[i])
+		if r := &runs[i]; r.State == RunEnded {
+			s.Verdicts = append(s.Verdicts, Verdict{At: r.Ended, What: fmt.Sprintf("run %d, %s", r.Seq, r.Kind), Verdict: r.Status, Message: r.Message})
+		}
+	}
+	s.Verdicts = append(s.Verdicts, t.planVerdicts()...)
+	slices.SortStableFunc(s.Verdicts, func(a, b Verdict) int { return a.At.Compare(b.At) })
+	return s
+}
+
+// count adds a run to its step.
+func (s *Summary) count(r *Run) {
+	i := slices.IndexFunc(s.Steps, func(o StepSum) bool { return o.Step == r.Kind })
+	if i < 0 {
+		i, s.Steps = len(s.Steps), append(s.Steps, StepSum{Step: r.Kind})
+	}
+	sum := &s.Steps[i]
+	sum.Runs++
+	sum.Turns += r.Turns
+	sum.Money.Add(r.Money)
+	if !r.Started.IsZero() && r.Ended.After(r.Started) {
+		sum.Took += r.Ended.Sub(r.Started)
+	}
+}
+
+// planVerdicts says what became of each revision that people saw.
+func (t *Task) planVerdicts() (list []Verdict) {
+	given := map[string]*Approval{}
+	for a := t.Approval; a != nil; a = a.Before {
+		given[a.Hash] = a
+	}
+	for i := range t.Plans {
+		p := &t.Plans[i]
+		if p.Publish != nil && p.Publish.Approved != nil {
+			given[p.Hash] = p.Publish.Approved
+		}
+		v := Verdict{At: p.Made, What: fmt.Sprintf("%s plan %d", p.Kind, p.Revision)}
+		if p.Kind == PlanPublish {
+			v.What = fmt.Sprintf("changes %d", p.Revision)
+		}
+		switch a := given[p.Hash]; {
+		case a != nil:
+			v.At, v.Verdict, v.By = a.At, "approved", a.By.Login
+		case p.Stale != "":
+			v.Verdict, v.Message = "stale", p.Stale
+		case p.Superseded:
+			v.Verdict = "superseded"
+		case p.Kind == PlanPreliminary && t.NewestPlan().Kind != PlanPreliminary:
+			v.Verdict = "approved" // else there were no later one
+		case !p.Posted() || t.Phase.AwaitsApproval():
+			continue // nobody has said anything yet
+		default:
+			v.Verdict = "not approved"
+		}
+		list = append(list, v)
+	}
+	return list
+}
