@@ -18,6 +18,8 @@ type Limits struct {
 	Encoded int64
 	// Blobs is the sum of all blobs' and large files' sizes in bytes.
 	Blobs int64
+	// LFS is the sum of large files' sizes alone.
+	LFS int64
 	// Commits is the number of commits.
 	Commits int
 	// Changes is the number of changes of all commits together.
@@ -31,6 +33,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Encoded: 128 << 20,
 		Blobs:   64 << 20,
+		LFS:     40 << 20,
 		Commits: 1000,
 		Changes: 20000,
 		Message: 64 << 10,

@@ -82,9 +82,10 @@ func (c *Changeset) validateLFS(limits Limits, content int64) error {
 		return nil
 	}
 	named := c.Pointers()
+	var total int64
 	for oid, object := range c.LFS {
-		if content += int64(len(object)); content > limits.Blobs {
-			return fmt.Errorf("%w: more than %d bytes of content and large files", ErrTooLarge, limits.Blobs)
+		if total += int64(len(object)); total > limits.LFS || content+total > limits.Blobs {
+			return fmt.Errorf("%w: more than %d bytes of large files, or %d with all other content", ErrTooLarge, limits.LFS, limits.Blobs)
 		}
 		got, _ := PointerTo(object)
 		if got.OID != oid {

@@ -96,7 +96,7 @@ const (
 	DefaultMaxPaths    = 300
 	DefaultMaxBytes    = 20 << 20
 	DefaultMaxCommits  = 100
-	DefaultMaxLFSBytes = 40 << 20
+	DefaultMaxLFSBytes = 40 << 20 // as much as the runner hands over
 )
 
 // maxPerRule bounds the refusals of one rule, so that a comment about them stays readable.

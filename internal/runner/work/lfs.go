@@ -30,10 +30,12 @@ func (c *collector) large(ctx context.Context, set *changeset.Changeset) error {
 	if err != nil {
 		return err
 	}
-	left := changeset.DefaultLimits().Blobs
+	limits := changeset.DefaultLimits()
+	left := limits.Blobs
 	for _, content := range set.Blobs {
 		left -= int64(len(content))
 	}
+	left = min(left, limits.LFS)
 	var list []changeset.Pointer
 	for p := range pointers {
 		if !known[p] {

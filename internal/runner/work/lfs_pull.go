@@ -79,6 +79,10 @@ func (p *puller) pull(ctx context.Context, patterns []string) (out Pulled, err e
 			out.Missing = append(out.Missing, path+": "+reason)
 			continue
 		}
+		// Git leaves a file alone that is as the index has it; for a moment there is none.
+		if err := os.Remove(filepath.Join(top, path)); err != nil {
+			return out, err
+		}
 		ready.WriteString(path + "\x00")
 		out.Files++
 	}

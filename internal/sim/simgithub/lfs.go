@@ -61,6 +61,7 @@ type lfsGrant struct {
 	repo   int64
 	oid    string
 	size   int64
+	app    bool // given out to the App
 	ends   time.Time
 }
 
@@ -123,7 +124,7 @@ func (s *Sim) lfsBatch(r *http.Request) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := lfsPath.FindStringSubmatch(r.URL.Path)
-	repo, _, err := s.gitSession(r, gitRequest{repo: m[1] + "/" + m[2], push: ask.Operation == "upload"})
+	repo, x, err := s.gitSession(r, gitRequest{repo: m[1] + "/" + m[2], push: ask.Operation == "upload"})
 	if err != nil {
 		e := &Error{Status: http.StatusInternalServerError, Message: err.Error()}
 		_ = errors.As(err, &e)
@@ -131,14 +132,14 @@ func (s *Sim) lfsBatch(r *http.Request) (int, any) {
 	}
 	answer := make([]lfsObject, 0, len(ask.Objects))
 	for _, o := range ask.Objects {
-		answer = append(answer, s.lfsAnswer(repo, ask.Operation, o))
+		answer = append(answer, s.lfsAnswer(repo, x, ask.Operation, o))
 	}
 	return http.StatusOK, map[string]any{"transfer": "basic", "objects": answer, "hash_algo": "sha256"}
 }
 
 // lfsAnswer says of one object where to get or put it; neither if it is there already and to be put. It
 // needs the lock of the Sim.
-func (s *Sim) lfsAnswer(repo *Repo, operation string, ask lfsObject) lfsObject {
+func (s *Sim) lfsAnswer(repo *Repo, x *session, operation string, ask lfsObject) lfsObject {
 	o := lfsObject{OID: ask.OID, Size: ask.Size, Authenticated: true}
 	refuse := func(code int, message string) lfsObject {
 		o.Error = &lfsProblem{Code: code, Message: message}
@@ -156,16 +157,16 @@ func (s *Sim) lfsAnswer(repo *Repo, operation string, ask lfsObject) lfsObject {
 	case err != nil && operation == "download":
 		return refuse(http.StatusNotFound, "Object does not exist on the server")
 	}
-	o.Actions = map[string]lfsAction{operation: s.lfsAction(repo, operation, o)}
+	o.Actions = map[string]lfsAction{operation: s.lfsAction(repo, x, operation, o)}
 	if operation == "upload" {
-		o.Actions["verify"] = s.lfsAction(repo, "verify", o)
+		o.Actions["verify"] = s.lfsAction(repo, x, "verify", o)
 	}
 	return o
 }
 
-func (s *Sim) lfsAction(repo *Repo, action string, o lfsObject) lfsAction {
+func (s *Sim) lfsAction(repo *Repo, x *session, action string, o lfsObject) lfsAction {
 	key := "RemoteAuth " + rand.Text()
-	s.grants[key] = lfsGrant{action: action, repo: repo.ID, oid: o.OID, size: o.Size, ends: s.cfg.AuthNow().Add(lfsTicket)}
+	s.grants[key] = lfsGrant{action: action, repo: repo.ID, oid: o.OID, size: o.Size, app: x.viaApp(), ends: s.cfg.AuthNow().Add(lfsTicket)}
 	return lfsAction{
 		Href: fmt.Sprintf("%s/_lfs/%d/%s/%s", s.base, repo.ID, o.OID, action), Header: map[string]string{"Authorization": key},
 		ExpiresIn: int(lfsTicket / time.Second),
