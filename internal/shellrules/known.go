@@ -10,11 +10,11 @@ import (
 // and remove files, which agents can do with their other tools too.
 func Always() []string {
 	return []string{
-		"[", "awk", "basename", "cat", "cd", "chmod", "cksum", "cmp", "column", "comm", "cp", "cut", "date", "df", "diff", "dirname", "du", "echo",
-		"egrep", "expand", "expr", "false", "fgrep", "file", "find", "fold", "free", "grep", "head", "hexdump", "hostname", "id", "install", "join", "jq",
-		"less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mv", "nl", "nproc", "od", "paste", "patch", "printenv", "printf", "ps", "pwd", "readlink",
-		"realpath", "rg", "rm", "rmdir", "sed", "seq", "sha256sum", "sleep", "sort", "split", "stat", "strings", "tac", "tail", "tee", "test", "touch",
-		"tr", "tree", "true", "truncate", "tsort", "uname", "uniq", "wc", "which", "whoami", "xxd", "yes",
+		"[", "awk", "base64", "basename", "cat", "cd", "chmod", "cksum", "cmp", "column", "comm", "cp", "cut", "date", "df", "diff", "dirname", "du", "echo",
+		"egrep", "expand", "expr", "false", "fgrep", "file", "find", "fold", "free", "grep", "gunzip", "gzip", "head", "hexdump", "hostname", "id", "install", "join", "jq",
+		"less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mv", "nl", "nproc", "od", "paste", "patch", "printenv", "printf", "ps", "pwd", "pgrep", "readlink",
+		"realpath", "rev", "rg", "rm", "rmdir", "sed", "seq", "sha1sum", "sha256sum", "sha512sum", "shuf", "sleep", "sort", "split", "stat", "strings", "tac", "tail", "tar", "tee", "test", "touch",
+		"tr", "tree", "true", "truncate", "tsort", "uname", "uniq", "unzip", "uptime", "wc", "which", "whoami", "xxd", "yes", "zcat",
 	}
 }
 
