@@ -3,10 +3,13 @@
 package rootbox_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/e2e/rootbox"
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/state"
 )
 
 // asNobody is a program that another user of the VM runs in the midst of a run: it asks for all that would be of use, and
@@ -15,18 +18,22 @@ const asNobody = `
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 echo "user: $(id -un)"
 for p in /proc/[0-9]*; do grep -qs "^Uid:.$(id -u)" $p/status && continue; { cat $p/environ || cat $p/maps; } 2>/dev/null | grep -q . && echo "reads the environment of $p"; done
-find /home /root /tmp /var/tmp /run -path /home/errand/work -prune -o -type f -readable -print 2>/dev/null | grep -E 'errand|claude' | grep -v -E '^/home/errand/(\.bash|\.profile|\.errand/bin/)|^/run/errand/contact$' | sed 's/^/reads /'
+find /home /root /tmp /var/tmp /run -type f -readable -print 2>/dev/null | grep -E 'errand|claude' | grep -v '^/run/errand/contact$' | sed 's/^/reads /'
+ls /home/errand/work 2>/dev/null | sed 's/^/reads /'
 knock() { exec 3<>/dev/tcp/127.0.0.1/9413 && printf "$2" >&3 && read -r _ code _ <&3; echo "$1: $code"; exec 3<&-; }
 knock model 'POST /llm/anthropic/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
 knock git 'GET /git/acme/slug.git/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
 knock proxy 'CONNECT proxy.golang.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'
 `
 
-// TestAnotherUser: another user of a VM reads nothing of a run but its checkout, and gets nothing at its tether.
+// TestAnotherUser: another user of a VM reads nothing of a run, not even its checkout, and gets nothing at its tether.
 func TestAnotherUser(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
 	l := begin(t, "10m", "true")
+	if files, err := l.box().Exec(within(t), "ls", "/home/errand/work"); err != nil || !strings.Contains(files, "greeting.txt") {
+		t.Fatalf("the checkout is not where another user looks for it: %q, %v", files, err)
+	}
 	out, err := l.box().Exec(within(t), "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "bash", "-c", asNobody)
 	must(t, err)
 	for _, line := range []string{"user: nobody", "model: 401", "git: 401", "proxy: 407"} {
@@ -42,4 +49,30 @@ func TestAnotherUser(t *testing.T) {
 	}
 	l.world.Model.Release("work")
 	l.ends()
+}
+
+// fill takes what is left of the disk, and the space that the runner has kept for the end of the run.
+const fill = "rm -f $HOME/.errand/runs/*/reserve; i=0; for mb in 512 64 8 1; do while fallocate -l ${mb}M $HOME/hog-$((i=i+1)) 2>/dev/null; do :; done; done; cat /dev/zero >$HOME/rest 2>/dev/null"
+
+// TestFilledByTheAgent: an agent that fills its VM's disk to the last block ends its own run, which says so although nothing
+// can be written there any more. The task goes on, on another VM (that it gets to its end there is TestFaults, disk full);
+// where that one is filled, too, it ends, says why, and keeps no VM.
+func TestFilledByTheAgent(t *testing.T) {
+	t.Parallel()
+	rootbox.Require(t)
+	const why = "the VM's disk was full"
+	l := begin(t, "10m", fill, func(c *demo.Config) { c.Extra += "  max_attempts: 2\n" })
+	l.world.Model.Release("work")
+	var task *state.Task
+	eventually(t, "the task gives up, and a comment says why", func() bool {
+		task = l.task()
+		return task.Phase == state.PhaseFailed && strings.Contains(l.comments(), "this stopped while implementing: "+why)
+	})
+	if !slices.ContainsFunc(task.History, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Why == why }) {
+		t.Errorf("it was not interrupted: %+v", task.History)
+	}
+	eventually(t, "no VM is kept", func() bool { return l.task().VM == nil })
+	if n := len(l.task().VMs); n != 2 {
+		t.Errorf("%d VMs were filled, want 2", n)
+	}
 }
