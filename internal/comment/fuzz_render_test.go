@@ -93,7 +93,7 @@ func FuzzRender(f *testing.F) {
 			checkComment(t, got)
 		case len(kinds) + 1:
 			s.task.Branch.Base = s.task.Repo.DefaultBranch
-			in := PRInput{Summary: words, Notes: []string{name, words}, Checks: []state.CheckResult{{Name: name, Code: 1}, {Command: words, TimedOut: true}}}
+			in := PRInput{Summary: words, Notes: []string{name, words}, Checks: []state.CheckResult{{Name: name, Code: 1}, {Command: words, TimedOut: true}, {Name: name, Skipped: words}}}
 			got := PRBody(s.task, in, view("k"))
 			checkComment(t, got, "octocat") // nobody, in truth
 			if list := closing.FindAllString(shown(parsedComment(got), []byte(got)), -1); len(list) != 1 || list[0] != "Closes #7" {

@@ -39,9 +39,8 @@ type RepoFile struct {
 	// Setup are commands that prepare a fresh checkout.
 	Setup []RepoCommand `yaml:"setup"`
 	// Check are commands that have to succeed before a pull request is opened.
-	// In them {changed_files} stands for the files that differ from the base, and {affected_modules} for the folders
-	// nearest above what changed that hold a go.mod, package.json, pom.xml, build.gradle, Cargo.toml or
-	// pyproject.toml; each is quoted, so that quotes around are refused. Where there is none the command is skipped.
+	// In them {changed_files} stands for the files that differ from the base, and {affected_modules} for the modules
+	// that hold them.
 	Check []RepoCommand `yaml:"check"`
 	// Env are variables for setup, agents and check: {NAME: value}. They are no place for secrets, and do not change
 	// what errand and the agents' programs set or read themselves.

@@ -39,15 +39,23 @@ the issue names line, key and what to write, and the task goes on by itself when
 plan: one-step
 branch: "errand/{key}-{slug}"
 key: {pattern: '[A-Z]+-[0-9]+', required: true}
+env: {SERVICE_HOST: localhost}
 setup: [go mod download]
 check:
-  - go vet ./...
+  - for m in {affected_modules}; do (cd "$m" && go vet ./...) || exit 1; done
   - name: tests
     run: go test ./...
     timeout: 20m
 protected: [schema/**]
 limits: {cost: 5, turns: 40}
 ` + "```" + `
+
+In ` + "`check`, `{changed_files}`" + ` stands for the files of the work that differ from the base (deleted ones are not among them) and
+` + "`{affected_modules}`" + ` for the modules that something changed in or was deleted from: of each path the nearest folder at or above it
+with a ` + "`go.mod`, `package.json`, `pom.xml`, `build.gradle`, `build.gradle.kts`, `Cargo.toml` or `pyproject.toml`" + `. Paths are relative to the root of
+the checkout, which is ` + "`.`" + ` itself; each is one quoted word, and one that begins with a hyphen has ` + "`./`" + ` before it. So write a placeholder as a
+word of its own, without quotes. A command with a placeholder that stands for nothing is skipped, and the pull request says so. The changed
+files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one a line, unless they are more than a variable holds.
 `
 
 // configuration is docs/configuration.md.

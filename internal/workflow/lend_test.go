@@ -1,0 +1,92 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// lending has the operator give something to the repository's tests.
+func lending(c *workflow.Config) {
+	c.TestsFor = func(repo string) workflow.Tests {
+		if repo != "acme/slug" {
+			return workflow.Tests{}
+		}
+		return workflow.Tests{Env: map[string]string{"PASSWORD": "tulip-marmelade"}, Files: map[string]string{"config/test.key": "orchid-compote"}}
+	}
+}
+
+// Agents and checks get variables and files; a task that sleeps takes neither along, and gets them again.
+func TestLend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lending)
+	w.task.Settings.Env = map[string]string{"HOST": "localhost", "PASSWORD": "of the repository"}
+	w.task.Settings.Keep = []string{"config"}
+	w.rests()
+	spec, full := w.host.started[0], filepath.Join(w.host.dir, "config", "test.key")
+	if spec.Env["HOST"] != "localhost" || spec.Env["PASSWORD"] != "tulip-marmelade" {
+		t.Errorf("the agent's environment is %v", spec.Env)
+	}
+	if data, err := os.ReadFile(full); err != nil || string(data) != "orchid-compote" {
+		t.Fatalf("the agent finds %q, %v", data, err)
+	}
+	w.sleeps()
+	if _, err := os.Lstat(full); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was put away had it: %v", err)
+	}
+	w.newVM()
+	w.task.Phase = state.PhaseImplementing
+	w.launching(state.RunImplement)
+	l := w.launchedWell()
+	if data, err := os.ReadFile(filepath.Join(w.host.dir, "config", "test.key")); err != nil || string(data) != "orchid-compote" {
+		t.Errorf("on the next VM the agent finds %q, %v", data, err)
+	}
+	w.ran("success", session)
+	w.task.VM, w.task.Branch.Root = &l.VM, w.head("main")
+	w.task.Work = &state.Work{LocalHead: w.host.git(t, "rev-parse", "HEAD")}
+	w.task.Settings.Check = []state.Command{{Run: "true {changed_files}"}}
+	w.launching(state.RunCheck)
+	w.launchedWell()
+	var in work.CheckSpec
+	check(t, json.Unmarshal([]byte(w.host.started[2].Stdin), &in))
+	if len(in.Files) != 1 || string(in.Files[0].Content) != "orchid-compote" || in.Env["PASSWORD"] != "tulip-marmelade" || in.Env["HOST"] != "localhost" || in.Base != w.task.Branch.BaseSHA {
+		t.Errorf("checks get %+v", in)
+	}
+}
+
+// A file that the repository has itself is for the operator to name otherwise.
+func TestLendWhatIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *workflow.Config) {
+		c.TestsFor = func(string) workflow.Tests { return workflow.Tests{Files: map[string]string{"README.md": "lent", "key": "lent"}} }
+	})
+	w.task.Phase = state.PhaseImplementing
+	w.launching(state.RunImplement)
+	_, err := w.try(state.JobLaunch)
+	var p *workflow.Problem
+	if !errors.As(err, &p) || !p.Permanent || !strings.Contains(p.Reason, "`README.md`") {
+		t.Errorf("launch: %v", err)
+	}
+	if len(w.host.started) != 0 {
+		t.Error("a run was started")
+	}
+}
+
+// What could not be taken back is not put away.
+func TestLentIsNotPutAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lending)
+	w.rests()
+	w.host.errs["Lend"] = errors.New("the VM said no")
+	if _, err := w.try(state.JobSleep, args("vm", w.host.vm.Name)); err == nil || !strings.Contains(err.Error(), "take the test files out") {
+		t.Errorf("sleep: %v", err)
+	}
+}
