@@ -166,6 +166,12 @@ func overCap(t *state.Task) {
 	t.End = &state.End{Reason: t.Money.CapReached(), Hint: t.Money.Hint(), Class: state.ClassBudget, At: at(40)}
 }
 
+// subscribed asks for models on a subscription, with tokens left.
+func subscribed(t *state.Task) {
+	implementing(t)
+	t.Money = state.Money{InputTokens: 300_000, OutputTokens: 12_345, CapMicroUSD: 10_000_000, CapTokens: 500_000, Subscription: true}
+}
+
 // outOfReach ended while errand had no access, and people are told of it afterwards.
 func outOfReach(t *state.Task) {
 	t.VM, t.Run = nil, nil
