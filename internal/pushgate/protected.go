@@ -19,6 +19,7 @@ func DefaultProtected() []string {
 		"CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS",
 		".husky/**", ".githooks/**", ".git-hooks/**", ".pre-commit-config.{yml,yaml}", "lefthook.{yml,yaml}",
 		".claude/settings*.json", ".claude/hooks/**", ".mcp.json", ".codex/**", ".gemini/**",
+		".lfsconfig", // where everybody's large files go
 	}
 }
 

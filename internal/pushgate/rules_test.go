@@ -94,6 +94,7 @@ func TestProtected(t *testing.T) {
 		"code owners":           {build: one("docs/CODEOWNERS"), want: []string{"protected"}},
 		"hooks":                 {build: one(".husky/pre-commit"), want: []string{"protected"}},
 		"agent's hooks":         {build: one(".claude/settings.local.json"), want: []string{"protected"}},
+		"where large files go":  {build: one(".lfsconfig"), want: []string{"protected"}},
 		"agent's guidance":      {build: one(".claude/CLAUDE.md")},
 		"a file for the folder": {build: one(".github"), want: []string{".github: "}},
 		"a link for the folder": {build: func(b *builder) { b.commit(b.link(".github/workflows", "../x")) }, want: []string{".github/workflows: "}},

@@ -98,7 +98,7 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	defer place.remove()
 	done.Tree = place.tree
-	if place.changed, err = place.differs(ctx, spec.Base, spec.Head); err != nil {
+	if place.changed, err = place.differs(ctx, spec.Base, spec.Head); err != nil && spec.asksForChanges() {
 		return false, err
 	}
 	if err := place.lend(spec.Files); err != nil {
@@ -194,6 +194,9 @@ func (p *checkPlace) checkOut(ctx context.Context, spec CheckSpec) error {
 		if _, err := to.pipe(ctx, strings.NewReader(withoutHeads(refs)), "update-ref", "--stdin"); err != nil {
 			return err
 		}
+	}
+	if err := to.borrowLarge(ctx, filepath.Join(common, "lfs")); err != nil {
+		return err
 	}
 	if _, err := to.run(ctx, "checkout", "--quiet", "--force", "--detach", spec.Head); err != nil {
 		return err

@@ -81,6 +81,30 @@ func LFSSmudge(ctx context.Context, dir string, in io.Reader, out io.Writer) err
 	return err
 }
 
+// borrowLarge lets a repository check out the large files that another one keeps in from, if it has any. The
+// filter is this program, whatever the other one's configuration says.
+func (r *repo) borrowLarge(ctx context.Context, from string) error {
+	if info, err := os.Stat(from); err != nil || !info.IsDir() {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if err := os.Symlink(from, filepath.Join(r.dir, ".git", "lfs")); err != nil {
+		return fmt.Errorf("borrow large files: %w", err)
+	}
+	for key, value := range LFSConfig(self, "") {
+		if key == "lfs.url" {
+			continue // nothing is fetched here
+		}
+		if _, err := r.run(ctx, "config", "--local", key, value); err != nil {
+			return fmt.Errorf("borrow large files: %w", err)
+		}
+	}
+	return nil
+}
+
 // pointerOrMore reads as much as a pointer may have; rest is what comes after, nil if that was all.
 func pointerOrMore(in io.Reader) (begin []byte, rest io.Reader, err error) {
 	begin = make([]byte, changeset.MaxPointer)

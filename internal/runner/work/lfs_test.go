@@ -1,6 +1,7 @@
 package work_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runner/proc"
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
@@ -127,6 +129,21 @@ func TestLargeFilesAreCollected(t *testing.T) {
 				t.Error("what is not here was collected")
 			}
 		})
+	}
+}
+
+// TestChecksSeeLargeFiles: a check's own worktree has what the checkout has, and pointers in place of the rest.
+// It runs alone, as TestCheck does.
+func TestChecksSeeLargeFiles(t *testing.T) {
+	dir := largeCheckout(t, "")
+	script(t, dir, "echo new > b.bin; git add b.bin; git commit -qm b")
+	var out, log bytes.Buffer
+	err := work.Check(testContext(t), t.TempDir(), work.CheckSpec{
+		Dir: dir, Head: git(t, dir, "rev-parse", "HEAD"), Isolation: proc.Group,
+		Commands: []work.CheckCommand{{Name: "large", Command: "cat b.bin; head -n 1 a.bin; git status --porcelain"}},
+	}, &out, &log)
+	if want := "new\nversion https://git-lfs.github.com/spec/v1\n"; err != nil || log.String() != want {
+		t.Errorf("%v, the check printed %q, want %q\n%s", err, log.String(), want, out.String())
 	}
 }
 
