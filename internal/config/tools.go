@@ -26,7 +26,7 @@ type Tools struct {
 // OperatorTools are the operator's bounds.
 type OperatorTools struct {
 	// Shell lists the commands that agents may call in a shell, by how they begin, where a repository's own file has no
-	// list; the word all allows any, and lets those files say all. Unless set it is git, and what a repository is built with.
+	// list; the word all allows any, and lets those files say all. Empty, it is git and what a repository is built with.
 	Shell ShellList `yaml:"shell"`
 	// Repositories has another list for some repositories: {OWNER/REPO: all}.
 	Repositories map[string]ShellList `yaml:"repositories"`
@@ -66,14 +66,18 @@ func (l ShellList) shell() state.Shell {
 	return state.Shell{Set: true, Commands: slices.Clone(l)}
 }
 
-// For is what the operator allows the agents of a repository, named as OWNER/NAME.
+// For is what the operator allows the agents of a repository, named as OWNER/NAME. An empty list is what is found.
 func (t OperatorTools) For(repo string) state.Shell {
-	for name, list := range t.Repositories {
+	list := t.Shell
+	for name, other := range t.Repositories {
 		if strings.EqualFold(name, repo) {
-			return list.shell()
+			list = other
 		}
 	}
-	return t.Shell.shell()
+	if len(list) == 0 {
+		return state.Shell{}
+	}
+	return list.shell()
 }
 
 // The bounds of a list of commands.

@@ -32,6 +32,7 @@ type Call struct {
 	Unread string
 }
 
+// String returns the words, with $… for what only the shell will know.
 func (c Call) String() string {
 	return strings.ReplaceAll(strings.Join(c.Words, " "), unknown, "$…")
 }

@@ -21,7 +21,7 @@ func (s *Steps) operatorsShell(repo string, settings *state.Settings) string {
 	case !settings.Shell.Set:
 		settings.Shell = operators
 	case settings.Shell.All && !operators.All:
-		return fmt.Sprintf("key `tools.shell`: `all` lets agents call any command, for which errand's operator has to set "+
+		return fmt.Sprintf("tools.shell: `all` lets agents call any command, for which errand's operator has to set "+
 			"`repository.tools.repositories: {%s: all}`; else write the commands that may be called, such as `[git, go, make]`, or leave the key out", repo)
 	}
 	return ""

@@ -32,9 +32,58 @@ func TestDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range agent.Names() {
-		spec := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Step: "plan", Prompt: "Do it.", Deny: rules, BaseURL: "http://127.0.0.1:1/llm/x", RunToken: "t", Session: "01234567-89ab-cdef-0123-456789abcdef"}
+		spec := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Step: "plan", Prompt: "Do it.", Deny: rules, Shell: callable(s), BaseURL: "http://127.0.0.1:1/llm/x", RunToken: "t", Session: "01234567-89ab-cdef-0123-456789abcdef"}
 		if _, err := set.Of(name).Command(spec); err != nil {
 			t.Errorf("%s refuses the rules: %v", name, err)
 		}
+	}
+}
+
+// TestShell: the repository's list goes before the operator's; any command needs the operator's leave.
+func TestShell(t *testing.T) {
+	t.Parallel()
+	all, list := state.Shell{Set: true, All: true}, state.Shell{Set: true, Commands: []string{"make"}}
+	tests := map[string]struct {
+		own, operators, want state.Shell
+		refused              bool
+	}{
+		"nothing said":         {state.Shell{}, state.Shell{}, state.Shell{}, false},
+		"the operator's":       {state.Shell{}, list, list, false},
+		"the operator's all":   {state.Shell{}, all, all, false},
+		"the repository's":     {list, all, list, false},
+		"all":                  {all, state.Shell{}, all, true},
+		"all against a list":   {all, list, all, true},
+		"all with leave":       {all, all, all, false},
+		"an empty list counts": {state.Shell{Set: true}, all, state.Shell{Set: true}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := New(Config{ShellFor: func(string) state.Shell { return tc.operators }})
+			settings := state.Settings{Shell: tc.own}
+			why := s.operatorsShell("acme/slug", &settings)
+			if (why != "") != tc.refused {
+				t.Errorf("refused: %q, want %v", why, tc.refused)
+			}
+			if !slices.Equal(settings.Shell.Commands, tc.want.Commands) || settings.Shell.All != tc.want.All || settings.Shell.Set != tc.want.Set {
+				t.Errorf("%+v, want %+v", settings.Shell, tc.want)
+			}
+		})
+	}
+}
+
+// TestCallable: what agents may call always has the common commands, and is nothing where any may be called.
+func TestCallable(t *testing.T) {
+	t.Parallel()
+	if got := callable(state.Settings{Shell: state.Shell{All: true}}); got != nil {
+		t.Errorf("any: %v", got)
+	}
+	none := callable(state.Settings{Shell: state.Shell{Set: true}})
+	if slices.Contains(none, "git") || !slices.Contains(none, "grep") {
+		t.Errorf("an empty list: %v", none)
+	}
+	older := callable(state.Settings{Check: []state.Command{{Run: "make check"}}}) // a task from before there was a list
+	if !slices.Contains(older, "git") || !slices.Contains(older, "make") {
+		t.Errorf("nobody looked: %v", older)
 	}
 }

@@ -1,0 +1,68 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRepoShell: what a repository's own file says of the commands that agents may call.
+func TestRepoShell(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text  string
+		want  state.Shell
+		wrong string // part of the error
+	}{
+		"nothing":    {"plan: none", state.Shell{}, ""},
+		"a list":     {"tools: {shell: [git, npm run, ./gradlew]}", state.Shell{Set: true, Commands: []string{"git", "npm run", "./gradlew"}}, ""},
+		"one":        {"tools: {shell: git}", state.Shell{Set: true, Commands: []string{"git"}}, ""},
+		"none":       {"tools: {shell: []}", state.Shell{Set: true}, ""},
+		"all":        {"tools: {shell: all}", state.Shell{Set: true, All: true}, ""},
+		"all listed": {"tools: {shell: [all]}", state.Shell{Set: true, All: true}, ""},
+		"all and":    {"tools: {shell: [git, all]}", state.Shell{}, "tools.shell[1]: all stands alone"},
+		"a pattern":  {"tools:\n  shell:\n    - git *", state.Shell{}, "line 3: tools.shell[0]"},
+		"a chain":    {"tools: {shell: [\"git && x\"]}", state.Shell{}, "write how the command begins"},
+		"a quote":    {`tools: {shell: ["npm  run"]}`, state.Shell{}, "write how the command begins"},
+		"a mapping":  {"tools: {shell: {git: true}}", state.Shell{}, "tools.shell"},
+		"too many":   {"tools: {shell: [" + strings.Repeat("x, ", 101) + "x]}", state.Shell{}, "at most 100"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := config.ParseRepo([]byte(tc.text), state.DefaultSettings())
+			if tc.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wrong) {
+					t.Fatalf("error %v, want %q", err, tc.wrong)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, s.Shell, cmp.Transformer("empty", func(l []string) string { return strings.Join(l, ",") })); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOperatorsShell: the operator's list for all repositories, and those for some; an empty one, as in the example, is
+// what is found.
+func TestOperatorsShell(t *testing.T) {
+	t.Parallel()
+	tools := config.OperatorTools{Shell: config.ShellList{"git", "go"}, Repositories: map[string]config.ShellList{"Acme/open": {"all"}, "acme/found": {}}}
+	for repo, want := range map[string]state.Shell{
+		"acme/slug": {Set: true, Commands: []string{"git", "go"}}, "acme/Open": {Set: true, All: true}, "acme/found": {},
+	} {
+		if diff := cmp.Diff(want, tools.For(repo)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", repo, diff)
+		}
+	}
+	if diff := cmp.Diff(state.Shell{}, config.OperatorTools{Shell: config.ShellList{}}.For("acme/slug")); diff != "" {
+		t.Errorf("the example's list (-want +got):\n%s", diff)
+	}
+}
