@@ -38,6 +38,8 @@ type board struct {
 	Ended []card `json:"ended"`
 	// Poison are webhooks that could not be applied and were put aside, at most 20.
 	Poison []poison `json:"poison"`
+	// Trouble are providers of models that no run asks for now.
+	Trouble []troubled `json:"model_trouble,omitempty"`
 }
 
 // vmSource is where VMs come from.
@@ -105,6 +107,9 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.vmSource(ctx), Tasks: []card{}, Poison: []poison{}}
 	var err error
 	if b.Money, err = p.purse(ctx); err != nil {
+		return nil, err
+	}
+	if b.Trouble, err = reader(p.cfg.Providers).troubled(ctx, b.At); err != nil {
 		return nil, err
 	}
 	counts, err := p.cfg.Store.Counts(ctx)

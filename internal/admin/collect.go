@@ -26,8 +26,10 @@ type collector struct {
 	vms    VMs                                                           // may be nil
 	caps   state.VMCaps
 	alarms func() []Alarm // may be nil
-	index  *index
-	now    func() time.Time
+	// providers may be nil
+	providers reader
+	index     *index
+	now       func() time.Time
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -39,7 +41,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
 	defer cancel()
-	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.vmFacts(ctx, out), c.tasks(ctx, out)); err != nil {
+	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.vmFacts(ctx, out), c.trouble(ctx, out), c.tasks(ctx, out)); err != nil {
 		out <- prometheus.NewInvalidMetric(desc("store", "What the store holds."), err)
 	}
 }

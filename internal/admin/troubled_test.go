@@ -1,0 +1,41 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestProvidersInTrouble: the board and the metrics tell of a provider that no run asks for now, and of no other.
+func TestProvidersInTrouble(t *testing.T) {
+	t.Parallel()
+	known := map[string]state.Upstream{
+		"anthropic": {Kind: state.WaitKey, Detail: "the provider <anthropic> refuses errand's key", Hint: "Set another.", Since: noon.Add(-time.Hour), Until: noon.Add(time.Minute)},
+		"openai":    {Kind: state.WaitLimit, Detail: "its limit was used up", Since: noon.Add(-time.Hour), Until: noon.Add(-time.Minute)},
+	}
+	var err error
+	url := serve(t, admin.Config{
+		Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon },
+		Providers: func(context.Context) (map[string]state.Upstream, error) { return known, err },
+	})
+	_, body := fetch(t, url+"/metrics", nil)
+	wantLines(t, body, `errand_model_trouble{kind="key",provider="anthropic"} 1`)
+	wantNot(t, body, `provider="openai"`)
+	_, body = fetch(t, url+"/status.json", nil)
+	want(t, body, `"provider": "anthropic"`, `"kind": "key"`)
+	wantNot(t, body, "openai")
+	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
+	want(t, body, "Providers of models in trouble", "The provider &lt;anthropic&gt; refuses errand", "Set another.")
+	wantNot(t, body, "openai")
+	delete(known, "anthropic")
+	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
+	wantNot(t, body, "Providers of models in trouble")
+	err = errors.New("no disk")
+	if status, _ := fetch(t, url+"/status", nil); status != 500 {
+		t.Errorf("status %d although what is known cannot be read", status)
+	}
+}
