@@ -1,0 +1,71 @@
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
+)
+
+// large commits a pointer at a path, and keeps its content in the checkout as the filter does.
+func (h *host) large(t *testing.T, path, content string) changeset.Pointer {
+	t.Helper()
+	p, text := changeset.PointerTo([]byte(content))
+	h.write(t, map[string]string{fmt.Sprintf(".git/lfs/objects/%s/%s/%s", p.OID[:2], p.OID[2:4], p.OID): content})
+	h.commit(t, "Add "+path, map[string]string{path: text})
+	return p
+}
+
+// TestLargeFilesAreUploaded: before the commit that points to them, and what GitHub does not take is named by
+// its path.
+func TestLargeFilesAreUploaded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.building().large(t, "model.bin", "weights")
+	if e := w.collected(); len(e.Refusals) != 0 {
+		t.Fatalf("refusals %v", e.Refusals)
+	}
+	quota := fmt.Sprintf(`{"objects":[{"oid":%q,"size":%d,"error":{"code":507,"message":"Over its quota"}}]}`, p.OID, p.Size)
+	check(t, w.Fault(simgithub.Fault{Path: "/objects/batch$", Count: 1, Status: http.StatusOK, Body: quota}))
+	_, err := w.try(state.JobCommit)
+	var problem *workflow.Problem
+	if !errors.As(err, &problem) || !problem.Permanent || problem.Reason != "GitHub does not take the large file `model.bin`: Over its quota." || problem.Hint == "" {
+		t.Fatalf("%#v", err)
+	}
+	early := ""
+	w.OnCall(func(c simgithub.Call) {
+		if strings.HasSuffix(c.Route, "/git/commits") && !c.After {
+			if _, err := w.LFS(full, p.OID); err != nil {
+				early = c.Path
+			}
+		}
+	})
+	w.committed()
+	w.OnCall(nil)
+	if early != "" {
+		t.Errorf("%s before the large file was there", early)
+	}
+	if got, err := w.LFS(full, p.OID); err != nil || string(got) != "weights" {
+		t.Errorf("GitHub has %q, %v", got, err)
+	}
+}
+
+// TestPointersWithoutContent: to what GitHub has is taken, to what nobody has is refused with the path.
+func TestPointersWithoutContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	there, err := w.AddLFS(full, []byte("there"))
+	check(t, err)
+	_, missing := changeset.PointerTo([]byte("missing"))
+	w.building().commit(t, "Add pointers", map[string]string{"there.bin": there, "missing.bin": missing})
+	e := w.collected()
+	if len(e.Refusals) != 1 || e.Refusals[0].Path != "missing.bin" || e.Refusals[0].Rule != "lfs" || e.Refusals[0].Remedy == "" {
+		t.Errorf("refusals %+v", e.Refusals)
+	}
+}
