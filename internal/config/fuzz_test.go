@@ -24,6 +24,7 @@ func FuzzParseRepo(f *testing.F) {
 		"? [a]\n: b\n", "key: {pattern: '(a+)+$'}\n", "branch: '{key}{slug}'\n", "protected: ['{a,b}/**']\n", "- - - - -\n", "\"\\x00\": 1\n", "!!int x: 1\n", "%YAML 1.1\n---\n",
 		"enabled: true\nplan: one-step\nbase: develop\ncommit: \"{key}: {task}\"\ntitle: |\n  {task}\ndraft: true\nsetup:\n  - name: x\n    run: >\n      a\n      b\n    timeout: 5m\n",
 		"trust: {allow_users: [ada], allow_bots: ['b[bot]']}\nlimits:\n  duration: 1h\n  checks: 0\n", "check:\n\t- x\n", "plan: [\n", "'", "{\n}\n}\n", "a: b: c\n", "---\n---\nplan: none\n",
+		"env: {A: b, PATH: c}\n", "env:\n  A: |\n    b\ncheck: ['x {changed_files} \"{affected_modules}\"', 'y {affected_modules};z']\n",
 	} {
 		f.Add([]byte(s))
 	}
@@ -88,6 +89,11 @@ func checkSettings(t *testing.T, s state.Settings) {
 	for _, c := range append(s.Setup, s.Check...) {
 		if strings.TrimSpace(c.Run) == "" || c.Timeout <= 0 || c.Timeout.Hours() > 2 {
 			t.Errorf("command %+v", c)
+		}
+	}
+	for name := range s.Env {
+		if upper := strings.ToUpper(name); upper == "PATH" || strings.HasPrefix(upper, "GIT_") || strings.ContainsAny(name, "= \x00") {
+			t.Errorf("variable %q", name)
 		}
 	}
 	switch s.Plan {

@@ -66,7 +66,9 @@ func TestLend(t *testing.T) {
 func TestLendWhatIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *workflow.Config) {
-		c.TestsFor = func(string) workflow.Tests { return workflow.Tests{Files: map[string]string{"README.md": "lent", "key": "lent"}} }
+		c.TestsFor = func(string) workflow.Tests {
+			return workflow.Tests{Files: map[string]string{"README.md": "lent", "key": "lent"}}
+		}
 	})
 	w.task.Phase = state.PhaseImplementing
 	w.launching(state.RunImplement)

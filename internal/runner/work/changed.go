@@ -21,6 +21,13 @@ const (
 	PlaceModules = "{affected_modules}"
 )
 
+// asksForChanges reports whether a command has a place for what changed.
+func (s CheckSpec) asksForChanges() bool {
+	return slices.ContainsFunc(s.Commands, func(c CheckCommand) bool {
+		return strings.Contains(c.Command, PlaceFiles) || strings.Contains(c.Command, PlaceModules)
+	})
+}
+
 // moduleFiles are the files that make a folder a module.
 func moduleFiles() []string {
 	return []string{"go.mod", "package.json", "pom.xml", "build.gradle", "build.gradle.kts", "Cargo.toml", "pyproject.toml"}

@@ -172,14 +172,18 @@ func TestCheckSkipsAndTakesMany(t *testing.T) {
 	if err != nil || !done.OK || len(results) != 2 || results[0].Skipped == "" || results[1].Skipped == "" {
 		t.Errorf("nothing changed: %+v, %+v, %v", results, done, err)
 	}
-	script(t, dir, `mkdir many; long=$(printf 'x%.0s' $(seq 200)); for i in $(seq 1000); do : > many/$long$i; done; git add -A; git commit -qm Many`)
+	script(t, dir, `mkdir many; long=$(printf 'x%.0s' $(seq 200)); for i in $(seq 600); do : > many/$long$i; done; git add -A; git commit -qm Many`)
 	spec.Head = git(t, dir, "rev-parse", "HEAD")
 	results, _, log, err := checked(t, t.TempDir(), spec)
-	if err != nil || len(results) != 2 || strings.TrimSpace(log) != "1000" || results[1].Skipped == "" {
+	if err != nil || len(results) != 2 || strings.TrimSpace(log) != "600" || results[1].Skipped == "" {
 		t.Errorf("many changed: %+v, %v\n%s", results, err, log)
 	}
 	spec.Base = strings.Repeat("a", 40)
 	if _, done, _, err := checked(t, t.TempDir(), spec); err == nil || done.OK {
 		t.Errorf("compared with a commit that is not there: %+v", done)
+	}
+	spec.Commands = []work.CheckCommand{{Name: "test", Command: "true"}}
+	if _, done, _, err := checked(t, t.TempDir(), spec); err != nil || !done.OK {
+		t.Errorf("nobody asks what changed: %+v, %v", done, err)
 	}
 }
