@@ -1,10 +1,13 @@
 package watch
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
@@ -60,5 +63,18 @@ func TestRecord(t *testing.T) {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestEventsAreLogged: at the level debug, a line for each event, and not the whole of what is long.
+func TestEventsAreLogged(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 2, zerolog.InfoLevel: 0} {
+		var log bytes.Buffer
+		f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log).Level(level)}}}
+		f.debug([]runlog.Event{{Seq: 1, Kind: runlog.KindToolUse, ToolName: "Bash"}, {Seq: 1, Kind: runlog.KindText, Text: strings.Repeat("x", 5000)}})
+		if got := log.String(); strings.Count(got, "\n") != want || strings.Count(got, `"run":"r4"`) != want || len(got) > 1000 {
+			t.Errorf("at %s: %s", level, got)
+		}
 	}
 }

@@ -185,12 +185,25 @@ func (f *following) record(ctx context.Context, r runlog.Record) error {
 			return err
 		}
 		f.last = r.Line.Seq
+		f.debug(events)
 		f.note(events)
 		return f.tell(ctx, false)
 	case r.Exit != nil:
 		return f.end(ctx, *r.Exit, f.in.Exit(*r.Exit))
 	}
 	return f.tell(ctx, false)
+}
+
+// maxDebug bounds what the log shows of one event, in characters; the transcript has all of it.
+const maxDebug = 200
+
+// debug logs what the agent does, for operators who ask for that.
+func (f *following) debug(events []runlog.Event) {
+	for i := range events {
+		e := &events[i]
+		f.s.cfg.Log.Debug().Str("task", f.task.String()).Str("run", f.run).Int64("seq", e.Seq).Str("kind", string(e.Kind)).Str("tool", e.ToolName).
+			Str("text", runlog.Cut(e.Text, maxDebug)).Msg("agent")
+	}
 }
 
 // note keeps what people may want to see of some events.

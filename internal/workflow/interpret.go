@@ -66,6 +66,7 @@ func (in *Interpreter) stamp(l runlog.Line, events []runlog.Event) []runlog.Even
 		events[i].Seq, events[i].Time = l.Seq, l.Time
 		events[i].Text, _ = in.redact.Redact(events[i].Text)
 		events[i].Input, _ = in.redact.Redact(events[i].Input)
+		events[i].ToolName, _ = in.redact.Redact(events[i].ToolName)
 		events[i].Session, events[i].Model = runlog.Cut(events[i].Session, maxLabel), runlog.Cut(events[i].Model, maxLabel)
 	}
 	return events

@@ -1,0 +1,25 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+)
+
+// TestEveryEndIsInTheDocs: operators find each end with its class, and no class that it has not.
+func TestEveryEndIsInTheDocs(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range agent.Statuses() {
+		if row := fmt.Sprintf("\n| `%s` | %s | ", s, s.Class()); s != agent.StatusOK && !strings.Contains(string(docs), row) {
+			t.Errorf("docs/operations.md has no row that begins with %q", row)
+		}
+	}
+}
