@@ -2,6 +2,8 @@ package prompts
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -67,7 +69,9 @@ type Task struct {
 	Commit, Prefix string
 	// Setup and Check are the repository's own commands; errand runs Check after the agent.
 	Setup, Check []string
-	MergeCommits bool
+	// TestEnv and TestFiles are the names of variables and the paths of files that the operator gives to tests.
+	TestEnv, TestFiles []string
+	MergeCommits       bool
 	// Protected are the path patterns that may not be changed.
 	Protected []string
 	Turns     int           // at most, 0 for no limit
@@ -79,6 +83,13 @@ type Task struct {
 	Shell, Denied []string
 	// LargeFiles says that the checkout has files that Git LFS keeps.
 	LargeFiles bool
+}
+
+// ListsChanges reports whether a check has a place for what changed.
+func (t Task) ListsChanges() bool {
+	return slices.ContainsFunc(t.Check, func(c string) bool {
+		return strings.Contains(c, "{changed_files}") || strings.Contains(c, "{affected_modules}")
+	})
 }
 
 // Issue is the issue as it was frozen.

@@ -49,6 +49,9 @@ func TestLend(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(w.host.dir, "config", "test.key")); err != nil || string(data) != "orchid-compote" {
 		t.Errorf("on the next VM the agent finds %q, %v", data, err)
 	}
+	if p := w.prompt(); !strings.Contains(p, `"PASSWORD"`) || !strings.Contains(p, `"config/test.key"`) || strings.Contains(p, "tulip") || strings.Contains(p, "orchid") {
+		t.Errorf("the agent is told:\n%s", p)
+	}
 	w.ran("success", session)
 	w.task.VM, w.task.Branch.Root = &l.VM, w.head("main")
 	w.task.Work = &state.Work{LocalHead: w.host.git(t, "rev-parse", "HEAD")}

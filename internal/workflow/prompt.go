@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/errand-bot/errand/internal/runnerctl"
@@ -68,6 +69,7 @@ func (s *Steps) promptTask(t *state.Task) prompts.Task {
 	for _, c := range t.Settings.Check {
 		p.Check = append(p.Check, c.Run)
 	}
+	p.TestEnv, p.TestFiles = slices.Sorted(maps.Keys(s.tests(t).Env)), s.lentPaths(t)
 	return p
 }
 
