@@ -107,7 +107,7 @@ func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
 
 func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) {
 	now := p.cfg.Now()
-	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t), Steps: t.Summary().Steps}
+	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t), Steps: steps(t, now)}
 	v.VMs = slices.Clone(t.VMs)
 	if t.VM != nil {
 		v.VMs = append(v.VMs, *t.VM)
@@ -220,6 +220,17 @@ func staleWords(why string) string {
 		return "the issue has changed since"
 	}
 	return why
+}
+
+// steps is what each step took, with what the active run has taken so far.
+func steps(t *state.Task, now time.Time) []state.StepSum {
+	list := t.Summary().Steps
+	if r := t.Run; r != nil {
+		if i := slices.IndexFunc(list, func(s state.StepSum) bool { return s.Step == r.Kind }); i >= 0 {
+			list[i].Took += took(r, now)
+		}
+	}
+	return list
 }
 
 func runs(t *state.Task, now time.Time) []runRow {

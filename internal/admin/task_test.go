@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -117,4 +118,22 @@ func TestHostsThatWereAskedFor(t *testing.T) {
 	})
 	w.trigger(1, "Something")
 	want(t, w.page("/tasks/acme/shop/1"), "registry.test:443", "4711 bytes", "&lt;b&gt;evil:80", "it is not on the list", "3 older rows")
+}
+
+// TestWhatEachStepTook: the page sums runs up by their step, with the time of the one that goes on; summary.json has the
+// whole for programs.
+func TestWhatEachStepTook(t *testing.T) {
+	t.Parallel()
+	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
+	_, body := fetch(t, url+"/tasks/acme/shop/1", map[string]string{"Accept": "text/html"})
+	want(t, body, "By step", `<td data-label="Step">Preliminary plan</td><td data-label="Runs">2</td><td data-label="Took">1 min 20 s</td>`,
+		`<td data-label="Step">Implementation</td><td data-label="Runs">1</td><td data-label="Took">9 min 40 s</td>`)
+	status, body := fetch(t, url+"/tasks/acme/shop/1/summary.json", nil)
+	var s state.Summary
+	if err := json.Unmarshal([]byte(body), &s); err != nil || status != 200 || s.Task != "acme/shop#1" || s.Iterations != 4 || len(s.Verdicts) == 0 || len(s.Phases) != 8 {
+		t.Errorf("status %d, %v: %s", status, err, body)
+	}
+	if status, _ := fetch(t, url+"/tasks/acme/shop/99/summary.json", nil); status != 404 {
+		t.Errorf("of a task that is not there: status %d", status)
+	}
 }
