@@ -23,7 +23,7 @@ var _ Adapter = (*gemini)(nil)
 func (g *gemini) Name() string { return NameGemini }
 
 func (g *gemini) Capabilities() Capabilities {
-	return Capabilities{Resume: true, Usage: true, MCP: true, API: "gemini", Helpers: geminiHelpers()}
+	return Capabilities{Resume: true, Usage: true, MCP: true, Shell: true, API: "gemini", Helpers: geminiHelpers()}
 }
 
 // geminiHelpers are what the program asks besides its model: whether it goes in circles, what an edit was meant to
@@ -71,6 +71,13 @@ func (g *gemini) Command(s Spec) (Cmd, error) {
 			{Path: run("guard.cjs"), Mode: 0o600, Content: geminiGuard},
 		},
 	}
+	if s.Shell != nil {
+		file, err := shellFile(s)
+		if err != nil {
+			return Cmd{}, fmt.Errorf("gemini command: %w", err)
+		}
+		cmd.Files = append(cmd.Files, file)
+	}
 	cmd.Argv = append([]string{}, g.cfg.Command...)
 	cmd.Argv = append(cmd.Argv, "--output-format", "stream-json", "--model", firstOf(s.Model, g.cfg.ModelFor(s.Step)),
 		"--approval-mode", "yolo", "--skip-trust", "--policy", run("policy.toml"))
@@ -114,6 +121,12 @@ func (g *gemini) settings(s Spec) ([]byte, error) {
 		tools = append(tools, "mcp_"+name+"_*")
 	}
 	type section = map[string]any
+	hooks := section{}
+	if s.Shell != nil { // ours, of which the checkout's own settings know nothing: they are hidden
+		hooks["BeforeTool"] = []section{{"matcher": "run_shell_command", "hooks": []section{
+			{"name": "errand", "type": "command", "command": judgeCommand(s), "timeout": judgeSeconds * 1000},
+		}}}
+	}
 	return json.MarshalIndent(section{
 		"security":    section{"auth": section{"selectedType": "gemini-api-key"}},
 		"privacy":     section{"usageStatisticsEnabled": false},
@@ -122,7 +135,8 @@ func (g *gemini) settings(s Spec) ([]byte, error) {
 		"model":       section{"maxSessionTurns": firstOf(s.MaxTurns, g.cfg.MaxTurns)},
 		"context":     section{"includeDirectoryTree": false},
 		"tools":       section{"core": tools},
-		"hooksConfig": section{"enabled": false},
+		"hooksConfig": section{"enabled": s.Shell != nil},
+		"hooks":       hooks,
 		"advanced":    section{"ignoreLocalEnv": true},
 		"mcp":         section{"allowed": names},
 		"mcpServers":  servers,
@@ -176,6 +190,9 @@ func (g *gemini) env(s Spec, guard string) map[string]string {
 	})
 	if s.BaseURL != "" {
 		env["GOOGLE_GEMINI_BASE_URL"] = s.BaseURL
+	}
+	if _, set := env[judgeVariable]; !set && s.Shell != nil {
+		env[judgeVariable] = "{runner}"
 	}
 	if s.RunToken != "" {
 		env["GEMINI_API_KEY"] = s.RunToken

@@ -37,7 +37,7 @@ func geminiHarness(t *testing.T) agenttest.Harness {
 	t.Helper()
 	return agenttest.Harness{
 		Adapter: newAdapter(t, agent.Config{
-			Adapter: agent.NameGemini, Command: []string{findGemini(t)}, Env: map[string]string{"ERRAND_GEMINI_ATTEMPTS": "1"},
+			Adapter: agent.NameGemini, Command: []string{findGemini(t)}, Env: map[string]string{"ERRAND_GEMINI_ATTEMPTS": "1", "ERRAND_RUNNER": os.Args[0]},
 		}),
 		NoExitCodes: true, Pieces: true,
 		Model: func(t *testing.T, s agenttest.Scenario) agenttest.Model {

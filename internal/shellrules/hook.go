@@ -30,6 +30,21 @@ func New(allow, deny []string) Rules {
 	return r
 }
 
+// geminiShell is the shell of Gemini CLI, whose hooks have a form of their own.
+const geminiShell = "run_shell_command"
+
+// hookGemini answers Gemini CLI, which goes on with what is not refused.
+func (r Rules) hookGemini(command string, out io.Writer) error {
+	why := r.Judge(command)
+	if why == nil {
+		return nil
+	}
+	if err := json.NewEncoder(out).Encode(map[string]string{"decision": "deny", "reason": why.Error()}); err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	return nil
+}
+
 // Hook answers what a program asks before it calls a tool, in Claude Code's form: leave, or a refusal with its reason. Of
 // tools that are no shell it says nothing, which leaves them to the program's own rules; an error does the same. With
 // refuseOnly it gives no leave either, for programs that understand refusals alone.
@@ -42,6 +57,9 @@ func (r Rules) Hook(in io.Reader, out io.Writer, refuseOnly bool) error {
 	}
 	if err := json.NewDecoder(io.LimitReader(in, maxHook)).Decode(&asked); err != nil {
 		return fmt.Errorf("read the call to be judged: %w", err)
+	}
+	if asked.Tool == geminiShell {
+		return r.hookGemini(asked.Input.Command, out)
 	}
 	if asked.Tool != "Bash" || strings.TrimSpace(asked.Input.Command) == "" {
 		return nil

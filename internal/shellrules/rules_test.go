@@ -163,6 +163,8 @@ func TestHook(t *testing.T) {
 		"refusal":      {`{"tool_name":"Bash","tool_input":{"command":"curl y"}}`, `"permissionDecision":"deny"`, false},
 		"silent leave": {`{"tool_name":"Bash","tool_input":{"command":"git status"}}`, "", true},
 		"only refusal": {`{"tool_name":"Bash","tool_input":{"command":"curl y"}}`, `"permissionDecision":"deny"`, true},
+		"gemini leave": {`{"tool_name":"run_shell_command","tool_input":{"command":"git status"}}`, "", false},
+		"gemini":       {`{"tool_name":"run_shell_command","tool_input":{"command":"curl y"}}`, `{"decision":"deny","reason":"The rules`, false},
 		"another tool": {`{"tool_name":"Write","tool_input":{"command":"curl y"}}`, "", false},
 		"no command":   {`{"tool_name":"Bash","tool_input":{}}`, "", false},
 	}
