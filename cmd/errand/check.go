@@ -54,6 +54,9 @@ func tryModels(ctx context.Context, w world, cfg config.Config) error {
 	tried, bad := server.TryModels(ctx, cfg), 0
 	for _, name := range slices.Sorted(maps.Keys(tried)) {
 		text := "takes the key"
+		if cfg.Subscribed()[name] {
+			text = "takes the subscription"
+		}
 		if err := tried[name]; err != nil {
 			bad, text = bad+1, err.Error()
 		}

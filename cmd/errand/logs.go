@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -47,12 +48,14 @@ func logsCommand(w world) *cobra.Command {
 	c.Flags().DurationVar(&f.since, "since", 0, "only what is younger, such as 10m; 0 shows all")
 	c.Flags().BoolVar(&f.events, "events", false, "print each event as a line of JSON")
 	c.Flags().BoolVar(&f.summary, "summary", false, "show what the task came to instead: phases, verdicts, and what each step took")
-	c.MarkFlagsMutuallyExclusive("summary", "follow")
 	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
 	return c
 }
 
 func (f *logsFlags) show(ctx context.Context, w world, task string) error {
+	if f.summary && f.follow {
+		return errUsage{errors.New("--summary shows what there is; leave out --follow")}
+	}
 	level, err := logview.ParseLevel(f.level)
 	if err != nil {
 		return errUsage{err}

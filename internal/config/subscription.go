@@ -20,8 +20,6 @@ type Subscription struct {
 	RenewURL string `yaml:"renew_url"`
 	// ClientID says as which program a login is renewed; by default as Claude Code, which it was made for.
 	ClientID string `yaml:"client_id"`
-
-	held []Secret // by the login, as it was when the configuration was read
 }
 
 // Set reports whether a subscription takes the place of a key.
@@ -31,19 +29,17 @@ func (s Subscription) Set() bool { return s.Token.Set() || s.Login != "" }
 func (s *Subscription) resolve(key string, r *report, env func(string) (string, bool), standIns bool) {
 	r.fail(key+".token", s.Token.resolve(env, standIns))
 	if s.Login != "" {
-		values, err := subscription.Secrets(s.Login)
+		_, err := subscription.Secrets(s.Login)
 		r.fail(key+".login", err)
-		for _, v := range values {
-			s.held = append(s.held, Secret{from: "file:" + s.Login, value: &v})
-		}
 	}
 }
 
-// secrets are the values of what calls are made with.
+// secrets are the values of what calls are made with, those of a login as it is now.
 func (s Subscription) secrets() []string {
 	out := []string{s.Token.Reveal()}
-	for _, h := range s.held {
-		out = append(out, h.Reveal())
+	if s.Login != "" {
+		held, _ := subscription.Secrets(s.Login) // what cannot be read, Load has said
+		out = append(out, held...)
 	}
 	return out
 }

@@ -32,6 +32,11 @@ func instead() map[string]string {
 		"models.NAME.header":    "X-Api-Key",
 		"models.NAME.api":       "anthropic",
 		"models.NAME.web_tools": "false",
+
+		"models.NAME.subscription.token":     `""`,
+		"models.NAME.subscription.login":     `""`,
+		"models.NAME.subscription.renew_url": `""`,
+		"models.NAME.subscription.client_id": `""`,
 	}
 }
 
