@@ -61,6 +61,8 @@ func TestRun(t *testing.T) {
 		"logs of nothing":      {args: []string{"logs", "acme/shop"}, code: 2, err: []string{`as OWNER/REPO#N, but got ["acme/shop"]`}},
 		"logs of a level":      {args: []string{"logs", "acme/shop#1", "--level", "loud", "--data", "."}, code: 2, err: []string{`level "loud": write debug, info, warn or error`}},
 		"logs of nobody":       {args: []string{"logs", "acme/shop#1", "--data", filepath.Dir(bad)}, code: 1, err: []string{"there is no transcript of this task: "}},
+		"summary of nobody":    {args: []string{"logs", "acme/shop#1", "--summary", "--data", filepath.Dir(bad)}, code: 1, err: []string{"there is no summary of this task: acme/shop#1"}},
+		"summary, followed":    {args: []string{"logs", "acme/shop#1", "--summary", "--follow", "--data", "."}, code: 2, err: []string{"leave out --follow"}},
 		"logs without a file":  {args: []string{"logs", "acme/shop#1", "-c", "none.yml"}, code: 1, err: []string{"Or name the data folder with --data"}},
 		"costs":                {args: []string{"simulate-costs", "--seed", "3", "--generate", "burst"}, code: 0, out: []string{"10 tasks on cx33 in fsn1, at EUR 0.0136 an hour", "before tax", "parking, archive", "always on"}},
 		"costs as JSON":        {args: []string{"simulate-costs", "--json"}, code: 0, out: []string{`"policy": "always on"`, `"currency": "EUR"`}},
