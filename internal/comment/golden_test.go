@@ -81,8 +81,8 @@ func planned() *state.Task {
 			{Seq: 2, Kind: state.RunImplement, Started: at(12), Ended: at(16), Money: state.Money{InputTokens: 50_000, OutputTokens: 4_000, MicroUSD: 200_000}},
 			{Seq: 3, Kind: state.RunImplement, Started: at(16), Ended: at(19), Money: state.Money{InputTokens: 38_000, OutputTokens: 800, MicroUSD: 110_000}},
 		},
-		Status:  state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"},
-		Money:   state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000}, Active: 9 * time.Minute, Ignored: 2,
+		Status: state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"},
+		Money:  state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000}, Active: 9 * time.Minute, Ignored: 2,
 		VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}, Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"},
 		History: []state.PhaseChange{
 			{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
