@@ -120,7 +120,7 @@ func budget() map[string]int {
 	return map[string]int{
 		"GET /collaborators/…/permission":           10, // of whoever triggers, comments, approves (also at the start) or reviews
 		"GET /issues/N":                             1,
-		"graphql query repository":                  3, // settings, discussion and base; what it says to agents; the template for the pull request
+		"graphql query repository":                  3, // settings, discussion and base; what the base says to agents and is built with; the template for the pull request
 		"graphql query node":                        4, // a plan with its 👍 and its issue: at the approval, and at the start
 		"graphql query repository (review threads)": 2,
 		"graphql mutation minimizeComment (fold)":   1,

@@ -55,12 +55,7 @@ func (a api) Standing(ctx context.Context, _ forge.Repo, node, branch string) (f
 	})
 }
 
-// Names are those of the files at the root; the walks' repository has none.
-func (a api) Names(ctx context.Context, _ forge.Repo, _ string) ([]string, error) {
-	return read(ctx, a, "list files", func() ([]string, error) { return nil, nil })
-}
-
-// Texts are what files say to agents; the walks' repository has none.
-func (a api) Texts(ctx context.Context, _ forge.Repo, _ string, _ []string) (map[string]string, error) {
-	return read(ctx, a, "read files", func() (map[string]string, error) { return map[string]string{}, nil })
+// Base is what work begins at; the walks' repository has no files.
+func (a api) Base(ctx context.Context, _ forge.Repo, _ string, _ []string) (forge.Base, error) {
+	return read(ctx, a, "read files", func() (forge.Base, error) { return forge.Base{}, nil })
 }

@@ -2,6 +2,9 @@ package walk
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/runlog"
@@ -36,7 +39,7 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		case p.twice:
 			j.Attempted = false
 		}
-		e, err := do(ctx, j)
+		e, err := w.loud(ctx, j, do)
 		switch {
 		case err != nil:
 		case (p.ghosts || p.unseen) && j.Kind == state.JobStatus:
@@ -49,6 +52,20 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		}
 		return e, err
 	}
+}
+
+// loud has the walk fail where a step calls what no walk plays: the queue would take it for an error of the step.
+func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (state.Event, error) {
+	defer func() {
+		why := recover()
+		if err, is := why.(runtime.Error); is && w.broke == "" {
+			w.broke = fmt.Sprintf("%s panicked: %v\n%s", j.Kind, err, debug.Stack())
+		}
+		if why != nil {
+			panic(why)
+		}
+	}()
+	return do(ctx, j)
 }
 
 // ghost approves the newest plan in an admin's name.

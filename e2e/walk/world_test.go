@@ -119,7 +119,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	onVM := strings.Contains(op, "VM") || slices.Contains([]string{"place", "prepare", "reset", "rebase", "collect", "attach tether", "start run", "ask for run", "stop run", "follow"}, op)
+	onVM := strings.Contains(op, "VM") || slices.Contains([]string{"place", "prepare", "reset", "rebase", "collect", "lend", "attach tether", "start run", "ask for run", "stop run", "follow"}, op)
 	if !onVM && w.now.Before(w.out) {
 		w.troubled()
 		return temporary(op, forge.ClassTemporary, 503, time.Time{})

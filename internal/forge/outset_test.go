@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -132,5 +135,34 @@ func TestAlone(t *testing.T) {
 	}
 	if got := must(w.f.Issue(t.Context(), w.repo, i.Number))(t); got.Alone {
 		t.Error("a dependency is overlooked")
+	}
+}
+
+// TestBaseIsOneRequest: what is at the root and what files say come together, without files too.
+func TestBaseIsOneRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	head := must(w.As("octo").PushCommit(fullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{
+		"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n", "go.mod": "module x\n", "logo.png": "\x00",
+	}}))(t)
+	must(w.f.Base(t.Context(), w.repo, head, nil))(t) // has a token made
+	before := w.f.Calls(forge.ForTask)
+	got := must(w.f.Base(t.Context(), w.repo, head, []string{"AGENTS.md", "docs/AGENTS.md", "logo.png", "docs", "none.md"}))(t)
+	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	for _, name := range []string{"AGENTS.md", "docs", "go.mod", "logo.png"} {
+		if !slices.Contains(got.Names, name) {
+			t.Errorf("%s is not among %q", name, got.Names)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n"}, got.Texts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if bare := must(w.f.Base(t.Context(), w.repo, head, nil))(t); !slices.Equal(bare.Names, got.Names) || len(bare.Texts) != 0 {
+		t.Errorf("without files: %+v", bare)
+	}
+	if _, err := w.f.Base(t.Context(), w.repo, "0123456789012345678901234567890123456789", nil); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("a commit that is not there: %v", err)
 	}
 }

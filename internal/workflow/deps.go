@@ -57,8 +57,7 @@ type talker interface {
 
 type reader interface {
 	Head(ctx context.Context, r forge.Repo, branch string) (string, error)
-	Names(ctx context.Context, r forge.Repo, commit string) ([]string, error)
-	Texts(ctx context.Context, r forge.Repo, rev string, paths []string) (map[string]string, error)
+	Base(ctx context.Context, r forge.Repo, commit string, files []string) (forge.Base, error)
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 }
 

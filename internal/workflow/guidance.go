@@ -1,8 +1,6 @@
 package workflow
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -15,18 +13,10 @@ const (
 	maxGuidanceAll  = 48 << 10
 )
 
-// guidance reads what files of the base branch say to agents. Who may change that branch is trusted; what
-// readers of the file do not see is taken out all the same, and so are secrets. A file that repeats another one,
-// or only names it (as a link does), is left out.
-func (s *Steps) guidance(ctx context.Context, w *unit, st *state.Start) ([]state.Guidance, error) {
-	paths := st.Settings.Guidance
-	if len(paths) == 0 || st.Branch.BaseSHA == "" {
-		return nil, nil
-	}
-	texts, err := s.GitHub.Texts(ctx, w.repo, st.Branch.BaseSHA, paths)
-	if err != nil {
-		return nil, fmt.Errorf("read the repository's guidance for agents: %w", err)
-	}
+// guidance is what files of the base branch say to agents, in the order of their paths. Who may change that branch
+// is trusted; what readers of the file do not see is taken out all the same, and so are secrets. A file that repeats
+// another one, or only names it (as a link does), is left out.
+func (s *Steps) guidance(paths []string, texts map[string]string) []state.Guidance {
 	var list []state.Guidance
 	left := maxGuidanceAll
 	seen := map[string]bool{}
@@ -43,7 +33,7 @@ func (s *Steps) guidance(ctx context.Context, w *unit, st *state.Start) ([]state
 		left -= len(g.Text)
 		list = append(list, g)
 	}
-	return list, nil
+	return list
 }
 
 // pointsTo reports whether a text is no more than the name of another file that was read.

@@ -33,6 +33,9 @@ func (s *Steps) largeFiles(ctx context.Context, w *unit, cs *changeset.Changeset
 
 // uploadLargeFiles puts the large files of a changeset on GitHub, before any commit that points to them.
 func (s *Steps) uploadLargeFiles(ctx context.Context, w *unit, cs *changeset.Changeset) error {
+	if len(cs.LFS) == 0 {
+		return nil
+	}
 	err := s.GitHub.UploadLargeFiles(ctx, w.repo, cs.LFS)
 	var refused *forge.LargeFileError
 	if !errors.As(err, &refused) {

@@ -51,10 +51,7 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 	if err := s.branch(ctx, w, e.Start, view, out); err != nil {
 		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
 	}
-	if e.Start.Context.Guidance, err = s.guidance(ctx, w, e.Start); err != nil {
-		return state.Event{}, err
-	}
-	if e.Start.Settings.Shell, err = s.shell(ctx, w, e.Start); err != nil {
+	if err := s.base(ctx, w, e.Start); err != nil {
 		return state.Event{}, err
 	}
 	e.Start.Branch.BaseAt = at

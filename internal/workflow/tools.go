@@ -27,18 +27,21 @@ func (s *Steps) operatorsShell(repo string, settings *state.Settings) string {
 	return ""
 }
 
-// shell is what agents may call: what people wrote, else what the base branch and its commands need.
-func (s *Steps) shell(ctx context.Context, w *unit, st *state.Start) (state.Shell, error) {
-	shell := st.Settings.Shell
-	if shell.Set || st.Branch.BaseSHA == "" {
-		return shell, nil
+// base looks at what work begins at: what it says to agents, and what it is built with, which is what agents may
+// call unless people wrote something else.
+func (s *Steps) base(ctx context.Context, w *unit, st *state.Start) error {
+	if st.Branch.BaseSHA == "" || st.Settings.Shell.Set && len(st.Settings.Guidance) == 0 {
+		return nil
 	}
-	names, err := s.GitHub.Names(ctx, w.repo, st.Branch.BaseSHA)
+	base, err := s.GitHub.Base(ctx, w.repo, st.Branch.BaseSHA, st.Settings.Guidance)
 	if err != nil {
-		return shell, fmt.Errorf("look at what the repository is built with: %w", err)
+		return fmt.Errorf("look at what the base branch says to agents, and is built with: %w", err)
 	}
-	shell.Commands = shellrules.Found(names, ownCommands(st.Settings))
-	return shell, nil
+	st.Context.Guidance = s.guidance(st.Settings.Guidance, base.Texts)
+	if !st.Settings.Shell.Set {
+		st.Settings.Shell.Commands = shellrules.Found(base.Names, ownCommands(st.Settings))
+	}
+	return nil
 }
 
 // ownCommands are the repository's commands.

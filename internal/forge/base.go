@@ -1,0 +1,66 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// maxTexts bounds how many files are asked for at once.
+const maxTexts = 20
+
+// Base is what stands at a commit that work begins at.
+type Base struct {
+	// Names are those of what is at the root, folders too.
+	Names []string
+	// Texts are text files by their paths. Those that are not there, are no text or are too large for GitHub to
+	// show whole are left out.
+	Texts map[string]string
+}
+
+// Base returns what is at the root of a commit, and the files named, at most 20, in one request.
+func (f *Forge) Base(ctx context.Context, r Repo, commit string, files []string) (Base, error) {
+	if len(files) > maxTexts {
+		return Base{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxTexts)
+	}
+	u, err := f.reads(ctx, r.Installation, "read files", r.FullName())
+	if err != nil {
+		return Base{}, err
+	}
+	vars := map[string]any{"owner": r.Owner, "name": r.Name, "root": commit + ":"}
+	var params, fields strings.Builder
+	for i, p := range files {
+		fmt.Fprintf(&params, ", $p%d: String!", i)
+		fmt.Fprintf(&fields, " f%d: object(expression: $p%d) %s", i, i, blobFields)
+		vars[fmt.Sprintf("p%d", i)] = commit + ":" + p
+	}
+	query := "query($owner: String!, $name: String!, $root: String!" + params.String() + ") { repository(owner: $owner, name: $name) {" +
+		" root: object(expression: $root) { __typename ... on Tree { entries { name } } }" + fields.String() + " } }"
+	var data struct {
+		Repository map[string]*baseNode `json:"repository"`
+	}
+	if err := f.graphql(u, query, vars, &data); err != nil {
+		return Base{}, u.wrap(err)
+	}
+	if data.Repository == nil || data.Repository["root"] == nil {
+		return Base{}, u.gone()
+	}
+	b := Base{Texts: map[string]string{}}
+	for _, e := range data.Repository["root"].Entries {
+		b.Names = append(b.Names, e.Name)
+	}
+	for i, p := range files {
+		if n := data.Repository[fmt.Sprintf("f%d", i)]; n != nil && n.Type == "Blob" && n.Text != nil && !n.IsTruncated {
+			b.Texts[p] = *n.Text
+		}
+	}
+	return b, nil
+}
+
+// baseNode is a file, or the folder at the root.
+type baseNode struct {
+	blobNode
+	Entries []struct {
+		Name string `json:"name"`
+	} `json:"entries"`
+}
