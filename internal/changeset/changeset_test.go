@@ -127,7 +127,7 @@ var alterations = map[string]struct {
 	"blob missing":            {func(c *changeset.Changeset) { delete(c.Blobs, change(c).Blob) }, "missing"},
 	"blob of another content": {func(c *changeset.Changeset) { c.Blobs[change(c).Blob] = []byte("x") }, "another id"},
 	"blob of no path":         {func(c *changeset.Changeset) { c.Blobs[changeset.BlobID(nil)] = []byte{} }, "no path"},
-	"a large file": {func(c *changeset.Changeset) { large(c, "content") }, ""},
+	"a large file":            {func(c *changeset.Changeset) { large(c, "content") }, ""},
 	"a large file that is another": {func(c *changeset.Changeset) {
 		large(c, "content")
 		for oid := range c.LFS {
