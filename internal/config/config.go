@@ -42,8 +42,8 @@ type Config struct {
 	// /llm/NAME.
 	Models map[string]Model `yaml:"models"`
 	// Prices say what models cost, in dollars per million tokens, by the name that their names begin with;
-	// entries are added to these, or take their place. A model without an entry counts as the dearest
-	// of its family, which is what stands before the first hyphen of its name, else of all.
+	// entries are added to these, or take their place. A model without an entry counts as the
+	// dearest of all.
 	Prices gateway.Prices `yaml:"prices"`
 	// Provider is where VMs come from: local, which means boxes on this host, or hetzner.
 	Provider string  `yaml:"provider"`

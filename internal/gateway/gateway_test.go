@@ -119,17 +119,16 @@ func TestPrices(t *testing.T) {
 		want  int64
 		known bool
 	}{
-		"the longest name":  {gateway.Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
-		"another":           {gateway.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
-		"unknown: dearest":  {gateway.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
-		"none: dearest":     {gateway.Usage{Input: 1}, 10, false},
-		"a fraction counts": {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
-		"another edition":   {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
-		"of a family":       {gateway.Usage{Model: "gpt-5.5", Output: 1}, 10, false},
-		"a family's name":   {gateway.Usage{Model: "claude", Output: 1}, 25, true},
-		"no family":         {gateway.Usage{Model: "-claude", Output: 1}, 25, false},
-		"a longer name":     {gateway.Usage{Model: "gpt5-x", Output: 1}, 25, false},
-		"nothing":           {gateway.Usage{Model: "gpt-5"}, 0, true},
+		"the longest name":   {gateway.Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
+		"another":            {gateway.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
+		"unknown: dearest":   {gateway.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
+		"none: dearest":      {gateway.Usage{Input: 1}, 10, false},
+		"a fraction counts":  {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
+		"another edition":    {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
+		"a name's beginning": {gateway.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
+		"a name alone":       {gateway.Usage{Model: "claude", Output: 1}, 25, true},
+		"a longer name":      {gateway.Usage{Model: "gpt5-x", Output: 1}, 25, false},
+		"nothing":            {gateway.Usage{Model: "gpt-5"}, 0, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

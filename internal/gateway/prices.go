@@ -48,40 +48,24 @@ func fits(name, model string) bool {
 	return ok && (rest == "" || strings.ContainsRune("-@:", rune(rest[0])))
 }
 
-// Of returns a model's price. A model that is in no entry costs as much as the dearest of its family, which is
-// what stands before the first hyphen of its name, or else as the dearest of all, so that no cap is missed for want
-// of an entry; known is then false.
+// Of returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is missed
+// for want of an entry; known is then false.
 func (p Prices) Of(model string) (price Price, known bool) {
 	best := -1
+	var dearest Price
 	for name, candidate := range p {
 		if fits(name, model) && len(name) > best {
 			best, price = len(name), candidate
 		}
-	}
-	if best >= 0 {
-		return price, true
-	}
-	family, _, _ := strings.Cut(model, "-")
-	if price, ok := p.dearest(family + "-"); ok && family != "" {
-		return price, false
-	}
-	price, _ = p.dearest("")
-	return price, false
-}
-
-// dearest returns the highest prices of all entries whose names begin with a prefix; false if there are none.
-func (p Prices) dearest(prefix string) (price Price, some bool) {
-	for name, candidate := range p {
-		if !strings.HasPrefix(name+"-", prefix) {
-			continue
-		}
-		some = true
-		price = Price{
-			Input: max(price.Input, candidate.Input), Output: max(price.Output, candidate.Output),
-			CacheRead: max(price.CacheRead, candidate.CacheRead), CacheWrite: max(price.CacheWrite, candidate.CacheWrite),
+		dearest = Price{
+			Input: max(dearest.Input, candidate.Input), Output: max(dearest.Output, candidate.Output),
+			CacheRead: max(dearest.CacheRead, candidate.CacheRead), CacheWrite: max(dearest.CacheWrite, candidate.CacheWrite),
 		}
 	}
-	return price, some
+	if best < 0 {
+		return dearest, false
+	}
+	return price, true
 }
 
 // Cost is what the usage costs at this price, in millionths of a dollar, rounded up.
