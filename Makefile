@@ -14,13 +14,14 @@ GEN        = $(GO) run ./internal/house/gen
 # What the stand-ins say in the full tests is held against GitHub's and Hetzner's own descriptions. With SAID, a folder
 # outside of the checkout, `make test` keeps it there, too, and `make test-full SAID=THE SAME` plays only what `make test`
 # right before it, on the same tree, has not: what takes long, and all packages in which that changes anything. Go
-# knows which those are by the variables and files that a test reads. CI does so; by itself each target is whole.
+# knows which those are by the variables and files that a test reads. The race detector watches every second story
+# then. CI does so; by itself each target is whole.
 ifdef SAID
 KEEP       = $(SAID)
 RECORD     = SIMGITHUB_RECORD=$(KEEP)/github SIMHETZNER_RECORD=$(KEEP)/hetzner
 COUNTED    =
 ANEW       = @echo "what make test has played is not played again"
-test-full: export ERRAND_TEST_PLAYED = 1
+race test-full: export ERRAND_TEST_PLAYED = 1
 else
 KEEP       = $(CURDIR)/.cache/said
 test-full: RECORD = SIMGITHUB_RECORD=$(KEEP)/github SIMHETZNER_RECORD=$(KEEP)/hetzner

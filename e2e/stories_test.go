@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,17 +37,31 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// stories lists all stories. Where ERRAND_TEST_PLAYED says that a run without ERRAND_TEST_FULL has just played
-// those that are light, it lists the heavy ones alone: to the others it makes no difference.
+// stories lists the stories to play: all, unless ERRAND_TEST_PLAYED says that `make test` has just played those
+// that are light. Then full tests play the heavy ones alone, since to the others it makes no difference, and the race
+// detector watches every second one: most of a story is what all of them do.
 func stories(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("testdata/stories/*.txtar")
 	if err != nil || len(all) == 0 {
 		t.Fatalf("there are no stories: %v", err)
 	}
-	if os.Getenv("ERRAND_TEST_FULL") == "" || os.Getenv("ERRAND_TEST_PLAYED") == "" {
+	switch full := os.Getenv("ERRAND_TEST_FULL") != ""; {
+	case os.Getenv("ERRAND_TEST_PLAYED") == "":
 		return all
+	case full:
+		return heavy(t, all)
+	case raced:
+		half := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Index(all, name)%2 == 1 })
+		t.Logf("the race detector watches %d of %d stories", len(half), len(all))
+		return half
 	}
+	return all
+}
+
+// heavy are the stories that only full tests play.
+func heavy(t *testing.T, all []string) []string {
+	t.Helper()
 	var heavy []string
 	for _, name := range all {
 		text, err := os.ReadFile(name)
