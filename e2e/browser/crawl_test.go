@@ -28,6 +28,7 @@ var shapes = []struct {
 }{
 	{regexp.MustCompile(`^/acme/slug/(issues|pull)/\d+$`), "/acme/slug/$1/N", 4},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+$`), "/tasks/acme/slug/N", 8},
+	{regexp.MustCompile(`^/tasks/acme/slug/\d+/summary\.json$`), "/tasks/acme/slug/N/summary.json", 1},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+$`), "/tasks/acme/slug/N/runs/N", 2},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+/at/\d+$`), "/tasks/acme/slug/N/runs/N/at/N", 1},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+/raw$`), "/tasks/acme/slug/N/runs/N/raw", 1},
@@ -37,7 +38,7 @@ var shapes = []struct {
 }
 
 // plain are pages that are no HTML: it is enough that they answer.
-var plain = regexp.MustCompile(`^/(status\.json|vms\.json|metrics)$|/raw(/|$)|/at/\d+$`)
+var plain = regexp.MustCompile(`^/(status\.json|vms\.json|metrics)$|/summary\.json$|/raw(/|$)|/at/\d+$`)
 
 func shape(path string) (name string, most int) {
 	for _, s := range shapes {
