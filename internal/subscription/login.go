@@ -7,8 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // maxLogin bounds a login's file, maxToken one of its tokens, in bytes.
@@ -128,24 +129,23 @@ func (l login) encode() ([]byte, error) {
 // place is a new file beside a login's, which takes its place when it is on disk, and the right to write one: of all
 // processes, one at a time has it.
 type place struct {
-	path   string
-	file   *os.File
-	folder *os.File
+	path string
+	file *os.File
+	lock *flock.Flock // of a file beside the login, which stays
 }
 
 // newPlace makes room. It does not wait for another process that renews the same login.
-func newPlace(path string) (p *place, err error) {
-	p = &place{path: path}
-	if p.folder, err = os.Open(filepath.Dir(path)); err != nil {
+func newPlace(path string) (*place, error) {
+	p := &place{path: path, lock: flock.New(path+".lock", flock.SetPermissions(0o600))}
+	mine, err := p.lock.TryLock()
+	switch {
+	case err != nil:
 		return nil, err
+	case !mine:
+		return nil, errors.Join(fmt.Errorf("another process is about to write %s", path), p.lock.Close())
 	}
-	if err = syscall.Flock(int(p.folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		err = fmt.Errorf("another process is about to write in %s: %w", p.folder.Name(), err)
-	} else {
-		p.file, err = os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	}
-	if err != nil {
-		return nil, errors.Join(err, p.folder.Close())
+	if p.file, err = os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
+		return nil, errors.Join(err, p.lock.Close())
 	}
 	return p, nil
 }
@@ -165,12 +165,16 @@ func (p *place) write(l login) error {
 	if err := os.Rename(p.file.Name(), p.path); err != nil {
 		return err
 	}
-	return p.folder.Sync()
+	folder, err := os.Open(filepath.Dir(p.path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // drop removes what was not written, and lets others write. It may be called after write.
 func (p *place) drop() {
 	_ = p.file.Close()           // closed before, if it was written
 	_ = os.Remove(p.file.Name()) // likewise gone
-	_ = p.folder.Close()         // with the lock
+	_ = p.lock.Close()
 }

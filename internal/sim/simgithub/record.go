@@ -88,14 +88,14 @@ func (b *recorder) keep(route string, r Recorded) error {
 func writeWhole(name string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
-		return fmt.Errorf("create a recording: %w", err)
+		return fmt.Errorf("create %s: %w", filepath.Base(name), err)
 	}
 	_, err = f.Write(raw)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		return fmt.Errorf("write a recording: %w", errors.Join(err, ignoreAbsent(os.Remove(f.Name()))))
+		return fmt.Errorf("write %s: %w", filepath.Base(name), errors.Join(err, ignoreAbsent(os.Remove(f.Name()))))
 	}
 	return nil
 }
