@@ -51,5 +51,5 @@ cd /
 umount -l .outside
 rmdir .outside
 exec setpriv --bounding-set -sys_module,-sys_rawio,-sys_time,-mknod,-mac_admin,-mac_override,-syslog,-bpf,-perfmon \
-  env -i container=rootbox PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=console --show-status=1
+  env -i container=rootbox PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=journal
 ' boot "$@"

@@ -235,7 +235,7 @@ func (b *Box) Delete(ctx context.Context) error {
 // clear removes what an earlier life may have left outside of its namespaces.
 func (b *Box) clear(ctx context.Context) error {
 	var errs []error
-	for _, c := range controllers() {
+	for _, c := range hierarchies() {
 		errs = append(errs, endGroup(ctx, groupDir(c, b.lab.slot, b.id)))
 	}
 	errs = append(errs, unlink(ctx, b.link()), b.awaitDiskFree(ctx))

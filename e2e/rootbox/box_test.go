@@ -53,7 +53,7 @@ func boot(t *testing.T, lab *rootbox.Lab, spec rootbox.Spec) *rootbox.Box {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("console of %s:\n%s", box.Name, box.Console())
-			journal, err := box.Exec(context.Background(), "timeout", "20", "sh", "-c", "journalctl --no-pager -n 100; systemctl --no-pager list-jobs; ps axf; cat /var/lib/errand/firstboot*")
+			journal, err := box.Exec(context.Background(), "timeout", "20", "sh", "-c", "systemctl --no-pager list-jobs; systemctl --no-pager --failed; systemctl show --no-pager --state=failed -p Id -p Result -p ExecMainStatus -p ExecMainCode -p ConditionResult -p ExecStart \"*\"; journalctl --no-pager -n 100; ps axf; cat /var/lib/errand/firstboot*")
 			t.Logf("journal: %v\n%s", err, journal)
 		}
 	})

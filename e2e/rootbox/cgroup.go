@@ -18,8 +18,21 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// controllers are the hierarchies that a box has a group in. The first is systemd's own, without limits.
+// controllers are the hierarchies of version 1 that a box has a group in. The first is systemd's own, without limits.
 func controllers() []string { return []string{"systemd", "memory", "pids", "freezer"} }
+
+// unified is the hierarchy of version 2, beside the others. A systemd mounts it for itself, and what it sees as its root is
+// the group that it is in: boxes without one of their own would make and remove each other's groups in it, of the same
+// names, and now and then a unit would end as it begins (exit 219, CGROUP).
+const unified = "unified"
+
+// hierarchies are those of version 1 and, where the host has it mounted, that of version 2.
+func hierarchies() []string {
+	if _, err := os.Stat(filepath.Join(cgroupRoot, unified, "cgroup.procs")); err != nil {
+		return controllers()
+	}
+	return append(controllers(), unified)
+}
 
 // groupDir is a box's group, or with an empty box its lab's.
 func groupDir(controller string, slot int, box string) string {
@@ -28,7 +41,7 @@ func groupDir(controller string, slot int, box string) string {
 
 // join makes the groups of a box and puts its first process into them.
 func join(slot int, box string, pid int) error {
-	for _, c := range controllers() {
+	for _, c := range hierarchies() {
 		dir := groupDir(c, slot, box)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make cgroup: %w", err)
@@ -66,7 +79,7 @@ func groups(dir string) (all []string, err error) {
 // endGroups kills whatever runs in a lab's groups and removes them.
 func endGroups(ctx context.Context, slot int) error {
 	var errs []error
-	for _, c := range slices.Backward(controllers()) {
+	for _, c := range slices.Backward(hierarchies()) {
 		errs = append(errs, endGroup(ctx, groupDir(c, slot, "")))
 	}
 	return errors.Join(errs...)

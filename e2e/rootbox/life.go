@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -160,7 +161,8 @@ func (b *Box) AwaitSSH(ctx context.Context) error {
 	return b.await(ctx, "SSH answers", func(ctx context.Context) error { return banner(ctx, b.Addr) })
 }
 
-// AwaitBooted waits until cloud-init has done all that it was told, and fails if any of it went wrong.
+// AwaitBooted waits until cloud-init has done all that it was told, and fails if any of it went wrong. Then it waits for the
+// end of the boot: until systemd-user-sessions has run, which nothing orders before cloud-init's end, PAM lets only root in.
 func (b *Box) AwaitBooted(ctx context.Context) error {
 	if err := b.AwaitSSH(ctx); err != nil {
 		return err
@@ -169,6 +171,9 @@ func (b *Box) AwaitBooted(ctx context.Context) error {
 	if err != nil {
 		said, sayErr := b.Exec(ctx, "sh", "-c", "tail -n 20 /var/lib/errand/firstboot*; systemctl --no-pager --failed; journalctl --no-pager | grep -v cloud-init | tail -n 60")
 		return errors.Join(fmt.Errorf("cloud-init of box %s: %w\n%s\n%s\n%s", b.Name, err, out, said, tail([]byte(b.Console()), 6000)), sayErr)
+	}
+	if state, err := b.Exec(ctx, "systemctl", "is-system-running", "--wait"); err != nil && strings.TrimSpace(state) != "degraded" { // a unit of the base system may have failed
+		return fmt.Errorf("boot of box %s: %q: %w\n%s", b.Name, state, err, tail([]byte(b.Console()), 6000))
 	}
 	return nil
 }
