@@ -3,7 +3,9 @@
 package secrets_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +37,14 @@ const patience = 2 * time.Minute
 const timing = `repository: {tools: {shell: all}}
 timing: {gather: 250ms, status_gap: 150ms, settle: 0s, backoff: 300ms, recheck: 300ms, poll_fast: 150ms, poll_slow: 300ms, poll_gap: 80ms,
   deliveries: 1h, sweep: 1h, progress: 100ms, retry: 150ms, writes_burst: 500, writes_every: 2ms, objects_every: 1ms, shutdown: 5s, sleep_before: 5m, idle_vm: 300ms}
+test_env: {"acme/*": {LENT_WORD: "value:VARIABLE"}}
+test_files: {"acme/*": {lent.key: "value:FILE"}}
+`
+
+// settings have what runs on the VM besides agents repeat what is lent.
+const settings = `plan: none
+setup: ['echo "seen-$((42*42))-beside-it-$LENT_WORD"; cat lent.key']
+check: ['test -n "$LENT_WORD" && echo "seen-$((42*42))-beside-it-$LENT_WORD" && cat lent.key']
 `
 
 // script has the agent scatter the canary, then have a look, then do what it was asked for. BIRD and LOOK are replaced.
@@ -45,6 +56,7 @@ const script = `rules:
           - export KEPT=BIRD; echo $KEPT > ~/kept; (setsid sleep 600 >/dev/null 2>&1 &); git ls-remote https://BIRD.example/x.git 2>&1 | tail -1
       - wait: look
         bash: ["LOOK"]
+      - bash: ['test -n "$LENT_WORD" && wc -c lent.key']
       - bash: ["echo BIRD >> greeting.txt && git commit -qam 'Greet BIRD' && git rev-parse HEAD"]
       - text: |
           Done.
@@ -69,11 +81,13 @@ type life struct {
 	world *demo.World
 	dir   string
 	bird  string
+	lent  lent
 	issue int
 	awake chan struct{} // closed when VMs may sleep
 
-	found []Hit
-	bytes int
+	found   []Hit
+	bytes   int
+	planted needles // on the VM
 }
 
 func begin(t *testing.T, bird string) *life {
@@ -81,13 +95,14 @@ func begin(t *testing.T, bird string) *life {
 	must(t, common.Err)
 	exe, err := os.Executable()
 	must(t, err)
-	l := &life{t: t, dir: t.TempDir(), bird: bird, awake: make(chan struct{})}
+	l := &life{t: t, dir: t.TempDir(), bird: bird, lent: lent{"variable-" + rand.Text(), "file-" + rand.Text()}, awake: make(chan struct{})}
 	log, err := os.Create(filepath.Join(l.dir, "errand.log"))
 	must(t, err)
 	text := strings.NewReplacer("BIRD", bird, "LOOK", exe+" look /tmp/order /tmp/sight", "~~~", "```").Replace(script)
+	extra := strings.NewReplacer("VARIABLE", l.lent.variable, "FILE", l.lent.file).Replace(timing)
 	l.world, err = demo.New(t.Context(), demo.Config{
-		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: timing, Key: common.Key,
-		Files: map[string]string{"greeting.txt": "hello\n", ".errand.yml": "plan: none\n"}, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
+		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: extra, Key: common.Key,
+		Subscription: demo.ByLogin, Files: map[string]string{"greeting.txt": "hello\n", ".errand.yml": settings}, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
 		Options: func(o *server.Options) {
 			o.Hooks.Runner = func(r workflow.Runner) workflow.Runner { return waker{r, l.awake} }
 		},
@@ -131,11 +146,11 @@ func (l *life) await(what string, want func(*state.Task) bool) *state.Task {
 }
 
 // order writes down what is to be looked for, where the box of the present VM finds it.
-func (l *life) order() (dir string) {
+func (l *life) order(n needles) (dir string) {
 	l.t.Helper()
 	task := l.await("the VM", func(t *state.Task) bool { return t.VM != nil })
 	dir = filepath.Join(l.dir, "data", "local", "boxes", task.VM.Name)
-	data, err := json.Marshal(Order{Index: needles(l.t, l.world, l.dir, l.bird), Since: begun})
+	data, err := json.Marshal(Order{Index: n.index(), Since: begun})
 	must(l.t, err)
 	must(l.t, os.WriteFile(filepath.Join(box.TmpPath(dir), "order"), data, 0o600))
 	return dir
@@ -159,16 +174,22 @@ func (l *life) atGate() Sight {
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
 	must(l.t, l.world.Model.Waiting(ctx, "look"))
-	dir := l.order()
+	l.world.Model.EndToken() // so that it is renewed in the midst of the run, and both are about
+	dir := l.order(l.needles())
 	l.world.Model.Release("look")
 	l.await("the pull request", func(t *state.Task) bool { return t.Phase == state.PhasePROpen && t.Run == nil })
 	return l.sight(dir)
 }
 
-// inside looks as the agent's user but from outside of any run, over errand's own way in.
+// inside looks as the agent's user but from outside of any run, over errand's own way in. Meanwhile every secret is
+// planted there.
 func (l *life) inside() Sight {
 	l.t.Helper()
-	dir := l.order()
+	l.planted = l.needles()
+	dir := l.order(l.planted)
+	plant := filepath.Join(box.TmpPath(dir), "planted")
+	must(l.t, os.WriteFile(plant, l.planted.planted(), 0o600))
+	defer func() { must(l.t, os.Remove(plant)) }()
 	rec, err := box.ReadRecord(dir)
 	must(l.t, err)
 	key, err := os.ReadFile(filepath.Join(l.dir, "data", "client_key"))
@@ -190,6 +211,24 @@ func (l *life) inside() Sight {
 	}
 	return l.sight(dir)
 }
+
+// onToken has errand, started anew, ask the model by a token that lives for long.
+func (l *life) onToken() {
+	l.t.Helper()
+	token := filepath.Join(l.dir, "secrets", "token-of-the-subscription")
+	must(l.t, os.WriteFile(token, []byte(l.world.Model.Subscribe(365*24*time.Hour).Access), 0o600))
+	must(l.t, l.world.Stop())
+	old, err := os.ReadFile(l.world.ConfigFile())
+	must(l.t, err)
+	text := aLogin.ReplaceAll(old, []byte(`subscription: {token: "file:`+token+`"}`))
+	if bytes.Equal(text, old) {
+		l.t.Fatal("the configuration has no login")
+	}
+	must(l.t, os.WriteFile(l.world.ConfigFile(), text, 0o600))
+	must(l.t, l.world.Start(l.t.Context()))
+}
+
+var aLogin = regexp.MustCompile(`subscription: \{login:[^}]*\}`)
 
 // sleep lets the VM sleep, and waits until it does.
 func (l *life) sleep() {

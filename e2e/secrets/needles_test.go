@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,17 +24,56 @@ import (
 // canary is what the agent scatters: no secret of errand's, so that nothing stops it.
 const canary = "canary"
 
-// needles are all secrets that there are now, and the canary.
-func needles(t *testing.T, w *demo.World, dir, bird string) Index {
+// lent is what the operator gives to tests: the agent may read it while it is at work, and it has to be nowhere else.
+type lent struct{ variable, file string }
+
+// The names of what is lent, and of all that belongs to subscriptions.
+const (
+	lentVariable = "variable for tests"
+	lentFile     = "file for tests"
+	subscribed   = "subscription's token"
+	// besideIt is printed before what is lent, so that what was printed is known to be kept.
+	besideIt = "what is printed with what is lent"
+)
+
+// needles are secrets by what they are called. One may have several parts.
+type needles map[string][][]byte
+
+func (n needles) add(name string, secret []byte) { n[name] = append(n[name], slices.Clone(secret)) }
+
+// index is what is searched for.
+func (n needles) index() (x Index) {
+	for name, parts := range n {
+		for _, p := range parts {
+			x.add(name, p)
+		}
+	}
+	return x
+}
+
+// planted is a file that holds them all, to show that each would be found.
+func (n needles) planted() []byte {
+	return bytes.Join(slices.Concat(slices.Collect(maps.Values(n))...), []byte("\n"))
+}
+
+// needles are all secrets that there are now, what is lent, and the canary.
+func (l *life) needles() needles {
+	t, w := l.t, l.world
 	t.Helper()
 	app := w.GitHub.App()
-	var x Index
-	x.add(canary, []byte(bird))
+	x := needles{}
+	x.add(canary, []byte(l.bird))
 	x.add("webhook secret", []byte(app.WebhookSecret))
 	x.add("admin token", []byte(demo.AdminToken))
 	x.add("model key", []byte(demo.ModelKey))
 	x.add("cloud token", []byte(demo.CloudToken))
-	addKey(&x, common.Key, app)
+	x.add(besideIt, []byte("seen-1764-beside-it-"))
+	x.add(lentVariable, []byte(l.lent.variable))
+	x.add(lentFile, []byte(l.lent.file))
+	for name, value := range subscriptions(w) {
+		x.add(name, []byte(value))
+	}
+	addKey(x, common.Key, app)
 	for i, token := range w.GitHub.Tokens() {
 		if strings.HasPrefix(token, "ghs_") {
 			// All begin alike, with the App's id.
@@ -41,19 +81,29 @@ func needles(t *testing.T, w *demo.World, dir, bird string) Index {
 			x.add(fmt.Sprintf("installation token %d", i), []byte(own))
 		}
 	}
-	tether, err := os.ReadFile(filepath.Join(dir, "data", "tether_key"))
+	tether, err := os.ReadFile(filepath.Join(l.dir, "data", "tether_key"))
 	must(t, err)
 	x.add("key of the tether's tokens", tether)
-	keys, err := filepath.Glob(filepath.Join(dir, "data", "local", "boxes", "*", "host_key"))
+	keys, err := filepath.Glob(filepath.Join(l.dir, "data", "local", "boxes", "*", "host_key"))
 	must(t, err)
-	for _, path := range append(keys, filepath.Join(dir, "data", "client_key")) {
-		addSSHKey(t, &x, path)
+	for _, path := range append(keys, filepath.Join(l.dir, "data", "client_key")) {
+		addSSHKey(t, x, path)
 	}
 	return x
 }
 
+// subscriptions are all tokens that were ever handed out, for calls and for renewals.
+func subscriptions(w *demo.World) map[string]string {
+	out := map[string]string{}
+	for i, l := range w.Model.Logins() {
+		out[fmt.Sprintf("%s %d for calls", subscribed, i)] = l.Access
+		out[fmt.Sprintf("%s %d for renewals", subscribed, i)] = l.Refresh
+	}
+	return out
+}
+
 // addKey takes in the App's key: the lines of the file, and the numbers that are secret as they may lie in memory.
-func addKey(x *Index, key *rsa.PrivateKey, app simgithub.App) {
+func addKey(x needles, key *rsa.PrivateKey, app simgithub.App) {
 	lines := bytes.Split(app.PEM, []byte("\n"))
 	for _, line := range lines[2 : len(lines)-3] { // the first is the same for every key of this size, the last is short
 		x.add("App key", line)
@@ -67,7 +117,7 @@ func addKey(x *Index, key *rsa.PrivateKey, app simgithub.App) {
 }
 
 // addSSHKey takes in the secret half of a key for SSH.
-func addSSHKey(t *testing.T, x *Index, path string) {
+func addSSHKey(t *testing.T, x needles, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)

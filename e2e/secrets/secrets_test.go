@@ -4,8 +4,9 @@ package secrets_test
 
 import (
 	"crypto/rand"
+	"os"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,12 +33,18 @@ func TestNothingSecretIsAnywhere(t *testing.T) {
 	after := l.inside()
 	l.seen("its user, after the run", after)
 	l.sleep()
-	x := needles(t, l.world, l.dir, bird)
-	l.kept(x.finder())
+	before := l.needles()
+	l.kept(before.index().finder())
+	l.onToken()
 	l.finish()
-	l.kept(append(x, needles(t, l.world, l.dir, bird)...).finder())
+	all := l.needles()
+	for name, parts := range before {
+		all[name] = append(all[name], parts...) // keys of VMs that have ended
+	}
+	must(t, os.WriteFile(filepath.Join(l.dir, "data", "planted"), all.planted(), 0o600))
+	l.kept(all.index().finder())
 	t.Logf("searched %d MB on errand's side", l.bytes>>20)
-	l.judge()
+	l.judge(all)
 }
 
 // seen takes what was seen on a VM, and says what was not.
@@ -53,24 +60,62 @@ func (l *life) seen(who string, s Sight) {
 	l.found = append(l.found, s.Found...)
 }
 
-// judge wants no secret anywhere, and the canary everywhere.
-func (l *life) judge() {
+// judge wants no secret anywhere but where it was planted, and the canary everywhere.
+func (l *life) judge(all needles) {
 	l.t.Helper()
-	birds := map[string]int{}
-	var told []Hit
+	birds, found := map[string]int{}, map[Hit]bool{}
 	for _, h := range l.found {
+		h.Name, _, _ = strings.Cut(h.Name, " (") // in which form
+		at := filepath.Base(h.Where) == "planted"
 		switch {
-		case strings.HasPrefix(h.Name, canary):
+		case h.Name == canary && !at:
 			birds[h.Place]++
-		case !slices.Contains(told, h):
-			told = append(told, h)
+		case found[h]:
+		case !at && !l.mayBe(h):
 			l.t.Errorf("%s is in a %s: %s", h.Name, h.Place, h.Where)
 		}
+		found[h] = true
 	}
 	for _, place := range places() {
 		if birds[place] == 0 {
 			l.t.Errorf("the canary was not found in a %s: that is not searched", place)
 		}
 	}
+	l.controls(all, found)
 	l.t.Logf("the canary was found %v", birds)
+}
+
+// mayBe reports whether it is known why something is in a place: an agent may read what is lent while it is at work,
+// on its VM, and what is printed beside it may be read by everybody.
+func (l *life) mayBe(h Hit) bool {
+	return h.Name == besideIt || strings.HasPrefix(h.Place, "VM: ") && (h.Name == lentVariable || h.Name == lentFile)
+}
+
+// controls wants all that was planted to be found, and what is lent to have been there at all, and printed.
+func (l *life) controls(all needles, found map[Hit]bool) {
+	l.t.Helper()
+	for name := range all {
+		if !found[Hit{inData, "planted", name}] {
+			l.t.Errorf("%s was planted among errand's data and not found", name)
+		}
+	}
+	for name := range l.planted {
+		if !found[Hit{inFile, "/tmp/planted", name}] {
+			l.t.Errorf("%s was planted on the VM and not found", name)
+		}
+	}
+	if n := len(l.world.Model.Logins()); n < 3 {
+		l.t.Errorf("errand had %d logins at the model's provider only: none was renewed", n)
+	}
+	at := map[Hit]bool{}
+	for h := range found {
+		at[Hit{Place: h.Place, Name: h.Name}] = true
+	}
+	for _, want := range []Hit{
+		{inEnvironment, "", lentVariable}, {inFile, "", lentFile}, {inTranscript, "", besideIt}, {inPage, "", besideIt}, {inLog, "", besideIt},
+	} {
+		if !at[want] {
+			l.t.Errorf("%s was never in a %s: that nothing is found says nothing", want.Name, want.Place)
+		}
+	}
 }

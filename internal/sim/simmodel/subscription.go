@@ -19,7 +19,7 @@ type Login struct {
 type account struct {
 	login Login
 	life  time.Duration // of a token for calls
-	n     int           // logins and renewals so far
+	all   []Login       // logins and renewals so far
 }
 
 // The path of renewals, and the header's value without which no token of a subscription is taken.
@@ -60,19 +60,23 @@ func (s *Server) EndLogin() {
 }
 
 // Renewed returns how many logins and renewals there were.
-func (s *Server) Renewed() int {
+func (s *Server) Renewed() int { return len(s.Logins()) }
+
+// Logins returns all that was ever handed out, the oldest first, whether it is worth something still or not.
+func (s *Server) Logins() []Login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.account == nil {
-		return 0
+		return nil
 	}
-	return s.account.n
+	return slices.Clone(s.account.all)
 }
 
 // next makes new tokens. The server's lock is held.
 func (a *account) next(now time.Time) Login {
-	a.n++
-	a.login = Login{Access: fmt.Sprintf("sk-sim-oat01-%06d-c0ffee", a.n), Refresh: fmt.Sprintf("sk-sim-ort01-%06d-decade", a.n), Ends: now.Add(a.life)}
+	n := len(a.all) + 1
+	a.login = Login{Access: fmt.Sprintf("sk-sim-oat01-%06d-c0ffee", n), Refresh: fmt.Sprintf("sk-sim-ort01-%06d-decade", n), Ends: now.Add(a.life)}
+	a.all = append(a.all, a.login)
 	return a.login
 }
 
