@@ -94,7 +94,7 @@ func (c *change) checked() {
 	rounds := c.t.Run.Attempt
 	c.file()
 	c.t.Work.Checks = res.Checks
-	failed := slices.ContainsFunc(res.Checks, func(r CheckResult) bool { return r.Code != 0 || r.TimedOut })
+	failed := len(SumChecks(res.Checks).Failed) > 0
 	if !failed || rounds > c.t.Settings.Limits.Checks || c.tooMany() {
 		if failed {
 			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
@@ -158,6 +158,7 @@ func (c *change) conflict() {
 func (c *change) refused() {
 	phase := c.t.Phase
 	c.takeWork()
+	c.keepRefusals()
 	c.to(PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, StepRun
 	c.t.Question = &Question{Kind: AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}

@@ -74,6 +74,9 @@ const (
 	VMForgotten = "forgotten" // nobody wanted what was put away, and it is deleted
 )
 
+// VMDiskFull is why a VM is given up whose disk had no room left (VM.Why, RunResult.VMEnd).
+const VMDiskFull = "disk_full"
+
 // ClassVMHours is the class of an end because the task's VM hours are used up.
 const ClassVMHours = "vm_hours"
 

@@ -71,6 +71,8 @@ type Run struct {
 	Status  string `json:"status,omitempty"`  // the adapter's judgement: ok, max_turns, crashed …
 	Class   string `json:"class,omitempty"`   // success, retryable, fatal
 	Message string `json:"message,omitempty"` // one sentence
+	// Checked is what a run of the repository's commands found; nil for others, and if they could not be run.
+	Checked *Checked `json:"checked,omitempty"`
 	// Attempt counts launches of the same work in a row that did not end well.
 	Attempt int `json:"attempt,omitempty"`
 	// Notes say what its prompt carries besides the plan, such as files that changed since.
@@ -98,8 +100,10 @@ const (
 
 // RunResult is what a supervisor reports at the end of a run, judged by the agent's adapter.
 type RunResult struct {
-	Status   string    `json:"status"`
-	Class    string    `json:"class"`
+	Status string `json:"status"`
+	Class  string `json:"class"`
+	// VMEnd is why a VM that is lost (StatusVMLost) is given up, of the list of VM.Why; empty if nothing says why.
+	VMEnd    string    `json:"vm_end,omitempty"`
 	Message  string    `json:"message,omitempty"`
 	Session  string    `json:"session,omitempty"`
 	Turns    int       `json:"turns,omitempty"`

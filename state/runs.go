@@ -131,6 +131,9 @@ func (c *change) file() {
 	if res.Session != "" {
 		r.Session = res.Session
 	}
+	if r.Kind == RunCheck && res.Class == "success" {
+		r.Checked = SumChecks(res.Checks)
+	}
 	r.Doing, r.Calls, r.Concluded = "", nil, nil
 	c.reported(r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
@@ -140,8 +143,8 @@ func (c *change) file() {
 	c.t.Run = nil
 	c.keepLastWords(res.Text)
 	if res.Status == StatusVMLost && c.t.VM != nil {
-		c.release("vanished")
-		c.e.Detail = "vanished"
+		c.e.Detail = sentence(res.VMEnd, "vanished")
+		c.release(c.e.Detail)
 		c.released()
 	}
 }

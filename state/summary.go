@@ -41,11 +41,11 @@ type StepSum struct {
 	Money Money         `json:"money"`
 }
 
-// Verdict is what came of a run, or what somebody decided about a plan.
+// Verdict is what came of a run, what somebody decided about a plan, or what the push gate refused.
 type Verdict struct {
 	At      time.Time `json:"at,omitzero"`
 	What    string    `json:"what"`              // "run 2, implement", "plan 1"
-	Verdict string    `json:"verdict"`           // the run's status; approved, superseded, stale …
+	Verdict string    `json:"verdict"`           // the run's status; passed or failed, of checks; approved, superseded, stale …
 	By      string    `json:"by,omitempty"`      // who decided, a login
 	Message string    `json:"message,omitempty"` // one sentence
 }
@@ -74,10 +74,13 @@ func (t *Task) Summary() Summary {
 	for i := range runs {
 		s.count(&runs[i])
 		if r := &runs[i]; r.State == RunEnded {
-			s.Verdicts = append(s.Verdicts, Verdict{At: r.Ended, What: fmt.Sprintf("run %d, %s", r.Seq, r.Kind), Verdict: r.Status, Message: r.Message})
+			v := Verdict{At: r.Ended, What: fmt.Sprintf("run %d, %s", r.Seq, r.Kind)}
+			v.Verdict, v.Message = r.Judged()
+			s.Verdicts = append(s.Verdicts, v)
 		}
 	}
 	s.Verdicts = append(s.Verdicts, t.planVerdicts()...)
+	s.Verdicts = append(s.Verdicts, t.gateVerdicts()...)
 	slices.SortStableFunc(s.Verdicts, func(a, b Verdict) int { return a.At.Compare(b.At) })
 	return s
 }

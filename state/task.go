@@ -91,6 +91,8 @@ type Task struct {
 	Branch Branch      `json:"branch"`
 	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
 	Saved  []SavedWork `json:"saved,omitempty"`
+	// Gate has what the push gate refused, oldest first, bounded to the newest.
+	Gate []GateRefusal `json:"gate,omitempty"`
 	PR     *PR         `json:"pr,omitempty"`
 	Round  int         `json:"round"` // review rounds so far
 

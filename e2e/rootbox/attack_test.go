@@ -75,4 +75,9 @@ func TestFilledByTheAgent(t *testing.T) {
 	if n := len(l.task().VMs); n != 2 {
 		t.Errorf("%d VMs were filled, want 2", n)
 	}
+	for _, vm := range l.task().VMs {
+		if vm.Why != state.VMDiskFull {
+			t.Errorf("VM %s ended as %q", vm.Name, vm.Why)
+		}
+	}
 }

@@ -25,6 +25,7 @@ type runView struct {
 	Run    state.Run
 	Known  bool // the task knows it; else only its file is there
 	Live   bool
+	Tone   string // of what came of it
 	Path   string // of the page
 	Header *runlog.Header
 	Part   *part
@@ -125,7 +126,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, known, _ := runOf(t, r.PathValue("run"))
-	v := &runView{Card: newCard(t), Run: run, Known: known, Live: live(t, run), Path: runPath(t, run.Seq)}
+	tone := runTone(&run)
+	run.Status, run.Message = run.Judged()
+	v := &runView{Card: newCard(t), Run: run, Tone: tone, Known: known, Live: live(t, run), Path: runPath(t, run.Seq)}
 	if f == nil {
 		v.Gone = "Nothing has been written about this run yet."
 		if !v.Live {

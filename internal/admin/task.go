@@ -233,6 +233,14 @@ func steps(t *state.Task, now time.Time) []state.StepSum {
 	return list
 }
 
+// runTone colours what came of a run.
+func runTone(r *state.Run) string {
+	if c := r.Checked; c != nil && len(c.Failed) > 0 {
+		return "warn"
+	}
+	return map[string]string{"success": "good", "retryable": "warn", "fatal": "bad"}[r.Class]
+}
+
 func runs(t *state.Task, now time.Time) []runRow {
 	list := slices.Clone(t.Runs)
 	if t.Run != nil {
@@ -243,7 +251,8 @@ func runs(t *state.Task, now time.Time) []runRow {
 	for _, r := range list {
 		row := runRow{Run: r, Path: runPath(t, r.Seq), Took: took(&r, now), Tone: "busy"}
 		if r.State == state.RunEnded {
-			row.Tone = map[string]string{"success": "good", "retryable": "warn", "fatal": "bad"}[r.Class]
+			row.Tone = runTone(&r)
+			row.Status, row.Message = r.Judged()
 		}
 		rows = append(rows, row)
 	}

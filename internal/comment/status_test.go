@@ -44,8 +44,13 @@ func TestStatus(t *testing.T) {
 		}),
 		"unpriced": with(func(t *state.Task) { prOpen(t); t.Money.Unpriced = "claude `@next`" }),
 		"asleep":   with(asleep),
-		"parked":   with(parked),
-		"stale":    with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
+		"disk_full": with(func(t *state.Task) {
+			parked(t)
+			t.VM, t.VMs = nil, manyVMs()[1:2]
+			t.VMs[0].Why = state.VMDiskFull
+		}),
+		"parked": with(parked),
+		"stale":  with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
 	}
 	for name, task := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,7 @@
 package fleet
 
+import "github.com/errand-bot/errand/state"
+
 // Reason is why a VM ended. The list is closed: status, log and metrics show
 // these words, and docs explain each.
 type Reason string
@@ -31,6 +33,8 @@ const (
 	ReasonHostStopped Reason = "host_stopped"
 	// ReasonVanished: it is gone and nothing says why, as after a power cut.
 	ReasonVanished Reason = "vanished"
+	// ReasonDiskFull: its disk had no room left.
+	ReasonDiskFull Reason = state.VMDiskFull
 	// ReasonOperator: a person ended it by hand.
 	ReasonOperator Reason = "operator"
 )
@@ -39,7 +43,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		ReasonDone, ReasonCancelled, ReasonFailed, ReasonFresh, ReasonAsleep, ReasonLimit, ReasonOrphan,
-		ReasonUnusable, ReasonCreateFailed, ReasonIdle, ReasonCrashed, ReasonHostStopped, ReasonVanished, ReasonOperator,
+		ReasonUnusable, ReasonCreateFailed, ReasonIdle, ReasonCrashed, ReasonHostStopped, ReasonVanished, ReasonDiskFull, ReasonOperator,
 	}
 }
 

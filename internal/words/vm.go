@@ -38,6 +38,8 @@ func VMEnd(why string) string {
 		return "its host stopped it"
 	case "vanished":
 		return "it was gone, and nothing says why"
+	case state.VMDiskFull:
+		return "its disk was full"
 	case "operator":
 		return "the operator ended it"
 	}

@@ -107,6 +107,7 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	out := in.judged(x)
 	if x.DiskFull && out.Class != "success" { // nothing can be done on this VM any more
 		out.Status, out.Class, out.Message = state.StatusVMLost, "retryable", "the VM's disk was full"
+		out.VMEnd = state.VMDiskFull
 	}
 	return out
 }
@@ -263,6 +264,8 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 		if in.done != nil {
 			out.Message += ": " + in.clean(in.done.Error, maxNote)
 		}
+	default:
+		out.Message = in.clean(state.SumChecks(in.checks).Words(), maxNote)
 	}
 	return out
 }

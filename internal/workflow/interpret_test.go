@@ -100,6 +100,9 @@ func TestInterpretEnds(t *testing.T) {
 			if got.Status != c.status || got.Class != c.class || got.Outcome != "" || !got.Ended.Equal(ended) {
 				t.Errorf("judged %s (%s), outcome %q; want %s (%s)", got.Status, got.Class, got.Outcome, c.status, c.class)
 			}
+			if full := got.VMEnd == state.VMDiskFull; full != c.exit.DiskFull {
+				t.Errorf("its VM ends as %q", got.VMEnd)
+			}
 		})
 	}
 }

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// checking has the repository's checks running on what an agent did.
+func (l *life) checking() {
+	l.t.Helper()
+	l.toPreliminary()
+	l.task.Settings.Check = []Command{{Run: "make test"}}
+	l.approve()
+	l.launch()
+	l.end(RunResult{Text: "Steps.", Outcome: "build"})
+	l.postPlan(12)
+	l.approve()
+	l.launch()
+	l.end(RunResult{Outcome: "done"})
+	l.do(Event{Kind: EventCollected, Work: &Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.launch()
+	if l.task.Run == nil || l.task.Run.Kind != RunCheck {
+		l.t.Fatalf("no checks run: %+v", l.task.Run)
+	}
+}
+
+// TestJudgedChecks: checks that ran are judged by what they found, and by nothing else; a run that could not run them
+// keeps its own word.
+func TestJudgedChecks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		class         string
+		checks        []CheckResult
+		verdict, want string
+	}{
+		"all green":     {"success", []CheckResult{{Name: "test"}, {Name: "lint"}}, "passed", "2 passed"},
+		"some red":      {"success", []CheckResult{{Name: "test"}, {Name: "lint", Code: 1}, {Name: "vet", TimedOut: true}}, "failed", "lint, vet failed; 1 passed"},
+		"some skipped":  {"success", []CheckResult{{Name: "test"}, {Name: "slow", Skipped: "nothing that it watches has changed"}}, "passed", "1 passed; slow skipped"},
+		"none":          {"success", nil, "passed", "0 passed"},
+		"could not run": {"retryable", []CheckResult{{Name: "test", Code: 1}}, "crashed", "it fell over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.checking()
+			run := l.task.Run.ID
+			l.end(RunResult{Status: "crashed", Class: c.class, Message: "it fell over", Checks: c.checks})
+			for i := range l.task.Runs {
+				if r := &l.task.Runs[i]; r.ID == run {
+					if v, words := r.Judged(); v != c.verdict || words != c.want {
+						t.Errorf("judged %q, %q", v, words)
+					}
+					return
+				}
+			}
+			t.Error("the run is not filed")
+		})
+	}
+}
+
+// TestGateRefusalsAreKept: each with its time and the run, in words, with a bound on both how many times and how many
+// rules.
+func TestGateRefusalsAreKept(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.checking()
+	l.end(RunResult{Checks: []CheckResult{{Name: "test"}}})
+	run := l.task.Work.Run
+	c := &change{t: l.task, e: Event{Now: l.now, Refusals: []Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected"}}}}
+	for i := range 2 * maxGateRules {
+		c.e.Refusals = append(c.e.Refusals, Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
+	}
+	for range maxGate + 5 {
+		c.keepRefusals()
+	}
+	if n := len(l.task.Gate); n != maxGate {
+		t.Fatalf("%d times are kept", n)
+	}
+	got := l.task.gateVerdicts()[0]
+	const start, end = "protected-paths in ci.yml: this path is protected; secrets in 0: it looks like a key; ", "; and 11 more"
+	if !strings.HasPrefix(got.Message, start) || !strings.HasSuffix(got.Message, end) {
+		t.Errorf("message %q", got.Message)
+	}
+	got.Message = ""
+	seq := l.task.Runs[len(l.task.Runs)-2].Seq // of the agent, before the checks
+	if diff := cmp.Diff(Verdict{At: l.now, What: fmt.Sprintf("changes of run %d", seq), Verdict: "refused by the push gate"}, got); diff != "" {
+		t.Errorf("verdict of %s (-want +got):\n%s", run, diff)
+	}
+}
+
+// TestWhyALostVMEnded: what is known of it, else that nothing says why.
+func TestWhyALostVMEnded(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{"": "vanished", VMDiskFull: VMDiskFull} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.approve()
+		l.launch()
+		l.end(RunResult{Status: StatusVMLost, Class: "retryable", Message: "gone", VMEnd: given})
+		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].Why != want || jobOf(l.jobs, JobRelease).Args["why"] != want {
+			t.Errorf("%q: VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
+		}
+	}
+}
