@@ -50,7 +50,7 @@ func (s *Store) Apply(ctx context.Context, e Event, ack Ack) (Applied, error) {
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind, e.Task, err)
 	}
-	if t := applied.Task; s.turned != nil && applied.Changed && (e.Kind == EventRunEnded || !t.Since.Before(e.Now)) {
+	if t := applied.Task; s.turned != nil && applied.Changed && (e.Kind == EventRunEnded || e.Kind == EventSaved || !t.Since.Before(e.Now)) {
 		s.turned(ctx, t.Key)
 	}
 	return applied, nil

@@ -85,7 +85,8 @@ type Server struct {
 	listener net.Listener
 	adminLn  net.Listener
 
-	summing sync.Mutex // one summary is written at a time
+	summing sync.Mutex      // one summary is written at a time
+	closed  map[string]bool // runs whose transcripts closeTranscripts has ended; under summing
 	inbox   atomic.Pointer[handlers.Inbox]
 	ready   atomic.Bool
 }
@@ -95,7 +96,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s = &Server{cfg: cfg, opts: opts, metrics: admin.NewMetrics(opts.Version)}
+	s = &Server{cfg: cfg, opts: opts, metrics: admin.NewMetrics(opts.Version), closed: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())

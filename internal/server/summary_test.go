@@ -2,16 +2,21 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
@@ -69,5 +74,58 @@ func TestSummaries(t *testing.T) {
 	s.summariseMissed(t.Context())
 	if !files.SummaryTime("7-3-life-1").IsZero() {
 		t.Error("there is a summary of a task whose transcripts are gone")
+	}
+}
+
+// TestTranscriptsOfStoppedRunsEnd: a run that was stopped while its VM was gone, or whose end errand had not read when it
+// died, has an end in its transcript all the same: once, and not where nothing was written.
+func TestTranscriptsOfStoppedRunsEnd(t *testing.T) {
+	t.Parallel()
+	files, err := archive.Open(t.TempDir(), func(s string) string { return s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"7-3-1", "7-3-2"} {
+		if err := files.BeginTranscript(run, runlog.Header{Run: run}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, Runs: []state.Run{
+		{ID: "7-3-1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Status: "ok", Class: "success", Told: true},
+		{ID: "7-3-2", Seq: 2, Kind: state.RunImplement, State: state.RunEnded, VM: "vm-1", Started: noon, Ended: noon.Add(time.Minute), Status: "interrupted", Class: "retryable", Message: "stopped by @ada"},
+		{ID: "7-3-3", Seq: 3, Kind: state.RunImplement, State: state.RunEnded, Status: "interrupted", Class: "retryable"}, // was never launched
+	}}
+	for range 3 { // also by another process
+		s := &Server{archive: files, super: watch.NewSupervisor(watch.SupervisorConfig{}), closed: map[string]bool{}}
+		for range 2 {
+			if err := s.closeTranscripts(task); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := map[string][]runlog.End{"7-3-1": nil, "7-3-2": {{
+		Task: "acme/shop#3", Run: "7-3-2", VM: "vm-1", Step: "implement", Iteration: 1, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute,
+		Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted", Message: "stopped by @ada; its end could not be read from its VM",
+	}}}
+	for run, want := range want {
+		f, err := files.OpenTranscript(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []runlog.End
+		_, err = runlog.ReadTranscript(f, func(e runlog.Entry) error {
+			if e.End != nil {
+				got = append(got, *e.End)
+			}
+			return nil
+		})
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", run, err, diff)
+		}
+		_ = f.Close()
+	}
+	if _, err := files.OpenTranscript("7-3-3"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a run that was never launched: %v", err)
 	}
 }

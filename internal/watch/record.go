@@ -34,6 +34,28 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 	return e
 }
 
+// Unread is what a transcript says at its end of a run of the task that was stopped, or never began, and whose exit
+// nobody has read: what the store knows of it, and why it was turned away from.
+func Unread(t *state.Task, r *state.Run) runlog.End {
+	e := runlog.End{
+		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted",
+		InputTokens: r.Money.InputTokens, OutputTokens: r.Money.OutputTokens, CostMicroUSD: r.Money.MicroUSD,
+	}
+	e.Task = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue)
+	known(&e, t, r)
+	if e.Message = r.Message; e.Message == "" && t.End != nil {
+		e.Message = t.End.Reason
+	}
+	if e.Message != "" {
+		e.Message += "; "
+	}
+	e.Message += "its end could not be read from its VM"
+	if !e.Start.IsZero() && e.Ended.After(e.Start) {
+		e.Duration = e.Ended.Sub(e.Start)
+	}
+	return e
+}
+
 // find returns the task's run, nil if it has been forgotten.
 func find(t *state.Task, run string) *state.Run {
 	if t.Run != nil && t.Run.ID == run {

@@ -43,7 +43,11 @@ func (s *Supervisor) Follow(t *state.Task) (*Following, error) {
 // run's end, or the loss of its VM, is in the store, or nobody waits for the run any more.
 func (f *Following) Step(ctx context.Context) bool {
 	ended, err := f.f.read(ctx, f.task)
-	if ended || ctx.Err() != nil || f.f.superseded(ctx) {
+	if ended || ctx.Err() != nil {
+		return true
+	}
+	if f.f.superseded(ctx) {
+		f.f.letGo(ctx, err, f.log)
 		return true
 	}
 	f.log.Warn().Err(err).Msg("follow a run")

@@ -115,6 +115,13 @@ func (s *Supervisor) drop(run string) {
 	delete(s.on, run)
 }
 
+// Follows reports whether a run is being followed: whoever follows it also ends its transcript.
+func (s *Supervisor) Follows(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.on[run]
+}
+
 // follow reads a run to its end and reports it.
 func (s *Supervisor) follow(ctx context.Context, t *state.Task) {
 	f, err := s.Follow(t)
@@ -253,6 +260,20 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 func (f *following) superseded(ctx context.Context) bool {
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	return err == nil && (t == nil || t.Run == nil || t.Run.ID != f.run || t.Run.State != state.RunActive)
+}
+
+// letGo ends the transcript of a run that nobody waits for any more and that cannot be read to its end: most of the
+// time its VM is gone.
+func (f *following) letGo(ctx context.Context, cause error, log zerolog.Logger) {
+	t, err := f.s.cfg.Store.Task(ctx, f.task)
+	if err == nil && t != nil {
+		if r := find(t, f.run); r != nil && !r.Told {
+			err = f.transcript.End(Unread(t, r))
+		}
+	}
+	if err != nil {
+		log.Error().Err(err).AnErr("cause", cause).Msg("end the transcript of a run that was stopped")
+	}
 }
 
 // lost reports a VM that will not come back.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -380,6 +381,10 @@ func TestASupersededRunIsLetGo(t *testing.T) {
 		}
 		if got := d.transcript(run.ID); len(got) != 1 {
 			t.Errorf("transcript %v", got)
+		}
+		got := d.ends(run.ID)
+		if len(got) != 1 || got[0].Error != "interrupted" || got[0].Cause != runlog.CauseLost || !strings.Contains(got[0].Message, "ada") {
+			t.Errorf("ends %+v, want one that says who stopped it", got)
 		}
 	})
 }
