@@ -3,7 +3,8 @@
 //
 // Carried are commits that the base does not have (of HEAD, local branches, tags and stashes), HEAD
 // itself, the index, changed, deleted and untracked files byte for byte with executable bits and
-// links, what git is in the middle of, the agent's sessions, and the caches that `keep:` names.
+// links, the large files of Git LFS that any of these point to, what git is in the middle of, the
+// agent's sessions, and the caches that `keep:` names.
 //
 // Not carried are ignored files outside `keep:`, empty folders, repositories cloned into the
 // checkout, submodules' contents, pipes and the like, git's configuration, hooks, reflogs and

@@ -82,7 +82,7 @@ func UnpackFiles(dir, home string, keep []string, from io.Reader) error {
 	if err := os.MkdirAll(dir+"/.git", 0o755); err != nil {
 		return err
 	}
-	u := &unpacker{spec: UnpackSpec{Dir: dir, Home: home, Keep: keep, Limit: 1 << 20}}
+	u := &unpacker{spec: UnpackSpec{Dir: dir, Home: home, Keep: keep, Limit: 1 << 20}, oids: map[string]bool{}}
 	var err error
 	if u.dir, err = openArea(dir, ".git/errand-unpack"); err != nil {
 		return err

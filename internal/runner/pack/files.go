@@ -228,7 +228,7 @@ func sizeOf(items []item) (n int64) {
 
 // withinLimit refuses too much before anything is read, and names the largest files.
 func (p *packer) withinLimit(all *plan) error {
-	items := slices.Concat(all.state, all.files, all.sessions, all.keep)
+	items := slices.Concat(all.state, all.large, all.files, all.sessions, all.keep)
 	if len(items) > maxEntries-1000 {
 		return fmt.Errorf("%w: %d files, at most %d", ErrTooLarge, len(items), maxEntries-1000)
 	}

@@ -66,6 +66,13 @@ func TestForged(t *testing.T) {
 		"name is too long":         {file("work/" + strings.Repeat("x", 300))},
 		"name is too long in all":  {file("work/" + strings.Repeat("x/", 3000) + "x")},
 		"objects are not numbered": {file("objects/../../x")},
+		"large file's name":        {file("lfs/x")},
+		"large file climbs":        {file("lfs/../../config")},
+		"large file in capitals":   {file("lfs/" + strings.ToUpper(oidOf("x")))},
+		"large file in a folder":   {file("lfs/" + oidOf("x") + "/x")},
+		"large file is a link":     {link("lfs/"+oidOf("x"), "/etc/passwd")},
+		"large file is another":    {file("lfs/" + oidOf("y"))},
+		"large file twice":         {file("lfs/" + oidOf("x")), file("lfs/" + oidOf("x"))},
 		"manifest as an entry":     {file("manifest.json")},
 	}
 	v := w.vm(t)

@@ -67,7 +67,7 @@ type Ref struct {
 	ID   string `json:"id"`
 }
 
-// Part is one part of a stream: "git", "objects", "work", "home" or "keep".
+// Part is one part of a stream: "git", "objects", "lfs", "work", "home" or "keep".
 type Part struct {
 	Name    string `json:"name"`
 	Entries int    `json:"entries"`

@@ -92,6 +92,7 @@ type plan struct {
 	history
 	changes
 	state    []item
+	large    []item
 	sessions []item
 	keep     []item
 }
@@ -106,6 +107,9 @@ func (p *packer) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	if all.history, err = p.history(ctx, all.changes.blobs, all.state); err != nil {
+		return nil, err
+	}
+	if all.large, err = p.large(ctx, all.history, all.files); err != nil {
 		return nil, err
 	}
 	if all.sessions, err = p.sessions(ctx); err != nil {
@@ -137,7 +141,7 @@ func (p *packer) write(ctx context.Context, all *plan) error {
 	for _, part := range []struct {
 		name  string
 		items []item
-	}{{partWork, all.files}, {partHome, all.sessions}, {partKeep, all.keep}} {
+	}{{partLarge, all.large}, {partWork, all.files}, {partHome, all.sessions}, {partKeep, all.keep}} {
 		p.out.begin(part.name)
 		if err := p.addItems(part.items); err != nil {
 			return err

@@ -2,6 +2,8 @@ package pack
 
 import (
 	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -180,7 +182,10 @@ func (r *reader) one(head *tar.Header) error {
 		r.keeps = max(r.keeps, n+1)
 	}
 	r.sum.begin(e)
-	in := &content{from: r.tar, to: r.sum.hash}
+	in, large := &content{from: r.tar, to: r.sum.hash}, sha256.New()
+	if e.part == partLarge {
+		in.to = io.MultiWriter(in.to, large)
+	}
 	if err := r.each(e, in); err != nil {
 		if in.err != nil {
 			return judged(in.err)
@@ -189,6 +194,9 @@ func (r *reader) one(head *tar.Header) error {
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return judged(err)
+	}
+	if e.part == partLarge && hex.EncodeToString(large.Sum(nil)) != e.name {
+		return fmt.Errorf("%w: large file %s is another one", ErrMalformed, e.name)
 	}
 	return nil
 }
@@ -276,6 +284,8 @@ func fits(e entry) error {
 	case partObjects:
 		_, err := strconv.ParseUint(e.name, 10, 31)
 		ok = len(e.name) == 8 && err == nil
+	case partLarge:
+		ok = isLarge(e.name)
 	case partWork:
 		ok = !hasDotGit(e.name)
 	case partHome:

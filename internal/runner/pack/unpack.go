@@ -29,6 +29,7 @@ type unpacker struct {
 	dir  *area // the checkout; staged in its .git
 	home *area
 	m    Manifest
+	oids map[string]bool // of the large files in the stream
 }
 
 func unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, error) {
@@ -69,7 +70,7 @@ func enter(ctx context.Context, spec UnpackSpec) (*unpacker, func(), error) {
 		leave()
 		return nil, nil, fmt.Errorf("open the home directory: %w", err)
 	}
-	return &unpacker{spec: spec, git: git, dir: dir, home: home}, func() {
+	return &unpacker{spec: spec, git: git, dir: dir, home: home, oids: map[string]bool{}}, func() {
 		home.close()
 		dir.close()
 		leave()
@@ -81,6 +82,9 @@ func (u *unpacker) stage(e entry, content io.Reader) error {
 	switch e.part {
 	case partObjects:
 		return u.dir.append("objects", content)
+	case partLarge:
+		u.oids[e.name] = true
+		return u.dir.put(partLarge+"/"+e.name, e, content)
 	case partHome:
 		return u.home.put("home/"+e.name, e, content)
 	case partKeep:
@@ -102,10 +106,12 @@ type step struct {
 func (u *unpacker) steps() []step {
 	return []step{
 		{"take in the commits", u.objects},
+		{"put the large files back", u.large},
 		{"put the branches back", u.refs},
 		{"put the index back", u.index},
 		{"remove deleted files", u.deleted},
 		{"put changed files back", u.files},
+		{"put large files into the checkout", u.contents},
 		{"put back what git was in the middle of", u.state},
 		{"put the stashes back", u.stashes},
 		{"put the sessions back", u.sessions},

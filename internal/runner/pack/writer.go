@@ -23,13 +23,14 @@ const (
 
 	partGit     = "git"     // "index", "deleted", and "state/…" of what git is in the middle of
 	partObjects = "objects" // one thin pack, cut into numbered pieces
+	partLarge   = "lfs"     // large files of Git LFS, named by their SHA-256
 	partWork    = "work"    // files of the checkout
 	partHome    = "home"    // sessions
 	partKeep    = "keep"    // see keepPrefix
 )
 
 // order is how parts follow one another.
-var order = [...]string{partGit, partObjects, partWork, partHome, partKeep}
+var order = [...]string{partGit, partObjects, partLarge, partWork, partHome, partKeep}
 
 // entry is one file, link or folder of a part.
 type entry struct {
