@@ -49,10 +49,12 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"gen":      task(func(t *state.Task) string { return strconv.Itoa(t.Gen) }),
 		"model":    task(func(t *state.Task) string { return t.Model }),
 		"sessions": task(sessions),
-		"asleep":   task(asleep),
-		"archives": archives,
-		"packing":  packingNow,
-		"queued":   queued,
+		// runs whose agents say to have used other tokens than the gateway counted
+		"miscounted": task(func(t *state.Task) string { return strconv.Itoa(len(t.Summary().Miscounts)) }),
+		"asleep":     task(asleep),
+		"archives":   archives,
+		"packing":    packingNow,
+		"queued":     queued,
 
 		"all":      everyTask,
 		"runs":     runs,

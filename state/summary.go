@@ -24,6 +24,8 @@ type Summary struct {
 	Steps    []StepSum     `json:"steps,omitempty"` // in the order in which they were first taken
 	Phases   []PhaseChange `json:"phases,omitempty"`
 	Verdicts []Verdict     `json:"verdicts,omitempty"` // oldest first
+	// Miscounts are the runs whose agents say to have used other tokens than the gateway counted.
+	Miscounts []Miscount `json:"miscounts,omitempty"`
 	// Reason and Hint are sentences for people, Class is the operator's word.
 	Reason string `json:"reason,omitempty"`
 	Hint   string `json:"hint,omitempty"`
@@ -77,6 +79,9 @@ func (t *Task) Summary() Summary {
 			v := Verdict{At: r.Ended, What: fmt.Sprintf("run %d, %s", r.Seq, r.Kind)}
 			v.Verdict, v.Message = r.Judged()
 			s.Verdicts = append(s.Verdicts, v)
+		}
+		if m := runs[i].Miscount(); m != nil {
+			s.Miscounts = append(s.Miscounts, *m)
 		}
 	}
 	s.Verdicts = append(s.Verdicts, t.planVerdicts()...)

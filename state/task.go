@@ -92,9 +92,9 @@ type Task struct {
 	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
 	Saved  []SavedWork `json:"saved,omitempty"`
 	// Gate has what the push gate refused, oldest first, bounded to the newest.
-	Gate []GateRefusal `json:"gate,omitempty"`
-	PR     *PR         `json:"pr,omitempty"`
-	Round  int         `json:"round"` // review rounds so far
+	Gate  []GateRefusal `json:"gate,omitempty"`
+	PR    *PR           `json:"pr,omitempty"`
+	Round int           `json:"round"` // review rounds so far
 
 	Status StatusComment `json:"status"`
 	// Doubts has, by the keys of jobs that gave up, when they were made, where their effect may be there.

@@ -118,6 +118,12 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 		t.Errorf("it cost %d millionths, and the prices make it %d for %d answers", got, least, total.Answers)
 	}
 	for _, r := range task.Runs {
+		if m := r.Miscount(); m != nil {
+			t.Errorf("run %s: %s", r.ID, m.Words())
+		}
+		if u := r.Used; r.Kind != state.RunCheck && (u == nil || u.Input+u.CacheRead+u.CacheWrite != r.Money.InputTokens || u.Output != r.Money.OutputTokens) {
+			t.Errorf("run %s: the program says %+v, the gateway counted %+v", r.ID, u, r.Money)
+		}
 		if r.Kind != state.RunCheck && (!r.Metered || r.Money.MicroUSD == 0) {
 			t.Errorf("run %s, %s: metered %t, %d millionths", r.ID, r.Kind, r.Metered, r.Money.MicroUSD)
 		}

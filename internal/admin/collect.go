@@ -130,6 +130,10 @@ func (u *usage) emit(out chan<- prometheus.Metric) {
 	for l, n := range u.vms {
 		gauge(out, d, float64(n), l.kind, l.why)
 	}
+	d = desc("runs_miscounted", "Runs of all tasks whose agents say to have used other tokens than the gateway counted, by adapter.", "adapter")
+	for adapter, n := range u.doubts {
+		gauge(out, d, float64(n), adapter)
+	}
 	d = desc("tokens", "Tokens that all tasks used.", "direction")
 	gauge(out, d, float64(u.input), "input")
 	gauge(out, d, float64(u.output), "output")

@@ -181,7 +181,8 @@ func (x *index) find(ctx context.Context, owner, repo string, issue int) (*state
 type usage struct {
 	runs   map[runLabel]int
 	vms    map[vmLabel]int
-	input  int64 // tokens
+	doubts map[string]int // runs whose agents say other tokens than the gateway counted, by adapter
+	input  int64          // tokens
 	output int64
 	micro  int64 // millionths of a dollar
 	free   int   // tasks on a subscription
@@ -192,12 +193,17 @@ type runLabel struct{ kind, status string }
 
 type vmLabel struct{ kind, why string }
 
-func newUsage() usage { return usage{runs: map[runLabel]int{}, vms: map[vmLabel]int{}} }
+func newUsage() usage {
+	return usage{runs: map[runLabel]int{}, vms: map[vmLabel]int{}, doubts: map[string]int{}}
+}
 
 // add counts a task.
 func (u *usage) add(t *state.Task) {
 	for i := range t.Runs {
 		u.runs[runLabel{string(t.Runs[i].Kind), t.Runs[i].Status}]++
+		if m := t.Runs[i].Miscount(); m != nil {
+			u.doubts[m.Adapter]++
+		}
 	}
 	if r := t.Run; r != nil {
 		u.runs[runLabel{string(r.Kind), string(r.State)}]++
@@ -224,6 +230,9 @@ func (u *usage) plus(v usage) {
 	}
 	for l, n := range v.vms {
 		u.vms[l] += n
+	}
+	for adapter, n := range v.doubts {
+		u.doubts[adapter] += n
 	}
 	u.input += v.input
 	u.output += v.output

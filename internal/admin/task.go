@@ -62,6 +62,8 @@ type runRow struct {
 	Path string
 	Took time.Duration
 	Tone string
+	// Doubt is that the agent says to have used other tokens than were counted, empty if not.
+	Doubt string
 }
 
 // Percent is the share of the task's cap that is spent, at most 100.
@@ -253,6 +255,9 @@ func runs(t *state.Task, now time.Time) []runRow {
 		if r.State == state.RunEnded {
 			row.Tone = runTone(&r)
 			row.Status, row.Message = r.Judged()
+			if m := r.Miscount(); m != nil {
+				row.Doubt = m.Words()
+			}
 		}
 		rows = append(rows, row)
 	}

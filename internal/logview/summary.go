@@ -85,6 +85,9 @@ func summaryWords(b *strings.Builder, s state.Summary) {
 		fmt.Fprintf(b, "pull request: %s\n", s.Pull)
 	}
 	stepWords(b, s.Steps)
+	for _, m := range s.Miscounts {
+		fmt.Fprintf(b, "\nin doubt, run %d: %s\n", m.Run, m.Words())
+	}
 	heading := "\nphases\n"
 	for _, p := range s.Phases {
 		fmt.Fprintf(b, "%s%s  %s: %s\n", heading, stamp(p.At), words.Phase(p.Phase), p.Why)

@@ -39,7 +39,8 @@ func summed(t *testing.T) string {
 			{At: noon.Add(21 * time.Minute), What: "changes of run 2", Verdict: "refused by the push gate", Message: "protected-paths in .github/workflows/ci.yml: this path is protected"},
 			{At: noon.Add(25 * time.Minute), What: "run 3, check", Verdict: "failed", Message: "lint failed; 2 passed; slow skipped"},
 		},
-		Reason: "pull request #8 was merged", Pull: "https://git.example/acme/shop/pull/8",
+		Miscounts: []state.Miscount{{Run: 2, Adapter: "claude", SaidInput: 410_000, SaidOutput: 7_400, CountedInput: 41_000, CountedOutput: 7_400}},
+		Reason:    "pull request #8 was merged", Pull: "https://git.example/acme/shop/pull/8",
 	}
 	second := state.Summary{Task: "Acme/Shop#1", Life: 2, Phase: state.PhaseImplementing, Start: noon.Add(24 * time.Hour)}
 	for name, s := range map[string]state.Summary{"7-1-life-2": second, "7-1-life-1": first, "7-10-life-1": {Task: "acme/shop#10"}} {

@@ -250,10 +250,29 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 	if err := f.transcript.End(record(t, f.run, x, res, f.s.cfg.Now())); err != nil {
 		return err
 	}
-	if _, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, state.Ack{}); err != nil {
+	applied, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, state.Ack{})
+	if err != nil {
 		return err
 	}
+	f.compare(applied.Task)
 	return errTold
+}
+
+// compare logs that the agent's program and the gateway have counted different tokens. t may be nil.
+func (f *following) compare(t *state.Task) {
+	if t == nil {
+		return
+	}
+	r := find(t, f.run)
+	if r == nil {
+		return
+	}
+	if m := r.Miscount(); m != nil {
+		f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("adapter", m.Adapter).
+			Int64("said_input_tokens", m.SaidInput).Int64("said_output_tokens", m.SaidOutput).
+			Int64("counted_input_tokens", m.CountedInput).Int64("counted_output_tokens", m.CountedOutput).
+			Msg("an agent's program says to have used other tokens than the gateway counted; the gateway's count is what counts")
+	}
 }
 
 // superseded reports whether nobody waits for this run any more.

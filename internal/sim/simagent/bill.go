@@ -22,6 +22,17 @@ type bill struct {
 	began time.Time
 	api   time.Duration
 	each  map[string]usage
+	lie   float64 // a factor of all that is told, if it is set
+}
+
+// told is what the process says to have used of a model.
+func (b bill) told(model string) usage {
+	u := b.each[model]
+	if b.lie == 0 {
+		return u
+	}
+	scaled := func(n int64) int64 { return int64(float64(n) * b.lie) }
+	return usage{scaled(u.Input), scaled(u.Output), scaled(u.CacheRead), scaled(u.CacheWrite)}
 }
 
 func (b *bill) add(model string, u usage) {
@@ -49,7 +60,8 @@ func (b bill) usd() float64 {
 
 func (b bill) perModel() map[string]any {
 	out := map[string]any{}
-	for model, u := range b.each {
+	for model := range b.each {
+		u := b.told(model)
 		out[model] = map[string]any{
 			"inputTokens": u.Input, "outputTokens": u.Output, "cacheReadInputTokens": u.CacheRead,
 			"cacheCreationInputTokens": u.CacheWrite, "costUSD": price(model, u),

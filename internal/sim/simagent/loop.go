@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,6 +20,7 @@ const maxLoop = 1000
 // run works the prompt off and prints how it ended.
 func (a *agent) run(ctx context.Context) int {
 	a.bill.began = time.Now()
+	a.bill.lie, _ = strconv.ParseFloat(a.env.get("SIMAGENT_USAGE_SCALE"), 64)
 	a.emitInit()
 	end := a.loop(ctx)
 	if errors.Is(context.Cause(ctx), errTerminated) {

@@ -10,7 +10,8 @@
 // Main is the whole program. It belongs to no command of its own: a demo or a test hands it its
 // own arguments. Start reading at Main, then agent.loop.
 //
-// Beside Claude's variables it knows SIMAGENT_RETRY_SCALE, a factor for its waits before a retry.
+// Beside Claude's variables it knows SIMAGENT_RETRY_SCALE, a factor for its waits before a retry, and
+// SIMAGENT_USAGE_SCALE, by which it lies about the tokens that it has used.
 package simagent
 
 import (

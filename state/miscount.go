@@ -1,0 +1,59 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+)
+
+// How far what an agent's program says of its tokens may be from what the gateway counted: answers that were cut off
+// and asked for again count here and not there. Both must be exceeded, of tokens in or of tokens out.
+const (
+	miscountTokens  = 2_000
+	miscountPercent = 10
+)
+
+// Miscount is a run whose agent's program says to have used other tokens than the gateway counted. The gateway's count
+// is what the run has cost, whatever the program says.
+type Miscount struct {
+	Run           int    `json:"run"` // Run.Seq
+	Adapter       string `json:"adapter,omitempty"`
+	SaidInput     int64  `json:"said_input_tokens"` // those of caches included
+	SaidOutput    int64  `json:"said_output_tokens"`
+	CountedInput  int64  `json:"counted_input_tokens"`
+	CountedOutput int64  `json:"counted_output_tokens"`
+}
+
+// Miscount holds what the run's program said against what the gateway counted, and returns nil if they agree. Nothing
+// is compared of a program that says nothing, and of runs whose last answer may have been cut off: those that were
+// stopped, or reached a cap. A program that tells no tokens of caches may leave them out of what went in.
+func (r *Run) Miscount() *Miscount {
+	if r.Kind == RunCheck || r.State != RunEnded || r.Used == nil || r.Held != nil || r.Status == "interrupted" {
+		return nil
+	}
+	u := r.Used
+	m := Miscount{Run: r.Seq, Adapter: r.Adapter, SaidInput: u.Input + u.CacheRead + u.CacheWrite, SaidOutput: u.Output}
+	if r.Metered { // else the gateway has counted nothing
+		m.CountedInput, m.CountedOutput = r.Money.InputTokens, r.Money.OutputTokens
+	}
+	in := far(m.SaidInput, m.CountedInput)
+	if u.CacheRead+u.CacheWrite == 0 && m.SaidInput < m.CountedInput {
+		in = false
+	}
+	if !in && !far(m.SaidOutput, m.CountedOutput) {
+		return nil
+	}
+	return &m
+}
+
+// far reports whether two counts differ by more than is tolerated.
+func far(said, counted int64) bool {
+	d := max(said-counted, counted-said)
+	return d > miscountTokens && d > counted/100*miscountPercent
+}
+
+// Words say both counts, in one sentence.
+func (m *Miscount) Words() string {
+	name := strings.TrimSpace("the agent's program " + m.Adapter)
+	return fmt.Sprintf("%s says to have used %s tokens in and %s out; the gateway counted %s and %s, and those are what it cost",
+		name, thousands(m.SaidInput), thousands(m.SaidOutput), thousands(m.CountedInput), thousands(m.CountedOutput))
+}
