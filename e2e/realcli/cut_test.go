@@ -1,6 +1,7 @@
 package realcli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -103,6 +104,7 @@ func TestCut(t *testing.T) {
 					return t.Phase == state.PhaseAwaitingPreliminaryApproval && t.Plans[0].Posted()
 				})
 				l.wantSameRun(before, after)
+				l.wantSameSession(after)
 			})
 		}
 	}
@@ -167,6 +169,23 @@ func (l *life) wantSameRun(before, after *state.Task) {
 	l.t.Logf("%d attempts by the program itself", retries)
 	if retries > 3 {
 		l.t.Errorf("the program tried %d times: nobody held its requests", retries)
+	}
+}
+
+// wantSameSession has the plan approved, and holds that the next step goes on in the session that was cut off.
+func (l *life) wantSameSession(planned *state.Task) {
+	l.t.Helper()
+	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, planned.Key.Issue, "@errand approve")
+	check(l.t, err)
+	after := l.until(planned.Key.Issue, "the next plan", func(t *state.Task) bool { return t.Phase == state.PhaseAwaitingPlanApproval })
+	first, last := after.Runs[0], after.Runs[len(after.Runs)-1]
+	if len(after.Runs) != 2 || first.Session == "" || last.Session != first.Session || last.Repeat != "" || last.Status != "ok" {
+		l.t.Errorf("%d runs: session %q after %q, %s, repeated because of %q", len(after.Runs), last.Session, first.Session, last.Status, last.Repeat)
+	}
+	for _, r := range l.Model.Requests() {
+		if r.Rule == "next plan" && !bytes.Contains(r.Body, []byte("It went on where it had stopped.")) {
+			l.t.Errorf("what the program asked in the next step does not hold what was said in the first: %.2000s", r.Body)
+		}
 	}
 }
 
