@@ -124,6 +124,13 @@ type Parser interface {
 	Exit(Ended) Result
 }
 
+// StderrParser is a Parser that counts something by what its program writes to standard error.
+type StderrParser interface {
+	// StderrLine takes one line of stderr, without its end. Lines may be left out, or told in any order with those
+	// of stdout.
+	StderrLine(line string)
+}
+
 // Ended is what is known about a run's end besides its stdout.
 type Ended struct {
 	Exit runlog.Exit

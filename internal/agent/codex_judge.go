@@ -19,7 +19,7 @@ const maxAnswer = 1 << 20
 // success only after turn.completed, in the session that was asked for. Usage is what the thread has
 // used, less Ended.Prior; for a resumed session whose earlier use is not known it is left empty.
 func (p *codexParser) Exit(e Ended) Result {
-	r := Result{Session: p.session, Turns: p.turns, Text: p.text}
+	r := Result{Session: p.session, Turns: p.turns, Text: p.text, Denials: p.denials}
 	switch {
 	case e.Prior != nil:
 		r.Usage = minus(p.usage, *e.Prior)

@@ -19,6 +19,7 @@ type codexParser struct {
 	failure   *string
 	done      bool
 	usage     runlog.Usage // of the whole session
+	denials   []string     // calls that the rules refused
 }
 
 var _ Parser = (*codexParser)(nil)

@@ -25,6 +25,14 @@ func codexRecordings() map[string]recording {
 	all["turns_used_up"] = recording{scenario: turns(
 		agenttest.Turn{Bash: []string{"true"}}, agenttest.Turn{Status: 403, Message: "errand: the run's turns are used up (1)"},
 	)}
+	denied := func(shell ...string) recording {
+		return recording{
+			scenario: turns(agenttest.Turn{Bash: []string{"touch made"}}, agenttest.Turn{Bash: []string{"install made other"}}, agenttest.Turn{Bash: []string{"touch denied"}}, agenttest.Turn{Text: "Done."}),
+			spec:     func(s *agent.Spec) { s.Shell, s.Deny = shell, []string{"Bash(touch denied:*)"} },
+		}
+	}
+	all["denied"] = denied() // by its own rules
+	all["denied_by_hook"] = denied("touch")
 	return all
 }
 

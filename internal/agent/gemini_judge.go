@@ -24,7 +24,7 @@ var geminiNoSession = regexp.MustCompile(`Invalid session identifier|No previous
 // and without a result; a failure of the model's API is an exit code, its status modulo 256.
 func (p *geminiParser) Exit(e Ended) Result {
 	p.tell()
-	r := Result{Session: p.session, Text: p.answer, Turns: p.turns}
+	r := Result{Session: p.session, Text: p.answer, Turns: p.turns, Denials: p.denials}
 	if p.last != nil {
 		r.Usage = p.last.usage()
 	}

@@ -17,6 +17,7 @@ type geminiParser struct {
 	inTurn  bool // the model speaks: what comes belongs to the turn that was counted
 	looped  bool
 	last    *geminiResult
+	denials []string // calls that the rules refused
 }
 
 var _ Parser = (*geminiParser)(nil)
@@ -89,6 +90,7 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 		})
 	case "tool_result":
 		p.inTurn = false
+		p.denied(&l)
 		return append(p.tell(), runlog.Event{
 			Kind: runlog.KindToolResult, ToolID: cutText(l.ToolID, maxEventText), IsError: l.Status == "error",
 			Text: cutText(firstOf(l.Output, l.Error.Message), maxEventText),
@@ -102,6 +104,17 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 		return p.result(line)
 	}
 	return nil
+}
+
+// geminiDenied is the kind of error of a call that was not made because a policy or a hook refused it.
+const geminiDenied = "policy_violation"
+
+// denied counts the calls that the rules refused.
+func (p *geminiParser) denied(l *geminiLine) {
+	if l.Status == "error" && l.Error.Type == geminiDenied && len(p.denials) < maxDenials {
+		name, _, _ := strings.Cut(l.ToolID, "__") // the id begins with the tool's name
+		p.denials = append(p.denials, cutText(name, 100))
+	}
 }
 
 // turn counts an answer of the model where it begins.

@@ -197,3 +197,23 @@ func FuzzGeminiParser(f *testing.F) {
 		}
 	})
 }
+
+// TestGeminiCountsRefusedCalls: those that its policy or the hook refused, as the program printed them, and not others
+// that failed.
+func TestGeminiCountsRefusedCalls(t *testing.T) {
+	t.Parallel()
+	p := geminiParser(t)
+	for _, line := range []string{
+		geminiInit, geminiTool,
+		`{"type":"tool_result","timestamp":"2026-11-22T05:59:19.593Z","tool_id":"run_shell_command__run_shell_command_1795327159570_0","status":"error","output":"Tool execution denied by policy.","error":{"type":"policy_violation","message":"Tool execution denied by policy."}}`,
+		`{"type":"tool_result","timestamp":"2026-11-22T05:59:21.177Z","tool_id":"run_shell_command__run_shell_command_1795327161148_0","status":"error","output":"Tool execution blocked: The rules of this run refuse this call (Bash(touch denied:*)).","error":{"type":"policy_violation","message":"Tool execution blocked: The rules of this run refuse this call (Bash(touch denied:*))."}}`,
+		`{"type":"tool_result","tool_id":"t2","status":"error","error":{"type":"invalid_tool_params","message":"policy_violation"}}`,
+		geminiOutput, geminiSays("Done."), geminiDone,
+	} {
+		p.Line([]byte(line))
+	}
+	want := []string{"run_shell_command", "run_shell_command"}
+	if diff := cmp.Diff(want, p.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited}}).Denials); diff != "" {
+		t.Errorf("denials (-want +got):\n%s", diff)
+	}
+}

@@ -57,6 +57,9 @@ func (r *Reader) Line(l runlog.Line) []runlog.Event {
 		if cut := len(r.stderr) - stderrTail; cut > 0 {
 			r.stderr = strings.ToValidUTF8(r.stderr[cut:], "")
 		}
+		if p, ok := r.parser.(StderrParser); ok {
+			p.StderrLine(l.Text)
+		}
 		if strings.TrimSpace(l.Text) != "" {
 			events = []runlog.Event{notice(l.Text)}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,6 +206,11 @@ func readRecording(t *testing.T, path, adapter string) ([]runlog.Event, agent.Re
 	}
 	if end.Type != "errand_ended" {
 		t.Fatalf("%s has no end", path)
+	}
+	if told, ok := p.(agent.StderrParser); ok {
+		for line := range strings.Lines(end.Ended.Stderr) {
+			told.StderrLine(strings.TrimRight(line, "\n"))
+		}
 	}
 	return events, p.Exit(end.Ended)
 }

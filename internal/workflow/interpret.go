@@ -44,6 +44,9 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 	if l.Stream == runlog.StreamStderr {
 		in.stderr = append(in.stderr, l.Text)
 		in.stderr = in.stderr[max(0, len(in.stderr)-keptStderr):]
+		if p, ok := in.parser.(agent.StderrParser); ok {
+			p.StderrLine(l.Text)
+		}
 	}
 	if l.Stream != runlog.StreamStdout {
 		return in.stamp(l, []runlog.Event{{Kind: runlog.KindNotice, Text: l.Text}})

@@ -57,3 +57,26 @@ func TestAResumedRunIsCountedAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedCallsOnStandardError: Codex tells of them there alone, and all are counted, however many lines come after.
+func TestRefusedCallsOnStandardError(t *testing.T) {
+	t.Parallel()
+	p, err := patterns()
+	check(t, err)
+	agents, err := agent.NewSet(agent.Config{Adapter: agent.NameCodex})
+	check(t, err)
+	steps := workflow.New(workflow.Config{Agents: agents, Redact: trust.NewRedactor(p)})
+	in := steps.Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: state.RunImplement, Adapter: agent.NameCodex})
+	seq := int64(0)
+	for i := range 200 {
+		text := "something else"
+		if i < 3 {
+			text = "2026-11-22T05:56:39.783491Z ERROR codex_core::tools::router: error=Command blocked by PreToolUse hook: no.. Command: install a b"
+		}
+		seq++
+		in.Line(runlog.Line{Seq: seq, Stream: runlog.StreamStderr, Text: text})
+	}
+	if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}).Refused; got != 3 {
+		t.Errorf("%d calls were refused, want 3", got)
+	}
+}

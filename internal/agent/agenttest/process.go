@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -108,6 +109,11 @@ func (p *Process) follow(stdout *os.File) {
 		ended.Exit.Code = exit.ExitCode()
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			ended.Exit.Signal = ws.Signal().String()
+		}
+	}
+	if told, ok := p.parser.(agent.StderrParser); ok {
+		for line := range strings.Lines(ended.Stderr) {
+			told.StderrLine(strings.TrimRight(line, "\n"))
 		}
 	}
 	p.result.Ended, p.result.Result = ended, p.parser.Exit(ended)
