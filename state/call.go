@@ -16,6 +16,7 @@ const (
 	CallNote    CallTool = "note"
 	CallPropose CallTool = "propose_issue"
 	CallFinish  CallTool = "finish"
+	CallContext CallTool = "context" // changes no more than how often it was called
 )
 
 // Call is what an agent says through a tool. All of it is the agent's word, bounded and redacted.
@@ -79,7 +80,8 @@ type Conclusion struct {
 
 // How much agents may say through tools.
 const (
-	MaxCalls        = 100 // of a run
+	MaxCalls        = 100 // of a run, but for CallContext
+	MaxReads        = 50  // of a run, by CallContext
 	MaxRunNotes     = 40  // of a run
 	MaxNotes        = 100 // of a task; the oldest make room, decisions last
 	MaxRunProposals = 5   // of a run
@@ -103,6 +105,10 @@ func (t *Task) Refuses(run string, call Call) string {
 	case r == nil || r.ID != run || r.State != RunActive && r.State != RunLaunching || r.Kind == RunCheck:
 		return "this run is over; nothing is taken from it any more"
 	case slices.Contains(r.Calls, call.ID):
+		return ""
+	case call.Tool == CallContext && r.Reads >= MaxReads:
+		return fmt.Sprintf("a run may ask for context %d times", MaxReads)
+	case call.Tool == CallContext:
 		return ""
 	case len(r.Calls) >= MaxCalls:
 		return fmt.Sprintf("a run may call errand's tools %d times", MaxCalls)
@@ -139,8 +145,12 @@ func (c *change) callable() bool {
 // called keeps what the agent said through a tool.
 func (c *change) called() {
 	call, r := c.e.Call, c.t.Run
-	r.Calls = append(r.Calls, call.ID)
 	r.Sign = c.e.Now
+	if call.Tool == CallContext {
+		r.Reads++
+		return
+	}
+	r.Calls = append(r.Calls, call.ID)
 	switch {
 	case call.Note != nil:
 		n := *call.Note

@@ -199,3 +199,29 @@ func TestCreateProposed(t *testing.T) {
 func (l *life) made(kind JobKind) bool {
 	return strings.Contains(fmt.Sprint(kindsOf(l.jobs)), string(kind))
 }
+
+// TestReadsAreBounded: what an agent only reads is counted by run, apart from what it says, and keeps nothing else.
+func TestReadsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	for i := range 2 * MaxReads {
+		l.call(Call{ID: fmt.Sprintf("r%d", i), Tool: CallContext})
+	}
+	if r := l.task.Run; r.Reads != MaxReads || len(r.Calls) != 0 {
+		t.Errorf("%d reads, calls %v", r.Reads, r.Calls)
+	}
+	if why := l.task.Refuses(l.task.Run.ID, Call{ID: "one more", Tool: CallContext}); !strings.Contains(why, "50 times") {
+		t.Errorf("one more is refused by %q", why)
+	}
+	l.call(note("kept", NoteFact, "x"))
+	if len(l.task.Notes) != 1 {
+		t.Errorf("notes %v", l.task.Notes)
+	}
+	l.end(RunResult{Status: "crashed", Class: "fatal"})
+	l.comment(VerbRetry)
+	l.launch()
+	if n := l.task.Run.Reads; n != 0 {
+		t.Errorf("the next run begins with %d reads", n)
+	}
+}

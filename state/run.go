@@ -64,6 +64,7 @@ type Run struct {
 	// Calls are the ids of what its agent said through tools, while it goes on; Concluded is what that says of
 	// its end.
 	Calls     []string    `json:"calls,omitempty"`
+	Reads     int         `json:"reads,omitempty"` // how often its agent asked for context
 	Concluded *Conclusion `json:"concluded,omitempty"`
 	// Told says that the run's result has come.
 	Told bool `json:"told,omitempty"`

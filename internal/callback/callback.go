@@ -19,10 +19,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/callback/tools"
@@ -52,18 +50,12 @@ var (
 	ErrUnknown = errors.New("there is no such issue or pull request in this repository")
 )
 
-// Service answers calls.
-type Service struct {
-	cfg Config
-
-	mu    sync.Mutex
-	reads *simplelru.LRU[string, int] // how often a run asked for context
-}
+// Service answers calls. It remembers nothing by itself.
+type Service struct{ cfg Config }
 
 // New returns a Service.
 func New(cfg Config) *Service {
-	reads, _ := simplelru.NewLRU[string, int](maxKnown, nil) // fails for sizes below one only
-	return &Service{cfg: cfg, reads: reads}
+	return &Service{cfg: cfg}
 }
 
 // callTimeout bounds the answering of a call, applyTimeout the keeping of what it says.
@@ -119,7 +111,7 @@ func (s *Service) answer(ctx context.Context, body io.Reader, t *state.Task, too
 		return "", refuse("the call cannot be read")
 	}
 	if tool == tools.Context {
-		return s.context(ctx, t, in.Arguments)
+		return s.context(ctx, t, in)
 	}
 	call, err := s.read(tool, in)
 	if err != nil {

@@ -35,6 +35,12 @@ func newWorld(t *testing.T) *world {
 		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, Phase: state.PhaseImplementing,
 		Run: &state.Run{ID: "7-1-4", Kind: state.RunImplement, State: state.RunActive},
 	}}
+	w.restart()
+	return w
+}
+
+// restart makes the service anew: what it knew by itself is gone.
+func (w *world) restart() {
 	w.service = callback.New(callback.Config{
 		Store: w, Log: zerolog.Nop(),
 		Clean: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") },
@@ -48,7 +54,6 @@ func newWorld(t *testing.T) *world {
 			return "", callback.ErrUnknown
 		},
 	})
-	return w
 }
 
 func (w *world) Task(context.Context, state.TaskKey) (*state.Task, error) {
@@ -66,6 +71,7 @@ func (w *world) Apply(_ context.Context, e state.Event, _ state.Ack) (state.Appl
 	e.Now = time.Now()
 	if ch := state.Next(w.task, e, state.DefaultPolicy()); ch.Task != nil {
 		w.task = ch.Task
+		return state.Applied{Task: w.task, Changed: true}, nil
 	}
 	return state.Applied{Task: w.task}, nil
 }
@@ -214,6 +220,33 @@ func TestFlood(t *testing.T) {
 	data, err := json.Marshal(w.task)
 	if err != nil || len(data) > 60_000 || refused < 700 {
 		t.Errorf("the task has %d bytes, %d calls were refused (%v)", len(data), refused, err)
+	}
+}
+
+// TestReadsAreCountedOverARestart: a run gets its context so often, whatever becomes of errand meanwhile, and what it
+// says itself is counted apart.
+func TestReadsAreCountedOverARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fail = context.DeadlineExceeded
+	if code, _ := w.send(tools.Context, `{"id":"a-call-of-mine","arguments":{"kind":"notes"}}`); code != http.StatusServiceUnavailable {
+		t.Errorf("status %d although it could not be counted", code)
+	}
+	w.fail = nil
+	for i := range state.MaxReads {
+		if i == state.MaxReads/2 {
+			w.restart()
+		}
+		if a := w.call(tools.Context, `{"kind":"notes"}`); a.Refused {
+			t.Fatalf("call %d: %+v", i, a)
+		}
+	}
+	w.restart()
+	if a := w.call(tools.Context, `{"kind":"notes"}`); !a.Refused || !strings.Contains(a.Text, "50 times") {
+		t.Errorf("one more: %+v", a)
+	}
+	if a := w.call(tools.Note, `{"kind":"fact","text":"x"}`); a.Refused || len(w.task.Run.Calls) != 1 {
+		t.Errorf("a note: %+v, calls %v", a, w.task.Run.Calls)
 	}
 }
 

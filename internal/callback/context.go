@@ -2,7 +2,6 @@ package callback
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,24 +10,17 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxReads is how often a run may ask for context, maxKnown of how many runs that is remembered: the one that
-// asked the longest time ago is forgotten first. The count begins anew with errand, for it costs next to nothing.
-const (
-	maxReads = 50
-	maxKnown = 1000
-)
-
 // maxContext bounds an answer in bytes.
 const maxContext = 100_000
 
 // context says what the agent wants to know.
-func (s *Service) context(ctx context.Context, t *state.Task, raw json.RawMessage) (string, error) {
+func (s *Service) context(ctx context.Context, t *state.Task, call tools.Call) (string, error) {
 	var in tools.ContextInput
-	if err := arguments(raw, &in); err != nil {
+	if err := arguments(call.Arguments, &in); err != nil {
 		return "", err
 	}
-	if !s.mayRead(t.Run.ID) {
-		return "", refuse("a run may ask for context %d times", maxReads)
+	if err := s.count(ctx, t, state.Call{ID: call.ID, Tool: state.CallContext}); err != nil {
+		return "", err
 	}
 	text := ""
 	switch in.Kind {
@@ -57,13 +49,19 @@ func (s *Service) context(ctx context.Context, t *state.Task, raw json.RawMessag
 	return text, nil
 }
 
-// mayRead counts.
-func (s *Service) mayRead(run string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, _ := s.reads.Get(run)
-	s.reads.Add(run, n+1)
-	return n < maxReads
+// count counts a call with the task, so that it is bounded over a restart of errand, too.
+func (s *Service) count(ctx context.Context, t *state.Task, call state.Call) error {
+	if why := t.Refuses(t.Run.ID, call); why != "" {
+		return refusal(why)
+	}
+	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, Call: &call}, state.Ack{})
+	if err != nil {
+		return fmt.Errorf("count what the agent asked for: %w", err)
+	}
+	if !done.Changed { // others were counted meanwhile
+		return refuse("a run may ask for context %d times, while it goes on", state.MaxReads)
+	}
+	return nil
 }
 
 // notes lists what agents kept so far.

@@ -11,7 +11,6 @@
 // remote-tracking branches, credentials, and all else in the home directory, such as runs' folders:
 // a run that has ended was collected already. Manifest.Left says what was left out.
 //
-// Neither side trusts the other: packing runs nothing that the checkout names, follows no link and
-// reads regular files only; unpacking checks the whole stream before it touches anything. Start at
-// Manifest, Pack and Unpack; Verify is for whoever keeps a stream.
+// Neither side trusts the other: packing runs nothing that the checkout names, follows no link and reads regular
+// files only; unpacking checks the whole stream before it touches anything. Start at Manifest, Pack and Unpack.
 package pack
