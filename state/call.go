@@ -186,7 +186,7 @@ func (c *change) concluded() {
 		return
 	}
 	said, res := c.t.Run.Concluded, *c.e.Result
-	if res.Class != "success" && !said.asks() && res.Status != "max_turns" || c.t.Run.State == RunStopping {
+	if res.Class != "success" && !said.asks() && res.Status != StatusMaxTurns || c.t.Run.State == RunStopping {
 		return
 	}
 	res.Class, res.Outcome, c.t.Run.Held = "success", said.Outcome, nil

@@ -126,6 +126,9 @@ func (c *change) spent() {
 	c.t.Money.Add(*c.e.Money)
 	switch h := r.Held; {
 	case c.e.Waiting != nil:
+		if c.e.Waiting.Kind == WaitTurns && !r.refusedTurns() && c.thisRun() {
+			c.due(dueTurns, r.ID, c.e.Now.Add(turnsGrace))
+		}
 		r.Held = c.e.Waiting
 	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):
 		r.Held = nil // that is over, and the model answers again
@@ -143,7 +146,7 @@ func (c *change) held() bool {
 // capped reports whether the run was refused the model because it, or its task, had reached a cap of its own.
 func (c *change) capped() bool {
 	r, res := c.t.Run, c.e.Result
-	return r.Held != nil && r.Held.Until.IsZero() && res.Class != "success" && res.Status != StatusVMLost
+	return r.Held != nil && !r.refusedTurns() && r.Held.Until.IsZero() && res.Class != "success" && res.Status != StatusVMLost
 }
 
 // wait sets the task aside until what held its run is over. It is no failure and no attempt: nothing that the

@@ -23,6 +23,7 @@ func Next(t *Task, e Event, p Policy) Change {
 	c := &change{e: e, p: p}
 	if t != nil {
 		c.t, c.rested = t.clone(), t.Resting()
+		c.outOfTurns()
 		c.concluded()
 	}
 	if e.Kind == EventCommented && len(e.Orders) > 0 && (t == nil || e.Permission.CanWrite()) {

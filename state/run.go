@@ -51,8 +51,10 @@ type Run struct {
 	Turns   int       `json:"turns,omitempty"`
 	Refused int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
 	// MaxTurns is how many answers of the model the gateway gives it; 0 leaves it to the agent.
-	MaxTurns int   `json:"max_turns,omitempty"`
-	Money    Money `json:"money"`
+	MaxTurns int `json:"max_turns,omitempty"`
+	// TurnLimit is how many turns its agent was told that it has.
+	TurnLimit int   `json:"turn_limit,omitempty"`
+	Money     Money `json:"money"`
 	// Metered says that the gateway counted Money; else it is what the agent reported.
 	Metered bool `json:"metered,omitempty"`
 	// Answers are those of the model that the gateway booked.

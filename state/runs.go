@@ -65,7 +65,7 @@ func (c *change) session(kind RunKind) string {
 func (c *change) launched() {
 	l, r := c.e.Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
-	r.MaxTurns = l.MaxTurns
+	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
 	if !l.Resumed {
 		r.Session = ""
 	}
@@ -191,7 +191,7 @@ func (c *change) stopRun(why string) {
 // and its result has not come since.
 func (c *change) droppedRun() *Run {
 	for i := range c.t.Runs {
-		if r := &c.t.Runs[i]; r.ID == c.e.Run && r.Status == "interrupted" && !r.Told {
+		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == "interrupted" || r.Status == StatusMaxTurns) && !r.Told {
 			return r
 		}
 	}
@@ -281,8 +281,8 @@ func (c *change) runFailed() {
 	switch res.Status {
 	case StatusContextOverflow:
 		hint = "The work is too much for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
-	case "max_turns":
-		hint = "Comment `retry turns=60` to go on with more turns."
+	case StatusMaxTurns:
+		hint = hintTurns(&c.t.Runs[len(c.t.Runs)-1])
 	case "budget":
 		hint = HintBudget
 	case "auth", "billing":

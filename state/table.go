@@ -165,6 +165,7 @@ func runRows() []Row {
 		{From: open, On: EventProgress, To: same, Doc: "last sign of life, session and money are stored", when: mine, do: (*change).progress},
 		{From: running, On: EventCalled, If: "the run may", To: same, Doc: "what the agent says through a tool is kept: a note, a proposed issue, a question, how the run ends", when: (*change).callable, do: (*change).called},
 		{From: running, On: EventDue, If: "a run that asked people something still goes on", To: []Phase{PhaseAwaitingAnswer}, Doc: "it is stopped, its work saved, and the question posted", when: all(due(dueAsk), (*change).goesOnAsking), do: (*change).askAnyway},
+		{From: running, On: EventDue, If: "a run that was refused the model for its turns still goes on", To: []Phase{PhaseFailed}, Doc: "it is stopped, its work saved; the hint names more turns", when: all(due(dueTurns), (*change).goesOnWithout), do: (*change).endTurns},
 		{From: anyPhase, On: EventSpent, If: "the run is the task's", To: same, Doc: "added to what run and task have cost", when: func(c *change) bool { return c.runAsked() != nil }, do: (*change).spent},
 		{From: anyPhase, On: EventRunEnded, If: "it was told to stop, or the task is over", To: same, Doc: "the run is filed", when: is((*change).stoppingRun), do: (*change).file},
 		{From: anyPhase, On: EventRunEnded, If: "it was dropped before its result was known", To: same, Doc: "what it has cost is counted", when: func(c *change) bool { return !c.thisRun() && c.droppedRun() != nil }, do: (*change).countDropped},

@@ -185,6 +185,7 @@ const (
 	WaitBlocked  WaitKind = "blocked"  // other issues have to be closed first
 	WaitVM       WaitKind = "vm"       // no VM can be had now
 	WaitMoney    WaitKind = "money"    // a cap is reached
+	WaitTurns    WaitKind = "turns"    // of a run alone: its turns are used up, for good
 	WaitLimit    WaitKind = "limit"    // a limit of GitHub or of the model's provider
 	WaitKey      WaitKind = "key"      // the provider of the model refuses our key
 	WaitConfig   WaitKind = "config"   // .errand.yml is invalid

@@ -27,7 +27,8 @@ var _ Adapter = (*command)(nil)
 
 func (c *command) Name() string { return NameCommand }
 
-func (c *command) Capabilities() Capabilities { return Capabilities{} }
+// Capabilities says that it cannot be held to a number of turns: it is only told how many it has.
+func (c *command) Capabilities() Capabilities { return Capabilities{NoTurnLimit: true} }
 
 func (c *command) Command(s Spec) (Cmd, error) {
 	switch {

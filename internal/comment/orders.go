@@ -10,7 +10,7 @@ import (
 
 // Bounds of what people may ask for in one command.
 const (
-	maxTurns     = 500
+	maxTurns     = state.MostTurns
 	maxBudgetUSD = 1000
 	maxChoice    = 9
 	maxName      = 100

@@ -2,7 +2,6 @@ package tether
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -73,8 +72,13 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		refuse("permission_error", barred.Detail)
 		return
 	}
-	if h.turns.usedUp(t.Run.ID, t.Run.Answers, t.Run.MaxTurns) {
-		refuse("permission_error", fmt.Sprintf("the run's turns are used up (%d)", t.Run.MaxTurns))
+	switch words, err := c.outOfTurns(r.Context()); {
+	case err != nil: // it is refused at the next attempt
+		log.Error().Err(err).Msg("tether: note that a run's turns are used up")
+		http.Error(w, "errand: what was spent cannot be noted now", http.StatusBadGateway)
+		return
+	case words != "":
+		refuse("permission_error", words)
 		return
 	}
 	bill := func(answer *http.Response) error {

@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
 )
 
 // TestTurnsAreBounded: a run whose agent cannot count gets as many answers as it may have turns, and is then
@@ -15,7 +18,8 @@ func TestTurnsAreBounded(t *testing.T) {
 			t.Parallel()
 			task := someTask()
 			task.Run.MaxTurns = tc.most
-			w := newEnd(t, task, nil)
+			books := &ledger{}
+			w := newEnd(t, task, func(c *tether.Config) { c.Ledger = books })
 			token := bearer(w.handler.RunToken(run))
 			for range 2 { // what is no call of the model is no turn
 				if code, _ := ask(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
@@ -39,6 +43,9 @@ func TestTurnsAreBounded(t *testing.T) {
 			}
 			if tc.most > 0 && !strings.Contains(last, "errand: the run's turns are used up (2)") {
 				t.Errorf("refused with %q", last)
+			}
+			if told := books.told; (told != nil) != (tc.most > 0) || told != nil && (told.Kind != state.WaitTurns || !told.Until.IsZero()) {
+				t.Errorf("the run remembers %+v", told)
 			}
 		})
 	}

@@ -11,6 +11,11 @@ import (
 // record is what a transcript says of a run at its end. t is the task as the store has it, nil if it
 // is gone.
 func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
+	if t != nil {
+		if r := find(t, run); r != nil {
+			res = r.Correct(res)
+		}
+	}
 	e := runlog.End{
 		Run: run, Iteration: 1, Turns: res.Turns, Ended: x.EndedAt, Cause: x.Cause, Code: x.Code, Signal: x.Signal,
 		Class: res.Class, Message: res.Message, Start: x.StartedAt,

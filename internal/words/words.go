@@ -57,6 +57,8 @@ func Wait(k state.WaitKind) string {
 		return "a VM"
 	case state.WaitMoney:
 		return "money"
+	case state.WaitTurns:
+		return "more turns"
 	case state.WaitLimit:
 		return "a limit or an outage to end"
 	case state.WaitKey:

@@ -207,9 +207,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if turns == 0 {
 		turns = t.Settings.Limits.Turns
 	}
-	if adapter.Capabilities().NoTurnLimit {
-		l.MaxTurns = turns
-	}
+	l.TurnLimit, l.MaxTurns = turns, hardTurns(adapter.Capabilities(), turns)
 	session := "" // a resumed session keeps its id
 	if resume == "" {
 		session = uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String()

@@ -55,3 +55,14 @@ func (in *Interpreter) keepSaid(text string) {
 	said := []rune(in.said + "\n\n" + text)
 	in.said = string(said[max(0, len(said)-maxSaid):])
 }
+
+// hardTurns is how many answers of the model the gateway gives a run that has so many turns, whatever the program
+// on the VM makes of its own bound. One that cannot count is held to the number itself. For the others it lies where
+// honest ones never come: what they ask besides their turns, for titles, for a shorter conversation or through
+// sub-agents, are answers, too.
+func hardTurns(can agent.Capabilities, turns int) int {
+	if can.NoTurnLimit {
+		return turns
+	}
+	return 2*turns + 10
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestLaunchBoundsTurns: an agent that counts its turns is told how many it has; of one that cannot the
-// gateway is told.
+// TestLaunchBoundsTurns: the runs of every adapter are bounded by the gateway: exactly where the program cannot count
+// its turns, else where no honest one comes.
 func TestLaunchBoundsTurns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -17,20 +17,30 @@ func TestLaunchBoundsTurns(t *testing.T) {
 		asked int
 		want  int
 	}{
-		"counts by itself":     {"claude:claude-sonnet-5", 0, 0},
-		"cannot":               {"codex:gpt-5.5", 0, 7},
-		"cannot, asked for 60": {"codex:gpt-5.5", 60, 60},
+		"claude":               {"claude:claude-sonnet-5", 0, 24},
+		"claude, asked for 60": {"claude:claude-sonnet-5", 60, 130},
+		"gemini":               {"gemini:gemini-2.5-pro", 0, 24},
+		"api":                  {"api:claude-sonnet-5", 0, 24},
+		"codex":                {"codex:gpt-5.5", 0, 7},
+		"codex, asked for 60":  {"codex:gpt-5.5", 60, 60},
+		"command":              {"command:any", 0, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agents, err := agent.NewSet(agent.Config{Models: map[string]string{string(state.RunPreliminary): tc.model}})
+			agents, err := agent.NewSet(agent.Config{
+				Models: map[string]string{string(state.RunPreliminary): tc.model}, Adapters: map[string]agent.Settings{agent.NameCommand: {Command: []string{"true"}}},
+			})
 			check(t, err)
 			w := newWorld(t, func(c *workflow.Config) { c.Agents = agents })
 			w.task.Phase = state.PhasePreliminaryPlanning
 			w.task.Settings.Limits.Turns, w.task.Turns = 7, tc.asked
 			w.launching(state.RunPreliminary)
-			if l := w.launchedWell(); l.MaxTurns != tc.want {
-				t.Errorf("%d turns, want %d", l.MaxTurns, tc.want)
+			told := 7
+			if tc.asked > 0 {
+				told = tc.asked
+			}
+			if l := w.launchedWell(); l.MaxTurns != tc.want || l.TurnLimit != told {
+				t.Errorf("bounded at %d, told %d, want %d and %d", l.MaxTurns, l.TurnLimit, tc.want, told)
 			}
 		})
 	}

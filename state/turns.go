@@ -1,0 +1,80 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// StatusMaxTurns is the status of a run whose turns were used up.
+const StatusMaxTurns = "max_turns"
+
+// MostTurns is the highest number that people may ask for by `retry turns=N`.
+const MostTurns = 500
+
+// turnsGrace is how long a run may go on after the gateway refused it the model because its turns were used up;
+// then it is stopped. Honest programs end by themselves at once.
+const turnsGrace = 3 * time.Minute
+
+// dueTurns is the reminder to look whether such a run has stopped; Event.Hash is its id.
+const dueTurns = "turns"
+
+// outOfTurns judges the end of a run again by what the gateway knows.
+func (c *change) outOfTurns() {
+	if c.e.Kind == EventRunEnded && c.e.Result != nil && c.thisRun() {
+		res := c.t.Run.Correct(*c.e.Result)
+		c.e.Result = &res
+	}
+}
+
+// Correct makes the end of a run that the gateway refused the model for its turns what it is, whatever its program
+// made of the refusal: an error of the API, a crash, silence, or nothing at all. What is known better than that
+// stays: the VM was lost, or we stopped it. Other results are returned as they are.
+func (r *Run) Correct(res RunResult) RunResult {
+	if !r.refusedTurns() {
+		return res
+	}
+	switch res.Status {
+	case StatusMaxTurns, StatusVMLost, "lost", "interrupted":
+		return res
+	}
+	res.Status, res.Class, res.Message, res.RetryAt = StatusMaxTurns, "fatal", r.Held.Detail, time.Time{}
+	return res
+}
+
+// refusedTurns reports whether the gateway refused the run the model because its turns were used up.
+func (r *Run) refusedTurns() bool { return r.Held != nil && r.Held.Kind == WaitTurns }
+
+// TurnsUsedUp is what a run is refused the model for when it has had all of its turns.
+func (r *Run) TurnsUsedUp() *Waiting {
+	return &Waiting{Kind: WaitTurns, Detail: fmt.Sprintf("The run's turns are used up: the model has answered %d times.", r.MaxTurns)}
+}
+
+// hintTurns says how to go on with more turns than the run had.
+func hintTurns(r *Run) string {
+	had := r.TurnLimit
+	if had == 0 {
+		had = 30 // of a run that an earlier errand launched
+	}
+	switch {
+	case had > MostTurns:
+		return "Comment `retry` to go on with as many turns again, or split the issue."
+	case had == MostTurns:
+		return fmt.Sprintf("Comment `retry turns=%d` to go on with as many turns again, or split the issue.", had)
+	}
+	return fmt.Sprintf("Comment `retry turns=%d` to go on with more turns.", min(2*had, MostTurns))
+}
+
+// goesOnWithout reports whether the run that the reminder is about has no turns left and still goes on.
+func (c *change) goesOnWithout() bool {
+	r := c.t.Run
+	return r != nil && r.ID == c.e.Hash && r.State == RunActive && r.refusedTurns()
+}
+
+// endTurns stops a run that has no turns left and does not end.
+func (c *change) endTurns() {
+	why := c.t.Run.Held.Detail
+	c.dropRun(why)
+	r := &c.t.Runs[len(c.t.Runs)-1]
+	r.Status, r.Class = StatusMaxTurns, "fatal"
+	c.fail(End{Reason: why, Hint: hintTurns(r), Class: "agent"})
+}
