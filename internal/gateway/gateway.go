@@ -76,8 +76,13 @@ func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	body := a.failure(kind, message)
-	if e, ok := body["error"].(map[string]any); ok && a == Gemini && status == http.StatusServiceUnavailable {
-		e["code"], e["status"] = status, "UNAVAILABLE"
+	if e, ok := body["error"].(map[string]any); ok && a == Gemini {
+		switch status {
+		case http.StatusServiceUnavailable:
+			e["code"], e["status"] = status, "UNAVAILABLE"
+		case http.StatusTooManyRequests:
+			e["code"], e["status"] = status, "RESOURCE_EXHAUSTED"
+		}
 	}
 	if err := json.NewEncoder(w).Encode(body); err != nil {
 		return fmt.Errorf("answer a model call with status %d: %w", status, err)

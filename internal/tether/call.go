@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
@@ -18,35 +19,20 @@ type call struct {
 	task  *state.Task
 	asked int64           // bytes of the request
 	known *state.Upstream // what was known of the provider as it was asked
+
+	bills bool          // it costs something and is a turn
+	guess gateway.Usage // what it may come to use
+	sent  atomic.Bool   // it has gone to the provider
+	place place         // among the calls under way
 }
 
 // free reports whether the call costs nothing: it is made on a subscription.
 func (c *call) free() bool { return c.up.Subscription != nil }
 
-// barred says why the model is not asked, nil if it is; the run then remembers what it was refused for.
-func (c *call) barred(ctx context.Context) (*state.Waiting, error) {
-	_, task, run := c.h.open.sums(c.task.Key, c.task.Run.ID)
-	why := c.task.Capped(task, run, c.free())
-	if why == nil {
-		var err error
-		if why, err = c.heldByAll(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if why == nil {
-		return nil, nil
-	}
-	if h := c.task.Run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
-		return why, nil // it knows
-	}
-	return why, c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, state.Money{}, why)
-}
-
 // heldByAll says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
 // of the provider does not: it may be of another model, and the provider's own answer says it best.
-func (c *call) heldByAll(ctx context.Context) (*state.Waiting, error) {
-	all, _, _ := c.h.open.sums(c.task.Key, "")
-	held, err := c.h.cfg.Ledger.Held(ctx, all, c.free())
+func (c *call) heldByAll(ctx context.Context, used state.Money) (*state.Waiting, error) {
+	held, err := c.h.cfg.Ledger.Held(ctx, used, c.free())
 	if err != nil || held != nil || c.h.cfg.Upstreams == nil {
 		return held, err
 	}
@@ -61,18 +47,20 @@ func (c *call) heldByAll(ctx context.Context) (*state.Waiting, error) {
 
 // overCap says which cap is reached in the middle of an answer, by what is booked now and what is open.
 func (c *call) overCap(ctx context.Context) (*state.Waiting, error) {
+	c.h.open.books.RLock()
+	defer c.h.open.books.RUnlock()
 	t, err := c.h.cfg.Tasks.Task(ctx, c.task.Key)
 	if err != nil || t == nil {
 		return nil, err
 	}
-	all, task, run := c.h.open.sums(c.task.Key, c.task.Run.ID)
+	used := c.h.open.used(c.task.Key, c.task.Run.ID)
 	if t.Run == nil || t.Run.ID != c.task.Run.ID {
-		run = state.Money{} // of a run that has ended: the task's cap counts
+		used.run = state.Money{} // of a run that has ended: the task's cap counts
 	}
-	if why := t.Capped(task, run, c.free()); why != nil {
+	if why := t.Capped(used.task, used.run, c.free()); why != nil {
 		return why, nil
 	}
-	return c.h.cfg.Ledger.Held(ctx, all, c.free())
+	return c.h.cfg.Ledger.Held(ctx, used.all, c.free())
 }
 
 // answered has an answer counted, and learns from one that says something about the provider.

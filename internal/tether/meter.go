@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
@@ -22,44 +21,6 @@ const (
 
 // errCapped cuts an answer off where no event ends.
 var errCapped = errors.New("a cap was reached in the middle of an answer")
-
-// open are the streamed answers under way, of all tasks: what they have used is not booked yet.
-type open struct {
-	mu  sync.Mutex
-	all map[*metered]struct{}
-}
-
-func (o *open) put(m *metered) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all == nil {
-		o.all = map[*metered]struct{}{}
-	}
-	o.all[m] = struct{}{}
-}
-
-func (o *open) drop(m *metered) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.all, m)
-}
-
-// sums adds up what they have used so far: of everybody, of a task, of one of its runs.
-func (o *open) sums(key state.TaskKey, run string) (all, task, ofRun state.Money) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for m := range o.all {
-		used, _ := m.call.h.price(m.call.up, m.counter.Running())
-		all.Add(used)
-		if m.call.task.Key == key {
-			task.Add(used)
-			if m.call.task.Run.ID == run {
-				ofRun.Add(used)
-			}
-		}
-	}
-	return all, task, ofRun
-}
 
 // metered counts an answer while it is read, and pays once, at its end or when it is given up. A stream that
 // reaches a cap is ended after one of its events by the API's own event for failures.
@@ -81,9 +42,7 @@ type metered struct {
 
 func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *metered {
 	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: gateway.NewCounter(kind, c.asked), next: firstLook}
-	if m.counter.Streams() {
-		c.h.open.put(m)
-	}
+	c.h.open.metered(c, m.counter)
 	m.listen()
 	return m
 }
@@ -155,10 +114,9 @@ func (m *metered) settle() {
 	}
 	m.paid = true
 	m.quiet.Stop()
-	m.call.h.open.drop(m)
 	u, ok := m.counter.Close()
 	if ok || m.over != nil {
-		m.call.spend(m.ctx, u, m.over)
+		m.call.book(m.ctx, u, m.over)
 	}
 }
 

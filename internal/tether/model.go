@@ -1,7 +1,9 @@
 package tether
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -28,7 +30,7 @@ const spendTimeout = 10 * time.Second
 // model passes a request on to the provider's API with our key put in, and counts what the answer costs
 // while it passes. Streams are not buffered. What is spent is stored before the answer's end is passed on,
 // so that the next request meets the cap.
-func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
+func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 	name := r.PathValue("provider")
 	up, ok := h.cfg.Models[name]
 	if !ok {
@@ -40,55 +42,67 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, p Peer) {
 		return // a CLI warms the connection up
 	}
 	t := taskOf(r)
-	log := h.cfg.Log.With().Str("task", t.Key.String()).Str("run", t.Run.ID).Logger()
-	refuse := func(kind, message string) {
-		if untold, ok := h.refused.tell(t.Run.ID, h.now()); ok {
-			log.Warn().Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
-		}
-		if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
-			log.Debug().Err(err).Msg("tether: answer")
-		}
-	}
+	refuse := func(kind, message string) { h.refuse(w, t, up, rest, kind, message) }
 	if !up.API.Allows(r.Method, rest) {
 		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
 		return
 	}
-	if !h.holdToModel(w, r, up, rest, refuse) {
-		return
+	c := call{h: h, name: name, up: up, task: t, place: place{key: t.Key, run: t.Run.ID}}
+	if up.API.Calls(r.Method) {
+		body := ask{room: vm.bodies}
+		defer body.done()
+		if !c.readAsk(w, r, &body, refuse) || !h.holdToModel(w, r, up, rest, body.bytes, refuse) {
+			return
+		}
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body.bytes)), nil }
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body.bytes)), int64(len(body.bytes))
+		c.asked, c.guess, c.bills = r.ContentLength, up.API.Estimate(rest, body.bytes), up.API.Bills(rest)
+		h.open.put(&c)
+		defer func() { c.end(r.Context()) }()
 	}
-	c := call{h: h, name: name, up: up, task: t, asked: r.ContentLength}
 	if h.silent.lately(t.Run.ID, max(h.silence(), time.Minute)) {
 		c.saySilent(w)
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), callKey{}, &c))
-	barred, err := c.barred(r.Context())
+	no, err := c.admit(r.Context())
 	switch {
+	case r.Context().Err() != nil: // its program has given up
 	case err != nil: // what cannot be looked up is not spent
-		log.Error().Err(err).Msg("tether: look up what was spent")
+		h.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: look up what was spent")
 		http.Error(w, "errand: what was spent cannot be looked up now", http.StatusBadGateway)
-		return
-	case barred != nil:
-		refuse("permission_error", barred.Detail)
-		return
+	case no == nil:
+		c.pass(w, r, rest)
+	case no.again:
+		c.sayAgain(w, no.words)
+	default:
+		refuse("permission_error", no.words)
 	}
-	switch words, err := c.outOfTurns(r.Context()); {
-	case err != nil: // it is refused at the next attempt
-		log.Error().Err(err).Msg("tether: note that a run's turns are used up")
-		http.Error(w, "errand: what was spent cannot be noted now", http.StatusBadGateway)
-		return
-	case words != "":
-		refuse("permission_error", words)
-		return
+}
+
+// refuse refuses a call in the API's own form.
+func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string) {
+	log := h.cfg.Log.With().Str("task", t.Key.String()).Str("run", t.Run.ID).Logger()
+	if untold, ok := h.refused.tell(t.Run.ID, h.now()); ok {
+		log.Warn().Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
 	}
+	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
+		log.Debug().Err(err).Msg("tether: answer")
+	}
+}
+
+// pass makes a call that is admitted.
+func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
+	r = r.WithContext(c.trace(context.WithValue(r.Context(), callKey{}, c)))
 	bill := func(answer *http.Response) error {
-		if answer.StatusCode == http.StatusOK && up.API.Calls(r.Method) {
-			h.turns.add(t.Run.ID, t.Run.Answers)
+		turn := answer.StatusCode == http.StatusOK && c.bills
+		if turn {
+			c.h.turns.add(c.place.run, c.task.Run.Answers)
 		}
+		c.h.open.begun(c, turn)
 		return c.answered(r.Context(), answer)
 	}
-	h.proxyBy(up.via(h.transport), w, r, up.BaseURL, rest, bill, func(out *http.Request) {
-		up.sign(out)
+	c.h.proxyBy(c.up.via(c.h.transport), w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
+		c.up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
 		if q := out.URL.Query(); q.Has("key") {       // where some clients put their token
 			q.Del("key")
@@ -137,7 +151,7 @@ func (c *call) spend(ctx context.Context, u gateway.Usage, held *state.Waiting) 
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"
 		}
-		log.Warn().Msg("tether: no price is known of this model: it is counted at the dearest of its family, else of all; add it to prices")
+		log.Warn().Msg("tether: no price is known of this model: it is counted at the dearest of all; add it to prices")
 	}
 	m.Add(h.owed.take(run))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)

@@ -1,10 +1,7 @@
 package tether
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,9 +11,6 @@ import (
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
-
-// maxAsk bounds the body of a call of a model, in bytes: as much as providers take.
-const maxAsk = 32 << 20
 
 // Callable says which models a task's run may call.
 type Callable struct {
@@ -37,26 +31,11 @@ func (h *Handler) callable(t *state.Task) Callable {
 	return Callable{Models: []string{t.Run.Model}, Unsure: t.Run.State == state.RunLaunching}
 }
 
-// holdToModel holds a call to the models of its run: it reads the body once, whole, and puts it back. It
-// answers a call of another model itself, by refuse in the API's own form, and returns false.
-func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstream, rest string, refuse func(kind, message string)) bool {
+// holdToModel holds a call to the models of its run. It answers a call of another model itself, by refuse in the
+// API's own form, and returns false.
+func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstream, rest string, body []byte, refuse func(kind, message string)) bool {
 	t := taskOf(r)
 	may := h.callable(t)
-	if !up.API.Calls(r.Method) {
-		return true
-	}
-	body, err := readAsk(w, r)
-	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			refuse("request_too_large", fmt.Sprintf("a call has at most %d bytes", maxAsk))
-			return false
-		}
-		http.Error(w, "errand: the request could not be read", http.StatusBadRequest)
-		return false
-	}
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if !h.reachesNobody(r, t, up, body, refuse) {
 		return false
 	}
@@ -79,16 +58,6 @@ func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstrea
 	refuse("permission_error", message)
 	h.note(r, t, "model "+shortName(named), message)
 	return false
-}
-
-// readAsk reads a call's body.
-func readAsk(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var b bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= maxAsk {
-		b.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxAsk))
-	return b.Bytes(), err
 }
 
 // note has the refusal shown beside what else the task's VM asked for and did not get.

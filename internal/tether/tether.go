@@ -16,6 +16,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -79,7 +80,9 @@ type Config struct {
 	Now       func() time.Time // nil is the clock
 	// Silence is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
 	Silence time.Duration
-	Log     zerolog.Logger
+	// Wait is how long a call of a model waits for others before its program is told to ask again; 0 is 20 s.
+	Wait time.Duration
+	Log  zerolog.Logger
 	// Callback answers what the task's active run says through a tool of errand's; nil refuses it.
 	Callback func(w http.ResponseWriter, r *http.Request, t *state.Task, tool string)
 	// Proxy passes requests for other hosts on, as far as Egress allows them to a task; nil refuses them all.
@@ -127,13 +130,13 @@ func (h *Handler) token(kind, name string) string {
 
 // For returns what a VM's connection is answered with.
 func (h *Handler) For(p Peer) http.Handler {
-	mux := http.NewServeMux()
+	mux, vm := http.NewServeMux(), newRoom()
 	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) {
 		if !h.mayThink(r, p) {
 			http.Error(w, "errand: only a run that goes on reaches the model", http.StatusUnauthorized)
 			return
 		}
-		h.model(w, r, p)
+		h.model(w, r, vm)
 	})
 	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) { h.git(w, r, p) })
 	mux.HandleFunc("POST /callback/{tool}", func(w http.ResponseWriter, r *http.Request) {
@@ -154,6 +157,13 @@ func (h *Handler) For(p Peer) http.Handler {
 		if strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") { // also as %2e and %2f
 			http.Error(w, "errand: this path leads out of itself", http.StatusBadRequest)
 			return
+		}
+		if !egress.Asks(r) { // which has a bound of its own
+			if !vm.requests.TryAcquire(1) {
+				h.crowded(w, r)
+				return
+			}
+			defer vm.requests.Release(1)
 		}
 		t, err := h.cfg.Tasks.Task(r.Context(), p.Task)
 		if err != nil || t == nil {
@@ -177,6 +187,19 @@ func (h *Handler) For(p Peer) http.Handler {
 		}
 		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), taskKey{}, t)))
 	}))
+}
+
+// crowded has a request come again that is one too many of its VM.
+func (h *Handler) crowded(w http.ResponseWriter, r *http.Request) {
+	words := fmt.Sprintf("a VM has at most %d requests under way at once", maxRequests)
+	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/llm/"), "/")
+	if up, ok := h.cfg.Models[name]; ok {
+		c := call{h: h, up: up}
+		c.sayAgain(w, words)
+		return
+	}
+	w.Header().Set("Retry-After", askSoon)
+	http.Error(w, "errand: "+words, http.StatusTooManyRequests)
 }
 
 // pass answers a request for another host.

@@ -1,0 +1,136 @@
+package tether
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// maxCalls is how many calls of models one run may have under way. One more waits.
+const maxCalls = 16
+
+// How long a call waits for those that came before it, unless it is configured, and after how many seconds its
+// program is told to ask again then: soon, for each attempt waits as long anew.
+const (
+	defaultWait = 20 * time.Second
+	askSoon     = "2"
+)
+
+// denial is why a call is not made. With again it is only for others that go on: the program asks once more, and
+// the run does not end for it.
+type denial struct {
+	words string
+	again bool
+}
+
+// admit says why the model is not asked, nil if it is. A call goes on where what is booked, and what those that came
+// before it may come to use, leaves something of every cap: one call alone may pass whatever it may use. It waits for
+// those that came before it, but not for long.
+func (c *call) admit(ctx context.Context) (*denial, error) {
+	timer := time.NewTimer(c.h.wait())
+	defer timer.Stop()
+	for last := false; ; {
+		change := c.h.open.change()
+		no, err := c.look(ctx)
+		if no == nil || err != nil || !no.again || last {
+			return no, err
+		}
+		select {
+		case <-change:
+		case <-timer.C:
+			last = true
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (h *Handler) wait() time.Duration {
+	if h.cfg.Wait > 0 {
+		return h.cfg.Wait
+	}
+	return defaultWait
+}
+
+// look is admit at this moment, by how the task stands now.
+func (c *call) look(ctx context.Context) (*denial, error) {
+	s, err := c.stand(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.gone:
+		return &denial{words: "only a run that goes on reaches the model"}, nil
+	case s.capped != nil:
+		return &denial{words: s.capped.Detail}, c.held(ctx, s.capped)
+	}
+	words, err := c.outOfTurns(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case words != "":
+		return &denial{words: words}, nil
+	case s.turns > 0 && c.h.turns.usedUp(c.place.run, c.task.Run.Answers+s.turns, c.task.Run.MaxTurns):
+		return &denial{words: "the run's last turns are under way", again: true}, nil
+	case s.full != nil:
+		return &denial{words: "what other calls under way may cost leaves nothing for now", again: true}, nil
+	case s.calls >= maxCalls:
+		return &denial{words: fmt.Sprintf("a run has at most %d calls under way at once", maxCalls), again: true}, nil
+	}
+	c.h.open.admitted(c)
+	return nil, nil
+}
+
+// standing is how a call stands.
+type standing struct {
+	gone   bool           // its run does not go on
+	capped *state.Waiting // a cap that is reached
+	full   *state.Waiting // a cap that would be reached if the calls before it used all that they may
+	before
+}
+
+// stand looks at one moment at what is booked and what is under way.
+func (c *call) stand(ctx context.Context) (s standing, err error) {
+	o := &c.h.open
+	o.books.RLock()
+	defer o.books.RUnlock()
+	t, err := c.h.cfg.Tasks.Task(ctx, c.place.key)
+	if err != nil {
+		return s, err
+	}
+	if t == nil || t.Run == nil || t.Run.ID != c.place.run || t.Run.State == state.RunStopping || t.Run.State == state.RunEnded {
+		return standing{gone: true}, nil
+	}
+	c.task = t
+	used := o.used(c.place.key, c.place.run)
+	if s.capped = t.Capped(used.task, used.run, c.free()); s.capped == nil {
+		s.capped, err = c.heldByAll(ctx, used.all)
+	}
+	if s.capped != nil || err != nil {
+		return s, err
+	}
+	if s.before = o.before(c); s.any > 0 {
+		if s.full = t.Capped(s.task, s.run, c.free()); s.full == nil {
+			s.full, err = c.h.cfg.Ledger.Held(ctx, s.all, c.free())
+		}
+	}
+	return s, err
+}
+
+// held has the run remember what it is refused for.
+func (c *call) held(ctx context.Context, why *state.Waiting) error {
+	if h := c.task.Run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
+		return nil // it knows
+	}
+	return c.h.cfg.Ledger.Spend(ctx, c.place.key, c.place.run, state.Money{}, why)
+}
+
+// sayAgain has the program ask again.
+func (c *call) sayAgain(w http.ResponseWriter, words string) {
+	w.Header().Set("Retry-After", askSoon)
+	if err := c.up.API.Fail(w, http.StatusTooManyRequests, "rate_limit_error", "errand: "+words); err != nil {
+		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
+	}
+}

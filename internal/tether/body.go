@@ -1,0 +1,120 @@
+package tether
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// maxAsk bounds the body of a call of a model, in bytes: as much as providers take.
+const maxAsk = 32 << 20
+
+// What one VM may take of our memory and time: requests at once beside those for other hosts, bytes of calls' bodies
+// that are kept until they are answered, and the time in which a body has to come.
+const (
+	maxRequests = 64
+	maxBodies   = 96 << 20
+	bodyWithin  = 2 * time.Minute
+)
+
+// firstRead is how much is made room for before anything has come, whatever is announced.
+const firstRead = 1 << 20
+
+// errNoRoom says that a VM's bodies take all the memory that they may.
+var errNoRoom = errors.New("no memory is left for this VM's calls")
+
+// room is what one VM may take. It is for the requests of one connection to it.
+type room struct {
+	requests *semaphore.Weighted
+	bodies   *semaphore.Weighted
+}
+
+func newRoom() *room {
+	return &room{requests: semaphore.NewWeighted(maxRequests), bodies: semaphore.NewWeighted(maxBodies)}
+}
+
+// ask is the body of a call, in memory until done is called.
+type ask struct {
+	bytes []byte
+	room  *semaphore.Weighted
+	held  int64
+}
+
+func (a *ask) done() {
+	a.room.Release(a.held)
+	a.bytes, a.held = nil, 0
+}
+
+// read reads a call's body, whole. No more memory is taken than has come, or twice that.
+func (a *ask) read(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength > maxAsk {
+		return &http.MaxBytesError{Limit: maxAsk}
+	}
+	most := int64(maxAsk) + 1 // one byte is for the end to be seen
+	if r.ContentLength >= 0 {
+		most = r.ContentLength + 1
+	}
+	deadline := http.NewResponseController(w)
+	if err := deadline.SetReadDeadline(time.Now().Add(bodyWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("bound the time for a body: %w", err)
+	}
+	body := http.MaxBytesReader(w, r.Body, maxAsk)
+	for {
+		if len(a.bytes) == cap(a.bytes) {
+			if err := a.grow(min(max(2*int64(cap(a.bytes)), firstRead), most)); err != nil {
+				return err
+			}
+		}
+		n, err := body.Read(a.bytes[len(a.bytes):cap(a.bytes)])
+		a.bytes = a.bytes[:len(a.bytes)+n]
+		switch {
+		case err == io.EOF:
+			if err := deadline.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+				return fmt.Errorf("lift the bound of the time for a body: %w", err)
+			}
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// grow makes room for so many bytes.
+func (a *ask) grow(to int64) error {
+	if to <= int64(cap(a.bytes)) {
+		return io.ErrShortBuffer // a body that is longer than its request says: net/http lets none pass
+	}
+	if !a.room.TryAcquire(to - a.held) {
+		return errNoRoom
+	}
+	a.held = to
+	next := make([]byte, len(a.bytes), to)
+	copy(next, a.bytes)
+	a.bytes = next
+	return nil
+}
+
+// readAsk reads a call's body, or answers the call itself and returns false. Done has to be called all the same.
+func (c *call) readAsk(w http.ResponseWriter, r *http.Request, a *ask, refuse func(kind, message string)) bool {
+	err := a.read(w, r)
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &large):
+		refuse("request_too_large", fmt.Sprintf("a call has at most %d bytes", maxAsk))
+	case errors.Is(err, errNoRoom):
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+		c.sayAgain(w, fmt.Sprintf("the calls of a VM have at most %d MB under way at once", maxBodies>>20))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		http.Error(w, fmt.Sprintf("errand: the request did not come within %s", span(bodyWithin)), http.StatusRequestTimeout)
+	default:
+		http.Error(w, "errand: the request could not be read", http.StatusBadRequest)
+	}
+	return false
+}

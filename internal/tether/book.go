@@ -1,0 +1,40 @@
+package tether
+
+import (
+	"context"
+	"net/http/httptrace"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// book pays for a call, which is under way no more.
+func (c *call) book(ctx context.Context, u gateway.Usage, held *state.Waiting) {
+	c.h.open.books.Lock()
+	defer c.h.open.books.Unlock()
+	if u.Model == "" {
+		u.Model = c.guess.Model // many servers repeat no name
+	}
+	c.spend(ctx, u, held)
+	c.h.open.drop(c)
+}
+
+// trace notes that the call has gone to the provider.
+func (c *call) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(done httptrace.WroteRequestInfo) {
+		if done.Err == nil {
+			c.sent.Store(true)
+		}
+	}})
+}
+
+// end is called when nothing more comes of a call. One that its program has given up before there was an answer, and
+// that the provider had by then, is a turn and is paid for: providers bill what they have read.
+func (c *call) end(ctx context.Context) {
+	if c.bills && c.sent.Load() && !c.place.answered && ctx.Err() != nil {
+		c.h.turns.add(c.place.run, c.task.Run.Answers)
+		c.book(ctx, gateway.Usage{Input: c.guess.Input}, nil)
+		return
+	}
+	c.h.open.drop(c)
+}

@@ -1,0 +1,157 @@
+package tether
+
+import (
+	"sync"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// open are the calls of models under way, of all tasks, in the order in which they came: what they use is not
+// booked yet. The zero value has none.
+type open struct {
+	mu   sync.Mutex
+	last uint64
+	all  map[*call]struct{}
+	left chan struct{} // closed when one ends; replaced then
+
+	// books is held for writing while what a call has used goes from here to the ledger, and for reading while
+	// both are added up: nothing counts twice then, or not at all.
+	books sync.RWMutex
+}
+
+// place is what open knows of a call.
+type place struct {
+	key      state.TaskKey
+	run      string
+	number   uint64           // by which calls came
+	counter  *gateway.Counter // of its answer; nil before
+	admitted bool             // it goes on whatever comes
+	answered bool             // its answer has begun
+}
+
+func (o *open) put(c *call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[*call]struct{}{}
+	}
+	o.last++
+	c.place = place{key: c.task.Key, run: c.task.Run.ID, number: o.last}
+	o.all[c] = struct{}{}
+}
+
+// drop may be called again.
+func (o *open) drop(c *call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, c)
+	o.tell()
+}
+
+// begun says that a call's answer has begun, as a turn or not.
+func (o *open) begun(c *call, turn bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.place.answered = true
+	if !turn {
+		o.tell() // who waits for it may have that turn
+	}
+}
+
+func (o *open) admitted(c *call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.place.admitted = true
+}
+
+func (o *open) metered(c *call, by *gateway.Counter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.place.counter = by
+}
+
+// tell wakes who waits for others. The lock is held.
+func (o *open) tell() {
+	if o.left != nil {
+		close(o.left)
+		o.left = nil
+	}
+}
+
+// change is closed when something ends that a call may wait for.
+func (o *open) change() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.left == nil {
+		o.left = make(chan struct{})
+	}
+	return o.left
+}
+
+// sums is what calls use: of everybody, of a task, of one of its runs.
+type sums struct{ all, task, run state.Money }
+
+func (s *sums) add(c *call, used state.Money, key state.TaskKey, run string) {
+	s.all.Add(used)
+	if c.place.key != key {
+		return
+	}
+	s.task.Add(used)
+	if c.place.run == run {
+		s.run.Add(used)
+	}
+}
+
+// used adds up what is known that they have used so far.
+func (o *open) used(key state.TaskKey, run string) (s sums) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for c := range o.all {
+		if c.place.counter != nil {
+			used, _ := c.h.price(c.up, c.place.counter.Running())
+			s.add(c, used, key, run)
+		}
+	}
+	return s
+}
+
+// before is what stands before a call.
+type before struct {
+	sums           // what calls that came before may come to use
+	any, calls int // how many there are: of everybody, of the same run
+	turns      int // of those of the same run, how many may become a turn yet
+}
+
+// before adds up the calls that came before c, or were admitted before it, and go on: each with its estimate until
+// more is known of it.
+func (o *open) before(c *call) (b before) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for other := range o.all {
+		if other == c || other.place.number > c.place.number && !other.place.admitted {
+			continue
+		}
+		b.any++
+		b.add(other, other.reserved(), c.place.key, c.place.run)
+		if other.place.run != c.place.run {
+			continue
+		}
+		b.calls++
+		if !other.place.answered && other.bills {
+			b.turns++
+		}
+	}
+	return b
+}
+
+// reserved is what a call may come to cost: its estimate, or what its answer has used where that is more already.
+func (c *call) reserved() state.Money {
+	m, _ := c.h.price(c.up, c.guess)
+	if c.place.counter == nil {
+		return m
+	}
+	used, _ := c.h.price(c.up, c.place.counter.Running())
+	m.InputTokens, m.OutputTokens, m.MicroUSD = max(m.InputTokens, used.InputTokens), max(m.OutputTokens, used.OutputTokens), max(m.MicroUSD, used.MicroUSD)
+	return m
+}

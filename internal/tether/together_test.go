@@ -1,0 +1,152 @@
+package tether_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+)
+
+// dollar is a call whose whole answer may cost one, and does.
+const (
+	dollar       = `{"model":"claude-x","max_tokens":100000}`
+	dollarAnswer = `{"type":"message","model":"claude-x","usage":{"input_tokens":1,"output_tokens":100000}}`
+)
+
+// crowd is a VM's end whose model keeps each call until it is let go.
+type crowd struct {
+	*end
+	books *books
+	came  chan struct{}
+	let   chan struct{}
+}
+
+func newCrowd(t *testing.T, change func(*tether.Config, *books)) *crowd {
+	t.Helper()
+	c := &crowd{books: &books{task: *someTask()}, came: make(chan struct{}, 200), let: make(chan struct{})}
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		c.came <- struct{}{}
+		select {
+		case <-c.let:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, dollarAnswer)
+	}))
+	t.Cleanup(model.Close)
+	c.end = newEnd(t, nil, func(cfg *tether.Config) {
+		cfg.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		cfg.Tasks, cfg.Ledger, cfg.Prices = c.books, c.books, gateway.Prices{"claude-x": {Output: 10}}
+		cfg.Wait = time.Millisecond
+		change(cfg, c.books)
+	})
+	return c
+}
+
+// call makes one call of a model and returns its status, when to ask again, and what was said.
+func (c *crowd) call(ctx context.Context, body string) (status int, again, said string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+modelPath, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err.Error()
+	}
+	req.Header.Set("X-Api-Key", c.handler.RunToken(run))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header.Get("Retry-After"), fmt.Sprint(string(answer), err)
+}
+
+// TestCapHoldsAgainstManyAtOnce: calls that are made at once, none of which has said yet what it costs, get no more
+// of the model than the same calls one after another. Those that are too many are told to ask again: their run goes on.
+func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
+	t.Parallel()
+	const most = 16
+	tests := map[string]struct {
+		change func(*tether.Config, *books)
+		body   string
+		pass   int
+		says   string
+	}{
+		"a task's money":  {func(_ *tether.Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls under way"},
+		"a task's tokens": {func(_ *tether.Config, b *books) { b.task.Money.CapTokens = 200_000 }, dollar, 2, "other calls under way"},
+		"a run's money":   {func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 2_500_000 }, dollar, 3, "other calls under way"},
+		"of all tasks":    {func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls under way"},
+		"turns":           {func(_ *tether.Config, b *books) { b.task.Run.MaxTurns = 3 }, dollar, 3, "last turns are under way"},
+		"no cap":          {func(*tether.Config, *books) {}, dollar, most, "at most 16 calls"},
+		"more than is left, alone": {func(_ *tether.Config, b *books) {
+			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 999_999
+		}, dollar, 1, "other calls under way"},
+		"a bound that is a lie": {func(_ *tether.Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrowd(t, test.change)
+			var wait sync.WaitGroup
+			var mu sync.Mutex
+			got := map[int]int{}
+			refused := make(chan struct{}, 50)
+			for range 50 {
+				wait.Go(func() {
+					status, again, said := c.call(t.Context(), test.body)
+					mu.Lock()
+					defer mu.Unlock()
+					if got[status]++; status == http.StatusOK {
+						return
+					}
+					refused <- struct{}{}
+					if status != http.StatusTooManyRequests || again != "2" || !strings.Contains(said, `"rate_limit_error"`) || !strings.Contains(said, test.says) {
+						t.Errorf("status %d, again in %q: %s", status, again, said)
+					}
+				})
+			}
+			for range 50 - test.pass {
+				<-refused
+			}
+			close(c.let)
+			wait.Wait()
+			c.books.mu.Lock()
+			defer c.books.mu.Unlock()
+			if got[http.StatusOK] != test.pass || len(c.came) != test.pass || c.books.task.Run.Money.OutputTokens != int64(test.pass)*100_000 {
+				t.Errorf("statuses %v, %d asked, booked %+v; want %d", got, len(c.came), c.books.task.Run.Money, test.pass)
+			}
+			if c.books.held != nil {
+				t.Errorf("the run is held for what others may come to use: %+v", c.books.held)
+			}
+		})
+	}
+}
+
+// TestWaitsForOthers: a call that only others stand before is made as soon as they have left something.
+func TestWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, func(cfg *tether.Config, b *books) { b.task.Money.CapMicroUSD, cfg.Wait = 1_500_000, time.Minute })
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			if status, _, said := c.call(t.Context(), `{"model":"claude-x","max_tokens":128000,"metadata":{}}`); status != http.StatusOK {
+				t.Errorf("status %d: %s", status, said)
+			}
+		})
+	}
+	<-c.came
+	c.let <- struct{}{}
+	<-c.came
+	c.let <- struct{}{}
+	wait.Wait()
+	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.50 is reached") {
+		t.Errorf("status %d: %s", status, said)
+	}
+}
