@@ -27,7 +27,7 @@ func TestTurns(t *testing.T) {
 	if r := failed.Runs[len(failed.Runs)-1]; r.Status != "max_turns" || r.Adapter != "codex" {
 		t.Errorf("the run ended as %s: %s", r.Status, r.Message)
 	}
-	l.reach(issue, "the hint", func(*state.Task) bool { return strings.Contains(l.said(issue), "retry turns=") })
+	l.reach(issue, "the hint", func(*state.Task) bool { return strings.Contains(l.said(issue), "retry turns=6") })
 	if said := l.said(issue); strings.Contains(said, "/v1/responses") {
 		t.Errorf("the bot said:\n%s", said)
 	}

@@ -86,7 +86,7 @@ type Spec struct {
 	Shell []string
 	// MCP is a server configuration ({"mcpServers": …}); Schema a JSON schema for the final answer.
 	MCP, Schema json.RawMessage
-	// MaxTurns bounds the model calls; 0 takes the configured number.
+	// MaxTurns bounds the model calls; 0 takes DefaultMaxTurns.
 	MaxTurns int
 	// MaxUSD bounds what the agent believes to cost; 0 is no bound.
 	MaxUSD float64

@@ -34,7 +34,7 @@ func (a *api) Command(s Spec) (Cmd, error) {
 	settings, err := json.MarshalIndent(wire.Settings{
 		WorkDir: s.WorkDir, Home: s.Home, Model: firstOf(s.Model, a.cfg.ModelFor(s.Step)), System: s.System,
 		Resume: s.Resume, Session: s.Session, Fork: s.Fork, Tools: s.Tools, Shell: s.Shell, Deny: s.Deny, Schema: s.Schema, MCP: s.MCP,
-		MaxTurns: firstOf(s.MaxTurns, a.cfg.MaxTurns), BaseURL: s.BaseURL, Token: s.RunToken,
+		MaxTurns: firstOf(s.MaxTurns, DefaultMaxTurns), BaseURL: s.BaseURL, Token: s.RunToken,
 	}, "", "  ")
 	if err != nil {
 		return Cmd{}, fmt.Errorf("api command: %w", err)

@@ -53,7 +53,7 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)),
 		"--setting-sources", "", "--strict-mcp-config",
 		"--settings", in("settings.json"), "--mcp-config", in("mcp.json"),
-		"--max-turns", strconv.Itoa(firstOf(s.MaxTurns, c.cfg.MaxTurns)))
+		"--max-turns", strconv.Itoa(firstOf(s.MaxTurns, DefaultMaxTurns)))
 	if s.Shell != nil {
 		file, err := shellFile(s)
 		if err != nil {

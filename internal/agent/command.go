@@ -49,7 +49,7 @@ func (c *command) Command(s Spec) (Cmd, error) {
 		"ERRAND_STEP":        s.Step,
 		"ERRAND_MODEL":       firstOf(s.Model, c.cfg.ModelFor(s.Step)),
 		"ERRAND_WORKDIR":     s.WorkDir,
-		"ERRAND_MAX_TURNS":   strconv.Itoa(firstOf(s.MaxTurns, c.cfg.MaxTurns)),
+		"ERRAND_MAX_TURNS":   strconv.Itoa(firstOf(s.MaxTurns, DefaultMaxTurns)),
 		"ERRAND_SYSTEM_FILE": rules,
 		"ERRAND_MODEL_URL":   s.BaseURL,
 		"ERRAND_MODEL_TOKEN": s.RunToken,

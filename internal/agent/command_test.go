@@ -153,10 +153,9 @@ func TestConfig(t *testing.T) {
 		want string
 	}{
 		"nothing":             {agent.Config{}, ""},
-		"everything":          {agent.Config{Adapter: "command", Command: []string{"x"}, Model: "m", Models: map[string]string{"a": "b"}, Env: map[string]string{"A_1": ""}, MaxTurns: 5}, ""},
+		"everything":          {agent.Config{Adapter: "command", Command: []string{"x"}, Model: "m", Models: map[string]string{"a": "b"}, Env: map[string]string{"A_1": ""}}, ""},
 		"unknown adapter":     {agent.Config{Adapter: "emacs"}, "write one of: "},
 		"command without any": {agent.Config{Adapter: "command"}, "agent.command"},
-		"turns":               {agent.Config{MaxTurns: -1}, "agent.max_turns"},
 		"model":               {agent.Config{Model: "-x"}, "agent.model"},
 		"models":              {agent.Config{Models: map[string]string{"plan": ""}}, "agent.models.plan"},
 		"env":                 {agent.Config{Env: map[string]string{"A=B": "c"}}, "agent.env"},
@@ -170,7 +169,7 @@ func TestConfig(t *testing.T) {
 		})
 	}
 	got := agent.DefaultConfig()
-	want := agent.Config{Adapter: "claude", Command: []string{"claude"}, Model: agent.DefaultModel, MaxTurns: 30}
+	want := agent.Config{Adapter: "claude", Command: []string{"claude"}, Model: agent.DefaultModel}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,7 @@ const DefaultCodexModel = "gpt-5.5"
 // DefaultGeminiModel is used where the configuration names none for the adapter gemini.
 const DefaultGeminiModel = "gemini-2.5-pro"
 
-// DefaultMaxTurns is the number of model calls that a run may make.
+// DefaultMaxTurns is the number of model calls of a run whose Spec gives none.
 const DefaultMaxTurns = 30
 
 // Config chooses the agent and how it is run.
@@ -58,8 +58,6 @@ type Config struct {
 	Helpers []string `yaml:"helpers"`
 	// Env is set for the agents and everything that they start. It is not for secrets.
 	Env map[string]string `yaml:"env"`
-	// MaxTurns bounds the model calls of one run; default 30.
-	MaxTurns int `yaml:"max_turns"`
 }
 
 // Settings are one adapter's own.
@@ -99,9 +97,6 @@ func (c Config) withDefaults() Config {
 	if c.Model == "" {
 		c.Model = own.Model
 	}
-	if c.MaxTurns == 0 {
-		c.MaxTurns = DefaultMaxTurns
-	}
 	return c
 }
 
@@ -120,9 +115,6 @@ func (c Config) Validate() error {
 		if err := checkEnv("agent.adapters."+name+".env", c.Adapters[name].Env); err != nil {
 			return err
 		}
-	}
-	if c.MaxTurns < 1 || c.MaxTurns > 10_000 {
-		return fmt.Errorf("agent.max_turns: %d is not between 1 and 10000", c.MaxTurns)
 	}
 	if err := c.checkModels(); err != nil {
 		return err

@@ -132,7 +132,7 @@ func (g *gemini) settings(s Spec) ([]byte, error) {
 		"privacy":     section{"usageStatisticsEnabled": false},
 		"telemetry":   section{"enabled": false},
 		"general":     section{"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": attempts},
-		"model":       section{"maxSessionTurns": firstOf(s.MaxTurns, g.cfg.MaxTurns)},
+		"model":       section{"maxSessionTurns": firstOf(s.MaxTurns, DefaultMaxTurns)},
 		"context":     section{"includeDirectoryTree": false},
 		"tools":       section{"core": tools},
 		"hooksConfig": section{"enabled": s.Shell != nil},

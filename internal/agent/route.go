@@ -144,7 +144,7 @@ func (c Config) For(name string) Config {
 	if c.Adapter == "" {
 		c.Adapter = NameClaude
 	}
-	out, own := Config{Adapter: name, MaxTurns: c.MaxTurns, Env: maps.Clone(c.Env)}, c.Adapters[name]
+	out, own := Config{Adapter: name, Env: maps.Clone(c.Env)}, c.Adapters[name]
 	if name == c.Adapter {
 		out.Command, out.Model, out.Provider = c.Command, c.Model, c.Provider
 	}

@@ -56,14 +56,14 @@ func TestRoute(t *testing.T) {
 func TestFor(t *testing.T) {
 	t.Parallel()
 	want := agent.Config{
-		Adapter: "command", Command: []string{"/bin/mine"}, Model: "small", Provider: "here", MaxTurns: 30,
+		Adapter: "command", Command: []string{"/bin/mine"}, Model: "small", Provider: "here",
 		Models: map[string]string{"implement": "qwen3:8b"}, Env: map[string]string{"A": "all", "B": "own"},
 	}
 	if diff := cmp.Diff(want, mixed().For("command")); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}
 	want = agent.Config{
-		Adapter: "claude", Command: []string{"claude"}, Model: "claude-sonnet-5", MaxTurns: 30,
+		Adapter: "claude", Command: []string{"claude"}, Model: "claude-sonnet-5",
 		Models: map[string]string{"plan": "claude-opus-4-8", "review": "claude-haiku-4-5"}, Env: map[string]string{"A": "all", "B": "all"},
 	}
 	if diff := cmp.Diff(want, mixed().For("claude")); diff != "" {

@@ -62,7 +62,7 @@ func TestParseKeepsDefaults(t *testing.T) {
 	if c.Local.Kind != "plain" || c.Local.IdleExit != config.Default().Local.IdleExit {
 		t.Errorf("local = %+v", c.Local)
 	}
-	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-for-tests" || c.Agent.MaxTurns != 30 {
+	if c.GitHub.WebhookSecret.Reveal() != "hook-secret-for-tests" || c.Agent.Adapter != "command" {
 		t.Errorf("secret or agent are lost: %+v", c)
 	}
 }
@@ -274,5 +274,14 @@ func TestSettingsAndPolicy(t *testing.T) {
 	}
 	if p := c.Policy(); p.Gather != time.Second || p.KeepAfterEnd != time.Hour || p.IdleVM == 0 || p.MaxAttempts == 0 {
 		t.Errorf("policy = %+v", p)
+	}
+}
+
+// TestParseSaysWhatIsGone: a key that was there once is refused with what to write in its place.
+func TestParseSaysWhatIsGone(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse([]byte("agent:\n  max_turns: 60\n"), env(t))
+	if want := "line 2: agent.max_turns: this key is gone, write limits.turns in its place"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("says %v, want %s", err, want)
 	}
 }

@@ -197,11 +197,22 @@ func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
 		}
 		f, ok := fieldOf(t, name.Value)
 		if !ok {
-			d.problem(sub, v.Key, "this key is unknown; %s", suggest(name.Value, t))
+			d.problem(sub, v.Key, "%s", unknown(sub, name.Value, t))
 			continue
 		}
 		d.check(sub, v.Value, f.Type)
 	}
+}
+
+// gone are keys that were there once, with what to write in their place.
+func gone() map[string]string { return map[string]string{"agent.max_turns": "limits.turns"} }
+
+// unknown says what is wrong with a key that is no field of t.
+func unknown(key, name string, t reflect.Type) string {
+	if now, ok := gone()[key]; ok {
+		return "this key is gone, write " + now + " in its place"
+	}
+	return "this key is unknown; " + suggest(name, t)
 }
 
 // checkList checks the elements of a list.
