@@ -32,6 +32,7 @@ type Counter struct {
 	usage   Usage
 	counted bool
 	final   bool  // the stream has said what it used in the end
+	failed  bool  // it has said that it is none
 	shown   int64 // bytes of the answer in a stream
 }
 
@@ -60,21 +61,41 @@ func (c *Counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the answer, whole or cut, and returns what it used. Ok is false if nothing of it said so; for
-// a stream that was cut before it counted its output, the output is estimated from what had come.
+// Close ends the answer, whole or cut, and returns what it used. Ok is false if nothing of it said so. What an answer
+// that was cut did not live to say is estimated: its output from what had come, its input from the request.
 func (c *Counter) Close() (u Usage, ok bool) {
 	if c.stream == nil {
-		var s said
-		if json.Unmarshal(c.body.Bytes(), &s) == nil {
-			c.counted = c.usage.take(&s)
-		} else {
-			c.list()
-		}
+		c.whole()
 		return c.usage, c.counted
 	}
 	_ = c.stream.Close() // cannot fail: a pipe
 	<-c.done
-	return c.estimated(), c.counted || c.shown > 0
+	u = c.estimated()
+	if !c.final && !c.failed && u.tokens() == 0 {
+		u.Input = c.askedTokens()
+	}
+	return u, c.counted || u.tokens() > 0 || c.shown > 0
+}
+
+// whole counts an answer that is no stream.
+func (c *Counter) whole() {
+	var s said
+	switch body := c.body.Bytes(); {
+	case json.Unmarshal(body, &s) == nil:
+		c.counted = c.usage.take(&s)
+	case json.Valid(body):
+		c.list()
+	case c.asked > 0: // cut
+		c.counted, c.usage = true, Usage{Input: c.askedTokens(), Output: int64(len(body)) / bytesPerToken}
+	}
+}
+
+// askedTokens is about how long the request is.
+func (c *Counter) askedTokens() int64 {
+	if c.asked == 0 {
+		return 0
+	}
+	return max(c.asked/bytesPerToken, 1)
 }
 
 // Streams reports whether the answer is a stream of events, of which Running says something before the end.
@@ -102,7 +123,7 @@ func (c *Counter) estimated() Usage {
 		u.Output = estimate
 	}
 	if c.shown > 0 && u.Input+u.CacheRead+u.CacheWrite == 0 && !c.counted {
-		u.Input = c.asked / bytesPerToken
+		u.Input = c.askedTokens()
 	}
 	return u
 }
@@ -143,24 +164,6 @@ func (c *Counter) event(data string) {
 	defer c.mu.Unlock()
 	c.counted = c.usage.take(&s) || c.counted
 	c.final = c.final || s.ends()
-	if len(s.Delta) > 0 && s.Type != "message_delta" {
-		c.shown += shownIn(s.Delta)
-	}
-}
-
-// shownIn is about how much of the answer a delta holds.
-func shownIn(delta json.RawMessage) int64 {
-	var text string
-	if json.Unmarshal(delta, &text) == nil {
-		return int64(len(text)) // OpenAI
-	}
-	var d struct {
-		Text     string `json:"text"`
-		Thinking string `json:"thinking"`
-		Partial  string `json:"partial_json"`
-	}
-	if json.Unmarshal(delta, &d) != nil {
-		return 0
-	}
-	return int64(len(d.Text) + len(d.Thinking) + len(d.Partial))
+	c.failed = c.failed || s.fails()
+	c.shown += s.shows()
 }

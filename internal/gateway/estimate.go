@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ func (a API) Bills(path string) bool {
 
 // Estimate is what an allowed call of a model may come to use, judged by its request alone: the input by its
 // length, the output by the bound that the request sets. It never fails: what cannot be read is not said.
-func (a API) Estimate(path string, body []byte) Usage {
+func (a API) Estimate(path string, query url.Values, body []byte) Usage {
 	if !a.Bills(path) {
 		return Usage{}
 	}
@@ -32,7 +33,8 @@ func (a API) Estimate(path string, body []byte) Usage {
 	}
 	if u.Model = w.model; a == Gemini {
 		u.Model, _ = a.Named(path, nil)
-		w.stream = strings.HasSuffix(path, ":streamGenerateContent")
+		sse := append(query["alt"], query["$alt"]...)
+		w.stream = len(sse) == 1 && sse[0] == "sse" && strings.HasSuffix(path, ":streamGenerateContent") // else it is a list
 	}
 	u.Output = w.output()
 	return u

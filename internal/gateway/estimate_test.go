@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -28,7 +29,9 @@ func TestEstimate(t *testing.T) {
 		"more than any":             {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":1e300,"n":1e9}`, gateway.Usage{Input: 7, Output: 128 << 10 * 128}},
 		"gemini, whole":             {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generationConfig":{"maxOutputTokens":100,"candidateCount":2}}`, gateway.Usage{Model: "g", Input: 15, Output: 200}},
 		"gemini, its other names":   {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generation_config":{"max_output_tokens":100}}`, gateway.Usage{Model: "g", Input: 11, Output: 100}},
-		"gemini, streamed":          {gateway.Gemini, "/v1beta/models/g:streamGenerateContent", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 8192}},
+		"gemini, streamed":          {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 8192}},
+		"gemini, a list":            {gateway.Gemini, "/v1beta/models/g:streamGenerateContent", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 32_768}},
+		"gemini, which of both":     {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse&alt=json", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 32_768}},
 		"anthropic, counting":       {gateway.Anthropic, "/v1/messages/count_tokens", `{"model":"m","max_tokens":64000}`, gateway.Usage{}},
 		"gemini, counting":          {gateway.Gemini, "/v1beta/models/g:countTokens", `{}`, gateway.Usage{}},
 		"nothing":                   {gateway.Anthropic, "/v1/messages", ``, gateway.Usage{Input: 1, Output: 32_768}},
@@ -40,7 +43,11 @@ func TestEstimate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, test.api.Estimate(test.path, []byte(test.body))); diff != "" {
+			u, err := url.Parse(test.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, test.api.Estimate(u.Path, u.Query(), []byte(test.body))); diff != "" {
 				t.Errorf("estimate (-want +got):\n%s", diff)
 			}
 		})
@@ -53,7 +60,7 @@ func FuzzEstimate(f *testing.F) {
 	f.Add("/v1beta/models/g:generateContent", []byte(`{"generationConfig":{"maxOutputTokens":1e9}}`))
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
 		for _, api := range gateway.APIs() {
-			if u := api.Estimate(path, body); u.Input < 0 || u.Output < 0 || u.Output > 128<<10*128 || u.Input > int64(len(body))+1 {
+			if u := api.Estimate(path, nil, body); u.Input < 0 || u.Output < 0 || u.Output > 128<<10*128 || u.Input > int64(len(body))+1 {
 				t.Errorf("%s: %+v", api, u)
 			}
 		}

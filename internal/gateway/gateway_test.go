@@ -30,7 +30,30 @@ func TestCounter(t *testing.T) {
 		kind, body string
 		want       gateway.Usage
 		not        bool
+		asked      int64
 	}{
+		"anthropic, cached for an hour": {kind: sseType, body: stream(
+			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20}}}}`,
+			`{"type":"message_delta","usage":{"cache_creation_input_tokens":30,"output_tokens":9}}`),
+			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 9, CacheWrite: 30, CacheWriteHour: 20}},
+		"anthropic, an hour of more than all": {body: `{"usage":{"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":20}}}`,
+			want: gateway.Usage{CacheWrite: 3, CacheWriteHour: 3}},
+		"openai, chat streamed without usage": {asked: 400, kind: sseType, body: stream(
+			`{"model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":"`+strings.Repeat("x", 40)+`"}},{"index":1,"delta":{"reasoning_content":"`+strings.Repeat("y", 20)+`"}}]}`,
+			`{"model":"gpt-x","choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"bash","arguments":"`+strings.Repeat("z", 36)+`"}}]}}]}`,
+			`{"model":"gpt-x","choices":[{"delta":{"content":null}}]}`, `[DONE]`),
+			want: gateway.Usage{Model: "gpt-x", Input: 100, Output: 25}},
+		"gemini, cut": {asked: 400, kind: sseType, body: stream(
+			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 60) + `"},{"functionCall":{"name":"sh","args":{"a":"` + strings.Repeat("y", 12) + `"}},"thoughtSignature":"` + strings.Repeat("z", 500) + `"}]}}]}`),
+			want: gateway.Usage{Model: "gemini-x", Input: 100, Output: 20}},
+		"gemini, to its end": {kind: sseType, body: stream(
+			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 400) + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}`),
+			want: gateway.Usage{Model: "gemini-x", Input: 20, Output: 3}},
+		"a stream that is cut before it says anything": {asked: 400, kind: sseType, body: stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`),
+			want: gateway.Usage{Model: "gpt-x", Input: 100}},
+		"a stream that is a failure": {asked: 400, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
+		"a whole answer that is cut": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: gateway.Usage{Input: 100, Output: 20}},
+		"a whole answer without any": {asked: 400, body: `{"type":"message"}`, not: true},
 		"anthropic, whole": {body: `{"type":"message","model":"claude-x","content":[],"usage":{"input_tokens":7,"output_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}`,
 			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
 		"anthropic, streamed": {kind: sseType, body: stream(
@@ -69,7 +92,7 @@ func TestCounter(t *testing.T) {
 		for _, size := range []int{1, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				t.Parallel()
-				c := gateway.NewCounter(test.kind, 0)
+				c := gateway.NewCounter(test.kind, test.asked)
 				for rest := test.body; rest != ""; {
 					n := min(size, len(rest))
 					if got, err := c.Write([]byte(rest[:n])); got != n || err != nil {
@@ -119,16 +142,17 @@ func TestPrices(t *testing.T) {
 		want  int64
 		known bool
 	}{
-		"the longest name":   {gateway.Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
-		"another":            {gateway.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
-		"unknown: dearest":   {gateway.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
-		"none: dearest":      {gateway.Usage{Input: 1}, 10, false},
-		"a fraction counts":  {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
-		"another edition":    {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
-		"a name's beginning": {gateway.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
-		"a name alone":       {gateway.Usage{Model: "claude", Output: 1}, 25, true},
-		"a longer name":      {gateway.Usage{Model: "gpt5-x", Output: 1}, 25, false},
-		"nothing":            {gateway.Usage{Model: "gpt-5"}, 0, true},
+		"the longest name":     {gateway.Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
+		"another":              {gateway.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
+		"unknown: dearest":     {gateway.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
+		"none: dearest":        {gateway.Usage{Input: 1}, 10, false},
+		"an hour in the cache": {gateway.Usage{Model: "claude-haiku-4", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
+		"a fraction counts":    {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
+		"another edition":      {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
+		"a name's beginning":   {gateway.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
+		"a name alone":         {gateway.Usage{Model: "claude", Output: 1}, 25, true},
+		"a longer name":        {gateway.Usage{Model: "gpt5-x", Output: 1}, 25, false},
+		"nothing":              {gateway.Usage{Model: "gpt-5"}, 0, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -172,6 +196,24 @@ func TestRefuse(t *testing.T) {
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error.Message != "no money" || w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d %s (%v)", api, w.Code, w.Body, err)
+		}
+	}
+}
+
+// TestFail: a call that shall be made again is answered in the form by which programs see that.
+func TestFail(t *testing.T) {
+	t.Parallel()
+	for api, want := range map[gateway.API]string{
+		gateway.Anthropic: `{"error":{"message":"soon","type":"rate_limit_error"},"type":"error"}`,
+		gateway.OpenAI:    `{"error":{"code":"rate_limit_error","message":"soon","param":null,"type":"rate_limit_error"}}`,
+		gateway.Gemini:    `{"error":{"code":429,"message":"soon","status":"RESOURCE_EXHAUSTED"}}`,
+	} {
+		w := httptest.NewRecorder()
+		if err := api.Fail(w, http.StatusTooManyRequests, "rate_limit_error", "soon"); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusTooManyRequests || got != want {
+			t.Errorf("%s: %d %s", api, w.Code, got)
 		}
 	}
 }

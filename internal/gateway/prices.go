@@ -13,9 +13,13 @@ type Price struct {
 	Output float64 `yaml:"output"`
 	// CacheRead is for input that was found in the provider's cache.
 	CacheRead float64 `yaml:"cache_read"`
-	// CacheWrite is for input that was put there; 0 where that costs nothing.
+	// CacheWrite is for input that was put there; 0 where that costs nothing. For an hour it costs 1.6 times as much.
 	CacheWrite float64 `yaml:"cache_write"`
 }
+
+// hourWrite is how much more it costs to put input into a cache for an hour than for the usual five minutes:
+// twice the price of input where that is 1.25 times.
+const hourWrite = 2 / 1.25
 
 // Prices are models' prices by name. A name stands for itself and its editions, which follow after a
 // hyphen, an @ or a colon: "claude-sonnet" is also "claude-sonnet-4-5-20250929", "gpt-5" is not "gpt-5.5".
@@ -71,7 +75,8 @@ func (p Prices) Of(model string) (price Price, known bool) {
 // Cost is what the usage costs at this price, in millionths of a dollar, rounded up.
 func (p Price) Cost(u Usage) int64 {
 	// Dollars per million tokens are millionths of a dollar per token.
-	micro := p.Input*float64(u.Input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*float64(u.CacheWrite)
+	written := float64(u.CacheWrite) + (hourWrite-1)*float64(u.CacheWriteHour)
+	micro := p.Input*float64(u.Input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*written
 	if !(micro > 0) { // nor not a number
 		return 0
 	}

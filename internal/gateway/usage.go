@@ -3,13 +3,18 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 )
 
 // Usage is what an answer used, in tokens. Input is what was neither read from a cache nor written to one.
 type Usage struct {
 	Model                                string
 	Input, CacheRead, CacheWrite, Output int64
+	// CacheWriteHour is what of CacheWrite was put there for an hour, which costs more.
+	CacheWriteHour int64
 }
+
+func (u Usage) tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
 // said is what a body or an event of a stream may say about usage, in any of the dialects: their names do
 // not collide, so one look is enough for all.
@@ -22,6 +27,9 @@ type said struct {
 	Response     *said           `json:"response"`      // OpenAI: response.completed and the like
 	Gemini       *geminiUsage    `json:"usageMetadata"` // the newest counts
 	Delta        json.RawMessage `json:"delta"`
+	Choices      []choice        `json:"choices"`    // OpenAI's chat completions
+	Candidates   []candidate     `json:"candidates"` // Gemini
+	Error        json.RawMessage `json:"error"`
 }
 
 // tokens are Anthropic's and OpenAI's counts. OpenAI's input includes what was cached, Anthropic's does not.
@@ -33,6 +41,10 @@ type tokens struct {
 
 	Prompt     *int64 `json:"prompt_tokens"`
 	Completion *int64 `json:"completion_tokens"`
+
+	Creation *struct {
+		Hour int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"` // Anthropic
 
 	InputDetails  *details `json:"input_tokens_details"`
 	PromptDetails *details `json:"prompt_tokens_details"`
@@ -57,8 +69,15 @@ func (s *said) ends() bool {
 		return s.Response.Usage != nil && s.Response.Usage.Output != nil
 	case s.Usage != nil: // Anthropic: message_delta; OpenAI's chat completions: their last chunk
 		return s.Type == "message_delta" && s.Usage.Output != nil || s.Usage.Completion != nil
+	case s.Gemini != nil:
+		return slices.ContainsFunc(s.Candidates, func(c candidate) bool { return c.Finish != "" })
 	}
 	return false
+}
+
+// fails reports whether this is the event of a stream that says that there is no answer.
+func (s *said) fails() bool {
+	return s.Type == "error" || s.Type == "response.failed" || len(s.Error) > 0 && string(s.Error) != "null"
 }
 
 // take puts what was said into the usage; what is not said stays as it was, since later events of a
@@ -92,6 +111,10 @@ func (u *Usage) count(t *tokens) {
 	}
 	set(&u.CacheRead, t.CacheRead)
 	set(&u.CacheWrite, t.CacheWrite)
+	if t.Creation != nil {
+		u.CacheWriteHour = positive(t.Creation.Hour)
+	}
+	u.CacheWriteHour = min(u.CacheWriteHour, u.CacheWrite)
 	set(&u.Output, t.Output, t.Completion)
 	set(&u.Input, t.Input, t.Prompt)
 	for _, d := range []*details{t.InputDetails, t.PromptDetails} {

@@ -21,11 +21,7 @@ func (c *call) book(ctx context.Context, u gateway.Usage, held *state.Waiting) {
 
 // trace notes that the call has gone to the provider.
 func (c *call) trace(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(done httptrace.WroteRequestInfo) {
-		if done.Err == nil {
-			c.sent.Store(true)
-		}
-	}})
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }})
 }
 
 // end is called when nothing more comes of a call. One that its program has given up before there was an answer, and

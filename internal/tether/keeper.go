@@ -13,7 +13,12 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/yamux"
 	"github.com/rs/zerolog"
+	"golang.org/x/net/netutil"
 )
+
+// maxConnections bounds the connections that are served of one VM at once. The runner's own end lets fewer come; but
+// that is on the VM.
+const maxConnections = 320
 
 // Attacher opens the byte stream to a VM's end of the tether: a yamux session whose server is ours.
 type Attacher interface {
@@ -165,7 +170,7 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
 	}
 	end := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer end()
-	return srv.Serve(session)
+	return srv.Serve(netutil.LimitListener(session, maxConnections))
 }
 
 // fail tells those who wait that an attempt failed.

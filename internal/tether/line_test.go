@@ -218,3 +218,53 @@ func TestEnsureEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestVMsConnectionsAreBounded: of the connections that a VM opens so many are served, whatever stands for the runner's
+// own end there; the next is served when one ends.
+func TestVMsConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = 320
+	e, c := newEnd(t, someTask(), nil), newCable()
+	k, _ := keep(t, c, e.handler)
+	ensure(t, k)
+	_, session := c.vmSide(t)
+	const request, answer = "GET / HTTP/1.1\r\nHost: vm\r\n\r\n", "HTTP/1.1 401 Unauthorized\r\n"
+	open := func() net.Conn {
+		conn, err := session.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	answered := func(conn net.Conn, within time.Duration) error {
+		if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(answer))
+		_, err := io.ReadFull(conn, got)
+		if err == nil && string(got) != answer {
+			t.Errorf("answered with %q", got)
+		}
+		return err
+	}
+	var first net.Conn
+	for range most {
+		first = open()
+		if err := answered(first, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := open()
+	if err := answered(next, 100*time.Millisecond); err == nil {
+		t.Error("one more is served")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := answered(next, time.Minute); err != nil {
+		t.Errorf("when another has ended: %v", err)
+	}
+}

@@ -54,11 +54,14 @@ func (b *books) Held(_ context.Context, open state.Money, _ bool) (*state.Waitin
 }
 
 // endless is a model whose answer does not end: bytes, each an event with so much text. Sent counts.
-func endless(t *testing.T, api gateway.API, ending string) *httptest.Server {
+func endless(t *testing.T, api gateway.API, path, ending string) *httptest.Server {
 	t.Helper()
 	first, event := `{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"%s"}}`
 	if api == gateway.OpenAI {
 		first, event = `{"type":"response.created","response":{"model":"claude-x","usage":null}}`, `{"type":"response.output_text.delta","delta":"%s"}`
+	}
+	if strings.HasSuffix(path, "/chat/completions") { // without usage: nothing asked for it
+		first, event = `{"model":"claude-x","choices":[{"delta":{"role":"assistant"}}]}`, `{"model":"claude-x","choices":[{"delta":{"content":"%s"}}]}`
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -78,33 +81,32 @@ func TestCapInMidStream(t *testing.T) {
 	const perToken = 15 // millionths of a dollar
 	tests := map[string]struct {
 		api    gateway.API
+		path   string
 		ending string
 		change func(*books)
 		says   string
 		most   state.Money
 	}{
-		"a task's money":     {gateway.Anthropic, "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"a task's tokens":    {gateway.Anthropic, "\n", func(b *books) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
-		"a run's money":      {gateway.Anthropic, "\n", func(b *books) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
-		"a run's tokens":     {gateway.Anthropic, "\n", func(b *books) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
-		"of all tasks":       {gateway.Anthropic, "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
-		"OpenAI":             {gateway.OpenAI, "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"lines of two bytes": {gateway.Anthropic, "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's money":     {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's tokens":    {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
+		"a run's money":      {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
+		"a run's tokens":     {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
+		"of all tasks":       {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
+		"OpenAI":             {gateway.OpenAI, "/v1/responses", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"OpenAI, chat":       {gateway.OpenAI, "/v1/chat/completions", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"lines of two bytes": {gateway.Anthropic, "/v1/messages", "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := endless(t, test.api, test.ending)
+			model := endless(t, test.api, test.path, test.ending)
 			b := &books{task: *someTask()}
 			test.change(b)
 			w := newEnd(t, nil, func(c *tether.Config) {
 				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 				c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
-			path := modelPath
-			if test.api == gateway.OpenAI {
-				path = "/llm/anthropic/v1/responses"
-			}
+			path := "/llm/anthropic" + test.path
 			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, bearer(w.handler.RunToken(run)))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
 				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])

@@ -56,7 +56,7 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body.bytes)), nil }
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body.bytes)), int64(len(body.bytes))
-		c.asked, c.guess, c.bills = r.ContentLength, up.API.Estimate(rest, body.bytes), up.API.Bills(rest)
+		c.asked, c.guess, c.bills = r.ContentLength, up.API.Estimate(rest, r.URL.Query(), body.bytes), up.API.Bills(rest)
 		h.open.put(&c)
 		defer func() { c.end(r.Context()) }()
 	}

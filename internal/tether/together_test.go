@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
 )
 
 // dollar is a call whose whole answer may cost one, and does.
@@ -148,5 +149,46 @@ func TestWaitsForOthers(t *testing.T) {
 	wait.Wait()
 	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.50 is reached") {
 		t.Errorf("status %d: %s", status, said)
+	}
+}
+
+// TestRequestsAreBounded: a VM has so many requests under way at once, whatever they are for; one more is told to
+// come again, in the form of what it asked for.
+func TestRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = 64
+	came, let := make(chan struct{}, most+1), make(chan struct{})
+	forge := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		came <- struct{}{}
+		<-let
+	}))
+	t.Cleanup(forge.Close)
+	w := newEnd(t, someTask(), func(c *tether.Config) {
+		c.Git = func(context.Context, *state.Task) (string, string, error) {
+			return forge.URL + "/x.git", readToken, nil
+		}
+	})
+	token := bearer(w.handler.RunToken(run))
+	var wait sync.WaitGroup
+	for range most {
+		wait.Go(func() {
+			if status, body := ask(t, http.DefaultClient, http.MethodGet, w.url+fetchPath, token); status != http.StatusOK {
+				t.Errorf("status %d: %s", status, body)
+			}
+		})
+	}
+	for range most {
+		<-came
+	}
+	for path, says := range map[string]string{modelPath: `"type":"rate_limit_error"`, fetchPath: "errand: a VM has at most 64 requests"} {
+		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, token)
+		if status != http.StatusTooManyRequests || !strings.Contains(body, says) {
+			t.Errorf("%s: status %d: %s", path, status, body)
+		}
+	}
+	close(let)
+	wait.Wait()
+	if status, body := ask(t, http.DefaultClient, http.MethodGet, w.url+fetchPath, token); status != http.StatusOK {
+		t.Errorf("afterwards: status %d: %s", status, body)
 	}
 }

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"encoding/json"
+)
+
+// choice is what an event of OpenAI's chat completions adds to one of its answers.
+type choice struct {
+	Delta json.RawMessage `json:"delta"`
+}
+
+// candidate is what an event of Gemini's stream adds to one of its answers.
+type candidate struct {
+	Content struct {
+		Parts []struct {
+			Text string `json:"text"`
+			Call struct {
+				Args json.RawMessage `json:"args"`
+			} `json:"functionCall"`
+		} `json:"parts"`
+	} `json:"content"`
+	Finish string `json:"finishReason"`
+}
+
+// shows is about how many bytes of the answer an event of a stream holds.
+func (s *said) shows() (n int64) {
+	if len(s.Delta) > 0 && s.Type != "message_delta" {
+		n += shownIn(s.Delta)
+	}
+	for _, c := range s.Choices {
+		n += textIn(c.Delta)
+	}
+	for _, c := range s.Candidates {
+		for _, p := range c.Content.Parts {
+			n += int64(len(p.Text) + len(p.Call.Args))
+		}
+	}
+	return n
+}
+
+// shownIn is about how much of the answer a delta holds.
+func shownIn(delta json.RawMessage) int64 {
+	var text string
+	if json.Unmarshal(delta, &text) == nil {
+		return int64(len(text)) // OpenAI
+	}
+	var d struct {
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+		Partial  string `json:"partial_json"`
+	}
+	if json.Unmarshal(delta, &d) != nil {
+		return 0
+	}
+	return int64(len(d.Text) + len(d.Thinking) + len(d.Partial))
+}
+
+// textIn is how long all text in a delta of a chat is: servers have names of their own for what a model thinks.
+func textIn(delta json.RawMessage) int64 {
+	if len(delta) == 0 {
+		return 0
+	}
+	var all any
+	if json.Unmarshal(delta, &all) != nil {
+		return 0
+	}
+	return lengths(all)
+}
+
+// lengths adds up the strings in a value, but for what says whose and which part it is.
+func lengths(v any) (n int64) {
+	switch v := v.(type) {
+	case string:
+		return int64(len(v))
+	case []any:
+		for _, e := range v {
+			n += lengths(e)
+		}
+	case map[string]any:
+		for key, e := range v {
+			if key != "role" && key != "id" && key != "type" {
+				n += lengths(e)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,140 @@
+package tether
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// zeros is a body of so many bytes, which then says that it waits, and waits.
+type zeros struct {
+	left    int
+	waits   chan<- struct{}
+	goOn    <-chan struct{}
+	waiting bool
+}
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.left == 0 && z.waits != nil && !z.waiting {
+		z.waiting = true
+		z.waits <- struct{}{}
+		<-z.goOn
+	}
+	if z.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(z.left, len(p))
+	z.left -= n
+	return n, nil
+}
+
+func asking(body io.Reader, length int64) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	r.ContentLength = length
+	return r
+}
+
+// TestBodiesAreBounded: however many calls a VM begins and does not end, and whatever length it announces, the memory
+// that they take is bounded; what ends gives it back.
+func TestBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	const size, fit = 1 << 20, 3
+	bodies := semaphore.NewWeighted(fit*size + fit)
+	waits, goOn := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, fit)
+	asks := make([]ask, fit)
+	for i := range asks {
+		asks[i].room = bodies
+		go func() {
+			ended <- asks[i].read(httptest.NewRecorder(), asking(&zeros{left: size - 1, waits: waits, goOn: goOn}, size))
+		}()
+		<-waits
+	}
+	for name, length := range map[string]int64{"announced": size, "of unknown length": -1} {
+		more := ask{room: bodies}
+		if err := more.read(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errNoRoom) {
+			t.Errorf("one more, %s: %v", name, err)
+		}
+		more.done()
+	}
+	close(goOn)
+	for range fit {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range asks {
+		if len(asks[i].bytes) != size-1 {
+			t.Errorf("%d bytes were read", len(asks[i].bytes))
+		}
+		asks[i].done()
+		asks[i].done() // does nothing more
+	}
+	if !bodies.TryAcquire(fit*size + fit) {
+		t.Error("not all memory was given back")
+	}
+}
+
+// TestAnnouncedIsNotTaken: a body takes as much memory as has come of it, or twice that, not what is announced.
+func TestAnnouncedIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		length int64
+		come   int
+		err    bool
+		most   int64
+	}{
+		"nothing has come":   {length: maxAsk, most: firstRead},
+		"some has come":      {length: maxAsk, come: 3 << 20, most: 4 << 20},
+		"of unknown length":  {length: -1, come: 5 << 20, most: 8 << 20},
+		"short":              {length: 10, come: 10, most: 11},
+		"none":               {length: 0, most: 1},
+		"too long, it says":  {length: maxAsk + 1, err: true},
+		"too long, it turns": {length: -1, come: maxAsk + 1, err: true, most: maxAsk + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := ask{room: semaphore.NewWeighted(2 * maxAsk)}
+			defer a.done()
+			err := a.read(httptest.NewRecorder(), asking(&zeros{left: tc.come}, tc.length))
+			var large *http.MaxBytesError
+			if errors.As(err, &large) != tc.err || !tc.err && err != nil {
+				t.Errorf("read: %v", err)
+			}
+			if a.held > tc.most || int64(cap(a.bytes)) > tc.most {
+				t.Errorf("took %d, at most %d", a.held, tc.most)
+			}
+		})
+	}
+}
+
+// deadlines is what a connection is told.
+type deadlines struct {
+	http.ResponseWriter
+	set []time.Time
+}
+
+// SetReadDeadline implements what http.ResponseController looks for.
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestBodiesHaveToCome: a body has two minutes, and the connection is not bounded afterwards: the answer may take long.
+func TestBodiesHaveToCome(t *testing.T) {
+	t.Parallel()
+	a, d := ask{room: semaphore.NewWeighted(maxAsk)}, &deadlines{ResponseWriter: httptest.NewRecorder()}
+	before := time.Now()
+	if err := a.read(d, asking(strings.NewReader("body"), 4)); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.set) != 2 || d.set[0].Before(before.Add(bodyWithin)) || d.set[0].After(time.Now().Add(bodyWithin)) || !d.set[1].IsZero() {
+		t.Errorf("deadlines: %v", d.set)
+	}
+}

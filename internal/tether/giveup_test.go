@@ -1,0 +1,114 @@
+package tether_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestGivenUpBeforeAnAnswer: a call that is given up when the provider has it, and before it has answered, is paid
+// for by the length of what was asked, and is a turn.
+func TestGivenUpBeforeAnAnswer(t *testing.T) {
+	t.Parallel()
+	body := `{"model":"claude-x","max_tokens":64000,"messages":"` + strings.Repeat("word ", 1000) + `"}`
+	tests := map[string]struct {
+		path string
+		most int
+		want state.Money
+	}{
+		"a call":                         {modelPath, 1, state.Money{InputTokens: int64(len(body) / 4), MicroUSD: int64(len(body) / 4 * 3)}},
+		"counting tokens, costs nothing": {modelPath + "/count_tokens", 0, state.Money{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked, over := make(chan struct{}, 2), make(chan struct{})
+			model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				asked <- struct{}{}
+				<-r.Context().Done()
+			}))
+			t.Cleanup(model.Close)
+			b := &books{task: *someTask()}
+			w := newEnd(t, nil, func(c *tether.Config) {
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+				c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
+			})
+			// The handler is called as a server calls it, so that its end is seen.
+			h := w.handler.For(tether.Peer{VM: vm, Task: b.task.Key})
+			ctx, hangUp := context.WithCancel(t.Context())
+			req := httptest.NewRequestWithContext(ctx, http.MethodPost, test.path, strings.NewReader(body))
+			req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+			go func() {
+				defer close(over)
+				h.ServeHTTP(httptest.NewRecorder(), req)
+			}()
+			<-asked
+			hangUp()
+			<-over
+			b.mu.Lock()
+			got := b.task.Run.Money
+			b.task.Run.MaxTurns = 1
+			b.mu.Unlock()
+			if got != test.want {
+				t.Errorf("booked %+v, want %+v", got, test.want)
+			}
+			ctx, hangUp = context.WithCancel(t.Context())
+			defer hangUp()
+			req = httptest.NewRequestWithContext(ctx, http.MethodPost, modelPath, strings.NewReader(body))
+			req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+			next, answer := make(chan struct{}), httptest.NewRecorder()
+			go func() {
+				defer close(next)
+				h.ServeHTTP(answer, req)
+			}()
+			select {
+			case <-next:
+			case <-asked:
+				hangUp()
+				<-next
+			}
+			if refused := strings.Contains(answer.Body.String(), "turns are used up (1)"); refused != (test.most == 1) {
+				t.Errorf("the next call: %d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+}
+
+// TestCutWholeAnswer: an answer that is no stream and is cut is paid for by what came of it, at the price of the
+// model that was asked.
+func TestCutWholeAnswer(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", "100000")
+		_, _ = io.WriteString(w, `{"type":"message","content":"`+strings.Repeat("x", 1172))
+	}))
+	t.Cleanup(model.Close)
+	paid := make(chan state.Money, 1)
+	w := newEnd(t, someTask(), func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		c.Ledger, c.Prices = payments(paid), gateway.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(`{"model":"claude-x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // it is cut
+	_ = resp.Body.Close()
+	if got, want := <-paid, (state.Money{InputTokens: 5, OutputTokens: 300, MicroUSD: 15 + 4500}); got != want {
+		t.Errorf("paid %+v, want %+v", got, want)
+	}
+}
