@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,11 +47,24 @@ func newCommand(version string) *cobra.Command {
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
-		statusCommand(o), workspaceCommand(), changesetCommand(), checkCommand(o), tetherCommand(o), initCommand(),
-		packCommand(), unpackCommand(), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
+		statusCommand(o), workspaceCommand(), alone(changesetCommand()), alone(checkCommand(o)), tetherCommand(o), initCommand(),
+		alone(packCommand()), alone(unpackCommand()), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
 	)
 	root.AddCommand(boxCommands()...)
 	return root
+}
+
+// alone has a command end whatever it leaves behind, such as what a filter of the agent's has started
+// where git could not be held by a PID namespace.
+func alone(c *cobra.Command) *cobra.Command {
+	do := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := proc.Adopt(); err != nil {
+			return err
+		}
+		return errors.Join(do(cmd, args), proc.EndOrphans())
+	}
+	return c
 }
 
 func versionCommand(version string) *cobra.Command {
@@ -188,22 +202,22 @@ func workspaceCommand() *cobra.Command {
 		Use: "workspace", Short: "Make and move workspaces", Args: cobra.NoArgs, RunE: needsSubcommand,
 	}
 	workspace.AddCommand(
-		&cobra.Command{
+		alone(&cobra.Command{
 			Use: "prepare", Short: "Make a workspace: work.PrepareSpec in, work.Place out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Prepare) },
-		},
-		&cobra.Command{
+		}),
+		alone(&cobra.Command{
 			Use: "reset", Short: "Move it to a published commit: work.ResetSpec in, work.Place out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Reset) },
-		},
-		&cobra.Command{
+		}),
+		alone(&cobra.Command{
 			Use: "rebase", Short: "Move the agent's commits: work.RebaseSpec in, work.Rebased out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Rebase) },
-		},
-		&cobra.Command{
+		}),
+		alone(&cobra.Command{
 			Use: "lend", Short: "Put files for tests into it, or take them out: work.LendSpec in, work.Lent out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Lend) },
-		},
+		}),
 	)
 	return workspace
 }

@@ -3,7 +3,8 @@
 //
 // A workspace belongs to the agent, so nothing in it is trusted: git runs without system and user
 // configuration, hooks, replaced objects and prompts. What a repository's configuration may still
-// name are clean and smudge filters, which is why all of this runs as the agent's own user.
+// name are clean and smudge filters, which is why all of this runs as the agent's own user, and each
+// git in a PID namespace: what a filter starts ends with the git that started it.
 package work
 
 import (
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
 // How long one git command may take: those that use the network, and all others.
@@ -127,10 +130,13 @@ func (r *repo) pipe(ctx context.Context, in io.Reader, args ...string) ([]byte, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := r.command(ctx, args...)
 	var out, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &stderr
-	if err := cmd.Run(); err != nil {
+	err := proc.RunAlone(func() *exec.Cmd {
+		cmd := r.command(ctx, args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &stderr
+		return cmd
+	})
+	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
 // Repo is git in one workspace, run as this package runs it, for others who carry an agent's work
@@ -103,10 +106,13 @@ func (r *Repo) Fetch(ctx context.Context, from Source, commit string) error {
 func (r *Repo) Stream(ctx context.Context, most time.Duration, in io.Reader, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	cmd := r.repo.command(ctx, args...)
 	var stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &stderr
-	if err := cmd.Run(); err != nil {
+	err := proc.RunAlone(func() *exec.Cmd {
+		cmd := r.repo.command(ctx, args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &stderr
+		return cmd
+	})
+	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
