@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Checked is what one run of the repository's commands found. Names are those of the commands.
+// Checked is what one run of the repository's commands found. Names are those of the commands, the first of them where
+// there are very many.
 type Checked struct {
 	Passed  int      `json:"passed"`
 	Failed  []string `json:"failed,omitempty"`
@@ -20,14 +21,28 @@ func SumChecks(list []CheckResult) *Checked {
 	for _, r := range list {
 		switch {
 		case r.Code != 0 || r.TimedOut:
-			c.Failed = append(c.Failed, r.Name)
+			c.Failed = named(c.Failed, r.Name)
 		case r.Skipped != "":
-			c.Skipped = append(c.Skipped, r.Name)
+			c.Skipped = named(c.Skipped, r.Name)
 		default:
 			c.Passed++
 		}
 	}
 	return c
+}
+
+// maxNamed bounds how many names are kept: a VM said them.
+const maxNamed = 20
+
+// named adds a name to a list that is not to become long.
+func named(list []string, name string) []string {
+	switch n := len(list); {
+	case n < maxNamed:
+		return append(list, clipped(name))
+	case n == maxNamed:
+		return append(list, "others")
+	}
+	return list
 }
 
 // Verdict is passed or failed in a word; what failed makes it failed, and nothing else.
@@ -72,19 +87,32 @@ type GateRefusal struct {
 
 // How much of the push gate's refusals is kept with a task.
 const (
-	maxGate      = 20 // times, the newest
-	maxGateRules = 10 // broken rules of each
+	maxGate      = 10  // times, the newest
+	maxGateRules = 5   // broken rules of each
+	maxGateText  = 300 // bytes of a path, and of what is wrong with it
 )
 
 // keepRefusals remembers what the push gate said, for the summary.
 func (c *change) keepRefusals() {
 	n := min(len(c.e.Refusals), maxGateRules)
 	g := GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(c.e.Refusals[:n]), More: len(c.e.Refusals) - n}
+	for i := range g.Refusals {
+		r := &g.Refusals[i]
+		r.Path, r.Detail, r.Remedy = clipped(r.Path), clipped(r.Detail), "" // the comment has it whole
+	}
 	if c.t.Work != nil {
 		g.Run = c.t.Work.Run
 	}
 	c.t.Gate = append(c.t.Gate, g)
 	c.t.Gate = c.t.Gate[max(0, len(c.t.Gate)-maxGate):]
+}
+
+// clipped is the beginning of a text that is too long to be kept.
+func clipped(s string) string {
+	if len(s) <= maxGateText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxGateText], "") + "…"
 }
 
 // gateVerdicts says what the push gate refused, once for each time.

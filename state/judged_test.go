@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,7 @@ func TestJudgedChecks(t *testing.T) {
 		"some red":      {"success", []CheckResult{{Name: "test"}, {Name: "lint", Code: 1}, {Name: "vet", TimedOut: true}}, "failed", "lint, vet failed; 1 passed"},
 		"some skipped":  {"success", []CheckResult{{Name: "test"}, {Name: "slow", Skipped: "nothing that it watches has changed"}}, "passed", "1 passed; slow skipped"},
 		"none":          {"success", nil, "passed", "0 passed"},
+		"very many":     {"success", slices.Repeat([]CheckResult{{Name: "a", Code: 1}}, 50), "failed", strings.Repeat("a, ", 20) + "others failed"},
 		"could not run": {"retryable", []CheckResult{{Name: "test", Code: 1}}, "crashed", "it fell over"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +71,8 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	l.checking()
 	l.end(RunResult{Checks: []CheckResult{{Name: "test"}}})
 	run := l.task.Work.Run
-	c := &change{t: l.task, e: Event{Now: l.now, Refusals: []Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected"}}}}
+	c := &change{t: l.task, e: Event{Now: l.now, Refusals: []Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected", Remedy: "leave it out"}}}}
+	c.e.Refusals = append(c.e.Refusals, Refusal{Rule: "size", Path: strings.Repeat("ä", 4000), Detail: strings.Repeat("x", 4000)})
 	for i := range 2 * maxGateRules {
 		c.e.Refusals = append(c.e.Refusals, Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
 	}
@@ -80,7 +83,10 @@ func TestGateRefusalsAreKept(t *testing.T) {
 		t.Fatalf("%d times are kept", n)
 	}
 	got := l.task.gateVerdicts()[0]
-	const start, end = "protected-paths in ci.yml: this path is protected; secrets in 0: it looks like a key; ", "; and 11 more"
+	const start, end = "protected-paths in ci.yml: this path is protected; size in ää", "…; secrets in 0: it looks like a key; secrets in 1: it looks like a key; secrets in 2: it looks like a key; and 7 more"
+	if c.e.Refusals[0].Remedy == "" || len(got.Message) > 1000 {
+		t.Error("the comment's refusals were changed, or what is kept is too long")
+	}
 	if !strings.HasPrefix(got.Message, start) || !strings.HasSuffix(got.Message, end) {
 		t.Errorf("message %q", got.Message)
 	}

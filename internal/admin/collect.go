@@ -122,7 +122,7 @@ func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) err
 
 // emit writes the metrics of a usage.
 func (u *usage) emit(out chan<- prometheus.Metric) {
-	d := desc("runs", "Runs of all tasks by kind and by status, which is the run's state while it goes on.", "kind", "status")
+	d := desc("runs", "Runs of all tasks by kind and by status, which is the run's state while it goes on, and of checks whether they passed.", "kind", "status")
 	for l, n := range u.runs {
 		gauge(out, d, float64(n), l.kind, l.status)
 	}

@@ -200,7 +200,8 @@ func newUsage() usage {
 // add counts a task.
 func (u *usage) add(t *state.Task) {
 	for i := range t.Runs {
-		u.runs[runLabel{string(t.Runs[i].Kind), t.Runs[i].Status}]++
+		verdict, _ := t.Runs[i].Judged()
+		u.runs[runLabel{string(t.Runs[i].Kind), verdict}]++
 		if m := t.Runs[i].Miscount(); m != nil {
 			u.doubts[m.Adapter]++
 		}
