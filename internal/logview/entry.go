@@ -79,6 +79,12 @@ func (v *view) event(f *file, ev runlog.Event) error {
 		if u := ev.Usage; u != nil {
 			text = fmt.Sprintf("%d tokens in, %d out, %d from caches", u.Input+u.CacheWrite, u.Output, u.CacheRead)
 		}
+	case runlog.KindText:
+		f.said = text
+	case runlog.KindResult:
+		if text != "" && text == f.said { // what programs end with is what the agent said last
+			text = "as above"
+		}
 	case runlog.KindStarted:
 		text = strings.TrimSpace("session " + ev.Session + " " + ev.Model)
 	}

@@ -116,6 +116,7 @@ type file struct {
 	info os.FileInfo // what was read; another one has come into its place when it was shortened
 	last int64       // number of the last line that was met
 	end  runlog.End  // the newest that was met
+	said string      // the newest text of the agent's that was shown
 }
 
 // goOn puts in where the showing goes on. After a shortening that is behind the header: what was met

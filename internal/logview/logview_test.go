@@ -63,6 +63,39 @@ func sample(t *testing.T) string {
 	return dir
 }
 
+// What a program ends with is what its agent said last: it is not read twice, unless the first time was not shown.
+func TestResultAsAbove(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	later := noon.Add(time.Minute)
+	entries := []runlog.Entry{said(noon, runlog.KindText, "the plan"), said(later, runlog.KindResult, "the plan"), said(later, runlog.KindResult, "another")}
+	for i := range entries {
+		entries[i].Line.Seq = int64(i + 1)
+	}
+	write(t, dir, "7-1-1", "acme/shop#1", noon, entries...)
+	for name, tt := range map[string]struct {
+		q            Query
+		want, absent string
+	}{
+		"all":       {Query{Level: Info}, "result: as above", "result: the plan"},
+		"differs":   {Query{Level: Info}, "result: another", ""},
+		"the end":   {Query{Level: Info, Since: later}, "result: the plan", "as above"},
+		"as events": {Query{Level: Info, Events: true}, `"text":"another"`, "as above"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.q.Dir, tt.q.Task = dir, "acme/shop#1"
+			var out bytes.Buffer
+			if err := Show(t.Context(), &out, tt.q); err != nil {
+				t.Fatal(err)
+			}
+			if got := out.String(); !strings.Contains(got, tt.want) || tt.absent != "" && strings.Contains(got, tt.absent) {
+				t.Errorf("not %q, or %q:\n%s", tt.want, tt.absent, got)
+			}
+		})
+	}
+}
+
 func TestShow(t *testing.T) {
 	t.Parallel()
 	dir := sample(t)
