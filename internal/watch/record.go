@@ -54,7 +54,11 @@ func Unread(t *state.Task, r *state.Run) runlog.End {
 	if e.Message != "" {
 		e.Message += "; "
 	}
-	e.Message += "its end could not be read from its VM"
+	if r.Started.IsZero() {
+		e.Message += "it never began, as far as is known"
+	} else {
+		e.Message += "its end could not be read from its VM"
+	}
 	if !e.Start.IsZero() && e.Ended.After(e.Start) {
 		e.Duration = e.Ended.Sub(e.Start)
 	}

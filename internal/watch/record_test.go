@@ -66,6 +66,27 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestUnread: what the store knows of a run whose exit nobody has read.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, End: &state.End{Reason: "@ada cancelled it"}, Runs: []state.Run{
+		{ID: "r1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Message: "the VM could not be had"},
+		{ID: "r2", Seq: 2, Kind: state.RunPlan, VM: "vm-1", State: state.RunEnded, Started: noon, Ended: noon.Add(time.Minute), Turns: 3, Metered: true, Money: state.Money{InputTokens: 10, OutputTokens: 2, MicroUSD: 4}},
+	}}
+	for i, want := range []runlog.End{
+		{Task: "acme/shop#3", Run: "r1", Step: "plan", Iteration: 1, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "the VM could not be had; it never began, as far as is known"},
+		{
+			Task: "acme/shop#3", Run: "r2", VM: "vm-1", Step: "plan", Iteration: 2, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute, Turns: 3, Metered: true,
+			InputTokens: 10, OutputTokens: 2, CostMicroUSD: 4, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "@ada cancelled it; its end could not be read from its VM",
+		},
+	} {
+		if diff := cmp.Diff(want, Unread(task, &task.Runs[i])); diff != "" {
+			t.Errorf("run %d (-want +got):\n%s", i+1, diff)
+		}
+	}
+}
+
 // TestEventsAreLogged: at the level debug, a line for each event, and not the whole of what is long.
 func TestEventsAreLogged(t *testing.T) {
 	t.Parallel()
