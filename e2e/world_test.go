@@ -34,13 +34,15 @@ func timing() map[string]string {
 	}
 }
 
-// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, subscription=, unsaid= (how long a
-// limit of GitHub's is waited out that names no time) and internet=registry (what VMs reach beyond errand). The files repo/… are the first commit,
+// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, subscription=, agent=codex (else it has the
+// manner of Claude Code), unsaid= (how long a limit of GitHub's is waited out that names no time) and internet=registry (what VMs
+// reach beyond errand). The files repo/… are the first commit,
 // errand.yml its settings, config.yml more of the operator's configuration, agent.yml more of its section agent, model.yaml rules of the
 // model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	times, kind, paid, extra, options := timing(), "plain", "", "", s.hostile.options
+	standIn, adapter, model := "simagent", "claude", "claude-sonnet-5"
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
 		switch k {
@@ -48,6 +50,11 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 			kind = v
 		case "subscription":
 			paid = v
+		case "agent":
+			if v != "codex" {
+				ts.Fatalf("unknown agent %q", v)
+			}
+			standIn, adapter, model = "simcodex", "codex", "gpt-5.5"
 		case "errors":
 			s.quiet = v == "expected"
 		case "internet":
@@ -90,7 +97,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := os.Executable()
 	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
-		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, AgentMore: agent,
+		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, standIn}, Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, AgentMore: agent,
 		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	})
 	ts.Check(err)

@@ -24,6 +24,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simagent"
+	"github.com/errand-bot/errand/internal/sim/simcodex"
 )
 
 // Shared is what all lives use: it is expensive to make and nothing changes it.
@@ -68,6 +69,10 @@ func Role(args []string) (code int, played bool) {
 	case "simagent":
 		code = simagent.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 		syscall.Exit(code) // the race detector would make os.Exit wait for a second, at each call of the agent
+		return code, true
+	case "simcodex":
+		code = simcodex.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+		syscall.Exit(code) // likewise
 		return code, true
 	case "serve":
 		if err := serve(args[2:]); err != nil {

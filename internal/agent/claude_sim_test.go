@@ -17,15 +17,22 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/internal/sim/simagent"
+	"github.com/errand-bot/errand/internal/sim/simcodex"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// asAgent in the environment makes the test binary the stand-in agent.
-const asAgent = "ERRAND_TEST_SIMAGENT"
+// asAgent and asCodex in the environment make the test binary the stand-in agent, in one manner or the other.
+const (
+	asAgent = "ERRAND_TEST_SIMAGENT"
+	asCodex = "ERRAND_TEST_SIMCODEX"
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "judge" {
 		os.Exit(judge(os.Args[3], slices.Contains(os.Args, "--refuse-only")))
+	}
+	if os.Getenv(asCodex) != "" {
+		os.Exit(simcodex.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 	}
 	if os.Getenv(asAgent) != "" {
 		os.Exit(simagent.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))

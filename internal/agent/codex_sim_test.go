@@ -58,3 +58,17 @@ func TestCodexForReal(t *testing.T) {
 	t.Parallel()
 	agenttest.Run(t, codexHarness(t))
 }
+
+// TestCodexOnStandIns runs the suite with the stand-in, which has to pass what the real one passes.
+func TestCodexOnStandIns(t *testing.T) {
+	t.Parallel()
+	const provider = "model_providers.errand."
+	agenttest.Run(t, agenttest.Harness{
+		Adapter: newAdapter(t, agent.Config{
+			Adapter: agent.NameCodex, Command: []string{os.Args[0], "-c", provider + "stream_max_retries=1"},
+			Env: map[string]string{asCodex: "1", "ERRAND_RUNNER": os.Args[0], "SIMAGENT_RETRY_SCALE": "0.001"},
+		}),
+		Model: startModel,
+		Words: true,
+	})
+}

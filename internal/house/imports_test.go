@@ -97,6 +97,7 @@ func aroundLayers() map[string]row {
 		"internal/sim/simhetzner": {},
 		"internal/sim/simmodel":   {},
 		"internal/sim/simagent":   {},
+		"internal/sim/simcodex":   {},
 		// The simulator of costs plays on a stand-in: a tool beside the service, of which nothing that serves knows.
 		"internal/costs":  {may: "internal/sim/simhetzner state"},
 		"internal/demo":   {may: "internal/config internal/fleet internal/fleet/local internal/fleet/local/box internal/forge internal/server internal/sim/simgithub internal/sim/simhetzner internal/sim/simmodel state", tests: "internal/fleet/cloudinit internal/remote"},
@@ -114,7 +115,7 @@ func aroundLayers() map[string]row {
 func inTests() []string {
 	return []string{
 		"state/kv/boltkv", "state/kv/kvtest", "internal/archive", "internal/agent/agenttest", "internal/fleet/fleettest",
-		"internal/fleet/local", "internal/fleet/local/box", "internal/sim/simgithub", "internal/sim/simhetzner", "internal/sim/simmodel", "internal/sim/simagent",
+		"internal/fleet/local", "internal/fleet/local/box", "internal/sim/simgithub", "internal/sim/simhetzner", "internal/sim/simmodel", "internal/sim/simagent", "internal/sim/simcodex",
 	}
 }
 

@@ -164,7 +164,8 @@ func addFile(file, content string) string {
 
 // replaceIn is a command that replaces the first place of a text in a file, and fails if there is none.
 func replaceIn(file, from, to string) string {
-	const program = `{t=t $0 "\n"} END{i=index(t,ENVIRON["OLD"]); if(!i) exit 1; ` +
+	// The whole file is one record: adding up its lines would take time that grows with their square.
+	const program = `BEGIN{RS="\001"} {t=t $0} END{i=index(t,ENVIRON["OLD"]); if(!i) exit 1; ` +
 		`printf "%s%s%s", substr(t,1,i-1), ENVIRON["NEW"], substr(t,i+length(ENVIRON["OLD"]))}`
 	quoted := shellQuote(file)
 	return "new=$(mktemp) && OLD=" + shellQuote(from) + " NEW=" + shellQuote(to) + " awk " + shellQuote(program) + " " + quoted +
