@@ -83,8 +83,10 @@ func (c *Counter) whole() {
 	switch body := c.body.Bytes(); {
 	case json.Unmarshal(body, &s) == nil:
 		c.counted = c.usage.take(&s)
+		c.final = true
 	case json.Valid(body):
 		c.list()
+		c.final = true
 	case c.asked > 0: // cut
 		c.counted, c.usage = true, Usage{Input: c.askedTokens(), Output: int64(len(body)) / bytesPerToken}
 	}
@@ -97,6 +99,9 @@ func (c *Counter) askedTokens() int64 {
 	}
 	return max(c.asked/bytesPerToken, 1)
 }
+
+// Told reports, after Close, whether the answer came to its end, where it says what it used: nothing is estimated then.
+func (c *Counter) Told() bool { return c.final || c.failed }
 
 // Streams reports whether the answer is a stream of events, of which Running says something before the end.
 func (c *Counter) Streams() bool { return c.stream != nil }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -28,9 +29,7 @@ func (a API) Estimate(path string, query url.Values, body []byte) Usage {
 	}
 	u := Usage{Input: max(int64(len(body))/bytesPerToken, 1)}
 	var w wanted
-	if json.Valid(body) {
-		_ = topLevel(body, func(key string, value []byte) error { w.take(key, value); return nil }) // a list says nothing
-	}
+	_ = topLevel(body, func(key string, value []byte) error { w.take(key, value); return nil }) // a list says nothing
 	if u.Model = w.model; a == Gemini {
 		u.Model, _ = a.Named(path, nil)
 		sse := append(query["alt"], query["$alt"]...)
@@ -64,7 +63,7 @@ func (w *wanted) take(key string, value []byte) {
 	case "n", "candidateCount", "candidate_count":
 		w.answers = max(w.answers, number(value))
 	case "generationConfig", "generation_config":
-		if value[0] == '{' {
+		if bytes.HasPrefix(value, []byte("{")) {
 			_ = topLevel(value, func(key string, value []byte) error {
 				if key != "generationConfig" && key != "generation_config" {
 					w.take(key, value)

@@ -3,6 +3,7 @@ package tether
 import (
 	"context"
 	"net/http/httptrace"
+	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
@@ -25,12 +26,26 @@ func (c *call) trace(ctx context.Context) context.Context {
 }
 
 // end is called when nothing more comes of a call. One that its program has given up before there was an answer, and
-// that the provider had by then, is a turn and is paid for: providers bill what they have read.
+// that the provider had by then, is a turn and is paid for: providers bill what they have read, and what they thought.
 func (c *call) end(ctx context.Context) {
 	if c.bills && c.sent.Load() && !c.place.answered && ctx.Err() != nil {
 		c.h.turns.add(c.place.run, c.task.Run.Answers)
-		c.book(ctx, gateway.Usage{Input: c.guess.Input}, nil)
+		c.book(ctx, gateway.Usage{Input: c.guess.Input, Output: c.unseen()}, nil)
 		return
 	}
 	c.h.open.drop(c)
+}
+
+// How fast a model counts as thinking that shows nothing, in tokens a second, and how long it does not count: before
+// its first word, and for who gives up by mistake.
+const (
+	thinks    = 50
+	thinkFree = 10 * time.Second
+)
+
+// unseen is about how many tokens of output the model has made, of which nothing need have come yet, when its program
+// gives a call up; as many as the call counted with at most.
+func (c *call) unseen() int64 {
+	took := time.Since(c.asks) - thinkFree
+	return min(max(int64(took.Seconds()*thinks), 0), c.guess.Output)
 }

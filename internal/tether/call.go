@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
@@ -22,6 +23,7 @@ type call struct {
 
 	bills bool          // it costs something and is a turn
 	guess gateway.Usage // what it may come to use
+	asks  time.Time     // when it was passed on, by the clock of this host
 	sent  atomic.Bool   // it has gone to the provider
 	place place         // among the calls under way
 }

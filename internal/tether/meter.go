@@ -115,6 +115,9 @@ func (m *metered) settle() {
 	m.paid = true
 	m.quiet.Stop()
 	u, ok := m.counter.Close()
+	if m.ctx.Err() != nil && !m.counter.Told() { // its program has given it up
+		u.Output = max(u.Output, m.call.unseen())
+	}
 	if ok || m.over != nil {
 		m.call.book(m.ctx, u, m.over)
 	}

@@ -56,7 +56,9 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body.bytes)), nil }
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body.bytes)), int64(len(body.bytes))
-		c.asked, c.guess, c.bills = r.ContentLength, up.API.Estimate(rest, r.URL.Query(), body.bytes), up.API.Bills(rest)
+		if c.bills = up.API.Bills(rest); c.bills {
+			c.asked, c.guess = r.ContentLength, up.API.Estimate(rest, r.URL.Query(), body.bytes)
+		}
 		h.open.put(&c)
 		defer func() { c.end(r.Context()) }()
 	}
@@ -92,6 +94,7 @@ func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest
 
 // pass makes a call that is admitted.
 func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
+	c.asks = time.Now()
 	r = r.WithContext(c.trace(context.WithValue(r.Context(), callKey{}, c)))
 	bill := func(answer *http.Response) error {
 		turn := answer.StatusCode == http.StatusOK && c.bills

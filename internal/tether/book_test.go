@@ -1,0 +1,34 @@
+package tether
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+)
+
+// TestUnseen: a model that thinks in silence costs something all the same when its program hangs up, but no more than
+// the call counted with, and nothing for a moment.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		took        time.Duration
+		bound       int64
+		least, most int64
+	}{
+		"a moment":          {0, 8192, 0, 0},
+		"a minute":          {time.Minute, 8192, 2500, 8192},
+		"a minute, bounded": {time.Minute, 100, 100, 100},
+		"an hour":           {time.Hour, 8192, 8192, 8192},
+		"an hour ago, free": {time.Hour, 0, 0, 0},
+		"in the future":     {-time.Hour, 8192, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := call{asks: time.Now().Add(-tc.took), guess: gateway.Usage{Output: tc.bound}}
+			if got := c.unseen(); got < tc.least || got > tc.most {
+				t.Errorf("%d tokens, want %d to %d", got, tc.least, tc.most)
+			}
+		})
+	}
+}
