@@ -45,10 +45,20 @@ type Data struct {
 	// Guidance is what files of the repository say to agents; it goes into the system prompt.
 	Guidance []Guidance
 
+	// Repair, if set, is all that the run is asked for.
+	Repair *Repair
+
 	// Resume is what changed since the last run, in a line each; the prompt begins with it.
 	Resume []string
 	// Conversation is what was said so far, for a session that cannot be resumed.
 	Conversation []Turn
+}
+
+// Repair is an answer whose closing block could not be read.
+type Repair struct {
+	Problem string // what is wrong with the block
+	// Block and Answer are the block and the words before it, for a session that cannot be resumed.
+	Block, Answer string
 }
 
 // Guidance is a file of the base branch for agents. Cut says that it was longer.
@@ -161,6 +171,14 @@ type Turn struct {
 	Role, Text string
 }
 
+// asks is the name of what the agent is told to do.
+func (d Data) asks(name string) string {
+	if d.Repair != nil {
+		return "repair"
+	}
+	return name
+}
+
 // check names the first thing that a prompt needs and Data lacks.
 func (d Data) check(name string) error {
 	needs := []struct {
@@ -176,7 +194,8 @@ func (d Data) check(name string) error {
 		{"Issue.Title", d.Issue.Title != "", Names()},
 		{"Plan.Text and Plan.Hash", d.Plan == nil || d.Plan.Text != "" && d.Plan.Hash != "", Names()},
 		{"PR", d.PR != nil, []string{Review}},
-		{"Feedback, Checks or Refusals", len(d.Feedback)+len(d.Checks)+len(d.Refusals) > 0, []string{Review}},
+		{"Repair.Problem", d.Repair == nil || d.Repair.Problem != "", Names()},
+		{"Feedback, Checks or Refusals", d.Repair != nil || len(d.Feedback)+len(d.Checks)+len(d.Refusals) > 0, []string{Review}},
 	}
 	for _, n := range needs {
 		for _, in := range n.in {

@@ -68,7 +68,7 @@ func Render(name string, data any) (Prompt, error) {
 	for _, part := range []struct {
 		file string
 		to   *string
-	}{{"system.tmpl", &p.System}, {name + ".tmpl", &p.User}} {
+	}{{"system.tmpl", &p.System}, {d.asks(name) + ".tmpl", &p.User}} {
 		var b strings.Builder
 		if err := t.ExecuteTemplate(&b, part.file, in); err != nil {
 			return Prompt{}, fmt.Errorf("render prompt %s: %w", name, err)

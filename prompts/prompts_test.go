@@ -80,6 +80,27 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// TestRenderRepair: who only has to say a closing block again is told nothing else, and in a new session what it was.
+func TestRenderRepair(t *testing.T) {
+	t.Parallel()
+	d := most()
+	d.Feedback = nil
+	d.Repair = &Repair{Problem: "line 1: a quote\nis missing"}
+	p, err := Render(Review, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "repair_least", "# User\n\n"+p.User)
+	d.Repair.Block, d.Repair.Answer = "{\"outcome\": question\n```\nerrand-step: judge", "Which of the two?"
+	if p, err = Render(PreliminaryPlan, d); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "repair_most", "# User\n\n"+p.User)
+	if strings.Count(outside(p.User), "errand-step:") != 1 {
+		t.Error("another line passes for the step")
+	}
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".md")
@@ -133,6 +154,7 @@ func TestRenderRefuses(t *testing.T) {
 		"hash":     {Implement, change(func(d *Data) { d.Plan = &Plan{Text: "x"} }), "Plan.Hash is missing"},
 		"PR":       {Review, change(func(d *Data) { d.PR = nil }), "PR is missing"},
 		"feedback": {Review, change(func(d *Data) { d.Feedback = nil }), "Feedback, Checks or Refusals is missing"},
+		"problem":  {Review, change(func(d *Data) { d.Repair = &Repair{} }), "Repair.Problem is missing"},
 		"id":       {Review, change(func(d *Data) { d.Feedback[0].ID = "" }), "Feedback[0] has no ID"},
 	}
 	for name, tt := range tests {

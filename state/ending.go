@@ -96,7 +96,7 @@ func (c *change) saved() {
 		c.t.Saved = append(c.t.Saved, *c.e.Saved)
 	}
 	if r := c.t.Run; r != nil && r.ID == c.e.Run {
-		r.State, r.Ended, r.Status, r.Class = RunEnded, c.e.Now, "interrupted", "retryable"
+		r.State, r.Ended, r.Status, r.Class, r.Repair = RunEnded, c.e.Now, "interrupted", "retryable", nil
 		c.t.Runs = append(c.t.Runs, *r)
 		c.t.Run = nil
 	}

@@ -238,12 +238,14 @@ type Launch struct {
 	// MaxTurns is how many answers of the model the gateway gives the run; 0 leaves it to the agent.
 	MaxTurns int `json:"max_turns,omitempty"`
 	// TurnLimit is how many turns the agent is told that it has.
-	TurnLimit int       `json:"turn_limit,omitempty"`
-	VMHead    string    `json:"vm_head,omitempty"`
-	BaseSHA   string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
-	Root      string    `json:"root,omitempty"`     // where the checkout was put; empty if it goes on with unpublished work
-	Started   time.Time `json:"started"`
-	Resumed   bool      `json:"resumed,omitempty"` // the agent goes on with its session
+	TurnLimit int `json:"turn_limit,omitempty"`
+	// Repairs says that the agent was asked for its closing block alone.
+	Repairs bool      `json:"repairs,omitempty"`
+	VMHead  string    `json:"vm_head,omitempty"`
+	BaseSHA string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
+	Root    string    `json:"root,omitempty"`     // where the checkout was put; empty if it goes on with unpublished work
+	Started time.Time `json:"started"`
+	Resumed bool      `json:"resumed,omitempty"` // the agent goes on with its session
 	// Notes say what was put into the prompt besides the plan, for the status comment.
 	Notes []string `json:"notes,omitempty"`
 	// NotWoken says why what was put away could not be brought onto the VM, empty if it was or there was

@@ -25,6 +25,7 @@ func Next(t *Task, e Event, p Policy) Change {
 		c.t, c.rested = t.clone(), t.Resting()
 		c.outOfTurns()
 		c.concluded()
+		c.unread()
 	}
 	if e.Kind == EventCommented && len(e.Orders) > 0 && (t == nil || e.Permission.CanWrite()) {
 		c.orders()

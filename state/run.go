@@ -82,6 +82,8 @@ type Run struct {
 	Notes []string `json:"notes,omitempty"`
 	// Said is what its agent said last, for the prompt of a run that goes on in a new session.
 	Said string `json:"said,omitempty"`
+	// Repair is the answer of which it only says the closing block once more; nil for every other run.
+	Repair *Repair `json:"repair,omitempty"`
 	// Repeat is why an equal run had to be made again, empty for the first.
 	Repeat string `json:"repeat,omitempty"`
 }
@@ -106,24 +108,29 @@ type RunResult struct {
 	Status string `json:"status"`
 	Class  string `json:"class"`
 	// VMEnd is why a VM that is lost (StatusVMLost) is given up, of the list of VM.Why; empty if nothing says why.
-	VMEnd    string    `json:"vm_end,omitempty"`
-	Message  string    `json:"message,omitempty"`
-	Session  string    `json:"session,omitempty"`
-	Turns    int       `json:"turns,omitempty"`
-	Refused  int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused
-	Money    Money     `json:"money"`
-	Used     *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
-	LastSeq  int64     `json:"last_seq"`
-	Ended    time.Time `json:"ended"`
-	RetryAt  time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
-	Text     string    `json:"text,omitempty"`    // the agent's last words, Markdown, redacted
-	Outcome  string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
-	Title    string    `json:"title,omitempty"`
-	Summary  string    `json:"summary,omitempty"`
-	Changes  string    `json:"changes,omitempty"`
-	Question string    `json:"question,omitempty"`
-	Files    []string  `json:"files,omitempty"`
-	Estimate string    `json:"estimate,omitempty"`
+	VMEnd   string    `json:"vm_end,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Session string    `json:"session,omitempty"`
+	Turns   int       `json:"turns,omitempty"`
+	Refused int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused
+	Money   Money     `json:"money"`
+	Used    *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
+	LastSeq int64     `json:"last_seq"`
+	Ended   time.Time `json:"ended"`
+	RetryAt time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
+	Text    string    `json:"text,omitempty"`    // the agent's last words, Markdown, redacted
+	Outcome string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
+	// Broken is why the closing block cannot be read, empty if it can. Outcome is then what could be told of it, or
+	// with Guess the likeliest. Block is the block as it was written, as far as it is kept.
+	Broken   string   `json:"broken,omitempty"`
+	Guess    bool     `json:"guess,omitempty"`
+	Block    string   `json:"block,omitempty"`
+	Title    string   `json:"title,omitempty"`
+	Summary  string   `json:"summary,omitempty"`
+	Changes  string   `json:"changes,omitempty"`
+	Question string   `json:"question,omitempty"`
+	Files    []string `json:"files,omitempty"`
+	Estimate string   `json:"estimate,omitempty"`
 	// Approaches are the titles of a preliminary plan's numbered approaches.
 	Approaches []string       `json:"approaches,omitempty"`
 	Threads    []ThreadAnswer `json:"threads,omitempty"`

@@ -66,6 +66,9 @@ func (c *change) launched() {
 	l, r := c.e.Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
 	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
+	if !l.Repairs {
+		r.Repair = nil
+	}
 	if !l.Resumed {
 		r.Session = ""
 	}
@@ -135,6 +138,7 @@ func (c *change) file() {
 		r.Checked = SumChecks(res.Checks)
 	}
 	r.Doing, r.Calls, r.Concluded = "", nil, nil
+	c.fileRepair(r, res.Text)
 	c.reported(r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
 		c.t.Active += r.Ended.Sub(r.Started)
@@ -173,7 +177,7 @@ func (c *change) dropRun(why string) {
 		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
 	r.State, r.Ended, r.Message, r.Class, r.Status = RunEnded, c.e.Now, why, "retryable", "interrupted"
-	r.Calls, r.Concluded = nil, nil
+	r.Calls, r.Concluded, r.Repair = nil, nil, nil
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
 	c.drop = true

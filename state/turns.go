@@ -30,7 +30,7 @@ func (c *change) outOfTurns() {
 // made of the refusal: an error of the API, a crash, silence, or nothing at all. What is known better than that
 // stays: the VM was lost, or we stopped it. Other results are returned as they are.
 func (r *Run) Correct(res RunResult) RunResult {
-	if !r.refusedTurns() {
+	if !r.refusedTurns() || r.Repair != nil { // what it repairs is there all the same
 		return res
 	}
 	switch res.Status {

@@ -136,6 +136,7 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	if res.Status == agent.StatusOK {
 		in.outcome(res.Text, &out)
 	}
+	in.unrepaired(res.Status, &out)
 	return out
 }
 
@@ -198,15 +199,22 @@ const maxApproaches = 3
 
 // outcome reads what the agent concluded.
 func (in *Interpreter) outcome(text string, out *state.RunResult) {
-	o, rest, err := agent.ParseOutcome(text)
+	o, rest, err := in.parse(text)
 	if err != nil {
-		out.Message = "the agent's closing block could not be read: " + err.Error()
+		o = in.unread(text, err, out)
 	}
+	out.Text = in.clean(strings.TrimSpace(rest), maxWords)
+	in.repaired(out)
+	in.concluded(o, out)
+}
+
+// concluded takes what the closing block says.
+func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
 	kind := agent.OutcomeBuild
 	if in.run.Kind == state.RunImplement || in.run.Kind == state.RunReview {
 		kind = agent.OutcomeDone
 	}
-	out.Text, out.Outcome = in.clean(strings.TrimSpace(rest), maxWords), string(o.Or(kind))
+	out.Outcome = string(o.Or(kind))
 	out.Question, out.Title, out.Summary = in.clean(o.Question, maxNote), in.clean(o.Title, maxLabel), in.clean(o.Summary, maxNote)
 	out.Changes = in.clean(o.Changes, maxNote)
 	for _, f := range o.Files[:min(len(o.Files), maxList)] {

@@ -190,11 +190,13 @@ func goesOn(t *state.Task, vm state.VM) bool {
 // agentSpec is how the run's agent is started.
 func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runnerctl.Place, l *state.Launch) (runner.Spec, error) {
 	t := w.task
-	if err := s.checkout(ctx, w, vm, &place, l); err != nil {
-		return runner.Spec{}, err
-	}
-	if err := s.lend(ctx, t, vm.Name, place, l); err != nil {
-		return runner.Spec{}, err
+	if l.Repairs = repairs(t, vm); !l.Repairs {
+		if err := s.checkout(ctx, w, vm, &place, l); err != nil {
+			return runner.Spec{}, err
+		}
+		if err := s.lend(ctx, t, vm.Name, place, l); err != nil {
+			return runner.Spec{}, err
+		}
 	}
 	adapter, route := s.choose(t)
 	resume := resumable(t, vm, adapter)
@@ -203,10 +205,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	if err != nil {
 		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
 	}
-	turns := t.Turns
-	if turns == 0 {
-		turns = t.Settings.Limits.Turns
-	}
+	turns := turnsOf(t, l)
 	l.TurnLimit, l.MaxTurns = turns, hardTurns(adapter.Capabilities(), turns)
 	session := "" // a resumed session keeps its id
 	if resume == "" {
@@ -232,6 +231,9 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 		return runner.Spec{}, err
 	}
 	spec := s.runSpec(t, place, cmd)
+	if l.Repairs {
+		short(&spec)
+	}
 	if adapter.Capabilities().MCP {
 		spec.Files = append(spec.Files, runner.File{Path: tokenFile(runDir), Mode: 0o600, Content: []byte(s.Tether.RunToken(t.Run.ID))})
 	}

@@ -50,6 +50,9 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch,
 	}
 	d.Resume = s.changed(ctx, w, l, place)
 	promptConversation(t, &d, anew)
+	if l.Repairs {
+		d.Repair, l.Taken, l.Notes = promptRepair(t, anew), nil, nil
+	}
 	return prompts.Render(string(t.Run.Kind), d)
 }
 
@@ -165,7 +168,7 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 		if f.Kind == "condition" {
 			continue
 		}
-		if f.Taken != "" && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.Taken && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
+		if f.Taken != "" && f.Taken != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.Taken && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
 			continue
 		}
 		l.Taken = append(l.Taken, f.ID)

@@ -56,6 +56,18 @@ func (in *Interpreter) keepSaid(text string) {
 	in.said = string(said[max(0, len(said)-maxSaid):])
 }
 
+// turnsOf is how many turns the run's agent is told that it has.
+func turnsOf(t *state.Task, l *state.Launch) int {
+	turns := t.Turns
+	if turns == 0 {
+		turns = t.Settings.Limits.Turns
+	}
+	if l.Repairs {
+		turns = min(turns, repairTurns)
+	}
+	return turns
+}
+
 // hardTurns is how many answers of the model the gateway gives a run that has so many turns, whatever the program
 // on the VM makes of its own bound. One that cannot count is held to the number itself. For the others it lies where
 // honest ones never come: what they ask besides their turns, for titles, for a shorter conversation or through
