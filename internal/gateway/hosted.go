@@ -1,66 +1,124 @@
 package gateway
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "strings"
 
-// Hosted returns the first thing in a call's body by which the provider itself would reach other hosts for the
-// agent: a tool that fetches or searches pages, or an MCP server; empty if there is none. What a VM may not
-// reach by itself it could else have fetched, or told, by its model's provider. The body is valid JSON.
-func (a API) Hosted(body []byte) string {
-	found := ""
-	_ = topLevel(body, func(key string, value []byte) error { // see never fails
-		switch strings.ToLower(key) {
-		case "mcp_servers":
-			if !empty(value) {
-				found = key
-			}
-		case "web_search_options":
-			found = key
-		case "tools":
-			var tools []map[string]json.RawMessage
-			if json.Unmarshal(value, &tools) != nil {
-				return nil // the provider refuses it
-			}
-			for _, t := range tools {
-				if name := a.hostedTool(t); name != "" {
-					found = name
-				}
-			}
+// tool sees tools that the provider itself would run. Only those that are known to be run by the program that
+// offers them pass: of others nobody here knows what they reach, and what they cost.
+func (a API) tool(v value) *Extra {
+	switch fold(v.Key) {
+	case "mcpservers", "websearchoptions", "searchparameters", "plugins":
+		if v.Depth == 1 && v.Kind != 'n' && v.Kind != '[' {
+			return &Extra{Name: v.Key, Kind: ExtraReach}
+		}
+	case "tools":
+		if v.Kind == '"' {
+			return &Extra{Name: v.text(), Kind: ExtraReach}
+		}
+	}
+	if fold(v.Owner) != "tools" {
+		return nil
+	}
+	if a == Gemini { // each tool is a key
+		if fold(v.Key) != "functiondeclarations" {
+			return &Extra{Name: v.Key, Kind: ExtraReach}
 		}
 		return nil
-	})
-	return found
+	}
+	if fold(v.Key) != "type" || v.Kind == 'n' {
+		return nil
+	}
+	if v.Kind != '"' {
+		return &Extra{Name: v.Key, Kind: ExtraReach}
+	}
+	if kind := v.text(); !a.ownTool(kind) {
+		return &Extra{Name: kind, Kind: ExtraReach}
+	}
+	return nil
 }
 
-// hostedTool returns what makes a tool one that the provider runs and that reaches other hosts.
-func (a API) hostedTool(tool map[string]json.RawMessage) string {
-	if a == Gemini { // each tool is a key
-		for key := range tool {
-			switch strings.ToLower(strings.ReplaceAll(key, "_", "")) {
-			case "googlesearch", "googlesearchretrieval", "urlcontext", "enterprisewebsearch", "googlemaps", "mcpservers":
-				return key
-			}
+// ownTool reports whether a tool of a type is run by the program that offers it, or looks at nothing but the tools
+// that were offered.
+func (a API) ownTool(kind string) bool {
+	if a == OpenAI {
+		switch kind {
+		case "function", "custom", "local_shell", "apply_patch", "tool_search", "namespace":
+			return true
 		}
-		return ""
+		return false
 	}
-	for key, value := range tool {
-		var kind string
-		if !strings.EqualFold(key, "type") || json.Unmarshal(value, &kind) != nil {
-			continue
-		}
-		for _, begin := range []string{"web_search", "web_fetch", "mcp"} {
-			if strings.HasPrefix(kind, begin) {
-				return kind
-			}
+	if kind == "custom" {
+		return true
+	}
+	for _, begin := range []string{"bash_", "text_editor_", "memory_", "tool_search_tool_"} {
+		if strings.HasPrefix(kind, begin) {
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
-// empty reports whether a value holds nothing.
-func empty(value []byte) bool {
-	s := string(value)
-	return s == "null" || s == "[]" || s == "{}"
+// address sees content by its address, which the provider would fetch. Where addresses of content are known to stand,
+// nothing else passes than content that is there itself; anywhere else but in texts, what looks like an address
+// does not.
+func (a API) address(v value) *Extra {
+	if v.Kind != '"' || len(v.Raw) == 0 || a.says(v.Key) {
+		return nil
+	}
+	switch fold(v.Key) {
+	case "url", "uri", "imageurl", "fileurl", "fileuri", "videourl", "audiourl", "documenturl", "imageuri", "gcsuri", "s3uri":
+		if strings.HasPrefix(v.text(), "data:") {
+			return nil
+		}
+		return &Extra{Name: v.Key, Kind: ExtraReach}
+	}
+	if isAddress(v.text()) {
+		return &Extra{Name: v.Key, Kind: ExtraReach}
+	}
+	return nil
+}
+
+// isAddress reports whether a text is the address of something elsewhere.
+func isAddress(s string) bool {
+	s = strings.TrimLeftFunc(s, func(c rune) bool { return c <= ' ' })
+	scheme, rest, ok := strings.Cut(s[:min(len(s), 64)], ":")
+	if !ok || len(scheme) < 2 || strings.IndexFunc(scheme, notOfScheme) >= 0 {
+		return false
+	}
+	switch strings.ToLower(scheme) {
+	case "http", "https", "gs", "s3", "ftp", "file", "ws", "wss":
+		return true
+	}
+	return strings.HasPrefix(rest, "//")
+}
+
+func notOfScheme(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("+.-", c)
+}
+
+// says reports whether a string under a key is something said, which may begin with an address.
+func (a API) says(key string) bool {
+	switch key {
+	case "text", "content", "input", "output", "arguments", "thinking", "reasoning", "reasoning_content", "system", "instructions",
+		"title", "context", "description", "refusal", "summary", "code", "stdout", "stderr", "command", "commands", "diff", "patch",
+		"query", "queries", "definition", "stop", "stop_sequences", "stopSequences":
+		return true
+	}
+	return a == Anthropic && key == "source" // of a result that a program found by itself
+}
+
+// free reports whether what stands under a key is a program's own: what its tools take, and what they are given
+// and gave. A schema's name is an address, and the argument of a tool may be.
+func (a API) free(key string) bool {
+	switch a {
+	case Anthropic:
+		return key == "input" || key == "input_schema" || key == "input_examples" || key == "schema"
+	case Gemini:
+		switch key {
+		case "args", "response", "parameters", "parametersJsonSchema", "parameters_json_schema",
+			"responseSchema", "response_schema", "responseJsonSchema", "response_json_schema":
+			return true
+		}
+		return false
+	}
+	return key == "arguments" || key == "parameters" || key == "schema" || key == "env"
 }

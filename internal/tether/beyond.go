@@ -2,22 +2,54 @@ package tether
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
 
-// reachesNobody refuses a call by which the provider would reach other hosts for the agent.
+// reachesNobody refuses a call that asks more of the provider than an answer of the model: to reach other hosts for
+// the agent, unless the operator allows it, and what no operator would want paid, shown or left uncounted. What
+// errand cannot read could say anything of that, to a provider that reads more than plain JSON.
 func (h *Handler) reachesNobody(r *http.Request, t *state.Task, up Upstream, body []byte, refuse func(kind, message string)) bool {
-	if up.WebTools || !json.Valid(body) { // which providers refuse
+	if len(body) == 0 {
 		return true
 	}
-	tool := shortName(up.API.Hosted(body))
-	if tool == unnamed {
+	if !json.Valid(body) {
+		message := "it cannot be seen what is asked: the body is not JSON"
+		refuse("permission_error", message)
+		h.note(r, t, "a body that is not JSON", message)
+		return false
+	}
+	extra := up.API.Extra(body, up.WebTools)
+	if extra == nil {
 		return true
 	}
-	message := "agents reach other hosts through errand's list of hosts, not by " + tool + " of the provider"
+	name := shortName(extra.Name)
+	message := whyNot(extra.Kind, name, r.PathValue("provider"))
 	refuse("permission_error", message)
-	h.note(r, t, "tool "+tool, message)
+	h.note(r, t, noted(extra.Kind)+" "+name, message)
 	return false
+}
+
+// whyNot tells an agent why it does not get what its call asks for beside an answer.
+func whyNot(kind gateway.ExtraKind, name, provider string) string {
+	switch kind {
+	case gateway.ExtraKept:
+		return fmt.Sprintf("agents are shown nothing that is stored in the provider's account, such as what %s names", name)
+	case gateway.ExtraLater:
+		return fmt.Sprintf("answers come in the answer of their own request, where they are counted: not by %s", name)
+	case gateway.ExtraDear:
+		return fmt.Sprintf("answers are paid at the model's plain price, not at that of %s", name)
+	}
+	return fmt.Sprintf("agents reach other hosts through errand's list of hosts, not by %s of the provider, which the operator has to allow (models.%s.web_tools)", name, provider)
+}
+
+// noted is what a refused wish is called beside the hosts that were refused.
+func noted(kind gateway.ExtraKind) string {
+	if kind == gateway.ExtraReach {
+		return "tool"
+	}
+	return "wish"
 }

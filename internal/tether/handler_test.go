@@ -112,7 +112,7 @@ func ask(t *testing.T, client *http.Client, method, url string, headers map[stri
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader("body;"))
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(`"body;"`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestModel(t *testing.T) {
 	} {
 		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, headers)
 		got := w.last()
-		if status != http.StatusOK || body != "body;from upstream" || got == nil {
+		if status != http.StatusOK || body != `"body;"from upstream` || got == nil {
 			t.Fatalf("%s: status %d: %s", name, status, body)
 		}
 		if got.Header.Get(test.header) != test.want || got.URL.String() != test.at || got.Header.Get("Anthropic-Version") == "" {

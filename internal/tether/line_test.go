@@ -105,7 +105,7 @@ var peer = tether.Peer{VM: vm, Task: state.TaskKey{Repo: 7, Issue: 1}}
 func reaches(t *testing.T, e *end, client *http.Client) {
 	t.Helper()
 	status, body := ask(t, client, http.MethodPost, "http://vm"+modelPath, bearer(e.handler.RunToken(run)))
-	if status != http.StatusOK || body != "body;from upstream" {
+	if status != http.StatusOK || body != `"body;"from upstream` {
 		t.Errorf("status %d: %s", status, body)
 	}
 }

@@ -91,6 +91,10 @@ func TestHeldToItsModel(t *testing.T) {
 		"two":                    {http.MethodPost, claude, `{"model":"small-1","model":"dear"}`, "the body has 2 keys for it"},
 		"no JSON":                {http.MethodPost, claude, `model=dear`, "the body is not JSON"},
 		"a tool of the provider": {method: http.MethodPost, path: claude, body: `{"model":"small-1","mcp_servers":[{"url":"https://x.example"}]}`, says: "not by mcp_servers of the provider"},
+		"content by its address": {method: http.MethodPost, path: claude, body: `{"model":"small-1","messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://x.example"}}]}]}`, says: "not by url of the provider, which the operator has to allow (models.anthropic.web_tools)"},
+		"what is stored":         {method: http.MethodPost, path: gpt, body: `{"model":"tiny","previous_response_id":"resp_1"}`, says: "stored in the provider's account, such as what previous_response_id names"},
+		"an answer that is late": {method: http.MethodPost, path: gpt, body: `{"model":"tiny","background":true}`, says: "where they are counted: not by background"},
+		"a dearer answer":        {method: http.MethodPost, path: claude, body: `{"model":"small-1","speed":"fast"}`, says: "not at that of speed fast"},
 		"more than anybody has":  {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "has at most 33554432 bytes"},
 	}
 	for name, test := range tests {
@@ -132,7 +136,7 @@ func TestNotYetHeld(t *testing.T) {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
 	}
 	w = newHeldTo(t, tether.Callable{})
-	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `whatever`); resp.StatusCode != http.StatusOK {
+	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"whatever"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
 	}
 }

@@ -125,7 +125,7 @@ func TestSubscribed(t *testing.T) {
 		if beta := r.Header.Get("Anthropic-Beta"); beta != "claude-code-20250219,fine-grained-tool-streaming-2025-05-14,oauth-2025-04-20" {
 			t.Errorf("beta %q", beta)
 		}
-		if r.Header.Get("X-Api-Key") != "" || p.bodies[i] != "body;" {
+		if r.Header.Get("X-Api-Key") != "" || p.bodies[i] != `"body;"` {
 			t.Errorf("a key %q, and the body %q", r.Header.Get("X-Api-Key"), p.bodies[i])
 		}
 	}

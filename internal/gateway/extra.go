@@ -1,0 +1,88 @@
+package gateway
+
+import "strings"
+
+// Extra is something that a call's body asks of the provider beside an answer of the model that it names.
+type Extra struct {
+	// Name is how the body calls it. It was written on a VM.
+	Name string
+	Kind ExtraKind
+}
+
+// ExtraKind is why agents do not get an Extra.
+type ExtraKind int
+
+// The kinds.
+const (
+	// ExtraReach: the provider would reach other hosts for the agent, or run a tool of its own. What a VM may not
+	// reach by itself it could else have fetched, or told.
+	ExtraReach ExtraKind = iota + 1
+	// ExtraKept: it refers to what is stored in the provider's account, which may be anybody's.
+	ExtraKept
+	// ExtraLater: the answer would come by another request, and not be counted.
+	ExtraLater
+	// ExtraDear: it costs more than the model's price says.
+	ExtraDear
+)
+
+// Extra returns the first that a call's body asks for, nil if there is none; of the kind ExtraReach only if reach is
+// not allowed. What is merely said in a conversation is none, nor is what programs hand to tools and get from them. The
+// body is valid JSON.
+func (a API) Extra(body []byte, reach bool) *Extra {
+	var found *Extra
+	walk(body, func(v value) bool {
+		if found != nil {
+			return false
+		}
+		for _, look := range []func(value) *Extra{a.ofAccount, a.tool, a.address} {
+			if e := look(v); e != nil && (e.Kind != ExtraReach || !reach) {
+				found = e
+				return false
+			}
+		}
+		return !a.free(v.Key)
+	})
+	return found
+}
+
+// ofAccount sees what refers to the account, and how dearly and when it shall be answered.
+func (a API) ofAccount(v value) *Extra {
+	key := fold(v.Key)
+	if v.Kind == '"' && len(v.Raw) > 0 {
+		switch {
+		case key == "fileid" || key == "fileids":
+			return &Extra{Name: v.Key, Kind: ExtraKept}
+		case a == OpenAI && key == "type" && v.text() == "item_reference":
+			return &Extra{Name: "item_reference", Kind: ExtraKept}
+		}
+	}
+	if v.Depth != 1 || v.Kind == 'n' || v.Kind == '[' { // an empty list is none; of others each value comes
+		return nil
+	}
+	switch key {
+	case "previousresponseid", "conversation", "prompt", "cachedcontent", "container":
+		return &Extra{Name: v.Key, Kind: ExtraKept}
+	case "background":
+		if v.Kind != 'f' {
+			return &Extra{Name: v.Key, Kind: ExtraLater}
+		}
+	case "servicetier", "speed", "inferencegeo":
+		if v.Kind != '"' {
+			return &Extra{Name: v.Key, Kind: ExtraDear}
+		}
+		switch tier := v.text(); tier {
+		case "", "auto", "default", "standard", "standard_only", "flex", "global":
+		default:
+			return &Extra{Name: v.Key + " " + tier, Kind: ExtraDear}
+		}
+	}
+	return nil
+}
+
+// fold is a key in small letters and without what joins its words.
+func fold(key string) string {
+	if strings.IndexFunc(key, func(c rune) bool { return c < 'a' || c > 'z' }) < 0 {
+		return key
+	}
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
+}
