@@ -2,7 +2,10 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -21,6 +24,28 @@ const (
 	// cloudHaste is how many times quicker than the real one the stand-in does what takes its time.
 	cloudHaste = 60
 )
+
+// binDir is where errand finds its runner. Servers want one by the name of their kind; those of the stand-in are of this
+// machine's, whatever they are called. What was not built for them is left as it is: the links are in the world's own folder.
+func (w *World) binDir() (string, error) {
+	if w.cfg.Provider != ProviderHetzner || w.cfg.Machines != nil {
+		return w.cfg.BinDir, nil
+	}
+	runner, err := filepath.Abs(filepath.Join(w.cfg.BinDir, "errand-runner"))
+	if err != nil {
+		return "", fmt.Errorf("find errand-runner: %w", err)
+	}
+	dir := filepath.Join(w.cfg.Dir, "bin")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make a folder for errand-runner: %w", err)
+	}
+	for _, name := range []string{"errand-runner", "errand-runner-linux-amd64", "errand-runner-linux-arm64"} {
+		if err := os.Symlink(runner, filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("make a folder for errand-runner: %w", err)
+		}
+	}
+	return dir, nil
+}
 
 // startCloud serves the stand-in for Hetzner with boxes of this host as its servers.
 func (w *World) startCloud(ctx context.Context) error {

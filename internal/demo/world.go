@@ -211,8 +211,12 @@ func (w *World) Start(ctx context.Context) error {
 	w.URL = "http://" + ln.Addr().String()
 	cfg.PublicURL = w.URL
 	w.GitHub.SetWebhook(w.URL+"/api/github/hook", cfg.GitHub.WebhookSecret.Reveal())
+	bin, err := w.binDir()
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	opts := server.Options{
-		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: w.cfg.BinDir, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now, DialVM: w.dial,
+		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: bin, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now, DialVM: w.dial,
 	}
 	if w.cfg.Options != nil {
 		w.cfg.Options(&opts)
