@@ -72,7 +72,7 @@ func (c *call) look(ctx context.Context) (*denial, error) {
 		return nil, err
 	case words != "":
 		return &denial{words: words}, nil
-	case s.turns > 0 && c.h.turns.usedUp(c.place.run, c.task.Run.Answers+s.turns, c.task.Run.MaxTurns):
+	case c.bills && s.turns > 0 && c.h.turns.usedUp(c.place.run, c.task.Run.Answers+s.turns, c.task.Run.MaxTurns):
 		return &denial{words: "the run's last turns are under way", again: true}, nil
 	case s.full != nil:
 		return &denial{words: "what other calls under way may cost leaves nothing for now", again: true}, nil
@@ -111,7 +111,7 @@ func (c *call) stand(ctx context.Context) (s standing, err error) {
 	if s.capped != nil || err != nil {
 		return s, err
 	}
-	if s.before = o.before(c); s.any > 0 {
+	if s.before = o.before(c); s.any > 0 && c.bills {
 		if s.full = t.Capped(s.task, s.run, c.free()); s.full == nil {
 			s.full, err = c.h.cfg.Ledger.Held(ctx, s.all, c.free())
 		}

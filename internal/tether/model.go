@@ -75,6 +75,7 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 	case no == nil:
 		c.pass(w, r, rest)
 	case no.again:
+		h.tellRefusal(t, rest, no.words)
 		c.sayAgain(w, no.words)
 	default:
 		refuse("permission_error", no.words)
@@ -83,12 +84,16 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 
 // refuse refuses a call in the API's own form.
 func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string) {
-	log := h.cfg.Log.With().Str("task", t.Key.String()).Str("run", t.Run.ID).Logger()
-	if untold, ok := h.refused.tell(t.Run.ID, h.now()); ok {
-		log.Warn().Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
-	}
+	h.tellRefusal(t, rest, message)
 	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
-		log.Debug().Err(err).Msg("tether: answer")
+		h.cfg.Log.Debug().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: answer")
+	}
+}
+
+// tellRefusal logs that a run is refused the model, now and then.
+func (h *Handler) tellRefusal(t *state.Task, rest, message string) {
+	if untold, ok := h.refused.tell(t.Run.ID, h.now()); ok {
+		h.cfg.Log.Warn().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
 	}
 }
 

@@ -128,6 +128,9 @@ type before struct {
 func (o *open) before(c *call) (b before) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if c.place.number == 0 {
+		return b // it is no call of a model
+	}
 	for other := range o.all {
 		if other == c || other.place.number > c.place.number && !other.place.admitted {
 			continue

@@ -35,6 +35,9 @@ func newCrowd(t *testing.T, change func(*tether.Config, *books)) *crowd {
 	c := &crowd{books: &books{task: *someTask()}, came: make(chan struct{}, 200), let: make(chan struct{})}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "count_tokens") {
+			return
+		}
 		c.came <- struct{}{}
 		select {
 		case <-c.let:
@@ -115,6 +118,12 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 			}
 			for range 50 - test.pass {
 				<-refused
+			}
+			if status, body := ask(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", bearer(c.handler.RunToken(run))); status != http.StatusOK {
+				t.Errorf("what costs nothing: status %d: %s", status, body)
+			}
+			if status, body := ask(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", bearer(c.handler.RunToken(run))); (status == http.StatusOK) != (test.pass < most) {
+				t.Errorf("counting tokens: status %d: %s", status, body)
 			}
 			close(c.let)
 			wait.Wait()
