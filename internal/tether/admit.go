@@ -72,7 +72,7 @@ func (c *call) look(ctx context.Context) (*denial, error) {
 		return nil, err
 	case words != "":
 		return &denial{words: words}, nil
-	case c.bills && s.turns > 0 && c.h.turns.usedUp(c.place.run, c.task.Run.Answers+s.turns, c.task.Run.MaxTurns):
+	case c.bills && s.turns > 0 && c.h.turns.usedUpWith(c.place.run, c.task.Run.Answers, s.turns, c.task.Run.MaxTurns):
 		return &denial{words: "the run's last turns are under way", again: true}, nil
 	case s.full != nil:
 		return &denial{words: "what other calls under way may cost leaves nothing for now", again: true}, nil

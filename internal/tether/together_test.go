@@ -201,3 +201,47 @@ func TestRequestsAreBounded(t *testing.T) {
 		t.Errorf("afterwards: status %d: %s", status, body)
 	}
 }
+
+// TestLastTurnIsUnderWay: answers that have begun and calls without one yet count together.
+func TestLastTurnIsUnderWay(t *testing.T) {
+	t.Parallel()
+	came := make(chan struct{}, 10)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "stream") {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": begun\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		came <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(model.Close)
+	b := &books{task: *someTask()}
+	b.task.Run.MaxTurns = 3
+	w := newEnd(t, nil, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+		c.Tasks, c.Ledger, c.Wait = b, b, time.Millisecond
+	})
+	c := &crowd{end: w, books: b}
+	ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
+	defer hangUp()
+	for range 2 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, strings.NewReader(`{"stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		<-came
+	}
+	go c.call(ctx, dollar)
+	<-came
+	if status, _, said := c.call(ctx, dollar); status != http.StatusTooManyRequests || !strings.Contains(said, "last turns are under way") {
+		t.Errorf("status %d: %s", status, said)
+	}
+}

@@ -52,7 +52,12 @@ func (c *turnCount) add(run string, booked int) {
 
 // usedUp reports whether a run had all of its turns; 0 is no bound.
 func (c *turnCount) usedUp(run string, booked, most int) bool {
-	return most > 0 && max(c.of(run), booked) >= most
+	return c.usedUpWith(run, booked, 0, most)
+}
+
+// usedUpWith is usedUp if so many calls under way become turns, too.
+func (c *turnCount) usedUpWith(run string, booked, under, most int) bool {
+	return most > 0 && max(c.of(run), booked)+under >= most
 }
 
 // How often one run's refusals by the gateway are logged.
