@@ -149,8 +149,9 @@ type Model struct {
 	// API is the provider's dialect: anthropic, openai or gemini; by default the one of its name, else
 	// anthropic.
 	API string `yaml:"api"`
-	// WebTools lets agents use the tools of the provider that reach other hosts: search, fetching pages, MCP
-	// servers. What passes there passes no list of hosts, neither what comes nor what is told.
+	// WebTools lets agents use tools that the provider runs, such as search, fetching pages, MCP servers and
+	// running code, and hand it content by address. What passes there passes no list of hosts, neither what comes
+	// nor what is told; what the tools cost by themselves is not counted.
 	WebTools bool `yaml:"web_tools"`
 }
 

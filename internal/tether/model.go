@@ -112,19 +112,15 @@ func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
 	c.h.proxyBy(c.up.via(c.h.transport), w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
 		c.up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
-		if q := out.URL.Query(); q.Has("key") {       // where some clients put their token
-			q.Del("key")
-			out.URL.RawQuery = q.Encode()
-		}
 	})
 }
 
 // via is how calls go to the provider.
 func (u Upstream) via(next http.RoundTripper) http.RoundTripper {
-	if u.Subscription == nil {
-		return next
+	if u.Subscription != nil {
+		next = subscribed{next: next, source: u.Subscription, api: u.API}
 	}
-	return subscribed{next: next, source: u.Subscription, api: u.API}
+	return cleaned{next: next, key: u.Header}
 }
 
 // sign puts our key in; the token of a subscription is put in by via.

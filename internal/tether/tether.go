@@ -50,7 +50,7 @@ type Upstream struct {
 	// Subscription takes the place of Key and Header. What is called on it costs nothing by the call.
 	Subscription *subscription.Source
 	API          gateway.API
-	// WebTools lets agents have the provider reach other hosts for them, by tools of its own.
+	// WebTools lets agents have the provider reach other hosts for them, by tools of its own and by addresses of content.
 	WebTools bool
 }
 
