@@ -78,10 +78,19 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnsetHasAPrice: the models that run where nothing is said of models are in the table of prices.
+// TestWhatIsUnsetHasAPrice: the models that run where nothing is said of models are in the table of prices, and so are
+// those that a program asks by itself.
 func TestWhatIsUnsetHasAPrice(t *testing.T) {
 	t.Parallel()
-	for _, model := range []string{agent.DefaultModel, agent.DefaultCodexModel, agent.DefaultGeminiModel} {
+	models := []string{agent.DefaultModel, agent.DefaultCodexModel, agent.DefaultGeminiModel}
+	set, err := agent.NewSet(agent.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range agent.Names() {
+		models = append(models, set.Of(name).Capabilities().Helpers...)
+	}
+	for _, model := range models {
 		if _, known := gateway.DefaultPrices().Of(model); !known {
 			t.Errorf("%s has no price", model)
 		}

@@ -43,6 +43,9 @@ func DefaultPrices() Prices {
 		"gpt-5.5-pro":      {Input: 30, Output: 180, CacheRead: 30},
 		"gemini-2.5-pro":   {Input: 2.5, Output: 15, CacheRead: 0.625},
 		"gemini-2.5-flash": {Input: 0.3, Output: 2.5, CacheRead: 0.075},
+		// What Gemini CLI asks beside its model; text, in mid-2026.
+		"gemini-3-flash-preview": {Input: 0.5, Output: 3, CacheRead: 0.05},
+		"gemini-3.1-flash-lite":  {Input: 0.25, Output: 1.5, CacheRead: 0.025},
 	}
 }
 
