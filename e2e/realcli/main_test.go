@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 const (
 	full     = "ERRAND_TEST_FULL"   // asks for what takes long
-	required = "ERRAND_REQUIRE_NPM" // makes the absence of the programs an error
+	required = "ERRAND_REQUIRE_NPM" // makes the absence of the programs, or of boxes for them, an error
 	clis     = "../../.cache/clis/bin"
 )
 
@@ -59,6 +59,9 @@ func program(t *testing.T, name string) string {
 		t.Fatal(common.Err)
 	}
 	if err := exec.CommandContext(t.Context(), "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run(); err != nil {
+		if os.Getenv(required) != "" {
+			t.Fatalf("%s says that the real %s has to be driven, and bubblewrap, which its boxes need, does not work here: %v", required, name, err)
+		}
 		t.Skipf("the real %s needs boxes without network: bubblewrap does not work here: %v", name, err)
 	}
 	path, err := filepath.Abs(filepath.Join(clis, name))
