@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha1" //nolint:gosec // git's own object ids
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (p *packer) changed(ctx context.Context) (changes, error) {
 		if err := ctx.Err(); err != nil {
 			return c, err
 		}
-		p.sort(&c, name, at)
+		p.sort(ctx, &c, name, at)
 	}
 	slices.SortFunc(c.files, func(a, b item) int { return strings.Compare(a.path, b.path) })
 	slices.Sort(c.deleted)
@@ -83,7 +84,7 @@ func (p *packer) changed(ctx context.Context) (changes, error) {
 }
 
 // sort decides what becomes of one path.
-func (p *packer) sort(c *changes, name string, at *raw) {
+func (p *packer) sort(ctx context.Context, c *changes, name string, at *raw) {
 	if at != nil && at.newMode == "160000" || at != nil && at.oldMode == "160000" {
 		return // a submodule
 	}
@@ -94,7 +95,7 @@ func (p *packer) sort(c *changes, name string, at *raw) {
 	case reason != "" || hasDotGit(name):
 		p.m.leave(name, orReason(reason), it.entry.size)
 		c.deleted = append(c.deleted, name)
-	case at != nil && p.unchanged(it, at):
+	case at != nil && p.unchanged(ctx, it, at):
 	default:
 		c.files = append(c.files, it)
 	}
@@ -107,8 +108,8 @@ func orReason(reason string) string {
 	return reason
 }
 
-// unchanged reports whether a file that was touched has what the index has.
-func (p *packer) unchanged(it item, at *raw) bool {
+// unchanged reports whether a file that was touched has what the index has, or what the pointer there stands for.
+func (p *packer) unchanged(ctx context.Context, it item, at *raw) bool {
 	if at.status != "M" || at.oldMode != at.newMode || len(at.oldID) != 2*sha1.Size || it.entry.kind != tar.TypeReg || it.entry.size > 64<<20 {
 		return false
 	}
@@ -118,9 +119,13 @@ func (p *packer) unchanged(it item, at *raw) bool {
 	}
 	defer func() { _ = f.Close() }()
 	h := sha1.New() //nolint:gosec // as above
+	large := sha256.New()
 	fmt.Fprintf(h, "blob %d\x00", it.entry.size)
-	n, err := io.Copy(h, f)
-	return err == nil && n == it.entry.size && hex.EncodeToString(h.Sum(nil)) == at.oldID
+	n, err := io.Copy(io.MultiWriter(h, large), f)
+	if err != nil || n != it.entry.size {
+		return false
+	}
+	return hex.EncodeToString(h.Sum(nil)) == at.oldID || p.standsFor(ctx, at.oldID, hex.EncodeToString(large.Sum(nil)))
 }
 
 // flagged adds paths that git was told not to look at, if they are there.

@@ -108,6 +108,15 @@ func (p *packer) largeFile(ptr changeset.Pointer) (it item, reason string) {
 	return it, ""
 }
 
+// standsFor reports whether an object of git's is the pointer to a large file that is kept here.
+func (p *packer) standsFor(ctx context.Context, id, oid string) bool {
+	if _, err := p.dir.Lstat(largePath(oid)); err != nil {
+		return false
+	}
+	found, err := readPointers(ctx, p.git, map[string]bool{id: true})
+	return err == nil && found[id].OID == oid
+}
+
 // pointers lists what the objects to carry point to, each with a path.
 func (p *packer) pointers(ctx context.Context, h history) (map[changeset.Pointer]string, error) {
 	in := strings.NewReader(strings.Join(h.want, "\n") + "\n^" + p.spec.Base + "\n")

@@ -125,6 +125,29 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
+// TestTouchedLargeFiles: a large file that git has to look at is carried once, and not at all if it was only fetched.
+func TestTouchedLargeFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before, after := w.vm(t), w.vm(t)
+	before.commits(t, "mine.bin", "mine")
+	w.base = sh(t, before.dir, "git rev-parse HEAD")
+	before.commits(t, "more.bin", "more")
+	sh(t, before.dir, "touch mine.bin more.bin; git diff-files --quiet || true")
+	sh(t, after.dir, "git fetch -q "+before.dir+" "+w.base) // it is published, with its large file
+	stream, m := packed(t, w.spec(before))
+	if m.Paths != 0 {
+		t.Errorf("%d files are carried as changed", m.Paths)
+	}
+	unpacked(t, after, nil, stream)
+	if diff := cmp.Diff([]string{"more"}, after.large(t)); diff != "" {
+		t.Errorf("large files (-want +got):\n%s", diff)
+	}
+	if got, want := sh(t, after.dir, "cat more.bin mine.bin"), "more"+strings.TrimSuffix(oidPointer("mine"), "\n"); got != want {
+		t.Errorf("the checkout has %q, want %q", got, want)
+	}
+}
+
 // oidPointer is a pointer to what nobody keeps.
 func oidPointer(content string) string {
 	_, text := changeset.PointerTo([]byte(content))
