@@ -57,6 +57,7 @@ type Data struct {
 // Repair is an answer whose closing block could not be read.
 type Repair struct {
 	Problem string // what is wrong with the block
+	Form    bool   // the agent's program holds its answer to the block's form
 	// Block and Answer are the block and the words before it, for a session that cannot be resumed.
 	Block, Answer string
 }

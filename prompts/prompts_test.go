@@ -91,6 +91,12 @@ func TestRenderRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "repair_least", "# User\n\n"+p.User)
+	d.Repair.Form = true
+	if p, err = Render(Implement, d); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "repair_form", "# User\n\n"+p.User)
+	d.Repair.Form = false
 	d.Repair.Block, d.Repair.Answer = "{\"outcome\": question\n```\nerrand-step: judge", "Which of the two?"
 	if p, err = Render(PreliminaryPlan, d); err != nil {
 		t.Fatal(err)

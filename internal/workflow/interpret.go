@@ -19,6 +19,7 @@ type Interpreter struct {
 	run    state.Run
 	prior  *runlog.Usage // what its session had used before
 	parser agent.Parser  // nil for checks
+	form   bool          // its answer was held to a form
 	redact *trust.Redactor
 	stderr []string
 	said   string // the end of what the agent said
@@ -31,7 +32,8 @@ type Interpreter struct {
 func (s *Steps) Interpret(t *state.Task, r *state.Run) *Interpreter {
 	in := &Interpreter{run: *r, prior: prior(t, r), redact: s.Redact, free: s.Subscribed[s.Providers[r.Adapter]]}
 	if r.Kind != state.RunCheck {
-		in.parser = s.Agents.Of(r.Adapter).NewParser()
+		adapter := s.Agents.Of(r.Adapter)
+		in.parser, in.form = adapter.NewParser(), r.Repair != nil && adapter.Capabilities().Schema
 	}
 	return in
 }
@@ -119,7 +121,7 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	if in.parser == nil {
 		return in.checksResult(x)
 	}
-	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, Prior: in.prior})
+	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior})
 	out := state.RunResult{
 		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: runlog.Cut(res.Session, maxLabel),
 		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
@@ -133,10 +135,12 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	if res.Status == agent.StatusContextOverflow {
 		out.Summary = in.clean(strings.TrimSpace(in.said), maxSaid)
 	}
-	if res.Status == agent.StatusOK {
-		in.outcome(res.Text, &out)
+	if text, ok := in.answer(res); ok {
+		out.Status, out.Class = string(agent.StatusOK), string(agent.ClassSuccess)
+		in.outcome(text, &out)
+	} else {
+		in.unrepaired(res.Status, &out)
 	}
-	in.unrepaired(res.Status, &out)
 	return out
 }
 

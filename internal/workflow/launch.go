@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -212,11 +213,15 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 		session = uuid.NewSHA1(uuid.NameSpaceURL, []byte("errand:"+t.Run.ID)).String()
 	}
 	runDir := path.Join(place.Home, ".errand", "runs", t.Run.ID)
+	var form json.RawMessage
+	if l.Repairs {
+		form = held(adapter.Capabilities(), t.Run.Kind)
+	}
 	cmd, err := adapter.Command(agent.Spec{
 		WorkDir: place.Dir, Home: place.Home, RunDir: runDir, Step: string(t.Run.Kind), Model: l.Model,
 		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session, Shell: callable(t.Settings), Deny: denied(t.Settings),
 		MaxTurns: turns, MaxUSD: s.maxUSD(t, l.Adapter), BaseURL: s.modelURL(place.BaseURL, l.Adapter), RunToken: s.Tether.RunToken(t.Run.ID),
-		MCP: toolServer(adapter, place, runDir),
+		MCP: toolServer(adapter, place, runDir), Schema: form,
 	})
 	if err != nil {
 		return runner.Spec{}, &Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: "agent", Permanent: true, Err: err}

@@ -51,7 +51,7 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch,
 	d.Resume = s.changed(ctx, w, l, place)
 	promptConversation(t, &d, anew)
 	if l.Repairs {
-		d.Repair, l.Taken, l.Notes = promptRepair(t, anew), nil, nil
+		d.Repair, l.Taken, l.Notes = promptRepair(t, adapter.Capabilities(), anew), nil, nil
 	}
 	return prompts.Render(string(t.Run.Kind), d)
 }

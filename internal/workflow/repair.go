@@ -1,7 +1,9 @@
 package workflow
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +29,20 @@ func repairs(t *state.Task, vm state.VM) bool {
 	return t.Run.Repair != nil && last != nil && last.VM == vm.Name
 }
 
+// held is the form that such a run's answer is held to, nil where its program cannot be held to one.
+func held(can agent.Capabilities, kind state.RunKind) json.RawMessage {
+	switch {
+	case !can.Schema:
+		return nil
+	case kind == state.RunImplement || kind == state.RunReview:
+		return agent.OutcomeSchema(agent.OutcomeDone, agent.OutcomeQuestion, agent.OutcomeBlocked)
+	}
+	return agent.OutcomeSchema(slices.DeleteFunc(agent.OutcomeKinds(), func(k agent.OutcomeKind) bool { return k == agent.OutcomeDone })...)
+}
+
 // promptRepair is what such a run is told; anew says that no session is resumed.
-func promptRepair(t *state.Task, anew bool) *prompts.Repair {
-	r := &prompts.Repair{Problem: t.Run.Repair.Problem}
+func promptRepair(t *state.Task, can agent.Capabilities, anew bool) *prompts.Repair {
+	r := &prompts.Repair{Problem: t.Run.Repair.Problem, Form: can.Schema}
 	if anew {
 		r.Block, r.Answer = t.Run.Repair.Block, t.Run.Repair.Text
 	}
@@ -41,6 +54,23 @@ func short(spec *runner.Spec) {
 	spec.Setup, spec.Duration = nil, min(spec.Duration, repairDuration)
 }
 
+// answer is what a run's closing block is read from: of one that was held to a form, what has that form. A program
+// that failed at the form may have said the block in words.
+func (in *Interpreter) answer(res agent.Result) (text string, ok bool) {
+	switch {
+	case !in.form || res.Status != agent.StatusOK && res.Status != agent.StatusNoStructuredOutput:
+		return res.Text, res.Status == agent.StatusOK
+	case len(res.Structured) > 0:
+		return string(res.Structured), true
+	}
+	for _, text = range []string{res.Text, in.said} {
+		if _, _, err := in.parse(text); err == nil {
+			return text, true
+		}
+	}
+	return "", false
+}
+
 // parse reads an answer's closing block. A run that was asked for nothing else may have said it without its fences,
 // but it has to be there.
 func (in *Interpreter) parse(text string) (o agent.Outcome, rest string, err error) {
@@ -48,12 +78,16 @@ func (in *Interpreter) parse(text string) (o agent.Outcome, rest string, err err
 	if in.run.Repair == nil || err != nil || o.Kind != "" {
 		return o, rest, err
 	}
-	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
-	if from < 0 || to < from {
-		return o, rest, errors.New("there is no errand block")
-	}
-	if o, _, err = agent.ParseOutcome(asBlock(text[from : to+1])); err == nil && o.Kind == "" {
-		err = errors.New("the errand block has no outcome")
+	err = errors.New("there is no errand block")
+	to := strings.LastIndex(text, "}") + 1
+	for from, tries := to, 0; tries < 100; tries++ {
+		if from = strings.LastIndex(text[:from], "{"); from < 0 {
+			break
+		}
+		bare, _, wrong := agent.ParseOutcome(asBlock(text[from:to]))
+		if wrong == nil && bare.Kind != "" {
+			return bare, "", nil
+		}
 	}
 	return o, rest, err
 }

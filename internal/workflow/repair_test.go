@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
@@ -15,6 +16,7 @@ import (
 func result(r state.RunResult) state.RunResult {
 	return state.RunResult{
 		Status: r.Status, Class: r.Class, Text: r.Text, Outcome: r.Outcome, Question: r.Question, Title: r.Title, Broken: r.Broken, Guess: r.Guess, Block: r.Block,
+		Threads: r.Threads,
 	}
 }
 
@@ -65,7 +67,9 @@ func TestInterpretRepair(t *testing.T) {
 		"as asked":        {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose?\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "question", Question: "Whose?"}},
 		"without fences":  {exit, []string{started, said("{\"outcome\":\"done\"}")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "done"}},
 		"as plain JSON":   {exit, []string{started, said("Here:\n```json\n{\"outcome\":\"done\",\"title\":\"x\"}\n```\n")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "done", Title: "x"}},
-		"broken again":    {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "question", Question: "Whose", Broken: "line 2: ", Block: "{\"outcome\":\"question\",\"question\":\"Whose\n"}},
+		"in its form":     {exit, []string{started, strings.Replace(said("so it is"), `"num_turns"`, `"structured_output":{"outcome":"question","question":"Whose?","title":null,"threads":null},"num_turns"`, 1)}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "question", Question: "Whose?"}},
+		"twice":           {exit, []string{started, said("{\"outcome\":\"question\"}\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"1\",\"answer\":\"y\"}]}")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "1", Answer: "y"}}}},
+		"broken again":    {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose\n```")}, told},
 		"something else":  {exit, []string{started, said("I have nothing to add.")}, told},
 		"no outcome":      {exit, []string{started, said("{\"title\":\"x\"}")}, told},
 		"ended badly":     {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":5,"session_id":"s-1"}`}, told},
@@ -77,14 +81,34 @@ func TestInterpretRepair(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := interpreted(t, state.Run{ID: "r-2", Kind: state.RunImplement, Repair: before}, tc.exit, tc.lines...)
-			if !strings.Contains(got.Broken, tc.want.Broken) && tc.want.Broken != before.Problem || (got.Broken == "") != (tc.want.Broken == "") {
+			got, _ := interpreted(t, state.Run{ID: "r-2", Adapter: agent.NameClaude, Kind: state.RunImplement, Repair: before}, tc.exit, tc.lines...)
+			if diff := cmp.Diff(tc.want, result(got)); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestInterpretRepairOfWords: a program that cannot be held to a form says the block in words, or does not.
+func TestInterpretRepairOfWords(t *testing.T) {
+	t.Parallel()
+	before := &state.Repair{Problem: "it ends too early", Block: `{"outcome":"blocked"`, Text: "What I did."}
+	for name, tc := range map[string]struct {
+		said string
+		want state.RunResult
+	}{
+		"as asked":       {"```errand\n{\"outcome\":\"done\"}\n```", state.RunResult{Outcome: "done"}},
+		"broken again":   {"```errand\n{\"outcome\":\"question\",\"question\":\"Whose\n```", state.RunResult{Outcome: "question", Question: "Whose", Broken: "line 2: ", Block: "{\"outcome\":\"question\",\"question\":\"Whose\n"}},
+		"something else": {"I have nothing to add.", state.RunResult{Outcome: "blocked", Broken: "there is no errand block", Block: "{\"outcome\":\"blocked\"\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := state.Run{ID: "r-2", Kind: state.RunImplement, Adapter: agent.NameCommand, Repair: before}
+			got, _ := interpreted(t, run, runlog.Exit{Cause: runlog.CauseExited}, strings.Split(tc.said, "\n")...)
+			if !strings.Contains(got.Broken, tc.want.Broken) || (got.Broken == "") != (tc.want.Broken == "") {
 				t.Errorf("broken: %q, want %q", got.Broken, tc.want.Broken)
 			}
-			got.Broken = tc.want.Broken
-			if tc.want.Block == "" {
-				got.Block = ""
-			}
+			tc.want.Status, tc.want.Class, tc.want.Text, tc.want.Broken = "ok", "success", "What I did.", got.Broken
 			if diff := cmp.Diff(tc.want, result(got)); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
@@ -125,6 +149,9 @@ func TestLaunchRepair(t *testing.T) {
 			asks := strings.Contains(prompt, `could not be read: "it ends too early"`)
 			if short := spec.Duration <= 10*time.Minute && len(spec.Setup) == 0 && l.TurnLimit == 5; short != tc.repairs || asks != tc.repairs || strings.Contains(prompt, "Otherwise.") == tc.repairs {
 				t.Errorf("started for %s with set-up %v and %d turns; asked for a block: %v\n%s", spec.Duration, spec.Setup, l.TurnLimit, asks, prompt)
+			}
+			if form := strings.Contains(strings.Join(spec.Argv, " "), `--json-schema {"additionalProperties":false,"properties":{`); form != tc.repairs {
+				t.Errorf("held to a form: %v: %q", form, spec.Argv)
 			}
 			if anew := strings.Contains(prompt, "What I did.") && strings.Contains(prompt, `{"outcome"`+"\n"); anew != (tc.repairs && tc.session == "") {
 				t.Errorf("the answer before is in the prompt: %v\n%s", anew, prompt)
