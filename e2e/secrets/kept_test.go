@@ -3,6 +3,7 @@
 package secrets_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,9 +58,34 @@ func (l *life) search(x *finder, place, where string, data []byte) {
 	})
 }
 
+// swept waits until nothing is left of VMs that have ended: what was lent to them goes with their disks, in the background.
+func (l *life) swept() {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	boxes := filepath.Join(l.dir, "data", "local", "boxes")
+	for {
+		homes, err := filepath.Glob(filepath.Join(boxes, "*", "home"))
+		must(l.t, err)
+		trash, err := filepath.Glob(filepath.Join(boxes, ".trash-*"))
+		must(l.t, err)
+		if len(homes)+len(trash) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			l.t.Fatalf("of VMs that have ended there is left: %q, %q", homes, trash)
+		}
+	}
+}
+
 // data searches errand's folder, VMs that have ended included.
 func (l *life) data(x *finder) {
 	l.t.Helper()
+	l.swept()
 	root := filepath.Join(l.dir, "data")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {

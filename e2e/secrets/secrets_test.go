@@ -63,18 +63,9 @@ func (l *life) seen(who string, s Sight) {
 // judge wants no secret anywhere but where it was planted, and the canary everywhere.
 func (l *life) judge(all needles) {
 	l.t.Helper()
-	birds, found := map[string]int{}, map[Hit]bool{}
-	for _, h := range l.found {
-		h.Name, _, _ = strings.Cut(h.Name, " (") // in which form
-		at := filepath.Base(h.Where) == "planted"
-		switch {
-		case h.Name == canary && !at:
-			birds[h.Place]++
-		case found[h]:
-		case !at && !l.mayBe(h):
-			l.t.Errorf("%s is in a %s: %s", h.Name, h.Place, h.Where)
-		}
-		found[h] = true
+	leaks, birds, found := sorted(l.found)
+	for _, h := range leaks {
+		l.t.Errorf("%s is in a %s: %s", h.Name, h.Place, h.Where)
 	}
 	for _, place := range places() {
 		if birds[place] == 0 {
@@ -85,10 +76,53 @@ func (l *life) judge(all needles) {
 	l.t.Logf("the canary was found %v", birds)
 }
 
+// sorted tells secrets that are where they must not be, each once, from how often the canary was found in each place,
+// and returns all that was found, too.
+func sorted(hits []Hit) (leaks []Hit, birds map[string]int, found map[Hit]bool) {
+	birds, found = map[string]int{}, map[Hit]bool{}
+	for _, h := range hits {
+		h.Name, _, _ = strings.Cut(h.Name, " (") // in which form
+		planted := filepath.Base(h.Where) == "planted"
+		switch {
+		case h.Name == canary && !planted:
+			birds[h.Place]++
+		case !found[h] && !planted && !mayBe(h):
+			leaks = append(leaks, h)
+		}
+		found[h] = true
+	}
+	return leaks, birds, found
+}
+
 // mayBe reports whether it is known why something is in a place: an agent may read what is lent while it is at work,
 // on its VM, and what is printed beside it may be read by everybody.
-func (l *life) mayBe(h Hit) bool {
+func mayBe(h Hit) bool {
 	return h.Name == besideIt || strings.HasPrefix(h.Place, "VM: ") && (h.Name == lentVariable || h.Name == lentFile)
+}
+
+// TestSorted: what is found is a leak, but for what may be on the VM alone.
+func TestSorted(t *testing.T) {
+	t.Parallel()
+	for _, place := range places() {
+		for name, mayBeOnVM := range map[string]bool{
+			subscribed + " 0 for calls": false, subscribed + " 2 for renewals": false, "model key": false, "App key, a number of it": false, lentVariable: true, lentFile: true,
+		} {
+			for _, form := range []string{"", " (base64)", " (hex)"} {
+				hit := Hit{place, "somewhere", name + form}
+				leaks, birds, _ := sorted([]Hit{hit, hit})
+				want := 1
+				if mayBeOnVM && strings.HasPrefix(place, "VM: ") {
+					want = 0
+				}
+				if len(leaks) != want || len(birds) != 0 {
+					t.Errorf("%+v: leaks %v, canaries %v", hit, leaks, birds)
+				}
+			}
+		}
+		if leaks, birds, _ := sorted([]Hit{{place, "somewhere", canary + " (hex)"}}); len(leaks) != 0 || birds[place] != 1 {
+			t.Errorf("a canary in a %s: leaks %v, canaries %v", place, leaks, birds)
+		}
+	}
 }
 
 // controls wants all that was planted to be found, and what is lent to have been there at all, and printed.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/errand-bot/errand/internal/runner/work"
@@ -149,6 +148,3 @@ func (p *packer) write(ctx context.Context, all *plan) error {
 	}
 	return p.out.finish()
 }
-
-// gitDir is the checkout's own repository.
-func (p *packer) gitDir() string { return filepath.Join(p.spec.Dir, ".git") }
