@@ -1,7 +1,5 @@
 package gateway
 
-import "strings"
-
 // Extra is something that a call's body asks of the provider beside an answer of the model that it names.
 type Extra struct {
 	// Name is how the body calls it. It was written on a VM.
@@ -31,8 +29,8 @@ const (
 func (a API) Extra(body []byte, reach bool) *Extra {
 	var found *Extra
 	walk(body, func(v value) bool {
-		if found != nil {
-			return false
+		if found != nil || v.Kind == '"' && says(v.Key.plain) && v.Owner.folded != "tools" {
+			return false // of a string there is nothing to go into
 		}
 		for _, look := range []func(value) *Extra{a.ofAccount, a.tool, a.address} {
 			if e := look(v); e != nil && (e.Kind != ExtraReach || !reach) {
@@ -40,18 +38,18 @@ func (a API) Extra(body []byte, reach bool) *Extra {
 				return false
 			}
 		}
-		return !a.free(v.Key)
+		return !a.free(v.Key.plain)
 	})
 	return found
 }
 
 // ofAccount sees what refers to the account, and how dearly and when it shall be answered.
 func (a API) ofAccount(v value) *Extra {
-	key := fold(v.Key)
+	key := v.Key.folded
 	if v.Kind == '"' && len(v.Raw) > 0 {
 		switch {
 		case key == "fileid" || key == "fileids":
-			return &Extra{Name: v.Key, Kind: ExtraKept}
+			return &Extra{Name: v.Key.plain, Kind: ExtraKept}
 		case a == OpenAI && key == "type" && v.text() == "item_reference":
 			return &Extra{Name: "item_reference", Kind: ExtraKept}
 		}
@@ -61,28 +59,20 @@ func (a API) ofAccount(v value) *Extra {
 	}
 	switch key {
 	case "previousresponseid", "conversation", "prompt", "cachedcontent", "container":
-		return &Extra{Name: v.Key, Kind: ExtraKept}
+		return &Extra{Name: v.Key.plain, Kind: ExtraKept}
 	case "background":
 		if v.Kind != 'f' {
-			return &Extra{Name: v.Key, Kind: ExtraLater}
+			return &Extra{Name: v.Key.plain, Kind: ExtraLater}
 		}
 	case "servicetier", "speed", "inferencegeo":
 		if v.Kind != '"' {
-			return &Extra{Name: v.Key, Kind: ExtraDear}
+			return &Extra{Name: v.Key.plain, Kind: ExtraDear}
 		}
 		switch tier := v.text(); tier {
 		case "", "auto", "default", "standard", "standard_only", "flex", "global":
 		default:
-			return &Extra{Name: v.Key + " " + tier, Kind: ExtraDear}
+			return &Extra{Name: v.Key.plain + " " + tier, Kind: ExtraDear}
 		}
 	}
 	return nil
-}
-
-// fold is a key in small letters and without what joins its words.
-func fold(key string) string {
-	if strings.IndexFunc(key, func(c rune) bool { return c < 'a' || c > 'z' }) < 0 {
-		return key
-	}
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
 }

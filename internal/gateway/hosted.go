@@ -5,30 +5,30 @@ import "strings"
 // tool sees tools that the provider itself would run. Only those that are known to be run by the program that
 // offers them pass: of others nobody here knows what they reach, and what they cost.
 func (a API) tool(v value) *Extra {
-	switch fold(v.Key) {
+	switch v.Key.folded {
 	case "mcpservers", "websearchoptions", "searchparameters", "plugins":
 		if v.Depth == 1 && v.Kind != 'n' && v.Kind != '[' {
-			return &Extra{Name: v.Key, Kind: ExtraReach}
+			return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 		}
 	case "tools":
 		if v.Kind == '"' {
 			return &Extra{Name: v.text(), Kind: ExtraReach}
 		}
 	}
-	if fold(v.Owner) != "tools" {
+	if v.Owner.folded != "tools" {
 		return nil
 	}
 	if a == Gemini { // each tool is a key
-		if fold(v.Key) != "functiondeclarations" {
-			return &Extra{Name: v.Key, Kind: ExtraReach}
+		if v.Key.folded != "functiondeclarations" {
+			return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 		}
 		return nil
 	}
-	if fold(v.Key) != "type" || v.Kind == 'n' {
+	if v.Key.folded != "type" || v.Kind == 'n' {
 		return nil
 	}
 	if v.Kind != '"' {
-		return &Extra{Name: v.Key, Kind: ExtraReach}
+		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 	}
 	if kind := v.text(); !a.ownTool(kind) {
 		return &Extra{Name: kind, Kind: ExtraReach}
@@ -61,18 +61,18 @@ func (a API) ownTool(kind string) bool {
 // nothing else passes than content that is there itself; anywhere else but in texts, what looks like an address
 // does not.
 func (a API) address(v value) *Extra {
-	if v.Kind != '"' || len(v.Raw) == 0 || a.says(v.Key) {
-		return nil
+	if v.Kind != '"' || len(v.Raw) == 0 || says(v.Key.plain) || a == Anthropic && v.Key.plain == "source" {
+		return nil // a source is where a program says to have found something by itself
 	}
-	switch fold(v.Key) {
+	switch v.Key.folded {
 	case "url", "uri", "imageurl", "fileurl", "fileuri", "videourl", "audiourl", "documenturl", "imageuri", "gcsuri", "s3uri":
 		if strings.HasPrefix(v.text(), "data:") {
 			return nil
 		}
-		return &Extra{Name: v.Key, Kind: ExtraReach}
+		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 	}
 	if isAddress(v.text()) {
-		return &Extra{Name: v.Key, Kind: ExtraReach}
+		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 	}
 	return nil
 }
@@ -96,14 +96,14 @@ func notOfScheme(c rune) bool {
 }
 
 // says reports whether a string under a key is something said, which may begin with an address.
-func (a API) says(key string) bool {
+func says(key string) bool {
 	switch key {
 	case "text", "content", "input", "output", "arguments", "thinking", "reasoning", "reasoning_content", "system", "instructions",
 		"title", "context", "description", "refusal", "summary", "code", "stdout", "stderr", "command", "commands", "diff", "patch",
 		"query", "queries", "definition", "stop", "stop_sequences", "stopSequences":
 		return true
 	}
-	return a == Anthropic && key == "source" // of a result that a program found by itself
+	return false
 }
 
 // free reports whether what stands under a key is a program's own: what its tools take, and what they are given

@@ -17,8 +17,8 @@ var ErrUnnamed = errors.New("it cannot be seen which model is asked")
 func (a API) Calls(method string) bool { return method == http.MethodPost }
 
 // Named returns the name of the model that an allowed request asks: for Gemini it stands in the path, else in
-// the body. Two readers of one body must not see two names, so anything but plain JSON with that key once, and
-// no others to fall back on, is an error that wraps ErrUnnamed.
+// the body, which is valid JSON or empty. Two readers of one body must not see two names, so anything but an object
+// with that key once, and no others to fall back on, is an error that wraps ErrUnnamed.
 func (a API) Named(path string, body []byte) (string, error) {
 	if a == Gemini {
 		_, rest, _ := strings.Cut(path, "/models/")
@@ -27,9 +27,6 @@ func (a API) Named(path string, body []byte) (string, error) {
 			return "", fmt.Errorf("%w: the path names none", ErrUnnamed)
 		}
 		return name, nil
-	}
-	if !json.Valid(body) {
-		return "", fmt.Errorf("%w: the body is not JSON", ErrUnnamed)
 	}
 	name, found := "", 0
 	err := topLevel(body, func(key string, value []byte) error {

@@ -8,15 +8,38 @@ import (
 // value is a value of a JSON document, or the beginning of an object or a list.
 type value struct {
 	// Key is the key under which it stands; what stands in a list has the key of the list.
-	Key string
+	Key *name
 	// Owner is the key under which the object with that key stands.
-	Owner string
+	Owner *name
 	// Depth is how many objects are around it.
 	Depth int
 	// Kind is its first byte.
 	Kind byte
 	// Raw is what stands between the quotes of a string, or the whole of another plain value.
 	Raw []byte
+}
+
+// name is a key as it stands in a document, and without what readers may make nothing of: in small letters, and
+// without what joins its words.
+type name struct{ plain, folded string }
+
+// names are the keys of a document, each made once: a conversation has the same few thousands of times.
+type names map[string]*name
+
+// of returns the key that stands between two quotes.
+func (n names) of(raw []byte) *name {
+	if known, ok := n[string(raw)]; ok { // which makes no string
+		return known
+	}
+	made := &name{plain: value{Raw: raw}.text()}
+	made.folded = fold(made.plain)
+	n[string(raw)] = made
+	return made
+}
+
+// fold is a key in small letters and without what joins its words.
+func fold(key string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
 }
 
 // text is what a string says.
@@ -47,8 +70,8 @@ func unquote(raw []byte) (string, error) {
 
 // around is an object or a list that a value stands in.
 type around struct {
-	key, owner string // of the object's newest key, or of the list
-	depth      int    // how many objects there are, with it
+	key, owner *name // of the object's newest key, or of the list
+	depth      int   // how many objects there are, with it
 	object     bool
 	keyed      bool // an object's: its key has been read, its value not yet
 	hidden     bool // nothing in it is looked at
@@ -56,9 +79,11 @@ type around struct {
 
 // walk calls see with each value of a valid JSON document, in their order, also with those that another reader
 // would drop because their key comes again. See answers whether what stands in an object or a list is to be looked
-// at. It reads each byte once and takes memory by the depth of the document alone, which json.Valid bounds.
+// at. It reads each byte once, and takes memory by the depth of the document, which json.Valid bounds, and by its keys.
 func walk(body []byte, see func(v value) (into bool)) {
-	stack := make([]around, 1, 16) // the first is what the document stands in
+	keys, none := names{}, &name{}
+	stack := make([]around, 1, 16)
+	stack[0] = around{key: none, owner: none} // what the document stands in
 	for i := 0; i < len(body); i++ {
 		top := &stack[len(stack)-1]
 		switch c := body[i]; c {
@@ -71,7 +96,7 @@ func walk(body []byte, see func(v value) (into bool)) {
 			v := top.value(c)
 			in := around{key: v.Key, owner: v.Owner, depth: v.Depth, object: c == '{', hidden: top.hidden || !see(v)}
 			if in.object {
-				in.key, in.owner, in.depth = "", v.Key, v.Depth+1
+				in.key, in.owner, in.depth = none, v.Key, v.Depth+1
 			}
 			top.keyed = false
 			stack = append(stack, in)
@@ -82,7 +107,7 @@ func walk(body []byte, see func(v value) (into bool)) {
 			if top.object && !top.keyed {
 				top.keyed = true
 				if !top.hidden {
-					top.key = value{Raw: raw}.text()
+					top.key = keys.of(raw)
 				}
 				continue
 			}

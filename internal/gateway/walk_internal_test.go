@@ -17,8 +17,8 @@ func seen(body string) []string {
 		if v.Kind == '"' {
 			said = v.text()
 		}
-		all = append(all, fmt.Sprintf("%q in %q, %d deep: %c %s", v.Key, v.Owner, v.Depth, v.Kind, said))
-		return v.Key != "hidden"
+		all = append(all, fmt.Sprintf("%q in %q, %d deep: %c %s", v.Key.plain, v.Owner.plain, v.Depth, v.Kind, said))
+		return v.Key.plain != "hidden"
 	})
 	return all
 }
