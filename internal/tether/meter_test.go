@@ -22,11 +22,20 @@ type books struct {
 	task state.Task
 	held *state.Waiting
 	caps state.Money // of all tasks
+
+	looked int // how often somebody looked the task up
+}
+
+func (b *books) looks() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.looked
 }
 
 func (b *books) Task(context.Context, state.TaskKey) (*state.Task, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.looked++
 	t, run := b.task, *b.task.Run
 	t.Run = &run
 	return &t, nil

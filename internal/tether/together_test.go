@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,8 @@ func newCrowd(t *testing.T, change func(*tether.Config, *books)) *crowd {
 
 // call makes one call of a model and returns its status, when to ask again, and what was said.
 func (c *crowd) call(ctx context.Context, body string) (status int, again, said string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+modelPath, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err.Error()
@@ -142,21 +145,29 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 // TestWaitsForOthers: a call that only others stand before is made as soon as they have left something.
 func TestWaitsForOthers(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, func(cfg *tether.Config, b *books) { b.task.Money.CapMicroUSD, cfg.Wait = 1_500_000, time.Minute })
+	c := newCrowd(t, func(cfg *tether.Config, b *books) { b.task.Money.CapMicroUSD, cfg.Wait = 1_200_000, time.Minute })
+	const more = `{"model":"claude-x","max_tokens":128000}` // it counts with $1.28, and costs $1
 	var wait sync.WaitGroup
-	for range 2 {
-		wait.Go(func() {
-			if status, _, said := c.call(t.Context(), `{"model":"claude-x","max_tokens":128000,"metadata":{}}`); status != http.StatusOK {
-				t.Errorf("status %d: %s", status, said)
-			}
-		})
+	one := func() {
+		if status, _, said := c.call(t.Context(), more); status != http.StatusOK {
+			t.Errorf("status %d: %s", status, said)
+		}
 	}
+	wait.Go(one)
 	<-c.came
-	c.let <- struct{}{}
-	<-c.came
-	c.let <- struct{}{}
+	wait.Go(one)
+	for c.books.looks() < 4 { // each call is looked up as it comes and as it is admitted
+		runtime.Gosched()
+	}
+	if len(c.came) > 0 {
+		t.Error("the second call did not wait for the first")
+	}
+	close(c.let)
 	wait.Wait()
-	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.50 is reached") {
+	if len(c.came) != 1 {
+		t.Errorf("%d more calls were made, want 1", len(c.came))
+	}
+	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.20 is reached") {
 		t.Errorf("status %d: %s", status, said)
 	}
 }
