@@ -183,6 +183,7 @@ func FuzzUnpackFiles(f *testing.F) {
 	f.Add("work/a\nl work/l /etc\nwork/l/x\nhome/.claude/projects/p/s\nkeep/w0/x\nkeep/h1/y\nd keep/w0/d", "deleted")
 	f.Add("l work/a b\nl work/b ..\nwork/a/b/c", "a\x00b/c")
 	f.Add("git/state/MERGE_MSG\ngit/deleted\nl keep/h1 ../..\nkeep/h1/x", "../x")
+	f.Add("lfs/"+oidOf("content")+"\nwork/git/lfs/objects\nl work/a .git/lfs", "git/lfs")
 	f.Add("work/link/x\nwork/dir/y\nl work/tree ../../canary\nl keep/w0/a ../../../canary", "tree\x00link")
 	f.Fuzz(func(t *testing.T, names, deleted string) {
 		forgeFiles(t, t.TempDir(), strings.Split(names, "\n"), deleted)
@@ -194,7 +195,7 @@ func FuzzUnpackFiles(f *testing.F) {
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
 	top, n := t.TempDir(), 0
-	parts := rapid.SampledFrom([]string{"git/state/", "work/", "work/", "work/", "work/", "home/.claude/projects/", "keep/w0", "keep/w0/", "keep/h1/"})
+	parts := rapid.SampledFrom([]string{"git/state/", "work/", "work/", "work/", "work/", "lfs/", "home/.claude/projects/", "keep/w0", "keep/w0/", "keep/h1/"})
 	wildParts := rapid.SampledFrom([]string{"git/", "work/.git/", "home/", "keep/w9/", "work//"})
 	names := rapid.SampledFrom([]string{"a", "a/b", "link", "link/f", "tree", "tree/canary/f", "dir", "dir/d/e", "git/config", "git/hooks/x", "MERGE_MSG"})
 	wildNames := rapid.SampledFrom([]string{"..", ".git/config", "a/../b", "", "../../canary/f", "/"})
@@ -214,6 +215,8 @@ func TestForgedFiles(t *testing.T) {
 			full := part.Draw(r, "part")
 			if full == "git/state/" {
 				full += "MERGE_MSG"
+			} else if full == "lfs/" && !wild {
+				full += oidOf("content")
 			} else if full != "keep/w0" {
 				full += name.Draw(r, "name")
 			}
@@ -246,7 +249,7 @@ func meets(taken map[string]bool, name string) bool {
 // rank brings parts into their order, so that most streams are not refused for it.
 func rank(line string) int {
 	line = strings.TrimPrefix(strings.TrimPrefix(line, "l "), "d ")
-	return strings.Index("gwhk", line[:1])
+	return strings.Index("glwhk", line[:1])
 }
 
 // forgeFiles unpacks entries, one a line ("l NAME TARGET" a link, "d NAME" a folder), and looks for
@@ -305,6 +308,11 @@ func allowed(rel string, d os.DirEntry) bool {
 	}
 	if name, inGit := strings.CutPrefix(rest, "work/.git/"); inGit {
 		first, _, _ := strings.Cut(name, "/")
+		oid := oidOf("content")
+		large := "lfs/objects/" + oid[:2] + "/" + oid[2:4] + "/" + oid
+		if first == "lfs" {
+			return d.IsDir() && strings.HasPrefix(large, name+"/") || d.Type().IsRegular() && name == large
+		}
 		return first == "config" || name == "hooks" || strings.HasPrefix(first, "MERGE_") || strings.HasSuffix(first, "_HEAD") || strings.HasPrefix(first, "rebase-") ||
 			first == "sequencer" || first == "AUTO_MERGE"
 	}
