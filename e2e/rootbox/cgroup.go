@@ -31,7 +31,7 @@ func hierarchies() []string {
 	if _, err := os.Stat(filepath.Join(cgroupRoot, unified, "cgroup.procs")); err != nil {
 		return controllers()
 	}
-	return append(controllers(), unified)
+	return append([]string{unified}, controllers()...) // ended last: what is frozen by version 1 cannot die
 }
 
 // groupDir is a box's group, or with an empty box its lab's.
