@@ -7,6 +7,9 @@
 // its task's repository for reading (/git/), errand itself (/callback/), hosts that the operator allows
 // (as an HTTP proxy), and nothing else.
 //
+// Calls of a model count from before they go upstream (open) until they are booked (book), and are let go on by both
+// (admit), so that a cap holds against many at once as well.
+//
 // Start reading at Keeper, then Handler.
 package tether
 
