@@ -52,37 +52,3 @@ func (f *Forge) FindIssues(ctx context.Context, r Repo, marker string, since tim
 	slices.SortFunc(out, func(a, b Issue) int { return a.Number - b.Number })
 	return out, u.wrap(err)
 }
-
-const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) {
-    pullRequest(number: $number) {
-      id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + `
-      reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields + `
-      comments(first: 100) ` + commentPageFields + `
-    }
-  }
-}`
-
-// PullText reads a pull request's own text and the first hundred comments of its conversation, with all that decides
-// whether they may be believed. Reviews are not among them.
-func (f *Forge) PullText(ctx context.Context, r Repo, number int) (text CommentView, comments []CommentView, err error) {
-	u, err := f.reads(ctx, r.Installation, "read a pull request's text", about(r, number))
-	if err != nil {
-		return CommentView{}, nil, err
-	}
-	var data struct {
-		Repository *struct {
-			Pull *outsetIssue `json:"pullRequest"`
-		} `json:"repository"`
-	}
-	if err := f.graphql(u, pullTextQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data); err != nil {
-		return CommentView{}, nil, u.wrap(err)
-	}
-	if data.Repository == nil || data.Repository.Pull == nil {
-		return CommentView{}, nil, u.gone()
-	}
-	data.Repository.Pull.Comments.PageInfo.HasNextPage = false
-	var out Outset
-	err = f.discussion(u, data.Repository.Pull, &out)
-	return out.Text, out.Comments, u.wrap(err)
-}

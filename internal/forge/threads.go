@@ -120,13 +120,7 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 
 // thread reads the rest of a thread's comments.
 func (f *Forge) thread(u *use, n *threadNode) (Thread, error) {
-	t := Thread{Node: n.ID, Path: n.Path, Resolved: n.IsResolved, Outdated: n.IsOutdated}
-	switch {
-	case n.Line != nil:
-		t.Line = *n.Line
-	case n.OriginalLine != nil:
-		t.Line = *n.OriginalLine
-	}
+	t := Thread{Node: n.ID, Path: n.Path, Resolved: n.IsResolved, Outdated: n.IsOutdated, Line: lineOf(n.Line, n.OriginalLine)}
 	page := n.Comments
 	for range maxPages {
 		t.add(page)

@@ -85,6 +85,7 @@ func (v View) Empty() bool { return !v.ShowsIssue && len(v.Comments) == 0 }
 // Visible is a comment that the agent may see.
 type Visible struct {
 	ID     int64
+	Node   string // as the Comment's
 	Author state.Person
 	At     time.Time
 	Body   string
@@ -139,7 +140,7 @@ func Decide(ctx context.Context, issue Issue, comments []Comment, permissions Pe
 		body, stripped := policy.clean(Strip, c.Body)
 		view.Stripped = Join(view.Stripped, stripped)
 		if body != "" {
-			view.Comments = append(view.Comments, Visible{ID: c.ID, Author: c.Author, At: c.CreatedAt, Body: body, VouchedBy: verdict.vouchedBy})
+			view.Comments = append(view.Comments, Visible{ID: c.ID, Node: c.Node, Author: c.Author, At: c.CreatedAt, Body: body, VouchedBy: verdict.vouchedBy})
 		}
 	}
 	return view, nil

@@ -201,8 +201,8 @@ func TestDecideCleansAndOrders(t *testing.T) {
 	want := View{
 		ShowsIssue: true, Title: "T", Body: "B",
 		Comments: []Visible{
-			{ID: 11, Author: bea(), At: at(5), Body: "early [redacted: github-token]"},
-			{ID: 12, Author: ann(), At: at(30), Body: "late"},
+			{ID: 11, Node: "C_10", Author: bea(), At: at(5), Body: "early [redacted: github-token]"},
+			{ID: 12, Node: "C_10", Author: ann(), At: at(30), Body: "late"},
 		},
 		Stripped: []Stripped{{KindComment, 2, "<!-- [redacted: known-value] -->"}, {KindSecret, 1, ""}},
 	}

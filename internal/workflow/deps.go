@@ -71,7 +71,7 @@ type issues interface {
 
 type creator interface {
 	CreateIssue(ctx context.Context, r forge.Repo, title, body string) (forge.Issue, error)
-	PullText(ctx context.Context, r forge.Repo, number int) (forge.CommentView, []forge.CommentView, error)
+	PullText(ctx context.Context, r forge.Repo, number int) (forge.PullText, error)
 	FindIssues(ctx context.Context, r forge.Repo, marker string, since time.Time) ([]forge.Issue, error)
 }
 

@@ -77,6 +77,6 @@ type Thread struct {
 
 // ContextInput are the arguments of Context.
 type ContextInput struct {
-	Kind   string `json:"kind" jsonschema:"notes (kept so far), checks (the last results of the repository's own) or issue (the text of another issue or pull request of this repository)"`
+	Kind   string `json:"kind" jsonschema:"notes (kept so far), checks (the last results of the repository's own) or issue (the text and discussion of another issue of this repository, or of a pull request with its reviews)"`
 	Number int    `json:"number,omitempty" jsonschema:"with kind issue: which"`
 }

@@ -23,6 +23,18 @@ func (r *reviewR) Body() string { return r.v.Body }
 // State is the judgement.
 func (r *reviewR) State() string { return r.v.State }
 
+// CreatedAt is when it was begun.
+func (r *reviewR) CreatedAt() dateTime { return dateTime{r.v.SubmittedAt} }
+
+// LastEditedAt is null: that reviews are edited is not modelled.
+func (r *reviewR) LastEditedAt() *dateTime { return nil }
+
+// Editor is null likewise.
+func (r *reviewR) Editor() *actorR { return nil }
+
+// Reactions are none: those to reviews are not modelled.
+func (r *reviewR) Reactions(a reactionArgs) (*reactionsR, error) { return r.x.reactions(nil, a) }
+
 // SubmittedAt is null while pending.
 func (r *reviewR) SubmittedAt() *dateTime {
 	if r.v.State == ReviewPending {

@@ -1,0 +1,150 @@
+package forge
+
+import (
+	"context"
+)
+
+// thumbsFields are the newest 👍 on a text.
+const thumbsFields = `reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
+
+const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsFields + `
+      comments(first: 100) ` + commentPageFields + `
+      reviews(first: 50) {
+        pageInfo { hasNextPage endCursor }
+        nodes { id url body state createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsFields + ` }
+      }
+      reviewThreads(first: 40) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          isResolved isOutdated path line originalLine
+          comments(first: 25) {
+            pageInfo { hasNextPage endCursor }
+            nodes { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsFields + ` }
+          }
+        }
+      }
+    }
+  }
+}`
+
+// PullText is what was written in a pull request, with all that decides whether it may be believed.
+type PullText struct {
+	Text CommentView // the pull request's own
+	// Said are the first hundred comments of the conversation, then the texts of the first fifty reviews, then the
+	// first 25 comments of each of the first forty threads.
+	Said []Remark
+	// More reports whether there is more than that.
+	More bool
+}
+
+// Remark is a text of a pull request and where it stands.
+type Remark struct {
+	CommentView
+	// Review is the judgement that the text comes with, as GitHub names it: APPROVED, CHANGES_REQUESTED, COMMENTED,
+	// DISMISSED; empty for all else.
+	Review string
+	// Thread is the thread that it stands in, without its comments; nil for all else.
+	Thread *Thread
+}
+
+type pullTextNode struct {
+	outsetIssue
+	Reviews struct {
+		PageInfo pageInfo `json:"pageInfo"`
+		Nodes    []struct {
+			viewNode
+			State string `json:"state"`
+		} `json:"nodes"`
+	} `json:"reviews"`
+	Threads struct {
+		PageInfo pageInfo `json:"pageInfo"`
+		Nodes    []struct {
+			IsResolved   bool        `json:"isResolved"`
+			IsOutdated   bool        `json:"isOutdated"`
+			Path         string      `json:"path"`
+			Line         *int        `json:"line"`
+			OriginalLine *int        `json:"originalLine"`
+			Comments     commentPage `json:"comments"`
+		} `json:"nodes"`
+	} `json:"reviewThreads"`
+}
+
+// PullText reads a pull request's own text, its conversation, reviews and threads, all in one request; more follow only for
+// texts of the conversation with more than twenty 👍. Of long ones it reads the beginning, as PullText says.
+func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, error) {
+	u, err := f.reads(ctx, r.Installation, "read a pull request's text", about(r, number))
+	if err != nil {
+		return PullText{}, err
+	}
+	var data struct {
+		Repository *struct {
+			Pull *pullTextNode `json:"pullRequest"`
+		} `json:"repository"`
+	}
+	if err := f.graphql(u, pullTextQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data); err != nil {
+		return PullText{}, u.wrap(err)
+	}
+	if data.Repository == nil || data.Repository.Pull == nil {
+		return PullText{}, u.gone()
+	}
+	pull := data.Repository.Pull
+	out := PullText{More: pull.Comments.PageInfo.HasNextPage}
+	pull.Comments.PageInfo.HasNextPage = false
+	var begin Outset
+	if err := f.discussion(u, &pull.outsetIssue, &begin); err != nil {
+		return PullText{}, u.wrap(err)
+	}
+	out.Text = begin.Text
+	for _, c := range begin.Comments {
+		out.Said = append(out.Said, Remark{CommentView: c})
+	}
+	out.addReviews(pull)
+	out.addThreads(pull)
+	return out, nil
+}
+
+// addReviews adds what reviews say beyond their judgement.
+func (t *PullText) addReviews(n *pullTextNode) {
+	t.More = t.More || n.Reviews.PageInfo.HasNextPage
+	for i := range n.Reviews.Nodes {
+		if v := &n.Reviews.Nodes[i]; v.Body != "" && v.State != "PENDING" {
+			t.Said = append(t.Said, Remark{CommentView: v.newest(), Review: v.State})
+		}
+	}
+}
+
+// addThreads adds the comments of the threads.
+func (t *PullText) addThreads(n *pullTextNode) {
+	t.More = t.More || n.Threads.PageInfo.HasNextPage
+	for i := range n.Threads.Nodes {
+		th := &n.Threads.Nodes[i]
+		where := &Thread{Path: th.Path, Resolved: th.IsResolved, Outdated: th.IsOutdated, Line: lineOf(th.Line, th.OriginalLine)}
+		t.More = t.More || th.Comments.PageInfo.HasNextPage
+		for _, c := range th.Comments.Nodes {
+			if c != nil && c.ID != "" {
+				t.Said = append(t.Said, Remark{CommentView: c.newest(), Thread: where})
+			}
+		}
+	}
+}
+
+// newest is a text with its newest 👍, no more than came with it.
+func (n *viewNode) newest() CommentView {
+	v := n.view()
+	v.ThumbsUp = n.Reactions.thumbs()
+	return v
+}
+
+// lineOf is a thread's line: in the present head, else of the original commit; 0 for a whole file.
+func lineOf(now, original *int) int {
+	switch {
+	case now != nil:
+		return *now
+	case original != nil:
+		return *original
+	}
+	return 0
+}

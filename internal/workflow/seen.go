@@ -1,0 +1,132 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/callback"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/state"
+)
+
+// decide says what of an issue and its comments a task's agent may see.
+func (s *Steps) decide(ctx context.Context, w *unit, settings state.Settings, issue trust.Issue, comments []trust.Comment) (trust.View, error) {
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return trust.View{}, err
+	}
+	return trust.Decide(ctx, issue, comments, permissionsOf{s.GitHub, w.repo}, trust.Policy{
+		Self: me.BotID, Allowed: slices.Concat(s.AllowUsers, settings.AllowUsers), Bots: slices.Concat(s.AllowBots, settings.AllowBots), Redactor: s.Redact,
+	})
+}
+
+// discussion is what was said in an issue or a pull request.
+type discussion struct {
+	text  trust.Comment
+	said  []trust.Comment
+	where map[string]string // by GraphQL id: what a text is part of, if not of the conversation
+	more  bool              // there is more
+}
+
+func (d *discussion) add(c forge.CommentView, where string) {
+	said := commentOf(c)
+	d.said = append(d.said, said)
+	if where != "" {
+		d.where[said.Node] = where
+	}
+}
+
+// discussion reads the text of an issue or a pull request and its comments, of a pull request its reviews as well.
+func (s *Steps) discussion(ctx context.Context, w *unit, i forge.Issue) (discussion, error) {
+	d := discussion{where: map[string]string{}}
+	if !i.IsPR {
+		out, err := s.GitHub.Outset(ctx, w.repo, i.Number, configFile)
+		d.text = commentOf(out.Text)
+		for _, c := range out.Comments {
+			d.add(c, "")
+		}
+		return d, err
+	}
+	pull, err := s.GitHub.PullText(ctx, w.repo, i.Number)
+	d.text, d.more = commentOf(pull.Text), pull.More
+	for i := range pull.Said {
+		d.add(pull.Said[i].CommentView, whereOf(&pull.Said[i]))
+	}
+	return d, err
+}
+
+// whereOf says what a text of a pull request is part of, empty for the conversation. The path is somebody's word, too.
+func whereOf(r *forge.Remark) string {
+	th := r.Thread
+	if th == nil {
+		return map[string]string{
+			"APPROVED": "in a review that approves", "CHANGES_REQUESTED": "in a review that asks for changes",
+			"COMMENTED": "in a review", "DISMISSED": "in a review that was dismissed",
+		}[r.Review]
+	}
+	path, _ := trust.StripLine(th.Path)
+	where := "on " + path
+	if th.Line > 0 {
+		where = fmt.Sprintf("on line %d of %s", th.Line, path)
+	}
+	if th.Outdated {
+		where += " as it was then"
+	}
+	if th.Resolved {
+		where += ", resolved"
+	}
+	return where
+}
+
+// Seen is the text of an issue or pull request of a task's repository and its discussion, reviews among it, as far as the
+// task's agent may see them: what people with write permission wrote, or vouched for. The errors are those of package callback.
+func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
+	w := &unit{task: t, repo: forge.RepoOf(t)}
+	i, err := s.GitHub.Issue(ctx, w.repo, number)
+	if errors.Is(err, forge.ErrNotFound) {
+		return "", callback.ErrUnknown
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the issue: %w", err)
+	}
+	d, err := s.discussion(ctx, w, i)
+	if err != nil {
+		return "", fmt.Errorf("read the discussion: %w", err)
+	}
+	view, err := s.decide(ctx, w, t.Settings, trust.Issue{Title: i.Title, Comment: d.text}, d.said)
+	if err != nil {
+		return "", fmt.Errorf("decide what the agent may see: %w", err)
+	}
+	if view.Empty() {
+		return "", callback.ErrUnseen
+	}
+	return d.show(number, view), nil
+}
+
+// show writes down what may be seen of it.
+func (d *discussion) show(number int, view trust.View) string {
+	var b strings.Builder
+	if view.ShowsIssue {
+		fmt.Fprintf(&b, "#%d: %s\n\n%s\n", number, view.Title, view.Body)
+	} else {
+		fmt.Fprintf(&b, "#%d: its title and text are withheld\n", number)
+	}
+	for _, c := range view.Comments {
+		where := ""
+		if said := d.where[c.Node]; said != "" {
+			where = ", " + said
+		}
+		fmt.Fprintf(&b, "\n%s at %s%s:\n\n%s\n", c.Author.Login, c.At.UTC().Format("2006-01-02 15:04 UTC"), where, c.Body)
+	}
+	if n := len(view.Withheld); n > 0 {
+		fmt.Fprintf(&b, "\n(%d texts by others are withheld)\n", n)
+	}
+	if d.more {
+		b.WriteString("\n(this is the beginning of a longer discussion)\n")
+	}
+	return b.String()
+}
