@@ -54,13 +54,11 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 		"--setting-sources", "", "--strict-mcp-config",
 		"--settings", in("settings.json"), "--mcp-config", in("mcp.json"),
 		"--max-turns", strconv.Itoa(firstOf(s.MaxTurns, DefaultMaxTurns)))
-	if s.Shell != nil {
-		file, err := shellFile(s)
-		if err != nil {
-			return Cmd{}, fmt.Errorf("claude command: %w", err)
-		}
-		cmd.Files = append(cmd.Files, file)
+	rules, err := shellFile(s)
+	if err != nil {
+		return Cmd{}, fmt.Errorf("claude command: %w", err)
 	}
+	cmd.Files = append(cmd.Files, rules)
 	if s.System != "" {
 		cmd.Files = append(cmd.Files, File{Path: in("rules.md"), Mode: 0o600, Content: []byte(s.System)})
 		cmd.Argv = append(cmd.Argv, "--append-system-prompt-file", in("rules.md"))
@@ -132,7 +130,7 @@ func (c *claude) env(s Spec) map[string]string {
 	if _, set := env["CLAUDE_CODE_MAX_RETRIES"]; !set {
 		env["CLAUDE_CODE_MAX_RETRIES"] = "6"
 	}
-	if _, set := env[judgeVariable]; !set && s.Shell != nil {
+	if _, set := env[judgeVariable]; !set {
 		env[judgeVariable] = "{runner}"
 	}
 	if model := firstOf(s.Model, c.cfg.ModelFor(s.Step)); strings.Contains(model, "-") { // no alias, which it would not look up

@@ -10,13 +10,30 @@ import (
 	"github.com/errand-bot/errand/internal/shellrules"
 )
 
-// judgeVariable names the runner for the program, which asks it about every command. Where it cannot be asked, the
+// judgeVariable names the runner for the program, which asks it about every command, and every file that it would change.
+// Where it cannot be asked, the
 // program's own rules decide, which allow less: they refuse what is redirected to a file, and loops.
 const judgeVariable = "ERRAND_RUNNER"
 
-// shellFile is the file with the rules that the runner judges commands by.
+// tmpDir is where programs and people put what nobody keeps.
+const tmpDir = "/tmp"
+
+// writable are the folders below which tools may change files: the checkout, and the system's for what is not kept,
+// unless the run's own files are there.
+func writable(s Spec) []string {
+	list := []string{path.Clean(s.WorkDir)}
+	inTmp := func(dir string) bool { return strings.HasPrefix(path.Clean(dir)+"/", tmpDir+"/") }
+	if !inTmp(s.Home) && !inTmp(s.RunDir) {
+		list = append(list, tmpDir)
+	}
+	return list
+}
+
+// shellFile is the file with the rules that the runner judges commands and files by.
 func shellFile(s Spec) (File, error) {
-	rules, err := json.MarshalIndent(shellrules.New(s.Shell, s.Deny), "", "  ")
+	r := shellrules.New(s.Shell, s.Deny)
+	r.Write = writable(s)
+	rules, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return File{}, fmt.Errorf("write the rules for the shell: %w", err)
 	}
@@ -28,8 +45,8 @@ func judgeCommand(s Spec) string {
 	return fmt.Sprintf(`"$%s" judge --rules '%s'`, judgeVariable, strings.ReplaceAll(path.Join(s.RunDir, "shell.json"), "'", `'\''`))
 }
 
-// claudeSettings is the settings file: no hooks of anybody but the one that asks the runner about commands, and the calls
-// to refuse.
+// claudeSettings is the settings file: no hooks of anybody but the one that asks the runner about commands and files, and
+// the calls to refuse.
 func claudeSettings(s Spec) ([]byte, error) {
 	for _, rule := range s.Deny {
 		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
@@ -37,31 +54,44 @@ func claudeSettings(s Spec) ([]byte, error) {
 		}
 	}
 	type section = map[string]any
-	settings := section{"disableAllHooks": true}
+	asks := strings.Join(claudeEditors(), "|")
 	if s.Shell != nil {
-		settings = section{"hooks": section{"PreToolUse": []section{
-			{"matcher": shellTool, "hooks": []section{{"type": "command", "command": judgeCommand(s), "timeout": judgeSeconds}}},
-		}}}
+		asks = shellTool + "|" + asks
 	}
+	settings := section{"hooks": section{"PreToolUse": []section{
+		{"matcher": asks, "hooks": []section{{"type": "command", "command": judgeCommand(s), "timeout": judgeSeconds}}},
+	}}}
 	if len(s.Deny) > 0 {
 		settings["permissions"] = section{"deny": s.Deny}
 	}
 	return json.MarshalIndent(settings, "", "  ")
 }
 
+// claudeEditors are the tools that change files.
+func claudeEditors() []string { return []string{"Edit", "MultiEdit", "NotebookEdit", "Write"} }
+
 // judgeSeconds is how long the runner may take to judge a command: it is a matter of milliseconds, on an idle VM.
 const judgeSeconds = 60
 
 // claudePermissions says what may be called without asking, which is all that may be called: nobody is there to
-// be asked. Without a list of commands that is everything but what is denied.
+// be asked. Without a list of commands that is everything but what is denied, and what the runner refuses.
 func claudePermissions(s Spec, tools []string) []string {
 	if s.Shell == nil {
 		return []string{"--dangerously-skip-permissions"}
 	}
 	args := []string{"--permission-mode", "dontAsk", "--allowedTools"}
+	edits := false
 	for _, tool := range tools {
-		if tool != shellTool {
+		switch {
+		case slices.Contains(claudeEditors(), tool):
+			edits = true
+		case tool != shellTool:
 			args = append(args, tool)
+		}
+	}
+	if edits { // a rule about Edit is one about all of them
+		for _, dir := range writable(s) {
+			args = append(args, "Edit(/"+dir+"/**)")
 		}
 	}
 	if slices.Contains(tools, shellTool) {

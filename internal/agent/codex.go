@@ -61,14 +61,12 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 	cmd.Argv = append(cmd.Argv, "--json", "--ignore-user-config", "--skip-git-repo-check",
 		"--dangerously-bypass-approvals-and-sandbox", // the box is the sandbox
 		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)))
-	if s.Shell != nil {
-		file, err := shellFile(s)
-		if err != nil {
-			return Cmd{}, fmt.Errorf("codex command: %w", err)
-		}
-		cmd.Files = append(cmd.Files, file)
-		cmd.Argv = append(cmd.Argv, "--dangerously-bypass-hook-trust") // ours is the only one
+	file, err := shellFile(s)
+	if err != nil {
+		return Cmd{}, fmt.Errorf("codex command: %w", err)
 	}
+	cmd.Files = append(cmd.Files, file)
+	cmd.Argv = append(cmd.Argv, "--dangerously-bypass-hook-trust") // ours is the only one
 	settings, err := codexSettings(s, cmd.Env)
 	if err != nil {
 		return Cmd{}, fmt.Errorf("codex command: %w", err)
@@ -113,14 +111,14 @@ func codexSettings(s Spec, env map[string]string) ([]string, error) {
 		fmt.Sprintf(`shell_environment_policy={inherit="all",ignore_default_excludes=true,exclude=[%s]}`, tomlString(codexKey)),
 	}
 	for _, feature := range codexFeaturesOff() {
-		if feature != "hooks" || s.Shell == nil {
-			set = append(set, "features."+feature+"=false")
-		}
+		set = append(set, "features."+feature+"=false")
 	}
+	asks := "^apply_patch$"
 	if s.Shell != nil {
-		set = append(set, fmt.Sprintf(`hooks.PreToolUse=[{matcher=%s,hooks=[{type="command",command=%s,timeout=%d}]}]`,
-			tomlString("^"+shellTool+"$"), tomlString(judgeCommand(s)+" --refuse-only"), judgeSeconds))
+		asks = "^(" + shellTool + "|apply_patch)$"
 	}
+	set = append(set, fmt.Sprintf(`hooks.PreToolUse=[{matcher=%s,hooks=[{type="command",command=%s,timeout=%d}]}]`,
+		tomlString(asks), tomlString(judgeCommand(s)+" --refuse-only"), judgeSeconds))
 	if s.BaseURL != "" {
 		const provider = "model_providers.errand."
 		set = append(set, `model_provider="errand"`, provider+`name="errand"`, provider+`wire_api="responses"`,
@@ -138,10 +136,9 @@ func codexSettings(s Spec, env map[string]string) ([]string, error) {
 // while nobody is attached.
 const codexIdle = 660_000
 
-// codexFeaturesOff are what a run has no use for: what the checkout could use to run something (hooks),
-// what asks other hosts (plugins, apps), what spends tokens by itself, and endless waiting for a network.
+// codexFeaturesOff are what a run has no use for: what asks other hosts (plugins, apps), what spends tokens by itself, and endless waiting for a network.
 func codexFeaturesOff() []string {
-	return []string{"apps", "goals", "hooks", "image_generation", "multi_agent", "plugins", "shell_snapshot", "tool_suggest", "unbounded_connection_retries"}
+	return []string{"apps", "goals", "image_generation", "multi_agent", "plugins", "shell_snapshot", "tool_suggest", "unbounded_connection_retries"}
 }
 
 // env is the agent's environment. The configured one comes first, so that it cannot send the
@@ -160,7 +157,7 @@ func (c *codex) env(s Spec) map[string]string {
 	if s.RunToken != "" {
 		env[codexKey] = s.RunToken
 	}
-	if _, set := env[judgeVariable]; !set && s.Shell != nil {
+	if _, set := env[judgeVariable]; !set {
 		env[judgeVariable] = "{runner}"
 	}
 	return env

@@ -69,6 +69,6 @@ func TestCodexOnStandIns(t *testing.T) {
 			Env: map[string]string{asCodex: "1", "ERRAND_RUNNER": os.Args[0], "SIMAGENT_RETRY_SCALE": "0.001"},
 		}),
 		Model: startModel,
-		Words: true,
+		Words: true, NoEditor: true,
 	})
 }

@@ -106,12 +106,17 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 	return nil
 }
 
-// geminiDenied is the kind of error of a call that was not made because a policy or a hook refused it.
-const geminiDenied = "policy_violation"
+// geminiDenied is the kind of error of a call that was not made because a policy or a hook refused it, geminiOutside what
+// the program says of one whose file is not in the checkout.
+const (
+	geminiDenied  = "policy_violation"
+	geminiOutside = "Path not in workspace: "
+)
 
 // denied counts the calls that the rules refused.
 func (p *geminiParser) denied(l *geminiLine) {
-	if l.Status == "error" && l.Error.Type == geminiDenied && len(p.denials) < maxDenials {
+	refused := l.Error.Type == geminiDenied || strings.HasPrefix(l.Error.Message, geminiOutside)
+	if l.Status == "error" && refused && len(p.denials) < maxDenials {
 		name, _, _ := strings.Cut(l.ToolID, "__") // the id begins with the tool's name
 		p.denials = append(p.denials, cutText(name, 100))
 	}

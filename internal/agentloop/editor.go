@@ -65,29 +65,23 @@ func (e *editor) within(name string) (string, error) {
 			return filepath.ToSlash(rel), nil
 		}
 	}
-	return "", fmt.Errorf("%s is not in the checkout, and only files there can be looked at or changed", name)
+	return "", outsideError(name + " is not in the checkout, and only files there can be looked at or changed")
 }
 
-// run does one call; name is its path as within returned it.
-func (e *editor) run(call editCall, name string) toolResult {
-	var text string
-	var err error
+// run does one call and says what came of it; name is its path as within returned it. Its errors are for the model, an
+// outsideError among them.
+func (e *editor) run(call editCall, name string) (string, error) {
 	switch call.Command {
 	case "view":
-		text, err = e.view(name, call.ViewRange)
+		return e.view(name, call.ViewRange)
 	case "create":
-		text, err = e.create(name, call.FileText)
+		return e.create(name, call.FileText)
 	case "str_replace":
-		text, err = e.replace(name, call.OldStr, call.NewStr)
+		return e.replace(name, call.OldStr, call.NewStr)
 	case "insert":
-		text, err = e.insert(name, call.InsertLine, call.InsertText)
-	default:
-		err = fmt.Errorf("the editor has no command %q: use view, create, str_replace or insert", call.Command)
+		return e.insert(name, call.InsertLine, call.InsertText)
 	}
-	if err != nil {
-		return refused("%v", err)
-	}
-	return toolResult{text, false}
+	return "", fmt.Errorf("the editor has no command %q: use view, create, str_replace or insert", call.Command)
 }
 
 // read returns a file's text.
@@ -197,6 +191,11 @@ func (e *editor) insert(name string, after int, add string) (string, error) {
 	return "Inserted. It is now:\n" + numbered(text, after+1-aroundIt, after+strings.Count(add, "\n")+aroundIt), nil
 }
 
+// outsideError says that a file is not in the checkout.
+type outsideError string
+
+func (e outsideError) Error() string { return string(e) }
+
 // plain is an error without the name of the call that met it.
 func plain(err error) error {
 	var pe *fs.PathError
@@ -204,7 +203,7 @@ func plain(err error) error {
 		return err
 	}
 	if strings.Contains(pe.Err.Error(), "escapes") {
-		return fmt.Errorf("%s leads out of the checkout", pe.Path)
+		return outsideError(pe.Path + " leads out of the checkout")
 	}
 	return fmt.Errorf("%s: %w", pe.Path, pe.Err)
 }

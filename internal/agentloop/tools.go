@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -107,7 +108,7 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 	}
 	path, err := t.editor.within(call.Path)
 	if err != nil {
-		return refused("%v", err)
+		return t.failed(call, err)
 	}
 	kind := ruleEdit
 	if call.Command == "view" {
@@ -116,7 +117,20 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 	if r := t.denied(kind, path); r != nil {
 		return *r
 	}
-	return t.editor.run(call, path)
+	text, err := t.editor.run(call, path)
+	if err != nil {
+		return t.failed(call, err)
+	}
+	return toolResult{text, false}
+}
+
+// failed tells of a call of the editor that failed. One for a file outside of the checkout is a refusal.
+func (t *toolbox) failed(call editCall, err error) toolResult {
+	var outside outsideError
+	if errors.As(err, &outside) {
+		t.denials = append(t.denials, fmt.Sprintf("%s outside of the checkout: %.100s", call.Command, call.Path))
+	}
+	return refused("%v", err)
 }
 
 // denied returns the refusal if a rule is against the call.

@@ -33,50 +33,50 @@ func New(allow, deny []string) Rules {
 // geminiShell is the shell of Gemini CLI, whose hooks have a form of their own.
 const geminiShell = "run_shell_command"
 
-// hookGemini answers Gemini CLI, which goes on with what is not refused.
-func (r Rules) hookGemini(command string, out io.Writer) error {
-	why := r.Judge(command)
-	if why == nil {
-		return nil
+// asked is what a program says to its hook.
+type asked struct {
+	Tool  string `json:"tool_name"`
+	Dir   string `json:"cwd"`
+	Input struct {
+		Command  string `json:"command"`
+		File     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+	} `json:"tool_input"`
+}
+
+// gemini reports whether it is Gemini CLI that asks.
+func (a asked) gemini() bool { return a.Tool == geminiShell }
+
+// Hook answers what a program asks before it calls a tool, in Claude Code's form, or in Gemini CLI's to that one: leave for
+// a command, or a refusal with its reason. A file that a tool may change it leaves to the program's own rules, and so it
+// does other tools; an error does the same. With refuseOnly it gives no leave either, for programs that understand
+// refusals alone.
+func (r Rules) Hook(in io.Reader, out io.Writer, refuseOnly bool) error {
+	var a asked
+	if err := json.NewDecoder(io.LimitReader(in, maxHook)).Decode(&a); err != nil {
+		return fmt.Errorf("read the call to be judged: %w", err)
 	}
-	if err := json.NewEncoder(out).Encode(map[string]string{"decision": "deny", "reason": why.Error()}); err != nil {
+	why, shell := r.judge(a)
+	var answer any
+	switch {
+	case why != nil && a.gemini():
+		answer = map[string]string{"decision": "deny", "reason": why.Error()}
+	case why != nil:
+		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "deny", why.Error()}}
+	case !shell || a.gemini() || refuseOnly:
+		return nil // they go on with what is not refused
+	default:
+		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "allow", "It is among the commands that may be called."}}
+	}
+	if err := json.NewEncoder(out).Encode(answer); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
 	return nil
 }
 
-// Hook answers what a program asks before it calls a tool, in Claude Code's form: leave, or a refusal with its reason. Of
-// tools that are no shell it says nothing, which leaves them to the program's own rules; an error does the same. With
-// refuseOnly it gives no leave either, for programs that understand refusals alone.
-func (r Rules) Hook(in io.Reader, out io.Writer, refuseOnly bool) error {
-	var asked struct {
-		Tool  string `json:"tool_name"`
-		Input struct {
-			Command string `json:"command"`
-		} `json:"tool_input"`
-	}
-	if err := json.NewDecoder(io.LimitReader(in, maxHook)).Decode(&asked); err != nil {
-		return fmt.Errorf("read the call to be judged: %w", err)
-	}
-	if asked.Tool == geminiShell {
-		return r.hookGemini(asked.Input.Command, out)
-	}
-	if asked.Tool != "Bash" || strings.TrimSpace(asked.Input.Command) == "" {
-		return nil
-	}
-	type decision struct {
-		Event    string `json:"hookEventName"`
-		Decision string `json:"permissionDecision"`
-		Reason   string `json:"permissionDecisionReason"`
-	}
-	d := decision{"PreToolUse", "allow", "It is among the commands that may be called."}
-	if why := r.Judge(asked.Input.Command); why != nil {
-		d.Decision, d.Reason = "deny", why.Error()
-	} else if refuseOnly {
-		return nil
-	}
-	if err := json.NewEncoder(out).Encode(map[string]any{"hookSpecificOutput": d}); err != nil {
-		return fmt.Errorf("answer: %w", err)
-	}
-	return nil
+// decision is an answer in Claude Code's form.
+type decision struct {
+	Event    string `json:"hookEventName"`
+	Decision string `json:"permissionDecision"`
+	Reason   string `json:"permissionDecisionReason"`
 }

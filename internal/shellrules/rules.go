@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Rules say which commands may be called. Both lists are of beginnings, word by word: "npm run" is "npm run test"
+// Rules say which commands may be called, and which files tools may change. Both lists of commands are of beginnings, word by word: "npm run" is "npm run test"
 // and not "npm install".
 type Rules struct {
 	// Allow are the commands that may be called; nil is any.
@@ -15,6 +15,8 @@ type Rules struct {
 	// commands.
 	Deny  []string `json:"deny,omitempty"`
 	Exact []string `json:"exact,omitempty"`
+	// Write are the folders below which tools may change files; nil is anywhere. Commands are not held to it.
+	Write []string `json:"write,omitempty"`
 }
 
 // Refusal is why a line may not be run. Its text is for the model that wrote the line.

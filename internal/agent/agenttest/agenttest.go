@@ -29,6 +29,8 @@ type Harness struct {
 	Pieces bool
 	// NoExitCodes: the agent tells of a command that failed like of any other.
 	NoExitCodes bool
+	// NoEditor: the agent changes files by commands alone.
+	NoEditor bool
 	// Env is the environment of the processes beneath the adapter's own; PATH is always there.
 	Env []string
 }
@@ -156,6 +158,7 @@ func Run(t *testing.T, h Harness) {
 		{"counts a resumed run alone", can.Resume && can.Usage, testUsageOfResumed},
 		{"calls only what its shell may", can.Shell, testShell},
 		{"calls anything without a list", can.Shell, testShellAnything},
+		{"changes only files of its checkout", can.Shell && !h.NoEditor, testFiles},
 		{"answers to a schema", can.Schema, testSchema},
 		{"reports an answer that misses its schema", can.Schema, testSchemaMissed},
 	} {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,7 +50,7 @@ func loadHooks(data []byte) []hook {
 // decides nothing, as with the real one, but for the exit code 2.
 func (a *agent) askHooks(ctx context.Context, b block) (verdict, why string) {
 	for _, h := range a.set.Hooks {
-		if h.matcher != "" && h.matcher != "*" && h.matcher != b.Name {
+		if h.matcher != "" && h.matcher != "*" && !slices.Contains(strings.Split(h.matcher, "|"), b.Name) {
 			continue
 		}
 		if verdict, why = a.askHook(ctx, h, b); verdict != "" {

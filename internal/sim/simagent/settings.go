@@ -102,7 +102,7 @@ func (a *agent) forbidden(ctx context.Context, b block) string {
 	if verdict == "deny" {
 		return why
 	}
-	allowed := verdict == "allow" || a.opt.bypass() || b.Name == toolRead || a.allows(b.Name, in.Command) ||
+	allowed := verdict == "allow" || a.opt.bypass() || b.Name == toolRead || a.allows(b.Name, in) ||
 		(a.opt.mode == "acceptEdits" && b.Name != toolBash)
 	switch {
 	case allowed:
@@ -113,12 +113,16 @@ func (a *agent) forbidden(ctx context.Context, b block) string {
 	return "Claude requested permissions to use " + b.Name + ", but you haven't granted it yet."
 }
 
-// allows reports whether a rule allows a call: by a tool's name, its server's, or by how each part of a command begins. What
+// allows reports whether a rule allows a call: by a tool's name, its server's, a file's path, or by how each part of a command begins. What
 // is not as plain as that the real one takes apart further; here it is not allowed.
-func (a *agent) allows(tool, command string) bool {
+func (a *agent) allows(tool string, in toolInput) bool {
+	command := in.Command
 	server, _, _ := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
 	if slices.Contains(a.opt.allowed, tool) || tool == toolStructured || strings.HasPrefix(tool, "mcp__") && slices.Contains(a.opt.allowed, "mcp__"+server) {
 		return true
+	}
+	if tool == toolWrite || tool == toolEdit {
+		return slices.ContainsFunc(a.opt.allowed, func(rule string) bool { return denies(rule, tool, in, a.cwd) })
 	}
 	if tool != toolBash || command == "" || strings.ContainsAny(command, "<>`$(){}\\") {
 		return false
@@ -149,6 +153,10 @@ func denies(rule, tool string, in toolInput, cwd string) bool {
 			}
 		}
 		return false
+	}
+	if root, ok := strings.CutPrefix(arg, "/"); ok && strings.HasPrefix(root, "/") { // two slashes: not from the checkout
+		ok, err := doublestar.Match(root, filepath.ToSlash(absolute(in.Path, cwd)))
+		return err == nil && ok
 	}
 	rel, err := filepath.Rel(cwd, absolute(in.Path, cwd))
 	if err != nil {

@@ -24,7 +24,7 @@ type rules struct {
 
 var (
 	forbidding  = regexp.MustCompile(`(?m)^prefix_rule\(pattern=(\[.*?\]), decision="forbidden"\)$`)
-	hookCommand = regexp.MustCompile(`command=("(?:[^"\\]|\\.)*")`)
+	hookCommand = regexp.MustCompile(`matcher="[^"]*\bBash\b[^"]*".*command=("(?:[^"\\]|\\.)*")`)
 	// chained is where one command ends and another may begin.
 	chained = regexp.MustCompile(`&&|\|\||[;|&\n()]`)
 )
