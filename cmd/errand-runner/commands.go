@@ -47,7 +47,7 @@ func newCommand(version string) *cobra.Command {
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
-		statusCommand(o), workspaceCommand(), alone(changesetCommand()), alone(checkCommand(o)), tetherCommand(o), initCommand(),
+		statusCommand(o), workspaceCommand(), alone(changesetCommand()), alone(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
 		alone(packCommand()), alone(unpackCommand()), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
 	)
 	root.AddCommand(boxCommands()...)
@@ -248,6 +248,14 @@ func changesetCommand() *cobra.Command {
 	flags.StringVar(&spec.Message, "message", "", "message for what was left uncommitted, and for a squashed commit")
 	_, _ = cmd.MarkFlagRequired("dir"), cmd.MarkFlagRequired("base")
 	return cmd
+}
+
+func liveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: runner.LiveCommand, Short: "Do something as the agent's user (started by supervise): an order in on a socket, answers out on it",
+		Args: cobra.NoArgs, Hidden: true,
+		RunE: func(*cobra.Command, []string) error { return runner.Live(os.Stdin) },
+	}
 }
 
 func initCommand() *cobra.Command {

@@ -65,9 +65,14 @@ func (b *Baker) putRunner(ctx context.Context, vm fleet.VM) error {
 	if b.cfg.Runner == nil || vm.Facts[fleet.FactRunner] != "" {
 		return nil
 	}
-	cl, err := b.cfg.VMs.Connect(ctx, vm.Name, false)
+	// Where the agent's user may not change the runner it is root's, as good as the runner's own.
+	dir := vm.Facts[fleet.FactRunnerDir]
+	cl, err := b.cfg.VMs.Connect(ctx, vm.Name, dir != "")
 	if err != nil {
 		return err
+	}
+	if dir == "" {
+		dir = path.Join(vm.Facts[fleet.FactHome], ".errand", "bin")
 	}
 	res, err := cl.Run(ctx, remote.Cmd{Argv: []string{"uname", "-m"}})
 	if err != nil {
@@ -78,7 +83,7 @@ func (b *Baker) putRunner(ctx context.Context, vm fleet.VM) error {
 	if err != nil {
 		return err
 	}
-	return cl.Copy(ctx, bytes.NewReader(data), int64(len(data)), path.Join(vm.Facts[fleet.FactHome], ".errand", "bin", name), 0o755)
+	return cl.Copy(ctx, bytes.NewReader(data), int64(len(data)), path.Join(dir, name), 0o755)
 }
 
 // seedScript makes the bare copy from a bundle; it takes the bundle, the folder and the default branch. No

@@ -126,6 +126,12 @@ const (
 	FactRunner = "runner"
 	// FactHome is the login's home as the VM sees it.
 	FactHome = "home"
+	// FactRunnerLogin is the login that keeps the records of runs and the tether, where that is another user than the agent's,
+	// who may do nothing of what this one may. It may become the agent's user by sudo.
+	FactRunnerLogin = "runner-login"
+	// FactRunnerDir is where the runner's programs are to lie there: both users may run them, the agent's may not
+	// change them.
+	FactRunnerDir = "runner-dir"
 	// FactLog is the provider's own log of this VM, on this host.
 	FactLog = "log"
 )

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -100,5 +101,68 @@ func TestLifeOfAVM(t *testing.T) {
 	}
 	if vms, err := f.List(ctx); err != nil || len(vms) != 0 {
 		t.Errorf("left: %v, %v", vms, err)
+	}
+}
+
+// twoUsers says of boxes that they have a user of the runner's own, as VMs in a cloud have.
+type twoUsers struct{ *local.Provider }
+
+func (p twoUsers) Get(ctx context.Context, name string) (fleet.VM, error) {
+	vm, err := p.Provider.Get(ctx, name)
+	if err == nil {
+		vm.Facts[fleet.FactRunnerLogin] = "keeper"
+	}
+	return vm, err
+}
+
+// TestRunnerClient: where a VM has a user of the runner's own, that one has a connection of its own, which ends with the VM.
+func TestRunnerClient(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := local.New(local.Config{Dir: t.TempDir(), Kind: local.KindPlain, Runner: self, ClientKey: signer.PublicKey(), Deployment: "demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for name, test := range map[string]struct {
+		provider fleet.Provider
+		same     bool
+	}{"one user": {p, true}, "two users": {twoUsers{p}, false}} {
+		f := fleet.New(test.provider, fleet.Config{Deployment: "demo", Store: newStore(t, time.Now), SSH: remote.Config{Signer: signer}})
+		defer f.Close()
+		vm := acquire(t, f, strings.ReplaceAll(name, " ", "-"), 1)
+		agent, err := f.Client(ctx, vm.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			runner, err := f.RunnerClient(ctx, vm.Name)
+			if err != nil || (runner == agent) != test.same {
+				t.Errorf("%s: the same connection: %v, %v", name, runner == agent, err)
+			}
+		}
+		runner, err := f.RunnerClient(ctx, vm.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Release(ctx, vm.Name, fleet.ReasonDone); err != nil {
+			t.Fatal(err)
+		}
+		<-runner.Done()
+		if _, err := f.RunnerClient(ctx, vm.Name); !errors.Is(err, fleet.ErrNotFound) {
+			t.Errorf("%s: after its end: %v", name, err)
+		}
 	}
 }

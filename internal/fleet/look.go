@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/remote"
@@ -99,6 +100,7 @@ func (f *Fleet) forget(name string) {
 	delete(f.unmet, name)
 	f.mu.Unlock()
 	f.pool.Forget(name)
+	f.pool.Forget(name + runnerSuffix)
 }
 
 // List returns all VMs of this deployment, ended ones too.
@@ -114,6 +116,7 @@ func (f *Fleet) List(ctx context.Context) ([]VM, error) {
 }
 
 func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, error) {
+	name, runner := strings.CutSuffix(name, runnerSuffix)
 	vm, err := f.Get(ctx, name)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
@@ -126,6 +129,9 @@ func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, err
 	}
 	if vm.Endpoint.Address == "" {
 		return remote.Endpoint{}, fmt.Errorf("%w: it has no address yet", remote.ErrUnreachable)
+	}
+	if login := vm.Facts[FactRunnerLogin]; runner && login != "" {
+		vm.Endpoint.User = login
 	}
 	return vm.Endpoint, nil
 }

@@ -262,6 +262,22 @@ func (f *Fleet) Client(ctx context.Context, name string) (*remote.Client, error)
 	return f.pool.Client(ctx, name)
 }
 
+// runnerSuffix marks, in the pool, the connection of the user that keeps the runs. No name of a VM has it.
+const runnerSuffix = "/runner"
+
+// RunnerClient is Client for the user that keeps the records of runs and the tether: the one of FactRunnerLogin, or
+// the agent's where the VM has no other.
+func (f *Fleet) RunnerClient(ctx context.Context, name string) (*remote.Client, error) {
+	vm, err := f.Get(ctx, name)
+	if err != nil { // the agent's user knows no run of the other: never ask one in place of the other
+		return nil, fmt.Errorf("connect to VM %s: %w", name, err)
+	}
+	if vm.Facts[FactRunnerLogin] != "" {
+		name += runnerSuffix
+	}
+	return f.pool.Client(ctx, name)
+}
+
 // Describe says what a VM of this fleet is.
 func (f *Fleet) Describe(ctx context.Context) (Description, error) { return f.provider.Describe(ctx) }
 

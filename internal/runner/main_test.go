@@ -21,6 +21,12 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case runner.LiveCommand:
+			if err := runner.Live(os.Stdin); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case proc.InitCommand:
 			os.Exit(proc.Init(os.Args[2:]))
 		case "tether": // serve --root ROOT --listen ADDRESS

@@ -43,6 +43,7 @@ const (
 	isolationFile = "isolation"      // which isolation the run got
 	reserveFile   = "reserve"        // space that is given up if the disk is full when the exit is written
 	superviseLog  = "supervisor.log" // what a broken supervisor had to say
+	begunFile     = "begun"          // before which moment nothing is the run's; for a run with a user of its own
 )
 
 // writeFile writes a file so that it is there whole or not at all, and survives a power cut.
@@ -144,14 +145,16 @@ func tryFlock(path string, kind int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// expandHome replaces "~" and "~/" at the start of a path.
-func expandHome(path string) (string, error) {
+// expandHome replaces "~" and "~/" at the start of a path by home, by default the caller's.
+func expandHome(path, home string) (string, error) {
 	if path != "~" && !strings.HasPrefix(path, "~/") {
 		return path, nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("find home directory: %w", err)
+	if home == "" {
+		var err error
+		if home, err = os.UserHomeDir(); err != nil {
+			return "", fmt.Errorf("find home directory: %w", err)
+		}
 	}
 	return filepath.Join(home, strings.TrimPrefix(path, "~")), nil
 }

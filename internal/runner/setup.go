@@ -25,8 +25,7 @@ func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
 	if len(s.spec.Setup) == 0 {
 		return runlog.Exit{}, false
 	}
-	marker := s.setupMarker()
-	if exists(marker) {
+	if s.ready.SetUp {
 		return runlog.Exit{}, false
 	}
 	for _, c := range s.spec.Setup {
@@ -45,9 +44,7 @@ func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
 		}
 		return s.setupFailed(c, exit, before), true
 	}
-	if err := os.MkdirAll(filepath.Dir(marker), 0o700); err != nil {
-		s.log.note("setup: remember success: %v", err)
-	} else if err := writeFile(marker, nil, 0o600); err != nil {
+	if err := s.user.setUp(s.spec.Dir, s.spec.Setup); err != nil {
 		s.log.note("setup: remember success: %v", err)
 	}
 	return runlog.Exit{}, false
@@ -67,17 +64,26 @@ func (s *supervisor) setupFailed(c SetupCommand, exit runlog.Exit, before int64)
 	return runlog.Exit{Cause: runlog.CauseSetupFailed, Code: exit.Code, Signal: exit.Signal, Message: message}
 }
 
+// markSetUp remembers that the commands have succeeded in a workspace.
+func markSetUp(root Root, dir string, commands []SetupCommand) error {
+	marker := setupMarker(root, dir, commands)
+	if err := os.MkdirAll(filepath.Dir(marker), 0o700); err != nil {
+		return err
+	}
+	return writeFile(marker, nil, 0o600)
+}
+
 // setupMarker names the file that says that these commands have succeeded in this workspace. It lies
 // in the workspace's git directory, so that a new workspace is set up again, as is a changed list.
-func (s *supervisor) setupMarker() string {
-	commands, err := json.Marshal(s.spec.Setup)
+func setupMarker(root Root, dir string, commands []SetupCommand) string {
+	text, err := json.Marshal(commands)
 	if err != nil {
-		commands = fmt.Append(nil, s.spec.Setup)
+		text = fmt.Append(nil, commands)
 	}
-	sum := sha256.Sum256(append([]byte(s.spec.Dir+"\x00"), commands...))
-	home := filepath.Join(string(s.root), "setup")
-	if info, err := os.Stat(filepath.Join(s.spec.Dir, ".git")); err == nil && info.IsDir() {
-		home = filepath.Join(s.spec.Dir, ".git", "errand-setup")
+	sum := sha256.Sum256(append([]byte(dir+"\x00"), text...))
+	home := filepath.Join(string(root), "setup")
+	if info, err := os.Stat(filepath.Join(dir, ".git")); err == nil && info.IsDir() {
+		home = filepath.Join(dir, ".git", "errand-setup")
 	}
 	return filepath.Join(home, hex.EncodeToString(sum[:16]))
 }

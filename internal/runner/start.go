@@ -88,10 +88,14 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 	if err != nil {
 		return Started{}, fmt.Errorf("find own file: %w", err)
 	}
-	if spec, err = resolve(root, spec, self, dir); err != nil {
+	u := userOf(root, spec)
+	if spec, err = resolve(u.root(), spec, self); err != nil {
 		return Started{}, err
 	}
-	if err := writeFiles(dir, spec.Files); err != nil {
+	if err := noteBeginning(dir); err != nil {
+		return Started{}, err
+	}
+	if err := u.write(spec.Files); err != nil {
 		return Started{}, err
 	}
 	spec.Files = nil // they may be large, and are written
@@ -101,9 +105,10 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 	return spawn(root, spec.ID, self, lock)
 }
 
-// resolve fills in defaults and placeholders.
-func resolve(root Root, spec Spec, self, dir string) (Spec, error) {
+// resolve fills in defaults and placeholders. The root is that of the user who runs the commands.
+func resolve(root Root, spec Spec, self string) (Spec, error) {
 	spec = spec.withDefaults()
+	dir := root.RunDir(spec.ID)
 	replace := strings.NewReplacer("{runner}", self, "{run_dir}", dir, "{root}", string(root)).Replace
 	argv := make([]string, len(spec.Argv))
 	for i, arg := range spec.Argv {
@@ -117,7 +122,7 @@ func resolve(root Root, spec Spec, self, dir string) (Spec, error) {
 	spec.Env = env
 	files := make([]File, len(spec.Files))
 	for i, f := range spec.Files {
-		path, err := expandHome(replace(f.Path))
+		path, err := expandHome(replace(f.Path), spec.Home)
 		if err != nil {
 			return Spec{}, err
 		}
@@ -129,11 +134,11 @@ func resolve(root Root, spec Spec, self, dir string) (Spec, error) {
 	}
 	spec.Files = files
 	var err error
-	spec.Dir, err = expandHome(replace(spec.Dir))
+	spec.Dir, err = expandHome(replace(spec.Dir), spec.Home)
 	return spec, err
 }
 
-func writeFiles(dir string, files []File) error {
+func writeFiles(files []File) error {
 	for _, f := range files {
 		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 			return fmt.Errorf("write file: %w", err)

@@ -112,7 +112,10 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 	if exit, err := readExit(dir); exit != nil || err != nil {
 		return exit, err
 	}
-	left := proc.KillMarked(dir)
+	var spec Spec // one that cannot be read any more names no user, and its processes are looked for as the runner's
+	_ = readJSON(filepath.Join(dir, specFile), &spec)
+	spec.ID = id
+	left := userOf(root, spec).end()
 	exit := runlog.Exit{
 		Cause: runlog.CauseLost, Code: -1, EndedAt: time.Now().UTC(),
 		Message: "The run's supervisor was killed or the VM restarted.",
@@ -120,7 +123,7 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 	if left > 0 {
 		exit.Message += fmt.Sprintf(" %d processes could not be ended.", left)
 	}
-	exit.DiskFull = diskFull(dir)
+	exit.DiskFull = diskFull(dir) || spec.Home != "" && diskFull(spec.Home)
 	exit.StartedAt, exit.LastSeq = span(dir)
 	if err := writeExit(dir, exit); err != nil && !errors.Is(err, unix.ENOSPC) {
 		return nil, err

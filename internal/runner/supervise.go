@@ -26,6 +26,8 @@ type supervisor struct {
 	root      Root
 	dir       string
 	spec      Spec
+	user      user
+	ready     ready
 	isolation proc.Isolation
 	log       *logWriter
 	now       func() time.Time
@@ -48,16 +50,18 @@ func Supervise(root Root, id string) error {
 	if err := readJSON(filepath.Join(s.dir, specFile), &s.spec); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
-	if s.isolation = s.spec.Isolation; s.isolation == "" {
-		s.isolation = proc.Probe()
+	s.user = userOf(root, s.spec)
+	var err error
+	if s.ready, err = s.user.prepare(s.spec); err != nil {
+		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
+	s.isolation = s.ready.Isolation
 	if err := writeFile(filepath.Join(s.dir, isolationFile), []byte(s.isolation), 0o600); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
 	if err := writeFile(filepath.Join(s.dir, reserveFile), make([]byte, reserve), 0o600); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
-	var err error
 	if s.log, err = openLog(filepath.Join(s.dir, logFile), s.spec.MaxLog, s.now); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
@@ -72,35 +76,17 @@ func Supervise(root Root, id string) error {
 
 // live runs set-up and command and says how it ended. LastSeq and the times are finish's.
 func (s *supervisor) live() runlog.Exit {
-	if err := os.MkdirAll(s.spec.Dir, 0o755); err != nil {
-		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: err.Error()}
+	if s.ready.NoDir != "" {
+		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: s.ready.NoDir}
 	}
 	if exit, failed := s.setup(); failed {
 		return exit
 	}
-	stdin, err := s.stdin()
-	if err != nil {
-		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: err.Error()}
-	}
-	defer stdin.Close()
 	return s.command(runPart{
-		command: proc.Command{Argv: s.spec.Argv, Stdin: stdin},
-		stdout:  runlog.StreamStdout, stderr: runlog.StreamStderr,
+		command: proc.Command{Argv: s.spec.Argv}, stdin: s.spec.Stdin,
+		stdout: runlog.StreamStdout, stderr: runlog.StreamStderr,
 		duration: s.spec.Duration, stall: s.spec.Stall,
 	})
-}
-
-// stdin puts the prompt into a file: a pipe would need somebody who writes it.
-func (s *supervisor) stdin() (*os.File, error) {
-	path := filepath.Join(s.dir, "stdin")
-	if err := writeFile(path, []byte(s.spec.Stdin), 0o600); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open stdin: %w", err)
-	}
-	return f, nil
 }
 
 // finish writes the exit. It must be called when no process of the run is left.
@@ -109,7 +95,7 @@ func (s *supervisor) finish(exit runlog.Exit) error {
 	if err != nil && exit.Message == "" {
 		exit.Message = err.Error()
 	}
-	exit.DiskFull = errors.Is(err, unix.ENOSPC) || diskFull(s.dir)
+	exit.DiskFull = errors.Is(err, unix.ENOSPC) || diskFull(s.dir) || s.spec.Home != "" && diskFull(s.spec.Home)
 	exit.LastSeq = seq
 	exit.StartedAt, exit.EndedAt = s.started.UTC(), s.now().UTC()
 	if err := writeExit(s.dir, exit); err != nil {
@@ -121,6 +107,7 @@ func (s *supervisor) finish(exit runlog.Exit) error {
 // runPart is one command of a run: a set-up command or the agent itself.
 type runPart struct {
 	command        proc.Command
+	stdin          string // empty: it reads an end of file at once
 	stdout, stderr runlog.Stream
 	duration       time.Duration
 	stall          time.Duration // negative: not watched
@@ -128,7 +115,7 @@ type runPart struct {
 
 // command runs one command to its end, with everything it started.
 func (s *supervisor) command(part runPart) runlog.Exit {
-	part.command.Env = environment(s.spec, s.dir)
+	part.command.Env = environment(s.spec, s.user.root().RunDir(s.spec.ID))
 	part.command.Dir = s.spec.Dir
 	process, output, err := s.startPiped(part)
 	if err != nil {
@@ -153,7 +140,7 @@ type output struct {
 	group   sync.WaitGroup
 }
 
-func (s *supervisor) startPiped(part runPart) (*proc.Process, *output, error) {
+func (s *supervisor) startPiped(part runPart) (process, *output, error) {
 	out := &output{}
 	var writers []*os.File
 	closeAll := func(files []*os.File) {
@@ -170,7 +157,7 @@ func (s *supervisor) startPiped(part runPart) (*proc.Process, *output, error) {
 		out.readers, writers = append(out.readers, r), append(writers, w)
 	}
 	part.command.Stdout, part.command.Stderr = writers[0], writers[1]
-	process, err := proc.Start(part.command, s.isolation)
+	process, err := s.user.start(part.command, part.stdin, s.isolation)
 	closeAll(writers)
 	if err != nil {
 		closeAll(out.readers)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/runlog"
-	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
 // maxSample is the longest pause between two looks at a run's signs of life.
@@ -13,7 +12,7 @@ const maxSample = 10 * time.Second
 
 // watch waits for the command's end, or brings it about: when somebody asked for it, when the time
 // is up, or when there was no sign of life for too long. It returns why the command ended.
-func (s *supervisor) watch(process *proc.Process, part runPart) runlog.Cause {
+func (s *supervisor) watch(process process, part runPart) runlog.Cause {
 	ticker := time.NewTicker(pollPause)
 	defer ticker.Stop()
 	start := s.now()
@@ -42,7 +41,7 @@ func (s *supervisor) watch(process *proc.Process, part runPart) runlog.Cause {
 }
 
 // end interrupts the command, gives it a moment to say its last word, and kills what is left.
-func (s *supervisor) end(process *proc.Process, why string) {
+func (s *supervisor) end(process process, why string) {
 	s.log.note("The run is being ended: %s.", why)
 	process.Interrupt()
 	grace := time.NewTimer(s.spec.Grace)
@@ -58,7 +57,7 @@ func (s *supervisor) end(process *proc.Process, why string) {
 // lifeSigns decides when a run has given no sign of life for too long.
 type lifeSigns struct {
 	s       *supervisor
-	process *proc.Process
+	process process
 	stall   time.Duration
 	sample  time.Duration
 
@@ -68,7 +67,7 @@ type lifeSigns struct {
 	lastAny time.Time     // the last sign other than output
 }
 
-func (s *supervisor) newLifeSigns(process *proc.Process, stall time.Duration) *lifeSigns {
+func (s *supervisor) newLifeSigns(process process, stall time.Duration) *lifeSigns {
 	now := s.now()
 	l := &lifeSigns{
 		s: s, process: process, stall: stall, sample: min(maxSample, stall/4),

@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 
 // Spec is one run: what `errand-runner start` reads. In Argv, in Dir, in the values of Env and in
 // the paths of Files, "{runner}" stands for the runner's own file, "{root}" for its root and
-// "{run_dir}" for the run's directory. Durations are nanoseconds, as encoding/json writes them.
+// "{run_dir}" for the run's directory, both those of the user who runs the command. Durations are nanoseconds, as encoding/json writes them.
 type Spec struct {
 	// ID names the run and its directory: letters, digits, dots, dashes and underscores.
 	ID   string   `json:"id"`
@@ -53,6 +54,11 @@ type Spec struct {
 	MaxLog  int64         `json:"max_log,omitempty"`
 	// Isolation asks for less than the best: "subreaper" where a PID namespace would be in the way.
 	Isolation proc.Isolation `json:"isolation,omitempty"`
+	// Become is put before every command to have it run as another user, such as `sudo -n -H -u errand --`. All that the run
+	// starts is that user's then, and the records are the runner's. Home is that user's, and holds its part of "{root}".
+	// Both are empty where the runner's own user does the work.
+	Become []string `json:"become,omitempty"`
+	Home   string   `json:"home,omitempty"`
 }
 
 // File is written before a run starts, with exactly this mode. A relative path is relative to the
@@ -121,6 +127,8 @@ func (s *Spec) Validate() error {
 		return errors.New("dir: no workspace given")
 	case s.Duration < 0 || s.Grace < 0:
 		return errors.New("duration, grace: must not be negative")
+	case len(s.Become) > 0 && !filepath.IsAbs(s.Home):
+		return errors.New("become: needs the home of the user as an absolute path in home")
 	case s.MaxLine < 0 || s.MaxLog < 0 || s.IdleCPU < 0:
 		return errors.New("max_line, max_log, idle_cpu: must not be negative")
 	}

@@ -135,6 +135,10 @@ func (b *boxes) Client(ctx context.Context, vm string) (*remote.Client, error) {
 	return c, err
 }
 
+func (b *boxes) RunnerClient(ctx context.Context, vm string) (*remote.Client, error) {
+	return b.Client(ctx, vm)
+}
+
 // cutConn breaks after so many bytes in both directions together.
 type cutConn struct {
 	net.Conn

@@ -32,7 +32,10 @@ import (
 
 // Fleet is what is needed of the VMs.
 type Fleet interface {
+	// Client is the connection of the agent's user.
 	Client(ctx context.Context, vm string) (*remote.Client, error)
+	// RunnerClient is that of the user who keeps the records of runs and the tether, where they are two.
+	RunnerClient(ctx context.Context, vm string) (*remote.Client, error)
 	Get(ctx context.Context, vm string) (fleet.VM, error)
 }
 
@@ -94,7 +97,7 @@ func (c *Controller) install(ctx context.Context, vm fleet.VM) (string, error) {
 	if p != "" {
 		return p, nil
 	}
-	cl, err := c.fleet.Client(ctx, vm.Name)
+	cl, err := c.fleet.RunnerClient(ctx, vm.Name)
 	if err != nil {
 		return "", err
 	}
@@ -121,7 +124,11 @@ func (c *Controller) copyRunner(ctx context.Context, cl *remote.Client, vm fleet
 		return "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
 	}
 	sum := sha256.Sum256(data)
-	p := path.Join(vm.Facts[fleet.FactHome], ".errand", "bin", "errand-runner-"+hex.EncodeToString(sum[:6]))
+	dir := path.Join(vm.Facts[fleet.FactHome], ".errand", "bin")
+	if own := vm.Facts[fleet.FactRunnerDir]; own != "" {
+		dir = own
+	}
+	p := path.Join(dir, "errand-runner-"+hex.EncodeToString(sum[:6]))
 	if res, err := cl.Run(ctx, remote.Cmd{Argv: []string{"test", "-x", p}}); err == nil && res.Code == 0 {
 		return p, nil
 	}
@@ -131,8 +138,20 @@ func (c *Controller) copyRunner(ctx context.Context, cl *remote.Client, vm fleet
 // maxAnswer bounds the JSON that a subcommand answers with.
 const maxAnswer = 4 << 20
 
-// call runs a subcommand with in as JSON on its standard input, and reads its answer into out.
+// who gives the connection of one of a VM's users.
+type who func(ctx context.Context, vm string) (*remote.Client, error)
+
+// call runs a subcommand as the agent's user with in as JSON on its standard input, and reads its answer into out.
 func (c *Controller) call(ctx context.Context, vm string, in, out any, args ...string) error {
+	return c.callAs(ctx, c.fleet.Client, vm, in, out, args...)
+}
+
+// record is call as the user who keeps the records of runs and the tether.
+func (c *Controller) record(ctx context.Context, vm string, in, out any, args ...string) error {
+	return c.callAs(ctx, c.fleet.RunnerClient, vm, in, out, args...)
+}
+
+func (c *Controller) callAs(ctx context.Context, as who, vm string, in, out any, args ...string) error {
 	var stdin io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -141,7 +160,7 @@ func (c *Controller) call(ctx context.Context, vm string, in, out any, args ...s
 		}
 		stdin = bytes.NewReader(data)
 	}
-	stdout, err := c.run(ctx, vm, stdin, maxAnswer, args...)
+	stdout, err := c.run(ctx, as, vm, stdin, maxAnswer, args...)
 	if err != nil || out == nil {
 		return err
 	}
@@ -152,12 +171,12 @@ func (c *Controller) call(ctx context.Context, vm string, in, out any, args ...s
 }
 
 // run runs a subcommand and returns its output.
-func (c *Controller) run(ctx context.Context, vm string, stdin io.Reader, limit int, args ...string) ([]byte, error) {
+func (c *Controller) run(ctx context.Context, as who, vm string, stdin io.Reader, limit int, args ...string) ([]byte, error) {
 	place, err := c.Place(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
-	cl, err := c.fleet.Client(ctx, vm)
+	cl, err := as(ctx, vm)
 	if err != nil {
 		return nil, fmt.Errorf("reach VM %s: %w", vm, err)
 	}
@@ -173,28 +192,35 @@ func (c *Controller) run(ctx context.Context, vm string, stdin io.Reader, limit 
 
 // Start starts a run; a run of this id that was started before is left alone.
 func (c *Controller) Start(ctx context.Context, vm string, spec runner.Spec) error {
+	facts, err := c.fleet.Get(ctx, vm)
+	if err != nil {
+		return fmt.Errorf("look up VM %s: %w", vm, err)
+	}
+	if facts.Facts[fleet.FactRunnerLogin] != "" {
+		spec.Become, spec.Home = []string{"sudo", "-n", "-H", "-u", facts.Endpoint.User, "--"}, facts.Facts[fleet.FactHome]
+	}
 	var out runner.Started
-	return c.call(ctx, vm, spec, &out, "start")
+	return c.record(ctx, vm, spec, &out, "start")
 }
 
 // Stop ends a run and waits until all its processes are gone. A run that never began is no error.
 func (c *Controller) Stop(ctx context.Context, vm, run, why string) error {
 	var st runner.Status
-	if err := c.call(ctx, vm, nil, &st, "status", "--run", run); err != nil {
+	if err := c.record(ctx, vm, nil, &st, "status", "--run", run); err != nil {
 		return err
 	}
 	if st.State == runner.StateUnknown {
 		return nil
 	}
 	var exit runlog.Exit
-	return c.call(ctx, vm, nil, &exit, "stop", "--run", run, "--reason", why)
+	return c.record(ctx, vm, nil, &exit, "stop", "--run", run, "--reason", why)
 }
 
 // Knows reports whether a run was ever started on a VM, whatever has become of it. A VM that is gone
 // knows none.
 func (c *Controller) Knows(ctx context.Context, vm, run string) (bool, error) {
 	var st runner.Status
-	err := c.call(ctx, vm, nil, &st, "status", "--run", run)
+	err := c.record(ctx, vm, nil, &st, "status", "--run", run)
 	if errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrEnded) {
 		return false, nil
 	}
@@ -246,7 +272,7 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 	for _, p := range spec.Leave {
 		args = append(args, "--leave", p)
 	}
-	out, err := c.run(ctx, vm, nil, maxChangeset, args...)
+	out, err := c.run(ctx, c.fleet.Client, vm, nil, maxChangeset, args...)
 	var exit *remote.ExitError
 	switch {
 	case errors.Is(err, remote.ErrTooMuchOutput), errors.As(err, &exit) && strings.Contains(exit.Stderr, changeset.ErrTooLarge.Error()):
@@ -279,13 +305,13 @@ func (c *Controller) Follow(ctx context.Context, vm, run string, from int64) (*F
 		return nil, err
 	}
 	var st runner.Status
-	if err := c.call(ctx, vm, nil, &st, "status", "--run", run); err != nil {
+	if err := c.record(ctx, vm, nil, &st, "status", "--run", run); err != nil {
 		return nil, err
 	}
 	if st.State == runner.StateUnknown {
 		return nil, fmt.Errorf("follow run %s on VM %s: %w", run, vm, ErrUnknownRun)
 	}
-	cl, err := c.fleet.Client(ctx, vm)
+	cl, err := c.fleet.RunnerClient(ctx, vm)
 	if err != nil {
 		return nil, fmt.Errorf("reach VM %s: %w", vm, err)
 	}
@@ -319,14 +345,14 @@ func (c *Controller) Attach(ctx context.Context, vm string) (io.ReadWriteCloser,
 		return nil, fmt.Errorf("look up VM %s: %w", vm, err)
 	}
 	var st tetherd.Status
-	if err := c.call(ctx, vm, nil, &st, "tether", "serve", "--detach", "--listen", fmt.Sprintf("127.0.0.1:%d", facts.TetherPort)); err != nil {
+	if err := c.record(ctx, vm, nil, &st, "tether", "serve", "--detach", "--listen", fmt.Sprintf("127.0.0.1:%d", facts.TetherPort)); err != nil {
 		return nil, fmt.Errorf("serve the tether: %w", err)
 	}
 	place, err := c.Place(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
-	cl, err := c.fleet.Client(ctx, vm)
+	cl, err := c.fleet.RunnerClient(ctx, vm)
 	if err != nil {
 		return nil, fmt.Errorf("reach VM %s: %w", vm, err)
 	}

@@ -70,6 +70,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 	return hetzner.New(hetzner.Config{
 		Settings: settings, Token: h.Token.Reveal(), Deployment: s.cfg.Deployment, ClientKey: signer.PublicKey(), Candidates: wanted,
 		Version: s.opts.Version, Now: s.opts.Now, Log: s.opts.Log,
+		OneUser: s.opts.DialVM != nil, // boxes, which have one login each
 	})
 }
 

@@ -50,7 +50,7 @@ type Options struct {
 	Now      func() time.Time
 	// Transport is used for GitHub; default http.DefaultTransport.
 	Transport http.RoundTripper
-	// DialVM connects to VMs; nil is a plain dialler.
+	// DialVM connects to VMs that are boxes of this host, with one login each; nil is a plain dialler, to real ones.
 	DialVM func(ctx context.Context, network, address string) (net.Conn, error)
 	// StandInAgent says that the agent is one of ours that cannot do harm: it may run in a plain box.
 	StandInAgent bool

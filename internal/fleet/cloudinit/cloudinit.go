@@ -7,6 +7,9 @@
 // JSON strings, never into a line that a shell reads. The scripts are the files in the folder files; they
 // run on any Debian or Ubuntu, with systemd or without.
 //
+// A VM has two users besides root. The agent works as errand; errand-runner keeps the records of runs and the tether, which
+// the agent must not touch, and may become errand by sudo. Neither may become anybody else.
+//
 // Start reading at UserData.
 package cloudinit
 
@@ -50,7 +53,7 @@ type Spec struct {
 	Name string
 	// HostKey is the private key of the first contact, as DeriveHostKey makes it.
 	HostKey []byte
-	// ClientKey is the only key that root and errand are logged in with.
+	// ClientKey is the only key that root, errand and errand-runner are logged in with.
 	ClientKey ssh.PublicKey
 	// ContactWithin is how long the VM stays up without anybody in touch; 0 is for ever.
 	ContactWithin time.Duration
@@ -65,6 +68,7 @@ type Spec struct {
 // boot, and says nothing that our file for sshd does not say.
 type cloudConfig struct {
 	Hostname   string            `json:"hostname"`
+	Hosts      string            `json:"manage_etc_hosts"`
 	DeleteKeys bool              `json:"ssh_deletekeys"`
 	Keys       map[string]string `json:"ssh_keys"`
 	Console    map[string]bool   `json:"ssh"`
@@ -98,12 +102,14 @@ func UserData(spec Spec) ([]byte, error) {
 	client := authorized(spec.ClientKey)
 	cfg := cloudConfig{
 		Hostname: spec.Name, DeleteKeys: true,
+		Hosts:   "localhost", // sudo asks for the machine's own name, which nobody may be there to tell
 		Keys:    map[string]string{"ed25519_private": string(spec.HostKey), "ed25519_public": public},
 		Console: map[string]bool{"emit_keys_to_console": false},
 		Users: []user{
 			{Name: "root", Lock: true, Keys: []string{client}},
 			// No password fits "*", and unlike a locked account it takes keys without PAM, too.
 			{Name: "errand", Shell: "/bin/bash", Home: "/home/errand", Hash: "*", Keys: []string{client}},
+			{Name: "errand-runner", Shell: "/bin/bash", Home: "/home/errand-runner", Hash: "*", Keys: []string{client}},
 		},
 		Run: [][]string{{"/usr/local/sbin/errand-firstboot"}},
 	}
@@ -153,9 +159,14 @@ func writeFiles(spec Spec) ([]file, error) {
 		{Path: "/var/lib/errand/born", Permissions: "0644"},
 		{Path: "/etc/errand/deadman.conf", Permissions: "0644", Content: fmt.Sprintf(
 			"contact_within=%d\nhard_after=%d\n", seconds(spec.ContactWithin), seconds(spec.HardAfter))},
+		// What an agent has begun later would outlive its run.
+		{Path: "/etc/cron.allow", Permissions: "0644", Content: "root\n"},
+		{Path: "/etc/at.allow", Permissions: "0644", Content: "root\n"},
+		{Path: "/etc/ssh/errand_keys", Permissions: "0644", Content: authorized(spec.ClientKey) + "\n"},
 	}
 	for _, f := range []struct{ name, path, permissions string }{
 		{"sshd.conf", "/etc/ssh/sshd_config.d/00-errand.conf", "0644"},
+		{"sudoers", "/etc/sudoers.d/errand", "0440"},
 		{"ssh.conf", "/etc/systemd/system/ssh.service.d/errand.conf", "0644"},
 		{"metadata.nft", "/etc/errand/metadata.nft", "0644"},
 		{"errand-metadata", "/usr/local/sbin/errand-metadata", "0755"},

@@ -141,13 +141,24 @@ func TestUserDataSaysWhatIsNeeded(t *testing.T) {
 		t.Error("passwords are not off")
 	}
 	client := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(spec.ClientKey)))
-	for i, name := range []string{"root", "errand"} {
+	for i, name := range []string{"root", "errand", "errand-runner"} {
 		u := doc.Users[i]
 		if u.Name != name || u.Sudo != nil || u.Groups != nil || !cmp.Equal(u.Keys, []string{client}) {
 			t.Errorf("user %d is %+v", i, u)
 		}
 	}
-	if len(doc.Users) != 2 {
+	if keys, ok := doc.file("/etc/ssh/errand_keys"); !ok || keys != client+"\n" {
+		t.Errorf("who may log in as errand: %q", keys)
+	}
+	for _, path := range []string{"/etc/cron.allow", "/etc/at.allow"} {
+		if who, ok := doc.file(path); !ok || who != "root\n" {
+			t.Errorf("who may have something begun later, by %s: %q", path, who)
+		}
+	}
+	if rules, _ := doc.file("/etc/sudoers.d/errand"); strings.Count(rules, "=(") != 1 || !strings.Contains(rules, "\nerrand-runner ALL=(errand) NOPASSWD: ALL\n") {
+		t.Errorf("who may become somebody: %q", rules)
+	}
+	if len(doc.Users) != 3 {
 		t.Errorf("%d users", len(doc.Users))
 	}
 	if conf, _ := doc.file("/etc/errand/deadman.conf"); conf != "contact_within=5400\nhard_after=21601\n" {
@@ -229,7 +240,7 @@ func FuzzSetup(f *testing.F) {
 		if err := yaml.Unmarshal(data, &doc); err != nil {
 			t.Fatalf("%v\n%s", err, data)
 		}
-		if got, _ := doc.file("/etc/errand/setup"); got != setup || len(doc.Run) != 1 || len(doc.Users) != 2 {
+		if got, _ := doc.file("/etc/errand/setup"); got != setup || len(doc.Run) != 1 || len(doc.Users) != 3 {
 			t.Errorf("%q arrives as %q", setup, got)
 		}
 	})

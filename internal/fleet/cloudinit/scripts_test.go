@@ -17,9 +17,9 @@ import (
 
 // place is a machine's folders, as far as the scripts care.
 type place struct {
-	t                                     *testing.T
-	etc, run, state, ssh, proc, bin, home string
-	reloads, offs                         string // files with a line per reload and power-off
+	t                                              *testing.T
+	etc, run, state, ssh, proc, bin, home, records string
+	reloads, offs                                  string // files with a line per reload and power-off
 }
 
 func newPlace(t *testing.T) *place {
@@ -29,7 +29,7 @@ func newPlace(t *testing.T) *place {
 	}
 	dir := t.TempDir()
 	p := &place{t: t, reloads: filepath.Join(dir, "reloads"), offs: filepath.Join(dir, "offs")}
-	for name, at := range map[string]*string{"etc": &p.etc, "run": &p.run, "state": &p.state, "ssh": &p.ssh, "proc": &p.proc, "bin": &p.bin, "home": &p.home} {
+	for name, at := range map[string]*string{"etc": &p.etc, "run": &p.run, "state": &p.state, "ssh": &p.ssh, "proc": &p.proc, "bin": &p.bin, "home": &p.home, "records": &p.records} {
 		*at = filepath.Join(dir, name)
 		if err := os.Mkdir(*at, 0o700); err != nil {
 			t.Fatal(err)
@@ -37,6 +37,9 @@ func newPlace(t *testing.T) *place {
 	}
 	return p
 }
+
+// lib is where the runner's programs lie, which nobody has made yet.
+func (p *place) lib() string { return filepath.Join(p.records, "..", "lib") }
 
 func (p *place) write(path, content string) {
 	p.t.Helper()
@@ -54,7 +57,7 @@ func (p *place) sh(script string, args ...string) (stdout, stderr string, code i
 	cmd := exec.Command("sh", append([]string{filepath.Join("files", script)}, args...)...)
 	cmd.Env = append(os.Environ(),
 		"ERRAND_ETC="+p.etc, "ERRAND_RUN="+p.run, "ERRAND_STATE_DIR="+p.state, "ERRAND_SSH_DIR="+p.ssh, "ERRAND_PROC="+p.proc,
-		"ERRAND_PAUSE=0", "ERRAND_SBIN="+p.bin, "ERRAND_HOME="+p.home, "ERRAND_SSHD_RELOAD=sh "+p.bin+"/reload", "ERRAND_POWEROFF=sh "+p.bin+"/off", "PATH="+p.bin+":"+os.Getenv("PATH"))
+		"ERRAND_PAUSE=0", "ERRAND_SBIN="+p.bin, "ERRAND_HOME="+p.home, "ERRAND_RUNNER_HOME="+p.records, "ERRAND_RUNNER="+strconv.Itoa(os.Getuid()), "ERRAND_LIB="+p.lib(), "ERRAND_SSHD_RELOAD=sh "+p.bin+"/reload", "ERRAND_POWEROFF=sh "+p.bin+"/off", "PATH="+p.bin+":"+os.Getenv("PATH"))
 	p.write(p.bin+"/reload", "echo reload >>"+p.reloads)
 	p.write(p.bin+"/off", "echo off >>"+p.offs)
 	var out, errs strings.Builder
@@ -154,8 +157,10 @@ func TestDeadMan(t *testing.T) {
 		"a disk of before":         {contact: time.Minute, born: -1},
 		"logged in as root":        {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"7": {"sshd: root@notty", "sshd", root, "5"}}},
 		"logged in as errand":      {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"6": {"sshd: errand [priv]", "sshd", root, master}, "7": {"sshd: errand@notty", "sshd", me, "6"}}},
+		"logged in as the runner":  {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"6": {"sshd: errand-runner [priv]", "sshd", root, master}, "7": {"sshd: errand-runner@notty", "sshd", me, "6"}}},
 		"logged in to a newer one": {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"6": {"sshd-session: errand [priv]", "sshd-session", root, master}, "7": {"sshd-session: errand@pts/0", "sshd-session", me, "6"}}},
 		"not through yet":          {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"6": {"sshd: root [priv]", "sshd", root, master}, "7": {"sshd: errand [net]", "sshd", "109", "6"}}, off: true},
+		"an agent as the runner":   {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"6": {"sshd: errand [priv]", "sshd", root, master}, "7": {"sshd: errand-runner@notty", "sshd", "4711", "6"}}, off: true},
 		"an agent that pretends":   {contact: 2 * time.Hour, born: time.Hour, procs: map[string][4]string{"6": {"sh", "sh", me, master}, "7": {"sshd: errand@notty", "sshd", me, "6"}, "8": {"sshd: root@notty", "sshd", me, "6"}}, off: true},
 		"logged in for too long":   {contact: time.Minute, born: 7 * time.Hour, procs: map[string][4]string{"7": {"sshd: root@notty", "sshd", root, "5"}}, off: true},
 	}
@@ -220,14 +225,16 @@ func TestFirstBoot(t *testing.T) {
 				t.Skip("SKIP: as root on a host with systemd this would change the host")
 			}
 			p := newPlace(t)
-			for _, name := range []string{"apt-get", "systemctl"} {
+			for _, name := range []string{"apt-get", "systemctl", "sudo"} {
 				p.write(p.bin+"/"+name, "#!/bin/sh\nexit 0\n")
 			}
 			p.write(p.bin+"/mkdir", "#!/bin/sh\ncase \"$*\" in *linger*) exit 1 ;; esac\nexec /bin/mkdir \"$@\"\n")
 			p.write(p.bin+"/errand-metadata", "#!/bin/sh\n"+test.deny+"\n")
 			p.write(p.state+"/firstboot", "waits for cloud-init\n")
-			if err := os.Chmod(p.home, 0o755); err != nil { //nolint:gosec // as useradd leaves it
-				t.Fatal(err)
+			for _, home := range []string{p.home, p.records} {
+				if err := os.Chmod(home, 0o755); err != nil { //nolint:gosec // as useradd leaves it
+					t.Fatal(err)
+				}
 			}
 			if test.baked {
 				p.write(p.etc+"/baked", "")
@@ -244,8 +251,10 @@ func TestFirstBoot(t *testing.T) {
 			if ran := lines(t, p.run+"/ran") == 1; ran != test.ran {
 				t.Errorf("setup ran: %v", ran)
 			}
-			if home, err := os.Stat(p.home); err != nil || home.Mode().Perm() != 0o700 {
-				t.Errorf("the home is open to others: %v, %v", home.Mode(), err)
+			for at, mode := range map[string]os.FileMode{p.home: 0o700, p.records: 0o700, p.lib(): 0o755} {
+				if info, err := os.Stat(at); err != nil || info.Mode().Perm() != mode {
+					t.Errorf("%s is open as %v: %v", at, info, err)
+				}
 			}
 			born, err := os.ReadFile(p.state + "/born")
 			if err != nil || len(born) < 10 {
@@ -262,6 +271,7 @@ func TestCleanUp(t *testing.T) {
 	gone := []string{
 		"etc/ssh/ssh_host_ed25519_key", "etc/ssh/errand_next_ed25519_key", "root/.ssh/authorized_keys", "home/errand/.ssh/authorized_keys",
 		"home/errand/.bash_history", "var/lib/errand/firstboot", "var/lib/cloud/instance/user-data.txt", "tmp/x", "etc/errand/setup", "home/errand/.netrc",
+		"etc/ssh/errand_keys", "home/errand-runner/.ssh/authorized_keys",
 	}
 	kept := []string{"etc/ssh/sshd_config", "home/errand/repo/.git/config", "home/errand/.cache/go/x", "usr/bin/java"}
 	for _, name := range append(gone, kept...) {

@@ -102,7 +102,7 @@ func (p *Provider) order(ctx context.Context, spec fleet.Spec) (schema.Server, e
 }
 
 func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.Server, error) {
-	labels := p.own(spec.Labels)
+	labels := p.made(spec.Labels)
 	body := schema.ServerCreateRequest{
 		Name: spec.Name, ServerType: schema.IDOrName{Name: spec.Offer.Type}, Location: spec.Offer.Location,
 		Image: p.image(spec.Image), SSHKeys: []int64{g.key}, UserData: string(spec.UserData), Labels: &labels,

@@ -43,6 +43,10 @@ const (
 	RootUser = "root"
 	// Home is User's home.
 	Home = "/home/errand"
+	// RunnerUser is the login that keeps the records of runs and the tether. The user data has to make it.
+	RunnerUser = "errand-runner"
+	// RunnerDir is where the programs of RunnerUser lie. The user data has to make it.
+	RunnerDir = "/usr/local/lib/errand"
 
 	// MaxUserData is what the API takes, in bytes.
 	MaxUserData = 32 << 10
@@ -91,6 +95,8 @@ type Config struct {
 	Deployment string
 	// ClientKey is the deployment's SSH key. It is registered once, so that no root password is made.
 	ClientKey ssh.PublicKey
+	// OneUser says that servers have no RunnerUser, as stand-ins have not.
+	OneUser bool
 	// Candidates are the kinds of VM that will be ordered, for Describe only.
 	Candidates []fleet.Offer
 	// Version goes into the User-Agent.

@@ -9,6 +9,27 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
+// labelRunner is kept with servers whose user data made RunnerUser, and has its name. Those of older versions lack it.
+const labelRunner = "errand-runner-login"
+
+// made are the labels of a server that gets user data now.
+func (p *Provider) made(labels map[string]string) map[string]string {
+	out := p.own(labels)
+	if !p.cfg.OneUser {
+		out[labelRunner] = RunnerUser
+	}
+	return out
+}
+
+// facts are what else is known of a server.
+func facts(labels map[string]string) map[string]string {
+	out := map[string]string{fleet.FactHome: Home}
+	if labels[labelRunner] == RunnerUser {
+		out[fleet.FactRunnerLogin], out[fleet.FactRunnerDir] = RunnerUser, RunnerDir
+	}
+	return out
+}
+
 // own are labels with the deployment's.
 func (p *Provider) own(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)

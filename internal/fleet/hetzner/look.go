@@ -106,7 +106,7 @@ func (p *Provider) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
 		Endpoint: remote.Endpoint{Network: "tcp", Address: p.address(s), User: User},
 		Kind:     s.ServerType.Name, Isolation: fleet.IsolationVM, ID: fmt.Sprint(s.ID), Location: s.Location.Name,
 		MicroHour: hour, Currency: currency, TetherPort: tetherPort, CreatedAt: s.Created.UTC(),
-		Facts: map[string]string{fleet.FactHome: Home},
+		Facts: facts(s.Labels),
 	}, nil
 }
 

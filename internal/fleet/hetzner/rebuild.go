@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 
@@ -64,7 +63,7 @@ func (p *Provider) rename(ctx context.Context, from string, spec fleet.Spec) (*s
 	if err != nil {
 		return nil, err
 	}
-	labels := maps.Clone(p.own(spec.Labels))
+	labels := p.made(spec.Labels)
 	labels[labelRebuild] = "0"
 	if len(actions) > 0 {
 		labels[labelRebuild] = strconv.FormatInt(actions[0].ID, 10)

@@ -24,6 +24,7 @@ type entry struct {
 	pid, parent int
 	zombie      bool
 	ticks       int64 // user and system time, waited-for children included
+	began       int64 // in ticks since the system's start
 }
 
 // table reads the process table. Processes that end meanwhile are left out.
@@ -67,7 +68,7 @@ func parseStat(data []byte) (entry, bool) {
 	}
 	pid, err := strconv.Atoi(string(data[:space]))
 	fields := strings.Fields(string(data[end+1:]))
-	if err != nil || len(fields) < 15 {
+	if err != nil || len(fields) < 20 {
 		return entry{}, false
 	}
 	e := entry{pid: pid, zombie: fields[0] == "Z" || fields[0] == "X"}
@@ -81,7 +82,8 @@ func parseStat(data []byte) (entry, bool) {
 		}
 		e.ticks += n
 	}
-	return e, true
+	e.began, err = strconv.ParseInt(fields[19], 10, 64)
+	return e, err == nil
 }
 
 // descendants returns every process beneath root, without root.

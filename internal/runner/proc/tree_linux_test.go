@@ -14,15 +14,16 @@ func TestParseStat(t *testing.T) {
 		want entry
 		ok   bool
 	}{
-		"ordinary":       {"7 (sleep) S 3 7 7 0 -1 4194304 95 0 0 0 1 2 3 4 20 0 1 0 100 0 0", entry{pid: 7, parent: 3, ticks: 10}, true},
-		"zombie":         {"8 (sh) Z 3 7 7 0 -1 4194304 95 0 0 0 0 0 0 0 20 0 1", entry{pid: 8, parent: 3, zombie: true}, true},
-		"hostile name":   {"9 (a) Z 1 (b) S 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1", entry{pid: 9, parent: 4, ticks: 5}, true},
-		"name with line": {"9 (a\nb) R 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1", entry{pid: 9, parent: 4, ticks: 5}, true},
+		"ordinary":       {"7 (sleep) S 3 7 7 0 -1 4194304 95 0 0 0 1 2 3 4 20 0 1 0 100 0 0", entry{pid: 7, parent: 3, ticks: 10, began: 100}, true},
+		"zombie":         {"8 (sh) Z 3 7 7 0 -1 4194304 95 0 0 0 0 0 0 0 20 0 1 0 100", entry{pid: 8, parent: 3, zombie: true, began: 100}, true},
+		"hostile name":   {"9 (a) Z 1 (b) S 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1 0 100", entry{pid: 9, parent: 4, ticks: 5, began: 100}, true},
+		"name with line": {"9 (a\nb) R 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1 0 100", entry{pid: 9, parent: 4, ticks: 5, began: 100}, true},
 		"empty":          {"", entry{}, false},
 		"cut":            {"9 (a) R 4 7", entry{}, false},
-		"no number":      {"x (a) R 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1", entry{}, false},
-		"no parent":      {"9 (a) R x 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1", entry{}, false},
-		"no time":        {"9 (a) R 4 7 7 0 -1 4194304 95 0 0 0 0 y 0 0 20 0 1", entry{}, false},
+		"no number":      {"x (a) R 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1 0 100", entry{}, false},
+		"no parent":      {"9 (a) R x 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1 0 100", entry{}, false},
+		"no beginning":   {"9 (a) R 4 7 7 0 -1 4194304 95 0 0 0 0 5 0 0 20 0 1 0 x", entry{}, false},
+		"no time":        {"9 (a) R 4 7 7 0 -1 4194304 95 0 0 0 0 y 0 0 20 0 1 0 100", entry{}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,174 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/proc"
+)
+
+// become stands in for sudo: it becomes nobody else.
+func become() []string { return []string{"env", "--"} }
+
+// asOther is a run of another user.
+func asOther(t *testing.T, isolation proc.Isolation, script string) runner.Spec {
+	t.Helper()
+	spec := shell("a", script)
+	spec.Become, spec.Home, spec.Isolation = become(), t.TempDir(), isolation
+	return spec
+}
+
+// TestRecordsAreApart: with a user of its own a run's log, exit and order are the runner's, and its files and what it reads are
+// that user's, whose directories the command is told.
+func TestRecordsAreApart(t *testing.T) {
+	t.Parallel()
+	spec := asOther(t, "", "cat; echo $ROOT; ls $RUN; echo made >$RUN/made")
+	spec.Stdin, spec.Env = "prompt\n", map[string]string{"ROOT": "{root}", "RUN": "{run_dir}"}
+	spec.Files = []runner.File{{Path: "settings", Content: []byte("x")}, {Path: "~/at-home", Content: []byte("y")}}
+	root := start(t, spec)
+	lines, exit := follow(t, root, "a", 0)
+	theirs := runner.Root(filepath.Join(spec.Home, ".errand"))
+	want := []string{"stdout: prompt", "stdout: " + string(theirs), "stdout: settings", "stdout: stdin"}
+	if diff := cmp.Diff(want, texts(lines)); diff != "" || exit.Code != 0 {
+		t.Errorf("lines (-want +got):\n%s%+v", diff, exit)
+	}
+	for dir, names := range map[string][]string{
+		root.RunDir("a"):   {"alive.lock", "begun", "events.jsonl", "exit.json", "isolation", "spec.json", "supervisor.log"},
+		theirs.RunDir("a"): {"made", "settings", "stdin"},
+		spec.Home:          {".errand", "at-home"},
+	} {
+		var got []string
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			got = append(got, e.Name())
+		}
+		if diff := cmp.Diff(names, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", dir, diff)
+		}
+	}
+}
+
+// TestSetUpOnceAsAnother: the set-up of a workspace is remembered where only the other user can look.
+func TestSetUpOnceAsAnother(t *testing.T) {
+	t.Parallel()
+	spec := asOther(t, "", "echo work")
+	spec.Setup = []runner.SetupCommand{{Command: "echo setting up"}}
+	root := start(t, spec)
+	follow(t, root, "a", 0)
+	spec.ID, spec.Dir = "b", filepath.Join(string(root), "work")
+	startIn(t, root, spec)
+	lines, _ := follow(t, root, "b", 0)
+	if diff := cmp.Diff([]string{"stdout: work"}, texts(lines)); diff != "" {
+		t.Errorf("the second run (-want +got):\n%s", diff)
+	}
+}
+
+// TestEndsWithoutLive: an agent that kills what stands between it and the runner ends its run, and nothing of it stays.
+func TestEndsWithoutLive(t *testing.T) {
+	t.Parallel()
+	script, mark := escapee(t)
+	root := start(t, asOther(t, proc.Subreaper, script+"\necho last; kill -KILL $PPID; exec sleep 1000"))
+	lines, exit := follow(t, root, "a", 0)
+	if diff := cmp.Diff([]string{"stdout: last"}, texts(lines)); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if exit.Cause != runlog.CauseExited || exit.Code != 137 || exit.Signal != "killed" || exit.LastSeq != 1 {
+		t.Errorf("exit %+v", exit)
+	}
+	if pids := running(t, mark); len(pids) > 0 {
+		t.Errorf("%d processes outlived the run", len(pids))
+	}
+}
+
+// TestNothingOutlivesTheSupervisor: where the supervisor dies, all that it had started as another user ends.
+func TestNothingOutlivesTheSupervisor(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
+		t.Run(string(isolation), func(t *testing.T) {
+			t.Parallel()
+			script, mark := escapee(t)
+			root := start(t, asOther(t, isolation, script+"\nexec sleep 1000"))
+			until(t, "the escapee runs", func() bool { return len(running(t, "sleep\x00"+mark)) > 0 })
+			supervisors := running(t, "supervise\x00--root\x00"+string(root)+"\x00")
+			if len(supervisors) != 1 {
+				t.Fatalf("%d supervisors", len(supervisors))
+			}
+			if err := syscall.Kill(supervisors[0], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if _, exit := follow(t, root, "a", 0); exit.Cause != runlog.CauseLost {
+				t.Errorf("exit %+v", exit)
+			}
+			if pids := running(t, mark); len(pids) > 0 {
+				t.Errorf("%d processes outlived the run", len(pids))
+			}
+		})
+	}
+}
+
+// TestStopAnother: a run of another user is interrupted, and killed when that is not enough.
+func TestStopAnother(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"obeys":   "trap 'echo last word; exit 9' INT; echo ready; while :; do sleep 0.05; done",
+		"refuses": "trap '' INT TERM HUP; echo ready; while :; do sleep 0.05; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := asOther(t, "", script)
+			if name == "refuses" {
+				spec.Grace = 1
+			}
+			root := start(t, spec)
+			until(t, "the run is ready", func() bool {
+				data, err := os.ReadFile(filepath.Join(root.RunDir("a"), "events.jsonl"))
+				return err == nil && strings.Contains(string(data), "ready")
+			})
+			exit, err := runner.Stop(testContext(t), root, "a", "enough")
+			want := map[string]int{"obeys": 9, "refuses": 137}[name]
+			if err != nil || exit.Cause != runlog.CauseStopped || exit.Code != want || exit.Message != "enough" {
+				t.Errorf("%+v, %v", exit, err)
+			}
+		})
+	}
+}
+
+// TestCannotBecome: a run whose user cannot be had is not started, and says what was said about it.
+func TestCannotBecome(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		become []string
+		want   string
+	}{
+		"refused": {[]string{"sh", "-c", "echo you may not >&2; exit 1"}, "you may not"},
+		"absent":  {[]string{"no-such-sudo"}, "no-such-sudo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := asOther(t, "", "true")
+			spec.Become, spec.Dir = test.become, t.TempDir()
+			root := runner.Root(t.TempDir())
+			if _, err := runner.Start(testContext(t), root, spec); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("started: %v", err)
+			}
+			if status, err := runner.StatusOf(root, "a"); err != nil || status.State != runner.StateUnknown {
+				t.Errorf("it is %+v, %v", status, err)
+			}
+		})
+	}
+	spec := asOther(t, "", "true")
+	spec.Home, spec.Dir = "", "/"
+	if err := spec.Validate(); err == nil {
+		t.Error("another user without a home")
+	}
+}
