@@ -47,8 +47,12 @@ func TestAnotherUser(t *testing.T) {
 	if !l.logged("tether: refused") {
 		t.Error("the log does not say that something was refused")
 	}
+	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &") // what is left of a run ends with it, too
 	l.world.Model.Release("work")
 	l.ends()
+	if left, err := l.box().Exec(within(t), "sh", "-c", "pgrep -u errand -fa 'sleep 4711' || true"); err != nil || left != "" {
+		t.Errorf("left: %q, %v", left, err)
+	}
 }
 
 // fill takes what is left of the disk, and the space that the runner has kept for the end of the run.

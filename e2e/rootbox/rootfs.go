@@ -27,7 +27,7 @@ const (
 
 // packages are what a box has besides the base system: what a cloud's stock image has of it.
 func packages() []string {
-	return []string{"systemd-sysv", "cloud-init", "openssh-server", "git", "ca-certificates", "iproute2", "procps", "nftables", "zstd", "curl"}
+	return []string{"systemd-sysv", "cloud-init", "openssh-server", "git", "ca-certificates", "iproute2", "procps", "nftables", "sudo", "zstd", "curl"}
 }
 
 // masked are the units that have nothing to do in a box, or would reach for the host's kernel.

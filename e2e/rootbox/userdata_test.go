@@ -67,26 +67,44 @@ func TestUserDataIsTaken(t *testing.T) {
 		"getent passwd errand | cut -d: -f6,7":                                              "/home/errand:/bin/bash",
 		"getent shadow root errand | cut -d: -f2 | cut -c1 | tr -d '\\n'":                   "!*", // what no password fits
 		"stat -c %a /var/lib/cloud/instance/user-data.txt":                                  "600",
-		"stat -c %U:%a /home/errand":                                                        "errand:700",
+		"stat -c %U:%a /home/errand /home/errand-runner | tr '\\n' ' '":                     "errand:700 errand-runner:700",
+		"stat -c %U:%a /usr/local/lib/errand":                                               "errand-runner:755",
+		"visudo -c -q && stat -c %U:%a /etc/sudoers.d/errand":                               "root:440",
+		"getent hosts taken | tr -s ' '":                                                    "127.0.1.1 taken taken",
 	} {
 		if got := sh(t, root, line+"; true"); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 	errand := d.login(t, box, "errand", d.pin)
-	for _, line := range []string{"sudo -n true", "cat /etc/shadow", "cat /etc/ssh/ssh_host_ed25519_key", "cat /var/lib/cloud/instance/user-data.txt", "cat /var/lib/cloud/seed/nocloud/user-data", "ls /root", "/usr/local/sbin/errand-hostkey use", "nft flush ruleset", "systemctl stop errand-deadman.timer", "touch /run/errand/contact"} {
+	for _, line := range []string{"sudo -n true", "sudo -n -u errand-runner true", "ls /home/errand-runner", "touch /usr/local/lib/errand/x", "cat /etc/shadow", "cat /etc/ssh/ssh_host_ed25519_key", "cat /var/lib/cloud/instance/user-data.txt", "cat /var/lib/cloud/seed/nocloud/user-data", "ls /root", "/usr/local/sbin/errand-hostkey use", "nft flush ruleset", "systemctl stop errand-deadman.timer", "touch /run/errand/contact"} {
 		if res, err := errand.Run(within(t), remote.Cmd{Argv: []string{"sh", "-c", line}}); err != nil || res.Code == 0 {
 			t.Errorf("errand may %s: %v, %s", line, err, res.Stdout)
 		}
 	}
+	becomesErrandOnly(t, d.login(t, box, "errand-runner", d.pin))
 	refusesOthers(t, d, box)
+}
+
+// becomesErrandOnly tries whom the runner's user may become, and that nothing is said besides.
+func becomesErrandOnly(t *testing.T, runner *remote.Client) {
+	t.Helper()
+	res, err := runner.Run(within(t), remote.Cmd{Argv: []string{"sudo", "-n", "-H", "-u", "errand", "--", "sh", "-c", "id -un; echo $HOME"}})
+	if got := string(res.Stdout) + string(res.Stderr); err != nil || got != "errand\n/home/errand\n" {
+		t.Errorf("it becomes errand: %q, %v", got, err)
+	}
+	for _, line := range []string{"sudo -n true", "sudo -n -u nobody true", "sudo -n -g root true", "ls /home/errand", "cat /etc/shadow", "ls /root"} {
+		if res, err := runner.Run(within(t), remote.Cmd{Argv: []string{"sh", "-c", line}}); err != nil || res.Code == 0 {
+			t.Errorf("errand-runner may %s: %v, %s", line, err, res.Stdout)
+		}
+	}
 }
 
 // refusesOthers tries what must not open the box.
 func refusesOthers(t *testing.T, d deployment, box *rootbox.Box) {
 	t.Helper()
 	stranger := newKeys(t).client
-	for _, user := range []string{"root", "errand", "debian", "nobody"} {
+	for _, user := range []string{"root", "errand", "errand-runner", "debian", "nobody"} {
 		_, err := remote.Dial(within(t), d.endpoint(box, user, d.pin), remote.Config{Signer: stranger})
 		if !errors.Is(err, remote.ErrAuth) {
 			t.Errorf("a stranger's key as %s: %v", user, err)
