@@ -31,7 +31,7 @@ func BenchmarkGitReads(b *testing.B) {
 		repo := filepath.Join(b.TempDir(), "acme", "big.git")
 		crowdedRepo(b, repo)
 		backend := httptest.NewServer(gitBackend(b, filepath.Dir(filepath.Dir(repo))))
-		w := newWireTo(b, func(c *tether.Config) {
+		w := newWire(b, func(c *tether.Config) {
 			c.Git = func(context.Context, *state.Task) (string, string, error) {
 				return backend.URL + "/acme/big.git", "token", nil
 			}
@@ -39,7 +39,7 @@ func BenchmarkGitReads(b *testing.B) {
 		var direct, through []time.Duration
 		for range 3 { // in turns: the machine has other things to do, too
 			direct = append(direct, clone(b, backend.URL+"/acme/big.git", ""))
-			through = append(through, clone(b, strings.Replace(w.through, "/llm/anthropic", "/git/acme/big", 1), w.token))
+			through = append(through, clone(b, strings.Replace(w.vms[0].through, "/llm/anthropic", "/git/acme/big", 1), w.vms[0].token))
 		}
 		d, t := least(direct), least(through)
 		figure(b, "clone of %d files, 129 MB checked out: direct %s, through the tether %s = %.2f × (at most 1.3 ×); best of three", manyFiles, d, t, float64(t)/float64(d))

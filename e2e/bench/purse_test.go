@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// booked is a ledger in a store on the disk, as errand has it: each answer is a transaction that is on the disk
+// before its end is passed on.
+type booked struct{ s *state.Store }
+
+// Spend does.
+func (l booked) Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error {
+	_, err := l.s.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{})
+	return err
+}
+
+// Held does.
+func (l booked) Held(ctx context.Context, open state.Money, _ bool) (*state.Waiting, error) {
+	return l.s.Held(ctx, state.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
+}
+
+// working is a usual task whose agent is at work on a VM of its own.
+func working(n int) *state.Task {
+	t := aTask(n)
+	t.Repo.Name, t.Phase = "big", state.PhaseImplementing
+	t.Run = &state.Run{
+		ID: fmt.Sprintf("1-%d-7", n), Kind: state.RunImplement, State: state.RunActive, Seq: 7, Started: t.Since,
+		VM: fmt.Sprintf("vm-%d", n), Adapter: "claude", Model: "claude-sonnet-5",
+	}
+	return t
+}
+
+// storeOf opens a store in a file that has these tasks.
+func storeOf(b *testing.B, tasks []*state.Task) *state.Store {
+	b.Helper()
+	db, err := boltkv.Open(filepath.Join(b.TempDir(), "errand.db"), boltkv.Options{})
+	check(b, err)
+	b.Cleanup(func() { check(b, db.Close()) })
+	s, err := state.Open(b.Context(), db, state.Options{})
+	check(b, err)
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	check(b, err)
+	check(b, db.Update(b.Context(), func(tx kv.Tx) error {
+		for _, t := range tasks {
+			data, err := json.Marshal(t)
+			if err != nil {
+				return err
+			}
+			if err := tx.Put("task/"+t.Key.String(), enc.EncodeAll(data, []byte{1})); err != nil {
+				return err
+			}
+			if err := tx.Put("open/"+t.Key.String(), []byte(t.Phase)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return s
+}
