@@ -193,7 +193,7 @@ func (w *walker) outcome(task *Task, job *Job) Event {
 		if w.chance(10) {
 			return Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitVM, Detail: "none to be had"}}
 		}
-		return Event{Kind: EventLaunched, Run: job.Run, Launch: &Launch{Run: job.Run, VM: VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: ids(task.Feedback)}}
+		return Event{Kind: EventLaunched, Run: job.Run, Launch: &Launch{Run: job.Run, VM: VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: ids(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}
 	case JobStop:
 		return Event{Kind: EventSaved, Run: job.Run, Saved: &SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}
 	case JobApprove:
@@ -296,6 +296,8 @@ func (w *walker) runEvent(task *Task) Event {
 		res.Class, res.Status = "retryable", w.pick("limit", StatusVMLost)
 	case n == 4:
 		res.Class, res.Status = "retryable", StatusNoSession
+	case n == 5:
+		res.Broken, res.Guess = "it ends too early", true
 	}
 	return Event{Kind: EventRunEnded, Run: run, Result: res}
 }
