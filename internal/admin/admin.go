@@ -73,7 +73,7 @@ type Config struct {
 	VMCaps state.VMCaps
 	Alarms func() []Alarm
 	// Describe says what VMs are made of here; nil shows nothing about it.
-	Describe func(ctx context.Context) (kind, isolation string, notes []string, err error)
+	Describe func(ctx context.Context) (Source, error)
 	// Stopping, when closed, ends the live logs, so that a server can end at once; it may be nil.
 	Stopping <-chan struct{}
 	// Patience is how long a look waits for all tasks to be read before it shows what was known before. Default

@@ -24,7 +24,7 @@ const (
 type board struct {
 	Version string    `json:"version"`
 	At      time.Time `json:"at"`
-	VMs     vmSource  `json:"vms"`
+	VMs     Source    `json:"vms"`
 	// Money is what all tasks together have cost; absent if that is not known.
 	Money *purse `json:"money,omitempty"`
 	// Phases has all phases in the order of a life, with the number of tasks in each.
@@ -40,14 +40,6 @@ type board struct {
 	Poison []poison `json:"poison"`
 	// Trouble are providers of models that no run asks for now.
 	Trouble []troubled `json:"model_trouble,omitempty"`
-}
-
-// vmSource is where VMs come from.
-type vmSource struct {
-	Kind      string   `json:"kind,omitempty"`
-	Isolation string   `json:"isolation,omitempty"`
-	Notes     []string `json:"notes,omitempty"`
-	Error     string   `json:"error,omitempty"`
 }
 
 // purse is what was spent in this day and month of UTC, and may be; a cap of 0 bounds nothing.
@@ -104,7 +96,7 @@ type poison struct {
 func (p *pages) read(ctx context.Context) (*board, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
-	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.vmSource(ctx), Tasks: []card{}, Poison: []poison{}}
+	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.source(ctx), Tasks: []card{}, Poison: []poison{}}
 	var err error
 	if b.Money, err = p.purse(ctx); err != nil {
 		return nil, err
@@ -142,19 +134,6 @@ func (p *pages) readPoison(ctx context.Context, b *board) error {
 		b.Poison = append(b.Poison, poison{GUID: d.GUID, Event: d.Event, Received: d.Received, Failures: d.Failures, Error: cut(d.LastError).Text})
 	}
 	return err
-}
-
-// vmSource asks what VMs are made of here. That it cannot be said does not spoil the page.
-func (p *pages) vmSource(ctx context.Context) (s vmSource) {
-	if p.cfg.Describe == nil {
-		return s
-	}
-	var err error
-	if s.Kind, s.Isolation, s.Notes, err = p.cfg.Describe(ctx); err != nil {
-		p.cfg.Log.Warn().Err(err).Msg("describe the VMs for the board")
-		s.Error = "It cannot be said now what VMs are made of."
-	}
-	return s
 }
 
 // group is a section of the board.

@@ -41,8 +41,8 @@ func TestPagesAreSound(t *testing.T) {
 	w.write("7-1-4").exit()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: w.dir, Open: true, Version: "v1", Now: func() time.Time { return noon },
 		VMs: vmWorld(t).store, Alarms: func() []admin.Alarm { return []admin.Alarm{{Kind: "volume", ID: "<i>", Why: "<i>"}} },
-		Describe: func(context.Context) (string, string, []string, error) {
-			return "plain", "none", []string{"install <bwrap>"}, nil
+		Describe: func(context.Context) (admin.Source, error) {
+			return admin.Source{Kind: "plain", Isolation: "none", Notes: []string{"install <bwrap>"}, Candidates: []admin.Candidate{{Type: "<i>", Sold: true, Available: true}}}, nil
 		}})
 	tag := regexp.MustCompile(`<(h1|main|html lang="en"|meta name="viewport")[ >]`)
 	ids := regexp.MustCompile(` id="([^"]*)"`)

@@ -37,7 +37,7 @@ const maxVMs = 100
 // its currency, durations are in seconds.
 type vmBoard struct {
 	At     time.Time `json:"at"`
-	Source vmSource  `json:"source"`
+	Source Source    `json:"source"`
 	// VMs are those that there are or that are wanted, the oldest first; Ended those of the last day or so.
 	VMs   []vmRow `json:"vms"`
 	Ended []vmRow `json:"ended"`
@@ -139,7 +139,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
 	now := p.cfg.Now().UTC()
-	b := &vmBoard{At: now, Source: p.vmSource(ctx), VMs: []vmRow{}, Ended: []vmRow{}, Alarms: []Alarm{}, Most: p.cfg.VMCaps.VMs}
+	b := &vmBoard{At: now, Source: p.source(ctx), VMs: []vmRow{}, Ended: []vmRow{}, Alarms: []Alarm{}, Most: p.cfg.VMCaps.VMs}
 	rows, err := p.cfg.VMs.VMRows(ctx)
 	if err != nil {
 		return nil, err

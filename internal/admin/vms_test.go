@@ -11,6 +11,23 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
+// source is a provider with candidates in all conditions.
+func source() admin.Source {
+	gone, soon := noon.Add(-time.Hour), noon.Add(100*time.Hour)
+	row := func(where string, price float64) admin.Candidate {
+		return admin.Candidate{Type: "cx43", Location: where, Sold: true, Available: true, VCPU: 8, MemoryMB: 16384, DiskGB: 160, Price: price, Currency: "EUR"}
+	}
+	dear, away, last := row("fsn1", 0.0264), row("hel1", 0.0101), row("sin", 0.0102)
+	away.Available = false
+	last.Available, last.GoneAfter = false, &gone
+	ending := row("nbg1", 0.0253)
+	ending.GoneAfter = &soon
+	return admin.Source{
+		Kind: "cx43", Isolation: "vm", Notes: []string{"from fsn1"},
+		Candidates: []admin.Candidate{dear, ending, away, last, {Type: "cx<99>", Location: "fsn1"}},
+	}
+}
+
 // vmWorld is a world with VMs in all kinds of phases.
 func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 	t.Helper()
@@ -18,9 +35,7 @@ func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 	w := newWorld(t, func(c *admin.Config) {
 		store = c.Store.(*state.Store)
 		c.VMs, c.VMCaps, c.Alarms = store, state.VMCaps{VMs: 3, MicroDay: 2_000_000, MicroMonth: 20_000_000}, func() []admin.Alarm { return alarms }
-		c.Describe = func(context.Context) (string, string, []string, error) {
-			return "cx43", "vm", []string{"from fsn1"}, nil
-		}
+		c.Describe = func(context.Context) (admin.Source, error) { return source(), nil }
 	})
 	w.trigger(1, "Prices are rounded twice")
 	ctx := context.Background()
@@ -70,10 +85,12 @@ func TestVMs(t *testing.T) {
 		"Ended lately", "its work was put away", "2 hours", "€0.05",
 		"To be looked at", "volume <code>77</code>", "&lt;mine&gt;", "It does not carry <code>our</code> label.",
 		"From the order to the first login", "40 s", "From fsn1", `href="/vms.json"`,
+		"What may be ordered", "8 vCPU, 16384 MB, 160 GB", "0.0253 EUR", ">available<", "until 2026-", "not available at the moment", "not sold any more", "cx&lt;99&gt;", ">not sold<",
 	)
 	wantNot(t, body, "<mine>", "<answer>", "ZgotmplZ")
 	if body := w.page("/status"); true {
-		want(t, body, `<a href="/vms">VMs</a>`)
+		want(t, body, `<a href="/vms">VMs</a>`, "From fsn1", `<a href="/vms#candidates">5 candidates; the cheapest is cx43 in nbg1 for 0.0253 EUR an hour.</a>`)
+		wantNot(t, body, "16384")
 	}
 }
 

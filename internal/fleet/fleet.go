@@ -172,6 +172,8 @@ type Description struct {
 	Isolation Isolation
 	// Notes are sentences for the operator: why no better kind, what to install.
 	Notes []string
+	// Choices are what may be ordered, in the order of preference, for a provider whose VMs cost money.
+	Choices []Choice
 }
 
 // Provider is where VMs come from. Implementations are safe for concurrent use,

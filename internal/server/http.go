@@ -67,11 +67,8 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Store: s.store, Transcripts: s.archive, Diffs: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
 		Spent: s.spent, Providers: s.store.Upstreams,
 		VMs: s.store, VMCaps: s.vmCaps(), Alarms: s.alarms,
-		Reached: func(task state.TaskKey, n int) ([]egress.Request, int, error) { return s.reached.Last(owner(task), n) },
-		Describe: func(ctx context.Context) (kind, isolation string, notes []string, err error) {
-			d, err := s.fleet.Describe(ctx)
-			return d.Kind, string(d.Isolation), d.Notes, err
-		},
+		Reached:  func(task state.TaskKey, n int) ([]egress.Request, int, error) { return s.reached.Last(owner(task), n) },
+		Describe: s.source,
 	})
 }
 

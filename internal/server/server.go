@@ -228,7 +228,11 @@ func (s *Server) describe(ctx context.Context) {
 		s.opts.Log.Error().Err(err).Msg("probe what VMs can be had here")
 		return
 	}
-	s.opts.Log.Info().Str("provider", d.Provider).Str("kind", d.Kind).Str("isolation", string(d.Isolation)).Strs("notes", d.Notes).Msg("VMs")
+	line := s.opts.Log.Info().Str("provider", d.Provider).Str("kind", d.Kind).Str("isolation", string(d.Isolation)).Strs("notes", d.Notes)
+	if n := len(d.Choices); n > 0 {
+		line = line.Int("candidates", n).Str("cheapest", cheapest(d, s.opts.Now()))
+	}
+	line.Msg("VMs")
 }
 
 // identify asks GitHub who we are until it answers. A refusal that waiting does not cure is an error.

@@ -14,7 +14,7 @@ import (
 // maxClockOff is what the margin before the end of a paid hour can take.
 const maxClockOff = 30 * time.Second
 
-// Describe says whether the token works and what can be ordered of the candidates.
+// Describe says whether the token works, what can be ordered of the candidates, and what an operator has to see to.
 func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	out := fleet.Description{Provider: p.Name(), Kind: "cloud", Isolation: fleet.IsolationVM}
 	offers, err := p.Offers(ctx)
@@ -26,7 +26,11 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 		return out, fmt.Errorf("describe: %w", err)
 	}
 	for _, c := range p.cfg.Candidates {
-		out.Notes = append(out.Notes, noteOn(c, offers, p.cfg.Now()))
+		choice, note := choiceOf(c, offers)
+		out.Choices = append(out.Choices, choice)
+		if note != "" {
+			out.Notes = append(out.Notes, note)
+		}
 	}
 	if slices.ContainsFunc(p.cfg.SSHFrom, func(from string) bool { return strings.HasSuffix(from, "/0") }) {
 		out.Notes = append(out.Notes, "VMs take SSH from everywhere, with our key only: say where errand is in `hetzner.ssh_from`.")
@@ -40,27 +44,20 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	return out, nil
 }
 
-func noteOn(c fleet.Offer, offers []fleet.Offer, now time.Time) string {
-	what := c.Type + " in " + c.Location
+// choiceOf is a candidate with what is offered of it, and a sentence if it is not sold: nobody ever gets it then.
+func choiceOf(c fleet.Offer, offers []fleet.Offer) (choice fleet.Choice, note string) {
+	choice.Candidate = fleet.Candidate{Type: c.Type, Location: c.Location}
 	known := false
 	for _, o := range offers {
 		known = known || o.Type == c.Type
-		if o.Type != c.Type || o.Location != c.Location {
-			continue
+		if o.Type == c.Type && o.Location == c.Location {
+			choice.Offer, choice.Sold = o, true
+			return choice, ""
 		}
-		text := fmt.Sprintf("%s: %d vCPU, %d MB, %d GB, %s %s an hour", what, o.VCPU, o.MemoryMB, o.DiskGB, decimal(o.MicroHour), o.Currency)
-		if !o.Available {
-			text += ", not available at the moment"
-		}
-		if o.GoneAfter.After(now) {
-			text += ", not to be had after " + o.GoneAfter.Format(time.DateOnly)
-		}
-		return text + "."
 	}
+	note = fmt.Sprintf("%s in %s: this type is not sold there; take it out of `hetzner.candidates`.", c.Type, c.Location)
 	if !known {
-		return what + ": there is no server type of this name."
+		note = fmt.Sprintf("%s in %s: there is no server type of this name; correct `hetzner.candidates`.", c.Type, c.Location)
 	}
-	return what + ": this type is not sold there."
+	return choice, note
 }
-
-func decimal(micro int64) string { return fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000) }

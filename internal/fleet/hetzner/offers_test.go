@@ -3,6 +3,7 @@ package hetzner_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,13 +165,28 @@ func TestDescribe(t *testing.T) {
 	})
 	about, err := provider.Describe(t.Context())
 	noErr(t, "describe", err)
-	if about.Provider != "hetzner" || about.Isolation != fleet.IsolationVM || len(about.Notes) != 6 {
+	if about.Provider != "hetzner" || about.Isolation != fleet.IsolationVM || len(about.Notes) != 4 || len(about.Choices) != 4 {
 		t.Fatalf("described as %+v", about)
 	}
-	for i, want := range []string{"8 vCPU, 16384 MB, 160 GB, 0.0", "not available", "not sold there", "no server type", "hetzner.ssh_from", "baked"} {
+	for i, want := range []string{"cx43 in ash: this type is not sold there", "cx99 in fsn1: there is no server type", "hetzner.ssh_from", "baked"} {
 		if !strings.Contains(about.Notes[i], want) {
 			t.Errorf("note %d: %q, want %q", i, about.Notes[i], want)
 		}
+	}
+	type seen struct {
+		what            string
+		sold, orderable bool
+		vcpu, disk      int
+	}
+	var got []seen
+	for _, c := range about.Choices {
+		got = append(got, seen{c.String(), c.Sold, c.Orderable(p.clock.Now()), c.Offer.VCPU, c.Offer.DiskGB})
+	}
+	if want := []seen{{"cx43/fsn1", true, true, 8, 160}, {"cx43/nbg1", true, false, 8, 160}, {what: "cx43/ash"}, {what: "cx99/fsn1"}}; !slices.Equal(got, want) {
+		t.Errorf("choices %+v", got)
+	}
+	if least, ok := about.Cheapest(p.clock.Now()); !ok || least.String() != "cx43/fsn1" || least.Offer.MicroHour == 0 {
+		t.Errorf("the cheapest: %+v, %v", least, ok)
 	}
 	q := newProject(t, nil)
 	q.ahead = 3 * time.Minute
