@@ -83,6 +83,11 @@ func TestUserDataIsTaken(t *testing.T) {
 		}
 	}
 	becomesErrandOnly(t, d.login(t, box, "errand-runner", d.pin))
+	sh(t, errand, "mkdir -p .ssh && for at in .bashrc .bash_profile .profile .ssh/rc; do echo 'echo ran >> ~/ran' > $at; done; echo 'RAN=ran' > .ssh/environment")
+	again := d.login(t, box, "errand", d.pin)
+	if got := sh(t, again, "echo $RAN; cat ran 2>/dev/null; true"); got != "" {
+		t.Errorf("a login runs what the agent has in its home: %q", got)
+	}
 	refusesOthers(t, d, box)
 }
 

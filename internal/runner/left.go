@@ -18,25 +18,32 @@ const (
 	endPause = 100 * time.Millisecond
 )
 
-// noteBeginning writes down before which moment nothing is the run's.
-func noteBeginning(dir string) error {
+// noteBeginning writes down when the first run of this boot began: before that moment nothing is of an agent's.
+func noteBeginning(root Root) error {
 	boot, ticks := proc.Born()
-	return writeFile(filepath.Join(dir, begunFile), fmt.Appendf(nil, "%s %d", boot, ticks), 0o600)
+	if known, _ := begun(root); known == boot {
+		return nil
+	}
+	return writeFile(filepath.Join(string(root), begunFile), fmt.Appendf(nil, "%s %d", boot, ticks), 0o600)
 }
 
-// end kills what another user has left of the run: every process of that user that began after the run did, whatever it
-// says of itself, but for logins. Where that user is the runner's own, as in tests, only what carries the run's mark is
-// the run's.
+// begun is what was written down, empty if nothing was.
+func begun(root Root) (boot string, since int64) {
+	if data, err := os.ReadFile(filepath.Join(string(root), begunFile)); err == nil {
+		_, _ = fmt.Sscan(string(data), &boot, &since)
+	}
+	return boot, since
+}
+
+// end kills what another user has left: every process of that user that began after the first run did, whatever it says of
+// itself and whoever began it, but for logins. So it ends, too, what an agent's own files have begun when errand logged in
+// between two runs. Where that user is the runner's own, as in tests, only what carries the run's mark is the run's.
 func (u *otherUser) end() int {
 	uid, other := ownerOf(u.home)
 	if !other {
 		return proc.KillMarked(u.root().RunDir(u.id))
 	}
-	var boot string
-	var since int64
-	if data, err := os.ReadFile(filepath.Join(u.records, begunFile)); err == nil {
-		_, _ = fmt.Sscan(string(data), &boot, &since)
-	}
+	boot, since := begun(u.keeper)
 	if now, _ := proc.Born(); now != boot {
 		return 0 // the machine has begun anew since
 	}
@@ -53,6 +60,13 @@ func (u *otherUser) end() int {
 		}
 	}
 	return len(proc.Left(uid, since))
+}
+
+func (u *otherUser) clear() int {
+	if _, other := ownerOf(u.home); !other {
+		return 0
+	}
+	return u.end()
 }
 
 // ownerOf says whose a folder is, and whether that is somebody else than the runner and root.

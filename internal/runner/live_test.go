@@ -40,7 +40,8 @@ func TestRecordsAreApart(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s%+v", diff, exit)
 	}
 	for dir, names := range map[string][]string{
-		root.RunDir("a"):   {"alive.lock", "begun", "events.jsonl", "exit.json", "isolation", "spec.json", "supervisor.log"},
+		string(root):       {"begun", "runs", "work"},
+		root.RunDir("a"):   {"alive.lock", "events.jsonl", "exit.json", "isolation", "spec.json", "supervisor.log"},
 		theirs.RunDir("a"): {"made", "settings", "stdin"},
 		spec.Home:          {".errand", "at-home"},
 	} {

@@ -13,10 +13,10 @@ import (
 
 // otherUser is another user than the runner's.
 type otherUser struct {
-	become  []string
-	home    string // of the user
-	id      string // of the run
-	records string // the run's directory, the runner's own
+	become []string
+	home   string // of the user
+	id     string // of the run
+	keeper Root   // the runner's own
 }
 
 func (u *otherUser) root() Root { return Root(u.home + "/.errand") }

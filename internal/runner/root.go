@@ -43,8 +43,10 @@ const (
 	isolationFile = "isolation"      // which isolation the run got
 	reserveFile   = "reserve"        // space that is given up if the disk is full when the exit is written
 	superviseLog  = "supervisor.log" // what a broken supervisor had to say
-	begunFile     = "begun"          // before which moment nothing is the run's; for a run with a user of its own
 )
+
+// begunFile lies in the root: before which moment nothing is of an agent's, for runs with a user of their own.
+const begunFile = "begun"
 
 // writeFile writes a file so that it is there whole or not at all, and survives a power cut.
 func writeFile(path string, data []byte, mode os.FileMode) (err error) {

@@ -92,7 +92,7 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 	if spec, err = resolve(u.root(), spec, self); err != nil {
 		return Started{}, err
 	}
-	if err := noteBeginning(dir); err != nil {
+	if err := noteBeginning(root); err != nil {
 		return Started{}, err
 	}
 	if err := u.write(spec.Files); err != nil {

@@ -51,6 +51,7 @@ func Supervise(root Root, id string) error {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
 	s.user = userOf(root, s.spec)
+	left := s.user.clear()
 	var err error
 	if s.ready, err = s.user.prepare(s.spec); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
@@ -64,6 +65,9 @@ func Supervise(root Root, id string) error {
 	}
 	if s.log, err = openLog(filepath.Join(s.dir, logFile), s.spec.MaxLog, s.now); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
+	}
+	if left > 0 {
+		s.log.note("%d processes from before this run could not be ended.", left)
 	}
 	s.started = s.now()
 	err = json.NewEncoder(ready).Encode(Started{Started: true, Isolation: s.isolation})

@@ -21,6 +21,8 @@ type user interface {
 	setUp(dir string, commands []SetupCommand) error
 	// start starts a command. What it started is gone when the process is done.
 	start(c proc.Command, stdin string, isolation proc.Isolation) (process, error)
+	// clear kills what earlier runs and what came of them have left, and returns how many processes could not be ended.
+	clear() int
 	// end kills what is left of a run that nobody supervises, and returns how many processes could not be ended.
 	end() int
 }
@@ -54,7 +56,7 @@ func userOf(root Root, spec Spec) user {
 	if len(spec.Become) == 0 {
 		return ownUser{at: root, id: spec.ID}
 	}
-	return &otherUser{become: spec.Become, home: spec.Home, id: spec.ID, records: root.RunDir(spec.ID)}
+	return &otherUser{become: spec.Become, home: spec.Home, id: spec.ID, keeper: root}
 }
 
 // ownUser is the runner's own user.
@@ -76,6 +78,9 @@ func (u ownUser) setUp(dir string, commands []SetupCommand) error {
 func (u ownUser) start(c proc.Command, stdin string, isolation proc.Isolation) (process, error) {
 	return startWith(u.at.RunDir(u.id), c, stdin, isolation)
 }
+
+// clear does nothing: among its own processes the runner knows only those of one run, and that run has ended them.
+func (u ownUser) clear() int { return 0 }
 
 func (u ownUser) end() int { return proc.KillMarked(u.at.RunDir(u.id)) }
 
