@@ -1,6 +1,9 @@
 package gateway
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // tool sees tools that the provider itself would run. Only those that are known to be run by the program that
 // offers them pass: of others nobody here knows what they reach, and what they cost.
@@ -66,12 +69,12 @@ func (a API) address(v value) *Extra {
 	}
 	switch v.Key.folded {
 	case "url", "uri", "imageurl", "fileurl", "fileuri", "videourl", "audiourl", "documenturl", "imageuri", "gcsuri", "s3uri":
-		if strings.HasPrefix(v.text(), "data:") {
+		if strings.HasPrefix(v.begins(), "data:") {
 			return nil
 		}
 		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 	}
-	if isAddress(v.text()) {
+	if isAddress(v.begins()) {
 		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
 	}
 	return nil
@@ -79,8 +82,8 @@ func (a API) address(v value) *Extra {
 
 // isAddress reports whether a text is the address of something elsewhere.
 func isAddress(s string) bool {
-	s = strings.TrimLeftFunc(s, func(c rune) bool { return c <= ' ' })
-	scheme, rest, ok := strings.Cut(s[:min(len(s), 64)], ":")
+	s = strings.TrimLeftFunc(s, func(c rune) bool { return c <= ' ' || c == '\ufeff' || unicode.IsSpace(c) })
+	scheme, rest, ok := strings.Cut(s, ":")
 	if !ok || len(scheme) < 2 || strings.IndexFunc(scheme, notOfScheme) >= 0 {
 		return false
 	}

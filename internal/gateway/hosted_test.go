@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -97,6 +98,9 @@ func TestByAddress(t *testing.T) {
 		"OpenAI, a screenshot":      {api: gateway.OpenAI, body: `{"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"` + at + `"}}]}`, want: "image_url"},
 		"chat, an image":            {api: gateway.OpenAI, body: message(`{"type":"image_url","image_url":{"detail":"low","url":"` + at + `"}}`), want: "url"},
 		"chat, under a key unknown": {api: gateway.OpenAI, body: message(`{"type":"video","clip":["` + at + `"]}`), want: "clip"},
+		"behind many spaces":        {api: gateway.OpenAI, body: message(`{"type":"video","clip":"` + strings.Repeat(" ", 300) + "\u00a0" + `\t` + at + `"}`), want: "clip"},
+		"behind many keys":          {api: gateway.OpenAI, body: `{"metadata":{` + manyKeys() + `},"messages":[{"content":[{"image_url":"` + at + `"}]}]}`, want: "image_url"},
+		"a large image":             {api: gateway.OpenAI, body: input(`{"image_url":"data:image/png;base64,` + strings.Repeat("A", 1<<20) + `"}`)},
 		"a proxy's other provider":  {api: gateway.OpenAI, body: `{"api_base":"` + at + `"}`, want: "api_base"},
 		"OpenAI, what is there":     {api: gateway.OpenAI, body: input(`{"type":"input_image","image_url":"data:image/png;base64,AA","file_id":null},{"type":"input_text","text":"` + at + `"}`)},
 		"OpenAI, what was said":     {api: gateway.OpenAI, body: `{"instructions":"` + at + `","input":[{"type":"function_call","arguments":"{\"url\":\"x\"}"},{"type":"function_call_output","output":"` + at + `"},{"type":"custom_tool_call","input":"` + at + `"},{"type":"tool_search_call","arguments":{"query":"` + at + `","url":"` + at + `"}},{"type":"reasoning","summary":[{"type":"summary_text","text":"` + at + `"}],"encrypted_content":"gAAA"},{"type":"local_shell_call","action":{"command":["curl","` + at + `"],"env":{"A":"` + at + `"}}}],"text":{"format":{"type":"json_schema","schema":{"$id":"` + at + `"}}}}`},
@@ -109,6 +113,15 @@ func TestByAddress(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test.check(t) })
 	}
+}
+
+// manyKeys are more keys than are kept.
+func manyKeys() string {
+	var b strings.Builder
+	for n := range 1000 {
+		fmt.Fprintf(&b, `"k%d":1,`, n)
+	}
+	return strings.TrimSuffix(b.String(), ",")
 }
 
 // TestOfTheAccount: what is stored there, answers that come later, and dearer ones are for no agent.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -23,8 +24,11 @@ type value struct {
 // without what joins its words.
 type name struct{ plain, folded string }
 
-// names are the keys of a document, each made once: a conversation has the same few thousands of times.
+// names are keys of a document, each made once: a conversation has the same few thousands of times.
 type names map[string]*name
+
+// maxNames bounds how many are kept; of more each is made whenever it comes.
+const maxNames = 256
 
 // of returns the key that stands between two quotes.
 func (n names) of(raw []byte) *name {
@@ -33,7 +37,9 @@ func (n names) of(raw []byte) *name {
 	}
 	made := &name{plain: value{Raw: raw}.text()}
 	made.folded = fold(made.plain)
-	n[string(raw)] = made
+	if len(n) < maxNames {
+		n[string(raw)] = made
+	}
 	return made
 }
 
@@ -51,16 +57,30 @@ func (v value) text() string {
 	return s
 }
 
-// unquote reads what stands between the quotes of a string.
-func unquote(raw []byte) (string, error) {
-	plain := true
+// begins is how the text of a string begins, without spaces before it: at least 64 bytes where it has more. An image
+// that stands in a call is not copied for it.
+func (v value) begins() string {
+	const enough = 64
+	raw := bytes.TrimLeft(v.Raw, " ")
+	if len(raw) > enough && isPlain(raw[:enough]) {
+		return string(raw[:enough])
+	}
+	return value{Raw: raw}.text()
+}
+
+// isPlain reports whether a text stands in JSON as it is.
+func isPlain(raw []byte) bool {
 	for _, c := range raw {
 		if c == '\\' || c >= 0x80 {
-			plain = false
-			break
+			return false
 		}
 	}
-	if plain {
+	return true
+}
+
+// unquote reads what stands between the quotes of a string.
+func unquote(raw []byte) (string, error) {
+	if isPlain(raw) {
 		return string(raw), nil
 	}
 	var s string
@@ -79,7 +99,7 @@ type around struct {
 
 // walk calls see with each value of a valid JSON document, in their order, also with those that another reader
 // would drop because their key comes again. See answers whether what stands in an object or a list is to be looked
-// at. It reads each byte once, and takes memory by the depth of the document, which json.Valid bounds, and by its keys.
+// at. It reads each byte once, and takes memory by the depth of the document alone, which json.Valid bounds.
 func walk(body []byte, see func(v value) (into bool)) {
 	keys, none := names{}, &name{}
 	stack := make([]around, 1, 16)
