@@ -1,6 +1,6 @@
 // Package secrets looks for errand's secrets where they must not be.
 //
-// Its test plays a task's life and searches, while a run goes on and after it, every file, every
+// Its test plays a task's life, once on boxes and once on a cloud, and searches, while a run goes on and after it, every file, every
 // environment and the memory of every process that the agent's user can read on the VM, and then
 // everything that errand keeps and says: store, archives, transcripts, logs, pages, comments and commits.
 // What it searches for does not go to the VM: the search there is by fingerprints. A canary that the

@@ -65,11 +65,13 @@ func (l *life) swept() {
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	boxes := filepath.Join(l.dir, "data", "local", "boxes")
+	if l.cloud {
+		return // their disks are not among errand's data
+	}
 	for {
-		homes, err := filepath.Glob(filepath.Join(boxes, "*", "home"))
+		homes, err := filepath.Glob(filepath.Join(l.boxes(), "*", "home"))
 		must(l.t, err)
-		trash, err := filepath.Glob(filepath.Join(boxes, ".trash-*"))
+		trash, err := filepath.Glob(filepath.Join(l.boxes(), ".trash-*"))
 		must(l.t, err)
 		if len(homes)+len(trash) == 0 {
 			return
@@ -100,7 +102,7 @@ func (l *life) data(x *finder) {
 		}
 		place := inData
 		switch top, _, _ := strings.Cut(rel, string(filepath.Separator)); {
-		case rel == "client_key", rel == "tether_key", d.Name() == "host_key":
+		case rel == "client_key", rel == "tether_key", rel == "host_keys_secret", d.Name() == "host_key":
 			return nil
 		case rel == "errand.db":
 			place = inStore

@@ -26,6 +26,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
 )
@@ -79,6 +80,7 @@ const script = `rules:
 type life struct {
 	t     *testing.T
 	world *demo.World
+	cloud bool // its VMs are the stand-in's for Hetzner
 	dir   string
 	bird  string
 	lent  lent
@@ -90,19 +92,22 @@ type life struct {
 	planted needles // on the VM
 }
 
-func begin(t *testing.T, bird string) *life {
+// begin starts a world with VMs of a provider, and has its task assigned.
+func begin(t *testing.T, bird, provider string) *life {
 	t.Helper()
 	must(t, common.Err)
 	exe, err := os.Executable()
 	must(t, err)
-	l := &life{t: t, dir: t.TempDir(), bird: bird, lent: lent{"variable-" + rand.Text(), "file-" + rand.Text()}, awake: make(chan struct{})}
+	l := &life{t: t, cloud: provider == demo.ProviderHetzner, dir: t.TempDir(), bird: bird, lent: lent{"variable-" + rand.Text(), "file-" + rand.Text()}, awake: make(chan struct{})}
 	log, err := os.Create(filepath.Join(l.dir, "errand.log"))
 	must(t, err)
 	text := strings.NewReplacer("BIRD", bird, "LOOK", exe+" look /tmp/order /tmp/sight", "~~~", "```").Replace(script)
-	extra := strings.NewReplacer("VARIABLE", l.lent.variable, "FILE", l.lent.file).Replace(timing)
+	extra := strings.NewReplacer("VARIABLE", l.lent.variable, "FILE", l.lent.file, "sleep_before: 5m", l.sleepBefore()).Replace(timing)
+	took := simhetzner.Scaled(200)
 	l.world, err = demo.New(t.Context(), demo.Config{
 		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: extra, Key: common.Key,
 		Subscription: demo.ByLogin, Files: map[string]string{"greeting.txt": "hello\n", ".errand.yml": settings}, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
+		Provider: provider, Took: &took,
 		Options: func(o *server.Options) {
 			o.Hooks.Runner = func(r workflow.Runner) workflow.Runner { return waker{r, l.awake} }
 		},
@@ -149,11 +154,36 @@ func (l *life) await(what string, want func(*state.Task) bool) *state.Task {
 func (l *life) order(n needles) (dir string) {
 	l.t.Helper()
 	task := l.await("the VM", func(t *state.Task) bool { return t.VM != nil })
-	dir = filepath.Join(l.dir, "data", "local", "boxes", task.VM.Name)
+	dir = filepath.Join(l.boxes(), task.VM.Name)
+	if l.cloud { // a computer there has a name of its own, and is the only one
+		all, err := filepath.Glob(filepath.Join(l.boxes(), "server-*"))
+		must(l.t, err)
+		if len(all) != 1 {
+			l.t.Fatalf("the VM is one of %q", all)
+		}
+		dir = all[0]
+	}
 	data, err := json.Marshal(Order{Index: n.index(), Since: begun})
 	must(l.t, err)
 	must(l.t, os.WriteFile(filepath.Join(box.TmpPath(dir), "order"), data, 0o600))
 	return dir
+}
+
+// boxes is the folder of what stands for VMs: errand's own, or the cloud's.
+func (l *life) boxes() string {
+	if l.cloud {
+		return filepath.Join(l.dir, "cloud", "boxes", "boxes")
+	}
+	return filepath.Join(l.dir, "data", "local", "boxes")
+}
+
+// sleepBefore has VMs sleep as soon as nobody needs them; the cloud's do in the last quarter of each span that is paid for,
+// which is seconds.
+func (l *life) sleepBefore() string {
+	if l.cloud {
+		return "vm_tick: 200ms, sleep_before: " + demo.PaidSpan.String()
+	}
+	return "sleep_before: 5m"
 }
 
 // sight takes what was seen in the box of dir.

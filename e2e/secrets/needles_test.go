@@ -81,15 +81,27 @@ func (l *life) needles() needles {
 			x.add(fmt.Sprintf("installation token %d", i), []byte(own))
 		}
 	}
-	tether, err := os.ReadFile(filepath.Join(l.dir, "data", "tether_key"))
-	must(t, err)
-	x.add("key of the tether's tokens", tether)
-	keys, err := filepath.Glob(filepath.Join(l.dir, "data", "local", "boxes", "*", "host_key"))
-	must(t, err)
+	l.addFile(x, "key of the tether's tokens", "tether_key")
+	var keys []string
+	if l.cloud { // the first host key of a VM comes with it, and is replaced by one of its own
+		l.addFile(x, "what host keys are made of", "host_keys_secret")
+	} else {
+		var err error
+		keys, err = filepath.Glob(filepath.Join(l.boxes(), "*", "host_key"))
+		must(t, err)
+	}
 	for _, path := range append(keys, filepath.Join(l.dir, "data", "client_key")) {
 		addSSHKey(t, x, path)
 	}
 	return x
+}
+
+// addFile takes in a file among errand's data.
+func (l *life) addFile(x needles, name, file string) {
+	l.t.Helper()
+	data, err := os.ReadFile(filepath.Join(l.dir, "data", file))
+	must(l.t, err)
+	x.add(name, data)
 }
 
 // subscriptions are all tokens that were ever handed out, for calls and for renewals.

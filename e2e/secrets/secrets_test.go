@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/demo"
 )
 
 // places are all that is searched.
@@ -16,8 +18,9 @@ func places() []string {
 	return []string{inFile, inEnvironment, inMemory, inStore, inTranscript, inArchive, inData, inLog, inPage, inComment, inCommit, inPrompt}
 }
 
-// TestNothingSecretIsAnywhere plays a task's life and looks for every secret of errand's wherever the agent could
-// read or leave it. The canary, which the agent scatters, has to be found in each of the places, by the same search.
+// TestNothingSecretIsAnywhere plays a task's life, on VMs of this host and on those of a cloud, and looks for every secret of
+// errand's wherever the agent could read or leave it. On a cloud errand uses its token there, without which there is no VM. The
+// canary, which the agent scatters, has to be found in each of the places, by the same search.
 func TestNothingSecretIsAnywhere(t *testing.T) {
 	t.Parallel()
 	if raced {
@@ -26,8 +29,18 @@ func TestNothingSecretIsAnywhere(t *testing.T) {
 	if err := exec.Command("bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run(); err != nil {
 		t.Skipf("boxes with files of their own do not work here: bubblewrap: %v", err)
 	}
+	for name, provider := range map[string]string{"local": "", "cloud": demo.ProviderHetzner} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nothingSecret(t, provider)
+		})
+	}
+}
+
+// nothingSecret is the life and the search, with VMs of a provider.
+func nothingSecret(t *testing.T, provider string) {
 	bird := "canary" + strings.ToLower(rand.Text())
-	l := begin(t, bird)
+	l := begin(t, bird, provider)
 	during := l.atGate()
 	l.seen("the agent, during its run", during)
 	after := l.inside()
