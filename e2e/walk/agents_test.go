@@ -41,7 +41,7 @@ const (
 
 // moods are how a run may end, besides well. The walk arms them one by one.
 func moods() []string {
-	return []string{"question", "blocked", "report", "fixed", "no_op", "turns", "crash", "stall", "limit", "auth", "dear", "no_session", "nothing", "protected", "long", "red"}
+	return []string{"question", "blocked", "report", "fixed", "no_op", "turns", "crash", "stall", "limit", "auth", "dear", "no_session", "nothing", "protected", "long", "red", "garbled"}
 }
 
 // newRun begins a run.
@@ -170,6 +170,9 @@ func (r *run) result(w *world) (map[string]any, int) {
 	}
 	if out["is_error"] == false && r.mood != "no_op" {
 		out["result"] = r.answer(w)
+		if r.repairs() {
+			out["structured_output"] = json.RawMessage(r.on.garbled)
+		}
 	}
 	return out, 0
 }
@@ -179,8 +182,16 @@ var (
 	textToken  = regexp.MustCompile(`text-\d+`)
 )
 
+// repairs reports whether the run is only asked for a closing block that could not be read.
+func (r *run) repairs() bool {
+	return strings.HasPrefix(r.spec.Stdin[strings.Index(r.spec.Stdin, "\n\n")+2:], "Your last answer is kept")
+}
+
 // answer is what the agent says at its end, and what it did before.
 func (r *run) answer(w *world) string {
+	if r.repairs() {
+		return r.on.garbled
+	}
 	block := map[string]any{"summary": "It is done."}
 	words := "All is as it should be."
 	planning := r.step == "preliminary_plan" || r.step == "plan"
@@ -213,6 +224,10 @@ func (r *run) answer(w *world) string {
 	data, err := json.Marshal(block)
 	if err != nil {
 		w.fatalf("encode an outcome: %v", err)
+	}
+	if r.mood == "garbled" {
+		r.on.garbled = string(data)
+		data = data[:len(data)-1]
 	}
 	return words + "\n\n```errand\n" + string(data) + "\n```\n"
 }

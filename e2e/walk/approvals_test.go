@@ -28,6 +28,13 @@ func (m *model) started(r *run) {
 	r.life = t.Gen
 	on := w.hub.issues[t.Key.Issue]
 	m.words(on, r)
+	if r.repairs() { // it carries nothing out
+		if n := len(r.on.runs); n < 2 || r.on.runs[n-2].mood != "garbled" {
+			w.fatalf("run %s is asked for a closing block that could be read", r.spec.ID)
+		}
+		w.hit("repair")
+		return
+	}
 	if r.step == "preliminary_plan" || r.step == "check" || t.Settings.Plan == state.PlanNone || r.step == "plan" && t.Settings.Plan == state.PlanOneStep {
 		if !slices.ContainsFunc(m.triggers, func(g *trigger) bool { return g.on == on && g.by.mightSince(g.at) }) {
 			w.fatalf("trust: run %s began without a trigger by a person who may", r.spec.ID)

@@ -38,6 +38,7 @@ type machine struct {
 	work        []changeset.Commit
 	blobs       map[string][]byte
 	runs        []*run
+	garbled     string // the closing block of the last answer that had one which cannot be read
 }
 
 var (
