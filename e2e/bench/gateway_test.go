@@ -29,6 +29,7 @@ type wire struct {
 	direct  string // the API's address
 	vms     []port
 	store   *state.Store
+	heard   chan struct{} // has a value when the first event of an answer has come
 	release chan struct{} // closed: streams that hang end
 }
 
@@ -45,7 +46,7 @@ func newWire(b *testing.B, change func(*tether.Config)) *wire {
 	for n := range onVMs {
 		tasks = append(tasks, working(n))
 	}
-	w := &wire{release: make(chan struct{}), store: storeOf(b, tasks)}
+	w := &wire{heard: make(chan struct{}, 1), release: make(chan struct{}), store: storeOf(b, tasks)}
 	api := httptest.NewServer(http.HandlerFunc(w.answer))
 	b.Cleanup(api.Close)
 	cfg := tether.Config{
@@ -190,6 +191,7 @@ func (w *wire) firstByte(b *testing.B, at port) latency {
 		begun := time.Now()
 		in := w.call(b, at, once)
 		took = append(took, time.Since(begun))
+		w.heard <- struct{}{}
 		_, err := io.Copy(io.Discard, in)
 		check(b, err)
 		check(b, in.Close())

@@ -15,7 +15,7 @@ const (
 
 // What the stand-in is asked to do.
 const (
-	once = "" // it ends after the first event
+	once = "once" // it ends when the first event has come: what is at once at its end is booked before it is passed on
 	long = "long"
 	hang = "hang" // it stays open until it is released
 )
@@ -33,6 +33,11 @@ func (w *wire) answer(rw http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(rw, streamHead)
 	_ = http.NewResponseController(rw).Flush()
 	switch {
+	case bytes.HasSuffix(body, []byte(ending(once))):
+		select {
+		case <-w.heard:
+		case <-r.Context().Done():
+		}
 	case bytes.HasSuffix(body, []byte(ending(long))):
 		event := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"" + strings.Repeat("x", 900) + "\"}}\n\n"
 		for n := 0; n < longMB<<20; n += len(event) {
