@@ -93,9 +93,9 @@ func (a asked) paths() []string {
 	return list
 }
 
-// judge says why the call may not be made, nil if it may or if nothing is known of the tool; shell is
-// whether it is a shell's.
-func (r Rules) judge(a asked) (why error, shell bool) {
+// judge says why the call may not be made, nil if it may or if nothing is known of it; known is whether something is, so
+// that leave can be given.
+func (r Rules) judge(a asked) (why error, known bool) {
 	switch {
 	case a.Tool == geminiShell || a.Tool == "Bash" && strings.TrimSpace(a.Input.Command) != "":
 		if why := r.Judge(a.Input.Command); why != nil {
@@ -103,11 +103,13 @@ func (r Rules) judge(a asked) (why error, shell bool) {
 		}
 		return nil, true
 	case slices.Contains(fileTools(), a.Tool):
-		for _, path := range a.paths() {
+		paths := a.paths()
+		for _, path := range paths {
 			if why := r.JudgeFile(a.Dir, path); why != nil {
-				return why, false
+				return why, true
 			}
 		}
+		return nil, r.Write != nil && len(paths) > 0
 	}
 	return nil, false
 }

@@ -77,20 +77,21 @@ func TestHookOnFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		tool   string
 		input  map[string]any
-		refuse string // what is named as the reason, empty if nothing is said
+		refuse string // what is named as the reason, empty if it is not refused
+		leave  bool   // it is given where leave is asked for
 	}{
-		"writes inside":         {"Write", map[string]any{"file_path": filepath.Join(work, "a")}, ""},
-		"writes outside":        {"Write", map[string]any{"file_path": "/etc/a"}, "/etc/a"},
-		"edits outside":         {"Edit", map[string]any{"file_path": "../a"}, "../a"},
-		"a notebook outside":    {"NotebookEdit", map[string]any{"notebook_path": "/n.ipynb"}, "/n.ipynb"},
-		"reads outside":         {"Read", map[string]any{"file_path": "/etc/a"}, ""},
-		"a tool of a server":    {"mcp__x__Write", map[string]any{"file_path": "/etc/a"}, ""},
-		"a patch inside":        {"apply_patch", patch("*** Add File: a", "+/etc/a"), ""},
-		"a patch outside":       {"apply_patch", patch("*** Add File: a", "+x", "*** Update File: /etc/b", "+x"), "/etc/b"},
-		"a patch that moves":    {"apply_patch", patch("*** Update File: a", "*** Move to: ../b"), "../b"},
-		"a patch that deletes":  {"apply_patch", patch("*** Delete File: ../c"), "../c"},
-		"a patch of its text":   {"apply_patch", patch("*** Update File: a", "+*** Delete File: ../c", " *** Delete File: ../c"), ""},
-		"nothing that is known": {"Write", map[string]any{"path": "/etc/a"}, ""},
+		"writes inside":         {"Write", map[string]any{"file_path": filepath.Join(work, "a")}, "", true},
+		"writes outside":        {"Write", map[string]any{"file_path": "/etc/a"}, "/etc/a", false},
+		"edits outside":         {"Edit", map[string]any{"file_path": "../a"}, "../a", false},
+		"a notebook outside":    {"NotebookEdit", map[string]any{"notebook_path": "/n.ipynb"}, "/n.ipynb", false},
+		"reads outside":         {"Read", map[string]any{"file_path": "/etc/a"}, "", false},
+		"a tool of a server":    {"mcp__x__Write", map[string]any{"file_path": "/etc/a"}, "", false},
+		"a patch inside":        {"apply_patch", patch("*** Add File: a", "+/etc/a"), "", true},
+		"a patch outside":       {"apply_patch", patch("*** Add File: a", "+x", "*** Update File: /etc/b", "+x"), "/etc/b", false},
+		"a patch that moves":    {"apply_patch", patch("*** Update File: a", "*** Move to: ../b"), "../b", false},
+		"a patch that deletes":  {"apply_patch", patch("*** Delete File: ../c"), "../c", false},
+		"a patch of its text":   {"apply_patch", patch("*** Update File: a", "+*** Delete File: ../c", " *** Delete File: ../c"), "", true},
+		"nothing that is known": {"Write", map[string]any{"path": "/etc/a"}, "", false},
 	} {
 		for _, refuseOnly := range []bool{false, true} {
 			question, err := json.Marshal(map[string]any{"tool_name": test.tool, "cwd": work, "tool_input": test.input})
@@ -102,7 +103,8 @@ func TestHookOnFiles(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			refused := strings.Contains(out.String(), `"permissionDecision":"deny"`) && strings.Contains(out.String(), test.refuse+" is not below "+work)
-			if test.refuse == "" && out.String() != "" || test.refuse != "" && !refused {
+			leave := strings.Contains(out.String(), `"permissionDecision":"allow"`)
+			if test.refuse == "" && leave != (test.leave && !refuseOnly) || test.refuse == "" && !leave && out.String() != "" || test.refuse != "" && !refused {
 				t.Errorf("%s: answered %q", name, out.String())
 			}
 		}

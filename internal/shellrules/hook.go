@@ -48,25 +48,25 @@ type asked struct {
 func (a asked) gemini() bool { return a.Tool == geminiShell }
 
 // Hook answers what a program asks before it calls a tool, in Claude Code's form, or in Gemini CLI's to that one: leave for
-// a command, or a refusal with its reason. A file that a tool may change it leaves to the program's own rules, and so it
-// does other tools; an error does the same. With refuseOnly it gives no leave either, for programs that understand
+// a command or for the change of a file, or a refusal with its reason. Other tools it leaves to the program's own rules; an
+// error does the same. With refuseOnly it gives no leave either, for programs that understand
 // refusals alone.
 func (r Rules) Hook(in io.Reader, out io.Writer, refuseOnly bool) error {
 	var a asked
 	if err := json.NewDecoder(io.LimitReader(in, maxHook)).Decode(&a); err != nil {
 		return fmt.Errorf("read the call to be judged: %w", err)
 	}
-	why, shell := r.judge(a)
+	why, known := r.judge(a)
 	var answer any
 	switch {
 	case why != nil && a.gemini():
 		answer = map[string]string{"decision": "deny", "reason": why.Error()}
 	case why != nil:
 		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "deny", why.Error()}}
-	case !shell || a.gemini() || refuseOnly:
+	case !known || a.gemini() || refuseOnly:
 		return nil // they go on with what is not refused
 	default:
-		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "allow", "It is among the commands that may be called."}}
+		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "allow", "It is among what may be called."}}
 	}
 	if err := json.NewEncoder(out).Encode(answer); err != nil {
 		return fmt.Errorf("answer: %w", err)
