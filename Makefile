@@ -14,7 +14,7 @@ GEN        = $(GO) run ./internal/house/gen
 # What the stand-ins say in the full tests is held against GitHub's and Hetzner's own descriptions. With SAID, a folder
 # outside of the checkout, `make test` keeps it there, too, and `make test-full SAID=THE SAME` plays only what `make test`
 # right before it, on the same tree, has not: what takes long, and all packages in which that changes anything. Go
-# knows which those are by the variables and files that a test reads. The race detector watches every second story
+# knows which those are by the variables and files that a test reads. The race detector watches every third story
 # then. CI does so; by itself each target is whole.
 ifdef SAID
 KEEP       = $(SAID)
