@@ -46,14 +46,15 @@ timing:
 `
 
 // script is what the model says: one change, with a gate in the midst of it at which faults strike. %s is
-// what the agent runs after the gate.
+// what the agent runs after the gate. The change is the same however often it is made: what a killed agent has begun may
+// come to its commit before it is ended, too.
 const script = `rules:
   - name: gated
     step: implement
     turns:
       - bash: ["echo half > half.txt && git add half.txt"]
       - wait: work
-        bash: ["rm -f half.txt; git add -A; DO; echo world >> greeting.txt && git commit -qam world && git rev-parse HEAD"]
+        bash: ["rm -f half.txt; git add -A; DO; printf 'hello\\nworld\\n' > greeting.txt; git commit -qam world; git rev-parse HEAD"]
       - text: |
           Done.
 
