@@ -39,7 +39,7 @@ func TestStories(t *testing.T) {
 
 // stories lists the stories to play: all, unless ERRAND_TEST_PLAYED says that `make test` has just played those
 // that are light. Then full tests play the heavy ones alone, since to the others it makes no difference, and the race
-// detector watches every third one: most of a story is what all of them do.
+// detector watches every fourth one: most of a story is what all of them do.
 func stories(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("testdata/stories/*.txtar")
@@ -52,9 +52,9 @@ func stories(t *testing.T) []string {
 	case full:
 		return heavy(t, all)
 	case raced:
-		third := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Index(all, name)%3 != 0 })
-		t.Logf("the race detector watches %d of %d stories", len(third), len(all))
-		return third
+		quarter := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Index(all, name)%4 != 0 })
+		t.Logf("the race detector watches %d of %d stories", len(quarter), len(all))
+		return quarter
 	}
 	return all
 }
