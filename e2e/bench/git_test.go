@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -64,6 +66,7 @@ func clone(b *testing.B, url, token string) time.Duration {
 	if token != "" {
 		args = append([]string{"-c", "http.extraHeader=Authorization: Bearer " + token}, args...)
 	}
+	unix.Sync() // what the clone before has left to be written is not this one's
 	begun := time.Now()
 	git(b, nil, args...)
 	took := time.Since(begun)
