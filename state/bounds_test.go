@@ -179,17 +179,7 @@ func TestInterruptedChecks(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]RunKind{"lost": RunCheck, StatusVMLost: RunImplement} {
 		l := newLife(t)
-		l.toPreliminary()
-		l.task.Settings.Check = []Command{{Run: "make test"}}
-		l.approve()
-		l.launch()
-		l.end(RunResult{Text: "Steps.", Outcome: "build"})
-		l.postPlan(12)
-		l.approve()
-		l.launch()
-		l.end(RunResult{Outcome: "done"})
-		l.do(Event{Kind: EventCollected, Work: &Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
-		l.launch()
+		l.checking()
 		l.end(RunResult{Class: "retryable", Status: status})
 		l.want(PhaseInterrupted)
 		l.do(Event{Kind: EventDue, Detail: "resume"})

@@ -56,8 +56,8 @@ const liveInterrupt = 'i'
 const orderFollows = '\n'
 
 // Live is the "live" subcommand, run as the agent's user by the supervisor of a run. Its standard input is a socket, on
-// which it takes one order and answers. While a command runs, the byte 'i' interrupts it, and the end of the socket, as when the supervisor has died, ends
-// it with all that it started.
+// which it takes one order and answers. While a command runs, the byte 'i' interrupts it, and the end of the socket, as
+// when the supervisor has died, ends it with all that it started.
 //
 // It belongs to the user whom it works for, who can end it and speak in its place: nothing that it says is more than that
 // user's word.

@@ -28,6 +28,7 @@ type place struct {
 	counter  *gateway.Counter // of its answer; nil before
 	admitted bool             // it goes on whatever comes
 	answered bool             // its answer has begun
+	left     state.Money      // what its task may still use, as it came: see leftOf
 }
 
 func (o *open) put(c *call) {
@@ -37,7 +38,7 @@ func (o *open) put(c *call) {
 		o.all = map[*call]struct{}{}
 	}
 	o.last++
-	c.place = place{key: c.task.Key, run: c.task.Run.ID, number: o.last}
+	c.place = place{key: c.task.Key, run: c.task.Run.ID, number: o.last, left: leftOf(c.task.Money)}
 	o.all[c] = struct{}{}
 }
 
@@ -94,6 +95,11 @@ type sums struct{ all, task, run state.Money }
 
 func (s *sums) add(c *call, used state.Money, key state.TaskKey, run string) {
 	s.all.Add(used)
+	s.ofTask(c, used, key, run)
+}
+
+// ofTask is add, without what everybody uses.
+func (s *sums) ofTask(c *call, used state.Money, key state.TaskKey, run string) {
 	if c.place.key != key {
 		return
 	}
@@ -116,6 +122,27 @@ func (o *open) used(key state.TaskKey, run string) (s sums) {
 	return s
 }
 
+// share is what the calls of one task may come to use, and what its own caps leave it.
+type share struct{ used, left state.Money }
+
+// leftOf is what a task's caps leave it, with no cap where there is none.
+func leftOf(m state.Money) state.Money {
+	return state.Money{CapMicroUSD: m.CapMicroUSD, MicroUSD: max(m.CapMicroUSD-m.MicroUSD, 0), CapTokens: m.CapTokens, InputTokens: max(m.CapTokens-m.Tokens(), 0)}
+}
+
+// within is what a task takes of what all of them have: no more than its own caps leave it, whatever its calls say that
+// they may use. Else one agent could keep the others from the model with a call that says much and hangs.
+func (s *share) within() state.Money {
+	m := s.used
+	if s.left.CapMicroUSD > 0 {
+		m.MicroUSD = min(m.MicroUSD, s.left.MicroUSD)
+	}
+	if s.left.CapTokens > 0 && m.Tokens() > s.left.InputTokens {
+		m.InputTokens, m.OutputTokens = s.left.InputTokens, 0
+	}
+	return m
+}
+
 // before is what stands before a call.
 type before struct {
 	sums           // what calls that came before may come to use
@@ -131,12 +158,26 @@ func (o *open) before(c *call) (b before) {
 	if c.place.number == 0 {
 		return b // it is no call of a model
 	}
+	tasks := map[state.TaskKey]*share{}
+	defer func() {
+		for _, s := range tasks {
+			b.all.Add(s.within())
+		}
+	}()
 	for other := range o.all {
 		if other == c || other.place.number > c.place.number && !other.place.admitted {
 			continue
 		}
 		b.any++
-		b.add(other, other.reserved(), c.place.key, c.place.run)
+		reserved := other.reserved()
+		b.ofTask(other, reserved, c.place.key, c.place.run)
+		s := tasks[other.place.key]
+		if s == nil {
+			s = &share{}
+			tasks[other.place.key] = s
+		}
+		s.left = other.place.left
+		s.used.Add(reserved)
 		if other.place.run != c.place.run {
 			continue
 		}

@@ -1,7 +1,6 @@
 package simcodex
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,11 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tmaxmax/go-sse"
 )
 
 // Bounds of the client.
 const (
 	maxRefusal  = 1 << 20
+	maxEvent    = 64 << 20
 	callTimeout = time.Hour // a stream may be silent for minutes; only a run's own limits are shorter
 	firstWait   = 200 * time.Millisecond
 )
@@ -132,26 +134,17 @@ func (m *model) once(ctx context.Context, items []item) (*answer, error) {
 
 // readStream reads the events of an answer until it is whole. Its pieces are not looked at: the last event has all.
 func readStream(body io.Reader) (*answer, error) {
-	in, kind := bufio.NewReaderSize(body, 64<<10), ""
-	for {
-		line, err := in.ReadString('\n')
+	for ev, err := range sse.Read(body, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
-			return nil, &failure{words: "stream disconnected before completion: stream closed before response.completed", again: true}
-		}
-		if name, ok := strings.CutPrefix(line, "event: "); ok {
-			kind = strings.TrimSpace(name)
-		}
-		data, ok := strings.CutPrefix(line, "data: ")
-		if !ok || kind != "response.completed" && kind != "response.incomplete" && kind != "response.failed" {
-			continue
+			break
 		}
 		var event struct {
 			Response answer `json:"response"`
 		}
-		if json.Unmarshal([]byte(data), &event) != nil {
+		if !strings.HasPrefix(ev.Type, "response.") || json.Unmarshal([]byte(ev.Data), &event) != nil {
 			continue
 		}
-		switch kind {
+		switch ev.Type {
 		case "response.completed":
 			return &event.Response, nil
 		case "response.incomplete":
@@ -160,6 +153,7 @@ func readStream(body io.Reader) (*answer, error) {
 			return nil, failed(event.Response.Error)
 		}
 	}
+	return nil, &failure{words: "stream disconnected before completion: stream closed before response.completed", again: true}
 }
 
 // failed is an error that came in the stream.
