@@ -15,9 +15,14 @@ import (
 // for git, which starts whatever the agent's configuration names as a filter.
 //
 // Where the kernel refuses such a namespace the command runs without one, and EndOrphans finds what
-// is left. Prepare is called once or twice, and returns the same command anew each time.
+// is left. Within a command of another RunAlone, as in a filter that runs git, there is no second
+// namespace: what is left ends with the outer command. Prepare is called once or twice, and returns
+// the same command anew each time.
 func RunAlone(prepare func() *exec.Cmd) error {
 	cmd := prepare()
+	if !procIsOwn() {
+		return cmd.Run()
+	}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -48,8 +53,14 @@ func refused(err error) bool {
 	return false
 }
 
-// Adopt makes this program the parent of whatever its descendants leave behind, for EndOrphans.
-func Adopt() error { return becomeSubreaper() }
+// Adopt makes this program the parent of whatever its descendants leave behind, for EndOrphans. It
+// refuses within RunAlone, where EndOrphans could not find them.
+func Adopt() error {
+	if !procIsOwn() {
+		return errors.New("adopt orphans: /proc shows another PID namespace")
+	}
+	return becomeSubreaper()
+}
 
 // EndOrphans ends every descendant of this program. It is an error if some could not be ended.
 func EndOrphans() error {

@@ -1,8 +1,13 @@
 package proc
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -44,6 +49,56 @@ func TestRunAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestRunAloneWithinRunAlone runs as a user without privileges, whoever runs the tests: only such a user needs a user
+// namespace, whose maps are written through /proc. It does so often: which numbers nobody has in the outer /proc, or
+// somebody else, depends on the host.
+func TestRunAloneWithinRunAlone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		levels, times int
+		script, want  string
+	}{
+		"once":             {1, 1, "echo here", "here\n"},
+		"often":            {1, 300, ":", ""},
+		"deep":             {3, 10, ":", ""},
+		"leaves a session": {1, 1, "setsid sleep 1000 & echo here", "here\n"},
+		"fails":            {1, 1, "exit 3", "level 0: exit status 3\nlevel 1: exit status 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), selfPath, nestCommand, strconv.Itoa(tt.levels), strconv.Itoa(tt.times), tt.script)
+			cmd.SysProcAttr = &syscall.SysProcAttr{}
+			if os.Geteuid() == 0 {
+				cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+			}
+			cmd.WaitDelay = 20 * time.Second // when the program has ended and its output has not
+			out, err := cmd.Output()
+			if string(out) != tt.want || errors.Is(err, exec.ErrWaitDelay) {
+				t.Errorf("%q, %v, want %q", out, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestAdoptRefusesWithinRunAlone: whoever ends orphans by their numbers must know that the numbers are theirs.
+func TestAdoptRefusesWithinRunAlone(t *testing.T) {
+	t.Parallel()
+	if Probe() != PIDNamespace {
+		t.Skip("SKIP: no PID namespaces here")
+	}
+	var out bytes.Buffer
+	err := RunAlone(func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), selfPath, tidyCommand)
+		cmd.Stdout = &out
+		return cmd
+	})
+	if err == nil || !strings.Contains(out.String(), "another PID namespace") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+const nobody = 65534
 
 // testWriter is no file, so that os/exec makes a pipe for it.
 type testWriter struct{}

@@ -1,9 +1,11 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 )
 
@@ -14,6 +16,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == tidyCommand {
 		os.Exit(tidy())
+	}
+	if len(os.Args) > 1 && os.Args[1] == nestCommand {
+		os.Exit(nest(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
@@ -34,6 +39,37 @@ func tidy() int {
 	if err != nil {
 		fmt.Println(err)
 		return 1
+	}
+	return 0
+}
+
+const nestCommand = "nest"
+
+// nest runs itself by RunAlone as often as the first argument says, and within that a shell script as often as the
+// second one says: as git runs a filter that runs git. It prints the first error of each level.
+func nest(args []string) int {
+	level, err := strconv.Atoi(args[0])
+	times, err2 := strconv.Atoi(args[1])
+	if err := errors.Join(err, err2); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	argv := []string{selfPath, nestCommand, strconv.Itoa(level - 1), args[1], args[2]}
+	if level == 0 {
+		argv = []string{"sh", "-c", args[2]}
+	} else {
+		times = 1
+	}
+	for range times {
+		err := RunAlone(func() *exec.Cmd {
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			return cmd
+		})
+		if err != nil {
+			fmt.Printf("level %d: %v\n", level, err)
+			return 1
+		}
 	}
 	return 0
 }

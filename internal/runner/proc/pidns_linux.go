@@ -108,6 +108,9 @@ func (p *Process) awaitStarted() error {
 
 // Probe returns the best isolation that works here, by trying it.
 func Probe() Isolation {
+	if !procIsOwn() {
+		return Group // everything else finds processes in /proc
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, selfPath, InitCommand, "--probe")

@@ -27,8 +27,30 @@ type entry struct {
 	began       int64 // in ticks since the system's start
 }
 
-// table reads the process table. Processes that end meanwhile are left out.
+// procIsOwn reports whether the process ids in /proc are those that this process uses. They are not
+// in a PID namespace that has no /proc of its own: there the same number may be another process.
+func procIsOwn() bool {
+	status, err := os.ReadFile("/proc/self/status")
+	return err == nil && ownNumbers(string(status))
+}
+
+// ownNumbers reports whether a /proc/self/status was read in the process's own PID namespace: NSpid
+// lists the process's id in the namespace of that /proc and in each one nested below it.
+func ownNumbers(status string) bool {
+	for line := range strings.Lines(status) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			return len(strings.Fields(ids)) == 1
+		}
+	}
+	return true // this kernel has no PID namespaces
+}
+
+// table reads the process table. Processes that end meanwhile are left out. It is empty where the
+// process ids in /proc are not those that this process uses.
 func table() []entry {
+	if !procIsOwn() {
+		return nil
+	}
 	names, err := readNames("/proc")
 	if err != nil {
 		return nil

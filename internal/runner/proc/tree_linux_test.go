@@ -36,6 +36,24 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestOwnNumbers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status string
+		want   bool
+	}{
+		"own namespace":     {"Name:\tsh\nPid:\t7\nNSpid:\t7\nNSpgid:\t7\n", true},
+		"outer namespace":   {"Name:\tsh\nPid:\t4711\nNSpid:\t4711\t7\nNSpgid:\t4711\t7\n", false},
+		"same number twice": {"Pid:\t7\nNSpid:\t7\t7\n", false},
+		"hostile name":      {"Name:\tx\\nNSpid: 1\nNSpid:\t4711\t7\n", false},
+		"no namespaces":     {"Name:\tsh\nPid:\t7\n", true},
+	} {
+		if got := ownNumbers(test.status); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestDescendants(t *testing.T) {
 	t.Parallel()
 	all := []entry{
