@@ -42,6 +42,14 @@ type Store interface {
 
 var _ Store = (*state.Store)(nil)
 
+// Facts keep small values by name. The signatures are those of state.Store.
+type Facts interface {
+	Fact(ctx context.Context, name string) ([]byte, error)
+	SetFact(ctx context.Context, name string, value []byte) error
+}
+
+var _ Facts = (*state.Store)(nil)
+
 // Transcripts opens a run's transcript for reading, as internal/runlog writes it and while it grows.
 // If there is none the error is fs.ErrNotExist.
 type Transcripts interface {
@@ -67,6 +75,10 @@ type Config struct {
 	Token string
 	// Open says that the pages have an address of their own, which only operators reach.
 	Open bool
+	// Secure says that browsers reach the pages by HTTPS alone: cookies are never sent otherwise.
+	Secure bool
+	// Facts keep the end of sessions over a restart; nil keeps it in memory.
+	Facts Facts
 	// VMs reads the VMs and what they cost; nil shows nothing about them. VMCaps are the caps that are shown
 	// beside that, and Alarms what somebody has to see to, nil for nothing.
 	VMs    VMs

@@ -1,33 +1,32 @@
 package admin
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"strconv"
 	"strings"
-	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-const (
-	cookieName = "errand_admin"
-	cookieLife = 7 * 24 * time.Hour
-	maxLogin   = 16 << 10 // bytes of a login form
-)
+const maxLogin = 16 << 10 // bytes of a login form
 
 // guard lets operators in. A token comes in an Authorization header, or once in the login form,
 // which is answered with a cookie. It is never read from an address, where it would stay in logs.
 type guard struct {
 	cfg      Config
 	pages    *pages
+	sessions *sessions
 	throttle *throttle
 }
 
 func newGuard(cfg Config, p *pages) *guard {
-	return &guard{cfg: cfg, pages: p, throttle: newThrottle(cfg.Now)}
+	return &guard{cfg: cfg, pages: p, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now)}
 }
 
 // wrap puts the guard and the headers before every page.
@@ -89,15 +88,13 @@ func ownHost(hostport string) bool {
 
 // bearer checks an Authorization header, and answers if it is wrong.
 func (g *guard) bearer(w http.ResponseWriter, r *http.Request) bool {
-	if g.tooMany(w, r) {
-		return false
-	}
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") && g.equal(strings.TrimSpace(shown)) {
 		return true
 	}
-	g.throttle.failed(client(r))
-	g.refuse(w, r, http.StatusUnauthorized, "")
+	if !g.throttled(w, r) {
+		g.refuse(w, r, http.StatusUnauthorized, "")
+	}
 	return false
 }
 
@@ -107,14 +104,17 @@ func (g *guard) equal(shown string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// tooMany answers an address that has failed too often of late; its token is not even looked at.
-func (g *guard) tooMany(w http.ResponseWriter, r *http.Request) bool {
-	wait := g.throttle.wait(client(r))
+// throttled counts a wrong token. If too many came from the address lately it answers that, and returns true. The
+// right token never gets here: others may share its address, behind a proxy for instance.
+func (g *guard) throttled(w http.ResponseWriter, r *http.Request) bool {
+	key := throttleKey(r.RemoteAddr)
+	wait := g.throttle.wait(key)
 	if wait <= 0 {
+		g.throttle.failed(key)
 		return false
 	}
 	w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
-	g.refuse(w, r, http.StatusTooManyRequests, "Too many wrong tokens came from your address. Wait a minute, then try again.")
+	g.refuse(w, r, http.StatusTooManyRequests, "That is not the token, and too many wrong ones came from your address. The right one works at any time.")
 	return true
 }
 
@@ -148,10 +148,22 @@ func fromElsewhere(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// safeNext returns a path on this server to go to after the login.
+// safeNext returns a page of this server to go to after the login: next if it is a clean local path, else the board.
+// Browsers drop control characters from addresses and take a backslash for a slash, so neither may be in it, encoded or
+// not.
 func safeNext(next string) string {
-	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n") || len(next) > 1000 {
-		return "/status"
+	const board = "/status"
+	strange := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' || r == '#' }
+	if len(next) > 1000 || !strings.HasPrefix(next, "/") || strings.ContainsFunc(next, strange) {
+		return board
+	}
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Path != path.Clean(u.Path) {
+		return board
+	}
+	unclear := func(r rune) bool { return r == '\\' || r == utf8.RuneError || unicode.IsControl(r) }
+	if strings.ContainsFunc(u.Path, unclear) || u.Path == "/login" || u.Path == "/logout" {
+		return board
 	}
 	return next
 }
@@ -164,20 +176,29 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	if g.tooMany(w, r) {
-		return
-	}
 	if !g.equal(strings.TrimSpace(r.PostFormValue("token"))) {
-		g.throttle.failed(client(r))
-		g.form(w, r, http.StatusUnauthorized, next, "That is not the token.")
+		if !g.throttled(w, r) {
+			g.form(w, r, http.StatusUnauthorized, next, "That is not the token.")
+		}
 		return
 	}
-	g.setCookie(w, r, g.session(g.cfg.Now().Add(cookieLife)), int(cookieLife.Seconds()))
+	value, err := g.sessions.begin(r.Context())
+	if err != nil {
+		g.pages.fail(w, r, fmt.Errorf("begin a session: %w", err))
+		return
+	}
+	g.setCookie(w, r, value, int(cookieLife.Seconds()))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// logout takes the cookie back.
+// logout ends all sessions, if it is asked by one of them.
 func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
+	if g.hasCookie(r) {
+		if err := g.sessions.end(r.Context()); err != nil {
+			g.pages.fail(w, r, fmt.Errorf("end the sessions: %w", err))
+			return
+		}
+	}
 	g.setCookie(w, r, "", -1)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
@@ -185,40 +206,17 @@ func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
 func (g *guard) setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
+		Secure: g.cfg.Secure || r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
 	})
 }
 
-// session is a cookie's value: until when it holds, and a proof that we said so. Another token makes
-// all of them worthless.
-func (g *guard) session(until time.Time) string {
-	text := strconv.FormatInt(until.Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(g.cfg.Token))
-	mac.Write([]byte("admin session until " + text))
-	return text + "." + hex.EncodeToString(mac.Sum(nil))
-}
-
-// hasCookie reports whether the request carries a session that holds.
+// hasCookie reports whether the request carries a valid session.
 func (g *guard) hasCookie(r *http.Request) bool {
-	c, err := r.Cookie(cookieName)
-	if err != nil {
-		return false
+	ok, err := g.sessions.valid(r)
+	if err != nil && r.Context().Err() == nil {
+		g.cfg.Log.Error().Err(err).Msg("failed to check a session of the pages")
 	}
-	text, _, _ := strings.Cut(c.Value, ".")
-	unix, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || !g.cfg.Now().Before(time.Unix(unix, 0)) {
-		return false
-	}
-	return subtle.ConstantTimeCompare([]byte(c.Value), []byte(g.session(time.Unix(unix, 0)))) == 1
-}
-
-// client is the address that a request comes from. What a proxy says about it is not believed.
-func client(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
+	return ok
 }
 
 // wantsHTML reports whether the request comes from a browser's address line or a link.

@@ -1,6 +1,8 @@
 package admin_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -127,36 +129,182 @@ func TestLoginRefuses(t *testing.T) {
 	}
 }
 
-func TestLogout(t *testing.T) {
+// logIn logs in with the right token and returns the cookie as a header's value.
+func logIn(t *testing.T, base string) string {
+	t.Helper()
+	resp := do(t, http.MethodPost, base+"/login", url.Values{"token": {token}}.Encode(), nil)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 {
+		t.Fatalf("login: status %d, cookies %v", resp.StatusCode, resp.Cookies())
+	}
+	return resp.Cookies()[0].Name + "=" + resp.Cookies()[0].Value
+}
+
+func TestLogoutEndsSessionsOnTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	resp := do(t, http.MethodPost, w.url+"/logout", "", nil)
-	_ = resp.Body.Close()
+	ada, bob := logIn(t, w.url), logIn(t, w.url)
+	post := func(cookie string, headers map[string]string) *http.Response {
+		h := map[string]string{"Cookie": cookie}
+		for k, v := range headers {
+			h[k] = v
+		}
+		resp := do(t, http.MethodPost, w.url+"/logout", "", h)
+		_ = resp.Body.Close()
+		return resp
+	}
+	status := func(base, cookie string) int {
+		code, _ := fetch(t, base+"/status", map[string]string{"Cookie": cookie})
+		return code
+	}
+	for name, headers := range map[string]map[string]string{
+		"another site":   {"Sec-Fetch-Site": "cross-site"},
+		"another origin": {"Origin": "https://evil.example"},
+	} {
+		if code := post(ada, headers).StatusCode; code != http.StatusForbidden || status(w.url, ada) != http.StatusOK {
+			t.Errorf("logout from %s: status %d; the session holds: %d", name, code, status(w.url, ada))
+		}
+	}
+	if code, _ := fetch(t, w.url+"/logout", map[string]string{"Cookie": ada}); code == http.StatusSeeOther || status(w.url, ada) != http.StatusOK {
+		t.Errorf("logout by GET: status %d; the session holds: %d", code, status(w.url, ada))
+	}
+	if resp := post("errand_admin=1.00", nil); len(resp.Cookies()) != 1 || status(w.url, ada) != http.StatusOK {
+		t.Errorf("logout by a stranger: cookies %v; ada's session holds: %d", resp.Cookies(), status(w.url, ada))
+	}
+
+	resp := post(ada, nil)
 	if c := resp.Cookies(); len(c) != 1 || c[0].MaxAge >= 0 || resp.Header.Get("Location") != "/login" {
 		t.Errorf("cookies %v to %s", c, resp.Header.Get("Location"))
 	}
+	restarted := serve(t, admin.Config{Store: w.store, Facts: w.store, Transcripts: w.dir, Token: token, Now: w.now})
+	for name, cookie := range map[string]string{"ada's": ada, "bob's": bob} {
+		for where, base := range map[string]string{"at once": w.url, "after a restart": restarted} {
+			if code := status(base, cookie); code != http.StatusUnauthorized {
+				t.Errorf("%s cookie after the logout, %s: status %d", name, where, code)
+			}
+		}
+	}
+	if again := logIn(t, w.url); status(w.url, again) != http.StatusOK || status(restarted, again) != http.StatusOK {
+		t.Error("a login after the logout does not hold")
+	}
 }
 
-func TestGuessingIsSlowedDown(t *testing.T) {
+// noFacts is a store that cannot be written or read.
+type noFacts struct{}
+
+func (noFacts) Fact(context.Context, string) ([]byte, error)  { return nil, errors.New("disk gone") }
+func (noFacts) SetFact(context.Context, string, []byte) error { return errors.New("disk full") }
+
+// fullDisk reads facts and cannot store any.
+type fullDisk struct{ noFacts }
+
+func (fullDisk) Fact(context.Context, string) ([]byte, error) { return nil, nil }
+
+func TestLogoutThatCannotBeStoredIsAnError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *admin.Config) { c.Facts = fullDisk{} })
+	cookie := logIn(t, w.url)
+	resp := do(t, http.MethodPost, w.url+"/logout", "", map[string]string{"Cookie": cookie})
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusInternalServerError {
+		t.Errorf("status %d, although the session goes on", resp.StatusCode)
+	}
+}
+
+func TestSessionsAreRefusedWhileTheStoreCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	right := map[string]string{"Authorization": "Bearer " + token}
+	cookie := logIn(t, w.url)
+	broken := serve(t, admin.Config{Store: w.store, Facts: noFacts{}, Transcripts: w.dir, Token: token, Now: w.now})
+	if code, _ := fetch(t, broken+"/status", map[string]string{"Cookie": cookie}); code != http.StatusUnauthorized {
+		t.Errorf("status %d", code)
+	}
+}
+
+func TestCookieIsSecureWhereThePagesAre(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		secure  bool
+		headers map[string]string
+		want    bool
+	}{
+		"plain HTTP":            {},
+		"public_url is https":   {secure: true, want: true},
+		"a proxy that says TLS": {headers: map[string]string{"X-Forwarded-Proto": "https"}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(cfg *admin.Config) { cfg.Secure = c.secure })
+			resp := do(t, http.MethodPost, w.url+"/login", url.Values{"token": {token}}.Encode(), c.headers)
+			_ = resp.Body.Close()
+			if got := resp.Cookies(); len(got) != 1 || got[0].Secure != c.want {
+				t.Errorf("cookies %v, want secure %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLoginLeadsToOwnPagesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, next := range []string{
+		"/\t/evil.example", "/\n/evil.example", "/\r/evil.example", "/\x00/evil.example", "/\x7f/evil.example", "\t//evil.example", " //evil.example",
+		"//evil.example", "///evil.example", `/\evil.example`, `\/evil.example`, `\\evil.example`, "https:evil.example", "https://evil.example",
+		"http:/evil.example", "javascript:alert(1)", "evil.example", "", "/%09/evil.example", "/%2f/evil.example", "/%2Fevil.example", "/%5cevil.example",
+		"/.//evil.example", "/..//evil.example", "/./\t/evil.example", "/status/..//evil.example", "/%2e%2e//evil.example", "/status#x\ny", "/tasks//evil",
+		"/status?x=\t", "/\u2028/evil", "/\u00a0/evil", "/\u3000/evil", "/%zz", "/%c0%af", "/@evil.example//x", "?x=//evil.example", "#//evil.example",
+		"/" + strings.Repeat("x", 1000), "/login", "/logout",
+	} {
+		if got := locationAfterLogin(t, w.url, next); got != "/status" {
+			t.Errorf("next %q leads to %q", next, got)
+		}
+	}
+	for _, next := range []string{"/status", "/status?q=shop&page=2", "/vms", "/tasks/acme/shop/1/runs/r1/at/10?from=1", "/tasks/acme/my%20shop/1", "/"} {
+		if got := locationAfterLogin(t, w.url, next); got != next {
+			t.Errorf("next %q leads to %q", next, got)
+		}
+	}
+}
+
+func locationAfterLogin(t *testing.T, base, next string) string {
+	t.Helper()
+	resp := do(t, http.MethodPost, base+"/login", url.Values{"token": {token}, "next": {next}}.Encode(), nil)
+	_ = resp.Body.Close()
+	return resp.Header.Get("Location")
+}
+
+// TestWrongTokensLockNobodyOut: behind a proxy all clients may share an address.
+func TestWrongTokensLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	right, wrong := map[string]string{"Authorization": "Bearer " + token}, map[string]string{"Authorization": "Bearer nonsense"}
+	cookie := map[string]string{"Cookie": logIn(t, w.url)}
 	for i := range 10 {
-		if status, _ := fetch(t, w.url+"/status", map[string]string{"Authorization": "Bearer nonsense"}); status != http.StatusUnauthorized {
+		if status, _ := fetch(t, w.url+"/metrics", wrong); status != http.StatusUnauthorized {
 			t.Fatalf("wrong token %d: status %d", i, status)
 		}
 	}
-	resp := do(t, http.MethodPost, w.url+"/login", url.Values{"token": {token}}.Encode(), nil)
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || len(resp.Cookies()) > 0 {
-		t.Errorf("login after many wrong tokens: status %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+	for range 3 {
+		resp := do(t, http.MethodGet, w.url+"/metrics", "", wrong)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("another wrong token: status %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+		}
 	}
-	if status, _ := fetch(t, w.url+"/status", right); status != http.StatusTooManyRequests {
-		t.Errorf("right token after many wrong ones: status %d", status)
+	for path, headers := range map[string]map[string]string{"/status": right, "/metrics": right, "/status.json": cookie} {
+		if status, _ := fetch(t, w.url+path, headers); status != http.StatusOK {
+			t.Errorf("%s for those who may see it: status %d", path, status)
+		}
+	}
+	logIn(t, w.url)
+	resp := do(t, http.MethodPost, w.url+"/login", url.Values{"token": {"nonsense"}}.Encode(), nil)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests || len(resp.Cookies()) > 0 {
+		t.Errorf("login with another wrong token: status %d", resp.StatusCode)
 	}
 	w.advance(11 * time.Second)
-	if status, _ := fetch(t, w.url+"/status", right); status != http.StatusOK {
-		t.Errorf("a while later: status %d", status)
+	if status, _ := fetch(t, w.url+"/status", wrong); status != http.StatusUnauthorized {
+		t.Errorf("a wrong token a while later: status %d", status)
 	}
 }
 

@@ -59,7 +59,7 @@ func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	if w.store, err = state.Open(context.Background(), db, state.Options{Now: w.now}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := admin.Config{Store: w.store, Transcripts: w.dir, Token: token, Version: "v1.2.3", Now: w.now}
+	cfg := admin.Config{Store: w.store, Facts: w.store, Transcripts: w.dir, Token: token, Version: "v1.2.3", Now: w.now}
 	if change != nil {
 		change(&cfg)
 	}

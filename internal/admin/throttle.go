@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -13,7 +15,7 @@ const (
 	maxThrottle = 1024             // addresses that are remembered
 )
 
-// throttle slows down those who guess. Its memory is bounded: when there are too many addresses the
+// throttle bounds how many wrong tokens an address may try. Its memory is bounded: when there are too many addresses the
 // ones that have recovered are forgotten, and if all have failed lately, everybody new waits.
 type throttle struct {
 	now func() time.Time
@@ -25,6 +27,23 @@ type throttle struct {
 
 func newThrottle(now func() time.Time) *throttle {
 	return &throttle{now: now, clients: map[string]*rate.Limiter{}, rest: newLimiter()}
+}
+
+// throttleKey returns what a remote address counts as: itself, and for IPv6 its /64, of which one client has all addresses.
+func throttleKey(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return remote
+	}
+	addr = addr.Unmap().WithZone("")
+	if addr.Is4() {
+		return addr.String()
+	}
+	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(failEvery), failBurst) }

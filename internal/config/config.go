@@ -8,7 +8,6 @@
 package config
 
 import (
-	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/agent"
@@ -28,8 +27,12 @@ type Config struct {
 	Data string `yaml:"data"`
 	// Listen is where webhooks and pages are served: "HOST:PORT".
 	Listen string `yaml:"listen"`
-	// PublicURL is the address at which people reach the pages, for links in comments; empty leaves links out.
+	// PublicURL is the address at which people reach the pages, for links in comments; empty leaves links out. If it
+	// begins with https, the cookie of a login is sent by browsers over HTTPS alone.
 	PublicURL string `yaml:"public_url"`
+	// TrustedProxies are the addresses of reverse proxies before errand, such as 127.0.0.1 or 10.0.0.0/8. From these,
+	// and nobody else, X-Forwarded-For is believed about whose request it is. None unless set.
+	TrustedProxies []string `yaml:"trusted_proxies"`
 
 	Log     Log     `yaml:"log"`
 	GitHub  GitHub  `yaml:"github"`
@@ -76,37 +79,6 @@ type Log struct {
 	Level string `yaml:"level"`
 	// Format is one of json and console.
 	Format string `yaml:"format"`
-}
-
-// GitHub is the App and where its GitHub is.
-type GitHub struct {
-	// AppID is the App's number, from its settings page.
-	AppID int64 `yaml:"app_id"`
-	// PrivateKey is the App's key in PEM form: `file:/etc/errand/app.pem` or `env:NAME`.
-	PrivateKey Secret `yaml:"private_key"`
-	// WebhookSecret is what the App's webhooks are signed with; it is mandatory.
-	WebhookSecret Secret `yaml:"webhook_secret"`
-	// URL is where people open GitHub: https://github.com, or the address of an Enterprise Server.
-	URL string `yaml:"url"`
-	// APIURL is the REST API's address; it follows from URL unless set.
-	APIURL string `yaml:"api_url"`
-	// GraphQLURL is the GraphQL API's address; it follows from URL unless set.
-	GraphQLURL string `yaml:"graphql_url"`
-}
-
-// WithURLs fills in the API's addresses: github.com's own, or those of an Enterprise Server.
-func (g GitHub) WithURLs() GitHub {
-	base, api, graphql := strings.TrimSuffix(g.URL, "/"), "https://api.github.com/", "https://api.github.com/graphql"
-	if base != "https://github.com" {
-		api, graphql = base+"/api/v3/", base+"/api/graphql"
-	}
-	if g.APIURL == "" {
-		g.APIURL = api
-	}
-	if g.GraphQLURL == "" {
-		g.GraphQLURL = graphql
-	}
-	return g
 }
 
 // Trigger is what starts a task, besides a mention.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
@@ -64,7 +65,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 // pages are the status pages and metrics. Live logs end with ctx, so that the server can end at once.
 func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 	return admin.New(admin.Config{
-		Store: s.store, Transcripts: s.archive, Diffs: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
+		Store: s.store, Transcripts: s.archive, Diffs: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Secure: strings.HasPrefix(strings.ToLower(s.cfg.PublicURL), "https:"), Facts: s.store, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
 		Spent: s.spent, Providers: s.store.Upstreams,
 		VMs: s.store, VMCaps: s.vmCaps(), Alarms: s.alarms,
 		Reached:  func(task state.TaskKey, n int) ([]egress.Request, int, error) { return s.reached.Last(owner(task), n) },
@@ -74,7 +75,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 
 // serve runs one HTTP server until ctx ends, then lets requests end for a while.
 func (s *Server) serve(ctx context.Context, ln net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	srv := &http.Server{Handler: proxies(s.cfg.Proxies()).wrap(h), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	errs := make(chan error, 1)
 	go func() { errs <- srv.Serve(ln) }()
 	select {
