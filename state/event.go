@@ -79,6 +79,7 @@ type Event struct {
 
 	By         Person     `json:"by,omitzero"`
 	Permission Permission `json:"permission,omitempty"` // of By; set by the job vet
+	Vetted     *Vetted    `json:"vetted,omitempty"`     // what that was read from; passed on to jobs
 	Delivery   string     `json:"delivery,omitempty"`
 
 	Repo         *Repo  `json:"repo,omitempty"`

@@ -94,11 +94,26 @@ type Job struct {
 	// from there and from nowhere else.
 	Launch *Launch `json:"launch,omitempty"`
 
+	// Vetted is what GitHub answered about whoever caused this job, for as long as that answer is fresh.
+	Vetted *Vetted `json:"vetted,omitempty"`
+
 	Event     *Event            `json:"event,omitempty"`     // vet
 	Post      *Post             `json:"post,omitempty"`      // post
 	Candidate *Candidate        `json:"candidate,omitempty"` // approve
 	Run       string            `json:"run,omitempty"`
 	Args      map[string]string `json:"args,omitempty"`
+}
+
+// Vetted is GitHub's answer about one person, read once for an event and passed on to the jobs that the event
+// queues. It is no cache: no other event finds it, and a step asks again when it is not fresh any more.
+type Vetted struct {
+	By         Person     `json:"by"`
+	Permission Permission `json:"permission"`
+	At         time.Time  `json:"at"` // when GitHub was asked
+	// Hash is the revision whose approval was checked against GitHub with it, empty for other events.
+	Hash string `json:"hash,omitempty"`
+	// Base is the newest commit of the task's base at that time, if it was read.
+	Base string `json:"base,omitempty"`
 }
 
 // PostKind is a kind of comment that the bot writes. internal/comment renders each.

@@ -199,6 +199,9 @@ func (c *change) add(j Job) {
 	if c.t != nil {
 		j.Doubt = c.t.Doubts[j.Key]
 	}
+	if j.Kind == JobStart || j.Kind == JobGather || j.Kind == JobLaunch {
+		j.Vetted = c.e.Vetted
+	}
 	c.jobs = append(c.jobs, j)
 }
 

@@ -118,10 +118,10 @@ func play(tb testing.TB, w *demo.World) demo.Result {
 // apart: those are made as time passes.
 func budget() map[string]int {
 	return map[string]int{
-		"GET /collaborators/…/permission":           10, // of whoever triggers, comments, approves (also at the start) or reviews
+		"GET /collaborators/…/permission":           6, // once for each event: the assignment, a comment, two approvals, two reviews
 		"GET /issues/N":                             1,
 		"graphql query repository":                  3, // settings, discussion and base; what the base says to agents and is built with; the template for the pull request
-		"graphql query node":                        4, // a plan with its 👍 and its issue: at the approval, and at the start
+		"graphql query node":                        2, // a plan with its 👍 and its issue, for each approval
 		"graphql query repository (review threads)": 2,
 		"graphql mutation minimizeComment (fold)":   1,
 		"graphql mutation updateRefs (branch)":      2,
@@ -142,7 +142,7 @@ func budget() map[string]int {
 
 // mostCalls is what a life may take of GitHub's API, reaction polls apart: two edits of the status
 // comment included, which is what a life of half a minute needs.
-const mostCalls = 45
+const mostCalls = 39
 
 const statusEdit = "PATCH /issues/comments/N"
 

@@ -33,6 +33,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	if plan.Comment == 0 { // its hash is known, so that it is being posted, or was and we have not noted it
 		return state.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, k.Hash)
 	}
+	at := s.Now()
 	p, err := s.GitHub.Permission(ctx, w.repo, k.By.Login, k.By.ID)
 	if err != nil {
 		return state.Event{}, insist(fmt.Errorf("check approval of @%s: %w", k.By.Login, err))
@@ -51,6 +52,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	if e.Detail == "" {
 		e.Kind, e.Permission = state.EventApproved, p
+		e.Vetted = &state.Vetted{By: k.By, Permission: p, At: at, Hash: plan.Hash, Base: st.Head}
 	}
 	return e, nil
 }
@@ -90,11 +92,16 @@ func thumbStands(st forge.Standing, plan *state.Plan, by state.Person) string {
 	return state.NotRevoked
 }
 
-// stillApproved asks again, at the start of what was approved, whether the approval holds. After the
-// start a withdrawn 👍 does nothing. With the 👍 it reads where the base is.
+// stillApproved asks again, at the start of what was approved, whether the approval holds. A start that follows
+// the check of the approval at once does not repeat it. After the start a withdrawn 👍 does nothing. With the 👍
+// it reads where the base is.
 func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (bool, error) {
 	if a == nil || a.Via == state.ViaSettings {
 		return true, nil
+	}
+	if k := w.job.Vetted; w.job.Attempt <= 1 && s.vettedWithin(w, a.By.ID, approvalFresh) && k.Hash == a.Hash {
+		w.base, w.baseAt = k.Base, k.At
+		return k.Permission.CanWrite(), nil
 	}
 	p, err := s.GitHub.Permission(ctx, w.repo, a.By.Login, a.By.ID)
 	if err != nil || !p.CanWrite() {

@@ -93,7 +93,7 @@ func (s *Steps) heard(ctx context.Context, w *unit, who state.Person, known map[
 	if who.ID == 0 || who.Bot {
 		return false, nil
 	}
-	p, err := s.GitHub.Permission(ctx, w.repo, who.Login, who.ID)
+	p, err := s.permission(ctx, w, who)
 	if err != nil {
 		return false, fmt.Errorf("ask what @%s may do: %w", who.Login, err)
 	}

@@ -19,7 +19,7 @@ func (s *Steps) decide(ctx context.Context, w *unit, settings state.Settings, is
 	if err != nil {
 		return trust.View{}, err
 	}
-	return trust.Decide(ctx, issue, comments, permissionsOf{s.GitHub, w.repo}, trust.Policy{
+	return trust.Decide(ctx, issue, comments, permissionsOf{s, w}, trust.Policy{
 		Self: me.BotID, Allowed: slices.Concat(s.AllowUsers, settings.AllowUsers), Bots: slices.Concat(s.AllowBots, settings.AllowBots), Redactor: s.Redact,
 	})
 }

@@ -71,7 +71,7 @@ func (s *Steps) missed(ctx context.Context, w *unit, i forge.Issue, editor *stat
 		return e, nil
 	}
 	e.By = *editor
-	p, err := s.GitHub.Permission(ctx, w.repo, e.By.Login, e.By.ID)
+	p, err := s.permission(ctx, w, e.By)
 	if err != nil {
 		return nil, fmt.Errorf("ask what @%s, who edited the issue, may do: %w", e.By.Login, err)
 	}
@@ -140,15 +140,15 @@ func commentOf(c forge.CommentView) trust.Comment {
 	return out
 }
 
-// permissionsOf asks for permissions on one repository.
+// permissionsOf answers for permissions on the repository of a job's task.
 type permissionsOf struct {
-	github people
-	repo   forge.Repo
+	steps *Steps
+	unit  *unit
 }
 
-// Permission asks GitHub.
+// Permission returns what a person may do there.
 func (p permissionsOf) Permission(ctx context.Context, who state.Person) (state.Permission, error) {
-	return p.github.Permission(ctx, p.repo, who.Login, who.ID)
+	return p.steps.permission(ctx, p.unit, who)
 }
 
 // context is what the task keeps of what the agent may see.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
@@ -24,12 +25,38 @@ func (s *Steps) vet(ctx context.Context, w *unit) (state.Event, error) {
 	if w.task == nil {
 		repo = forge.Repo{Installation: e.Installation, Owner: e.Repo.Owner, Name: e.Repo.Name, ID: e.Repo.ID}
 	}
+	at := s.Now()
 	p, err := s.GitHub.Permission(ctx, repo, e.By.Login, e.By.ID)
 	if err != nil {
 		return state.Event{}, insist(fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err))
 	}
-	e.Permission = p
+	e.Permission, e.Vetted = p, &state.Vetted{By: e.By, Permission: p, At: at}
 	return e, nil
+}
+
+// How long the answer about an event's sender serves the jobs that the event queued: what the sender's words
+// may tell the agent, and the start of what the sender approved.
+const (
+	wordsFresh    = time.Minute
+	approvalFresh = 10 * time.Second
+)
+
+// vettedWithin reports whether the job knows what GitHub answered about a person no longer ago than d.
+func (s *Steps) vettedWithin(w *unit, userID int64, d time.Duration) bool {
+	if w.job == nil || w.job.Vetted == nil || userID == 0 || w.job.Vetted.By.ID != userID {
+		return false
+	}
+	age := s.Now().Sub(w.job.Vetted.At)
+	return age >= 0 && age < d
+}
+
+// permission returns what a person may do: the answer that was read for the event that queued this job, while it
+// is fresh, else GitHub's present one.
+func (s *Steps) permission(ctx context.Context, w *unit, who state.Person) (state.Permission, error) {
+	if s.vettedWithin(w, who.ID, wordsFresh) {
+		return w.job.Vetted.Permission, nil
+	}
+	return s.GitHub.Permission(ctx, w.repo, who.Login, who.ID)
 }
 
 // react sets a reaction of ours. It may be repeated: GitHub keeps one of a kind per account.
