@@ -34,7 +34,8 @@ type RepoFile struct {
 	// Publish after-approval pushes nothing before a person has approved the diff; where the operator asks
 	// for that, at-once does not take it back.
 	Publish state.PublishMode `yaml:"publish"`
-	// MergeCommits lets the agent merge the base branch into its own.
+	// MergeCommits lets the agent merge the base branch's newest commit into its own branch. What a merge drops or
+	// changes of either side is judged and shown like any other change.
 	MergeCommits bool `yaml:"merge_commits"`
 	// Setup are commands that prepare a fresh checkout.
 	Setup []RepoCommand `yaml:"setup"`

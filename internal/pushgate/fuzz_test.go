@@ -23,8 +23,8 @@ func FuzzJudge(f *testing.F) {
 		files := &store{}
 		policy := Policy{
 			Scanner: words, Content: files.get,
-			Base:   Tree{path1: files.as(changeset.Mode(mode2), content2)},
-			Merges: map[string]Tree{"main2": {path2: files.entry(content1)}},
+			Base:  Tree{path1: files.as(changeset.Mode(mode2), content2)},
+			Merge: Merge{Commit: "main2", Tree: Tree{path2: files.entry(content1)}, Fork: Tree{path1: files.entry(content2)}},
 		}
 		first := Judge(&b.cs, policy)
 		if diff := cmp.Diff(first, Judge(&b.cs, policy)); diff != "" {

@@ -67,14 +67,17 @@ func (s *subject) large(path string, p changeset.Pointer) (r Refusal, bad bool) 
 
 // published is the set of blobs that the base, or a base commit that is merged, has already.
 func (s *subject) published() map[string]bool {
-	blobs := map[string]bool{}
+	if s.blobs != nil {
+		return s.blobs
+	}
+	s.blobs = map[string]bool{}
 	for _, entry := range s.policy.Base {
-		blobs[entry.Blob] = true
+		s.blobs[entry.Blob] = true
 	}
 	for _, j := range s.commits {
 		for _, entry := range j.merged {
-			blobs[entry.Blob] = true
+			s.blobs[entry.Blob] = true
 		}
 	}
-	return blobs
+	return s.blobs
 }

@@ -9,10 +9,14 @@ import (
 // judgeModes refuses modes that git does not store and content that is not there to be judged.
 func judgeModes(s *subject) []Refusal {
 	var refusals []Refusal
+	published := s.published()
 	s.each(func(_ judged, change changeset.Change) {
 		switch change.Mode {
 		case "", changeset.ModeSubmodule:
 		case changeset.ModeFile, changeset.ModeExecutable, changeset.ModeSymlink:
+			if published[change.Blob] {
+				return // a merge that undoes a change of the base brings nothing along
+			}
 			if _, ok := s.content(change.Blob); !ok {
 				refusals = append(refusals, Refusal{
 					Rule: RuleModes, Path: change.Path, Detail: "its content is missing from the changeset",

@@ -2,7 +2,9 @@ package pushgate
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -105,7 +107,8 @@ func reserved(name string) bool {
 }
 
 // collisions pairs new paths (or their directories) with others that differ only in case or in
-// Unicode form, and new paths with a file where they need a directory.
+// Unicode form, new paths with a file where they need a directory, and new files with a directory that
+// is still there.
 func (s *subject) collisions() [][2]string {
 	old := map[string]bool{}
 	for p := range s.policy.Base {
@@ -122,8 +125,15 @@ func (s *subject) collisions() [][2]string {
 	for p := range s.final {
 		withParents(p, learn)
 	}
+	below := map[string]string{} // directory → a path in it
+	for _, p := range slices.Sorted(maps.Keys(s.final)) {
+		withParents(path.Dir(p), func(dir string) { below[dir] = p })
+	}
 	var pairs [][2]string
 	for _, p := range s.touched {
+		if other, ok := below[p]; ok { // its content would vanish without a change that says so
+			pairs = append(pairs, [2]string{p, other})
+		}
 		withParents(p, func(name string) {
 			if other := spellings[fold(name)]; other != name && !old[name] {
 				pairs = append(pairs, [2]string{p, other})

@@ -41,9 +41,17 @@ func judgeProtected(s *subject) []Refusal {
 		return []Refusal{{Rule: RuleProtected, Detail: "the configured list cannot be used: " + err.Error(), Remedy: "correct the list of protected paths"}}
 	}
 	var refusals []Refusal
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(j judged, change changeset.Change) {
 		glob, ok := protectedBy(s.policy.Protected, change)
 		if !ok {
+			return
+		}
+		if j.undone[change.Path] {
+			refusals = append(refusals, Refusal{
+				Rule: RuleProtected, Path: change.Path,
+				Detail: fmt.Sprintf("the path is protected by `%s`, and merge %s undoes the base branch's change to it", glob, shortID(j.commit.ID)),
+				Remedy: "merge again and take the path as the base branch has it",
+			})
 			return
 		}
 		refusals = append(refusals, Refusal{

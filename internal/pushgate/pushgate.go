@@ -83,8 +83,8 @@ type Policy struct {
 	Base Tree
 	// Content returns a blob that the orchestrator has from the base. It may be nil.
 	Content func(blob string) ([]byte, bool)
-	// Merges are the commits of the base branch that may be merged in, with their trees.
-	Merges map[string]Tree
+	// Merge is the commit of the base branch that may be merged in.
+	Merge Merge
 	// LFSObjects are the large files that GitHub has already.
 	LFSObjects map[changeset.Pointer]bool
 	// MaxLFSBytes is the most bytes of new large files; 0 means DefaultMaxLFSBytes.

@@ -12,7 +12,7 @@ func TestMerges(t *testing.T) {
 	t.Parallel()
 	files := &store{}
 	merged := Tree{"theirs.go": files.entry("theirs"), ".github/workflows/ci.yml": files.entry("on: push")}
-	allow := func(p *Policy) { p.Merges = map[string]Tree{"main2": merged} }
+	allow := func(p *Policy) { p.Merge = Merge{Commit: "main2", Tree: merged} }
 	checkRule(t, RuleMerges, map[string]ruleCase{
 		"a chain": {build: func(b *builder) { b.commit(b.file("a", "1")).commit(b.file("a", "2")) }},
 		"a commit beside the chain": {
@@ -31,7 +31,9 @@ func TestMerges(t *testing.T) {
 			want:  []string{"merges main2, which is not an allowed commit"},
 		},
 		"the base branch": {
-			build:  func(b *builder) { b.mergeOf("main2", b.file("theirs.go", "theirs")) },
+			build: func(b *builder) {
+				b.mergeOf("main2", b.file("theirs.go", "theirs"), b.file(".github/workflows/ci.yml", "on: push"))
+			},
 			policy: allow,
 		},
 		"the base branch as first parent": {

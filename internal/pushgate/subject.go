@@ -17,10 +17,12 @@ type subject struct {
 	final Tree
 	// touched are the paths with at least one change that counts and that exist in the end.
 	touched []string
+	// blobs are those that the base, or a base commit that is merged, has already.
+	blobs map[string]bool
 }
 
-// judged is one commit with the changes that count: all of them, or for an allowed merge those that
-// differ from both parents.
+// judged is one commit with the changes that count: all of them, or for an allowed merge those that a
+// merge of both sides would not have made.
 type judged struct {
 	commit  *changeset.Commit
 	changes []changeset.Change
@@ -29,27 +31,21 @@ type judged struct {
 	before map[string]string
 	// merged is the tree of the allowed second parent, nil for an ordinary commit.
 	merged Tree
+	// undone are the paths whose change on the base branch an allowed merge leaves out.
+	undone map[string]bool
 }
 
 func newSubject(cs *changeset.Changeset, policy Policy) *subject {
 	s := &subject{policy: policy.withDefaults(), cs: cs, final: Tree{}}
 	maps.Copy(s.final, policy.Base)
 	touched := map[string]bool{}
+	fork := s.policy.Merge.Fork
 	for i := range cs.Commits {
-		commit := &cs.Commits[i]
-		j := judged{commit: commit, before: map[string]string{}}
-		if len(commit.Parents) == 2 {
-			j.merged = s.policy.Merges[commit.Parents[1]]
+		j := s.take(&cs.Commits[i], fork)
+		if j.merged != nil {
+			fork = j.merged // a second merge of the same commit brings in nothing
 		}
-		for _, change := range commit.Changes {
-			if old, ok := s.final[change.Path]; ok {
-				j.before[change.Path] = old.Blob
-			}
-			apply(s.final, change)
-			if j.merged != nil && sameAs(j.merged, change) {
-				continue
-			}
-			j.changes = append(j.changes, change)
+		for _, change := range j.changes {
 			touched[change.Path] = true
 		}
 		s.commits = append(s.commits, j)
@@ -62,21 +58,33 @@ func newSubject(cs *changeset.Changeset, policy Policy) *subject {
 	return s
 }
 
+// take applies a commit to the final tree and returns it with the changes that count.
+func (s *subject) take(commit *changeset.Commit, fork Tree) judged {
+	j := judged{commit: commit, before: map[string]string{}}
+	var ours Tree
+	if s.policy.Merge.allows(commit) {
+		j.merged, ours = s.policy.Merge.Tree, maps.Clone(s.final)
+	}
+	for _, change := range commit.Changes {
+		if old, ok := s.final[change.Path]; ok {
+			j.before[change.Path] = old.Blob
+		}
+		apply(s.final, change)
+	}
+	if j.merged == nil {
+		j.changes = commit.Changes
+		return j
+	}
+	s.takeMerge(&j, fork, ours)
+	return j
+}
+
 func apply(tree Tree, change changeset.Change) {
 	if change.Deleted() {
 		delete(tree, change.Path)
 		return
 	}
 	tree[change.Path] = Entry{Mode: change.Mode, Blob: change.Blob}
-}
-
-// sameAs reports whether the change only takes over what the tree has.
-func sameAs(tree Tree, change changeset.Change) bool {
-	entry, ok := tree[change.Path]
-	if change.Deleted() {
-		return !ok
-	}
-	return ok && entry == Entry{Mode: change.Mode, Blob: change.Blob}
 }
 
 // content returns a blob from the changeset or from what the orchestrator has.

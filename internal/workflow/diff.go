@@ -21,39 +21,80 @@ const (
 	maxDiffFile = 1 << 20 // bytes of a file whose lines are compared
 )
 
-// changed is a path that a changeset leaves other than the base has it.
+// changed is a path that a changeset leaves other than what it is compared with has it.
 type changed struct {
 	path           string
+	against        string          // what it is compared with, empty for the base
 	before, after  forge.TreeEntry // zero if it was or is not there
 	text           string          // its part of the diff
 	added, removed int             // lines
 }
 
-// netDiff compares what a changeset comes to with the base, path by path. blob reads what the base has.
-func netDiff(cs *changeset.Changeset, base map[string]forge.TreeEntry, blob func(id string) ([]byte, error)) ([]changed, error) {
-	final := map[string]forge.TreeEntry{}
+// netDiff compares what a changeset comes to with the base, path by path. If it merges m in, it is compared
+// with what the merge of both should be: what comes from the base branch and nowhere else is left
+// out, and a change of the base branch that the result does not have is shown as taken back. Where both sides
+// changed a path, the result is compared with each. blob reads what is on GitHub.
+func netDiff(cs *changeset.Changeset, base map[string]forge.TreeEntry, m *merge, blob func(id string) ([]byte, error)) ([]changed, error) {
+	final, paths := maps.Clone(base), map[string]bool{}
+	if final == nil {
+		final = map[string]forge.TreeEntry{}
+	}
 	for _, c := range cs.Commits {
 		for _, ch := range c.Changes {
+			paths[ch.Path] = true
+			if ch.Deleted() {
+				delete(final, ch.Path)
+				continue
+			}
 			final[ch.Path] = forge.TreeEntry{Mode: string(ch.Mode), ID: ch.Blob}
 		}
 	}
-	var list []changed
-	for _, path := range slices.Sorted(maps.Keys(final)) {
-		f := changed{path: path, before: base[path], after: final[path]}
-		if f.before.Mode == f.after.Mode && f.before.ID == f.after.ID {
-			continue
-		}
-		var before []byte
-		var err error
-		if f.before.Mode != "" && f.before.ID != f.after.ID && f.before.Mode != string(changeset.ModeSubmodule) {
-			if before, err = blob(f.before.ID); err != nil {
-				return nil, fmt.Errorf("read %s as it was: %w", path, err)
+	if m == nil {
+		m = &merge{theirs: base, fork: base}
+	}
+	for _, tree := range []map[string]forge.TreeEntry{base, m.theirs} {
+		for path := range tree {
+			if base[path] != m.theirs[path] {
+				paths[path] = true
 			}
 		}
-		f.compare(before, cs.Blobs[f.after.ID])
-		list = append(list, f)
+	}
+	var list []changed
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		sides := []changed{{path: path, after: final[path]}}
+		var clean bool
+		if sides[0].before, clean = changeset.MergePath(m.fork[path], base[path], m.theirs[path]); !clean {
+			sides[0].against = "the base branch"
+			sides = append(sides, changed{path: path, before: base[path], after: final[path], against: "the branch before the merge"})
+		}
+		for _, f := range sides {
+			if f.before == f.after {
+				continue
+			}
+			if err := f.read(cs, blob); err != nil {
+				return nil, err
+			}
+			list = append(list, f)
+		}
 	}
 	return list, nil
+}
+
+// read reads both contents and writes the path's part of the diff.
+func (f *changed) read(cs *changeset.Changeset, blob func(id string) ([]byte, error)) error {
+	var contents [2][]byte
+	for i, e := range []forge.TreeEntry{f.before, f.after} {
+		var known, err = cs.Blobs[e.ID], error(nil)
+		if known == nil && e.Mode != "" && f.before.ID != f.after.ID && e.Mode != string(changeset.ModeSubmodule) {
+			known, err = blob(e.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", f.path, err)
+		}
+		contents[i] = known
+	}
+	f.compare(contents[0], contents[1])
+	return nil
 }
 
 // compare writes the path's part of the diff.
@@ -61,6 +102,9 @@ func (f *changed) compare(before, after []byte) {
 	name := visible(f.path)
 	var b strings.Builder
 	fmt.Fprintf(&b, "diff a/%s b/%s\n", name, name)
+	if f.against != "" {
+		fmt.Fprintf(&b, "compared with %s; both sides of the merge changed it\n", f.against)
+	}
 	switch {
 	case f.before.Mode == "":
 		fmt.Fprintf(&b, "new %s\n", kindOf(f.after.Mode))
@@ -97,7 +141,7 @@ func (f *changed) count(diff string) {
 }
 
 // diffText is what people read before they approve: the commits' messages, then what they come to.
-func diffText(cs *changeset.Changeset, files []changed) string {
+func diffText(cs *changeset.Changeset, m *merge, files []changed) string {
 	var b strings.Builder
 	for _, c := range cs.Commits {
 		fmt.Fprintf(&b, "commit %s\n", c.ID)
@@ -105,6 +149,9 @@ func diffText(cs *changeset.Changeset, files []changed) string {
 			b.WriteString("    " + strings.TrimRight(l, "\n") + "\n")
 		}
 		b.WriteString("\n")
+	}
+	if m != nil {
+		fmt.Fprintf(&b, "Commit %s of the base branch is merged in. What comes from there unchanged is not shown.\n\n", m.commit)
 	}
 	for _, f := range files {
 		b.WriteString(strings.TrimRight(f.text, "\n") + "\n\n")
@@ -127,6 +174,9 @@ func statLines(files []changed) []string {
 			what += ", deleted"
 		case f.before.Mode != f.after.Mode:
 			what += ", now " + kindOf(f.after.Mode)
+		}
+		if f.against != "" {
+			what += ", compared with " + f.against
 		}
 		path := []rune(visible(f.path))
 		if len(path) > 200 {

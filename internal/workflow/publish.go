@@ -66,7 +66,7 @@ func (s *Steps) readChangeset(ctx context.Context, w *unit, root string) (*chang
 		if err != nil {
 			return nil, err
 		}
-		c.AllowMerge = []string{head}
+		c.AllowMerge, w.merges = []string{head}, head
 	}
 	cs, err := s.Runner.Collect(ctx, t.VM.Name, c)
 	if err != nil {
@@ -112,6 +112,9 @@ func (s *Steps) judge(ctx context.Context, w *unit, cs *changeset.Changeset) (st
 	for _, r := range pushgate.Judge(cs, policy) {
 		e.Refusals = append(e.Refusals, state.Refusal{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy})
 	}
+	if note := undoneNote(w.task.Branch.Base, pushgate.Undone(cs, policy)); note != "" {
+		e.Work.Notes = append(slices.Clone(e.Work.Notes), note)
+	}
 	return e, nil
 }
 
@@ -130,26 +133,17 @@ func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset
 	if p.LFSObjects, err = s.largeFiles(ctx, w, cs); err != nil {
 		return p, err
 	}
-	if !w.task.Settings.MergeCommits || !hasMerges(cs) {
+	// The only merge that is allowed brings in a commit that readChangeset read from the base branch: what
+	// the changeset names was said by the VM.
+	if w.merges == "" || secondParent(cs) != w.merges {
 		return p, nil
 	}
-	// The only merge that is allowed brings in a commit that we read from the base branch ourselves:
-	// what the changeset names was said by the VM.
-	head, err := s.GitHub.Head(ctx, w.repo, w.task.Branch.Base)
+	m, err := s.mergeOf(ctx, w, cs.Base, w.merges)
 	if err != nil {
-		return p, fmt.Errorf("read the base's newest commit: %w", err)
+		return p, err
 	}
-	tree, err := s.GitHub.Tree(ctx, w.repo, head)
-	if err != nil {
-		return p, fmt.Errorf("read the tree of the base's newest commit: %w", err)
-	}
-	p.Merges = map[string]pushgate.Tree{head: gateTree(tree)}
+	p.Merge = pushgate.Merge{Commit: w.merges, Tree: gateTree(m.theirs), Fork: gateTree(m.fork)}
 	return p, nil
-}
-
-// hasMerges reports whether a commit of the changeset names a second parent.
-func hasMerges(cs *changeset.Changeset) bool {
-	return slices.ContainsFunc(cs.Commits, func(c changeset.Commit) bool { return len(c.Parents) > 1 })
 }
 
 // protectedPaths are the built-in patterns and the configured ones. Exceptions ("!…") are dropped:

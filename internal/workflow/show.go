@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
@@ -31,11 +32,17 @@ func (s *Steps) showChanges(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, fmt.Errorf("read the base tree: %w", err)
 	}
-	files, err := netDiff(cs, base, func(blob string) ([]byte, error) { return s.GitHub.Blob(ctx, w.repo, blob) })
+	var m *merge
+	if second := secondParent(cs); second != "" { // the push gate saw that it is the base branch's
+		if m, err = s.mergeOf(ctx, w, cs.Base, second); err != nil {
+			return state.Event{}, err
+		}
+	}
+	files, err := netDiff(cs, base, m, func(blob string) ([]byte, error) { return s.GitHub.Blob(ctx, w.repo, blob) })
 	if err != nil {
 		return state.Event{}, fmt.Errorf("make the diff: %w", err)
 	}
-	full, _ := s.Redact.Redact(diffText(cs, files))
+	full, _ := s.Redact.Redact(diffText(cs, m, files))
 	if err := s.Files.SaveDiff(t.Work.Ref, full); err != nil {
 		return state.Event{}, fmt.Errorf("store the diff: %w", err)
 	}
@@ -46,7 +53,9 @@ func (s *Steps) showChanges(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	p := state.Plan{Text: text, Publish: &state.Changes{Ref: t.Work.Ref, Digest: digest, Tree: t.Work.LocalTree, Cut: cut, Stat: statLines(files)}}
 	for _, f := range files {
-		p.Files = append(p.Files, f.path)
+		if !slices.Contains(p.Files, f.path) { // a path may be compared with two
+			p.Files = append(p.Files, f.path)
+		}
 	}
 	p.Files = p.Files[:min(len(p.Files), maxStat)]
 	return state.Event{Kind: state.EventShown, Run: t.Work.Run, Plan: &p}, nil

@@ -123,6 +123,8 @@ type unit struct {
 	// base is where the task's base was at baseAt, if this attempt has read it.
 	base   string
 	baseAt time.Time
+	// merges is the commit of the base branch that this attempt let the agent's commits merge in, empty for none.
+	merges string
 }
 
 // Handle does one job. It is the queue's Handler.
