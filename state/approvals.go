@@ -30,7 +30,7 @@ func (c *change) lateThumb() {
 	c.noApproval()
 }
 
-// quoted tells a person, once per revision, that a command in a quote or in code does not count.
+// quoted tells a person, once per revision, that a command in a quote, in code or in other markup does not count.
 func (c *change) quoted() {
 	if key := "no-" + c.newestHash() + "-" + NotQuoted; c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: NotQuoted, By: c.e.By, Hash: c.newestHash()})

@@ -141,7 +141,7 @@ func orderRows() []Row {
 		{From: open, On: EventCommented, Verb: VerbPlan, To: same, Doc: "one task per issue", do: reply(ReplyOneTask)},
 		{From: awaiting, On: EventCommented, Verb: VerbMessage, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
 		{From: asking, On: EventCommented, Verb: VerbMessage, To: building, Doc: "a change request: the agent works on it, and the changes are shown anew", do: (*change).revise},
-		{From: approving, On: EventCommented, If: "a command stands in a quote or in code only", To: same, Doc: "told that quoted commands do not count; no revision is made", when: func(c *change) bool { return c.e.Comment.Quoted }, do: (*change).quoted},
+		{From: approving, On: EventCommented, If: "a command stands in a quote, in code or in other markup only", To: same, Doc: "told that quoted commands do not count; no revision is made", when: func(c *change) bool { return c.e.Comment.Quoted }, do: (*change).quoted},
 		{From: awaiting, On: EventCommented, To: planning, Doc: "a change request: a new revision", do: (*change).revise},
 		{From: asking, On: EventCommented, If: "on the issue", To: building, Doc: "a change request: the agent works on it, and the changes are shown anew", when: func(c *change) bool { return !c.e.Comment.OnPR }, do: (*change).revise},
 		{From: []Phase{PhaseAwaitingAnswer}, On: EventCommented, Verb: VerbMessage, To: working, Doc: "the answer: goes on", do: (*change).answer},

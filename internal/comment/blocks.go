@@ -1,123 +1,173 @@
 package comment
 
 import (
-	"sort"
+	"cmp"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
-// maxDepth bounds how deep quotes and lists are nested before a line counts as quoted unread;
-// maxBrackets how many lines may begin as a link's definition does.
+// Limits beyond which a text is not searched for commands: parsing time grows with the square of both.
 const (
-	maxDepth    = 60
-	maxBrackets = 300
+	maxDepth = 60   // nesting depth of quotes on a line
+	maxLinks = 3000 // openings of link destinations
 )
 
-// blocks is what a Markdown parser says about a text: where plain lines begin, and what is hidden,
-// quoted or code.
+// blocks is the structure of a text as far as commands depend on it.
 type blocks struct {
-	lines  []int    // starts of the words of plain lines, ascending
-	hidden []extent // quotes, code, HTML; ascending
+	lines []int    // where the words of lines begin that can hold a command, ascending
+	plain []extent // text that a reader sees as text, lists included; ascending
 }
 
 // extent is a half-open range of bytes.
 type extent struct{ from, to int }
 
-// commandParser returns a parser of blocks, code and HTML: what decides whether a line is plain.
-// Links and emphasis are left out; they take time and decide nothing.
+// commandParser returns a parser for what GitHub renders. Footnotes are recognized as blocks only: they
+// stay where they are defined.
 func commandParser() parser.Parser {
 	return parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(
-			util.Prioritized(parser.NewCodeSpanParser(), 100),
-			util.Prioritized(parser.NewRawHTMLParser(), 400),
-		),
-		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+		parser.WithBlockParsers(append(parser.DefaultBlockParsers(),
+			util.Prioritized(extension.NewFootnoteBlockParser(), 999))...),
+		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
+			util.Prioritized(extension.NewStrikethroughParser(), 500))...),
+		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(),
+			util.Prioritized(extension.NewTableParagraphTransformer(), 200))...),
+		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 	)
 }
 
-// parseBlocks finds the plain lines of a text whose line ends are "\n".
+// parseBlocks finds the lines of a text that can hold a command: lines of paragraphs (and of headings
+// that are underlined) at the top level of the document, in no element of HTML, whose first word is in
+// no emphasis, link, image, code or formula. Line ends have to be "\n".
 func parseBlocks(body string) blocks {
-	src := []byte(flatten(body))
-	doc := commandParser().Parse(text.NewReader(src))
-	var b blocks
-	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n := n.(type) {
-		case *ast.List: // its words are read, but its lines order nothing
-			b.hideWithin(n)
-			return ast.WalkSkipChildren, nil
-		case *ast.Blockquote, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock, *ast.LinkReferenceDefinition:
-			b.hide(n)
-			return ast.WalkSkipChildren, nil
-		case *ast.Paragraph, *ast.Heading, *ast.TextBlock:
-			b.addLines(n, src)
-		case *ast.CodeSpan, *ast.RawHTML:
-			b.hideInline(n)
-		}
-		return ast.WalkContinue, nil
-	})
-	b.settle()
-	return b
+	if excessive(body) {
+		return blocks{}
+	}
+	r := &blockReader{src: []byte(body), displays: extents(formulaBlock, body, 0)}
+	r.children(commandParser().Parse(text.NewReader(r.src)), placeTop)
+	return r.blocks
 }
 
-// flatten blanks lines that nest absurdly deep or define links without end, keeping every position: a
-// parser's time grows with the square of both, and nobody means anything by them.
-func flatten(body string) string {
-	var out []byte
-	at, brackets := 0, 0
+// excessive reports whether a text is too deeply nested or holds too many links to be parsed in bounded
+// time, or holds characters that parsers of Markdown disagree about.
+func excessive(body string) bool {
+	if strings.ContainsAny(body, "\v\f") || strings.Count(body, "](") > maxLinks {
+		return true
+	}
 	for line := range strings.Lines(body) {
-		depth, first := nesting(line)
-		if first == '[' {
-			brackets++
+		if quoteDepth(line) > maxDepth {
+			return true
 		}
-		if depth > maxDepth || first == '[' && brackets > maxBrackets {
-			if out == nil {
-				out = []byte(body)
-			}
-			for i := at; i < at+len(strings.TrimSuffix(line, "\n")); i++ {
-				out[i] = '.'
-			}
-		}
-		at += len(line)
 	}
-	if out == nil {
-		return body
-	}
-	return string(out)
+	return false
 }
 
-// nesting counts the signs of quotes and lists at the start of a line, and returns what follows them.
-func nesting(line string) (depth int, first byte) {
-	for _, c := range []byte(line) {
-		switch c {
-		case ' ', '\t':
-		case '>', '-', '*', '+':
-			depth++
-		default:
-			return depth, c
-		}
-	}
-	return depth, 0
+// quoteDepth counts the quote markers among the markers at the start of a line.
+func quoteDepth(line string) int {
+	markers := line[:len(line)-len(strings.TrimLeft(line, " \t>-*+"))]
+	return strings.Count(markers, ">")
 }
 
-// addLines notes the lines of a block that begin at the margin.
-func (b *blocks) addLines(n ast.Node, src []byte) {
+// GitHub renders these as formulas.
+var (
+	formulaBlock = regexp.MustCompile(`(?ms)^[ \t]*\$\$[ \t]*$.*?^[ \t]*\$\$[ \t]*$`)
+	formula      = regexp.MustCompile(`\$\$[^$]+\$\$|(?:^|[^\w$\\])\$[^\s$](?:[^$]*[^\s$])?\$(?:[^\w$]|$)`)
+)
+
+func extents(re *regexp.Regexp, s string, offset int) []extent {
+	var list []extent
+	for _, at := range re.FindAllStringIndex(s, -1) {
+		list = append(list, extent{offset + at[0], offset + at[1]})
+	}
+	return list
+}
+
+// blockReader walks over a document in the order in which GitHub shows it.
+type blockReader struct {
+	blocks
+	src      []byte
+	html     openElements
+	displays []extent // formulas on lines of their own
+	formulas []extent // those in the present block
+}
+
+// place says what text counts as where it stands.
+type place int
+
+const (
+	placeTop    place = iota // its lines can hold commands
+	placeNested              // it is text by the comment's author
+	placeOther               // it is quoted, in a table or the like
+)
+
+// children reads the blocks of a container. Elements of HTML that a block of Markdown opens have to be
+// closed in the same block, because the end of the block does not close all of them.
+func (r *blockReader) children(container ast.Node, at place) {
+	for n := container.FirstChild(); n != nil; n = n.NextSibling() {
+		if n, ok := n.(*ast.HTMLBlock); ok {
+			r.html.read(blockHTML(n, r.src))
+			continue
+		}
+		floor := r.html.enter()
+		r.block(n, at)
+		r.html.leave(floor)
+	}
+}
+
+func (r *blockReader) block(n ast.Node, at place) {
+	switch n := n.(type) {
+	case *ast.CodeBlock, *ast.FencedCodeBlock, *ast.LinkReferenceDefinition:
+	case *ast.Paragraph, *ast.Heading, *ast.TextBlock:
+		var starts []int
+		if at == placeTop {
+			starts = r.lineStarts(n)
+		}
+		r.formulas = r.formulasIn(n)
+		r.inline(n, starts, at != placeOther)
+	case *ast.List, *ast.ListItem:
+		r.children(n, max(at, placeNested))
+	case *extast.Footnote:
+		if strings.ContainsAny(string(n.Ref), " \t[]\\") {
+			r.html.broken = true // on GitHub this is no footnote but text
+		}
+		r.children(n, placeOther)
+	case *extast.TableCell:
+		r.inline(n, nil, false)
+	default:
+		r.children(n, placeOther)
+	}
+}
+
+// formulasIn returns the formulas within a block.
+func (r *blockReader) formulasIn(n ast.Node) []extent {
+	lines := n.Lines()
+	if lines.Len() == 0 {
+		return nil
+	}
+	from, to := lines.At(0).Start, lines.At(lines.Len()-1).Stop
+	return extents(formula, string(r.src[from:to]), from)
+}
+
+// lineStarts returns where the words of a block's lines begin. A heading that begins with # has none.
+func (r *blockReader) lineStarts(n ast.Node) []int {
+	var starts []int
 	for i := range n.Lines().Len() {
 		start := n.Lines().At(i).Start
-		for start < len(src) && src[start] == ' ' {
+		for start < len(r.src) && (r.src[start] == ' ' || r.src[start] == '\t') {
 			start++
 		}
-		if margin(src, start) {
-			b.lines = append(b.lines, start)
+		if margin(r.src, start) {
+			starts = append(starts, start)
 		}
 	}
+	return starts
 }
 
 // margin reports whether nothing but spaces stands before at on its line.
@@ -130,88 +180,53 @@ func margin(src []byte, at int) bool {
 	return true
 }
 
-// hideWithin notes what is quoted, code or HTML somewhere in a list.
-func (b *blocks) hideWithin(list ast.Node) {
-	_ = ast.Walk(list, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
+// inline reads what a block shows. Lines count if they begin in text that is the block's own. said is
+// false for text that does not count at all, such as what is struck through.
+func (r *blockReader) inline(parent ast.Node, starts []int, said bool) {
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
-		case *ast.Blockquote, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock, *ast.LinkReferenceDefinition:
-			b.hide(n)
-			return ast.WalkSkipChildren, nil
-		case *ast.CodeSpan, *ast.RawHTML:
-			b.hideInline(n)
-		}
-		return ast.WalkContinue, nil
-	})
-}
-
-// hide notes a block and all that is in it, a fence's line with what stands on it too.
-func (b *blocks) hide(n ast.Node) {
-	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if entering && n.Type() == ast.TypeBlock {
-			for i := range n.Lines().Len() {
-				seg := n.Lines().At(i)
-				b.hidden = append(b.hidden, extent{seg.Start, seg.Stop})
+		case *ast.Text:
+			at := n.Segment.Start
+			if said && r.html.none() && !within(r.displays, at) && !within(r.formulas, at) {
+				r.text(extent{n.Segment.Start, n.Segment.Stop}, starts)
 			}
-			switch n := n.(type) {
-			case *ast.HTMLBlock:
-				if n.HasClosure() {
-					b.hidden = append(b.hidden, extent{n.ClosureLine.Start, n.ClosureLine.Stop})
-				}
-			case *ast.FencedCodeBlock:
-				if n.Info != nil {
-					b.hidden = append(b.hidden, extent{n.Info.Segment.Start, n.Info.Segment.Stop})
-				}
-			}
-		}
-		return ast.WalkContinue, nil
-	})
-}
-
-// hideInline notes a code span or an inline HTML tag or comment.
-func (b *blocks) hideInline(n ast.Node) {
-	if raw, ok := n.(*ast.RawHTML); ok {
-		for i := range raw.Segments.Len() {
-			seg := raw.Segments.At(i)
-			b.hidden = append(b.hidden, extent{seg.Start, seg.Stop})
-		}
-		return
-	}
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		if t, ok := c.(*ast.Text); ok {
-			b.hidden = append(b.hidden, extent{t.Segment.Start, t.Segment.Stop})
+		case *ast.RawHTML:
+			r.html.readInline(string(n.Segments.Value(r.src)))
+		case *ast.Emphasis:
+			r.inline(n, nil, said)
+		case *ast.CodeSpan:
+		default: // links, images, struck-through text
+			r.inline(n, nil, false)
 		}
 	}
 }
 
-// settle sorts, and drops the lines that begin inside something hidden.
-func (b *blocks) settle() {
-	sort.Slice(b.hidden, func(i, j int) bool { return b.hidden[i].from < b.hidden[j].from })
-	sort.Ints(b.lines)
-	kept, h, reach := b.lines[:0], 0, 0
-	for _, at := range b.lines {
-		for h < len(b.hidden) && b.hidden[h].from <= at {
-			reach = max(reach, b.hidden[h].to)
-			h++
-		}
-		if at >= reach {
-			kept = append(kept, at)
-		}
-	}
-	b.lines = kept
+// within reports whether one of the ranges, which are in order and apart, begins before at and ends after it.
+func within(list []extent, at int) bool {
+	i, _ := slices.BinarySearchFunc(list, at, func(e extent, at int) int { return cmp.Compare(e.to, at+1) })
+	return i < len(list) && list[i].from < at
 }
 
-// visible returns the text with all that is hidden, quoted or code as spaces.
+// text notes text that is said, and the lines that begin in it.
+func (r *blockReader) text(e extent, starts []int) {
+	r.plain = append(r.plain, e)
+	at, _ := slices.BinarySearch(starts, e.from)
+	for ; at < len(starts) && starts[at] < e.to; at++ {
+		r.lines = append(r.lines, starts[at])
+	}
+}
+
+// visible returns the text with everything but plain text as spaces.
 func (b blocks) visible(body string) string {
 	out := []byte(body)
-	for _, s := range b.hidden {
-		for i := s.from; i < min(s.to, len(out)); i++ {
-			if out[i] != '\n' {
-				out[i] = ' '
+	at := 0
+	for _, e := range append(b.plain, extent{len(out), len(out)}) {
+		for ; at < e.from; at++ {
+			if out[at] != '\n' {
+				out[at] = ' '
 			}
 		}
+		at = max(at, e.to)
 	}
 	return string(out)
 }

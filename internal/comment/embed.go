@@ -28,7 +28,7 @@ func Embed(s string) string {
 	if s == "" {
 		return ""
 	}
-	if flatten(s) != s { // nested too deep to be read with care
+	if excessive(s) {
 		return codeBlock(s)
 	}
 	safe := closeFences(disarm(s))

@@ -2,12 +2,18 @@ package comment
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	render "github.com/yuin/goldmark/renderer/html"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -15,6 +21,9 @@ import (
 // FuzzParse: whatever stands in a comment, its orders are of the table and within its bounds, each is
 // read again as it is printed, and the same comment as a quote, as code or hidden orders nothing.
 func FuzzParse(f *testing.F) {
+	for _, wrap := range wrappers() {
+		f.Add(fmt.Sprintf(wrap, "@errand approve"), false)
+	}
 	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "> @errand x", "@errand budget +1.5\n@errand model a",
 		"x\n\n@errand create pr A-1", "@errand plan base: a/b", "@errand\n```\n@errand stop\n```", "@errand aprove", "`@errand\n@errand go`", "[a]:\n@errand stop", "1. @errand x\n@errand y"} {
 		f.Add(s, false)
@@ -31,6 +40,7 @@ func FuzzParse(f *testing.F) {
 			checkOrder(t, o, onPR)
 			checkPrinted(t, o, onPR)
 		}
+		checkSeen(t, body)
 		for how, hidden := range disguises(body) {
 			if q := Parse(hidden, "errand", onPR); q.Mention || len(q.Orders) > 0 || q.Base != "" {
 				t.Errorf("%s it orders %+v, base %q:\n%s", how, q.Orders, q.Base, hidden)
@@ -52,7 +62,17 @@ func disguises(body string) map[string]string {
 	}
 	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
 	listed := "- " + fence + "\n  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n  " + fence
+	inline := inlineOnly(body)
+	element := strings.Split("blockquote del q code pre details td", " ")[len(body)%7]
 	return map[string]string{
+		"in an element, blank lines around it": "<" + element + ">\n\n" + strings.ReplaceAll(body, "</", "< /") + "\n\n</" + element + ">",
+		"in an element that never ends":        "x <" + element + ">\n\n" + strings.ReplaceAll(body, "</", "< /"),
+		"in an image's text":                   "![x\n" + inline + "](https://x.org/p.png)",
+		"in a link's text":                     "[x\n" + inline + "](https://x.org)",
+		"struck through":                       "~~x\n" + inline + "y~~",
+		"emphasised":                           "**x\n" + inline + "y**",
+		"in a table":                           "| a |\n|---|\n" + inline + "y",
+
 		"quoted":      strings.Join(lines, "\n"),
 		"fenced":      fence + "\n" + body + "\n" + fence,
 		"not closed":  "~~~~~~~~ text\n" + strings.ReplaceAll(body, "~", "-"),
@@ -62,6 +82,78 @@ func disguises(body string) map[string]string {
 		"commented":   "<!--\n" + strings.ReplaceAll(body, "--", "- ") + "\n-->",
 		"in a script": "<script>\n" + strings.ReplaceAll(body, "</", "< /") + "\n</script>",
 	}
+}
+
+// inlineOnly returns the lines of a text that are words, without signs of Markdown.
+func inlineOnly(body string) string {
+	var b strings.Builder
+	for line := range strings.Lines(body) {
+		line = strings.Map(func(r rune) rune {
+			if r == '@' || r == ' ' || r == '+' || r == '.' || unicode.IsLetter(r) || r < 0x80 && unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, line)
+		if line = strings.TrimSpace(line); line != "" && (line[0] == '@' || unicode.IsLetter(rune(line[0]))) {
+			b.WriteString(line + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		return "@errand approve\n"
+	}
+	return strings.ReplaceAll(b.String(), "base", "b")
+}
+
+// checkSeen renders a comment as a page and looks for each of its commands: it has to begin a line of a
+// paragraph or an underlined heading that stands in no other element.
+func checkSeen(t *testing.T, body string) {
+	t.Helper()
+	body = normalise(body)
+	const name, canary = "@errand", "@qzxwvk"
+	lines := parseBlocks(body).lines
+	for _, at := range lines[:min(len(lines), 20)] {
+		if _, ok := mentionAt(body[at:], "errand"); !ok || len(body) > 4000 {
+			continue
+		}
+		if marked := body[:at] + canary + body[at+len(name):]; !shownPlainly(t, marked, canary) {
+			t.Errorf("a command at %d is not seen as one in\n%q", at, body)
+		}
+	}
+}
+
+var filteredTags = regexp.MustCompile(`(?i)<(/?(?:title|textarea|style|xmp|iframe|noembed|noframes|script|plaintext)[\s/>])`)
+
+func shownPlainly(t *testing.T, markdown, word string) bool {
+	t.Helper()
+	var page strings.Builder
+	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList, extension.Footnote), goldmark.WithRendererOptions(render.WithUnsafe()))
+	if err := md.Convert([]byte(markdown), &page); err != nil {
+		t.Fatal(err)
+	}
+	context := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
+	nodes, err := html.ParseFragment(strings.NewReader(filteredTags.ReplaceAllString(page.String(), "&lt;$1")), context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	var walk func(n *html.Node, around []string)
+	walk = func(n *html.Node, around []string) {
+		if n.Type == html.TextNode && len(around) == 1 && slices.Contains([]string{"p", "h1", "h2"}, around[0]) {
+			for line := range strings.Lines(n.Data) {
+				found = found || strings.HasPrefix(strings.TrimLeft(line, " \t"), word)
+			}
+		}
+		if n.Type == html.ElementNode && (n.Data == "p" || elementKinds()[n.Data] != elementUnknown) {
+			around = append(slices.Clone(around), n.Data)
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			walk(c, around)
+		}
+	}
+	for _, n := range nodes {
+		walk(n, nil)
+	}
+	return found
 }
 
 // checkOrder holds an order against the table's bounds.
@@ -83,11 +175,17 @@ func checkOrder(t *testing.T, o state.Order, onPR bool) {
 	}
 }
 
+// delimiterRow matches a text whose second line makes the first one the head of a table.
+var delimiterRow = regexp.MustCompile(`^[^\n]*\n[ \t|:-]+(?:\n|$)`)
+
 // checkPrinted reads an order again as it is printed.
 func checkPrinted(t *testing.T, o state.Order, onPR bool) {
 	t.Helper()
 	if strings.Contains(o.Text+o.With, "@") || strings.ContainsAny(o.Text+o.With, "\u00a0\u2003\u2028\u0085") {
 		return // mentions in the text would be read again
+	}
+	if excessive(Print(o)) || delimiterRow.MatchString(Print(o)) {
+		return // it would not be read, or as the head of a table
 	}
 	again := Parse("@errand "+Print(o), "errand", onPR)
 	if len(again.Orders) != 1 || !cmp.Equal(again.Orders[0], o) {

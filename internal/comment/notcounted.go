@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// NotQuoted is a reason besides those of state: the `approve` stands in a quote or in code
-// (Parsed.Quoted), where it is not read.
+// NotQuoted is a reason besides those of state: the `approve` stands in a quote, in code or in other
+// markup (Parsed.Quoted), where it is not read.
 const NotQuoted = "quoted"
 
 // notCounted says why an approval does not count and what to do instead. By is who gave it.
@@ -56,7 +56,7 @@ func (p post) notCountedWords() (why, remedy string) {
 	case state.NotNoneOpen:
 		return "no plan waits for an approval now.", p.v.say("status") + " says where the task is."
 	case NotQuoted:
-		return "it stands in a quote or in code, where commands are not read.", "Write " + p.approve() + " at the start of a line of its own."
+		return "it stands in a quote or in code, or within other markup, where commands are not read.", "Write " + p.approve() + " at the start of a line of its own."
 	case state.NotChoice:
 		return "there is no approach of that number.", p.approaches()
 	}

@@ -16,16 +16,17 @@ const maxOrders = 10
 
 // Parsed is what a comment says to the bot.
 type Parsed struct {
-	// Mention is set if a line begins with the bot's name outside quotes and code.
+	// Mention is set if a line of plain text begins with the bot's name: a line of a paragraph that
+	// GitHub shows in nothing else, neither in Markdown's structures nor in elements of HTML.
 	Mention bool
-	// Quoted is set if the name is at the start of a line only inside quotes, code or hidden text,
-	// where it does not count.
+	// Quoted is set if the name is at the start of a line only elsewhere (in quotes, code, lists,
+	// tables, HTML, links' and images' texts), where it does not count.
 	Quoted bool
 	// Orders are the commands in their order, at most 10. Empty without a mention.
 	Orders []state.Order
 	// Text is what stands before the first mention, or the whole comment without one.
 	Text string
-	// Base is the branch named by "base: NAME" anywhere outside quotes and code, if any.
+	// Base is the branch named by "base: NAME" in plain text, lists and emphasis included, if any.
 	Base string
 }
 
@@ -36,9 +37,9 @@ func Parse(body, slug string, onPR bool) Parsed {
 	if len(body) > maxBody {
 		body = body[:maxBody]
 	}
-	body = trimLines(normalise(body))
+	body = normalise(body)
 	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
-		return Parsed{Text: strings.TrimSpace(body), Base: Base(body)}
+		return Parsed{Text: trimLines(body), Base: Base(body)}
 	}
 	doc := parseBlocks(body)
 	var p Parsed
@@ -50,18 +51,18 @@ func Parse(body, slug string, onPR bool) Parsed {
 	}
 	p.Base = baseIn(doc.visible(body))
 	if len(starts) == 0 {
-		p.Text = strings.TrimSpace(body)
+		p.Text = trimLines(body)
 		p.Quoted = mentionsAnywhere(body, slug)
 		return p
 	}
 	p.Mention = true
-	p.Text = strings.TrimSpace(body[:starts[0].line])
+	p.Text = trimLines(body[:starts[0].line])
 	for i, m := range starts[:min(len(starts), maxOrders)] {
 		stop := len(body)
 		if i+1 < len(starts) {
 			stop = starts[i+1].line
 		}
-		line, tail, _ := strings.Cut(body[m.end:stop], "\n")
+		line, tail, _ := strings.Cut(trimLines(body[m.end:stop]), "\n")
 		p.Orders = append(p.Orders, readBlock(line, tail, onPR)...)
 	}
 	p.Orders = oneMessage(p.Orders)
@@ -99,10 +100,13 @@ func mentionAt(s, slug string) (int, bool) {
 	return n, true
 }
 
-// mentionsAnywhere reports whether any line begins with the mention, past quote and list signs.
+// lineMarkup matches what can stand before the words of a line.
+var lineMarkup = regexp.MustCompile("^(?:[ \\t>*+`~_|#!\\[(-]|<[^<>]*>|[0-9]+[.)])*")
+
+// mentionsAnywhere reports whether any line begins with the mention, past markup.
 func mentionsAnywhere(body, slug string) bool {
 	for line := range strings.Lines(body) {
-		if _, ok := mentionAt(strings.TrimLeft(line, " \t>-*+`"), slug); ok {
+		if _, ok := mentionAt(line[len(lineMarkup.FindString(line)):], slug); ok {
 			return true
 		}
 	}
@@ -139,13 +143,13 @@ func readBlock(line, tail string, onPR bool) []state.Order {
 	return []state.Order{o}
 }
 
-// trimLines takes away the space at the ends of lines: it means nothing and nobody sees it.
+// trimLines removes the space around a text and at the ends of its lines.
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRightFunc(l, unicode.IsSpace)
 	}
-	return strings.Join(lines, "\n")
+	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
 // oneMessage joins the messages of a comment into the first: a comment says one thing to the agent.
@@ -216,8 +220,8 @@ func cutWord(line, word string) (rest string, ok bool) {
 
 var baseWord = regexp.MustCompile("(?i)(?:^|[\\s(,;])base:[ \\t]*`?([A-Za-z0-9][A-Za-z0-9._/+-]*)`?")
 
-// Base returns the branch that a text names with "base: NAME" outside quotes, code and hidden text,
-// or the empty string. The name is one that git takes.
+// Base returns the branch that a text names with "base: NAME" in plain text, as Parsed.Base is, or the
+// empty string. The name is one that git takes.
 func Base(text string) string {
 	text = normalise(text)
 	if len(text) > maxBody || !baseWord.MatchString(text) {

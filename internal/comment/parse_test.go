@@ -142,6 +142,8 @@ func TestParseTakesBoundedTime(t *testing.T) {
 		"quotes": ">", "brackets": "[", "ticks": "`a``b", "stars": "**a *", "lists": "- ", "HTML": "<a b='",
 		"deep lines": "> > > x\n", "mentions": "@errand x\n", "comment": "<!-- ", "tables": "|a\n", "refs": "[a]: ", "nested list": "  - x\n",
 		"spaces": " \t", "backslash": "\\", "fences": "```\n~~~\n", "references": "[a]: b\n", "commands": "@errand approve with: \n",
+		"link starts": "[a](", "images": "![a](b \"c\n", "formulas": "$x$ ", "formula blocks": "$$\n", "open elements": "<s>\n\n", "elements": "<s>x</s> ",
+		"closed elements": "<td></s>", "comments": "<!-- x -->", "open tags": "<div a=\n\n", "footnotes": "[^a]: x\n", "tildes": "~a ~~b ", "table rows": "|a|\n|-|\n", "deep lists": "- x\n  ",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

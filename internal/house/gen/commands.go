@@ -7,7 +7,9 @@ const commandsHead = `# Commands
 <!-- Made by ` + "`make generate`" + ` from the table in internal/comment. -->
 
 Write a command at the start of a line of a comment, after the bot's mention (the docs write ` + "`@errand`" + `; yours is the name
-of your App). Text in quotes and in code is not read. Only people with write permission are obeyed; GitHub is asked for
+of your App). It has to be a line of a paragraph at the top level of the comment: text in quotes, code, lists, tables, footnotes, elements of HTML
+such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of links and images is not read. An element that is not closed
+encloses all that follows. Only people with write permission are obeyed; GitHub is asked for
 that permission each time. Anything else after the mention is a message to the agent, and a comment without a mention,
 written while a plan waits, asks for a new revision of it. An unknown command is answered with the nearest one.
 
