@@ -2,8 +2,8 @@
 //
 // A VM whose firewall is shut reaches nothing but what is answered through its tether, and a request for
 // another host that comes that way ends here. Hosts are allowed by name and port. A name is looked up
-// once, here; every address that it has must be a public one, and the connection goes to one of those
-// addresses, so that a name which changes its mind reaches nothing inside. Addresses in place of names
+// once, here; every address that it has must be a public one, and not this host's own, for whose services its
+// own requests may count as trusted. The connection goes to one of those addresses, so that a name which changes its mind reaches nothing inside. Addresses in place of names
 // are refused. In a tunnel the server name of the TLS hello has to be the name that was asked for.
 //
 // Every request is told to Config.Record, allowed or not. Start reading at Proxy.ServeHTTP, then Policy.
@@ -56,6 +56,8 @@ type Config struct {
 	Resolver Resolver
 	// Dial connects to an address; the default is a plain dialler.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// OwnAddresses are those of this host's interfaces, asked for with each request; the default is net.InterfaceAddrs.
+	OwnAddresses func() ([]net.Addr, error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -75,6 +77,9 @@ func New(cfg Config) *Proxy {
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
+	}
+	if cfg.OwnAddresses == nil {
+		cfg.OwnAddresses = net.InterfaceAddrs
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -160,8 +165,8 @@ func (p *Proxy) enter(vm string) (release func(), err error) {
 	}, nil
 }
 
-// lookUp returns the addresses of a name. One that is not public spoils them all: it is no name of a
-// registry, or somebody plays with it.
+// lookUp returns the addresses of a name. One that is not public, or is this host's, spoils them all: it is no
+// name of a registry, or somebody plays with it.
 func (p *Proxy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
@@ -169,15 +174,41 @@ func (p *Proxy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", host, err)
 	}
+	own, err := p.ownAddresses()
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range list {
-		if !public(a) {
+		switch {
+		case !public(a):
 			return nil, refuse("%s has the address %s, which is not a public one", host, a.Unmap())
+		case own[a.Unmap()]:
+			return nil, refuse("%s has the address %s, which is errand's own host", host, a.Unmap())
 		}
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("look up %s: it has no address", host)
 	}
 	return list, nil
+}
+
+// ownAddresses returns the addresses of this host's interfaces as they are now.
+func (p *Proxy) ownAddresses() (map[netip.Addr]bool, error) {
+	list, err := p.cfg.OwnAddresses()
+	if err != nil {
+		return nil, fmt.Errorf("list this host's addresses: %w", err)
+	}
+	own := make(map[netip.Addr]bool, len(list))
+	for _, a := range list {
+		ip, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		if address, ok := netip.AddrFromSlice(ip.IP); ok {
+			own[address.Unmap()] = true
+		}
+	}
+	return own, nil
 }
 
 // dial connects to the first of the addresses that answers.

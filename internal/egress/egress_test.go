@@ -48,7 +48,7 @@ func newWorld(t *testing.T, allow ...string) *world {
 	p := New(Config{
 		Resolver: names{
 			"registry.test": {"93.184.215.14"}, "other.test": {"93.184.215.15"}, "inside.test": {"10.0.0.1"}, "both.test": {"93.184.215.14", "169.254.169.254"},
-			"mapped.test": {"::ffff:127.0.0.1"}, "a.below.test": {"2606:2800:21f::1"}, "down.test": {"93.184.215.16"},
+			"mapped.test": {"::ffff:127.0.0.1"}, "host.test": {"93.184.215.40"}, "host6.test": {"2606:2800:21f::40"}, "wire.test": {"168.63.129.16"}, "a.below.test": {"2606:2800:21f::1"}, "down.test": {"93.184.215.16"},
 		},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			w.dialed <- address
@@ -60,6 +60,9 @@ func newWorld(t *testing.T, allow ...string) *world {
 				to = secure.Listener.Addr().String()
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, to)
+		},
+		OwnAddresses: func() ([]net.Addr, error) {
+			return []net.Addr{&net.IPNet{IP: net.ParseIP("93.184.215.40"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2606:2800:21f::40"), Mask: net.CIDRMask(64, 128)}}, nil
 		},
 	})
 	w.proxy = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -134,6 +137,9 @@ func TestOthersAreRefused(t *testing.T) {
 		"http://inside.test/":          "inside.test has the address 10.0.0.1, which is not a public one",
 		"http://both.test/":            "169.254.169.254, which is not a public one",
 		"http://mapped.test/":          "127.0.0.1, which is not a public one",
+		"http://wire.test/":            "168.63.129.16, which is not a public one",
+		"http://host.test/":            "93.184.215.40, which is errand's own host",
+		"http://host6.test/":           "2606:2800:21f::40, which is errand's own host",
 		"http://x.registry.test/":      "is not on the list",
 		"http://169.254.169.254.:80/":  "is an address",
 		"http://2852039166/":           "is an address", // 169.254.169.254 in one number, in hexadecimal, in octal, and short
@@ -153,7 +159,7 @@ func TestOthersAreRefused(t *testing.T) {
 	} {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "registry.test", "inside.test", "both.test", "mapped.test", "*.below.test")
+			w := newWorld(t, "registry.test", "inside.test", "both.test", "mapped.test", "*.below.test", "wire.test", "host.test", "host6.test")
 			status, body, err := w.get(t, address)
 			if err != nil || status != http.StatusForbidden || !strings.Contains(body, why) {
 				t.Errorf("%d %q, %v", status, body, err)
@@ -221,19 +227,37 @@ func TestATunnelIsForItsHost(t *testing.T) {
 
 func TestPublic(t *testing.T) {
 	t.Parallel()
-	for _, a := range []string{"1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8"} {
-		if !public(netip.MustParseAddr(a)) {
-			t.Errorf("%s is public", a)
+	for name, test := range map[string]struct {
+		public    bool
+		addresses []string
+	}{
+		"the internet":                  {true, []string{"1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "168.63.129.15", "168.63.129.17", "161.25.255.255", "166.12.0.1"}},
+		"unspecified and loopback":      {false, []string{"0.0.0.0", "0.1.2.3", "127.0.0.1", "127.8.8.8", "::", "::1"}},
+		"private":                       {false, []string{"10.1.2.3", "172.16.0.1", "192.168.1.1", "fd00::1", "fec0::1"}},
+		"carrier's networks":            {false, []string{"100.64.0.1", "100.127.255.255"}},
+		"link-local, metadata services": {false, []string{"169.254.169.254", "169.254.170.2", "169.254.0.23", "fe80::1", "fe80::1%eth0", "fe80::a9fe:a9fe"}},
+		"AWS by IPv6":                   {false, []string{"fd00:ec2::254", "fd00:ec2::23"}},
+		"Google by IPv6":                {false, []string{"fd20:ce::254"}},
+		"Azure":                         {false, []string{"168.63.129.16", "::ffff:168.63.129.16"}},
+		"Alibaba":                       {false, []string{"100.100.100.200", "100.100.2.136"}},
+		"Oracle, protocol assignments":  {false, []string{"192.0.0.192", "192.0.0.1", "192.0.0.170"}},
+		"IBM":                           {false, []string{"161.26.0.10", "161.26.255.255", "166.8.0.1", "166.11.255.255"}},
+		"benchmarks, documentation":     {false, []string{"198.18.0.1", "198.19.255.255", "192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff::1"}},
+		"multicast, reserved":           {false, []string{"224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "ff02::1", "ff0e::1"}},
+		"IPv4 in IPv6":                  {false, []string{"::ffff:10.0.0.1", "::ffff:169.254.169.254", "::a9fe:a9fe", "::ffff:0:a9fe:a9fe"}},
+		"NAT64":                         {false, []string{"64:ff9b::a00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::808:808", "64:ff9b:1::a9fe:a9fe"}},
+		"6to4 and its relays":           {false, []string{"2002:7f00:1::", "2002:a9fe:a9fe::1", "2002:808:808::1", "192.88.99.1"}},
+		"Teredo, ORCHID":                {false, []string{"2001:0:a9fe:a9fe::1", "2001::1", "2001:10::1", "2001:20::1"}},
+		"not given out":                 {false, []string{"100::1", "5f00::1", "4000::1", "8000::1"}},
+	} {
+		for _, a := range test.addresses {
+			if public(netip.MustParseAddr(a)) != test.public {
+				t.Errorf("%s: %s is taken for public: %v", name, a, !test.public)
+			}
 		}
 	}
-	for _, a := range []string{
-		"0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1",
-		"fe80::1", "fd00::1", "fd00:ec2::254", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "fe80::1%eth0",
-		"::a9fe:a9fe", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2001:0:a9fe:a9fe::1", "2002:a9fe:a9fe::1", "fec0::1", "100::1", "5f00::1", "4000::1", "3fff::1",
-	} {
-		if public(netip.MustParseAddr(a)) {
-			t.Errorf("%s is not public", a)
-		}
+	if public(netip.Addr{}) {
+		t.Error("no address is taken for public")
 	}
 }
 

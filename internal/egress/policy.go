@@ -85,11 +85,13 @@ func target(r *http.Request) (host, port string, err error) {
 	return host, port, nil
 }
 
-// special are the ranges that are nobody's public address although Go's own predicates do not say so; by the
-// IANA registries of special-purpose addresses.
+// special are the ranges that are nobody's public address although Go's own predicates do not say so: those of the
+// IANA registries of special-purpose addresses, and public ones that clouds use for services inside them.
 func special() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
+		"168.63.129.16/32",              // Azure: the agent of a VM gets its certificates and settings there
+		"161.26.0.0/16", "166.8.0.0/14", // IBM Cloud: services on its private network
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
