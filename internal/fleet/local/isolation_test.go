@@ -56,8 +56,16 @@ func TestIsolation(t *testing.T) {
 		"no device of the host":           {kinds: own, want: "0", line: "find /dev -type b | wc -l"},
 		"SSH server is closed": {kinds: own, want: "closed", line: "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline | grep -q '^/opt/errand/errand-runner box-ss[h]' || continue; " +
 			"{ cat $p/environ || cat $p/maps; } >/dev/null 2>&1 && echo open || echo closed; done 2>/dev/null | sort -u"},
-		"user name": {kinds: own, line: "id -un; echo ~agent", want: "agent\n/home/agent"},
-		"name":      {kinds: kinds, line: "echo $ERRAND_BOX", want: "one"},
+		"host's kernel": {kinds: own, want: "no", line: "f=/proc/sys/kernel/core_pattern; v=$(cat $f); (echo \"$v\" >$f) 2>/dev/null && echo written || echo no"},
+		"host's kernel from a user namespace": {kinds: own, want: "no",
+			line: "f=/proc/sys/kernel/core_pattern; v=$(cat $f); (echo \"$v\" | unshare -Ur tee $f) >/dev/null 2>&1 && echo written || echo no"},
+		// But for the box's own queues and process ids, and for what is empty.
+		"nothing of the kernel is writable": {kinds: own, want: "",
+			line: "find /proc -maxdepth 5 '(' -path '/proc/[0-9]*' -o -path /proc/self -o -path /proc/thread-self ')' -prune -o -type f -writable -print 2>/dev/null" +
+				" | grep -v -E '^/proc/(pressure/|keys$|kmsg$|key-users$|timer_list$|sys/fs/mqueue/|sys/kernel/(ns_last_pid|pid_max|auto_msgmni|sem|msg|shm))'"},
+		"memory of the kernel": {kinds: own, line: "head -c1 /proc/kcore /proc/kmsg 2>/dev/null | wc -c", want: "0"},
+		"user name":            {kinds: own, line: "id -un; echo ~agent", want: "agent\n/home/agent"},
+		"name":                 {kinds: kinds, line: "echo $ERRAND_BOX", want: "one"},
 	}
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -82,16 +90,24 @@ func TestBindsAndPath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tools, "hello"), []byte("#!/bin/sh\necho hello\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p, signer := newProvider(t, local.KindBwrap, func(c *local.Config) {
-		c.Binds = []local.Bind{{Path: tools}, {Path: cache, Writable: true}}
-		c.Path = []string{tools}
-	})
-	c := dial(t, create(t, p, "bound"), signer)
-	if got := run(t, c, "hello; touch "+tools+"/x 2>/dev/null || echo read-only; touch "+cache+"/kept"); got != "hello\nread-only" {
-		t.Errorf("box says %q", got)
+	if err := os.Chmod(cache, 0o777); err != nil { // boxes that root makes run as somebody else
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(cache, "kept")); err != nil {
-		t.Error(err)
+	for _, kind := range []string{local.KindBwrap, local.KindUserns} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, signer := newProvider(t, kind, func(c *local.Config) {
+				c.Binds = []local.Bind{{Path: tools}, {Path: cache, Writable: true}}
+				c.Path = []string{tools}
+			})
+			c := dial(t, create(t, p, "bound"), signer)
+			if got := run(t, c, "hello; touch "+tools+"/x 2>/dev/null || echo read-only; touch "+cache+"/"+kind); got != "hello\nread-only" {
+				t.Errorf("box says %q", got)
+			}
+			if _, err := os.Stat(filepath.Join(cache, kind)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

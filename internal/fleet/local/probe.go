@@ -51,7 +51,7 @@ func (p *Provider) kind(ctx context.Context) (probed, error) {
 	for _, kind := range candidates {
 		if last = p.probe(ctx, kind); last == nil {
 			found.kind = kind
-			found.notes = append(found.notes, advice(kind)...)
+			found.notes = append(append(found.notes, advice(kind)...), box.RootNotes(kind, p.cfg.Binds)...)
 			p.found = &found
 			return found, nil
 		}

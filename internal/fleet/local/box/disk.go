@@ -95,7 +95,7 @@ func diskView(rec Record, dir string) ([]mount, error) {
 		return nil, err
 	}
 	script := "#!/bin/sh\nexec " + insideRunner + " box-hostkey -dir " + insideSSH + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(sbin, "errand-hostkey"), []byte(script), 0o755); err != nil {
+	if err := writeForBox(filepath.Join(sbin, "errand-hostkey"), script, 0o755); err != nil {
 		return nil, fmt.Errorf("write errand-hostkey for the box: %w", err)
 	}
 	return []mount{

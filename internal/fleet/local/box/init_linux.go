@@ -16,15 +16,18 @@ import (
 const killTimeout = 5 * time.Second
 
 // initAttr puts the namespaces around the box's first process, which is their root: it prepares them and
-// starts the box's server as somebody else.
+// starts the box's server as somebody else. Root needs no user namespace for that.
 func initAttr(kind string) (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if kind != KindUserns {
 		return attr, nil
 	}
 	attr.Pdeathsig = syscall.SIGKILL
-	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-		syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	attr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	if runsAsRoot() {
+		return attr, nil
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	return attr, nil
@@ -32,15 +35,17 @@ func initAttr(kind string) (*syscall.SysProcAttr, error) {
 
 // serverAttr puts the box's server and all that it starts into a user namespace inside the first process's:
 // nothing there has a capability over the box's mounts and network, nobody can look into the first process,
-// and nobody is root, since some agents refuse to work as root.
-func serverAttr(kind string) *syscall.SysProcAttr {
-	if kind != KindUserns {
+// and nobody is root, since some agents refuse to work as root. As is the user and group that the server is
+// outside of its user namespace; 0 is the first process's own.
+func serverAttr(kind string, as int) *syscall.SysProcAttr {
+	if !ownFiles(kind) {
 		return nil
 	}
 	return &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: 0, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: 0, Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: as, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: as, Size: 1}},
+		Credential:  &syscall.Credential{Uid: insideID, Gid: insideID, NoSetGroups: true},
 	}
 }
 
@@ -50,21 +55,27 @@ func closeMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
 func becomeSubreaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// runInit is the first process of a userns or plain box. It reaps whatever is
-// left to it and ends the box when the server that it started ends.
+// runInit is the first process of a userns or plain box, and of a bwrap box that root makes. It reaps
+// whatever is left to it and ends the box when the server that it started ends.
 func runInit(o initOptions) error {
 	runtime.LockOSThread() // capabilities and no_new_privs belong to a thread
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if o.kind == KindUserns {
+	switch o.kind {
+	case KindUserns:
 		if err := prepareNamespaces(o.dir, o.view); err != nil {
 			return err
 		}
 		self = insideRunner
-	} else {
+	case KindPlain:
 		becomeSubreaper()
+	}
+	if o.as != 0 {
+		if err := syscall.Setgroups(nil); err != nil {
+			return fmt.Errorf("leave root's groups: %w", err)
+		}
 	}
 	argv := []string{self, "box-ssh"}
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
@@ -73,7 +84,7 @@ func runInit(o initOptions) error {
 	} else {
 		files = append(files, inheritedFile(listenerFD, "listener"), inheritedFile(lifeFD, "life"))
 	}
-	child, err := os.StartProcess(self, argv, &os.ProcAttr{Files: files, Env: os.Environ(), Sys: serverAttr(o.kind)})
+	child, err := os.StartProcess(self, argv, &os.ProcAttr{Files: files, Env: os.Environ(), Sys: serverAttr(o.kind, o.as)})
 	if err != nil {
 		return fmt.Errorf("start the box's server: %w", err)
 	}
@@ -93,6 +104,7 @@ func runInit(o initOptions) error {
 // prepareNamespaces gives the box a loopback, files and a /proc of its own. No program can give more rights
 // than its caller has, afterwards.
 func prepareNamespaces(dir, text string) error {
+	unix.Umask(0o022) // the box's processes, who are somebody else, have to get through the view
 	view, err := decodeView(text)
 	if err != nil {
 		return err

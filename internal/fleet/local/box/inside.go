@@ -49,13 +49,22 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 		if view, err = viewOf(rec, dir); err != nil {
 			return nil, err
 		}
+		if err := giveToAgent(rec, dir); err != nil {
+			return nil, err
+		}
+	}
+	args := append([]string{"box-ssh", "-init", rec.Kind}, extra...)
+	if ownFiles(rec.Kind) && runsAsRoot() {
+		args = append(args, "-as", strconv.Itoa(agentID))
 	}
 	switch rec.Kind {
 	case KindBwrap:
-		cmd = exec.Command("bwrap", append(append(bwrapArgs(view), insideRunner, "box-ssh"), extra...)...)
+		if !runsAsRoot() { // bubblewrap's own first process does
+			args = append([]string{"box-ssh"}, extra...)
+		}
+		cmd = exec.Command("bwrap", append(append(bwrapArgs(view), insideRunner), args...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	case KindUserns, KindPlain:
-		args := append([]string{"box-ssh", "-init", rec.Kind}, extra...)
 		if view != nil {
 			text, err := json.Marshal(view)
 			if err != nil {

@@ -64,8 +64,6 @@ func (m mount) mountUnder(root string) error {
 			return err
 		}
 		return os.Symlink(m.From, target)
-	case mountTmp:
-		return mountTmpfs(target)
 	case mountProc:
 		if err := os.MkdirAll(target, 0o755); err != nil {
 			return err
@@ -73,6 +71,8 @@ func (m mount) mountUnder(root string) error {
 		return unix.Mount("proc", target, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	case mountDev:
 		return mountDevices(target)
+	case mountSeal:
+		return restrict(target, unix.MOUNT_ATTR_RDONLY, 0)
 	}
 	return fmt.Errorf("cannot mount a %q", m.Do)
 }
@@ -122,7 +122,7 @@ func mountTmpfs(target string) error {
 	return nil
 }
 
-// mountDevices gives the box the host's harmless devices and a shared memory of its own.
+// mountDevices gives the box the host's harmless devices and a place for its shared memory.
 func mountDevices(target string) error {
 	if err := mountTmpfs(target); err != nil {
 		return err
@@ -137,11 +137,7 @@ func mountDevices(target string) error {
 			return err
 		}
 	}
-	shm := filepath.Join(target, "shm")
-	if err := mountTmpfs(shm); err != nil {
-		return err
-	}
-	return os.Chmod(shm, 0o777|os.ModeSticky)
+	return os.Mkdir(filepath.Join(target, "shm"), 0o755)
 }
 
 // restrict adds attributes to a mount; unlike a remount it leaves those alone that only the host may take

@@ -54,6 +54,7 @@ func ServeSSH(ctx context.Context, args []string) error {
 	flags.StringVar(&o.kind, "init", "", "be the first process of a box of this `kind`")
 	flags.StringVar(&o.probe, "probe", "", "check this `kind` of box from the inside")
 	flags.StringVar(&o.dir, "dir", "", "the box's `directory`, for a first process that puts up a view")
+	flags.IntVar(&o.as, "as", 0, "the user and group `id` of the box's processes on the host, if it is not the caller's own")
 	flags.StringVar(&o.view, "view", "", "what the box sees, as `JSON`")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -68,7 +69,10 @@ func ServeSSH(ctx context.Context, args []string) error {
 }
 
 // initOptions tell the box's first process what it has to put up. The view holds paths only.
-type initOptions struct{ kind, probe, dir, view string }
+type initOptions struct {
+	kind, probe, dir, view string
+	as                     int
+}
 
 func serveInherited(ctx context.Context) error {
 	var cfg insideConfig

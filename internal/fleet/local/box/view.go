@@ -10,9 +10,9 @@ import (
 const (
 	mountBind = "bind" // a path of the host
 	mountLink = "link" // a symbolic link
-	mountTmp  = "tmp"  // an empty directory of the box's own
 	mountProc = "proc" // the box's own processes
-	mountDev  = "dev"  // the few devices that every tool needs
+	mountDev  = "dev"  // the few devices that every tool needs, and an empty shm
+	mountSeal = "seal" // nothing: what is mounted there becomes read-only, but for what is mounted below it
 )
 
 // mount is one thing that a box sees.
@@ -58,10 +58,20 @@ func viewOf(rec Record, dir string) ([]mount, error) {
 	for _, name := range etc {
 		view = append(view, mount{Do: mountBind, From: filepath.Join(dir, "etc", name), To: "/etc/" + name})
 	}
+	view = append(view, mount{Do: mountProc, To: "/proc"}, mount{Do: mountDev, To: "/dev"})
+	view = append(view, guardProc()...)
+	for _, name := range ownDirs() {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
 	view = append(view,
-		mount{Do: mountProc, To: "/proc"}, mount{Do: mountDev, To: "/dev"}, mount{Do: mountTmp, To: "/run"}, mount{Do: mountTmp, To: "/var"},
+		mount{Do: mountBind, From: filepath.Join(dir, runDir), To: "/run", Writable: true},
+		mount{Do: mountBind, From: filepath.Join(dir, varDir), To: "/var", Writable: true},
+		mount{Do: mountBind, From: filepath.Join(dir, shmDir), To: "/dev/shm", Writable: true},
 		mount{Do: mountBind, From: TmpPath(dir), To: "/tmp", Writable: true}, mount{Do: mountLink, From: "../tmp", To: "/var/tmp"},
-		mount{Do: mountBind, From: rec.homeOnHost(dir), To: InsideHome, Writable: true})
+		mount{Do: mountBind, From: rec.homeOnHost(dir), To: InsideHome, Writable: true},
+		mount{Do: mountSeal, To: "/dev"})
 	disk, err := diskView(rec, dir)
 	if err != nil {
 		return nil, err
@@ -76,11 +86,16 @@ func viewOf(rec Record, dir string) ([]mount, error) {
 // bwrapArgs makes bubblewrap put up the view, with namespaces of the box's own and a loopback as its only
 // network.
 func bwrapArgs(view []mount) []string {
-	args := []string{
-		"--unshare-all", "--uid", "1000", "--gid", "1000", "--hostname", "box",
-		"--die-with-parent", "--new-session", "--clearenv",
+	args := []string{"--unshare-all", "--uid", "1000", "--gid", "1000"}
+	if runsAsRoot() {
+		// A user namespace made by root would map its user to root. The box's first program makes one that does not.
+		args = []string{"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+			"--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"}
 	}
+	args = append(args, "--hostname", "box", "--die-with-parent", "--new-session", "--clearenv")
+	made := map[string]bool{"/": true}
 	for _, m := range view {
+		args = append(args, bwrapParents(m.To, made)...)
 		switch m.Do {
 		case mountBind:
 			how := "--ro-bind"
@@ -93,13 +108,24 @@ func bwrapArgs(view []mount) []string {
 			args = append(args, how, m.From, m.To)
 		case mountLink:
 			args = append(args, "--symlink", m.From, m.To)
-		case mountTmp:
-			args = append(args, "--tmpfs", m.To)
 		case mountProc, mountDev:
 			args = append(args, "--"+m.Do, m.To)
+		case mountSeal:
+			args = append(args, "--remount-ro", m.To)
 		}
 	}
-	return append(args, "--remount-ro", "/", "--chdir", InsideHome)
+	return append(args, "--remount-ro", "/", "--chdir", "/")
+}
+
+// bwrapParents makes the folders that a mount's target lies in, unless they have been made. Those that bubblewrap
+// makes by itself are its caller's alone.
+func bwrapParents(target string, made map[string]bool) []string {
+	dir := filepath.Dir(target)
+	if made[dir] {
+		return nil
+	}
+	made[dir] = true
+	return append(bwrapParents(dir, made), "--dir", dir)
 }
 
 // hostFiles are what tools need from outside /usr. Private keys that lie beside the
@@ -127,7 +153,7 @@ func writeEtc(dir string) ([]string, error) {
 	}
 	names := make([]string, 0, len(files))
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(etc, f.name), []byte(f.text), 0o644); err != nil {
+		if err := writeForBox(filepath.Join(etc, f.name), f.text, 0o644); err != nil {
 			return nil, fmt.Errorf("write /etc for the box: %w", err)
 		}
 		names = append(names, f.name)
