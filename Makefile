@@ -11,6 +11,10 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 COUNT      = $(GO) run ./internal/house/count
 GEN        = $(GO) run ./internal/house/gen
 
+# Root boxes need root; for the others it matters who runs them: namespaces, sandboxes and files differ.
+ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./internal/runner/... ./internal/fleet/... ./internal/remote/... ./internal/egress/... \
+             ./internal/server/... ./internal/config/...
+
 # What the stand-ins say in the full tests is held against GitHub's and Hetzner's own descriptions. With SAID, a folder
 # outside of the checkout, `make test` keeps it there, too, and `make test-full SAID=THE SAME` plays only what `make test`
 # right before it, on the same tree, has not: what takes long, and all packages in which that changes anything. Go
@@ -34,7 +38,7 @@ endif
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full race lint fuzz walk bench verify generate build runner release pictures published clis rootfs tidy clean
+.PHONY: help demo test test-full test-root race lint fuzz walk bench verify generate build runner release pictures published clis rootfs tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +56,9 @@ test-full: published clis ## all tests anew, with those that take long or need i
 	$(ANEW)
 	$(RECORD) ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- $(COUNTED) -timeout 20m ./...
 	ERRAND_SAID=$(KEEP)/github ERRAND_SAID_HETZNER=$(KEEP)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
+
+test-root: rootfs ## the tests that need root, or that behave differently with it, as root
+	ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m $(ROOTED)
 
 published: ## what GitHub publishes about itself, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
 	@cmp -s e2e/likeness/package-lock.json .cache/published/package-lock.json && exit 0; rm -rf .cache/published; \
