@@ -13,7 +13,7 @@ GEN        = $(GO) run ./internal/house/gen
 
 # Root boxes need root; for the others it matters who runs them: namespaces, sandboxes and files differ.
 ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./internal/runner/... ./internal/fleet/... ./internal/remote/... ./internal/egress/... \
-             ./internal/server/... ./internal/config/...
+             ./internal/server/... ./internal/config/... ./internal/sim/simagent/...
 
 # What the stand-ins say in the full tests is held against GitHub's and Hetzner's own descriptions. With SAID, a folder
 # outside of the checkout, `make test` keeps it there, too, and `make test-full SAID=THE SAME` plays only what `make test`
