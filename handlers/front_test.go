@@ -9,12 +9,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -66,6 +69,7 @@ func sign(body []byte, secret string) string {
 func TestFront(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"action":"opened"}`)
+	large := []byte(`{"action":"opened","x":"` + strings.Repeat("x", 300_000) + `"}`)
 	for name, c := range map[string]struct {
 		body   []byte
 		change func(*http.Request)
@@ -92,8 +96,19 @@ func TestFront(t *testing.T) {
 		"no GUID":        {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Delivery") }, status: http.StatusBadRequest},
 		"no event":       {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Event") }, status: http.StatusBadRequest},
 		"unknown event":  {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "star") }, status: http.StatusAccepted},
-		"too large":      {body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), status: http.StatusBadRequest},
-		"store error":    {body: body, broken: true, status: http.StatusInternalServerError},
+		"too large":      {body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), status: http.StatusRequestEntityTooLarge},
+		"too large, without a length": {
+			body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), change: func(r *http.Request) { r.ContentLength = -1 }, status: http.StatusRequestEntityTooLarge,
+		},
+		"without a length": {body: body, change: func(r *http.Request) { r.ContentLength = -1 }, status: http.StatusOK, stored: 1},
+		"large":            {body: large, status: http.StatusOK, stored: 1},
+		"cut short": {body: body, change: func(r *http.Request) {
+			r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:5]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		}, status: http.StatusBadRequest},
+		"as a form": {body: []byte("payload=" + url.QueryEscape(string(body))), change: func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}, status: http.StatusOK, stored: 1},
+		"store error": {body: body, broken: true, status: http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,6 +128,64 @@ func TestFront(t *testing.T) {
 			}
 			if strings.Contains(w.Body.String(), "disk full") {
 				t.Error("the answer tells a stranger about our disk")
+			}
+		})
+	}
+}
+
+// unreadable fails the test if a body is read.
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook: whatever strangers announce, none of it takes memory.
+func TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook(t *testing.T) {
+	t.Parallel()
+	set := func(name string, values ...string) func(*http.Request) {
+		return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = values }
+	}
+	zeros := strings.Repeat("0", 64)
+	for name, c := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"GET":                       {func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
+		"PUT":                       {func(r *http.Request) { r.Method = http.MethodPut }, http.StatusMethodNotAllowed},
+		"no signature":              {set("X-Hub-Signature-256"), http.StatusBadRequest},
+		"an empty signature":        {set("X-Hub-Signature-256", "sha256="), http.StatusBadRequest},
+		"a short signature":         {set("X-Hub-Signature-256", "sha256="+zeros[1:]), http.StatusBadRequest},
+		"a long signature":          {set("X-Hub-Signature-256", "sha256="+zeros+"0"), http.StatusBadRequest},
+		"a signature of SHA-1":      {set("X-Hub-Signature-256", "sha1="+zeros[:40]), http.StatusBadRequest},
+		"a signature of no digits":  {set("X-Hub-Signature-256", "sha256="+strings.Repeat("z", 64)), http.StatusBadRequest},
+		"a signature with a line":   {set("X-Hub-Signature-256", "sha256="+zeros+"\n"), http.StatusBadRequest},
+		"two signatures":            {set("X-Hub-Signature-256", "sha256="+zeros, "sha256="+zeros), http.StatusBadRequest},
+		"no GUID":                   {set("X-GitHub-Delivery"), http.StatusBadRequest},
+		"a GUID with a slash":       {set("X-GitHub-Delivery", "../x"), http.StatusBadRequest},
+		"an endless GUID":           {set("X-GitHub-Delivery", strings.Repeat("a", 101)), http.StatusBadRequest},
+		"no event":                  {set("X-GitHub-Event"), http.StatusBadRequest},
+		"an event that is no name":  {set("X-GitHub-Event", "issues; drop"), http.StatusBadRequest},
+		"no type":                   {set("Content-Type"), http.StatusBadRequest},
+		"another type":              {set("Content-Type", "text/plain"), http.StatusBadRequest},
+		"a type that is none":       {set("Content-Type", "application/json; ="), http.StatusBadRequest},
+		"more is announced than is": {func(r *http.Request) { r.ContentLength = 27 << 20 }, http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			front, err := handlers.Front(secret, handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now))
+			check(t, err)
+			r := request([]byte(`{}`), func(r *http.Request) {
+				r.ContentLength = 25_000_000
+				c.change(r)
+			})
+			r.Body = io.NopCloser(unreadable{t})
+			w := httptest.NewRecorder()
+			front.ServeHTTP(w, r)
+			if w.Code != c.status {
+				t.Errorf("answered %d %s, want %d", w.Code, strings.TrimSpace(w.Body.String()), c.status)
 			}
 		})
 	}

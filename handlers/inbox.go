@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/palantir/go-githubapp/githubapp"
@@ -13,9 +11,6 @@ import (
 
 	"github.com/errand-bot/errand/state"
 )
-
-// maxPayload is GitHub's own limit on a webhook, and the store's.
-const maxPayload = state.MaxPayloadBytes
 
 // storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.
 const storeTimeout = 8 * time.Second
@@ -149,50 +144,4 @@ func (b *Inbox) settle(ctx context.Context, d state.Delivery, log zerolog.Logger
 		b.Applied()
 	}
 	return nil
-}
-
-// Front returns the webhook route: the body is bounded, a SHA-256 signature and a GUID are required,
-// and go-githubapp's dispatcher verifies and schedules. The secret must not be empty: the dispatcher
-// would take unsigned requests.
-func Front(secret string, inbox *Inbox) (http.Handler, error) {
-	if secret == "" {
-		return nil, errors.New("a webhook secret is required: without one anybody could direct the bot")
-	}
-	next := githubapp.NewEventDispatcher([]githubapp.EventHandler{all{}}, secret, githubapp.WithScheduler(inbox),
-		githubapp.WithErrorCallback(func(w http.ResponseWriter, r *http.Request, err error) {
-			inbox.log.Warn().Err(err).Str("delivery", r.Header.Get("X-GitHub-Delivery")).Msg("webhook refused")
-			githubapp.DefaultErrorCallback(w, r, err)
-		}))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method != http.MethodPost:
-			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "POST only", http.StatusMethodNotAllowed)
-		case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
-			http.Error(w, "X-Hub-Signature-256 is missing: set a webhook secret in the App's settings", http.StatusBadRequest)
-		case r.Header.Get("X-GitHub-Delivery") == "":
-			http.Error(w, "X-GitHub-Delivery is missing", http.StatusBadRequest)
-		default:
-			r.Body = http.MaxBytesReader(w, r.Body, maxPayload)
-			next.ServeHTTP(w, r)
-		}
-	}), nil
-}
-
-// all names every event to the dispatcher, which drops those that no handler names. Handle is never
-// called: the inbox schedules by name.
-type all struct{}
-
-// Handles lists the events that errand knows.
-func (all) Handles() []string {
-	var names []string
-	for name := range treatments() {
-		names = append(names, name)
-	}
-	return names
-}
-
-// Handle says that it must not be called.
-func (all) Handle(context.Context, string, string, []byte) error {
-	return errors.New("deliveries are worked on from the inbox")
 }

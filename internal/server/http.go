@@ -75,7 +75,10 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 
 // serve runs one HTTP server until ctx ends, then lets requests end for a while.
 func (s *Server) serve(ctx context.Context, ln net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: proxies(s.cfg.Proxies()).wrap(h), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	srv := &http.Server{
+		Handler: proxies(s.cfg.Proxies()).wrap(h), ConnState: newConns(maxConns).changed,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+	}
 	errs := make(chan error, 1)
 	go func() { errs <- srv.Serve(ln) }()
 	select {

@@ -1,0 +1,160 @@
+package handlers
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/palantir/go-githubapp/githubapp"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	// maxPayload is GitHub's own limit on a webhook, and the store's.
+	maxPayload = state.MaxPayloadBytes
+	// bodyTimeout is the time in which a webhook has to arrive. GitHub gives up after 10 s.
+	bodyTimeout = 10 * time.Second
+	// maxBuffered bounds the memory for the bodies of all webhooks whose signature is not known yet.
+	maxBuffered = 32 << 20
+)
+
+// front verifies webhooks before anything is kept of them. Strangers can reach it: all that it holds for them is bounded.
+type front struct {
+	secret []byte
+	bodies *bodies
+	within time.Duration // bodyTimeout
+	next   http.Handler
+	log    zerolog.Logger // of what is refused
+	forms  []form
+}
+
+// form is what a header of every webhook looks like.
+type form struct {
+	header string
+	valid  func(string) bool
+	hint   string
+}
+
+// Front returns the webhook route. A request without the headers of a webhook is refused before its body is read. A body is
+// hashed while it arrives, into bounded memory and within bodyTimeout; only if the SHA-256 signature is right does it go on to
+// go-githubapp's dispatcher, which schedules it. The secret must not be empty: the dispatcher would take unsigned requests.
+func Front(secret string, inbox *Inbox) (http.Handler, error) {
+	if secret == "" {
+		return nil, errors.New("a webhook secret is required: without one anybody could direct the bot")
+	}
+	// Strangers can have as much refused as they like; the log has some of it.
+	log := inbox.log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
+	return &front{
+		secret: []byte(secret), bodies: newBodies(maxBuffered), within: bodyTimeout, log: log, forms: webhookForms(),
+		next: githubapp.NewEventDispatcher([]githubapp.EventHandler{all{}}, secret, githubapp.WithScheduler(inbox),
+			githubapp.WithErrorCallback(func(w http.ResponseWriter, r *http.Request, err error) {
+				inbox.log.Warn().Err(err).Str("delivery", r.Header.Get("X-GitHub-Delivery")).Msg("webhook refused")
+				githubapp.DefaultErrorCallback(w, r, err)
+			})),
+	}, nil
+}
+
+func webhookForms() []form {
+	return []form{
+		{"X-Hub-Signature-256", regexp.MustCompile(`^sha256=[0-9a-f]{64}$`).MatchString, "set a webhook secret in the App's settings"},
+		{"X-GitHub-Delivery", regexp.MustCompile(`^[0-9A-Za-z_.:-]{1,100}$`).MatchString, "GitHub sends a GUID"},
+		{"X-GitHub-Event", regexp.MustCompile(`^[a-z][a-z_]{0,63}$`).MatchString, "GitHub sends the event's name"},
+		{"Content-Type", func(v string) bool {
+			kind, _, err := mime.ParseMediaType(v)
+			return err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded")
+		}, "choose application/json in the App's settings"},
+	}
+}
+
+// refuse answers a request whose body was not, or not all, read; its connection ends.
+func (f *front) refuse(w http.ResponseWriter, r *http.Request, status int, words string) {
+	f.log.Warn().Str("delivery", cut(r.Header.Get("X-GitHub-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook refused")
+	w.Header().Set("Connection", "close")
+	http.Error(w, words, status)
+}
+
+// cut shortens what a stranger wrote, for the log.
+func cut(text string) string { return text[:min(len(text), 100)] }
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "POST only", http.StatusMethodNotAllowed)
+		return
+	}
+	for _, form := range f.forms {
+		if values := r.Header.Values(form.header); len(values) != 1 || !form.valid(values[0]) {
+			f.refuse(w, r, http.StatusBadRequest, form.header+" is missing or ill-formed: "+form.hint)
+			return
+		}
+	}
+	if r.ContentLength > maxPayload {
+		f.refuse(w, r, http.StatusRequestEntityTooLarge, tooLarge)
+		return
+	}
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(time.Now().Add(f.within)) // where it cannot be set, the server's own holds
+	body := f.bodies.begin(func() { _ = deadline.SetReadDeadline(time.Unix(1, 0)) })
+	defer body.release()
+	mac := hmac.New(sha256.New, f.secret)
+	if err := body.readAll(io.TeeReader(http.MaxBytesReader(w, r.Body, maxPayload), mac)); err != nil {
+		status, words := explain(err)
+		f.refuse(w, r, status, words)
+		return
+	}
+	_ = deadline.SetReadDeadline(time.Time{})
+	shown, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
+	if err != nil || !hmac.Equal(shown, mac.Sum(nil)) {
+		f.refuse(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret is another one than the App's")
+		return
+	}
+	r.Body = io.NopCloser(body.reader())
+	f.next.ServeHTTP(w, r)
+}
+
+var tooLarge = fmt.Sprintf("a webhook has at most %d bytes", maxPayload)
+
+// explain says why a body was not read to its end.
+func explain(err error) (status int, words string) {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge, tooLarge
+	case errors.Is(err, errNoMemory):
+		return http.StatusServiceUnavailable, err.Error()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout, fmt.Sprintf("the webhook did not arrive within %s", bodyTimeout)
+	default:
+		return http.StatusBadRequest, "the webhook could not be read"
+	}
+}
+
+// all names every event to the dispatcher, which drops those that no handler names. Handle is never
+// called: the inbox schedules by name.
+type all struct{}
+
+// Handles lists the events that errand knows.
+func (all) Handles() []string {
+	var names []string
+	for name := range treatments() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Handle says that it must not be called.
+func (all) Handle(context.Context, string, string, []byte) error {
+	return errors.New("deliveries are worked on from the inbox")
+}
