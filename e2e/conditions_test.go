@@ -49,6 +49,8 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"gen":      task(func(t *state.Task) string { return strconv.Itoa(t.Gen) }),
 		"model":    task(func(t *state.Task) string { return t.Model }),
 		"sessions": task(sessions),
+		// what the task may cost, in whole dollars
+		"cap": task(func(t *state.Task) string { return strconv.FormatInt(t.Money.CapMicroUSD/1_000_000, 10) }),
 		// runs whose agents say to have used other tokens than the gateway counted
 		"miscounted": task(func(t *state.Task) string { return strconv.Itoa(len(t.Summary().Miscounts)) }),
 		"asleep":     task(asleep),

@@ -42,7 +42,7 @@ func acts() map[string]act {
 		"react-issue": func(p *performer, a []string) error {
 			return p.ReactToIssue(p.s.full, p.number(a, 0), a[1])
 		},
-		"tick": tick, "edit-comment": editComment,
+		"tick": tick, "untick": untick, "edit-comment": editComment,
 		"delete-comment": func(p *performer, a []string) error { return p.DeleteComment(p.s.full, p.comment(a[0])) },
 		"permission":     func(p *performer, a []string) error { return p.SetPermission(p.s.full, a[0], simgithub.Role(a[1])) },
 		"review":         review, "approve-pr": func(p *performer, a []string) error { return review(p, []string{"pr", "APPROVE"}) },
@@ -256,6 +256,24 @@ func tick(p *performer, a []string) error {
 		}
 	}
 	return errors.New("there is no empty box")
+}
+
+// untick empties a box of a comment of ours, the first that is ticked, or the first whose line has the words.
+func untick(p *performer, a []string) error {
+	id := p.comment(a[0])
+	for _, c := range p.s.byBot(p.s.issue) {
+		if c.ID != id {
+			continue
+		}
+		lines := strings.Split(c.Body, "\n")
+		for i, l := range lines {
+			if strings.Contains(l, "[x]") && (len(a) < 2 || strings.Contains(l, a[1])) {
+				lines[i] = strings.Replace(l, "[x]", "[ ]", 1)
+				return p.EditComment(p.s.full, id, strings.Join(lines, "\n"))
+			}
+		}
+	}
+	return errors.New("there is no ticked box")
 }
 
 // editComment appends to a comment (edit-comment REF +TEXT) or replaces it.

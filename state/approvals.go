@@ -54,6 +54,7 @@ func (c *change) checkOrder() {
 	k := Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
 	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, ViaCommand
 	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
+	k.Node, k.Said = m.Node, SaidHash(m.Body)
 	k.Kind, k.Hash = p.Kind, p.Hash
 	if reason := c.orderRefusal(p, k); reason != "" {
 		c.e.Candidate, c.e.Detail = &k, reason
@@ -152,7 +153,7 @@ func (c *change) noApproval() {
 			p.Stale = why
 		}
 	}
-	if k.Via == ViaBox {
+	if k.Via == ViaBox && why != NotTicked { // a box that is ticked by now is another approval
 		c.untickJob(k.Comment)
 	}
 	if k.By.Bot || !k.Permission.CanWrite() {
@@ -218,10 +219,19 @@ func (c *change) approved() {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// revoked goes back to waiting: the person lost the permission, or took the 👍 back, before the start.
+// withdrawn reports whether an approval that counted is reported not to hold any more.
+func (c *change) withdrawn() bool {
+	switch c.e.Detail {
+	case NotRevoked, NotTicked, NotErased, NotReworded:
+		return true
+	}
+	return false
+}
+
+// revoked goes back to waiting: the approval was withdrawn before the start, or the person lost the permission.
 func (c *change) revoked() {
 	p, a := c.t.NewestPlan(), c.t.Approval
-	c.dropRun("the approval was taken back before the start")
+	c.dropRun("the approval was withdrawn before the start")
 	if p == nil || a == nil {
 		return
 	}
@@ -231,9 +241,9 @@ func (c *change) revoked() {
 	}
 	c.unapprove()
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
-	key := fmt.Sprintf("no-%s-%s-%d", p.Hash, NotRevoked, a.By.ID)
+	key := fmt.Sprintf("no-%s-%s-%d", p.Hash, c.e.Detail, a.By.ID)
 	if c.once(key) {
-		c.post(key, Post{Kind: PostNotCounted, Reason: NotRevoked, By: a.By, Hash: p.Hash})
+		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
 	}
 }
 

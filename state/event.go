@@ -161,6 +161,9 @@ type Comment struct {
 	Thread int64 `json:"thread,omitempty"`
 	// Mention is set when it addresses the bot at the start of a line.
 	Mention bool `json:"mention,omitempty"`
+	// Withdrawn says why nothing follows from the comment, set by the job vet: NotErased or NotReworded, if people deleted, hid
+	// or edited it before it was read.
+	Withdrawn string `json:"withdrawn,omitempty"`
 	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
 	Quoted bool `json:"quoted,omitempty"`
 }

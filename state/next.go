@@ -27,7 +27,7 @@ func Next(t *Task, e Event, p Policy) Change {
 		c.concluded()
 		c.unread()
 	}
-	if e.Kind == EventCommented && len(e.Orders) > 0 && (t == nil || e.Permission.CanWrite()) {
+	if e.Kind == EventCommented && len(e.Orders) > 0 && e.Comment.Withdrawn == "" && (t == nil || e.Permission.CanWrite()) {
 		c.orders()
 	} else {
 		c.step("")

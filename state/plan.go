@@ -93,6 +93,9 @@ func FreezeHash(title, body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// SaidHash returns the hash of a comment's text, with line ends made alike.
+func SaidHash(body string) string { return FreezeHash("", body) }
+
 // ApprovalVia is how an approval was given.
 type ApprovalVia string
 
@@ -118,6 +121,10 @@ type Approval struct {
 	With string `json:"with,omitempty"`
 	// Choice is the number of the chosen approach, 0 for none.
 	Choice int `json:"choice,omitempty"`
+	// Node is the GraphQL id of the comment with the command, and Said the SaidHash of its text when it was read. Both are
+	// empty for other ways to approve, and in approvals stored by older versions.
+	Node string `json:"node,omitempty"`
+	Said string `json:"said,omitempty"`
 	// Before is the approval in whose place this one came: it holds again if this one is taken back.
 	Before *Approval `json:"before,omitempty"`
 }

@@ -45,16 +45,16 @@ func (c *change) publishApproved(a Approval) {
 // publishDoubted reports whether the approval of the changes that are about to be published is gone.
 func (c *change) publishDoubted() bool {
 	k := c.e.Candidate
-	return c.e.Detail == NotRevoked && c.t.Step == JobCommit && c.t.Work != nil && k.Kind == PlanPublish && c.t.Work.Approved == k.Hash
+	return c.withdrawn() && c.t.Step == JobCommit && c.t.Work != nil && k.Kind == PlanPublish && c.t.Work.Approved == k.Hash
 }
 
-// publishRevoked goes back to waiting: the person lost the permission, or took the 👍 back.
+// publishRevoked goes back to waiting: the approval was withdrawn, or the person lost the permission.
 func (c *change) publishRevoked() {
 	a := c.e.Candidate
 	c.planByHash(a.Hash).Publish.Approved, c.t.Work.Approved = nil, ""
 	c.to(PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
-	if key := fmt.Sprintf("no-%s-%s-%d", a.Hash, NotRevoked, a.By.ID); c.once(key) {
-		c.post(key, Post{Kind: PostNotCounted, Reason: NotRevoked, By: a.By, Hash: a.Hash})
+	if key := fmt.Sprintf("no-%s-%s-%d", a.Hash, c.e.Detail, a.By.ID); c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: a.Hash})
 	}
 }
 

@@ -10,7 +10,11 @@ const (
 	NotOldHash        = "old_hash"         // the hash names another revision
 	NotTooFresh       = "too_fresh"        // a bare approve before the revision stood long enough
 	NotOvertaken      = "overtaken"        // a change request came first
-	NotRevoked        = "revoked"          // permission or 👍 was taken back before the start
+	NotRevoked        = "revoked"          // permission or 👍 was withdrawn before the start
+	NotTicked         = "not_ticked"       // the box is not ticked any more, or somebody else touched it since
+	NotSeveral        = "several_ticked"   // the boxes of several approaches are ticked
+	NotErased         = "erased"           // the comment with the command was deleted or hidden
+	NotReworded       = "reworded"         // the comment with the command was edited
 	NotTickNotAllowed = "tick_not_allowed" // the tick was not a writer's
 	NotClosed         = "closed"           // the issue is closed
 	NotNoneOpen       = "none_open"        // no plan waits
@@ -44,7 +48,9 @@ const (
 	ReplyMessageKept     = "message_kept"
 	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
 	ReplyNoProposal      = "no_proposal"
-	ReplyEnded           = "ended" // the task is over; a message begins nothing
+	ReplyErased          = NotErased   // a comment was deleted or hidden before it was read
+	ReplyReworded        = NotReworded // a comment was edited before it was read
+	ReplyEnded           = "ended"     // the task is over; a message begins nothing
 )
 
 // Why a comment of kind PostWaiting is posted; Post.Text has the details.

@@ -26,6 +26,14 @@ func (c *change) reply(reason string) {
 	c.post(key, p)
 }
 
+// withdrawnComment says that nothing was done for a comment that people deleted, hid or edited before it was read. Words that are
+// gone are not answered.
+func (c *change) withdrawnComment() {
+	if c.e.Comment.Mention || c.e.Comment.Withdrawn == NotReworded {
+		c.reply(c.e.Comment.Withdrawn)
+	}
+}
+
 // endedMessage says that a message to an ended task begins nothing: in words once per life, and by a reaction
 // to each.
 func (c *change) endedMessage() {

@@ -38,9 +38,13 @@ func (i *issue) words() forge.CommentView {
 }
 
 // Standing is a plan's comment with its issue, and where a branch is.
-func (a api) Standing(ctx context.Context, _ forge.Repo, node, branch string) (forge.Standing, error) {
+func (a api) Standing(ctx context.Context, _ forge.Repo, node, said, branch string) (forge.Standing, error) {
 	return read(ctx, a, "read plan", func() (out forge.Standing, err error) {
 		out.Head = a.branches[branch]
+		if c := a.find(func(c *comment) bool { return c.node == said }); said != "" && c != nil {
+			v := c.view()
+			out.Said = &v
+		}
 		c := a.find(func(c *comment) bool { return c.node == node })
 		if c == nil {
 			out.Deleted = true
@@ -52,6 +56,18 @@ func (a api) Standing(ctx context.Context, _ forge.Repo, node, branch string) (f
 			out.Comment.Body = c.bodies[0].text
 		}
 		return out, nil
+	})
+}
+
+// Said is a person's comment as it is now.
+func (a api) Said(ctx context.Context, _ forge.Repo, node string) (*forge.CommentView, error) {
+	return read(ctx, a, "read a comment again", func() (*forge.CommentView, error) {
+		c := a.find(func(c *comment) bool { return c.node == node })
+		if c == nil {
+			return nil, nil
+		}
+		v := c.view()
+		return &v, nil
 	})
 }
 

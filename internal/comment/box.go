@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -58,6 +59,30 @@ func BoxTicked(before, after string) (onlyBox, ticked bool, choice int) {
 
 // Untick returns a plan comment with every box empty again.
 func Untick(body string) string { return anyBox.ReplaceAllString(body, "${1}"+openBox) }
+
+// UntickOthers is Untick for all boxes but the one that approves a revision by one choice.
+func UntickOthers(body, hash string, choice int) string {
+	lines := strings.Split(body, "\n")
+	for i, l := range lines {
+		if !boxes(l)[boxKey{hash, choice}] {
+			lines[i] = Untick(l)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Ticked returns the choices whose approval boxes of a revision are ticked in its comment, in ascending order; 0 is the plan
+// as it is.
+func Ticked(body, hash string) []int {
+	var list []int
+	for key, full := range boxes(body) {
+		if full && key.hash == hash {
+			list = append(list, key.choice)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
 
 // BodyHash returns the hash of a comment with every box as empty, line ends alike and no trailing
 // space: what GitHub and a tick may change leaves it as it is, any other edit does not.

@@ -47,6 +47,14 @@ func (p post) notCountedWords() (why, remedy string) {
 		return "a revision without its hash counts only once it has stood for a while, and this one was just posted.", "Read " + newest + " and approve it by name with " + p.approve() + "."
 	case state.NotOvertaken:
 		return "somebody asked for a change before it was seen.", "A new revision follows; approve that one once it is posted."
+	case state.NotTicked:
+		return "the box was emptied again, or somebody else changed it, before work started.", "Tick it again, or write " + p.approve() + "."
+	case state.NotSeveral:
+		return "several boxes are ticked, so it is not clear which approach is meant. They have been emptied.", p.approaches()
+	case state.NotErased:
+		return "the comment with the command was deleted or hidden before work started.", "To approve " + newest + ", write " + p.approve() + " in a new comment."
+	case state.NotReworded:
+		return "the comment with the command was edited before work started.", "Edits give no commands: to approve " + newest + ", write " + p.approve() + " in a new comment."
 	case state.NotRevoked:
 		return "the write permission or the 👍 was taken back before the start.", "A person with write permission can approve " + newest + " with " + p.approve() + "."
 	case state.NotTickNotAllowed:

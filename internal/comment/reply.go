@@ -68,6 +68,10 @@ func (p post) replyWords() string {
 		return p.created()
 	case state.ReplyNoProposal:
 		return p.noProposal()
+	case state.ReplyErased:
+		return "Nothing was done for a comment by " + name(p.By) + ": it was deleted or hidden before it was read."
+	case state.ReplyReworded:
+		return "Nothing was done for a comment by " + name(p.By) + ": it was edited before it was read, and edits give no commands. Write what should happen in a new comment."
 	case state.ReplyEnded:
 		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue begins anew.", words.Phase(p.t.Phase), v.say("plan"))
 	case state.WaitingDisabled:

@@ -260,24 +260,32 @@ func forbidden(err error) bool {
 
 // Standing is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
 type Standing struct {
-	Deleted     bool // the comment
+	Deleted bool // the comment
+	// Said is the comment that gave an approval, nil if it was not asked for or does not exist any more.
+	Said        *CommentView
 	Comment     CommentView
 	Title, Body string // of the issue
 	Closed      bool   // the issue
 	Head        string // newest commit of the branch that was asked for, empty if there is none
 }
 
-const standingQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {
+const standingQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {` + standingFields + `}`
+
+const standingAndSaidQuery = `query($id: ID!, $said: ID!, $owner: String!, $name: String!, $branch: String!) {` + standingFields + `
+  said: node(id: $said) { ` + saidFields + ` }
+}`
+
+const standingFields = `
   node(id: $id) {
     __typename
     ... on IssueComment { ` + viewFields + ` issue { title body state } }
   }
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
-}`
+`
 
 // Standing reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
-// where a branch is.
-func (f *Forge) Standing(ctx context.Context, r Repo, comment, branch string) (Standing, error) {
+// where a branch is; with said, the GraphQL id of the comment that gave an approval, that comment as well.
+func (f *Forge) Standing(ctx context.Context, r Repo, comment, said, branch string) (Standing, error) {
 	u, err := f.reads(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
 	if err != nil {
 		return Standing{}, err
@@ -291,6 +299,7 @@ func (f *Forge) Standing(ctx context.Context, r Repo, comment, branch string) (S
 				State string `json:"state"`
 			} `json:"issue"`
 		} `json:"node"`
+		Said       *viewNode `json:"said"`
 		Repository *struct {
 			ID  string `json:"id"`
 			Ref *struct {
@@ -298,8 +307,11 @@ func (f *Forge) Standing(ctx context.Context, r Repo, comment, branch string) (S
 			} `json:"ref"`
 		} `json:"repository"`
 	}
-	vars := map[string]any{"id": comment, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
-	if err := tolerateMissing(f.graphql(u, standingQuery, vars, &data), "node"); err != nil {
+	query, vars := standingQuery, map[string]any{"id": comment, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
+	if said != "" {
+		query, vars["said"] = standingAndSaidQuery, said
+	}
+	if err := tolerateGone(f.graphql(u, query, vars, &data)); err != nil {
 		return Standing{}, u.wrap(err)
 	}
 	if data.Repository == nil {
@@ -310,6 +322,10 @@ func (f *Forge) Standing(ctx context.Context, r Repo, comment, branch string) (S
 	if ref := data.Repository.Ref; ref != nil {
 		out.Head = ref.Target.OID
 		f.known.noteTree(r, ref.Target.OID, ref.Target.Tree.OID)
+	}
+	if data.Said != nil && data.Said.ID != "" {
+		v := data.Said.view()
+		out.Said = &v
 	}
 	if data.Node == nil || data.Node.ID == "" {
 		out.Deleted = true

@@ -101,7 +101,7 @@ func TestStanding(t *testing.T) {
 	react(t, w, "wendy", plan.ID)
 	head := must(w.f.Head(t.Context(), w.repo, "main"))(t)
 	before := w.f.Calls(forge.ForTask)
-	got := must(w.f.Standing(t.Context(), w.repo, plan.Node, "main"))(t)
+	got := must(w.f.Standing(t.Context(), w.repo, plan.Node, "", "main"))(t)
 	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
 		t.Errorf("%d requests", n)
 	}
@@ -111,14 +111,61 @@ func TestStanding(t *testing.T) {
 	if err := w.As("octo").Close(fullName, i.Number, "completed"); err != nil {
 		t.Fatal(err)
 	}
-	if got = must(w.f.Standing(t.Context(), w.repo, plan.Node, "nothing"))(t); !got.Closed || got.Head != "" {
+	if got = must(w.f.Standing(t.Context(), w.repo, plan.Node, "", "nothing"))(t); !got.Closed || got.Head != "" {
 		t.Errorf("got %+v", got)
 	}
 	if err := w.f.DeleteComment(t.Context(), w.repo, plan.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got = must(w.f.Standing(t.Context(), w.repo, plan.Node, "main"))(t); !got.Deleted || got.Head != head {
+	if got = must(w.f.Standing(t.Context(), w.repo, plan.Node, "", "main"))(t); !got.Deleted || got.Head != head {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestStandingOfWhatWasSaid: with a plan's comment, the comment that approved it is read as it is now, in the same request.
+func TestStandingOfWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.issue(t, "A bug")
+	plan := must(w.f.CreateComment(t.Context(), w.repo, i.Number, "The plan."))(t)
+	said := must(w.As("wendy").Comment(fullName, i.Number, "@errand approve"))(t)
+	standing := func() *forge.CommentView {
+		t.Helper()
+		before := w.f.Calls(forge.ForTask)
+		got := must(w.f.Standing(t.Context(), w.repo, plan.Node, said.NodeID, "main"))(t)
+		if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		if got.Deleted || got.Comment.Body != "The plan." || got.Title != "A bug" {
+			t.Errorf("got %+v", got)
+		}
+		return got.Said
+	}
+	if v := standing(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimised {
+		t.Errorf("as it was written: %+v", v)
+	}
+	if err := w.As("octo").EditComment(fullName, said.ID, "Wait."); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]*forge.CommentView{"standing": standing(), "alone": must(w.f.Said(t.Context(), w.repo, said.NodeID))(t)} {
+		if v.Body != "Wait." || v.Author.Login != "wendy" || v.Editor == nil || v.Editor.Login != "octo" {
+			t.Errorf("%s, edited by somebody else: %+v", name, v)
+		}
+	}
+	if err := w.f.Minimise(t.Context(), w.repo.Installation, said.NodeID); err != nil {
+		t.Fatal(err)
+	}
+	if v := standing(); v == nil || !v.Minimised {
+		t.Errorf("hidden: %+v", v)
+	}
+	if err := w.As("wendy").DeleteComment(fullName, said.ID); err != nil {
+		t.Fatal(err)
+	}
+	if v := standing(); v != nil {
+		t.Errorf("deleted: %+v", v)
+	}
+	if v, err := w.f.Said(t.Context(), w.repo, said.NodeID); v != nil || err != nil {
+		t.Errorf("deleted: %+v, error %v", v, err)
 	}
 }
 

@@ -32,6 +32,35 @@ const viewFields = `id url body createdAt lastEditedAt isMinimized
       author ` + actorFields + ` editor ` + actorFields + `
       reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
 
+// saidFields selects of a comment, in a conversation or in a review thread, what decides whether it says what it said.
+const saidFields = `__typename
+    ... on IssueComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }
+    ... on PullRequestReviewComment { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }`
+
+const saidQuery = `query($id: ID!) {
+  node(id: $id) { ` + saidFields + ` }
+}`
+
+// Said reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it. It is
+// nil if the comment does not exist any more.
+func (f *Forge) Said(ctx context.Context, r Repo, node string) (*CommentView, error) {
+	u, err := f.reads(ctx, r.Installation, "read a comment again", "in "+r.FullName())
+	if err != nil {
+		return nil, err
+	}
+	var data struct {
+		Node *viewNode `json:"node"`
+	}
+	if err := tolerateGone(f.graphql(u, saidQuery, map[string]any{"id": node}, &data)); err != nil {
+		return nil, u.wrap(err)
+	}
+	if data.Node == nil || data.Node.ID == "" {
+		return nil, nil
+	}
+	v := data.Node.view()
+	return &v, nil
+}
+
 const viewsQuery = `query($ids: [ID!]!) {
   nodes(ids: $ids) {
     __typename

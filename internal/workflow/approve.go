@@ -11,8 +11,8 @@ import (
 )
 
 // approve holds a 👍, a tick or a command against GitHub as it is now: the plan comment as we wrote
-// it, the issue as frozen, the person's permission and, for a 👍, that it is still there and younger
-// than the comment. What the store knows (newest revision, change requests) is judged by the
+// it, the issue as frozen, the person's permission, and the 👍, the tick or the comment with the command, which
+// people may have withdrawn before errand read of it. What the store knows (newest revision, change requests) is judged by the
 // transition table, in the same transaction that starts the work.
 func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	k := *w.job.Candidate
@@ -43,12 +43,12 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 		e.Detail = state.NotNoPermission
 		return e, nil
 	}
-	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, w.task.Branch.Base)
+	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, k.Node, w.task.Branch.Base)
 	if err != nil {
 		return e, insist(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
-	if e.Detail = planStands(st, plan); e.Detail == "" && k.Via == state.ViaReaction {
-		e.Detail = thumbStands(st, plan, k.By)
+	if e.Detail = planStands(st, plan); e.Detail == "" {
+		e.Detail = actStands(st, plan, &k.Approval)
 	}
 	if e.Detail == "" {
 		e.Kind, e.Permission = state.EventApproved, p
@@ -61,6 +61,19 @@ func planByHash(t *state.Task, hash string) *state.Plan {
 	for i := range t.Plans {
 		if t.Plans[i].Hash == hash {
 			return &t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// approvalOf returns the approval of a revision that counted, or nil.
+func approvalOf(t *state.Task, plan *state.Plan) *state.Approval {
+	if plan.Publish != nil {
+		return plan.Publish.Approved
+	}
+	for a := t.Approval; a != nil; a = a.Before {
+		if a.Hash == plan.Hash {
+			return a
 		}
 	}
 	return nil
@@ -92,33 +105,81 @@ func thumbStands(st forge.Standing, plan *state.Plan, by state.Person) string {
 	return state.NotRevoked
 }
 
-// stillApproved asks again, at the start of what was approved, whether the approval holds. A start that follows
-// the check of the approval at once does not repeat it. After the start a withdrawn 👍 does nothing. With the 👍
-// it reads where the base is.
-func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (bool, error) {
-	if a == nil || a.Via == state.ViaSettings {
-		return true, nil
+// actStands says why an approval is no longer what the person said, or nothing.
+func actStands(st forge.Standing, plan *state.Plan, a *state.Approval) string {
+	switch a.Via {
+	case state.ViaReaction:
+		return thumbStands(st, plan, a.By)
+	case state.ViaBox:
+		return tickStands(st, plan, a)
+	case state.ViaCommand:
+		if a.Given.Before(plan.PostedAt) { // it names a revision that nobody could have read
+			return state.NotTooFresh
+		}
+		return wordsStand(st, a)
 	}
-	if k := w.job.Vetted; w.job.Attempt <= 1 && s.vettedWithin(w, a.By.ID, approvalFresh) && k.Hash == a.Hash {
+	return ""
+}
+
+// tickStands says whether the person's tick is there, and nobody has touched a box since. GitHub names the last editor only,
+// so a box that somebody else ticked again cannot be told from the person's own tick.
+func tickStands(st forge.Standing, plan *state.Plan, a *state.Approval) string {
+	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
+	switch editor := st.Comment.Editor; {
+	case !slices.Contains(ticked, a.Choice):
+		return state.NotTicked
+	case len(ticked) > 1:
+		return state.NotSeveral
+	case editor != nil && editor.ID != a.By.ID:
+		return state.NotTicked
+	}
+	return ""
+}
+
+// wordsStand says whether the comment with the command is there and reads as it did. What a comment was edited to is not an
+// approval either: edits give no commands.
+func wordsStand(st forge.Standing, a *state.Approval) string {
+	switch {
+	case a.Node == "": // given to an older version, which did not keep it
+		return ""
+	case st.Said == nil || st.Said.Minimised:
+		return state.NotErased
+	case st.Said.Author.ID != a.By.ID || state.SaidHash(st.Said.Body) != a.Said:
+		return state.NotReworded
+	}
+	return ""
+}
+
+// stillApproved checks again, right before the approved work starts, whether the approval holds, and returns why not, or nothing.
+// A start that follows the check of the approval at once does not repeat it. Once work has started, withdrawing an approval has no
+// effect. It also reads where the base is.
+func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (why string, err error) {
+	if a == nil || a.Via == state.ViaSettings {
+		return "", nil
+	}
+	if k := w.job.Vetted; w.job.Attempt <= 1 && s.vettedWithin(w, a.By.ID, approvalFresh) && k.Hash == a.Hash && k.Permission.CanWrite() {
 		w.base, w.baseAt = k.Base, k.At
-		return k.Permission.CanWrite(), nil
+		return "", nil
 	}
 	p, err := s.GitHub.Permission(ctx, w.repo, a.By.Login, a.By.ID)
-	if err != nil || !p.CanWrite() {
-		return false, err
-	}
-	if a.Via != state.ViaReaction {
-		return true, nil
+	if err != nil {
+		return "", err
 	}
 	plan := planByHash(w.task, a.Hash)
-	if plan == nil {
-		return false, nil
+	if !p.CanWrite() || plan == nil {
+		return state.NotRevoked, nil
 	}
 	at := s.Now()
-	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, w.task.Branch.Base)
+	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, a.Node, w.task.Branch.Base)
 	if err != nil {
-		return false, fmt.Errorf("read the reactions: %w", err)
+		return "", fmt.Errorf("read what gave the approval: %w", err)
 	}
 	w.base, w.baseAt = st.Head, at
-	return thumbStands(st, plan, a.By) == "", nil
+	if a.Via == state.ViaBox { // it counted: other boxes do not matter any more
+		if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
+			return state.NotTicked, nil
+		}
+		return "", nil
+	}
+	return actStands(st, plan, a), nil
 }

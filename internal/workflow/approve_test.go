@@ -14,7 +14,7 @@ import (
 // planned posts a plan as errand does, and waits for its approval.
 func (w *world) planned(kind state.PlanKind) *state.Plan {
 	w.t.Helper()
-	p := hashed(state.Plan{Kind: kind, Revision: 1, Text: "Do it.", Run: "r-1", Made: time.Now(), BaseSHA: w.task.Branch.BaseSHA, IssueHash: w.task.Frozen.Hash})
+	p := hashed(state.Plan{Kind: kind, Revision: 1, Text: "Do it.", Run: "r-1", Made: time.Now(), Approaches: w.approaches, BaseSHA: w.task.Branch.BaseSHA, IssueHash: w.task.Frozen.Hash})
 	w.task.Plans = append(w.task.Plans, p)
 	w.task.Phase = state.PhaseAwaitingPreliminaryApproval
 	if kind == state.PlanThorough {
@@ -37,18 +37,20 @@ func (w *world) approve(k *state.Candidate) (state.Event, error) {
 	return w.try(state.JobApprove, func(j *state.Job) { j.Candidate = k })
 }
 
+// tick is the plan's comment with its first empty box ticked.
+func tick(w *world, p *state.Plan) string {
+	w.t.Helper()
+	for _, c := range w.issue().Comments {
+		if c.ID == p.Comment && strings.Contains(c.Body, "- [ ] ") {
+			return strings.Replace(c.Body, "- [ ] ", "- [x] ", 1)
+		}
+	}
+	w.t.Fatal("the plan comment has no empty box")
+	return ""
+}
+
 func TestApprove(t *testing.T) {
 	t.Parallel()
-	tick := func(w *world, p *state.Plan) string {
-		w.t.Helper()
-		for _, c := range w.issue().Comments {
-			if c.ID == p.Comment && strings.Contains(c.Body, "- [ ] ") {
-				return strings.Replace(c.Body, "- [ ] ", "- [x] ", 1)
-			}
-		}
-		w.t.Fatal("the plan comment has no box")
-		return ""
-	}
 	for name, c := range map[string]struct {
 		by   string
 		via  state.ApprovalVia
@@ -57,7 +59,7 @@ func TestApprove(t *testing.T) {
 	}{
 		"a 👍 by a writer":       {"bob", state.ViaReaction, func(w *world, p *state.Plan) error { return w.As("bob").React(full, p.Comment, "+1") }, ""},
 		"a command by an admin": {"ada", state.ViaCommand, nil, ""},
-		"a tick":                {"bob", state.ViaBox, func(w *world, p *state.Plan) error { return w.As("ada").EditComment(full, p.Comment, tick(w, p)) }, ""},
+		"a tick":                {"bob", state.ViaBox, func(w *world, p *state.Plan) error { return w.As("bob").EditComment(full, p.Comment, tick(w, p)) }, ""},
 		"by an outsider":        {"eve", state.ViaReaction, func(w *world, p *state.Plan) error { return w.As("eve").React(full, p.Comment, "+1") }, state.NotNoPermission},
 		"by triage":             {"errand-bot", state.ViaCommand, nil, state.NotNoPermission},
 		"by a bot":              {"ci[bot]", state.ViaCommand, nil, state.NotBot},

@@ -62,8 +62,9 @@ type reader interface {
 }
 
 type issues interface {
+	Said(ctx context.Context, r forge.Repo, node string) (*forge.CommentView, error)
 	Comment(ctx context.Context, r forge.Repo, id int64) (forge.CommentView, error)
-	Standing(ctx context.Context, r forge.Repo, comment, branch string) (forge.Standing, error)
+	Standing(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.Standing, error)
 	Outset(ctx context.Context, r forge.Repo, number int, file string) (forge.Outset, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
 	creator

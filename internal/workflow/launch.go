@@ -37,12 +37,12 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: at}, err
 	}
 	if starts(t) {
-		ok, err := s.stillApproved(ctx, w, t.Approval)
+		why, err := s.stillApproved(ctx, w, t.Approval)
 		if err != nil {
 			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}
-		if !ok {
-			return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
+		if why != "" {
+			return state.Event{Kind: state.EventNoApproval, Detail: why, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
 		}
 	}
 	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {

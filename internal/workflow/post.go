@@ -153,7 +153,11 @@ func (s *Steps) untick(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, fmt.Errorf("read the plan comment: %w", err)
 	}
-	if clean := comment.Untick(c.Body); clean != c.Body && comment.BodyHash(c.Body) == plan.BodyHash {
+	clean := comment.Untick(c.Body)
+	if a := approvalOf(w.task, &plan); a != nil && a.Via == state.ViaBox { // the tick that counted stays
+		clean = comment.UntickOthers(c.Body, plan.Hash, a.Choice)
+	}
+	if clean != c.Body && comment.BodyHash(c.Body) == plan.BodyHash {
 		if _, err := s.GitHub.EditComment(ctx, w.repo, plan.Comment, clean); err != nil {
 			return state.Event{}, fmt.Errorf("take back a tick: %w", err)
 		}

@@ -80,12 +80,12 @@ func (s *Steps) mayPublish(ctx context.Context, w *unit, cs *changeset.Changeset
 	if w.job.Attempted { // it has begun: a 👍 that is taken back now does nothing
 		return state.Event{}, true, nil
 	}
-	ok, err := s.stillApproved(ctx, w, plan.Publish.Approved)
+	why, err := s.stillApproved(ctx, w, plan.Publish.Approved)
 	if err != nil {
 		return state.Event{}, false, fmt.Errorf("check the approval before publishing: %w", err)
 	}
-	if !ok {
-		return state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Candidate: &state.Candidate{Approval: *plan.Publish.Approved}}, false, nil
+	if why != "" {
+		return state.Event{Kind: state.EventNoApproval, Detail: why, Candidate: &state.Candidate{Approval: *plan.Publish.Approved}}, false, nil
 	}
 	return state.Event{}, true, nil
 }

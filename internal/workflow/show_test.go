@@ -151,6 +151,13 @@ func TestAnApprovalOfChangesHasToHoldWhenTheyArePublished(t *testing.T) {
 	if e := w.do(state.JobCommit); e.Kind != state.EventNoApproval || e.Detail != state.NotRevoked || e.Candidate.Hash != p.Hash {
 		t.Fatalf("event %s", fmt.Sprintf("%+v", e))
 	}
+	check(t, w.ada.SetPermission(full, "bob", "write"))
+	said := w.said(p, "bob", "@errand approve")
+	*p.Publish.Approved = said.Approval
+	check(t, w.As("bob").EditComment(full, said.Comment, "Wait."))
+	if e := w.do(state.JobCommit); e.Kind != state.EventNoApproval || e.Detail != state.NotReworded || e.Candidate.Hash != p.Hash {
+		t.Fatalf("with the command edited: event %+v", e)
+	}
 	if e := w.do(state.JobCommit, again); e.Kind != state.EventCommitted {
 		t.Errorf("after it began: event %+v", e)
 	}

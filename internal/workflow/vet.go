@@ -31,6 +31,9 @@ func (s *Steps) vet(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, insist(fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err))
 	}
 	e.Permission, e.Vetted = p, &state.Vetted{By: e.By, Permission: p, At: at}
+	if p.CanWrite() && acts(e) {
+		return s.reread(ctx, repo, e)
+	}
 	return e, nil
 }
 

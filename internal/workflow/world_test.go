@@ -51,6 +51,8 @@ type world struct {
 	attempted []string      // jobs that were marked
 	launch    *state.Launch // what a run was about to be started with
 	refuse    error         // of marking
+
+	approaches []string // of plans that are made
 }
 
 func newWorld(t *testing.T, change ...func(*workflow.Config)) *world {

@@ -28,6 +28,10 @@ Three things approve the newest revision, and each is checked again before work 
 ` + "`with: …`" + ` adds conditions, which reach the agent word for word. A plan that offers several approaches is approved with
 the number of one: ` + "`@errand approve 2`" + `, or a tick in its box. What does not count is answered once, with the reason.
 
+An approval can be withdrawn until work starts: take the 👍 back, empty the box, or delete, hide or edit the comment. Edits give
+no commands, so an edited comment approves nothing; write a new one. Other commands that were deleted, hidden or edited before
+errand read them, for instance while it was down, are not carried out either, and the answer says so.
+
 ## Starting a task
 
 Assign the issue to the machine user of ` + "`trigger.assignee`" + `, put the label of ` + "`trigger.label`" + ` on it, or write ` + "`@errand`" + ` in a

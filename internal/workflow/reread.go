@@ -1,0 +1,60 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// acts reports whether something follows from a comment that people may not want any more once they have deleted or edited it.
+// Answers cost nothing, and the comment with an approval is read when that is checked.
+func acts(e state.Event) bool {
+	return e.Kind == state.EventCommented && e.Comment.Node != "" && (len(e.Orders) == 0 || slices.ContainsFunc(e.Orders, func(o state.Order) bool {
+		switch o.Verb {
+		case state.VerbHelp, state.VerbStatus, state.VerbUnknown:
+			return false
+		case state.VerbApprove:
+			return o.With != "" // a change request, where changes wait to be published
+		}
+		return true
+	}))
+}
+
+// reread holds a comment against what stands on GitHub now: its webhook may have come late, and the comment may have been
+// withdrawn since. What its author made of a comment without commands counts as if it had been written so.
+func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event) (state.Event, error) {
+	now, err := s.GitHub.Said(ctx, repo, e.Comment.Node)
+	if err != nil {
+		return state.Event{}, insist(fmt.Errorf("read the comment of @%s again: %w", e.By.Login, err))
+	}
+	c := *e.Comment
+	e.Comment = &c
+	switch {
+	case now == nil || now.Minimised:
+		c.Withdrawn = state.NotErased
+	case state.SaidHash(now.Body) == state.SaidHash(c.Body):
+	case now.Author.ID != e.By.ID || now.Editor == nil || now.Editor.ID != e.By.ID || !onlyWords(e.Orders):
+		c.Withdrawn = state.NotReworded
+	default:
+		self, err := s.GitHub.Self(ctx)
+		if err != nil {
+			return state.Event{}, err
+		}
+		p := comment.Parse(now.Body, self.Slug, c.OnPR)
+		if !onlyWords(p.Orders) {
+			c.Withdrawn = state.NotReworded
+			break
+		}
+		c.Body, c.Mention, c.Quoted, e.Orders, e.Base = now.Body, p.Mention, p.Quoted, p.Orders, p.Base
+	}
+	return e, nil
+}
+
+// onlyWords reports whether a comment gives no commands.
+func onlyWords(orders []state.Order) bool {
+	return !slices.ContainsFunc(orders, func(o state.Order) bool { return o.Verb != state.VerbMessage })
+}

@@ -1,0 +1,306 @@
+package workflow_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// said has a person comment on the issue, and returns that person's approval as it was read then.
+func (w *world) said(p *state.Plan, login, words string) *state.Candidate {
+	w.t.Helper()
+	c, err := w.As(login).Comment(full, 1, words)
+	check(w.t, err)
+	k := w.candidate(p, login, state.ViaCommand)
+	k.Comment, k.Node, k.Said, k.Given = c.ID, c.NodeID, state.SaidHash(c.Body), c.CreatedAt
+	return k
+}
+
+// edit changes the body of the plan's comment as a person.
+func (w *world) edit(p *state.Plan, login string, change func(body string) string) error {
+	w.t.Helper()
+	for _, c := range w.issue().Comments {
+		if c.ID == p.Comment {
+			return w.As(login).EditComment(full, p.Comment, change(c.Body))
+		}
+	}
+	return errors.New("the plan's comment is not there")
+}
+
+func untick(body string) string { return strings.Replace(body, "- [x] ", "- [ ] ", 1) }
+
+// TestWithdrawnWordsDoNotApprove: an approving comment counts if it is there and says what it said, whoever changed it, both when
+// it is checked and right before the work that it approved starts.
+func TestWithdrawnWordsDoNotApprove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		words string
+		act   func(w *world, k *state.Candidate) error
+		want  string
+	}{
+		"as it was written":     {"@errand approve", nil, ""},
+		"deleted by its author": {"@errand approve", func(w *world, k *state.Candidate) error { return w.As("bob").DeleteComment(full, k.Comment) }, state.NotErased},
+		"deleted by an admin":   {"@errand approve", func(w *world, k *state.Candidate) error { return w.ada.DeleteComment(full, k.Comment) }, state.NotErased},
+		"hidden": {"@errand approve", func(w *world, k *state.Candidate) error {
+			return w.forge.Minimise(w.t.Context(), w.task.Installation, k.Node)
+		}, state.NotErased},
+		"edited to wait": {"@errand approve", func(w *world, k *state.Candidate) error { return w.As("bob").EditComment(full, k.Comment, "Wait.") }, state.NotReworded},
+		"edited to other conditions": {"@errand approve with: use tabs", func(w *world, k *state.Candidate) error {
+			return w.As("bob").EditComment(full, k.Comment, "@errand approve with: use spaces")
+		}, state.NotReworded},
+		"edited to another choice": {"@errand approve 1", func(w *world, k *state.Candidate) error {
+			return w.As("bob").EditComment(full, k.Comment, "@errand approve 2")
+		}, state.NotReworded},
+		"words added": {"@errand approve", func(w *world, k *state.Candidate) error {
+			return w.As("bob").EditComment(full, k.Comment, "Not before Monday.\n\n@errand approve")
+		}, state.NotReworded},
+		"edited by somebody else": {"@errand approve", func(w *world, k *state.Candidate) error { return w.ada.EditComment(full, k.Comment, "@errand cancel") }, state.NotReworded},
+		"edited and edited back": {"@errand approve", func(w *world, k *state.Candidate) error {
+			if err := w.As("bob").EditComment(full, k.Comment, "Wait."); err != nil {
+				return err
+			}
+			return w.As("bob").EditComment(full, k.Comment, "@errand approve")
+		}, ""},
+		"line ends of another kind": {"@errand approve\r\n\r\nThanks!\r\n", func(w *world, k *state.Candidate) error {
+			k.Said = state.SaidHash("@errand approve\n\nThanks!")
+			return nil
+		}, ""},
+		"somebody else's comment": {"@errand approve", func(w *world, k *state.Candidate) error {
+			*k = *w.said(&w.task.Plans[0], "eve", "@errand approve")
+			k.By = w.person("bob")
+			return nil
+		}, state.NotReworded},
+		"an issue that is locked":    {"@errand approve", func(w *world, _ *state.Candidate) error { return w.ada.Lock(full, 1, "too heated") }, ""},
+		"stored by an older version": {"@errand approve", func(_ *world, k *state.Candidate) error { k.Node, k.Said = "", ""; return nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.planned(state.PlanThorough)
+			k := w.said(p, "bob", c.words)
+			if c.act != nil {
+				check(t, c.act(w, k))
+			}
+			e, err := w.approve(k)
+			check(t, err)
+			if (e.Kind == state.EventApproved) != (c.want == "") || e.Detail != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			}
+			if e = w.launchApproved(p, &k.Approval); e.Detail != c.want || (e.Kind == state.EventNoApproval) != (c.want != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			}
+		})
+	}
+}
+
+// launchApproved launches what a person approved, with nothing checked in between.
+func (w *world) launchApproved(p *state.Plan, a *state.Approval) state.Event {
+	w.t.Helper()
+	w.task.Approval, w.task.Phase = a, state.PhaseImplementing
+	w.launching(state.RunImplement).Plan = p.Hash
+	return w.do(state.JobLaunch)
+}
+
+// TestWithdrawnTicksDoNotApprove: a tick counts if its box is the only one that is ticked, and nobody else touched the boxes since.
+func TestWithdrawnTicksDoNotApprove(t *testing.T) {
+	t.Parallel()
+	box := func(n string) func(string) string {
+		return func(body string) string {
+			return strings.Replace(body, "- [ ] **Approve with approach "+n, "- [x] **Approve with approach "+n, 1)
+		}
+	}
+	for name, c := range map[string]struct {
+		act           func(w *world, p *state.Plan) []error
+		want, started string
+	}{
+		"ticked": {func(w *world, p *state.Plan) []error { return []error{w.edit(p, "bob", box("2"))} }, "", ""},
+		"emptied again": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick)}
+		}, state.NotTicked, state.NotTicked},
+		"emptied by somebody else": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "ada", untick)}
+		}, state.NotTicked, state.NotTicked},
+		"ticked again by the same person": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick), w.edit(p, "bob", box("2"))}
+		}, "", ""},
+		"ticked again by somebody else": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick), w.edit(p, "ada", box("2"))}
+		}, state.NotTicked, ""},
+		"another approach ticked instead": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick), w.edit(p, "bob", box("1"))}
+		}, state.NotTicked, state.NotTicked},
+		"another approach ticked as well": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", box("1"))}
+		}, state.NotSeveral, ""},
+		"the plan deleted": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.ada.DeleteComment(full, p.Comment)}
+		}, state.NotDeleted, state.NotTicked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.approaches = []string{"Append", "Rewrite"}
+			p := w.planned(state.PlanThorough)
+			check(t, errors.Join(c.act(w, p)...))
+			k := w.candidate(p, "bob", state.ViaBox)
+			k.Choice = 2
+			e, err := w.approve(k)
+			check(t, err)
+			if (e.Kind == state.EventApproved) != (c.want == "") || e.Detail != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			}
+			if e = w.launchApproved(p, &k.Approval); e.Detail != c.started || (e.Kind == state.EventNoApproval) != (c.started != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Detail, c.started)
+			}
+		})
+	}
+}
+
+// TestApprovalsAreNotJudgedInDoubt: while GitHub cannot show the comment or the box, an approval is neither counted nor refused.
+func TestApprovalsAreNotJudgedInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]simgithub.Fault{
+		"a bad gateway":  {Path: "/graphql", Status: http.StatusBadGateway},
+		"a 404":          {Path: "/graphql", Status: http.StatusNotFound},
+		"an odd refusal": {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":null},"errors":[{"type":"SERVICE_UNAVAILABLE","path":["said"],"message":"timeout"}]}`},
+		"no access":      {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":{"id":"R_1"}},"errors":[{"type":"FORBIDDEN","path":["said"],"message":"Resource not accessible by integration"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.planned(state.PlanPreliminary)
+			k := w.said(p, "bob", "@errand approve")
+			w.fault(f)
+			if e, err := w.approve(k); err == nil {
+				t.Errorf("an event %s (%s) without an answer", e.Kind, e.Detail)
+			} else {
+				wantProblem(t, err, "github", false)
+			}
+			w.ClearFaults()
+			if e, err := w.approve(k); err != nil || e.Kind != state.EventApproved {
+				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Detail, err)
+			}
+		})
+	}
+}
+
+// TestNamedBeforeItWasPosted: a command that names a revision does not approve it if it is older than the revision's comment.
+func TestNamedBeforeItWasPosted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.planned(state.PlanPreliminary)
+	k := w.said(p, "bob", "@errand approve "+p.Hash)
+	k.Named, p.PostedAt = p.Hash, k.Given.Add(1)
+	if e, err := w.approve(k); err != nil || e.Kind != state.EventNoApproval || e.Detail != state.NotTooFresh {
+		t.Errorf("%s (%s), error %v", e.Kind, e.Detail, err)
+	}
+}
+
+// TestCountedTickStays: taking back another tick leaves the one that counted, so that the approval holds at the start.
+func TestCountedTickStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.approaches = []string{"Append", "Rewrite"}
+	p := w.planned(state.PlanThorough)
+	check(t, w.edit(p, "bob", func(s string) string { return strings.ReplaceAll(s, "- [ ] **Approve with", "- [x] **Approve with") }))
+	k := w.candidate(p, "bob", state.ViaBox)
+	k.Choice = 2
+	w.task.Approval = &k.Approval
+	w.do(state.JobUntick, args("comment", itoa(p.Comment)))
+	if e := w.launchApproved(p, &k.Approval); e.Kind == state.EventNoApproval {
+		t.Errorf("%s (%s)", e.Kind, e.Detail)
+	}
+	if body := w.ours(1)[0]; strings.Count(body, "- [x] ") != 1 {
+		t.Errorf("the comment is\n%s", body)
+	}
+}
+
+// TestWithdrawnCommentsAreVetted: what a comment says is read again when its writer's permission is, unless nothing follows from it
+// or somebody else checks it.
+func TestWithdrawnCommentsAreVetted(t *testing.T) {
+	t.Parallel()
+	orders := func(o ...state.Order) []state.Order { return o }
+	budget, message := state.Order{Verb: state.VerbBudget, MicroUSD: 5_000_000}, state.Order{Verb: state.VerbMessage, Text: "use tabs"}
+	for name, c := range map[string]struct {
+		by, words string
+		orders    []state.Order
+		act       func(w *world, c *simgithub.Comment) error
+		withdrawn string
+		body      string
+		calls     int
+	}{
+		"a command as it was": {"bob", "@errand budget +5", orders(budget), nil, "", "@errand budget +5", 2},
+		"a command, deleted":  {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.NotErased, "@errand budget +5", 2},
+		"by an admin":         {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.NotErased, "@errand budget +5", 2},
+		"hidden": {"bob", "@errand budget +5", orders(budget), func(w *world, c *simgithub.Comment) error {
+			return w.forge.Minimise(w.t.Context(), w.task.Installation, c.NodeID)
+		}, state.NotErased, "@errand budget +5", 2},
+		"raised":                 {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.NotReworded, "@errand budget +5", 2},
+		"edited to words":        {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.NotReworded, "@errand budget +5", 2},
+		"words corrected":        {"bob", "use tbas", nil, edits("bob", "use tabs"), "", "use tabs", 2},
+		"a message corrected":    {"bob", "@errand use tbas", orders(message), edits("bob", "@errand use tabs"), "", "@errand use tabs", 2},
+		"words by another":       {"bob", "use tabs", nil, edits("ada", "delete it all"), state.NotReworded, "use tabs", 2},
+		"words to a command":     {"bob", "use tabs", nil, edits("bob", "@errand budget +500"), state.NotReworded, "use tabs", 2},
+		"words, deleted":         {"bob", "use tabs", nil, deletes("bob"), state.NotErased, "use tabs", 2},
+		"a stranger's, deleted":  {"eve", "@errand budget +5", orders(budget), deletes("eve"), "", "@errand budget +5", 1},
+		"help, deleted":          {"bob", "@errand help", orders(state.Order{Verb: state.VerbHelp}), deletes("bob"), "", "@errand help", 1},
+		"approve, deleted":       {"bob", "@errand approve", orders(state.Order{Verb: state.VerbApprove}), deletes("bob"), "", "@errand approve", 1},
+		"approve on a condition": {"bob", "@errand approve with: x", orders(state.Order{Verb: state.VerbApprove, With: "x"}), deletes("bob"), state.NotErased, "@errand approve with: x", 2},
+		"help and cancel":        {"bob", "@errand help\n@errand cancel", orders(state.Order{Verb: state.VerbHelp}, state.Order{Verb: state.VerbCancel}), deletes("bob"), state.NotErased, "@errand help\n@errand cancel", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			said, err := w.As(c.by).Comment(full, 1, c.words)
+			check(t, err)
+			if c.act != nil {
+				check(t, c.act(w, said))
+			}
+			in := state.Event{Kind: state.EventCommented, Task: w.task.Key, By: w.person(c.by), Orders: c.orders,
+				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: c.words, Mention: strings.HasPrefix(c.words, "@errand")}}
+			check(t, second(w.forge.Permission(t.Context(), w.repoRef(), "ada", 1))) // a token is there
+			check(t, second(w.forge.Self(t.Context())))
+			_, before := w.Calls()
+			e := w.do(state.JobVet, func(j *state.Job) { j.Event = &in })
+			if _, after := w.Calls(); after-before > c.calls {
+				t.Errorf("%d calls, want %d", after-before, c.calls)
+			}
+			if e.Comment.Withdrawn != c.withdrawn || e.Comment.Body != c.body || in.Comment.Withdrawn != "" {
+				t.Errorf("withdrawn %q, body %q; want %q, %q", e.Comment.Withdrawn, e.Comment.Body, c.withdrawn, c.body)
+			}
+		})
+	}
+}
+
+func deletes(by string) func(*world, *simgithub.Comment) error {
+	return func(w *world, c *simgithub.Comment) error { return w.As(by).DeleteComment(full, c.ID) }
+}
+
+func edits(by, words string) func(*world, *simgithub.Comment) error {
+	return func(w *world, c *simgithub.Comment) error { return w.As(by).EditComment(full, c.ID, words) }
+}
+
+// TestCommentsAreNotVettedInDoubt: while GitHub cannot show a comment, it is neither obeyed nor dropped.
+func TestCommentsAreNotVettedInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]int{"a bad gateway": http.StatusBadGateway, "a 404": http.StatusNotFound} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			said, err := w.As("bob").Comment(full, 1, "@errand cancel")
+			check(t, err)
+			in := state.Event{Kind: state.EventCommented, Task: w.task.Key, By: w.person("bob"), Orders: []state.Order{{Verb: state.VerbCancel}},
+				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, Mention: true}}
+			w.fault(simgithub.Fault{Path: "/graphql", Status: status})
+			if e, err := w.try(state.JobVet, func(j *state.Job) { j.Event = &in }); err == nil {
+				t.Errorf("an event without an answer: %+v", e)
+			} else {
+				wantProblem(t, err, "github", false)
+			}
+		})
+	}
+}
