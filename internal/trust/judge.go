@@ -38,6 +38,7 @@ func (j *judge) issue(ctx context.Context, issue Issue, view *View) error {
 			view.Withheld = append(view.Withheld, withhold(issue.Comment, verdict.reason))
 			return nil
 		}
+		view.IssueVouchedBy = verdict.vouchedBy
 	}
 	view.ShowsIssue = true
 	title, fromTitle := j.policy.clean(StripLine, issue.Title)

@@ -71,6 +71,9 @@ type View struct {
 	// ShowsIssue reports whether title and body are visible.
 	ShowsIssue  bool
 	Title, Body string
+	// IssueVouchedBy is who gave the 👍 that shows the issue's text, zero if it needed none. GitHub does
+	// not say whether the title, or a pull request's files, were others then.
+	IssueVouchedBy state.Person
 	// Comments are visible and stripped, oldest first. A comment of which nothing is left is not
 	// among them.
 	Comments []Visible

@@ -26,41 +26,38 @@ func (s *Steps) decide(ctx context.Context, w *unit, settings state.Settings, is
 
 // discussion is what was said in an issue or a pull request.
 type discussion struct {
-	text  trust.Comment
-	said  []trust.Comment
-	where map[string]string // by GraphQL id: what a text is part of, if not of the conversation
-	more  bool              // there is more
-}
-
-func (d *discussion) add(c forge.CommentView, where string) {
-	said := commentOf(c)
-	d.said = append(d.said, said)
-	if where != "" {
-		d.where[said.Node] = where
-	}
+	text    trust.Comment
+	said    []trust.Comment
+	remarks map[string]*forge.Remark // those of a pull request, by GraphQL id
+	more    bool                     // there is more
 }
 
 // discussion reads the text of an issue or a pull request and its comments, of a pull request its reviews as well.
 func (s *Steps) discussion(ctx context.Context, w *unit, i forge.Issue) (discussion, error) {
-	d := discussion{where: map[string]string{}}
+	d := discussion{remarks: map[string]*forge.Remark{}}
 	if !i.IsPR {
 		out, err := s.GitHub.Outset(ctx, w.repo, i.Number, configFile)
 		d.text = commentOf(out.Text)
 		for _, c := range out.Comments {
-			d.add(c, "")
+			d.said = append(d.said, commentOf(c))
 		}
 		return d, err
 	}
 	pull, err := s.GitHub.PullText(ctx, w.repo, i.Number)
 	d.text, d.more = commentOf(pull.Text), pull.More
 	for i := range pull.Said {
-		d.add(pull.Said[i].CommentView, whereOf(&pull.Said[i]))
+		said := commentOf(pull.Said[i].CommentView)
+		d.said, d.remarks[said.Node] = append(d.said, said), &pull.Said[i]
 	}
 	return d, err
 }
 
-// whereOf says what a text of a pull request is part of, empty for the conversation. The path is somebody's word, too.
-func whereOf(r *forge.Remark) string {
+// whereOf says what a text of a pull request is part of, empty for the conversation. Names of files are the words of
+// whoever opened the pull request, so that they are left out unless that person is trusted.
+func whereOf(r *forge.Remark, trusted bool) string {
+	if r == nil {
+		return ""
+	}
 	th := r.Thread
 	if th == nil {
 		return map[string]string{
@@ -68,7 +65,10 @@ func whereOf(r *forge.Remark) string {
 			"COMMENTED": "in a review", "DISMISSED": "in a review that was dismissed",
 		}[r.Review]
 	}
-	path, _ := trust.StripLine(th.Path)
+	path := "a file whose name is withheld"
+	if trusted {
+		path, _ = trust.StripLine(th.Path)
+	}
 	where := "on " + path
 	if th.Line > 0 {
 		where = fmt.Sprintf("on line %d of %s", th.Line, path)
@@ -110,14 +110,18 @@ func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, er
 // show writes down what may be seen of it.
 func (d *discussion) show(number int, view trust.View) string {
 	var b strings.Builder
-	if view.ShowsIssue {
+	trusted := view.ShowsIssue && view.IssueVouchedBy.ID == 0
+	switch {
+	case trusted:
 		fmt.Fprintf(&b, "#%d: %s\n\n%s\n", number, view.Title, view.Body)
-	} else {
+	case view.ShowsIssue:
+		fmt.Fprintf(&b, "#%d: its title is withheld, which may have changed since its text was vouched for\n\n%s\n", number, view.Body)
+	default:
 		fmt.Fprintf(&b, "#%d: its title and text are withheld\n", number)
 	}
 	for _, c := range view.Comments {
 		where := ""
-		if said := d.where[c.Node]; said != "" {
+		if said := whereOf(d.remarks[c.Node], trusted); said != "" {
 			where = ", " + said
 		}
 		fmt.Fprintf(&b, "\n%s at %s%s:\n\n%s\n", c.Author.Login, c.At.UTC().Format("2006-01-02 15:04 UTC"), where, c.Body)
