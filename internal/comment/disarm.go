@@ -2,6 +2,7 @@ package comment
 
 import (
 	"strings"
+	"unicode"
 )
 
 // disarm rewrites a text outside its code so that every sign that could do more than be read is
@@ -25,6 +26,8 @@ type disarmer struct {
 	src string
 	at  int
 	out strings.Builder
+	// lead is what the reader has read before src.
+	lead string
 	// tail is the last byte written, for the signs whose meaning depends on what is before.
 	tail byte
 }
@@ -170,7 +173,8 @@ func (d *disarmer) bracket(rest string) {
 
 // relink writes a link as its words and its address.
 func (d *disarmer) relink(m []string) {
-	inner := disarmer{src: strings.TrimSpace(m[1]), tail: d.tail}
+	lead := d.lead + d.src[max(0, d.at-closingReach):d.at]
+	inner := disarmer{src: strings.TrimSpace(m[1]), tail: d.tail, lead: lead}
 	for inner.at < len(inner.src) {
 		inner.step(len(inner.src))
 	}
@@ -180,7 +184,7 @@ func (d *disarmer) relink(m []string) {
 	}
 	d.write(words + "(")
 	d.at += len(m[0])
-	address := disarmer{src: m[2], tail: '('}
+	address := disarmer{src: m[2], tail: '(', lead: lead + inner.src + " ("}
 	for address.at < len(address.src) {
 		address.step(len(address.src))
 	}
@@ -213,14 +217,18 @@ func (d *disarmer) gap(to int) {
 	}
 }
 
-// afterClosingWord reports whether the words before would make GitHub close an issue.
+// closingReach is how far before a reference a closing word is looked for, in bytes. What is farther away is
+// found by dangers.
+const closingReach = 64
+
+// afterClosingWord reports whether the words before would make GitHub close an issue, whatever spaces, marks and
+// signs of Markdown stand in between.
 func (d *disarmer) afterClosingWord() bool {
-	if d.at == 0 || strings.IndexByte(" \t\n*_:", d.src[d.at-1]) < 0 {
-		return false
+	before := d.src[max(0, d.at-closingReach):d.at]
+	if d.at < closingReach {
+		before = d.lead + before
 	}
-	before := d.src[max(0, d.at-24):d.at]
-	trimmed := strings.TrimRight(before, " \t\n*_")
-	trimmed = strings.TrimRight(strings.TrimSuffix(trimmed, ":"), " \t\n*_")
+	trimmed := strings.TrimRightFunc(before, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return trimmed != before && closes.MatchString(trimmed)
 }
 

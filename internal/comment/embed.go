@@ -1,6 +1,7 @@
 package comment
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -38,10 +39,15 @@ func Embed(s string) string {
 	return safe
 }
 
-// tidy makes line ends alike and takes away what is invisible.
+// tidy makes line ends and spaces alike and takes away what is invisible.
 func tidy(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.Is(unicode.Z, r):
+			return ' '
+		case unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point):
 			return -1
 		}
 		return r
@@ -75,7 +81,7 @@ var (
 	boxMark    = regexp.MustCompile(`^\[[ \txX]\]`)
 	atEntity   = regexp.MustCompile(`(?i)^&(?:#0{0,9}64|#x0{0,9}40|commat);`)
 	handle     = regexp.MustCompile(`^@[A-Za-z0-9](?:[A-Za-z0-9/_-]*[A-Za-z0-9])?(?:\[bot\])?`)
-	closes     = regexp.MustCompile(`(?i)\b(close[sd]?|fix(?:es|ed)?|resolve[sd]?)$`)
+	closes     = regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)$`)
 	reference  = regexp.MustCompile(`^(?:(?:[\w.-]+/[\w.-]+)?#\d+|[gG][hH]-\d+|https?://[^\s()<>` + "`" + `]+/(?:issues|pull)/\d+)`)
 	atxHeading = regexp.MustCompile(`^( {0,3}(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*)(#{1,6})(?:[ \t]|$)`)
 	underline  = regexp.MustCompile(`^[ \t>]*(=+|-+)[ \t]*$`)
@@ -232,8 +238,8 @@ func dangers(s string) string {
 		case *ast.CodeSpan, *ast.CodeBlock, *ast.FencedCodeBlock:
 			return ast.WalkSkipChildren, nil
 		default:
-			if n.Type() != ast.TypeInline && mentionsSomebody(n, src) {
-				found = "a mention"
+			if n.Type() != ast.TypeInline {
+				found = cmp.Or(acts(n, src), found)
 			}
 		}
 		return ast.WalkContinue, nil
@@ -241,10 +247,26 @@ func dangers(s string) string {
 	return found
 }
 
-var anyMention = regexp.MustCompile(`(?:^|[^A-Za-z0-9\x00])@[A-Za-z0-9]`)
+var (
+	anyMention = regexp.MustCompile(`(?:^|[^A-Za-z0-9])@[A-Za-z0-9]`)
+	anyClosing = regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)[^\pL\pN#\x00]+(?:(?:[\w.-]+/[\w.-]+)?#|gh-|https?://[^\s\x00]+/(?:issues|pull)/)\d`)
+)
 
-// mentionsSomebody reports whether the text that a block shows, code apart, would notify anybody.
-func mentionsSomebody(block ast.Node, src []byte) bool {
+// acts names what the text that a block shows, code apart, would make GitHub do: notify somebody or close an issue.
+// It is empty for text that does nothing.
+func acts(block ast.Node, src []byte) string {
+	text := shownText(block, src)
+	switch {
+	case anyMention.MatchString(text):
+		return "a mention"
+	case anyClosing.MatchString(text):
+		return "a closing word"
+	}
+	return ""
+}
+
+// shownText is the text of a block without the blocks in it, and with a zero byte for each piece of code.
+func shownText(block ast.Node, src []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(block, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n := n.(type) {
@@ -267,7 +289,7 @@ func mentionsSomebody(block ast.Node, src []byte) bool {
 		}
 		return ast.WalkContinue, nil
 	})
-	return anyMention.MatchString(b.String())
+	return b.String()
 }
 
 // clip cuts text to a number of characters at a line's end where it can, and reports how many are

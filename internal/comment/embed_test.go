@@ -38,6 +38,17 @@ func TestEmbed(t *testing.T) {
 		"empty fence":       {"```\n```\n@bob", "```\n```\n`@bob`"},
 		"indented code":     {"a\n\n    # <b>\n\nc", "a\n\n    # <b>\n\nc"},
 		"closing word":      {"Fixes #12, closes: a/b#3, see #4", "Fixes `#12`, closes: `a/b#3`, see #4"},
+		"closing, no-break": {"fixes\u00a0#12 and closes\u2003a/b#3", "fixes `#12` and closes `a/b#3`"},
+		"closing, markup":   {"_fixes_ #12, **closes** (#3), fixed - GH-4", "_fixes_ `#12`, **closes** (`#3`), fixed - `GH-4`"},
+		"closing, lines":    {"Resolves\n#12", "Resolves\n`#12`"},
+		"closing, a link":   {"fixes [#12](https://x.org/12)", "fixes `#12` (https://x.org/12)"},
+		"closing, address":  {"fixes [](https://github.com/a/b/issues/12)", "fixes (`https://github.com/a/b/issues/12`)"},
+		"closing, entity":   {"fixes&nbsp;#12", "```text\nfixes&nbsp;#12\n```"},
+		"closing, number":   {"fixes &#35;12", "fixes &`#35`;12"},
+		"closing, escaped":  {`fixes \#12`, "```text\nfixes \\#12\n```"},
+		"not closing":       {"prefixes #12, the fix for #3", "prefixes #12, the fix for #3"},
+		"after a dot":       {".@ada /@ada (@ada é@ada", ".`@ada` /`@ada` (`@ada` é`@ada`"},
+		"zero width within": {"fi\u200bxes\u00a0#\u200b12", "fixes `#12`"},
 		"table":             {"| a | b |\n|---|---|\n| `x` | @y |", "| a | b |\n|---|---|\n| `x` | `@y` |"},
 		"tick in a table":   {"| a | b |\n|---|---|\n| `x | @y` |", "| a | b |\n|---|---|\n| &#96;x | `@y` &#96; |"},
 		"pre hides a fence": {"<pre>\n```\n</pre>\n@bob", "&lt;pre>\n```\n</pre>\n@bob\n```"},
@@ -61,6 +72,8 @@ func TestDangersAreSeen(t *testing.T) {
 		"fence": "```\nx", "HTML": "<b>x</b>", "comment": "x\n\n<!-- y", "box": "- [ ] x", "person": "hi @bob",
 		"escaped person": `\@bob`, "entity": "&#64;bob", "marker": "`<!-- errand:x -->`", "link": "[a](b)", "image": "![a](b)",
 		"reference": "x\n\n[a]: b", "person in a cell": "| a |\n|---|\n| @bob |", "emphasised": "*@bob*",
+		"after code": "`x`@bob", "closing": "fixes #1", "closing, no-break": "fixes\u00a0#1", "closing, entity": "fixes&#32;a/b#1", "closing, emphasis": "*fix*: **#1**",
+		"closing, address": "closes https://github.com/a/b/issues/1", "closing, short": "Resolved\n: gh-1",
 	} {
 		if dangers(s) == "" {
 			t.Errorf("%s: %q passes", name, s)
@@ -87,7 +100,7 @@ func TestEmbedTakesBoundedTime(t *testing.T) {
 
 func FuzzEmbed(f *testing.F) {
 	for _, s := range []string{"a <b>`@x`</b> @y", "- [ ] x\n  ```\n  <!-- errand:a -->", "[a](https://x `b`) c`", "``a``@b \\`@c", "| a |\n|-|\n| `x | @y` |", "x\n---\n\n    @a\n> # `\n> @b`",
-		"~~~\n```\n", "![[a]](https://b)@c", "fixes #1 `x\n# y`"} {
+		"~~~\n```\n", "![[a]](https://b)@c", "fixes #1 `x\n# y`", "fixes\u00a0#1, closes [#2](https://x.org) `fix`: *gh-3*", ".@a `@b` é@c"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -97,6 +110,9 @@ func FuzzEmbed(f *testing.F) {
 		got := Embed(s)
 		if why := dangers(got); got != "" && why != "" {
 			t.Errorf("Embed(%q) = %q has %s", s, got, why)
+		}
+		if found := closing.FindString(shown(parsedComment(got), []byte(got))); found != "" {
+			t.Errorf("Embed(%q) = %q closes: %q", s, got, found)
 		}
 		if len(got) > 8*len(s)+40 {
 			t.Errorf("Embed(%q) grew to %d bytes", s, len(got))

@@ -110,7 +110,7 @@ func FuzzRender(f *testing.F) {
 }
 
 // closing is what makes GitHub close an issue with a pull request's text.
-var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?):?\s+(?:[\w.-]+/[\w.-]+)?#\d+`)
+var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)[\s\pZ:]+(?:[\w.-]+/[\w.-]+)?#\d+`)
 
 // parsedComment reads a comment as GitHub does.
 func parsedComment(s string) ast.Node {

@@ -35,16 +35,17 @@ func FuzzJudge(f *testing.F) {
 
 // What a published message must not hold, said in another way than the code says it.
 var (
-	callsSomebody = regexp.MustCompile(`(?m)(?:^|[\s(,;:!?"'])@[A-Za-z0-9]`)
-	creditsOthers = regexp.MustCompile(`(?im)^[ \t]*(?:co-authored-by|signed-off-by|skip-checks)[ \t]*:`)
+	callsSomebody = regexp.MustCompile(`(?:^|\W)@[A-Za-z0-9]`)
+	creditsOthers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:co-authored-by|signed-off-by|skip-checks)[ \t\pZ]*:`)
 	skipsChecks   = regexp.MustCompile(`(?i)\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\]`)
-	closesAnIssue = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+([\w./-]*)#(\d+)\b`)
+	closesAnIssue = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[\s\pZ\pC\pM:*_~()"'\[]+([\w./-]*)#(\d+)\b`)
 )
 
 // FuzzSafeMessage: whatever the agent wrote, the message calls nobody, credits nobody, skips no checks and
 // closes no issue but the task's own, and making it safe again changes nothing.
 func FuzzSafeMessage(f *testing.F) {
 	f.Add("Fix @a, closes x/y#2\n\nCo-authored-by: z\n[skip ci]\r\n")
+	f.Add("fixes\u00a0#12 `@ada` .@ada /@ada closes:\u2003*x/y#3* _fixes_\n#4")
 	f.Add("fixes fixes #1 fix: see#2 [no-ci [no ci]] @@a")
 	f.Fuzz(func(t *testing.T, message string) {
 		home := Home{Owner: "acme", Name: "widget", Issue: 7}

@@ -17,7 +17,7 @@ type Home struct {
 // SafeMessage returns a commit message without what GitHub would act upon beyond the task's issue:
 //
 //   - a closing keyword for any other issue becomes "see", because merging would close that issue;
-//   - @name becomes "@ name", because an agent does not call people;
+//   - @name becomes "@ name", wherever it stands, because an agent does not call people;
 //   - Co-authored-by, Signed-off-by, Reviewed-by and the like go, because an agent cannot speak for
 //     anybody;
 //   - [skip ci] and its kin are disarmed, because checks are not the agent's to skip.
@@ -40,21 +40,27 @@ func SafeMessage(message string, home Home) string {
 
 // What GitHub, or a person who reads a history, gives a meaning.
 var (
-	trailers   = regexp.MustCompile(`(?im)^[ \t]*(?:(?:co-authored|co-developed|signed-off|reviewed|acked|approved|tested|committed)-by|skip-checks)[ \t]*:.*(?:\n|$)`)
-	skipCI     = regexp.MustCompile(`(?i)\[((?:skip[ _-]?(?:ci|actions))|(?:(?:ci|actions)[ _-]?skip)|no[ _-]?ci)\]`)
-	mention    = regexp.MustCompile("(^|[^\\w@/.`])@([A-Za-z0-9])")
-	closing    = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?[ \t]+)(\S*#|https?://\S+/(?:issues|pull)/|gh-)(\d+)\b`)
+	trailers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:(?:co-authored|co-developed|signed-off|reviewed|acked|approved|tested|committed)-by|skip-checks)[ \t\pZ]*:.*(?:\n|$)`)
+	skipCI   = regexp.MustCompile(`(?i)\[((?:skip[ _-]?(?:ci|actions))|(?:(?:ci|actions)[ _-]?skip)|no[ _-]?ci)\]`)
+	// A message is no Markdown: what looks like code calls people, too. Only an address of mail has a letter before the sign.
+	mention = regexp.MustCompile(`(^|\W)@([A-Za-z0-9])`)
+	// Between the word and the reference there may be any kind of space, and marks or signs of Markdown around it.
+	closing = regexp.MustCompile(`(?i)(^|[^\pL\pN])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)([^\pL\pN#]*[\s\pZ\pC:][^\pL\pN#]*)` +
+		`((?:[\w.-]+(?:/[\w.-]+)*)?#|https?://[^\s/]+/[\w.-]+/[\w.-]+/(?:issues|pull)/|gh-)(\d+)\b`)
 	blankLines = regexp.MustCompile(`\n{3,}`)
 )
 
 func disarmClosing(message string, home Home) string {
 	return closing.ReplaceAllStringFunc(message, func(match string) string {
 		parts := closing.FindStringSubmatch(match)
-		where, number := parts[2], parts[3]
+		before, between, where, number := parts[1], parts[2], parts[3], parts[4]
 		own := where == "#" || strings.EqualFold(where, "gh-") || strings.EqualFold(where, home.Owner+"/"+home.Name+"#")
 		if n, err := strconv.Atoi(number); own && err == nil && n == home.Issue {
 			return match
 		}
-		return "see" + strings.TrimPrefix(parts[1], ":") + where + number
+		if between = strings.ReplaceAll(between, ":", ""); between == "" {
+			between = " "
+		}
+		return before + "see" + between + where + number
 	})
 }

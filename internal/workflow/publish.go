@@ -72,11 +72,15 @@ func (s *Steps) readChangeset(ctx context.Context, w *unit, root string) (*chang
 	if err != nil {
 		return nil, err
 	}
-	home := pushgate.Home{Owner: t.Repo.Owner, Name: t.Repo.Name, Issue: t.Key.Issue}
 	for i := range cs.Commits {
-		cs.Commits[i].Message = pushgate.SafeMessage(cs.Commits[i].Message, home)
+		cs.Commits[i].Message = pushgate.SafeMessage(cs.Commits[i].Message, homeOf(t))
 	}
 	return cs, nil
+}
+
+// homeOf is where a task's commits belong.
+func homeOf(t *state.Task) pushgate.Home {
+	return pushgate.Home{Owner: t.Repo.Owner, Name: t.Repo.Name, Issue: t.Key.Issue}
 }
 
 // workRoot is the commit that both sides know: the one that the VM's checkout was put on. The

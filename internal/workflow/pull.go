@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -57,7 +58,7 @@ func (s *Steps) newPR(ctx context.Context, w *unit) (forge.NewPR, error) {
 	}
 	v.Key = w.job.Key
 	body, _ := s.Redact.Redact(comment.PRBody(t, comment.PRInput{Template: template, Summary: summaryOf(t.Work), Checks: t.Work.Checks, Notes: t.Work.Notes}, v))
-	title, _ = s.Redact.Redact(title)
+	title, _ = s.Redact.Redact(pushgate.SafeMessage(title, homeOf(t))) // it becomes the message of a squashed commit
 	return forge.NewPR{Head: t.Branch.Name, Base: t.Branch.Base, Title: title, Body: body, Draft: t.Settings.Draft}, nil
 }
 

@@ -55,6 +55,18 @@ func TestOpenPR(t *testing.T) {
 	}
 }
 
+// TestTitleOfAPull: a title becomes the message of a squashed commit, so that it may not do more than a message may.
+func TestTitleOfAPull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.published()
+	w.task.Work.Title = "Fixes\u00a0#99 for `@ada`, closes #1 [skip ci]"
+	e := w.do(state.JobOpenPR)
+	if got, want := w.number(e.PR.Number).Title, "see\u00a0#99 for `@ ada`, closes #1 (skip ci)"; got != want {
+		t.Errorf("the title is %q, want %q", got, want)
+	}
+}
+
 func TestOpenPRAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
