@@ -85,6 +85,8 @@ type Task struct {
 	MergeCommits       bool
 	// Protected are the path patterns that may not be changed.
 	Protected []string
+	// Unprotected are those that are excepted.
+	Unprotected []string
 	Turns     int           // at most, 0 for no limit
 	Duration  time.Duration // at most, 0 for no limit
 	Memory    string        // of the VM, in words, empty if unknown

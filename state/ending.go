@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -197,7 +198,12 @@ func (c *change) retry() {
 	if n := len(c.t.Runs); n > 0 { // a person's word starts the count of attempts anew
 		c.t.Runs[n-1].Attempt = 0
 	}
-	if q := c.t.Question; q != nil && (q.Kind == AskRefused || q.Kind == AskNoChange) {
+	switch q := c.t.Question; {
+	case q == nil:
+	case q.Kind == AskRefused && !c.o.Fresh: // the same commits are judged again, by the settings as they are now
+		c.t.Step = JobCollect
+		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f Feedback) bool { return f.Kind == feedbackRefusal && f.Taken == "" })
+	case q.Kind == AskRefused || q.Kind == AskNoChange:
 		c.t.Step = StepRun
 	}
 	why := ""

@@ -154,6 +154,9 @@ func (c *change) conflict() {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
+// feedbackRefusal is the kind of feedback that tells an agent what the push gate refused.
+const feedbackRefusal = "refusal"
+
 // refused posts what the push gate said and waits for people's word.
 func (c *change) refused() {
 	phase := c.t.Phase
@@ -163,7 +166,7 @@ func (c *change) refused() {
 	c.t.Resume, c.t.Step = phase, StepRun
 	c.t.Question = &Question{Kind: AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
 	for _, r := range c.e.Refusals { // a changeset that could not even be read has no head
-		c.feedback(Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: "refusal", At: c.e.Now,
+		c.feedback(Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
 	c.post(fmt.Sprintf("refused-%d", c.t.Version+1), Post{Kind: PostRefused, Refusals: c.e.Refusals, By: c.asker()})

@@ -23,7 +23,7 @@ type Settings struct {
 	Check   []Command   `json:"check,omitempty" yaml:"check"`
 	// Env is set on VMs for set-up, agents and checks. It holds no secret.
 	Env        map[string]string `json:"env,omitempty" yaml:"env"`
-	Protected  []string          `json:"protected,omitempty" yaml:"protected"`
+	Protected  []string          `json:"protected,omitempty" yaml:"-"`             // of tasks that an older version started: the operator's patterns and the repository's
 	Deny       []string          `json:"deny,omitempty" yaml:"deny"`               // beginnings of commands that agents' own rules refuse
 	Guidance   []string          `json:"guidance,omitempty" yaml:"guidance"`       // files with what the repository says to agents
 	AllowUsers []string          `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
@@ -34,8 +34,23 @@ type Settings struct {
 	Shell Shell `json:"shell,omitzero" yaml:"shell"`
 	// Subscription says that agents ask for models on subscriptions only: nothing is spent by the call.
 	Subscription bool `json:"subscription,omitempty" yaml:"-"`
+	// Gate is what the repository itself sets of the push gate. The operator's is not kept with a task, so that a
+	// refused one can go on once it was changed.
+	Gate Gate `json:"gate,omitzero" yaml:"gate"`
 	// Keep are folders, relative to the checkout or below ~/, that are put away with it, such as caches.
 	Keep []string `json:"keep,omitempty" yaml:"keep"`
+}
+
+// Gate is one side's settings of the push gate, the operator's or a repository's. Of a repository, nil and zero
+// stand for what the operator has set.
+type Gate struct {
+	// SecretsAllowedIn are patterns of paths in which what looks like a secret does not count.
+	SecretsAllowedIn []string `json:"secrets_allowed_in,omitzero" yaml:"secrets_allowed_in"`
+	MaxPaths         int      `json:"max_paths,omitempty" yaml:"max_paths"`
+	MaxBytes         int64    `json:"max_bytes,omitempty" yaml:"max_bytes"`
+	Protected        []string `json:"protected,omitempty" yaml:"protected"`
+	// Unprotected are patterns of paths that may be changed although the operator protects them.
+	Unprotected []string `json:"unprotected,omitzero" yaml:"unprotected"`
 }
 
 // Shell is what agents may call in a shell, by how commands begin. The zero value is what is found.

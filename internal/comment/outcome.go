@@ -144,8 +144,8 @@ func (p post) refused() string {
 			fmt.Fprintf(&b, " in %s", code(clipped(r.Path, 200)))
 		}
 		fmt.Fprintf(&b, ": %s", sentence(r.Detail))
-		if r.Remedy != "" {
-			fmt.Fprintf(&b, " *%s*", strings.TrimSuffix(sentence(upper(r.Remedy)), " "))
+		if r.Remedy != "" { // what it says to write down has to come whole
+			fmt.Fprintf(&b, " *%s.*", strings.TrimRight(line(upper(r.Remedy), 1000), " ."))
 		}
 		b.WriteString("\n")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/bake"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -68,6 +69,7 @@ type Config struct {
 	TestFiles TestFiles `yaml:"test_files"`
 
 	Limits     Limits     `yaml:"limits"`
+	Gate       Gate       `yaml:"gate"`
 	Repository Repository `yaml:"repository"`
 	Timing     Timing     `yaml:"timing"`
 	Keep       Keep       `yaml:"keep"`
@@ -220,9 +222,6 @@ type Repository struct {
 	// Publish is one of at-once and after-approval. What an App pushes starts workflows with the repository's
 	// secrets: after-approval shows the diff in a comment, and nothing is pushed before a person has approved it.
 	Publish state.PublishMode `yaml:"publish"`
-	// Protected are path patterns that no changeset may touch, besides the built-in ones. A pattern
-	// that begins with ! is an exception from those before it.
-	Protected []string `yaml:"protected"`
 	// Guidance are files with what the repository says to agents: they are read from the base branch when a task
 	// starts, and given to every agent beside errand's own rules. Those that are not there are passed over.
 	Guidance []string `yaml:"guidance"`
@@ -321,6 +320,7 @@ func Default() Config {
 			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
 			Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
+		Gate:       Gate{MaxPaths: pushgate.DefaultMaxPaths, MaxBytes: pushgate.DefaultMaxBytes},
 		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish, Sleep: state.SleepArchive, Guidance: s.Guidance},
 		Timing: Timing{
 			Gather: p.Gather, StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
@@ -357,7 +357,7 @@ func (c Config) Caps() state.Caps {
 func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	r := c.Repository
-	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft, s.Protected = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft, r.Protected
+	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft
 	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
 	s.Publish, s.VM.Sleep, s.Subscription = r.Publish, r.Sleep, c.allSubscribed()
 	s.Limits = state.Limits{

@@ -135,7 +135,10 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"a template":               {"repository:\n  branch: 'x/{nummer}'\n", "line 9: repository.branch: expand template"},
 		"an empty template":        {"repository:\n  title: ''\n", "line 9: repository.title: write a template"},
 		"a plan mode":              {"repository:\n  plan: three-step\n", "line 9: repository.plan: "},
-		"a pattern":                {"repository:\n  protected: [a, '[']\n", "line 9: repository.protected[1]: "},
+		"a pattern":                {"gate:\n  secrets_allowed_in: [a, '[']\n", "line 9: gate.secrets_allowed_in[1]: glob \"[\" is not valid"},
+		"an old key":               {"repository:\n  protected: [a]\n", "line 9: repository.protected: this key is gone, write gate.protected, and exceptions in gate.unprotected, in its place"},
+		"more than can be read":    {"gate:\n  max_bytes: 99999999\n", "line 9: gate.max_bytes: write a number of bytes from 1 to 67108864"},
+		"no paths at all":          {"gate:\n  max_paths: 0\n", "line 9: gate.max_paths: write a number from 1 to 20000"},
 		"no attempts":              {"timing:\n  max_attempts: 0\n", "line 9: timing.max_attempts: has to be above zero"},
 		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 8: this is nested too deep"},
 	}

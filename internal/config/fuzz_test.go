@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -21,7 +23,7 @@ import (
 func FuzzParseRepo(f *testing.F) {
 	for _, s := range []string{
 		"", "plan: none\n", "limits: {cost: 999999999999990, turns: 9999999999999999999}\n", "check: [a, {run: b, timeout: 1h}]\n", "a: &x [*x]\n", "<<: {a: b}\n",
-		"? [a]\n: b\n", "key: {pattern: '(a+)+$'}\n", "branch: '{key}{slug}'\n", "protected: ['{a,b}/**']\n", "- - - - -\n", "\"\\x00\": 1\n", "!!int x: 1\n", "%YAML 1.1\n---\n",
+		"? [a]\n: b\n", "key: {pattern: '(a+)+$'}\n", "branch: '{key}{slug}'\n", "gate: {protected: ['{a,b}/**'], unprotected: ['!a'], max_bytes: -1}\n", "- - - - -\n", "\"\\x00\": 1\n", "!!int x: 1\n", "%YAML 1.1\n---\n",
 		"enabled: true\nplan: one-step\nbase: develop\ncommit: \"{key}: {task}\"\ntitle: |\n  {task}\ndraft: true\nsetup:\n  - name: x\n    run: >\n      a\n      b\n    timeout: 5m\n",
 		"trust: {allow_users: [ada], allow_bots: ['b[bot]']}\nlimits:\n  duration: 1h\n  checks: 0\n", "check:\n\t- x\n", "plan: [\n", "'", "{\n}\n}\n", "a: b: c\n", "---\n---\nplan: none\n",
 		"env: {A: b, PATH: c}\n", "env:\n  A: |\n    b\ncheck: ['x {changed_files} \"{affected_modules}\"', 'y {affected_modules};z']\n",
@@ -75,8 +77,8 @@ func checkSettings(t *testing.T, s state.Settings) {
 	if l.Turns <= 0 || l.Duration <= 0 || l.PlanDuration <= 0 || l.MicroUSD < 0 || l.Checks < 0 {
 		t.Errorf("limits %+v", l)
 	}
-	if len(s.Protected) < len(top.Protected) || !cmp.Equal(s.Protected[:len(top.Protected)], top.Protected) {
-		t.Errorf("protection was lost: %v", s.Protected)
+	if err := pushgate.CheckGlobs(slices.Concat(s.Gate.Protected, s.Gate.Unprotected, s.Gate.SecretsAllowedIn)); err != nil || s.Gate.MaxPaths < 0 || s.Gate.MaxBytes < 0 {
+		t.Errorf("gate %+v: %v", s.Gate, err)
 	}
 	if _, err := regexp.Compile(s.Key.Pattern); err != nil || s.Key.Required && s.Key.Pattern == "" {
 		t.Errorf("key %+v: %v", s.Key, err)

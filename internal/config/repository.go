@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -46,8 +45,8 @@ type RepoFile struct {
 	// Env are variables for setup, agents and check: {NAME: value}. They are no place for secrets, and do not change
 	// what errand and the agents' programs set or read themselves.
 	Env map[string]string `yaml:"env"`
-	// Protected are path patterns that no changeset may touch, besides the operator's.
-	Protected []string `yaml:"protected"`
+	// Gate is what may leave errand for this repository, within what the operator allows.
+	Gate RepoGate `yaml:"gate"`
 	// Tools bounds what agents may call, besides the operator's bounds.
 	Tools Tools `yaml:"tools"`
 	// Trust is whose text the agent may see in this repository.
@@ -134,7 +133,7 @@ func ParseRepoFor(data []byte, defaults state.Settings, holdsSecret func(text st
 	set(&s.Draft, f.Draft)
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
 	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
-	s.Protected = slices.Concat(defaults.Protected, f.Protected)
+	s.Gate = f.Gate.settings()
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
 	if f.Tools.Shell != nil {
 		s.Shell = f.Tools.Shell.shell()
@@ -221,13 +220,7 @@ func (f RepoFile) problems(s state.Settings) report {
 		r.unless(false, "key.pattern", "%s; write a regular expression such as [A-Z]+-[0-9]+", cut(err.Error()))
 	}
 	r.unless(!f.Key.Required || f.Key.Pattern != "", "key.required", "a pattern is needed too, such as key.pattern: '[A-Z]+-[0-9]+'")
-	for i, g := range f.Protected {
-		key := fmt.Sprintf("protected[%d]", i)
-		r.unless(!strings.HasPrefix(g, "!"), key, "only the operator's configuration can make exceptions; leave this one out")
-		if pushgate.CheckGlobs([]string{g}) != nil {
-			r.unless(false, key, "%q is no pattern; write one such as deploy/**", cut(g))
-		}
-	}
+	f.Gate.problems(&r)
 	f.Tools.problems(&r, "tools")
 	commandProblems(&r, "setup", f.Setup)
 	commandProblems(&r, "check", f.Check)

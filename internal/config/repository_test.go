@@ -14,9 +14,7 @@ import (
 
 // operator is what the operator set for every repository.
 func operator() state.Settings {
-	s := config.Default().Settings()
-	s.Protected = []string{"deploy/**"}
-	return s
+	return config.Default().Settings()
 }
 
 func TestParseRepo(t *testing.T) {
@@ -43,7 +41,7 @@ check:
   - name: tests
     run: go test ./...
     timeout: 20m
-protected: [schema/**]
+gate: {protected: [schema/**], unprotected: [AGENTS.md], secrets_allowed_in: [], max_paths: 9, max_bytes: 99}
 trust: {allow_users: [ada], allow_bots: ["renovate[bot]"]}
 limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
 vm: {min_vcpu: 8, min_memory: 16, min_disk: 100, sleep: snapshot}
@@ -54,7 +52,7 @@ keep: [node_modules, ~/.cache/go-build]
 			s.Draft, s.MergeCommits, s.Publish = true, true, state.PublishAfterApproval
 			s.Setup = []state.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
 			s.Check = []state.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
-			s.Protected = []string{"deploy/**", "schema/**"}
+			s.Gate = state.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}
 			s.AllowUsers, s.AllowBots = []string{"ada"}, []string{"renovate[bot]"}
 			s.VM = state.VMSettings{MinVCPU: 8, MinMemoryMB: 16384, MinDiskGB: 100, Sleep: state.SleepSnapshot}
 			s.Keep = []string{"node_modules", "~/.cache/go-build"}
@@ -122,8 +120,10 @@ func TestParseRepoSaysWhatIsWrong(t *testing.T) {
 		"pattern":            {"key: {pattern: '['}\n", "line 1: key.pattern: error parsing regexp"},
 		"required":           {"key:\n  required: true\n", "line 2: key.required: a pattern is needed too"},
 		"template":           {"branch: '{issue}'\n", "line 1: branch: expand template"},
-		"a lifted rule":      {"protected: ['!deploy/**']\n", "line 1: protected[0]: only the operator's configuration can make exceptions"},
-		"a bad pattern":      {"protected:\n- ok/**\n- '['\n", `line 3: protected[1]: "[" is no pattern`},
+		"an old key":         {"protected: ['deploy/**']\n", "line 1: protected: this key is gone, write gate.protected in its place"},
+		"a lifted rule":      {"gate: {protected: ['!deploy/**']}\n", `line 1: gate.protected[0]: glob "!deploy/**" begins with an exclamation mark; exceptions are written in gate.unprotected`},
+		"a bad pattern":      {"gate:\n  unprotected:\n  - ok/**\n  - '['\n", `line 4: gate.unprotected[1]: glob "[" is not valid; write a pattern`},
+		"negative paths":     {"gate: {max_paths: -1}\n", "line 1: gate.max_paths: has to be above zero"},
 		"negative turns":     {"limits:\n  turns: -1\n", "line 2: limits.turns: has to be above zero"},
 		"infinite cost":      {"limits:\n  cost: .inf\n", "line 2: limits.cost: write a number"},
 		"large":              {"# " + strings.Repeat("x", 70<<10), "the file is larger than 64 KiB"},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/gateway"
-	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -67,6 +66,7 @@ func (c Config) problems() report {
 	} else {
 		c.routeProblems(&r)
 	}
+	c.Gate.problems(&r)
 	c.Repository.problems(&r)
 	return r
 }
@@ -154,9 +154,6 @@ func (d Repository) problems(r *report) {
 	sleepProblem(r, "repository.sleep", d.Sleep)
 	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
 	d.Tools.problems(r, "repository.tools")
-	for i, g := range d.Protected {
-		r.fail(fmt.Sprintf("repository.protected[%d]", i), pushgate.CheckGlobs([]string{g}))
-	}
 	guidanceProblems(r, "repository.guidance", d.Guidance)
 }
 

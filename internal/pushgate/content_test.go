@@ -1,11 +1,13 @@
 package pushgate
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/secretscan"
 )
 
 func TestSymlinks(t *testing.T) {
@@ -164,24 +166,94 @@ func TestSecrets(t *testing.T) {
 		"copied as it is":          {build: one("copy.env", line), policy: base["renamed"]},
 		"copied with changes":      {build: one("copy.env", line+"more\n"), policy: base["renamed"], want: []string{"copy.env: line 1"}},
 		"told once":                {build: func(b *builder) { b.commit(b.file("a.env", line)).commit(b.file("a.env", line+"more\n")) }, want: []string{"a.env: line 1"}},
-		"pattern in a free path":   {build: one("x/testdata/a.env", line), policy: func(p *Policy) { p.SecretsAllowedIn = []string{"**/testdata/**"} }},
-		"known value in free path": {build: one("x/testdata/a.env", knownSecret), policy: func(p *Policy) { p.SecretsAllowedIn = []string{"**"} }, want: []string{"known-value"}},
+		"pattern in a free path":   {build: one("x/testdata/a.env", line), policy: func(p *Policy) { p.Operator.SecretsAllowedIn = []string{"**/testdata/**"} }},
+		"known value in free path": {build: one("x/testdata/a.env", knownSecret), policy: func(p *Policy) { p.Operator.SecretsAllowedIn = []string{"**"} }, want: []string{"known-value"}},
 		"deleting a file":          {build: func(b *builder) { b.commit(gone("a.env")) }, policy: base["same"]},
-		"in a name":                {build: one("a-"+knownSecret, "x"), want: []string{"a-[redacted]: the name of the path"}},
+		"in a name":                {build: one("a-"+knownSecret, "x"), want: []string{"a-[redacted]: the path's name holds a secret"}},
 		"in a link":                {build: func(b *builder) { b.commit(b.link("a", knownSecret)) }, want: []string{"a: line 1"}},
 		"no scanner":               {build: one("a", "x"), policy: func(p *Policy) { p.Scanner = nil }, want: []string{"could not be searched"}},
 	})
 }
 
+// TestSecretsInNames: a name is published as well as a content is.
+func TestSecretsInNames(t *testing.T) {
+	t.Parallel()
+	one := func(path string) func(*builder) {
+		return func(b *builder) { b.commit(b.file(path, "x")) }
+	}
+	base := func(path string) func(*Policy) {
+		return func(p *Policy) { p.Base = Tree{path: {Mode: changeset.ModeFile, Blob: "old"}} }
+	}
+	allowed := func(operators []string, own ...string) func(*Policy) {
+		return func(p *Policy) {
+			p.Operator.SecretsAllowedIn = operators
+			if len(own) > 0 {
+				p.Repository.SecretsAllowedIn = own
+			}
+		}
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte("xx" + knownSecret))
+	checkRule(t, RuleSecrets, map[string]ruleCase{
+		"of a file":            {build: one("notes/" + fakeToken() + "/a.txt"), want: []string{"notes/[redacted]/a.txt: the path's name holds what looks like a secret (github-token)"}},
+		"of a folder":          {build: one(fakeToken() + "/a.txt"), want: []string{"[redacted]/a.txt: "}},
+		"known":                {build: one("a/" + knownSecret + "/b"), want: []string{"a/[redacted]/b: the path's name holds a secret"}},
+		"known, encoded":       {build: one("a/" + encoded), want: []string{"the path's name holds a secret"}},
+		"of a link":            {build: func(b *builder) { b.commit(b.link(fakeToken(), "a")) }, want: []string{"[redacted]: "}},
+		"what a link leads to": {build: func(b *builder) { b.commit(b.link("a", "b/"+fakeToken())) }, want: []string{"a: line 1 holds"}},
+		"of a submodule": {build: func(b *builder) {
+			b.commit(changeset.Change{Path: fakeToken(), Mode: changeset.ModeSubmodule, Blob: "c0ffee"})
+		}, want: []string{"[redacted]: "}},
+		"taken back later":                {build: func(b *builder) { b.commit(b.file(fakeToken(), "x")).commit(gone(fakeToken())) }, want: []string{"[redacted]: "}},
+		"deleted":                         {build: func(b *builder) { b.commit(gone(fakeToken())) }},
+		"there before":                    {build: one(fakeToken() + "/b"), policy: base(fakeToken() + "/b")},
+		"in a folder of the base":         {build: one(fakeToken() + "/b"), policy: base(fakeToken() + "/a")},
+		"elsewhere in the base":           {build: one("b/" + fakeToken()), policy: base("a/" + fakeToken()), want: []string{"b/[redacted]"}},
+		"moved":                           {build: func(b *builder) { b.commit(gone("a/"+fakeToken()), b.file("b/"+fakeToken(), "x")) }, policy: base("a/" + fakeToken())},
+		"allowed":                         {build: one("testdata/" + fakeToken()), policy: allowed([]string{"testdata/**"})},
+		"allowed, and given up":           {build: one("testdata/" + fakeToken()), policy: allowed([]string{"testdata/**"}, "other/**"), want: []string{"testdata/[redacted]"}},
+		"allowed by the repository alone": {build: one("testdata/" + fakeToken()), policy: allowed(nil, "**"), want: []string{"testdata/[redacted]"}},
+		"known, where others are allowed": {build: one("testdata/" + knownSecret), policy: allowed([]string{"**"}), want: []string{"testdata/[redacted]"}},
+	}, RuleSubmodules)
+}
+
 func TestRefusalsHoldNoSecret(t *testing.T) {
 	t.Parallel()
-	b := &builder{}
-	b.commitAs("Use "+knownSecret, b.file(".github/workflows/"+knownSecret, knownSecret), b.link(fakeToken(), "/"+knownSecret))
-	for _, r := range Judge(&b.cs, Policy{Scanner: scanner(t)}) {
-		all := r.Rule + r.Path + r.Detail + r.Remedy
-		if strings.Contains(all, knownSecret) || strings.Contains(all, fakeToken()) {
-			t.Errorf("refusal tells a secret: %+v", r)
+	long := strings.Repeat("d/", 200) + strings.Repeat("n", 250)
+	const slashed = "first-part-1/second-part-2/third-part-3"
+	known := secretscan.New(nil, knownSecret, slashed)
+	for name, path := range map[string]string{
+		"protected":           ".github/workflows/" + knownSecret,
+		"a look-alike":        ".g\u200cithub/workflows/" + knownSecret,
+		"a bad form":          "a/../" + knownSecret,
+		"a control":           knownSecret + "\n/x",
+		"a bad name":          knownSecret + ".",
+		"a device":            "a/aux." + knownSecret,
+		"a short name":        "a~1/" + knownSecret,
+		"too long":            long + knownSecret,
+		"its end":             knownSecret + "/" + long,
+		"over several parts":  "a:/" + slashed + ":",
+		"collides":            "A/" + knownSecret,
+		"git's own directory": ".git/" + knownSecret,
+	} {
+		b := &builder{}
+		b.commitAs("Use "+knownSecret, b.file(path, knownSecret+fakeToken()), b.link(fakeToken(), "/"+knownSecret), b.file("a/"+knownSecret, "x"))
+		for _, s := range []*secretscan.Scanner{scanner(t), known} {
+			for _, r := range Judge(&b.cs, Policy{Scanner: s}) {
+				all := r.Rule + r.Path + r.Detail + r.Remedy
+				for _, secret := range append(strings.Split(slashed, "/"), knownSecret) {
+					if strings.Contains(all, secret) && (s == known || secret == knownSecret) {
+						t.Errorf("%s: refusal tells %q: %+v", name, secret, r)
+					}
+				}
+				if s != known && strings.Contains(all, fakeToken()) {
+					t.Errorf("%s: refusal tells a token: %+v", name, r)
+				}
+			}
 		}
+	}
+	err := fmt.Errorf("%w: path %q: not sorted", changeset.ErrMalformed, strings.Repeat("x", 140)+knownSecret)
+	if r, ok := Unreadable(err, scanner(t)); !ok || strings.Contains(r.Detail, knownSecret[:8]) {
+		t.Errorf("what cannot be read tells a secret: %+v", r)
 	}
 }
 

@@ -31,14 +31,14 @@ func TestUnreadable(t *testing.T) {
 		"something else":      {err: fmt.Errorf("reach the VM: %w", context.DeadlineExceeded)},
 		"not JSON":            {err: decode("{", changeset.DefaultLimits()), rule: RuleForm, detail: "(unexpected EOF)"},
 		"two objects":         {err: decode(`{"base":"`+broken.Base+`"}{}`, changeset.DefaultLimits()), rule: RuleForm, detail: "(something follows its end)"},
-		"a hostile id, cut":   {err: fmt.Errorf("from VM x: %w", decode(wire.String(), changeset.DefaultLimits())), rule: RuleForm, detail: "(commit 1 (xxxx"},
+		"a hostile id, cut":   {err: fmt.Errorf("from VM x: %w", decode(wire.String(), changeset.DefaultLimits())), rule: RuleForm, detail: "(commit 1 (a text of 10000 bytes)"},
 		"too large":           {err: decode("{      }", small), rule: RuleSize, detail: "(more than 4 bytes encoded)"},
 		"too large to be run": {err: fmt.Errorf("%w: %w", changeset.ErrTooLarge, context.Canceled), rule: RuleSize, detail: "(context canceled)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, ok := Unreadable(tc.err)
+			r, ok := Unreadable(tc.err, nil)
 			if ok != (tc.rule != "") || r.Rule != tc.rule || !strings.Contains(r.Detail, tc.detail) {
 				t.Errorf("%v: %+v, %t; want rule %q with %q", tc.err, r, ok, tc.rule, tc.detail)
 			}

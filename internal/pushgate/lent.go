@@ -26,7 +26,7 @@ func judgeLent(s *subject) []Refusal {
 		for path, lent := range s.policy.Lent {
 			lent = strings.TrimSpace(lent)
 			switch {
-			case strings.EqualFold(path, change.Path):
+			case canonical(path) == canonical(change.Path):
 				refusals = append(refusals, Refusal{Rule: RuleTestFiles, Path: change.Path, Detail: "this is a file that the operator of errand lends to tests", Remedy: remedy})
 			case len(lent) >= minLent && strings.Contains(string(data), lent):
 				refusals = append(refusals, Refusal{Rule: RuleTestFiles, Path: change.Path, Detail: "it holds a file that the operator of errand lends to tests", Remedy: remedy})

@@ -84,8 +84,13 @@ func judgeMerges(s *subject) []Refusal {
 		case len(parents) > 2:
 			refuse(j.commit, fmt.Sprintf("merges %d branches at once", len(parents)-1), "merge the base branch alone, or rebase onto it")
 		case len(parents) == 2 && j.merged == nil:
-			refuse(j.commit, fmt.Sprintf("merges %s, which is not an allowed commit of the base branch", shortID(parents[1])),
-				"rebase the commits instead of merging, or merge the base branch only")
+			remedy := "rebase the commits instead of merging"
+			if s.policy.Merge.Commit == "" {
+				remedy += "; or, to merge the base branch, `.errand.yml` of the default branch can say `merge_commits: true`, then comment `replan`"
+			} else {
+				remedy += ", or merge the base branch only"
+			}
+			refuse(j.commit, fmt.Sprintf("merges %s, which is not an allowed commit of the base branch", shortID(parents[1])), remedy)
 		}
 		previous = j.commit.ID
 	}

@@ -85,14 +85,14 @@ func TestMergesAreJudgedAgainstBothSides(t *testing.T) {
 			build: func(b *builder) { b.mergeOf("main2", only(b, ciPath, "lib")...) },
 			policy: func(p *Policy) {
 				w.policy(p)
-				p.MaxPaths = 2
+				p.Operator.MaxPaths = 2
 			}, want: []string{"3 paths differ"}, // both.go, new.go, old.go
 		},
 		"what it takes over does not": {
 			build: func(b *builder) { b.mergeOf("main2", clean(b)...) },
 			policy: func(p *Policy) {
 				w.policy(p)
-				p.MaxPaths = 1
+				p.Operator.MaxPaths = 1
 			},
 		},
 	})
@@ -105,7 +105,7 @@ func TestAMergeThatDropsTheBranchIsJudged(t *testing.T) {
 	w := newMergeWorld()
 	protect := func(p *Policy) {
 		w.policy(p)
-		p.Protected = []string{"own.go", "both.go"}
+		p.Operator.Protected = []string{"own.go", "both.go"}
 	}
 	checkRule(t, RuleProtected, map[string]ruleCase{
 		"takes the base's version of what the branch alone changed": {

@@ -44,7 +44,7 @@ func judgeSubmodules(s *subject) []Refusal {
 				Rule: RuleSubmodules, Path: change.Path, Detail: "a submodule is added or moved to another commit",
 				Remedy: "leave submodules as they are, and check that no nested repository was added by accident",
 			})
-		case change.Path == ".gitmodules" && !change.Deleted():
+		case canonical(change.Path) == ".gitmodules" && !change.Deleted():
 			refusals = append(refusals, Refusal{
 				Rule: RuleSubmodules, Path: change.Path, Detail: "the list of submodules is changed",
 				Remedy: "leave it as it is; a person may change where submodules come from",

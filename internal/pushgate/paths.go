@@ -9,8 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
@@ -29,13 +27,17 @@ func judgePaths(s *subject) []Refusal {
 	}
 	s.each(func(_ judged, change changeset.Change) {
 		if detail := badForm(change.Path); detail != "" {
-			refuse(fmt.Sprintf("%+q", change.Path), detail, "use a plain path inside the repository")
+			refuse(change.Path, detail, "use a plain path inside the repository")
 			return
 		}
 		if change.Deleted() {
 			return
 		}
-		if detail := badName(change.Path); detail != "" {
+		detail := badName(change.Path)
+		if detail == "" && !s.inBase(change.Path) {
+			detail = standsForAnother(change.Path)
+		}
+		if detail != "" {
 			refuse(change.Path, detail, "choose a name that every system can hold")
 		}
 	})
@@ -59,19 +61,10 @@ func badForm(p string) string {
 	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || invisible(r) }):
 		return "the path has control or invisible characters"
 	}
-	for name := range strings.SplitSeq(p, "/") {
-		if isGitDir(name) {
-			return "the path reaches into git's own directory"
-		}
+	if isGitDir(p) {
+		return "the path reaches into git's own directory"
 	}
 	return ""
-}
-
-// isGitDir knows the spellings under which some file system takes a name for .git.
-func isGitDir(name string) bool {
-	name, _, _ = strings.Cut(strings.ToLower(name), ":")
-	name = strings.TrimRight(name, " .")
-	return name == ".git" || name == "git~1"
 }
 
 // badName says why some system cannot hold a new path.
@@ -92,6 +85,22 @@ func badName(p string) string {
 		}
 	}
 	return ""
+}
+
+// standsForAnother says if a new path has a part that Windows may take for another file.
+func standsForAnother(p string) string {
+	for name := range strings.SplitSeq(p, "/") {
+		if isShortName(name) {
+			return fmt.Sprintf("the name `%s` has the form of a short name, which may stand for another file on Windows", name)
+		}
+	}
+	return ""
+}
+
+// inBase reports whether the base has a file at the path.
+func (s *subject) inBase(path string) bool {
+	_, ok := s.policy.Base[path]
+	return ok
 }
 
 func reserved(name string) bool {
@@ -145,8 +154,6 @@ func (s *subject) collisions() [][2]string {
 	}
 	return pairs
 }
-
-func fold(name string) string { return strings.ToLower(norm.NFC.String(name)) }
 
 // withParents visits a path and each directory above it.
 func withParents(p string, visit func(string)) {

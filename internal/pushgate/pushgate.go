@@ -61,20 +61,14 @@ type Tree map[string]Entry
 
 // Policy is what a changeset is judged by. The zero value of each field is its strict default.
 type Policy struct {
-	// Protected holds globs (with ** and {a,b}) of paths that may not be changed; the last one that
-	// matches decides, and one that begins with ! makes an exception. Nil means DefaultProtected.
-	Protected []string
-	// MaxPaths is the most paths that may differ; 0 means DefaultMaxPaths.
-	MaxPaths int
-	// MaxBytes is the most bytes of new content; 0 means DefaultMaxBytes.
-	MaxBytes int64
+	// Operator is what the operator has set. DefaultProtected is protected besides.
+	Operator Settings
+	// Repository is what the repository has set itself, which can only be stricter.
+	Repository Settings
 	// MaxCommits is the most commits; 0 means DefaultMaxCommits.
 	MaxCommits int
 	// Scanner finds secrets. Without one everything that adds content is refused.
 	Scanner *secretscan.Scanner
-	// SecretsAllowedIn holds globs of paths in which patterns do not count, such as made-up keys
-	// in test data. Known values count everywhere.
-	SecretsAllowedIn []string
 	// Lent is the content by path of files that an operator lent to the checkout: neither is published, the
 	// content under no path.
 	Lent map[string]string
@@ -137,11 +131,8 @@ func capped(found []Refusal) []Refusal {
 }
 
 func (p Policy) withDefaults() Policy {
-	if p.Protected == nil {
-		p.Protected = DefaultProtected()
-	}
-	p.MaxPaths = cmp.Or(p.MaxPaths, DefaultMaxPaths)
-	p.MaxBytes = cmp.Or(p.MaxBytes, DefaultMaxBytes)
+	p.Operator.MaxPaths = cmp.Or(p.Operator.MaxPaths, DefaultMaxPaths)
+	p.Operator.MaxBytes = cmp.Or(p.Operator.MaxBytes, DefaultMaxBytes)
 	p.MaxCommits = cmp.Or(p.MaxCommits, DefaultMaxCommits)
 	p.MaxLFSBytes = cmp.Or(p.MaxLFSBytes, DefaultMaxLFSBytes)
 	return p

@@ -97,22 +97,16 @@ func TestProtected(t *testing.T) {
 		"hooks":                 {build: one(".husky/pre-commit"), want: []string{"protected"}},
 		"agent's hooks":         {build: one(".claude/settings.local.json"), want: []string{"protected"}},
 		"where large files go":  {build: one(".lfsconfig"), want: []string{"protected"}},
-		"agent's guidance":      {build: one(".claude/CLAUDE.md")},
+		"agent's guidance":      {build: one(".claude/CLAUDE.md"), want: []string{"protected"}},
 		"a file for the folder": {build: one(".github"), want: []string{".github: "}},
 		"a link for the folder": {build: func(b *builder) { b.commit(b.link(".github/workflows", "../x")) }, want: []string{".github/workflows: "}},
 		"an exception": {
 			build:  one(".github/workflows/docs.yml"),
-			policy: func(p *Policy) { p.Protected = append(DefaultProtected(), "!.github/workflows/docs.yml") },
+			policy: func(p *Policy) { p.Operator.Unprotected = []string{".github/workflows/docs.yml"} },
 		},
-		"the last one decides": {
-			build:  one("a/b"),
-			policy: func(p *Policy) { p.Protected = []string{"!a/b", "a/**"} },
-			want:   []string{"a/b: the path is protected by `a/**`"},
-		},
-		"none protected": {build: one(".github/workflows/ci.yml"), policy: func(p *Policy) { p.Protected = []string{} }},
 		"a broken list": {
 			build:  one("a"),
-			policy: func(p *Policy) { p.Protected = []string{"a/[z"} },
+			policy: func(p *Policy) { p.Operator.Protected = []string{"a/[z"} },
 			want:   []string{`glob "a/[z" is not valid`},
 		},
 		"twice changed, once told": {
@@ -128,10 +122,10 @@ func TestProtected(t *testing.T) {
 
 func TestCheckGlobs(t *testing.T) {
 	t.Parallel()
-	if err := CheckGlobs(append(DefaultProtected(), "!a/{b,c}/*")); err != nil {
+	if err := CheckGlobs(append(DefaultProtected(), "a/{b,c}/*")); err != nil {
 		t.Error(err)
 	}
-	for _, glob := range []string{"", "!", "a{b", "[a"} {
+	for _, glob := range []string{"", "!", "!a", "a{b", "[a"} {
 		if CheckGlobs([]string{"ok/**", glob}) == nil {
 			t.Errorf("glob %q passed", glob)
 		}
@@ -149,7 +143,7 @@ func TestSize(t *testing.T) {
 			b.commit(changes...).commit(changes[0])
 		}
 	}
-	small := func(p *Policy) { p.MaxBytes = 10; p.MaxCommits = 2 }
+	small := func(p *Policy) { p.Operator.MaxBytes = 10; p.MaxCommits = 2 }
 	checkRule(t, RuleSize, map[string]ruleCase{
 		"300 paths":           {build: many(300)},
 		"301 paths":           {build: many(301), want: []string{"301 paths differ, and at most 300 may"}},

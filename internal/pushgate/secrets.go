@@ -2,6 +2,7 @@ package pushgate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
@@ -39,7 +40,7 @@ func judgeSecrets(s *subject) []Refusal {
 			refusals = append(refusals, Refusal{
 				Rule: RuleSecrets, Path: change.Path,
 				Detail: fmt.Sprintf("line %d holds what looks like a secret (%s)", found.Line(text), found.Rule),
-				Remedy: "take it out of every commit and read it from the environment; if it is made up for a test, an operator can except the path",
+				Remedy: s.secretRemedy("take it out of every commit and read it from the environment", change.Path, found),
 			})
 		}
 	})
@@ -48,14 +49,7 @@ func judgeSecrets(s *subject) []Refusal {
 
 // excused reports whether a finding is allowed by policy or was there before.
 func (s *subject) excused(j judged, change changeset.Change, found secretscan.Finding, secret string) bool {
-	if !found.Known() {
-		for _, glob := range s.policy.SecretsAllowedIn {
-			if matchFold(glob, change.Path) {
-				return true
-			}
-		}
-	}
-	if j.hadBefore(s, change.Path, secret) {
+	if !found.Known() && s.policy.secretsAllowedIn(change.Path) || j.hadBefore(s, change.Path, secret) {
 		return true
 	}
 	for _, other := range j.commit.Changes {
@@ -77,32 +71,111 @@ func (j judged) hadBefore(s *subject, path, secret string) bool {
 	return ok && strings.Contains(string(data), secret)
 }
 
+// secretsAllowedIn reports whether the operator lets a path hold what looks like a secret, and the repository does
+// not give that up.
+func (p *Policy) secretsAllowedIn(path string) bool {
+	own := p.Repository.SecretsAllowedIn
+	return matchesExactly(p.Operator.SecretsAllowedIn, path) && (own == nil || matchesExactly(own, path))
+}
+
+// secretRemedy adds to a remedy which settings would let the finding pass. A known value passes with none.
+func (s *subject) secretRemedy(remedy, path string, found secretscan.Finding) string {
+	if found.Known() {
+		return remedy
+	}
+	remedy += "; if it was made up for a test, give it a form that cannot be taken for a secret"
+	glob, own := s.globFor(path), s.policy.Repository.SecretsAllowedIn
+	var needed []suggestion
+	for _, side := range []struct {
+		list     []string
+		operator bool
+	}{{s.policy.Operator.SecretsAllowedIn, true}, {own, false}} {
+		if !side.operator && own == nil || matchesExactly(side.list, path) {
+			continue
+		}
+		value, ok := listOf(append(slices.Clone(side.list), glob))
+		if !ok {
+			return remedy
+		}
+		needed = append(needed, suggestion{key: "secrets_allowed_in", value: value, operator: side.operator})
+	}
+	return orSet(remedy, needed...)
+}
+
+// secretsInPaths refuses secrets in the names of files, folders, links and submodules. What the base has in the
+// same place, or the same commit deletes, was there before.
 func (s *subject) secretsInPaths() []Refusal {
+	before := map[string]bool{}
+	for p := range s.policy.Base {
+		withParents(p, func(name string) { before[name] = true })
+	}
 	var refusals []Refusal
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(j judged, change changeset.Change) {
+		if change.Deleted() {
+			return
+		}
 		for _, found := range s.policy.Scanner.Find(change.Path) {
-			if found.Known() && !change.Deleted() {
-				refusals = append(refusals, Refusal{
-					Rule: RuleSecrets, Path: change.Path, Detail: "the name of the path holds a secret", Remedy: "give it another name",
-				})
+			end := len(change.Path)
+			if i := strings.IndexByte(change.Path[found.End:], '/'); i >= 0 {
+				end = found.End + i
 			}
+			moved := slices.ContainsFunc(j.commit.Changes, func(other changeset.Change) bool {
+				return other.Deleted() && strings.Contains(other.Path, change.Path[found.Start:found.End])
+			})
+			if _, merged := j.merged[change.Path]; merged || before[change.Path[:end]] || moved || !found.Known() && s.policy.secretsAllowedIn(change.Path) {
+				continue
+			}
+			detail := "the path's name holds what looks like a secret (" + found.Rule + ")"
+			if found.Known() {
+				detail = "the path's name holds a secret"
+			}
+			refusals = append(refusals, Refusal{
+				Rule: RuleSecrets, Path: change.Path, Detail: detail, Remedy: s.secretRemedy("give it another name in every commit", change.Path, found),
+			})
 		}
 	})
 	return refusals
 }
 
-// blank removes secrets from a refusal, whose path or detail may quote a hostile name.
+// globFor returns a glob that matches the path, and little else: stars stand for the secrets in it.
+func (s *subject) globFor(path string) string {
+	var found []secretscan.Finding
+	if s.policy.Scanner != nil {
+		found = s.policy.Scanner.Find(path)
+	}
+	var b strings.Builder
+	at := 0
+	for _, f := range found {
+		b.WriteString(globFor(path[at:f.Start]) + "*" + strings.Repeat("/*", strings.Count(path[f.Start:f.End], "/")))
+		at = f.End
+	}
+	return b.String() + globFor(path[at:])
+}
+
+// blank removes secrets from a refusal, whose path or detail may quote a hostile name, and quotes a path that
+// could not be shown as it is.
 func blank(scanner *secretscan.Scanner, r Refusal) Refusal {
-	if scanner == nil {
-		return r
-	}
-	clean := func(text string) string {
-		found := scanner.Find(text)
-		for i := len(found) - 1; i >= 0; i-- {
-			text = text[:found[i].Start] + "[redacted]" + text[found[i].End:]
+	path := r.Path
+	if scanner != nil {
+		for _, f := range scanner.Find(path) { // the detail may name one part of the path, and so a part of the secret
+			for part := range strings.SplitSeq(path[f.Start:f.End], "/") {
+				if len(part) > 2 {
+					r.Detail = strings.ReplaceAll(r.Detail, part, "[redacted]")
+				}
+			}
 		}
-		return text
+		r.Path, r.Detail = withoutSecrets(scanner, path), withoutSecrets(scanner, r.Detail)
 	}
-	r.Path, r.Detail = clean(r.Path), clean(r.Detail)
+	if r.Rule == RulePaths && badForm(path) != "" || path != visible(path) {
+		r.Path = fmt.Sprintf("%+q", r.Path)
+	}
 	return r
+}
+
+func withoutSecrets(scanner *secretscan.Scanner, text string) string {
+	found := scanner.Find(text)
+	for i := len(found) - 1; i >= 0; i-- {
+		text = text[:found[i].Start] + "[redacted]" + text[found[i].End:]
+	}
+	return text
 }

@@ -26,15 +26,36 @@ func judgeSize(s *subject) []Refusal {
 	if len(s.commits) > s.policy.MaxCommits {
 		refuse(fmt.Sprintf("%d commits, and at most %d are allowed", len(s.commits), s.policy.MaxCommits), "squash them into fewer")
 	}
-	if len(paths) > s.policy.MaxPaths {
-		refuse(fmt.Sprintf("%d paths differ, and at most %d may", len(paths), s.policy.MaxPaths),
-			"leave out generated files and dependencies, or split the work into several issues")
+	top, own := s.policy.Operator, s.policy.Repository
+	if most := lower(int64(top.MaxPaths), int64(own.MaxPaths)); int64(len(paths)) > most {
+		refuse(fmt.Sprintf("%d paths differ, and at most %d may", len(paths), most),
+			orSet("leave out generated files and dependencies, or split the work into several issues",
+				raise("max_paths", int64(len(paths)), int64(top.MaxPaths), int64(own.MaxPaths))...))
 	}
-	if bytes > s.policy.MaxBytes {
-		refuse(fmt.Sprintf("%.1f MB of new content, and at most %.1f MB are allowed", mb(bytes), mb(s.policy.MaxBytes)),
-			"leave out binaries and generated files")
+	if most := lower(top.MaxBytes, own.MaxBytes); bytes > most {
+		refuse(fmt.Sprintf("%.1f MB of new content, and at most %.1f MB are allowed", mb(bytes), mb(most)),
+			orSet("leave out binaries and generated files", raise("max_bytes", bytes, top.MaxBytes, own.MaxBytes)...))
 	}
 	return refusals
 }
 
 func mb(n int64) float64 { return float64(n) / (1 << 20) }
+
+// lower is the limit that counts: the repository's if it has one below the operator's.
+func lower(operators, own int64) int64 {
+	if own > 0 {
+		return min(operators, own)
+	}
+	return operators
+}
+
+// raise says which limits would have to be raised to need.
+func raise(key string, need, operators, own int64) (needed []suggestion) {
+	if need > operators {
+		needed = append(needed, suggestion{key: key, value: fmt.Sprint(need), operator: true})
+	}
+	if own > 0 && need > own {
+		needed = append(needed, suggestion{key: key, value: fmt.Sprint(need)})
+	}
+	return needed
+}

@@ -33,7 +33,7 @@ func judgeSymlinks(s *subject) []Refusal {
 		if change.Mode != changeset.ModeSymlink {
 			return
 		}
-		touched[change.Path] = true
+		touched[fold(change.Path)] = true
 		target, ok := s.content(change.Blob)
 		if !ok {
 			return // judgeModes says so
@@ -56,9 +56,9 @@ func judgeSymlinks(s *subject) []Refusal {
 			continue
 		}
 		visited, detail := follow(links, from, target)
-		concerned := touched[from]
+		concerned := touched[fold(from)]
 		for _, link := range visited {
-			concerned = concerned || touched[link]
+			concerned = concerned || touched[fold(link)]
 		}
 		if concerned && detail != "" && badTarget(target) == "" {
 			refuse(from, detail)
@@ -67,11 +67,21 @@ func judgeSymlinks(s *subject) []Refusal {
 	return refusals
 }
 
-// links returns a look-up of links of the final tree that are known. It asks for a target only
-// once, and only for a link that somebody follows: asking may mean a call to GitHub.
+// links returns a look-up of links of the final tree that are known, under whatever spelling some file system takes
+// for theirs. It asks for a target only once, and only for a link that somebody follows: asking may mean a call to
+// GitHub.
 func (s *subject) links() lookup {
+	spelled := map[string]string{} // folded → the least spelling
+	for p, entry := range s.final {
+		if known, ok := spelled[fold(p)]; entry.Mode == changeset.ModeSymlink && (!ok || p < known) {
+			spelled[fold(p)] = p
+		}
+	}
 	seen := map[string]*string{}
 	return func(p string) (string, bool) {
+		if _, exact := s.final[p]; !exact {
+			p = spelled[fold(p)]
+		}
 		if target, ok := seen[p]; ok {
 			return deref(target)
 		}
@@ -101,7 +111,7 @@ func (s *subject) linksToFollow(touched map[string]bool) []string {
 		if s.final[p].Mode != changeset.ModeSymlink {
 			continue
 		}
-		if !touched[p] {
+		if !touched[fold(p)] {
 			if old++; old > maxOldLinks {
 				continue
 			}

@@ -219,7 +219,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *unit, vm state.VM, place runne
 	}
 	cmd, err := adapter.Command(agent.Spec{
 		WorkDir: place.Dir, Home: place.Home, RunDir: runDir, Step: string(t.Run.Kind), Model: l.Model,
-		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session, Shell: callable(t.Settings), Deny: denied(t.Settings),
+		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session, Shell: callable(t.Settings), Deny: s.denied(t.Settings),
 		MaxTurns: turns, MaxUSD: s.maxUSD(t, l.Adapter), BaseURL: s.modelURL(place.BaseURL, l.Adapter), RunToken: s.Tether.RunToken(t.Run.ID),
 		MCP: toolServer(adapter, place, runDir), Schema: form,
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
@@ -22,8 +21,8 @@ func (s *Steps) collect(ctx context.Context, w *unit) (state.Event, error) {
 		return e, err
 	}
 	cs, err := s.readChangeset(ctx, w, workRoot(w.task))
-	if r, ok := pushgate.Unreadable(err); ok {
-		w.log.Warn().Err(err).Msg("refuse a changeset that cannot be read")
+	if r, ok := pushgate.Unreadable(err, s.Scanner); ok {
+		w.log.Warn().Str("detail", r.Detail).Msg("refuse a changeset that cannot be read")
 		return refusedUnread(w.job.Run, r), nil
 	}
 	if err != nil {
@@ -124,7 +123,12 @@ func (s *Steps) judge(ctx context.Context, w *unit, cs *changeset.Changeset) (st
 
 // gatePolicy is what the repository's settings and its base tree mean for the push gate.
 func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset) (pushgate.Policy, error) {
-	p := pushgate.Policy{Scanner: s.Scanner, Protected: protectedPaths(w.task.Settings), Lent: s.tests(w.task).Files}
+	p := pushgate.Policy{Scanner: s.Scanner, Operator: pushgate.Settings(s.Gate), Lent: s.tests(w.task).Files}
+	own, err := s.currentGate(ctx, w)
+	if err != nil {
+		return p, err
+	}
+	p.Repository = pushgate.Settings(own)
 	base, err := s.GitHub.Tree(ctx, w.repo, cs.Base)
 	if err != nil {
 		return p, fmt.Errorf("read the base tree: %w", err)
@@ -148,18 +152,6 @@ func (s *Steps) gatePolicy(ctx context.Context, w *unit, cs *changeset.Changeset
 	}
 	p.Merge = pushgate.Merge{Commit: w.merges, Tree: gateTree(m.theirs), Fork: gateTree(m.fork)}
 	return p, nil
-}
-
-// protectedPaths are the built-in patterns and the configured ones. Exceptions ("!…") are dropped:
-// the last match decides, and a repository must not take the built-in protection away.
-func protectedPaths(s state.Settings) []string {
-	list := pushgate.DefaultProtected()
-	for _, glob := range s.Protected {
-		if !strings.HasPrefix(glob, "!") {
-			list = append(list, glob)
-		}
-	}
-	return list
 }
 
 func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {
@@ -298,8 +290,8 @@ func (s *Steps) rebase(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: out.Conflicts}, nil
 	}
 	cs, err := s.readChangeset(ctx, w, onto)
-	if r, ok := pushgate.Unreadable(err); ok {
-		w.log.Warn().Err(err).Msg("refuse a rebased changeset that cannot be read")
+	if r, ok := pushgate.Unreadable(err, s.Scanner); ok {
+		w.log.Warn().Str("detail", r.Detail).Msg("refuse a rebased changeset that cannot be read")
 		return refusedUnread(w.job.Run, r), nil
 	}
 	if err != nil {

@@ -109,7 +109,9 @@ func TestTheGateJudges(t *testing.T) {
 		"fine":                             {nil, map[string]string{"docs/a.md": "a\n"}, ""},
 		"a workflow":                       {nil, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
 		"our settings":                     {nil, map[string]string{".errand.yml": "plan: none\n"}, "protected-paths .errand.yml"},
-		"configured":                       {func(s *state.Settings) { s.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"configured":                       {func(s *state.Settings) { s.Gate.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"configured for an older version":  {func(s *state.Settings) { s.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"excepted by the repository alone": {func(s *state.Settings) { s.Gate.Unprotected = []string{"**"} }, map[string]string{"AGENTS.md": "x\n"}, "protected-paths AGENTS.md"},
 		"an exception of the repository's": {func(s *state.Settings) { s.Protected = []string{"!.github/**", "!**"} }, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
 		"the operator's secret":            {nil, map[string]string{"a.txt": "key = " + secret + "\n"}, "secrets a.txt"},
 	} {

@@ -83,15 +83,15 @@ func alwaysDenied() []string {
 
 // denied are the calls that agents' own rules shall refuse. They save an agent the work that the push gate would
 // refuse later, and are no boundary: that is the gate.
-func denied(s state.Settings) []string {
+func (s *Steps) denied(settings state.Settings) []string {
 	var rules []string
-	for _, c := range deniedCommands(s) {
+	for _, c := range deniedCommands(settings) {
 		rules = append(rules, "Bash("+c+":*)")
 	}
-	if slices.ContainsFunc(s.Protected, func(glob string) bool { return strings.HasPrefix(glob, "!") }) {
+	if len(s.exceptedPaths(settings)) > 0 {
 		return rules // such rules know no exceptions
 	}
-	for _, glob := range protectedPaths(s) {
+	for _, glob := range s.protectedPaths(settings) {
 		// Names alone mean every folder's there, and not all programs know braces and classes.
 		if strings.Contains(glob, "/") && !strings.ContainsAny(glob, "{}[]()!?\\:\"") {
 			rules = append(rules, "Edit("+glob+")")

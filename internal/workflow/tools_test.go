@@ -12,8 +12,9 @@ import (
 // from what is protected.
 func TestDenied(t *testing.T) {
 	t.Parallel()
-	s := state.Settings{Deny: []string{"terraform apply"}, Protected: []string{"deploy/**", "secret", "x/{a,b}"}}
-	rules := denied(s)
+	s := state.Settings{Deny: []string{"terraform apply"}, Gate: state.Gate{Protected: []string{"secret", "x/{a,b}"}}}
+	steps := &Steps{Config: Config{Gate: state.Gate{Protected: []string{"deploy/**"}}}}
+	rules := steps.denied(s)
 	for _, want := range []string{"Bash(git push:*)", "Bash(terraform apply:*)", "Edit(.github/workflows/**)", "Edit(deploy/**)"} {
 		if !slices.Contains(rules, want) {
 			t.Errorf("%s is missing among %v", want, rules)
@@ -24,8 +25,13 @@ func TestDenied(t *testing.T) {
 			t.Errorf("%s is among them", not)
 		}
 	}
-	if got := denied(state.Settings{Protected: []string{"!.github/workflows/own.yml"}}); slices.Contains(got, "Edit(.github/workflows/**)") {
+	steps.Gate.Unprotected = []string{".github/workflows/own.yml"}
+	if got := steps.denied(s); slices.Contains(got, "Edit(.github/workflows/**)") {
 		t.Errorf("an exception is denied: %v", got)
+	}
+	s.Gate.Unprotected = []string{} // which the repository gives up
+	if got := steps.denied(s); !slices.Contains(got, "Edit(.github/workflows/**)") {
+		t.Errorf("a protected path is not denied: %v", got)
 	}
 	set, err := agent.NewSet(agent.Config{Adapters: map[string]agent.Settings{agent.NameCommand: {Command: []string{"x"}}}})
 	if err != nil {

@@ -55,6 +55,8 @@ type Config struct {
 	// key, what to write.
 	RepoConfig func(data []byte) (state.Settings, error)
 	Defaults   state.Settings
+	// Gate is what the operator sets of the push gate: the ceiling of what repositories set.
+	Gate state.Gate
 	// Memory is the memory of a VM in words, for prompts; it may be empty.
 	Memory string
 	// RealAgent is set for an agent that is not ours: it is refused where nothing isolates it,

@@ -31,9 +31,11 @@ const repositoryHead = `
 ## A repository's own settings: ` + "`.errand.yml`" + `
 
 This file is read from the default branch, or else from the organisation's ` + "`.github`" + ` repository, when a task starts and
-when it is asked to plan anew. What it leaves out is the operator's. It can lower a limit, never raise one, add
-protected paths, never lift one, and switch errand off, never on. A file that is wrong starts nothing: a comment on
-the issue names line, key and what to write, and the task goes on by itself when the file is mended.
+when it is asked to plan anew. What it leaves out is the operator's. It can lower a limit, never raise one, protect
+more paths, never lift a protection that the operator does not lift, and switch errand off, never on. Two lists take the place of
+the operator's as far as his go: a path is excepted by ` + "`gate.unprotected`" + `, or may hold what looks like a secret by
+` + "`gate.secrets_allowed_in`" + `, if both sides' lists match it, or the operator's does and this file has none. A file that is wrong
+starts nothing: a comment on the issue names line, key and what to write, and the task goes on by itself when the file is mended.
 
 ` + "```yaml" + `
 plan: one-step
@@ -46,7 +48,7 @@ check:
   - name: tests
     run: go test ./...
     timeout: 20m
-protected: [schema/**]
+gate: {protected: [schema/**]}
 limits: {cost: 5, turns: 40}
 ` + "```" + `
 
