@@ -87,10 +87,10 @@ type Task struct {
 	Protected []string
 	// Unprotected are those that are excepted.
 	Unprotected []string
-	Turns     int           // at most, 0 for no limit
-	Duration  time.Duration // at most, 0 for no limit
-	Memory    string        // of the VM, in words, empty if unknown
-	Network   string        // what the VM reaches, in words, empty if unknown
+	Turns       int           // at most, 0 for no limit
+	Duration    time.Duration // at most, 0 for no limit
+	Memory      string        // of the VM, in words, empty if unknown
+	Network     string        // what the VM reaches, in words, empty if unknown
 	// Shell are beginnings of the repository's commands that the agent may call, Denied those that it may not. Shell is
 	// empty where it may call any other.
 	Shell, Denied []string
