@@ -36,6 +36,15 @@ func TestCounter(t *testing.T) {
 			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20}}}}`,
 			`{"type":"message_delta","usage":{"cache_creation_input_tokens":30,"output_tokens":9}}`),
 			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 9, CacheWrite: 30, CacheWriteHour: 20}},
+		"anthropic, shortened first": {body: `{"model":"m","usage":{"input_tokens":23,"output_tokens":10,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":10}]}}`,
+			want: gateway.Usage{Model: "m", Input: 203, Output: 45}},
+		"anthropic, shortened first, streamed": {kind: sseType, body: stream(
+			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":23,"output_tokens":1}}}`,
+			`{"type":"message_delta","usage":{"output_tokens":10,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":10}]}}`,
+			`{"type":"message_delta","usage":{"output_tokens":10,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":10}]}}`),
+			want: gateway.Usage{Model: "m", Input: 203, Output: 45}},
+		"iterations of another kind": {body: `{"model":"m","usage":{"input_tokens":23,"output_tokens":10,"iterations":3}}`,
+			want: gateway.Usage{Model: "m", Input: 23, Output: 10}},
 		"anthropic, an hour of more than all": {body: `{"usage":{"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":20}}}`,
 			want: gateway.Usage{CacheWrite: 3, CacheWriteHour: 3}},
 		"openai, chat streamed without usage": {asked: 400, kind: sseType, body: stream(

@@ -46,8 +46,19 @@ type tokens struct {
 		Hour int64 `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"` // Anthropic
 
+	// Iterations are the answers that were sampled for one call. Those that shortened the conversation first are in no
+	// other count.
+	Iterations json.RawMessage `json:"iterations"` // Anthropic
+
 	InputDetails  *details `json:"input_tokens_details"`
 	PromptDetails *details `json:"prompt_tokens_details"`
+}
+
+type iteration struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
 }
 
 type details struct {
@@ -117,6 +128,15 @@ func (u *Usage) count(t *tokens) {
 	u.CacheWriteHour = min(u.CacheWriteHour, u.CacheWrite)
 	set(&u.Output, t.Output, t.Completion)
 	set(&u.Input, t.Input, t.Prompt)
+	var all Usage
+	var iterations []iteration
+	_ = json.Unmarshal(t.Iterations, &iterations) // what is no list of them says nothing
+	for _, i := range iterations {
+		all.Input, all.Output = positive(all.Input+positive(i.Input)), positive(all.Output+positive(i.Output))
+		all.CacheWrite, all.CacheRead = positive(all.CacheWrite+positive(i.CacheWrite)), positive(all.CacheRead+positive(i.CacheRead))
+	}
+	u.Input, u.Output = max(u.Input, all.Input), max(u.Output, all.Output)
+	u.CacheWrite, u.CacheRead = max(u.CacheWrite, all.CacheWrite), max(u.CacheRead, all.CacheRead)
 	for _, d := range []*details{t.InputDetails, t.PromptDetails} {
 		if d != nil {
 			u.CacheRead = min(positive(d.Cached), u.Input)
