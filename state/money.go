@@ -59,28 +59,30 @@ func thousands(n int64) string {
 // Free reports whether nothing was spent because it is all on a subscription.
 func (m Money) Free() bool { return m.Subscription && m.MicroUSD == 0 }
 
-// Capped says which cap of the task's own, or of its active run, is reached; nil if none is. Task and run are
-// what answers under way have used beside what is booked. Free says that what is asked for costs nothing by the
-// call: caps on cost do not count then.
-func (t *Task) Capped(task, run Money, free bool) *Waiting {
-	m, most := t.Money, t.Settings.Limits
-	if free {
-		m.CapMicroUSD, most.RunMicroUSD = 0, 0
-	}
-	if m.Add(task); m.AtCap() {
-		return &Waiting{Kind: WaitMoney, Detail: m.CapReached(), Hint: m.Hint()}
-	}
-	if t.Run == nil {
+// Capped says which cap of the task's own, or of its active run, is reached, or leaves less than need; nil if none is.
+// Task and run are what calls in flight take beside what is booked. Free says that what is asked for costs nothing by
+// the call: caps on cost do not count then.
+func (t *Task) Capped(task, run, need Money, free bool) *Waiting {
+	m, r := t.purses(task, run, free)
+	w := Waiting{Kind: WaitMoney, Hint: HintRunCap}
+	switch {
+	case m.AtCap():
+		w.Detail, w.Hint = m.CapReached(), m.Hint()
+	case reached(r.MicroUSD, r.CapMicroUSD):
+		w.Detail = fmt.Sprintf("The cap of $%.2f for one run is reached: it has cost $%.2f.", dollars(r.CapMicroUSD), dollars(r.MicroUSD))
+	case reached(r.Tokens(), r.CapTokens):
+		w.Detail = fmt.Sprintf("The cap of %s tokens for one run is reached: it has used %s.", thousands(r.CapTokens), thousands(r.Tokens()))
+	case m.exceeds(need):
+		w.Detail, w.Hint = m.tooLittle("the task", need), HintBudget
+		if need.MicroUSD <= m.Left().MicroUSD {
+			w.Hint = HintTokens
+		}
+	case r.exceeds(need):
+		w.Detail = r.tooLittle("one run", need)
+	default:
 		return nil
 	}
-	r := t.Run.Money
-	switch r.Add(run); {
-	case reached(r.MicroUSD, most.RunMicroUSD):
-		return &Waiting{Kind: WaitMoney, Hint: HintRunCap, Detail: fmt.Sprintf("The cap of $%.2f for one run is reached: it has cost $%.2f.", dollars(most.RunMicroUSD), dollars(r.MicroUSD))}
-	case reached(r.Tokens(), most.RunTokens):
-		return &Waiting{Kind: WaitMoney, Hint: HintRunCap, Detail: fmt.Sprintf("The cap of %s tokens for one run is reached: it has used %s.", thousands(most.RunTokens), thousands(r.Tokens()))}
-	}
-	return nil
+	return &w
 }
 
 // Add adds what more was used; the cap stays.

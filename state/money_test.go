@@ -135,7 +135,7 @@ func TestPurse(t *testing.T) {
 	caps := Caps{DayMicroUSD: 50, MonthMicroUSD: 70}
 	held := func(want string) {
 		t.Helper()
-		w, err := s.Held(t.Context(), caps, Money{}, s.time())
+		w, err := s.Held(t.Context(), caps, Money{}, Money{}, s.time())
 		got := ""
 		if w != nil {
 			got = w.Until.Format(time.DateTime)
@@ -162,7 +162,7 @@ func TestPurse(t *testing.T) {
 	if want := (Money{InputTokens: 1, MicroUSD: 30}); err != nil || day != want || month.MicroUSD != 79 || month.InputTokens != 3 {
 		t.Errorf("the day has cost %+v, the month %+v: %v", day, month, err)
 	}
-	if w, err := s.Held(t.Context(), Caps{}, Money{}, s.time()); w != nil || err != nil {
+	if w, err := s.Held(t.Context(), Caps{}, Money{}, Money{}, s.time()); w != nil || err != nil {
 		t.Errorf("held without caps: %v, %v", w, err)
 	}
 }
@@ -192,10 +192,10 @@ func TestCapOfARun(t *testing.T) {
 			l.task.Settings.Limits.RunTokens, l.task.Money.CapTokens = 100, 1000
 			run := l.task.Run.ID
 			l.do(Event{Kind: EventSpent, Run: run, Money: &Money{InputTokens: 90}})
-			if w := l.task.Capped(Money{}, Money{}, false); w != nil {
+			if w := l.task.Capped(Money{}, Money{}, Money{}, false); w != nil {
 				t.Fatalf("capped: %+v", w)
 			}
-			held := l.task.Capped(Money{OutputTokens: 10}, Money{OutputTokens: 10}, false)
+			held := l.task.Capped(Money{OutputTokens: 10}, Money{OutputTokens: 10}, Money{}, false)
 			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
 				t.Fatalf("capped: %+v", held)
 			}
@@ -207,7 +207,7 @@ func TestCapOfARun(t *testing.T) {
 				t.Fatalf("run %s, end %+v", last.Status, l.task.End)
 			}
 			l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: 99}, Orders: []Order{order}})
-			if l.task.Phase == PhaseFailed || l.task.Capped(Money{}, Money{}, false) != nil {
+			if l.task.Phase == PhaseFailed || l.task.Capped(Money{}, Money{}, Money{}, false) != nil {
 				t.Errorf("%s does not go on: %s", name, l.task.Phase)
 			}
 			if want := int64(1000 + order.Tokens); l.task.Money.CapTokens != want {

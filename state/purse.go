@@ -34,29 +34,32 @@ func (s *Store) Spent(ctx context.Context, at time.Time) (day, month Money, err 
 	return day, month, nil
 }
 
-// Held returns what everything that costs money has to wait for because a cap of all tasks together is
-// reached, or nil. Open is what answers under way have used beside what is booked. The Detail is for people.
-func (s *Store) Held(ctx context.Context, caps Caps, open Money, now time.Time) (*Waiting, error) {
+// Held returns what everything that costs money has to wait for because a cap of all tasks together is reached, or
+// leaves less than need; nil if none is. Open is what calls in flight take beside what is booked, of the day as of the
+// month. The Detail is for people.
+func (s *Store) Held(ctx context.Context, caps Caps, open, need Money, now time.Time) (*Waiting, error) {
 	if caps == (Caps{}) {
 		return nil, nil
 	}
-	day, month, err := s.Spent(ctx, now)
+	day, month, err := s.purses(ctx, caps, open, now)
 	if err != nil {
 		return nil, err
 	}
-	day.Add(open)
-	month.Add(open)
 	now = now.UTC()
+	nextMonth := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+	nextDay := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.UTC)
 	w := Waiting{Kind: WaitMoney, Since: now}
-	day.CapMicroUSD, day.CapTokens = caps.DayMicroUSD, caps.DayTokens
-	month.CapMicroUSD, month.CapTokens = caps.MonthMicroUSD, caps.MonthTokens
 	switch {
 	case month.AtCap():
-		w.Until = time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+		w.Until = nextMonth
 		w.Detail = fmt.Sprintf("this month's cap of %s for all tasks together is reached; a new month begins at %s", month.cap(), w.Until.Format("2 Jan 15:04 UTC"))
 	case day.AtCap():
-		w.Until = time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.UTC)
+		w.Until = nextDay
 		w.Detail = fmt.Sprintf("today's cap of %s for all tasks together is reached; a new day begins at %s", day.cap(), w.Until.Format("15:04 UTC"))
+	case month.exceeds(need):
+		w.Until, w.Detail = nextMonth, month.tooLittle("all tasks together this month", need)
+	case day.exceeds(need):
+		w.Until, w.Detail = nextDay, day.tooLittle("all tasks together today", need)
 	default:
 		return nil, nil
 	}

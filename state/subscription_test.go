@@ -30,13 +30,13 @@ func TestOnASubscription(t *testing.T) {
 		t.Errorf("a cap of %d tokens", l.task.Money.CapTokens)
 	}
 	l.task.Money.MicroUSD, l.task.Run.Money.MicroUSD = before, 1 // by a key, before
-	if w := l.task.Capped(Money{}, Money{}, true); w != nil {
+	if w := l.task.Capped(Money{}, Money{}, Money{}, true); w != nil {
 		t.Errorf("held by dollars: %+v", w)
 	}
-	if w := l.task.Capped(Money{}, Money{}, false); w == nil {
+	if w := l.task.Capped(Money{}, Money{}, Money{}, false); w == nil {
 		t.Error("a key is not held by dollars")
 	}
-	if w := l.task.Capped(Money{InputTokens: 600}, Money{}, true); w == nil || !strings.Contains(w.Detail, "1,500 tokens") {
+	if w := l.task.Capped(Money{InputTokens: 600}, Money{}, Money{}, true); w == nil || !strings.Contains(w.Detail, "1,500 tokens") {
 		t.Errorf("not held by tokens: %+v", w)
 	}
 }

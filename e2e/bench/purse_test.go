@@ -26,8 +26,13 @@ func (l booked) Spend(ctx context.Context, task state.TaskKey, run string, m sta
 }
 
 // Held does.
-func (l booked) Held(ctx context.Context, open state.Money, _ bool) (*state.Waiting, error) {
-	return l.s.Held(ctx, state.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
+func (l booked) Held(ctx context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+	return l.s.Held(ctx, state.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
+}
+
+// Left does.
+func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left, error) {
+	return l.s.Left(ctx, state.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }
 
 // working is a usual task whose agent is at work on a VM of its own.

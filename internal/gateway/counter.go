@@ -117,6 +117,14 @@ func (c *Counter) Running() Usage {
 	return c.estimated()
 }
 
+// Over reports whether a streamed answer has said what it used in the end, or that it is none. It may be called by others
+// while the answer is written.
+func (c *Counter) Over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.final || c.failed
+}
+
 // estimated fills in what a stream has not said. What its end says is what the provider bills, however long
 // the answer looks.
 func (c *Counter) estimated() Usage {

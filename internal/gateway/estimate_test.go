@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -10,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/gateway"
 )
 
-func TestEstimate(t *testing.T) {
+func TestAsk(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 4000) + `"`
 	tests := map[string]struct {
@@ -22,23 +24,31 @@ func TestEstimate(t *testing.T) {
 		"anthropic, streamed":       {gateway.Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000,"stream":true}`, gateway.Usage{Model: "m", Input: 11, Output: 8192}},
 		"a short stream":            {gateway.Anthropic, "/v1/messages", `{"model":"m","max_tokens":64,"stream":true}`, gateway.Usage{Model: "m", Input: 10, Output: 64}},
 		"by its length":             {gateway.Anthropic, "/v1/messages", `{"messages":` + long + `,"max_tokens":1}`, gateway.Usage{Input: 1007, Output: 1}},
-		"openai, no bound":          {gateway.OpenAI, "/v1/responses", `{"model":"m"}`, gateway.Usage{Model: "m", Input: 3, Output: 32_768}},
+		"openai, no bound":          {gateway.OpenAI, "/v1/responses", `{"model":"m"}`, gateway.Usage{Model: "m", Input: 3, Output: 128 << 10}},
 		"openai, a bound":           {gateway.OpenAI, "/v1/responses", `{"max_output_tokens":100}`, gateway.Usage{Input: 6, Output: 100}},
-		"chat, many at once":        {gateway.OpenAI, "/v1/chat/completions", `{"max_completion_tokens":100,"n":5}`, gateway.Usage{Input: 8, Output: 500}},
-		"two values, the dearer":    {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":9000,"max_tokens":1,"stream":true,"stream":false}`, gateway.Usage{Input: 15, Output: 9000}},
-		"more than any":             {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":1e300,"n":1e9}`, gateway.Usage{Input: 7, Output: 128 << 10 * 128}},
-		"gemini, whole":             {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generationConfig":{"maxOutputTokens":100,"candidateCount":2}}`, gateway.Usage{Model: "g", Input: 15, Output: 200}},
+		"openai, another API's":     {gateway.OpenAI, "/v1/responses", `{"max_tokens":100}`, gateway.Usage{Input: 4, Output: 128 << 10}},
+		"openai, another's again":   {gateway.OpenAI, "/v1/chat/completions", `{"max_output_tokens":100}`, gateway.Usage{Input: 6, Output: 128 << 10}},
+		"anthropic, another API's":  {gateway.Anthropic, "/v1/messages", `{"max_completion_tokens":100}`, gateway.Usage{Input: 7, Output: 128 << 10}},
+		"chat, both bounds":         {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":100,"max_completion_tokens":200}`, gateway.Usage{Input: 11, Output: 200}},
+		"chat, one of them nothing": {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":100,"max_completion_tokens":null}`, gateway.Usage{Input: 11, Output: 128 << 10}},
+		"two values, no bound":      {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":9000,"max_tokens":1}`, gateway.Usage{Input: 8, Output: 128 << 10}},
+		"two streams, none":         {gateway.OpenAI, "/v1/chat/completions", `{"stream":true,"stream":false}`, gateway.Usage{Input: 7, Output: 128 << 10}},
+		"more than any":             {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":1e300}`, gateway.Usage{Input: 5, Output: 128 << 10}},
+		"a fraction":                {gateway.OpenAI, "/v1/chat/completions", `{"max_tokens":1.5}`, gateway.Usage{Input: 4, Output: 2}},
+		"gemini, whole":             {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generationConfig":{"maxOutputTokens":100}}`, gateway.Usage{Model: "g", Input: 11, Output: 100}},
+		"gemini, not in its place":  {gateway.Gemini, "/v1beta/models/g:generateContent", `{"maxOutputTokens":100}`, gateway.Usage{Model: "g", Input: 5, Output: 128 << 10}},
+		"gemini, two of them":       {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generationConfig":{"maxOutputTokens":100},"generation_config":{}}`, gateway.Usage{Model: "g", Input: 16, Output: 128 << 10}},
 		"gemini, its other names":   {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generation_config":{"max_output_tokens":100}}`, gateway.Usage{Model: "g", Input: 11, Output: 100}},
 		"gemini, streamed":          {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 8192}},
-		"gemini, a list":            {gateway.Gemini, "/v1beta/models/g:streamGenerateContent", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 32_768}},
-		"gemini, which of both":     {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse&alt=json", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 32_768}},
+		"gemini, a list":            {gateway.Gemini, "/v1beta/models/g:streamGenerateContent", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 128 << 10}},
+		"gemini, which of both":     {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse&alt=json", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 128 << 10}},
 		"anthropic, counting":       {gateway.Anthropic, "/v1/messages/count_tokens", `{"model":"m","max_tokens":64000}`, gateway.Usage{}},
 		"gemini, counting":          {gateway.Gemini, "/v1beta/models/g:countTokens", `{}`, gateway.Usage{}},
-		"nothing":                   {gateway.Anthropic, "/v1/messages", ``, gateway.Usage{Input: 1, Output: 32_768}},
-		"not JSON":                  {gateway.Anthropic, "/v1/messages", `{"max_tokens":`, gateway.Usage{Input: 3, Output: 32_768}},
-		"a list":                    {gateway.Anthropic, "/v1/messages", `[1]`, gateway.Usage{Input: 1, Output: 32_768}},
-		"values of other kinds":     {gateway.Anthropic, "/v1/messages", `{"model":7,"max_tokens":"9","n":-3,"stream":"yes"}`, gateway.Usage{Input: 12, Output: 32_768}},
-		"deeper, where it is prose": {gateway.Anthropic, "/v1/messages", `{"messages":[{"max_tokens":9,"stream":true}]}`, gateway.Usage{Input: 11, Output: 32_768}},
+		"nothing":                   {gateway.Anthropic, "/v1/messages", ``, gateway.Usage{Input: 1, Output: 128 << 10}},
+		"not JSON":                  {gateway.Anthropic, "/v1/messages", `{"max_tokens":`, gateway.Usage{Input: 3, Output: 128 << 10}},
+		"a list":                    {gateway.Anthropic, "/v1/messages", `[1]`, gateway.Usage{Input: 1, Output: 128 << 10}},
+		"values of other kinds":     {gateway.Anthropic, "/v1/messages", `{"model":7,"max_tokens":"9","n":-3,"stream":"yes"}`, gateway.Usage{Input: 12, Output: 128 << 10}},
+		"deeper, where it is prose": {gateway.Anthropic, "/v1/messages", `{"messages":[{"max_tokens":9,"stream":true}]}`, gateway.Usage{Input: 11, Output: 128 << 10}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,21 +57,34 @@ func TestEstimate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, test.api.Estimate(u.Path, u.Query(), []byte(test.body))); diff != "" {
+			if diff := cmp.Diff(test.want, test.api.Ask(u.Path, u.Query(), []byte(test.body)).Usage); diff != "" {
 				t.Errorf("estimate (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// FuzzEstimate: whatever is asked, the estimate ends, is never negative, and bounds what one call can count for.
-func FuzzEstimate(f *testing.F) {
+// FuzzAsk: whatever is asked, the estimate ends, is never negative, and bounds what one call can count for; what the
+// provider is sent in its place is JSON where the call is, and bounded as it should be.
+func FuzzAsk(f *testing.F) {
 	f.Add("/v1/messages", []byte(`{"model":"m","max_tokens":64000,"stream":true}`))
 	f.Add("/v1beta/models/g:generateContent", []byte(`{"generationConfig":{"maxOutputTokens":1e9}}`))
+	f.Add("/v1/chat/completions", []byte(` {"stream" : true , "stream_options": {"include_usage":false}, "max_tokens":null}`))
+	f.Add("/v1/chat/completions", []byte(`{"stream":1,"\u006daxtokens":{}}`))
+	f.Add("/v1/responses", []byte(`{ }`))
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
 		for _, api := range gateway.APIs() {
-			if u := api.Estimate(path, nil, body); u.Input < 0 || u.Output < 0 || u.Output > 128<<10*128 || u.Input > int64(len(body))+1 {
+			q := api.Ask(path, nil, body)
+			if u := q.Usage; u.Input < 0 || u.Output < 0 || u.Output > q.Most || q.Most > 128<<10 || q.Least > q.Most || u.Input > int64(len(body))+1 {
 				t.Errorf("%s: %+v", api, u)
+			}
+			sent := bytes.Join(q.Body(10, false), nil)
+			if !json.Valid(body) || q.Unclear != nil || !q.CanLower() {
+				continue
+			}
+			again := api.Ask(path, nil, sent)
+			if !json.Valid(sent) || again.Most != 10 || again.AsksUsage() || again.Unclear != nil {
+				t.Errorf("%s %s: %q became %q, bounded to %d", api, path, body, sent, again.Most)
 			}
 		}
 	})

@@ -1,5 +1,7 @@
 package gateway
 
+import "strconv"
+
 // Extra is something that a call's body asks of the provider beside an answer of the model that it names.
 type Extra struct {
 	// Name is how the body calls it. It was written on a VM.
@@ -21,6 +23,10 @@ const (
 	ExtraLater
 	// ExtraDear: it costs more than the model's price says.
 	ExtraDear
+	// ExtraMany: it has the model make more than one answer.
+	ExtraMany
+	// ExtraUnclear: it bounds the cost, and two readers of the body may read two bounds.
+	ExtraUnclear
 )
 
 // Extra returns the first that a call's body asks for, nil if there is none; of the kind ExtraReach only if reach is
@@ -32,7 +38,7 @@ func (a API) Extra(body []byte, reach bool) *Extra {
 		if found != nil || v.Kind == '"' && says(v.Key.plain) && v.Owner.folded != "tools" {
 			return false // of a string there is nothing to go into
 		}
-		for _, look := range []func(value) *Extra{a.ofAccount, a.tool, a.address} {
+		for _, look := range []func(value) *Extra{a.ofAccount, a.tool, a.address, several} {
 			if e := look(v); e != nil && (e.Kind != ExtraReach || !reach) {
 				found = e
 				return false
@@ -75,4 +81,30 @@ func (a API) ofAccount(v value) *Extra {
 		}
 	}
 	return nil
+}
+
+// several sees what has the model make more than one answer, or tokens beyond the bound of the answer.
+func several(v value) *Extra {
+	if v.Depth != 1 && v.Owner.folded != "generationconfig" {
+		return nil
+	}
+	switch v.Key.folded {
+	case "n", "bestof", "candidatecount", "numreturnsequences", "numgenerations", "numbeams", "beamwidth", "usebeamsearch":
+		if v.Kind == 'n' || v.Kind == 'f' || v.Kind != '"' && isOne(v.Raw) {
+			return nil
+		}
+	case "prediction": // what of it is wrong is paid as output
+		if v.Kind == 'n' {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return &Extra{Name: v.Key.plain, Kind: ExtraMany}
+}
+
+// isOne reports whether a plain value is the number one.
+func isOne(raw []byte) bool {
+	f, err := strconv.ParseFloat(string(raw[:min(len(raw), 32)]), 64)
+	return err == nil && f == 1 && len(raw) <= 32
 }

@@ -29,7 +29,7 @@ func (a API) Named(path string, body []byte) (string, error) {
 		return name, nil
 	}
 	name, found := "", 0
-	err := topLevel(body, func(key string, value []byte) error {
+	err := topLevel(body, func(key string, value []byte, _ int) error {
 		switch strings.ToLower(key) {
 		case "model":
 			found++
@@ -50,17 +50,18 @@ func (a API) Named(path string, body []byte) (string, error) {
 	return name, nil
 }
 
-// topLevel calls see with the keys and values of valid JSON's outermost object. It looks at each byte once,
-// and at strings faster: the conversation in a body may have some megabytes.
-func topLevel(body []byte, see func(key string, value []byte) error) error {
+// topLevel calls see with the keys and values of valid JSON's outermost object, and where each value begins. It looks at
+// each byte once, and at strings faster: the conversation in a body may have some megabytes.
+func topLevel(body []byte, see func(key string, value []byte, at int) error) error {
 	depth, key, begin := 0, "", -1
 	end := func(i int) error {
 		if depth != 1 || begin < 0 {
 			return nil
 		}
-		value := bytes.TrimSpace(body[begin:i])
+		value := bytes.TrimLeft(body[begin:i], " \t\r\n")
+		at := i - len(value)
 		begin = -1
-		return see(key, value)
+		return see(key, bytes.TrimRight(value, " \t\r\n"), at)
 	}
 	for i := 0; i < len(body); i++ {
 		switch body[i] {

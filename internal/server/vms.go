@@ -186,17 +186,26 @@ func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state
 }
 
 // Held says what everything that costs money has to wait for, nil for nothing; with free only caps on tokens count.
-func (l line) Held(ctx context.Context, open state.Money, free bool) (*state.Waiting, error) {
+func (l line) Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error) {
+	return l.s.store.Held(ctx, l.caps(free), open, need, l.s.opts.Now())
+}
+
+// Left is what the caps of all tasks together leave.
+func (l line) Left(ctx context.Context, open state.Money, free bool) (state.Left, error) {
+	return l.s.store.Left(ctx, l.caps(free), open, l.s.opts.Now())
+}
+
+func (l line) caps(free bool) state.Caps {
 	caps := l.s.cfg.Caps()
 	if free {
 		caps.DayMicroUSD, caps.MonthMicroUSD = 0, 0
 	}
-	return l.s.store.Held(ctx, caps, open, l.s.opts.Now())
+	return caps
 }
 
 // MayStart says what a run that asks a provider of models has to wait for, nil for nothing.
 func (l line) MayStart(ctx context.Context, provider string) (*state.Waiting, error) {
-	if w, err := l.Held(ctx, state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
+	if w, err := l.Held(ctx, l.s.tether.InFlight(), state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
 		return w, err
 	}
 	return l.s.tether.Ready(ctx, provider)

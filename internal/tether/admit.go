@@ -26,9 +26,10 @@ type denial struct {
 	again bool
 }
 
-// admit says why the model is not asked, nil if it is. A call goes on where what is booked, and what those that came
-// before it may come to use, leaves something of every cap: one call alone may pass whatever it may use. It waits for
-// those that came before it, but not for long.
+// admit returns why a call is denied, or nil. A streamed call passes if spend plus the reservations of earlier calls is
+// below every cap: it is counted while it passes, and cut. Any other passes if every cap leaves enough for a useful answer,
+// and its output is then bounded to what they leave. A call that would fit once earlier calls have finished waits for them,
+// but not for long.
 func (c *call) admit(ctx context.Context) (*denial, error) {
 	timer := time.NewTimer(c.h.wait())
 	defer timer.Stop()
@@ -79,7 +80,7 @@ func (c *call) look(ctx context.Context) (*denial, error) {
 	case s.calls >= maxCalls:
 		return &denial{words: fmt.Sprintf("a run has at most %d calls under way at once", maxCalls), again: true}, nil
 	}
-	c.h.open.admitted(c)
+	c.h.open.admitted(c, c.lower(s.left))
 	return nil, nil
 }
 
@@ -88,6 +89,7 @@ type standing struct {
 	gone   bool           // its run does not go on
 	capped *state.Waiting // a cap that is reached
 	full   *state.Waiting // a cap that would be reached if the calls before it used all that they may
+	left   state.Left     // what every cap leaves then
 	before
 }
 
@@ -104,18 +106,24 @@ func (c *call) stand(ctx context.Context) (s standing, err error) {
 		return standing{gone: true}, nil
 	}
 	c.task = t
-	used := o.used(c.place.key, c.place.run)
-	if s.capped = t.Capped(used.task, used.run, c.free()); s.capped == nil {
-		s.capped, err = c.heldByAll(ctx, used.all)
+	used, need := o.used(c.place.key, c.place.run), c.needs(c.ask.Least)
+	if s.capped = t.Capped(used.task, used.run, need, c.free()); s.capped == nil {
+		s.capped, err = c.heldByAll(ctx, used.all, need)
 	}
 	if s.capped != nil || err != nil {
 		return s, err
 	}
 	if s.before = o.before(c); s.any > 0 && c.bills {
-		if s.full = t.Capped(s.task, s.run, c.free()); s.full == nil {
-			s.full, err = c.h.cfg.Ledger.Held(ctx, s.all, c.free())
+		need = c.needs(usual)
+		if s.full = t.Capped(s.task, s.run, need, c.free()); s.full == nil {
+			s.full, err = c.h.cfg.Ledger.Held(ctx, s.all, need, c.free())
 		}
 	}
+	if s.full != nil || err != nil {
+		return s, err
+	}
+	s.left, err = c.h.cfg.Ledger.Left(ctx, s.all, c.free())
+	s.left = s.left.Min(t.Left(s.task, s.run, c.free()))
 	return s, err
 }
 

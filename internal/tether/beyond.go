@@ -22,7 +22,11 @@ func (h *Handler) reachesNobody(r *http.Request, t *state.Task, up Upstream, bod
 		h.note(r, t, "a body that is not JSON", message)
 		return false
 	}
-	extra := up.API.Extra(body, up.WebTools)
+	return h.grants(r, t, up.API.Extra(body, up.WebTools), refuse)
+}
+
+// grants refuses what a call asks for beside an answer, if it asks for something.
+func (h *Handler) grants(r *http.Request, t *state.Task, extra *gateway.Extra, refuse func(kind, message string)) bool {
 	if extra == nil {
 		return true
 	}
@@ -42,6 +46,10 @@ func whyNot(kind gateway.ExtraKind, name, provider string) string {
 		return fmt.Sprintf("answers come in the answer of their own request, where they are counted: not by %s", name)
 	case gateway.ExtraDear:
 		return fmt.Sprintf("answers are paid at the model's plain price, not at that of %s", name)
+	case gateway.ExtraMany:
+		return fmt.Sprintf("a call gets one answer: not more, by %s", name)
+	case gateway.ExtraUnclear:
+		return fmt.Sprintf("what bounds the cost of a call has to be said once, by the name that the API has for it: not so, by %s", name)
 	}
 	return fmt.Sprintf("agents reach other hosts through errand's list of hosts, not by %s of the provider, which the operator has to allow (models.%s.web_tools)", name, provider)
 }

@@ -25,12 +25,13 @@ func (c *call) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }})
 }
 
-// end is called when nothing more comes of a call. One that its program has given up before there was an answer, and
-// that the provider had by then, is a turn and is paid for: providers bill what they have read, and what they thought.
+// end is called when nothing more comes of a call. One that its program, or errand for a cap, has given up before there was
+// an answer, and that the provider had by then, is a turn and is paid for: providers bill what they have read, and what they thought.
 func (c *call) end(ctx context.Context) {
-	if c.bills && c.sent.Load() && !c.place.answered && ctx.Err() != nil {
+	cut := c.cut.Load()
+	if c.bills && c.sent.Load() && !c.place.answered && (ctx.Err() != nil || cut != nil) {
 		c.h.turns.add(c.place.run, c.task.Run.Answers)
-		c.book(ctx, gateway.Usage{Input: c.guess.Input, Output: c.unseen()}, nil)
+		c.book(ctx, gateway.Usage{Input: c.guess.Input, Output: c.unseen()}, cut.held())
 		return
 	}
 	c.h.open.drop(c)
@@ -43,9 +44,9 @@ const (
 	thinkFree = 10 * time.Second
 )
 
-// unseen is about how many tokens of output the model has made, of which nothing need have come yet, when its program
-// gives a call up; as many as the call counted with at most.
+// unseen is about how many tokens of output the model has made by now, of which nothing need have come yet; as many as the
+// request lets it make at most.
 func (c *call) unseen() int64 {
 	took := time.Since(c.asks) - thinkFree
-	return min(max(int64(took.Seconds()*thinks), 0), c.guess.Output)
+	return min(max(int64(took.Seconds()*thinks), 0), c.most)
 }

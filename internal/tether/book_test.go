@@ -3,8 +3,6 @@ package tether
 import (
 	"testing"
 	"time"
-
-	"github.com/errand-bot/errand/internal/gateway"
 )
 
 // TestUnseen: a model that thinks in silence costs something all the same when its program hangs up, but no more than
@@ -25,7 +23,7 @@ func TestUnseen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := call{asks: time.Now().Add(-tc.took), guess: gateway.Usage{Output: tc.bound}}
+			c := call{asks: time.Now().Add(-tc.took), most: tc.bound}
 			if got := c.unseen(); got < tc.least || got > tc.most {
 				t.Errorf("%d tokens, want %d to %d", got, tc.least, tc.most)
 			}

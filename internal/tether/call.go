@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +22,24 @@ type call struct {
 	asked int64           // bytes of the request
 	known *state.Upstream // what was known of the provider as it was asked
 
-	bills bool          // it costs something and is a turn
-	guess gateway.Usage // what it may come to use
-	asks  time.Time     // when it was passed on, by the clock of this host
-	sent  atomic.Bool   // it has gone to the provider
-	place place         // among the calls under way
+	bills   bool          // it costs something and is a turn
+	ask     gateway.Ask   // what it asks for
+	guess   gateway.Usage // what it may come to use
+	most    int64         // tokens of output that its answer has at most
+	lowered int64         // the bound of output that it is given for a cap; 0 if none
+	asks    time.Time     // when it was passed on, by the clock of this host
+	sent    atomic.Bool   // it has gone to the provider
+	place   place         // among the calls under way
+
+	cut atomic.Pointer[cutOff] // errand has ended it for a cap
+}
+
+// weigh reads what a call may cost from its body.
+func (c *call) weigh(rest string, query url.Values, body []byte) {
+	c.ask = c.up.API.Ask(rest, query, body)
+	if c.bills = c.up.API.Bills(rest); c.bills {
+		c.asked, c.guess, c.most = int64(len(body)), c.ask.Usage, c.ask.Most
+	}
 }
 
 // free reports whether the call costs nothing: it is made on a subscription.
@@ -33,8 +47,8 @@ func (c *call) free() bool { return c.up.Subscription != nil }
 
 // heldByAll says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
 // of the provider does not: it may be of another model, and the provider's own answer says it best.
-func (c *call) heldByAll(ctx context.Context, used state.Money) (*state.Waiting, error) {
-	held, err := c.h.cfg.Ledger.Held(ctx, used, c.free())
+func (c *call) heldByAll(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
+	held, err := c.h.cfg.Ledger.Held(ctx, used, need, c.free())
 	if err != nil || held != nil || c.h.cfg.Upstreams == nil {
 		return held, err
 	}
@@ -45,24 +59,6 @@ func (c *call) heldByAll(ctx context.Context, used state.Money) (*state.Waiting,
 		return u.Waiting(), nil
 	}
 	return nil, nil
-}
-
-// overCap says which cap is reached in the middle of an answer, by what is booked now and what is open.
-func (c *call) overCap(ctx context.Context) (*state.Waiting, error) {
-	c.h.open.books.RLock()
-	defer c.h.open.books.RUnlock()
-	t, err := c.h.cfg.Tasks.Task(ctx, c.task.Key)
-	if err != nil || t == nil {
-		return nil, err
-	}
-	used := c.h.open.used(c.task.Key, c.task.Run.ID)
-	if t.Run == nil || t.Run.ID != c.task.Run.ID {
-		used.run = state.Money{} // of a run that has ended: the task's cap counts
-	}
-	if why := t.Capped(used.task, used.run, c.free()); why != nil {
-		return why, nil
-	}
-	return c.h.cfg.Ledger.Held(ctx, used.all, c.free())
 }
 
 // answered has an answer counted, and learns from one that says something about the provider.

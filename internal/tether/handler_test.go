@@ -110,25 +110,7 @@ func (w *end) last() *http.Request {
 // ask sends a request as something on the VM would.
 func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(`"body;"`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return askFor(t, client, method, url, `"body;"`, headers)
 }
 
 func bearer(token string) map[string]string {

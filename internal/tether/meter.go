@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
-	"github.com/errand-bot/errand/state"
 )
 
 // How many bytes of a stream pass between two looks at the caps, and how many may pass after a cap until an
@@ -31,12 +30,12 @@ type metered struct {
 	counter *gateway.Counter
 	paid    bool
 
-	quiet  *time.Timer    // cuts a silent answer off
-	next   int            // bytes until the next look
-	over   *state.Waiting // the cap that is reached
-	beyond int            // bytes that passed since
-	end    []byte         // the last bytes that passed
-	tail   []byte         // what is still to be said after the last event
+	quiet  *time.Timer // cuts a silent answer off
+	next   int         // bytes until the next look
+	over   *cutOff     // the cap that is reached
+	beyond int         // bytes that passed since
+	end    []byte      // the last bytes that passed
+	tail   []byte      // what is still to be said after the last event
 	ended  bool
 }
 
@@ -61,9 +60,16 @@ func (m *metered) Read(p []byte) (int, error) {
 			m.look(n)
 		}
 	}
-	if m.over != nil && n > 0 {
-		if at := lastEvent(m.end, p[:n]); at >= 0 {
-			m.ended, m.tail = true, m.call.up.API.FailStream("permission_error", "errand: "+m.over.Detail)
+	if cut := m.call.cut.Load(); cut != nil && m.over == nil && m.counter.Streams() {
+		m.over = cut // while nothing came
+	}
+	if m.over != nil {
+		at := lastEvent(m.end, p[:n])
+		if n == 0 && len(m.end) == 0 {
+			at = 0 // nothing has come
+		}
+		if at >= 0 {
+			m.ended, m.tail = true, m.over.event(m.call.up.API)
 			m.settle()
 			return m.finish(p, at)
 		}
@@ -115,11 +121,15 @@ func (m *metered) settle() {
 	m.paid = true
 	m.quiet.Stop()
 	u, ok := m.counter.Close()
-	if m.ctx.Err() != nil && !m.counter.Told() { // its program has given it up
+	cut := m.call.cut.Load()
+	if m.over != nil {
+		cut = m.over
+	}
+	if (m.ctx.Err() != nil || cut != nil) && !m.counter.Told() { // its program has given it up, or errand has
 		u.Output = max(u.Output, m.call.unseen())
 	}
-	if ok || m.over != nil {
-		m.call.book(m.ctx, u, m.over)
+	if ok || cut != nil || u.Output > 0 {
+		m.call.book(m.ctx, u, cut.held())
 	}
 }
 

@@ -52,15 +52,29 @@ func (b *books) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Mone
 	return nil
 }
 
-func (b *books) Held(_ context.Context, open state.Money, _ bool) (*state.Waiting, error) {
+func (b *books) Held(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.caps
 	if m.Add(open); m.AtCap() {
 		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil
 	}
+	if left := m.Left(); need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
+		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap leaves too little"}, nil
+	}
 	return nil, nil
 }
+
+func (b *books) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.caps
+	m.Add(open)
+	return m.Left(), nil
+}
+
+// streamed is a call whose answer is a stream.
+const streamed = `{"stream":true}`
 
 // endless is a model whose answer does not end: bytes, each an event with so much text. Sent counts.
 func endless(t *testing.T, api gateway.API, path, ending string) *httptest.Server {
@@ -71,6 +85,9 @@ func endless(t *testing.T, api gateway.API, path, ending string) *httptest.Serve
 	}
 	if strings.HasSuffix(path, "/chat/completions") { // without usage: nothing asked for it
 		first, event = `{"model":"claude-x","choices":[{"delta":{"role":"assistant"}}]}`, `{"model":"claude-x","choices":[{"delta":{"content":"%s"}}]}`
+	}
+	if api == gateway.Gemini {
+		first, event = `{"modelVersion":"claude-x","candidates":[]}`, `{"modelVersion":"claude-x","candidates":[{"content":{"parts":[{"text":"%s"}]}}]}`
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -103,6 +120,7 @@ func TestCapInMidStream(t *testing.T) {
 		"of all tasks":       {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
 		"OpenAI":             {gateway.OpenAI, "/v1/responses", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
 		"OpenAI, chat":       {gateway.OpenAI, "/v1/chat/completions", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"Gemini":             {gateway.Gemini, "/v1beta/models/claude-x:streamGenerateContent?alt=sse", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
 		"lines of two bytes": {gateway.Anthropic, "/v1/messages", "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
 	}
 	for name, test := range tests {
@@ -116,16 +134,20 @@ func TestCapInMidStream(t *testing.T) {
 				c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
-			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, bearer(w.handler.RunToken(run)))
+			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(w.handler.RunToken(run)))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
 				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
-			before, last, _ := strings.Cut(body, "event: error\n")
-			if !strings.HasSuffix(before, test.ending+test.ending) || strings.Count(last, "data: {") != 1 || !strings.Contains(last, `"type":"error"`) {
+			failure, kind := "event: error\n", `"type":"error"`
+			if test.api == gateway.Gemini {
+				failure, kind = `data: {"error"`, `"PERMISSION_DENIED"`
+			}
+			before, last, _ := strings.Cut(body, failure)
+			if !strings.HasSuffix(before, test.ending+test.ending) || strings.Count(failure+last, "data: {") != 1 || !strings.Contains(last, kind) {
 				t.Errorf("the last event is not whole: %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
-			status, body = ask(t, http.DefaultClient, http.MethodPost, w.url+path, bearer(w.handler.RunToken(run)))
+			status, body = askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(w.handler.RunToken(run)))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
 				t.Errorf("the next call: status %d: %.300s", status, body)
 			}
@@ -166,7 +188,7 @@ func TestCapsWithinALongEvent(t *testing.T) {
 		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: 15}}
 	})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(streamed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +229,7 @@ func TestCallsTogether(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
 	open := func() int {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, strings.NewReader(streamed))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,7 @@
 package tether
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -18,9 +16,11 @@ type Ledger interface {
 	// the model, or the rest of the answer; nothing need have been spent then.
 	Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error
 	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
-	// go on. Open is what answers under way have used beside what was spent. Free says that what is asked for
-	// costs nothing by the call: caps on cost do not count then.
-	Held(ctx context.Context, open state.Money, free bool) (*state.Waiting, error)
+	// go on: it is reached, or leaves less than need. Open is what calls in flight take beside what was spent. Free
+	// says that what is asked for costs nothing by the call: caps on cost do not count then.
+	Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error)
+	// Left is what these caps leave.
+	Left(ctx context.Context, open state.Money, free bool) (state.Left, error)
 }
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
@@ -54,10 +54,8 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 		if !c.readAsk(w, r, &body, refuse) || !h.holdToModel(w, r, up, rest, body.bytes, refuse) {
 			return
 		}
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body.bytes)), nil }
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body.bytes)), int64(len(body.bytes))
-		if c.bills = up.API.Bills(rest); c.bills {
-			c.asked, c.guess = r.ContentLength, up.API.Estimate(rest, r.URL.Query(), body.bytes)
+		if c.weigh(rest, r.URL.Query(), body.bytes); !h.grants(r, t, c.ask.Unclear, refuse) {
+			return
 		}
 		h.open.put(&c)
 		defer func() { c.end(r.Context()) }()
@@ -99,8 +97,20 @@ func (h *Handler) tellRefusal(t *state.Task, rest, message string) {
 
 // pass makes a call that is admitted.
 func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
-	c.asks = time.Now()
-	r = r.WithContext(c.trace(context.WithValue(r.Context(), callKey{}, c)))
+	c.h.open.passed(c)
+	ctx, cut := context.WithCancel(c.trace(context.WithValue(r.Context(), callKey{}, c)))
+	defer cut()
+	if c.ask.Streams {
+		defer c.watch(ctx, cut)()
+	}
+	r = r.WithContext(ctx)
+	via := c.up.via(c.h.transport)
+	if r.Method == http.MethodPost {
+		setBody(r, c.ask.Body(c.lowered, false))
+		if c.ask.AsksUsage() {
+			via = unasked{next: via, parts: c.ask.Body(c.lowered, true)}
+		}
+	}
 	bill := func(answer *http.Response) error {
 		turn := answer.StatusCode == http.StatusOK && c.bills
 		if turn {
@@ -109,7 +119,7 @@ func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
 		c.h.open.begun(c, turn)
 		return c.answered(r.Context(), answer)
 	}
-	c.h.proxyBy(c.up.via(c.h.transport), w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
+	c.h.proxyBy(via, w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
 		c.up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
 	})

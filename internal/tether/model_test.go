@@ -27,7 +27,13 @@ type ledger struct {
 	held, told *state.Waiting
 }
 
-func (l *ledger) Held(context.Context, state.Money, bool) (*state.Waiting, error) { return l.held, nil }
+func (l *ledger) Held(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
+	return l.held, nil
+}
+
+func (l *ledger) Left(context.Context, state.Money, bool) (state.Left, error) {
+	return state.Unbounded(), nil
+}
 
 func (l *ledger) Spend(_ context.Context, _ state.TaskKey, run string, m state.Money, held *state.Waiting) error {
 	l.mu.Lock()
@@ -136,7 +142,13 @@ func TestHangsUp(t *testing.T) {
 
 type payments chan state.Money
 
-func (payments) Held(context.Context, state.Money, bool) (*state.Waiting, error) { return nil, nil }
+func (payments) Held(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
+	return nil, nil
+}
+
+func (payments) Left(context.Context, state.Money, bool) (state.Left, error) {
+	return state.Unbounded(), nil
+}
 
 func (p payments) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money, _ *state.Waiting) error {
 	p <- m
@@ -178,8 +190,8 @@ func TestCap(t *testing.T) {
 			t.Parallel()
 			task := someTask()
 			task.Money = test.money
-			w, _ := answering(t, task, 200, "application/json", usageLine)
-			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			w, _ := answering(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
+			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, bearer(w.handler.RunToken(run)))
 			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
 				t.Errorf("status %d: %s", status, body)
 			}

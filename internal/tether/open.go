@@ -2,6 +2,7 @@ package tether
 
 import (
 	"sync"
+	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
@@ -28,7 +29,7 @@ type place struct {
 	counter  *gateway.Counter // of its answer; nil before
 	admitted bool             // it goes on whatever comes
 	answered bool             // its answer has begun
-	left     state.Money      // what its task may still use, as it came: see leftOf
+	left     state.Left       // what its task may still use, as it came
 }
 
 func (o *open) put(c *call) {
@@ -38,7 +39,7 @@ func (o *open) put(c *call) {
 		o.all = map[*call]struct{}{}
 	}
 	o.last++
-	c.place = place{key: c.task.Key, run: c.task.Run.ID, number: o.last, left: leftOf(c.task.Money)}
+	c.place = place{key: c.task.Key, run: c.task.Run.ID, number: o.last, left: c.task.Money.Left()}
 	o.all[c] = struct{}{}
 }
 
@@ -60,10 +61,22 @@ func (o *open) begun(c *call, turn bool) {
 	}
 }
 
-func (o *open) admitted(c *call) {
+// admitted says that a call goes on, with its output bounded to so many tokens; 0 leaves it as it was asked.
+func (o *open) admitted(c *call, most int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.place.admitted = true
+	if c.lowered = most; most > 0 {
+		c.most, c.guess.Output = most, most
+		o.tell() // who waits for it may find room now
+	}
+}
+
+// passed says that a call is passed on now.
+func (o *open) passed(c *call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.asks = time.Now()
 }
 
 func (o *open) metered(c *call, by *gateway.Counter) {
@@ -123,22 +136,18 @@ func (o *open) used(key state.TaskKey, run string) (s sums) {
 }
 
 // share is what the calls of one task may come to use, and what its own caps leave it.
-type share struct{ used, left state.Money }
-
-// leftOf is what a task's caps leave it, with no cap where there is none.
-func leftOf(m state.Money) state.Money {
-	return state.Money{CapMicroUSD: m.CapMicroUSD, MicroUSD: max(m.CapMicroUSD-m.MicroUSD, 0), CapTokens: m.CapTokens, InputTokens: max(m.CapTokens-m.Tokens(), 0)}
+type share struct {
+	used state.Money
+	left state.Left
 }
 
 // within is what a task takes of what all of them have: no more than its own caps leave it, whatever its calls say that
 // they may use. Else one agent could keep the others from the model with a call that says much and hangs.
 func (s *share) within() state.Money {
 	m := s.used
-	if s.left.CapMicroUSD > 0 {
-		m.MicroUSD = min(m.MicroUSD, s.left.MicroUSD)
-	}
-	if s.left.CapTokens > 0 && m.Tokens() > s.left.InputTokens {
-		m.InputTokens, m.OutputTokens = s.left.InputTokens, 0
+	m.MicroUSD = min(m.MicroUSD, s.left.MicroUSD)
+	if m.Tokens() > s.left.Tokens {
+		m.InputTokens, m.OutputTokens = s.left.Tokens, 0
 	}
 	return m
 }

@@ -39,9 +39,16 @@ func (h *Handler) silence() time.Duration {
 // callKey is under which a request's context has its call of the model.
 type callKey struct{}
 
-// unanswered answers a call whose provider said nothing for too long; it reports whether err means that.
+// unanswered answers a call whose provider said nothing for too long, or which was cut for a cap before its answer began; it
+// reports whether err means that.
 func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
 	c, ok := ctx.Value(callKey{}).(*call)
+	if ok {
+		if cut := c.cut.Load(); cut != nil {
+			cut.answer(c, w)
+			return true
+		}
+	}
 	var t net.Error
 	if !ok || !errors.As(err, &t) || !t.Timeout() {
 		return false

@@ -97,7 +97,7 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 		"turns":           {func(_ *tether.Config, b *books) { b.task.Run.MaxTurns = 3 }, dollar, 3, "last turns are under way"},
 		"no cap":          {func(*tether.Config, *books) {}, dollar, most, "at most 16 calls"},
 		"more than is left, alone": {func(_ *tether.Config, b *books) {
-			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 999_999
+			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 500_000
 		}, dollar, 1, "other calls under way"},
 		"a bound that is a lie": {func(_ *tether.Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
 	}

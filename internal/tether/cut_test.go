@@ -1,0 +1,267 @@
+package tether
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// account is a ledger over tasks that share a day.
+type account struct {
+	mu    sync.Mutex
+	tasks map[state.TaskKey]*state.Task
+	day   state.Money
+	held  map[state.TaskKey]*state.Waiting
+}
+
+func (a *account) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t, r := *a.tasks[key], *a.tasks[key].Run
+	t.Run = &r
+	return &t, nil
+}
+
+func (a *account) Spend(_ context.Context, key state.TaskKey, _ string, m state.Money, held *state.Waiting) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.day.Add(m)
+	a.tasks[key].Money.Add(m)
+	a.tasks[key].Run.Money.Add(m)
+	if held != nil {
+		a.held[key] = held
+	}
+	return nil
+}
+
+func (a *account) sum(open state.Money) state.Money {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.day
+	m.Add(open)
+	return m
+}
+
+func (a *account) Held(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+	m := a.sum(open)
+	if left := m.Left(); m.AtCap() || need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
+		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil
+	}
+	return nil, nil
+}
+
+func (a *account) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
+	return a.sum(open).Left(), nil
+}
+
+// model answers calls in memory, so that time can be virtual.
+type model func(*http.Request) (*http.Response, error)
+
+func (m model) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if r.GetBody != nil {
+		r.Body, _ = r.GetBody()
+	}
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		trace.WroteHeaders()
+	}
+	return m(r.WithContext(context.WithValue(r.Context(), bodyKey{}, string(body))))
+}
+
+type bodyKey struct{}
+
+func bodyOf(r *http.Request) string { return r.Context().Value(bodyKey{}).(string) }
+
+// silent says something, and then nothing until its call ends or it is closed.
+type silent struct {
+	io.Reader
+	ctx    context.Context //nolint:containedctx // a body lives within one request
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (s *silent) Read(p []byte) (int, error) {
+	if n, err := s.Reader.Read(p); err == nil {
+		return n, nil
+	}
+	select {
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	case <-s.closed:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+func (s *silent) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// stream is an answer that says something, and then thinks.
+func stream(r *http.Request, says string) *http.Response {
+	body := &silent{Reader: strings.NewReader(says), ctx: r.Context(), closed: make(chan struct{})}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
+}
+
+// later is an answer that does not begin before its call ends, or within two hours.
+func later(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Hour)
+	defer cancel()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// bench is a handler over a model in memory. Tasks are numbered from 1.
+type bench struct {
+	*account
+	h *Handler
+}
+
+func newBench(api gateway.API, m model, tasks ...state.Money) *bench {
+	b := &bench{account: &account{tasks: map[state.TaskKey]*state.Task{}, held: map[state.TaskKey]*state.Waiting{}}}
+	for i, m := range tasks {
+		key := state.TaskKey{Repo: 7, Issue: i + 1}
+		b.tasks[key] = &state.Task{Key: key, Money: m, Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, VM: key.String()}}
+	}
+	b.h = New(Config{
+		Tasks: b.account, Ledger: b.account, Key: []byte("k"), Log: zerolog.Nop(), Wait: time.Millisecond,
+		Models: map[string]Upstream{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
+		Prices: gateway.Prices{"m": {Output: 10}},
+	})
+	b.h.transport = m
+	return b
+}
+
+// call makes a call as a task's run, as a server would.
+func (b *bench) call(ctx context.Context, issue int, path, body string) *httptest.ResponseRecorder {
+	key := state.TaskKey{Repo: 7, Issue: issue}
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/llm/m"+path, strings.NewReader(body))
+	req.Header.Set("X-Api-Key", b.h.RunToken(key.String()))
+	answer := httptest.NewRecorder()
+	b.h.For(Peer{VM: key.String(), Task: key}).ServeHTTP(answer, req)
+	return answer
+}
+
+// spent returns what a task has cost beyond what it had, and why it is held.
+func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := state.TaskKey{Repo: 7, Issue: issue}
+	return b.tasks[key].Money.MicroUSD - before, b.held[key]
+}
+
+// dialects are calls whose answers are streams, and how such an answer begins.
+func dialects() map[string]struct {
+	api               gateway.API
+	path, body, first string
+	refusal           string
+} {
+	return map[string]struct {
+		api               gateway.API
+		path, body, first string
+		refusal           string
+	}{
+		"anthropic": {gateway.Anthropic, "/v1/messages", `{"model":"m","max_tokens":100000,"stream":true}`, `data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n", `"type":"permission_error"`},
+		"chat":      {gateway.OpenAI, "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"include_usage":false}}`, `data: {"model":"m","choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", `"type":"error"`},
+		"responses": {gateway.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, `data: {"type":"response.created","response":{"model":"m","usage":null}}` + "\n\n", `"type":"error"`},
+		"gemini":    {gateway.Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, `data: {"candidates":[{"content":{"parts":[]}}]}` + "\n\n", `"PERMISSION_DENIED"`},
+	}
+}
+
+// TestThinkingUnseenIsCut: a stream whose model says nothing is ended when what it may have thought comes to the cap,
+// before its answer begins and within it, and is paid for.
+func TestThinkingUnseenIsCut(t *testing.T) {
+	t.Parallel()
+	for name, d := range dialects() {
+		for when, begins := range map[string]bool{"before the answer": false, "within the answer": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					const left = 100_000 // which pays 10,000 tokens
+					b := newBench(d.api, func(r *http.Request) (*http.Response, error) {
+						if !begins {
+							return later(r)
+						}
+						return stream(r, d.first), nil
+					}, state.Money{CapMicroUSD: 5_000_000, MicroUSD: 5_000_000 - left})
+					start := time.Now()
+					answer := b.call(t.Context(), 1, d.path, d.body)
+					took := time.Since(start)
+					if said := answer.Body.String(); !strings.Contains(said, "cap of $5.00 is reached") || begins && (!strings.HasPrefix(said, d.first) || !strings.Contains(said, d.refusal)) || !begins && answer.Code != http.StatusForbidden {
+						t.Errorf("status %d: %s", answer.Code, said)
+					}
+					if took < 3*time.Minute || took > 4*time.Minute {
+						t.Errorf("it took %s to come to 10,000 tokens", took)
+					}
+					if spent, held := b.spent(1, 5_000_000-left); spent < left || spent > left*11/10 || held == nil || held.Hint != state.HintBudget {
+						t.Errorf("spent %d of %d, held %+v", spent, left, held)
+					}
+					if answer := b.call(t.Context(), 1, d.path, d.body); answer.Code != http.StatusForbidden {
+						t.Errorf("the next call: status %d: %s", answer.Code, answer.Body)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestHangsUpWhileItThinks: who gives a call up pays for what the model may have thought by then: by the time, and as far
+// as the request lets it think.
+func TestHangsUpWhileItThinks(t *testing.T) {
+	t.Parallel()
+	for name, d := range dialects() {
+		for when, tc := range map[string]struct {
+			begins bool
+			after  time.Duration
+			tokens int64
+		}{
+			"at once":                   {false, time.Second, 0},
+			"at once, within":           {true, time.Second, 0},
+			"after 20 min":              {false, 20 * time.Minute, 59_500},
+			"after 20 min, within":      {true, 20 * time.Minute, 59_500},
+			"after an hour, the bound":  {false, time.Hour, 128 << 10},
+			"a stop after five minutes": {true, 5 * time.Minute, 14_500},
+		} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(d.api, func(r *http.Request) (*http.Response, error) {
+						if !tc.begins {
+							return later(r)
+						}
+						return stream(r, d.first), nil
+					}, state.Money{})
+					b.h.cfg.Silence = 2 * time.Hour
+					ctx, hangUp := context.WithTimeout(t.Context(), tc.after)
+					defer hangUp()
+					b.call(ctx, 1, d.path, d.body)
+					want := tc.tokens
+					if name == "anthropic" {
+						want = min(want, 100_000)
+					}
+					b.mu.Lock()
+					got := b.tasks[state.TaskKey{Repo: 7, Issue: 1}].Money.OutputTokens
+					b.mu.Unlock()
+					if got < want || got > want+1 {
+						t.Errorf("paid %d tokens, want %d", got, want)
+					}
+				})
+			})
+		}
+	}
+}

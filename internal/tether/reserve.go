@@ -1,0 +1,91 @@
+package tether
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// usual is how many tokens of output a call waits for, rather than have its answer bounded to fewer, while other calls in
+// flight may leave more.
+const usual = 8 << 10
+
+// needs is what a call takes at least, with so many tokens of output or as many as it asks for: nothing for a stream, which
+// is cut where a cap is reached, and all of it where its output cannot be bounded.
+func (c *call) needs(output int64) state.Money {
+	if !c.bills || c.ask.Streams {
+		return state.Money{}
+	}
+	u := c.ask.Usage
+	if c.ask.CanLower() {
+		u.Output = min(u.Output, max(output, c.ask.Least))
+	}
+	m, _ := c.h.price(c.up, u)
+	return m
+}
+
+// lower returns to how many tokens the output of a call is to be bounded so that it costs no more than is left; 0 if it
+// does not anyway.
+func (c *call) lower(left state.Left) int64 {
+	if !c.bills || c.ask.Streams || !c.ask.CanLower() {
+		return 0
+	}
+	input := c.ask.Usage
+	input.Output = 0
+	cost, _ := c.h.price(c.up, input)
+	most := min(c.ask.Most, left.Tokens-cost.Tokens())
+	if price, _ := c.h.cfg.Prices.Of(c.ask.Model); !c.free() && price.Output > 0 {
+		most = int64(min(float64(most), float64(left.MicroUSD-cost.MicroUSD)/price.Output))
+	}
+	if most >= c.ask.Most {
+		return 0
+	}
+	return max(most, 1)
+}
+
+// setBody gives a request a body of several parts.
+func setBody(r *http.Request, parts [][]byte) {
+	r.ContentLength = 0
+	for _, p := range parts {
+		r.ContentLength += int64(len(p))
+	}
+	r.GetBody = func() (io.ReadCloser, error) {
+		all := make([]io.Reader, len(parts))
+		for i, p := range parts {
+			all[i] = bytes.NewReader(p)
+		}
+		return io.NopCloser(io.MultiReader(all...)), nil
+	}
+	r.Body, _ = r.GetBody() // which never fails
+}
+
+// unasked makes a call again without asking for usage where the provider refuses the call for that: some servers say at
+// the end of every stream what it used, and know no option for it.
+type unasked struct {
+	next  http.RoundTripper
+	parts [][]byte // of the body without the option
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u unasked) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer, err := u.next.RoundTrip(req)
+	if err != nil || answer.StatusCode != http.StatusBadRequest && answer.StatusCode != http.StatusUnprocessableEntity {
+		return answer, err
+	}
+	head, err := io.ReadAll(io.LimitReader(answer.Body, gateway.MaxErrorBody))
+	if err != nil || !strings.Contains(string(head), "stream_options") {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(head), answer.Body), answer.Body}
+		return answer, nil // a body that cannot be read fails again
+	}
+	_ = answer.Body.Close() // nothing more of it is wanted
+	again := req.Clone(req.Context())
+	setBody(again, u.parts)
+	return u.next.RoundTrip(again)
+}

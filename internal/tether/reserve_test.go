@@ -1,0 +1,269 @@
+package tether_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// asked is a VM's end whose model remembers the bodies that it got and answers each with nothing used.
+type asked struct {
+	*end
+	books *books
+	api   gateway.API
+
+	mu     sync.Mutex
+	bodies []string
+}
+
+func newAsked(t *testing.T, api gateway.API, change func(*tether.Config, *books)) *asked {
+	t.Helper()
+	a := &asked{books: &books{task: *someTask()}, api: api}
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || int64(len(body)) != r.ContentLength {
+			t.Errorf("%d bytes of %d: %v", len(body), r.ContentLength, err)
+		}
+		a.mu.Lock()
+		a.bodies = append(a.bodies, string(body))
+		a.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{}`)
+	}))
+	t.Cleanup(model.Close)
+	a.end = newEnd(t, nil, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+		c.Tasks, c.Ledger, c.Prices, c.Wait = a.books, a.books, gateway.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
+		if change != nil {
+			change(c, a.books)
+		}
+	})
+	return a
+}
+
+// post makes a call.
+func (a *asked) post(t *testing.T, path, body string) (status int, answer string) {
+	t.Helper()
+	return askFor(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(a.handler.RunToken(run)))
+}
+
+// got returns the bodies that reached the model.
+func (a *asked) got() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bodies
+}
+
+// askFor is ask with a body.
+func askFor(t *testing.T, client *http.Client, method, url, body string, headers map[string]string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+const (
+	chatPath      = "/v1/chat/completions"
+	responsesPath = "/v1/responses"
+	messagesPath  = "/v1/messages"
+	geminiPath    = "/v1beta/models/m:generateContent"
+	geminiStream  = "/v1beta/models/m:streamGenerateContent?alt=sse"
+)
+
+// TestSeveralAnswersAreRefused: no call asks for more than one answer, however much money is left and however it is written.
+func TestSeveralAnswersAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		api        gateway.API
+		path, body string
+		want       int
+	}{
+		"n":                           {gateway.OpenAI, chatPath, `{"model":"m","n":128}`, 403},
+		"n, streamed":                 {gateway.OpenAI, chatPath, `{"model":"m","n":2,"stream":true}`, 403},
+		"n, a fraction":               {gateway.OpenAI, chatPath, `{"model":"m","n":1.5}`, 403},
+		"n, huge":                     {gateway.OpenAI, chatPath, `{"model":"m","n":1e400}`, 403},
+		"n, a string":                 {gateway.OpenAI, chatPath, `{"model":"m","n":"128"}`, 403},
+		"n, negative":                 {gateway.OpenAI, chatPath, `{"model":"m","n":-1}`, 403},
+		"n, a list":                   {gateway.OpenAI, chatPath, `{"model":"m","n":[128]}`, 403},
+		"n, an empty list":            {gateway.OpenAI, chatPath, `{"model":"m","n":[]}`, 403},
+		"n, an object":                {gateway.OpenAI, chatPath, `{"model":"m","n":{"n":128}}`, 403},
+		"n, twice":                    {gateway.OpenAI, chatPath, `{"model":"m","n":128,"n":1}`, 403},
+		"n, escaped":                  {gateway.OpenAI, chatPath, `{"model":"m","\u006e":128}`, 403},
+		"N":                           {gateway.OpenAI, chatPath, `{"model":"m","N":128}`, 403},
+		"one, said":                   {gateway.OpenAI, chatPath, `{"model":"m","n":1}`, 200},
+		"one, as a float":             {gateway.OpenAI, chatPath, `{"model":"m","n":1.0}`, 200},
+		"none said":                   {gateway.OpenAI, chatPath, `{"model":"m","n":null}`, 200},
+		"n in a tool's parameters":    {gateway.OpenAI, chatPath, `{"model":"m","tools":[{"type":"function","function":{"name":"f","parameters":{"n":{"type":"number"}}}}]}`, 200},
+		"best_of":                     {gateway.OpenAI, chatPath, `{"model":"m","best_of":20}`, 403},
+		"num_return_sequences":        {gateway.OpenAI, chatPath, `{"model":"m","num_return_sequences":20}`, 403},
+		"beams":                       {gateway.OpenAI, chatPath, `{"model":"m","use_beam_search":true}`, 403},
+		"a prediction":                {gateway.OpenAI, chatPath, `{"model":"m","prediction":{"type":"content","content":"x"}}`, 403},
+		"responses":                   {gateway.OpenAI, responsesPath, `{"model":"m","n":128}`, 403},
+		"anthropic":                   {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":9,"n":128}`, 403},
+		"gemini":                      {gateway.Gemini, geminiPath, `{"generationConfig":{"candidateCount":8}}`, 403},
+		"gemini, snake case":          {gateway.Gemini, geminiPath, `{"generation_config":{"candidate_count":8}}`, 403},
+		"gemini, mixed":               {gateway.Gemini, geminiPath, `{"generation_config":{"candidateCount":8}}`, 403},
+		"gemini, streamed":            {gateway.Gemini, geminiStream, `{"generationConfig":{"candidateCount":8}}`, 403},
+		"gemini, in a list":           {gateway.Gemini, geminiPath, `{"generationConfig":[{"candidateCount":8}]}`, 403},
+		"gemini, two configurations":  {gateway.Gemini, geminiPath, `{"generationConfig":{"candidateCount":8},"generationConfig":{}}`, 403},
+		"gemini, both configurations": {gateway.Gemini, geminiPath, `{"generationConfig":{},"generation_config":{}}`, 403},
+		"gemini, one":                 {gateway.Gemini, geminiPath, `{"generationConfig":{"candidateCount":1}}`, 200},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAsked(t, test.api, nil)
+			status, answer := a.post(t, test.path, test.body)
+			if status != test.want || (len(a.got()) > 0) != (test.want == 200) || status == 403 && !strings.Contains(answer, "errand: ") {
+				t.Errorf("status %d, want %d: %s; the model got %q", status, test.want, answer, a.got())
+			}
+		})
+	}
+}
+
+// TestOneCallKeepsTheCaps: of a call whose answer is not streamed, no more output is asked for than every cap can pay;
+// where that is too little for an answer it is refused, and the run knows why.
+func TestOneCallKeepsTheCaps(t *testing.T) {
+	t.Parallel()
+	left := func(micro int64) func(*tether.Config, *books) {
+		return func(_ *tether.Config, b *books) {
+			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 5_000_000-micro
+		}
+	}
+	tests := map[string]struct {
+		api    gateway.API
+		path   string
+		body   string
+		change func(*tether.Config, *books)
+		want   string // that reaches the model; empty for a refusal
+	}{
+		"plenty":                     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(1_000_000), `{"model":"m","max_tokens":64000}`},
+		"plenty, no bound":           {gateway.OpenAI, chatPath, `{"model":"m"}`, left(2_000_000), `{"model":"m"}`},
+		"no cap":                     {gateway.OpenAI, chatPath, `{"model":"m"}`, nil, `{"model":"m"}`},
+		"chat":                       {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, newer":                {gateway.OpenAI, chatPath, `{ "max_completion_tokens" : 64000 ,"model":"m"}`, left(100_013), `{ "max_completion_tokens" : 10000 ,"model":"m"}`},
+		"chat, no bound":             {gateway.OpenAI, chatPath, `{"model":"m"}`, left(100_004), `{"max_completion_tokens":10000,"model":"m"}`},
+		"chat, not a bound":          {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":null}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, a string":             {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":"9"}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, negative":             {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":-1}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, huge":                 {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":1e99}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, another API's":        {gateway.OpenAI, chatPath, `{"model":"m","max_output_tokens":1}`, left(100_010), `{"max_completion_tokens":10000,"model":"m","max_output_tokens":1}`},
+		"chat, not streamed at last": {gateway.OpenAI, chatPath, `{"model":"m","stream":false}`, left(100_010), `{"max_completion_tokens":10000,"model":"m","stream":false}`},
+		"responses":                  {gateway.OpenAI, responsesPath, `{"model":"m","max_output_tokens":64000}`, left(100_011), `{"model":"m","max_output_tokens":10000}`},
+		"responses, no bound":        {gateway.OpenAI, responsesPath, `{}`, left(100_001), `{"max_output_tokens":10000}`},
+		"responses, a chat's bound":  {gateway.OpenAI, responsesPath, `{"model":"m","max_tokens":1}`, left(100_010), `{"max_output_tokens":10000,"model":"m","max_tokens":1}`},
+		"anthropic":                  {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"anthropic, a fraction":      {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000.5}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"anthropic, thinks less":     {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"thinking":{"budget_tokens":2000}}`, left(100_020), `{"model":"m","max_tokens":10000,"thinking":{"budget_tokens":2000}}`},
+		"anthropic, thinks more":     {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"thinking":{"budget_tokens":20000}}`, left(100_020), ""},
+		"gemini":                     {gateway.Gemini, geminiPath, `{"generationConfig":{"maxOutputTokens":64000}}`, left(100_012), `{"generationConfig":{"maxOutputTokens":10000}}`},
+		"gemini, snake case":         {gateway.Gemini, geminiPath, `{"generation_config":{"max_output_tokens":64000}}`, left(100_013), `{"generation_config":{"max_output_tokens":10000}}`},
+		"gemini, no bound":           {gateway.Gemini, geminiPath, `{"generationConfig":{"topK":1}}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000,"topK":1}}`},
+		"gemini, no configuration":   {gateway.Gemini, geminiPath, `{"contents":[]}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000},"contents":[]}`},
+		"gemini, an empty one":       {gateway.Gemini, geminiPath, `{"generationConfig":{ }}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000 }}`},
+		"gemini, a list of events":   {gateway.Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
+		"a cent":                     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(10_000), ""},
+		"a cent, asked for less":     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":900}`, left(10_000), `{"model":"m","max_tokens":900}`},
+		"a long request":             {gateway.OpenAI, chatPath, `{"model":"m","messages":"` + strings.Repeat("x", 400_000) + `"}`, left(100_000), ""},
+		"a run's money": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
+			`{"max_completion_tokens":10000,"model":"m"}`},
+		"a task's tokens": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Money.CapTokens = 10_003 },
+			`{"max_completion_tokens":10000,"model":"m"}`},
+		"a run's tokens": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunTokens = 10_003 },
+			`{"max_completion_tokens":10000,"model":"m"}`},
+		"of all tasks": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 100_004 },
+			`{"max_completion_tokens":10000,"model":"m"}`},
+		"of all tasks, too little": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 10_000 }, ""},
+		"a stream, which is cut":   {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":true}`, left(1), `{"model":"m","max_tokens":64000,"stream":true}`},
+		"a stream, perhaps":        {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":1}`, left(1), ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAsked(t, test.api, test.change)
+			status, answer := a.post(t, test.path, test.body)
+			if test.want != "" {
+				if got := a.got(); status != 200 || len(got) != 1 || got[0] != test.want {
+					t.Errorf("status %d: %s; the model got %q, want %q", status, answer, got, test.want)
+				}
+				return
+			}
+			if status != 403 || len(a.got()) > 0 || !strings.Contains(answer, "too little") {
+				t.Errorf("status %d: %s; the model got %.200q", status, answer, a.got())
+			}
+			if a.books.held == nil || a.books.held.Kind != state.WaitMoney {
+				t.Errorf("the run does not know why it is refused: %+v", a.books.held)
+			}
+		})
+	}
+}
+
+// TestUsageIsAskedFor: a streamed chat says what it used, whatever its program asks for.
+func TestUsageIsAskedFor(t *testing.T) {
+	t.Parallel()
+	const usage = `"stream_options":{"include_usage":true}`
+	tests := map[string]struct {
+		path, body string
+		want       string // that reaches the model; empty for a refusal
+	}{
+		"asked for":          {chatPath, `{"model":"m","stream":true,` + usage + `}`, `{"model":"m","stream":true,` + usage + `}`},
+		"not said":           {chatPath, `{"model":"m","stream":true}`, `{` + usage + `,"model":"m","stream":true}`},
+		"refused":            {chatPath, `{"stream":true,"stream_options":{"include_usage":false},"model":"m"}`, `{"stream":true,` + usage + `,"model":"m"}`},
+		"null":               {chatPath, `{"stream":true,"stream_options":null}`, `{"stream":true,` + usage + `}`},
+		"null within":        {chatPath, `{"stream":true,"stream_options":{"include_usage":null}}`, `{"stream":true,` + usage + `}`},
+		"twice within":       {chatPath, `{"stream":true,"stream_options":{"include_usage":true,"include_usage":false}}`, `{"stream":true,` + usage + `}`},
+		"other options":      {chatPath, `{"stream":true,"stream_options":{"include_obfuscation":false}}`, `{"stream":true,` + usage + `}`},
+		"a list":             {chatPath, `{"stream":true,"stream_options":[]}`, `{"stream":true,` + usage + `}`},
+		"escaped":            {chatPath, `{"stream":true,"stream\u005foptions":{"include_usage":false}}`, `{"stream":true,"stream\u005foptions":{"include_usage":true}}`},
+		"twice":              {chatPath, `{"stream":true,` + usage + `,"stream_options":{"include_usage":false}}`, ""},
+		"in capitals":        {chatPath, `{"stream":true,` + usage + `,"Stream_Options":{"include_usage":false}}`, ""},
+		"in camel case":      {chatPath, `{"stream":true,"streamOptions":{"include_usage":false}}`, ""},
+		"two streams":        {chatPath, `{"stream":false,"stream":true}`, ""},
+		"a stream, perhaps":  {chatPath, `{"stream":1}`, `{` + usage + `,"stream":1}`},
+		"not streamed":       {chatPath, `{"stream":false}`, `{"stream":false}`},
+		"not said to stream": {chatPath, `{"model":"m"}`, `{"model":"m"}`},
+		"without a version":  {"/chat/completions", `{"stream":true}`, `{` + usage + `,"stream":true}`},
+		"responses":          {responsesPath, `{"stream":true}`, `{"stream":true}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAsked(t, gateway.OpenAI, nil)
+			status, answer := a.post(t, test.path, test.body)
+			got := fmt.Sprint(strings.Join(a.got(), ""))
+			if got != test.want || status != 200 && (test.want != "" || status != 403) {
+				t.Errorf("status %d: %s; the model got %q, want %q", status, answer, got, test.want)
+			}
+			if got != "" && !json.Valid([]byte(got)) {
+				t.Errorf("the model got %q, which is no JSON", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Left is what caps leave to spend: in millionths of a US dollar, and in tokens of every kind. Without a cap it is math.MaxInt64.
+type Left struct{ MicroUSD, Tokens int64 }
+
+// Unbounded is what is left without caps.
+func Unbounded() Left { return Left{MicroUSD: math.MaxInt64, Tokens: math.MaxInt64} }
+
+// Min returns the smaller of each amount.
+func (l Left) Min(other Left) Left {
+	return Left{MicroUSD: min(l.MicroUSD, other.MicroUSD), Tokens: min(l.Tokens, other.Tokens)}
+}
+
+// Left returns what the caps leave to spend.
+func (m Money) Left() Left {
+	l := Unbounded()
+	if m.CapMicroUSD > 0 {
+		l.MicroUSD = max(m.CapMicroUSD-m.MicroUSD, 0)
+	}
+	if m.CapTokens > 0 {
+		l.Tokens = max(m.CapTokens-m.Tokens(), 0)
+	}
+	return l
+}
+
+// exceeds reports whether the need is more than the caps leave.
+func (m Money) exceeds(need Money) bool {
+	l := m.Left()
+	return need.MicroUSD > l.MicroUSD || need.Tokens() > l.Tokens
+}
+
+// tooLittle says of a cap, named by whose it is, that it leaves too little for a call.
+func (m Money) tooLittle(whose string, need Money) string {
+	most, used, more := exact(m.CapMicroUSD), exact(m.MicroUSD)+" is spent", exact(need.MicroUSD)
+	if need.MicroUSD <= m.Left().MicroUSD {
+		most, used, more = thousands(m.CapTokens)+" tokens", thousands(m.Tokens())+" are used", thousands(need.Tokens())
+	}
+	return fmt.Sprintf("The cap of %s for %s leaves too little for another answer: %s, and the smallest useful answer may take %s.", most, whose, used, more)
+}
+
+// exact writes an amount in dollars with the cents, and with what is below a cent.
+func exact(micro int64) string {
+	if micro%10_000 == 0 {
+		return fmt.Sprintf("$%.2f", dollars(micro))
+	}
+	return "$" + strconv.FormatFloat(dollars(micro), 'f', -1, 64)
+}
+
+// Left returns what the caps of the task and of its active run leave. Task and run are what calls in flight take
+// beside what is booked; with free, caps on cost do not count.
+func (t *Task) Left(task, run Money, free bool) Left {
+	m, r := t.purses(task, run, free)
+	return m.Left().Min(r.Left())
+}
+
+// purses returns what the task and its active run have used, calls in flight included, with their caps.
+func (t *Task) purses(task, run Money, free bool) (ofTask, ofRun Money) {
+	ofTask = t.Money
+	ofTask.Add(task)
+	if t.Run != nil {
+		ofRun = t.Run.Money
+		ofRun.Add(run)
+		ofRun.CapMicroUSD, ofRun.CapTokens = t.Settings.Limits.RunMicroUSD, t.Settings.Limits.RunTokens
+	}
+	if free {
+		ofTask.CapMicroUSD, ofRun.CapMicroUSD = 0, 0
+	}
+	return ofTask, ofRun
+}
+
+// Left returns what the caps of all tasks together leave. Open is what calls in flight take beside what is booked.
+func (s *Store) Left(ctx context.Context, caps Caps, open Money, now time.Time) (Left, error) {
+	if caps == (Caps{}) {
+		return Unbounded(), nil
+	}
+	day, month, err := s.purses(ctx, caps, open, now)
+	if err != nil {
+		return Left{}, err
+	}
+	return day.Left().Min(month.Left()), nil
+}
+
+// purses returns what the day and the month have cost, calls in flight included, with their caps.
+func (s *Store) purses(ctx context.Context, caps Caps, open Money, now time.Time) (day, month Money, err error) {
+	if day, month, err = s.Spent(ctx, now); err != nil {
+		return Money{}, Money{}, err
+	}
+	day.Add(open)
+	month.Add(open)
+	day.CapMicroUSD, day.CapTokens = caps.DayMicroUSD, caps.DayTokens
+	month.CapMicroUSD, month.CapTokens = caps.MonthMicroUSD, caps.MonthTokens
+	return day, month, nil
+}
