@@ -170,7 +170,7 @@ type Description struct {
 	Provider  string
 	Kind      string
 	Isolation Isolation
-	// Notes are sentences for the operator: why no better kind, what to install.
+	// Notes are sentences for the operator: why no better kind, what to install, how much a VM may use.
 	Notes []string
 	// Choices are what may be ordered, in the order of preference, for a provider whose VMs cost money.
 	Choices []Choice

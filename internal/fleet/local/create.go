@@ -167,7 +167,7 @@ func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir
 func (p *Provider) record(kind string) box.Record {
 	return box.Record{
 		Kind: kind, ClientKey: authorizedKey(p.cfg.ClientKey), TetherPort: tetherPort,
-		Runner: p.cfg.Runner, Path: p.cfg.Path, Binds: p.cfg.Binds, IdleExit: p.cfg.IdleExit,
+		Runner: p.cfg.Runner, Path: p.cfg.Path, Binds: p.cfg.Binds, Bounds: p.cfg.Bounds, IdleExit: p.cfg.IdleExit,
 	}
 }
 

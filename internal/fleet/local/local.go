@@ -41,6 +41,9 @@ const tetherPort = 9413
 // Bind is a host path that every box may use at the same path.
 type Bind = box.Bind
 
+// Bounds are what the processes of one box may use of the host together.
+type Bounds = box.Bounds
+
 // Config is `local:` of the configuration, with what the deployment adds.
 type Config struct {
 	// Dir holds the boxes (`local.dir`). It has to be ours alone.
@@ -58,6 +61,8 @@ type Config struct {
 	Binds []Bind
 	// Path is put before the system's directories in a box's PATH.
 	Path []string
+	// Bounds are what a box may use of this host; zero values are defaults that suit the host.
+	Bounds Bounds
 	// IdleExit ends a box after this time without contact (`idle_exit`). Default 15 min.
 	IdleExit time.Duration
 	// Now is the clock. Default time.Now.

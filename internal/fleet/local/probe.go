@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gofrs/flock"
 
@@ -51,7 +52,7 @@ func (p *Provider) kind(ctx context.Context) (probed, error) {
 	for _, kind := range candidates {
 		if last = p.probe(ctx, kind); last == nil {
 			found.kind = kind
-			found.notes = append(append(found.notes, advice(kind)...), box.RootNotes(kind, p.cfg.Binds)...)
+			found.notes = slices.Concat(found.notes, advice(kind), box.RootNotes(kind, p.cfg.Binds), p.cfg.Bounds.Notes(kind))
 			p.found = &found
 			return found, nil
 		}

@@ -87,6 +87,8 @@ type Record struct {
 	// itself may replace: see NewDisk. Empty: both lie in the box's own directory. Such a box stands in for a
 	// VM of a cloud.
 	Disk string `json:"disk,omitempty"`
+	// Bounds are what the box may use of the host; zero values are defaults.
+	Bounds Bounds `json:"bounds,omitzero"`
 	// IdleExit is the time without contact after which the box ends.
 	IdleExit time.Duration `json:"idle_exit"`
 }

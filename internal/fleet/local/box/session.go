@@ -60,6 +60,7 @@ func runSession(s ssh.Session, cfg insideConfig) {
 		return
 	}
 	defer closePipes()
+	boundCommand(cmd.Process.Pid, cfg.Processes)
 	go forwardSignals(s, cmd.Process.Pid, closed)
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()

@@ -38,7 +38,9 @@ type insideConfig struct {
 	Home        string   `json:"home"`
 	Env         []string `json:"env"`
 	// Closed keeps everybody else in the box from the server's memory, which holds the key.
-	Closed    bool          `json:"closed,omitempty"`
+	Closed bool `json:"closed,omitempty"`
+	// Processes bounds those that commands may start; 0 is no bound.
+	Processes int           `json:"processes,omitempty"`
 	BeatEvery time.Duration `json:"beat_every"`
 }
 

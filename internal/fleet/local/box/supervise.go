@@ -102,6 +102,9 @@ func (s *supervisor) run(ctx context.Context) error {
 	s.control = &control{ln: controlListener, contact: s.contact, end: s.end, done: ctx.Done()}
 	go s.control.serve()
 	go in.readBeats(ctx, s.contact)
+	if !in.group.has("memory") {
+		go watchMemory(ctx, in.cmd.Process.Pid, s.rec.Bounds.orDefault().Memory)
+	}
 	end, asked := s.wait(ctx, in)
 	in.kill()
 	// The reason is on disk before whoever asked for the end hears of it.
@@ -155,6 +158,7 @@ func (s *supervisor) wait(ctx context.Context, in *inside) (end End, asked *endR
 type inside struct {
 	cmd    *exec.Cmd
 	life   net.Conn
+	group  *cgroup
 	exited chan struct{}
 }
 
@@ -169,6 +173,10 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	}
 	config := insideConfig{HostKey: string(hostKey), HostKeyFile: s.rec.hostKeyInside(), ClientKey: s.rec.ClientKey, Home: s.rec.HomeInside(s.dir),
 		Env: s.rec.environ(s.dir), Closed: ownFiles(s.rec.Kind), BeatEvery: min(5*time.Second, s.rec.IdleExit/4)}
+	bounds := s.rec.Bounds.orDefault()
+	if config.Closed {
+		config.Processes = bounds.Processes
+	}
 	lnFile, err := ln.File()
 	if err != nil {
 		return nil, err
@@ -189,7 +197,12 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 		_ = ours.Close()
 		return nil, fmt.Errorf("start the inside: %w", err)
 	}
-	in := &inside{cmd: cmd, life: ours, exited: make(chan struct{})}
+	in := &inside{cmd: cmd, life: ours, group: newCgroup(cgroupName(s.rec, s.dir), bounds), exited: make(chan struct{})}
+	// Nothing of the box has begun to work: it waits for its configuration.
+	if err := in.group.take(cmd.Process.Pid); err != nil {
+		fmt.Fprintln(os.Stderr, "the box is bounded without its control group:", err)
+		in.group = &cgroup{}
+	}
 	go func() { // ends with the inside
 		_ = json.NewEncoder(stdin).Encode(config)
 		_ = stdin.Close()
@@ -223,6 +236,7 @@ func (in *inside) kill() {
 	_ = in.cmd.Process.Kill()
 	<-in.exited
 	killDescendants(killTimeout)
+	in.group.remove()
 	_ = in.life.Close()
 }
 

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package box
+
+import "context"
+
+func hostMemory() int64 { return 8 << 30 }
+
+func boundCommand(int, int) {}
+
+func watchMemory(context.Context, int, int64) {}
+
+// cgroup is nothing here: only Linux has control groups.
+type cgroup struct{}
+
+func newCgroup(string, Bounds) *cgroup { return &cgroup{} }
+
+func cgroupName(Record, string) string { return "" }
+
+func (*cgroup) has(string) bool { return false }
+
+func (*cgroup) take(int) error { return nil }
+
+func (*cgroup) remove() {}
