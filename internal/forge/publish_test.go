@@ -91,7 +91,7 @@ func (c *checkout) changeset() *changeset.Changeset {
 			}
 			if change.Mode == "000000" {
 				change.Mode, change.Blob = "", ""
-			} else {
+			} else if change.Mode != changeset.ModeSubmodule {
 				cs.Blobs[change.Blob] = []byte(c.run(c.dir, "cat-file", "blob", change.Blob))
 			}
 			k.Changes = append(k.Changes, change)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"unicode/utf8"
 
 	"github.com/google/go-github/v66/github"
@@ -19,22 +20,56 @@ const (
 	maxInline      = 1 << 20 // a larger file is a blob of its own
 )
 
-// tree applies changes to the tree base and returns the new tree's id. Deletions go first, so that a
-// path can become a directory, or a directory a file.
+// tree applies changes to the tree base and returns the new tree's id. Deletions that make room for a path of
+// another kind have requests of their own before the rest: GitHub does not say in which order it takes the entries of
+// one request, and might refuse a path as a file and as a directory at once.
 func (b *builder) tree(base string, changes []changeset.Change) (string, error) {
+	first, rest := makingRoom(changes)
+	for _, group := range [][]changeset.Change{first, rest} {
+		var err error
+		if base, err = b.chain(base, group); err != nil {
+			return "", err
+		}
+	}
+	return base, nil
+}
+
+// makingRoom splits changes into the deletions that make room (of files in whose directory's place something is put,
+// and of what becomes a directory) and the rest.
+func makingRoom(changes []changeset.Change) (first, rest []changeset.Change) {
+	added, above := map[string]bool{}, map[string]bool{}
+	for _, c := range changes {
+		if !c.Deleted() {
+			added[c.Path] = true
+			for dir := path.Dir(c.Path); dir != "." && !above[dir]; dir = path.Dir(dir) {
+				above[dir] = true
+			}
+		}
+	}
+	for _, c := range changes {
+		room := c.Deleted() && above[c.Path]
+		for dir := path.Dir(c.Path); c.Deleted() && !room && dir != "."; dir = path.Dir(dir) {
+			room = added[dir]
+		}
+		if room {
+			first = append(first, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	return first, rest
+}
+
+// chain applies changes to the tree base by as many requests as they need, each on top of the one before.
+func (b *builder) chain(base string, changes []changeset.Change) (string, error) {
 	var entries []*github.TreeEntry
 	var sizes []int
-	for _, deleted := range []bool{true, false} {
-		for _, c := range changes {
-			if c.Deleted() != deleted {
-				continue
-			}
-			entry, size, err := b.entry(c)
-			if err != nil {
-				return "", fmt.Errorf("%s: %w", c.Path, err)
-			}
-			entries, sizes = append(entries, entry), append(sizes, size)
+	for _, c := range changes {
+		entry, size, err := b.entry(c)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", c.Path, err)
 		}
+		entries, sizes = append(entries, entry), append(sizes, size)
 	}
 	for len(entries) > 0 {
 		n := fits(sizes)
