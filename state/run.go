@@ -188,7 +188,7 @@ type Branch struct {
 	// Root is the commit that unpublished work on the VM begins at: published, and in the VM's
 	// checkout. Head is newer if somebody pushed meanwhile; then the work is rebased first.
 	Root string `json:"root,omitempty"`
-	// VMHead is the commit at which the VM's checkout stands, as far as we put it there.
+	// VMHead is the published commit that the VM's checkout was last put on, or that unpublished work in it builds on.
 	VMHead string `json:"vm_head,omitempty"`
 }
 

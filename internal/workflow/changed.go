@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,9 @@ func (s *Steps) changed(ctx context.Context, w *unit, l *state.Launch, place run
 	lines := otherVM(t, last, l, place)
 	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
 		lines = append(lines, s.movedOn(ctx, w, t.Branch.VMHead, l.VMHead))
+	}
+	if text := pushedMeanwhile(t, l); text != "" {
+		lines = append(lines, text)
 	}
 	if text := s.baseMoved(ctx, w, last); text != "" {
 		lines = append(lines, text)
@@ -72,16 +76,17 @@ func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Pl
 	return lines
 }
 
-// movedOn says what the checkout stands on now, and by how many commits that differs, as far as GitHub says.
+// movedOn says which published commit the checkout builds on now, and by how many commits that differs, as far as
+// GitHub says. Both commits are published ones.
 func (s *Steps) movedOn(ctx context.Context, w *unit, before, now string) string {
 	where := "the base"
 	if w.task.Branch.Head != "" {
 		where = "the branch"
 	}
-	text := fmt.Sprintf("The checkout stands at %s now, not at %s any more: commits by people or a newer base are in it.", now, before)
+	text := fmt.Sprintf("The checkout builds on %s now, no longer on %s: ", now, before)
 	cmp, err := s.GitHub.ChangedSince(ctx, w.repo, before, now)
-	if err != nil || cmp.BehindBy > 0 || cmp.AheadBy == 0 { // rewritten, or a commit that only the VM had
-		return text
+	if err != nil || cmp.BehindBy > 0 || cmp.AheadBy == 0 { // rewritten
+		return text + "commits by people or a newer base are in it."
 	}
 	var files []string
 	for _, f := range cmp.Files[:min(len(cmp.Files), 10)] {
@@ -90,8 +95,18 @@ func (s *Steps) movedOn(ctx context.Context, w *unit, before, now string) string
 	if more := len(cmp.Files) - len(files); more > 0 {
 		files = append(files, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("The checkout stands at %s now, not at %s any more: people put %s on %s, which changed %s.",
-		now, before, many(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+	return text + fmt.Sprintf("people put %s on %s, which changed %s.", many(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+}
+
+// pushedMeanwhile says that people pushed what unpublished work does not build on yet, empty if nobody did or if the
+// agent is asked to resolve a conflict with it.
+func pushedMeanwhile(t *state.Task, l *state.Launch) string {
+	head := t.Branch.Head
+	conflict := func(f state.Feedback) bool { return f.Kind == "conflict" }
+	if l.Root != "" || l.VMHead == "" || head == "" || l.VMHead == head || slices.ContainsFunc(t.Feedback, conflict) {
+		return ""
+	}
+	return fmt.Sprintf("Somebody pushed to the branch, which is at %s now. These commits are not in the checkout: errand puts yours on top of them when you have ended.", head)
 }
 
 // soonAfter is how long after a run the base is not looked at again: it hardly moves, and a merge shows anyway.

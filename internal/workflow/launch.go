@@ -157,7 +157,8 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place *runne
 	}
 	l.VMHead, place.LargeFiles = at.Head, at.LargeFiles
 	if goesOn(t, vm) && !at.Created {
-		return nil // what the work under way began at stays
+		l.VMHead = workRoot(t) // at.Head is the agent's own, which nobody else has
+		return nil             // what the work under way began at stays
 	}
 	l.Root = commit
 	if at.Created {
