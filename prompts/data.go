@@ -75,9 +75,9 @@ type Task struct {
 	Run         int // the run's number within the task
 	Base        string
 	Branch      string
-	// Commit is the template of the first line of a commit's message, such as "{key}: {task}"; empty
-	// or "{task}" for no rule. Prefix is what stands before the words once it is filled in.
-	Commit, Prefix string
+	// Subject is the form of the first line of a commit's message, such as "ABC-1: {task}", with placeholders for
+	// the agent's words alone; empty for no rule.
+	Subject string
 	// Setup and Check are the repository's own commands; errand runs Check after the agent.
 	Setup, Check []string
 	// TestEnv and TestFiles are the names of variables and the paths of files that the operator gives to tests.

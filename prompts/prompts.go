@@ -105,7 +105,6 @@ func funcs() template.FuncMap {
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 		"minutes": func(d time.Duration) string { return strconv.Itoa(int(d.Minutes())) },
 		"outcome": outcomes,
-		"subject": subject,
 		"broken":  broken,
 	}
 }
@@ -188,20 +187,6 @@ func talk(turns []Turn) string {
 	}
 	slices.Reverse(parts)
 	return strings.Join(parts, "\n\n")
-}
-
-// subject is the rule for the first line of a commit's message, empty for none. Placeholders other
-// than {task} are filled in already in the prefix.
-func subject(t Task, name string) string {
-	switch {
-	case name == Review:
-		return t.Prefix + "Address review feedback — {summary}"
-	case t.Commit == "" || t.Commit == "{task}":
-		return ""
-	case strings.Count(t.Commit, "{") > strings.Count(t.Commit, "{task}"):
-		return t.Prefix + "{task}"
-	}
-	return t.Commit
 }
 
 // broken reports whether something of the feedback is wrong with the commits that are there.

@@ -20,9 +20,10 @@ type RepoFile struct {
 	Plan *state.PlanMode `yaml:"plan"`
 	// Base is the branch to start from and to merge into; empty means the default branch.
 	Base string `yaml:"base"`
-	// Branch is the template of the branch's name, over {key} {number} {slug} {task}.
+	// Branch is the template of the branch's name, over {key} {number} {slug} {task}. With {number} or {key} in it,
+	// branches by any other {slug} count as existing work on the issue, too.
 	Branch *string `yaml:"branch"`
-	// Commit is the template of a commit's first line, likewise.
+	// Commit is the template of a commit's first line, likewise. A line that does not fit is rewritten; see above.
 	Commit *string `yaml:"commit"`
 	// Title is the template of the pull request's title, likewise.
 	Title *string `yaml:"title"`

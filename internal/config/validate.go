@@ -181,6 +181,7 @@ func templateProblems(r *report, prefix, branch, commit, title string) {
 			r.unless(false, prefix+t.key, "a template has at most 300 characters")
 			continue
 		}
+		r.unless(!strings.ContainsAny(strings.TrimSpace(t.text), "\r\n"), prefix+t.key, "write the template in one line")
 		out, err := comment.Expand(t.text, comment.Vars{Number: 1, Slug: "x", Task: "x", Key: "K-1"})
 		r.fail(prefix+t.key, err)
 		r.unless(err != nil || out != "", prefix+t.key, "write a template, such as errand/{number}-{slug}")

@@ -4,37 +4,46 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
 
 // commitMessage is for what an agent left uncommitted, and for squashed commits.
 func (s *Steps) commitMessage(t *state.Task) string {
-	prefix := s.commitPrefix(t)
+	v := s.vars(t, t.Ticket)
+	words := v.Task
 	if t.Round > 0 {
-		words := "Address review feedback"
-		if t.Work != nil && t.Work.Summary != "" {
-			words += " — " + firstLine(t.Work.Summary)
+		words = ""
+		if t.Work != nil {
+			words = firstLine(t.Work.Summary)
 		}
-		return prefix + words
 	}
-	msg, err := comment.Expand(t.Settings.Commit, s.vars(t, t.Ticket))
-	if err != nil {
-		return prefix + t.Frozen.Title
-	}
-	return msg
+	return s.inForm(t, words)
 }
 
-// commitPrefix is what the repository's template puts before the words.
-func (s *Steps) commitPrefix(t *state.Task) string {
-	v := s.vars(t, t.Ticket)
-	v.Task = "\x00"
-	msg, err := comment.Expand(t.Settings.Commit, v)
-	if err != nil {
-		return ""
+// published is a commit's message as it is published: without what GitHub would act upon, and with a first line in the
+// form that the repository's template prescribes.
+func (s *Steps) published(t *state.Task, message string) string {
+	home := homeOf(t)
+	// The second time is for the template's own words. It changes nothing of the agent's.
+	return pushgate.SafeMessage(s.inForm(t, pushgate.SafeMessage(message, home)), home)
+}
+
+// inForm puts a message's first line into the form of the repository's template. Words for which that has no place
+// begin the rest of the message.
+func (s *Steps) inForm(t *state.Task, message string) string {
+	line, rest, more := strings.Cut(message, "\n")
+	subject, kept := comment.Subject(t.Settings.Commit, s.vars(t, t.Ticket), t.Round > 0, line)
+	switch {
+	case subject == "":
+		return message // the template gives nothing
+	case !kept && line != "":
+		return strings.TrimRight(subject+"\n\n"+line+"\n"+rest, "\n")
+	case !more:
+		return subject
 	}
-	prefix, _, _ := strings.Cut(msg, "\x00")
-	return prefix
+	return subject + "\n" + rest
 }
 
 func firstLine(text string) string {

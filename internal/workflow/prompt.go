@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/prompts"
@@ -63,7 +64,7 @@ func (s *Steps) promptTask(t *state.Task) prompts.Task {
 	}
 	p := prompts.Task{
 		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
-		Commit: t.Settings.Commit, Prefix: s.commitPrefix(t), MergeCommits: t.Settings.MergeCommits,
+		Subject: comment.SubjectForm(t.Settings.Commit, s.vars(t, t.Ticket), t.Round > 0), MergeCommits: t.Settings.MergeCommits,
 		Protected: s.protectedPaths(t.Settings), Unprotected: s.exceptedPaths(t.Settings), Shell: ownShell(t.Settings), Denied: deniedCommands(t.Settings), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
 	}
 	for _, c := range t.Settings.Setup {

@@ -72,7 +72,7 @@ func (s *Steps) readChangeset(ctx context.Context, w *unit, root string) (*chang
 		return nil, err
 	}
 	for i := range cs.Commits {
-		cs.Commits[i].Message = pushgate.SafeMessage(cs.Commits[i].Message, homeOf(t))
+		cs.Commits[i].Message = s.published(t, cs.Commits[i].Message)
 	}
 	return cs, nil
 }

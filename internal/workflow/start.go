@@ -278,8 +278,9 @@ func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) str
 // questions asks people before going on: about work by others, and about a required ticket key.
 func (s *Steps) questions(ctx context.Context, w *unit, e state.Event, linked []forge.LinkedPR) (state.Event, error) {
 	t, st := w.task, e.Start
+	st.Ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
 	if !t.Context.Cleared && len(t.Plans) == 0 {
-		existing, err := s.existing(ctx, w, st.Branch.Name, linked)
+		existing, err := s.existing(ctx, w, st, linked)
 		if err != nil {
 			return state.Event{}, fmt.Errorf("look for work by others: %w", err)
 		}
@@ -288,7 +289,6 @@ func (s *Steps) questions(ctx context.Context, w *unit, e state.Event, linked []
 			return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}, nil
 		}
 	}
-	st.Ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
 	if st.Settings.Key.Required && st.Ticket == "" {
 		return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}, nil
 	}
@@ -311,9 +311,9 @@ func namesOf(list []state.Existing) string {
 	return strings.Join(names, ", ")
 }
 
-// existing lists open pull requests that are linked to the issue and branches that match the
-// template, unless they are ours.
-func (s *Steps) existing(ctx context.Context, w *unit, branch string, linked []forge.LinkedPR) ([]state.Existing, error) {
+// existing lists open pull requests that are linked to the issue and branches that the template names for
+// it, unless they are ours.
+func (s *Steps) existing(ctx context.Context, w *unit, st *state.Start, linked []forge.LinkedPR) ([]state.Existing, error) {
 	t := w.task
 	me, err := s.GitHub.Self(ctx)
 	if err != nil {
@@ -325,12 +325,19 @@ func (s *Steps) existing(ctx context.Context, w *unit, branch string, linked []f
 			out = append(out, state.Existing{Kind: "pull request", Name: fmt.Sprintf("#%d", p.Number), URL: p.URL, By: p.By})
 		}
 	}
-	branches, err := s.GitHub.Branches(ctx, w.repo, branch)
+	if t.Gen != 1 { // an earlier life may have left branches
+		return out, nil
+	}
+	ours, err := comment.BranchesOf(st.Settings.Branch, s.vars(t, st.Ticket))
+	if err != nil {
+		return nil, err
+	}
+	branches, err := s.GitHub.Branches(ctx, w.repo, ours.Prefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range branches {
-		if t.Gen == 1 {
+		if ours.Has(b.Name) {
 			out = append(out, state.Existing{Kind: "branch", Name: b.Name, URL: t.Repo.URL + "/tree/" + b.Name})
 		}
 	}

@@ -58,6 +58,13 @@ with a ` + "`go.mod`, `package.json`, `pom.xml`, `build.gradle`, `build.gradle.k
 the checkout, which is ` + "`.`" + ` itself; each is one quoted word, and one that begins with a hyphen has ` + "`./`" + ` before it. So write a placeholder as a
 word of its own, without quotes. A command with a placeholder that stands for nothing is skipped, and the pull request says so. The changed
 files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one a line, unless they are more than a variable holds.
+
+errand keeps to ` + "`commit`" + ` for every commit, merges too. The first line of a message fits if it is the template with the issue's own
+` + "`{key}` and `{number}`" + ` and any words for ` + "`{task}` and `{slug}`" + `; then it stays as the agent wrote it. Any other line becomes the ` + "`{task}`" + `: with
+` + "`{key} {task}`" + `, "Greet the world" is published as "ABC-7 Greet the world", and so is "abc-7: Greet the world". In a review round ` + "`{task}`" + `
+is "Address review feedback — " and the agent's words. The rest of the message stays. A template without ` + "`{task}`" + ` has no place for the agent's
+line, which then begins the rest of the message. What errand takes out of an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other
+issues) it takes out of a template's words as well.
 `
 
 // configuration is docs/configuration.md.

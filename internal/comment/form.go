@@ -1,0 +1,223 @@
+package comment
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What stands for {task} in the first lines of commits that answer a review.
+const (
+	roundTask = "Address review feedback"
+	roundDash = " — "
+)
+
+// SubjectForm is a template with its fixed values filled in, as an agent is told it: with {task}, or with {summary}
+// in a review round, for the words that are its own. It is empty where any first line will do.
+func SubjectForm(template string, v Vars, round bool) string {
+	v.Task = "{task}"
+	if round {
+		v.Task = roundTask + roundDash + "{summary}"
+	}
+	form, err := Expand(template, v)
+	if err != nil || form == "{task}" {
+		return ""
+	}
+	return form
+}
+
+// Subject returns the first line of a commit's message in the form of a template, made of the one that the commit
+// has. A line that has the form already is returned as it is: {key} and {number} are fixed, {task} and {slug} are any
+// words, and in a review round {task} is "Address review feedback", with or without a dash and a summary. In any
+// other line, what it has of the form is taken off, and the rest becomes the {task} or the summary. A template without
+// {task} has no place for the words: kept is then false, unless the line had the form. An empty line has the words
+// of v, or, in a round, none.
+func Subject(template string, v Vars, round bool, line string) (subject string, kept bool) {
+	template, v, line = strings.ToValidUTF8(template, ""), v.oneLine(), strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
+	if line == "" && !round {
+		line = v.Task
+	}
+	task := `(.+)`
+	if round {
+		task = roundTask + `(?:` + roundDash + `(.+))?`
+	}
+	parts := split(template, v)
+	if form(parts, v, "", task).MatchString(line) {
+		return line, true
+	}
+	if !strings.Contains(template, "{task}") {
+		if slug := Slug(line); line != "" {
+			v.Slug = slug
+		}
+		subject, _ = Expand(template, v)
+		return subject, false
+	}
+	v.Task = ownWords(parts, v, line)
+	if round {
+		v.Task = strings.TrimRight(roundTask+roundDash+withoutRound(v.Task), " —")
+	}
+	subject, _ = Expand(template, v)
+	return subject, true
+}
+
+// oneLine returns the values with a key that a pattern can be made of.
+func (v Vars) oneLine() Vars {
+	v.Key = strings.Join(strings.Fields(strings.ToValidUTF8(v.Key, "")), " ")
+	return v
+}
+
+// ownWords are the words of a line without what it has of the template's fixed parts, in any case of letters.
+func ownWords(parts []string, v Vars, line string) string {
+	if m := form(parts, v, "(?i)", `(.+)`).FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	for _, p := range parts {
+		value := ""
+		switch {
+		case p == "{key}":
+			value = regexp.QuoteMeta(v.Key)
+		case p == "{number}":
+			value = "#" + fmt.Sprint(v.Number) // a bare number may be a word of its own
+		default:
+			continue
+		}
+		for _, at := range []string{`^[\[(]?` + value + `(?:[\])]|\b)[-_:/,. ]*(.+)$`, `^(.+?)[-_:/,. ]*[\[(]` + value + `[\])]$`} {
+			if m := regexp.MustCompile("(?i)" + at).FindStringSubmatch(line); m != nil {
+				line = m[1]
+			}
+		}
+	}
+	return line
+}
+
+// withoutRound takes the words off that the first lines of a review round begin with.
+func withoutRound(line string) string {
+	if len(line) >= len(roundTask) && strings.EqualFold(line[:len(roundTask)], roundTask) {
+		return strings.TrimLeft(line[len(roundTask):], " —–-:")
+	}
+	return line
+}
+
+// split cuts a template, without the placeholders that have no value, into placeholders and what is between.
+func split(template string, v Vars) (parts []string) {
+	if v.Key == "" {
+		template = dropEmpty(template, "{key}")
+	}
+	template = strings.TrimSpace(template)
+	at := 0
+	for _, m := range placeholder.FindAllStringIndex(template, -1) {
+		parts = append(parts, template[at:m[0]], template[m[0]:m[1]])
+		at = m[1]
+	}
+	return append(parts, template[at:])
+}
+
+// form is what a first line has to match: the parts of a template, with a pattern for {task}.
+func form(parts []string, v Vars, flags, task string) *regexp.Regexp {
+	var b strings.Builder
+	for _, p := range parts {
+		switch p {
+		case "{task}":
+			b.WriteString(task)
+		case "{slug}":
+			b.WriteString(`[a-z0-9]+(?:-[a-z0-9]+)*`)
+		default:
+			b.WriteString(regexp.QuoteMeta(fixed(p, v)))
+		}
+	}
+	return regexp.MustCompile(flags + "^" + b.String() + "$")
+}
+
+// fixed is what a part of a template always is for one issue.
+func fixed(part string, v Vars) string {
+	switch part {
+	case "{key}":
+		return v.Key
+	case "{number}":
+		return fmt.Sprint(v.Number)
+	}
+	return part
+}
+
+// Branches tells the branches that a template names for one issue.
+type Branches struct {
+	// Prefix is what the names of all of them begin with; it may be empty.
+	Prefix string
+	own    string
+	form   *regexp.Regexp
+}
+
+// BranchesOf returns the branches of an issue by a template: whatever stands for {slug} and {task}, if the template has
+// the issue's number or key, else those with exactly its own values. An issue's number or key is never part of a
+// longer one: errand/12-x is not a branch of issue 1.
+func BranchesOf(template string, v Vars) (Branches, error) {
+	own, err := Expand(template, v)
+	if err != nil {
+		return Branches{}, err
+	}
+	template, v = strings.ToValidUTF8(template, ""), v.oneLine()
+	b := Branches{own: own, Prefix: own}
+	if !strings.Contains(template, "{number}") && (v.Key == "" || !strings.Contains(template, "{key}")) {
+		return b, nil
+	}
+	var pattern, prefix strings.Builder
+	free := false
+	parts := split(template, v)
+	for i, p := range parts {
+		if p == "{slug}" || p == "{task}" {
+			free = true
+			pattern.WriteString(wildcard(neighbor(parts, v, i, -1), neighbor(parts, v, i, 1)))
+			continue
+		}
+		pattern.WriteString(regexp.QuoteMeta(fixed(p, v)))
+		if !free {
+			prefix.WriteString(fixed(p, v))
+		}
+	}
+	b.Prefix, b.form = prefix.String(), regexp.MustCompile("^"+pattern.String()+"$")
+	return b, nil
+}
+
+// Has reports whether a branch is one of them.
+func (b Branches) Has(name string) bool {
+	return name == b.own || b.form != nil && b.form.MatchString(name)
+}
+
+// neighbor is the key or number that stands directly beside the part i, empty if something else does.
+func neighbor(parts []string, v Vars, i, step int) string {
+	for i += step; i >= 0 && i < len(parts); i += step {
+		if parts[i] == "{key}" || parts[i] == "{number}" {
+			return fixed(parts[i], v)
+		}
+		if parts[i] != "" {
+			break
+		}
+	}
+	return ""
+}
+
+// wildcard matches any text that does not go on with a key or number which stands directly before or after it.
+func wildcard(before, after string) string {
+	first, last := "", ""
+	if before != "" {
+		first = unlike(before[len(before)-1])
+	}
+	if after != "" {
+		last = unlike(after[0])
+	}
+	switch {
+	case first == "" && last == "":
+		return `.+`
+	case first == last:
+		return first + `(?:.*` + last + `)?`
+	}
+	return first + `.*` + last
+}
+
+// unlike matches a character that is no digit where c is one, else none that is a letter.
+func unlike(c byte) string {
+	if c >= '0' && c <= '9' {
+		return `[^0-9]`
+	}
+	return `[^A-Za-z]`
+}
