@@ -43,7 +43,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Even
 	}
 	parsed := m.parse(c.GetBody(), onPR)
 	ev.Kind, ev.ID, ev.At = state.EventCommented, fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
-	ev.Comment.Mention, ev.Comment.Quoted, ev.Orders = parsed.Mention, parsed.Quoted, parsed.Orders
+	ev.Comment.Mention, ev.Comment.Quoted, ev.Orders, ev.Left, ev.More = parsed.Mention, parsed.Quoted, parsed.Orders, parsed.Left, parsed.More
 	if parsed.Mention && len(parsed.Orders) == 0 {
 		ev.Orders = []state.Order{{Verb: state.VerbPlan}}
 	}

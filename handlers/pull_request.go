@@ -96,6 +96,7 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Eve
 		top = c.GetID()
 	}
 	ev.Kind, ev.ID, ev.At, ev.Orders = state.EventCommented, fmt.Sprintf("review-comment:%d", c.GetID()), at(c.CreatedAt), orders
+	ev.Left, ev.More = parsed.Left, parsed.More
 	ev.Comment = &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true}
 	return []state.Event{ev}, "", nil
 }

@@ -90,6 +90,8 @@ type Event struct {
 
 	Comment   *Comment   `json:"comment,omitempty"`
 	Orders    []Order    `json:"orders,omitempty"`
+	Left      []string   `json:"left,omitempty"`       // further commands of the comment, as written, which are not carried out
+	More      int        `json:"more,omitempty"`       // how many there are besides
 	Ticked    bool       `json:"ticked,omitempty"`     // the only change is the approval box, now ticked
 	OnlyBoxes bool       `json:"only_boxes,omitempty"` // nothing but boxes changed
 	Review    *Review    `json:"review,omitempty"`

@@ -7,11 +7,8 @@ import (
 	"time"
 )
 
-// maxOrders bounds the commands that one comment may give.
-const maxOrders = 5
-
-// maxSeen bounds Task.Seen and Task.Answered.
-const maxSeen = 500
+// MaxOrders bounds the commands that one comment may give.
+const MaxOrders = 10
 
 // Next says what an event does to a task. It is pure: the same arguments give the same change, and t
 // (nil when there is no task) is not modified. The rows of Table decide; the first one that fits
@@ -51,12 +48,12 @@ type change struct {
 
 // orders applies the commands of one comment in turn.
 func (c *change) orders() {
-	for i, o := range c.e.Orders {
-		if i == maxOrders {
-			return
-		}
+	for _, o := range c.e.Orders[:min(len(c.e.Orders), MaxOrders)] {
 		c.o = o
 		c.step(o.Verb)
+	}
+	if c.e.More += max(0, len(c.e.Orders)-MaxOrders); c.t != nil && (len(c.e.Left) > 0 || c.e.More > 0) {
+		c.reply(ReplyTooMany)
 	}
 }
 
@@ -248,7 +245,7 @@ func (c *change) once(key string) bool {
 	if slices.Contains(c.t.Answered, key) {
 		return false
 	}
-	c.t.Answered = remember(c.t.Answered, key)
+	c.t.Answered = remember(c.t.Answered, key, maxSeen)
 	return true
 }
 
@@ -298,13 +295,4 @@ func (t *Task) clone() *Task {
 	var c Task
 	copyInto(reflect.ValueOf(&c).Elem(), reflect.ValueOf(t).Elem())
 	return &c
-}
-
-// remember appends s and keeps the newest maxSeen.
-func remember(list []string, s string) []string {
-	list = append(list, s)
-	if len(list) > maxSeen {
-		list = slices.Delete(list, 0, len(list)-maxSeen)
-	}
-	return list
 }

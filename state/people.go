@@ -13,7 +13,7 @@ func (c *change) begin() {
 	t := &Task{Key: e.Task, Gen: 1}
 	if c.t != nil {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
-		t.VMs, t.Seen = c.t.VMs, c.t.Seen
+		t.VMs, t.Seen, t.Passed = c.t.VMs, c.t.Seen, c.t.Passed
 		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
 			t.Status = old // it does not show the end yet: it goes on as the new life's, so that none stays that is not true
 		}

@@ -136,7 +136,7 @@ func (c *change) dropTaken(run string) {
 		if f.Taken != run || f.Kind == "condition" {
 			kept = append(kept, f)
 		} else {
-			c.t.Seen = remember(c.t.Seen, f.ID)
+			c.t.Seen = remember(c.t.Seen, f.ID, maxHeard)
 			c.keepSaid(f)
 		}
 	}

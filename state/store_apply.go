@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/errand-bot/errand/state/kv"
 )
@@ -71,7 +70,7 @@ func (s *Store) apply(tx kv.Tx, e Event, ack Ack) (Applied, error) {
 	}
 	e.Unvetted, e.Wanted = queue.unvetted(), queue.wanted()
 	applied := Applied{Task: task, Note: noteSeen}
-	if task == nil || e.ID == "" || !slices.Contains(task.Seen, e.ID) {
+	if task == nil || e.ID == "" || !task.Knows(e.ID) {
 		applied, err = s.change(tx, task, e, queue)
 	}
 	if err != nil {
@@ -123,9 +122,7 @@ func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, 
 	if before != nil {
 		after.Version = before.Version + 1
 	}
-	if e.ID != "" && !slices.Contains(after.Seen, e.ID) {
-		after.Seen = remember(after.Seen, e.ID)
-	}
+	after.note(e)
 	if err := s.putTask(tx, before, after); err != nil {
 		return Applied{}, err
 	}

@@ -275,11 +275,11 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 		t.Errorf("a fact that had changed nothing was dropped: %+v", got)
 	}
 
-	// Only the newest are remembered.
+	// Only the newest of those of which nothing follows are remembered.
 	s.next = func(old *Task, _ Event, _ Policy) Change {
 		after := old.clone()
-		for i := len(after.Seen); i < maxSeen; i++ {
-			after.Seen = append(after.Seen, "older:"+strconv.Itoa(i))
+		for i := len(after.Passed); i < maxSeen; i++ {
+			after.Passed = append(after.Passed, "older:"+strconv.Itoa(i))
 		}
 		return Change{Task: after}
 	}
@@ -288,8 +288,8 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 		s.mustApply(t, e, Ack{})
 	}
 	task, err := s.Task(t.Context(), task1)
-	if err != nil || len(task.Seen) != maxSeen || task.Seen[maxSeen-1] != e.ID || slices.Contains(task.Seen, "comment:7") {
-		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.Seen), task.Seen[len(task.Seen)-1], err)
+	if err != nil || len(task.Passed) != maxSeen || task.Passed[maxSeen-1] != e.ID || slices.Contains(task.Passed, "comment:7") {
+		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.Passed), task.Passed[len(task.Passed)-1], err)
 	}
 }
 

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -16,6 +17,12 @@ func (c *change) reply(reason string) {
 	if m := c.e.Comment; m != nil {
 		p.OnPR = m.OnPR
 		key = fmt.Sprintf("reply-%s-%d", reason, m.ID)
+	}
+	if reason == ReplyTooMany {
+		p.Items, p.Text = c.e.Left, ""
+		if c.e.More > 0 {
+			p.Text = strconv.Itoa(c.e.More)
+		}
 	}
 	if reason == ReplyUnknown {
 		p.Items = []string{c.o.Text}

@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,9 +101,10 @@ type Task struct {
 	Posted   []Posted             `json:"posted,omitempty"`
 	Answered []string             `json:"answered,omitempty"` // "one answer per revision and reason"
 	Ignored  int                  `json:"ignored,omitempty"`  // attempts of people without permission
-	// Seen remembers the outside things that were taken into account (comment, review and reaction
-	// ids), newest last, bounded to 500.
+	// Seen has the ids of outside things that were taken into account (comments, reviews, reactions, answered feedback), newest
+	// last: what people did who may direct errand. Passed has those of others, of which nothing follows, bounded to 500.
 	Seen    []string      `json:"seen,omitempty"`
+	Passed  []string      `json:"passed,omitempty"`
 	Money   Money         `json:"money"`
 	Active  time.Duration `json:"active"` // agent activity so far
 	History []PhaseChange `json:"history"`
@@ -266,9 +266,6 @@ type End struct {
 
 // Ended reports whether the task is over for good.
 func (t *Task) Ended() bool { return t.Phase == PhaseDone || t.Phase == PhaseCancelled }
-
-// Knows reports whether an outside thing was taken into account, by the id of its event.
-func (t *Task) Knows(id string) bool { return slices.Contains(t.Seen, id) }
 
 // NewestPlan returns the newest revision, or nil.
 func (t *Task) NewestPlan() *Plan {

@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string, onPR bool) {
 		p := Parse(body, "errand", onPR)
-		if p.Mention != (len(p.Orders) > 0) || p.Mention && p.Quoted || len(p.Orders) > 2*maxOrders {
+		if p.Mention != (len(p.Orders) > 0) || p.Mention && p.Quoted || len(p.Orders) > state.MaxOrders || len(p.Left) > maxLeft {
 			t.Fatalf("mention %v, quoted %v with %d orders", p.Mention, p.Quoted, len(p.Orders))
 		}
 		if p.Base != "" && !ValidRef(p.Base) {

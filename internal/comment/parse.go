@@ -11,8 +11,11 @@ import (
 // maxBody is the most of a comment that is read, in bytes: the longest that GitHub stores.
 const maxBody = 262_144
 
-// maxOrders bounds the commands of one comment.
-const maxOrders = 10
+// Bounds of what is read beyond the commands that are carried out, to say what is not: mentions, and commands that are named.
+const (
+	maxMentions = 100
+	maxLeft     = 20
+)
 
 // Parsed is what a comment says to the bot.
 type Parsed struct {
@@ -22,8 +25,11 @@ type Parsed struct {
 	// Quoted is set if the name is at the start of a line only elsewhere (in quotes, code, lists,
 	// tables, HTML, links' and images' texts), where it does not count.
 	Quoted bool
-	// Orders are the commands in their order, at most 10. Empty without a mention.
+	// Orders are the commands in their order, at most state.MaxOrders. Empty without a mention.
 	Orders []state.Order
+	// Left are further commands as they were written, shortened, and More counts those beyond: none of them is carried out.
+	Left []string
+	More int
 	// Text is what stands before the first mention, or the whole comment without one.
 	Text string
 	// Base is the branch named by "base: NAME" in plain text, lists and emphasis included, if any.
@@ -57,7 +63,7 @@ func Parse(body, slug string, onPR bool) Parsed {
 	}
 	p.Mention = true
 	p.Text = trimLines(body[:starts[0].line])
-	for i, m := range starts[:min(len(starts), maxOrders)] {
+	for i, m := range starts[:min(len(starts), maxMentions)] {
 		stop := len(body)
 		if i+1 < len(starts) {
 			stop = starts[i+1].line
@@ -65,11 +71,28 @@ func Parse(body, slug string, onPR bool) Parsed {
 		line, tail, _ := strings.Cut(trimLines(body[m.end:stop]), "\n")
 		p.Orders = append(p.Orders, readBlock(line, tail, onPR)...)
 	}
+	p.More = max(0, len(starts)-maxMentions)
 	p.Orders = oneMessage(p.Orders)
+	p.leaveOut()
 	if o := &p.Orders[0]; o.Verb == state.VerbMessage && p.Text != "" {
 		o.Text = p.Text + "\n\n" + o.Text
 	}
 	return p
+}
+
+// leaveOut moves what is beyond the limit of commands to those that are left out.
+func (p *Parsed) leaveOut() {
+	if len(p.Orders) <= state.MaxOrders {
+		return
+	}
+	left := p.Orders[state.MaxOrders:]
+	p.Orders = p.Orders[:state.MaxOrders:state.MaxOrders]
+	for _, o := range left[:min(len(left), maxLeft)] {
+		words, _, _ := strings.Cut(strings.TrimSpace(Print(o)), "\n")
+		words, _ = clip(words, 60)
+		p.Left = append(p.Left, words)
+	}
+	p.More += len(left) - len(p.Left)
 }
 
 // mention is where a line begins and where the words after the bot's name do.

@@ -56,11 +56,13 @@ func everything() map[string]said {
 		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
 	}
 	for _, reason := range []string{state.ReplyHelp, state.ReplyUnknown, state.ReplyStatus, state.ReplyNothingToCancel, state.ReplyNothingToRetry, state.ReplyNoneOpen, state.ReplyOneTask,
-		state.ReplyTooLate, state.ReplyBudgetRaised, state.ReplyModelSet, state.ReplyModelUnknown, state.ReplyTicketNoted, state.ReplyMessageKept, state.ReplyEnded, state.ReplyErased, state.ReplyReworded, state.WaitingDisabled} {
+		state.ReplyTooLate, state.ReplyBudgetRaised, state.ReplyModelSet, state.ReplyModelUnknown, state.ReplyTicketNoted, state.ReplyMessageKept, state.ReplyEnded, state.ReplyTooMany, state.ReplyErased, state.ReplyReworded, state.WaitingDisabled} {
 		p := state.Post{Kind: state.PostReply, Reason: reason, By: writer}
 		switch reason {
 		case state.ReplyUnknown:
 			p.Text, p.Items = "approve", []string{"aprove`"}
+		case state.ReplyTooMany:
+			p.Text, p.Items = "3", []string{"budget +5", "model `opus` <b>"}
 		case state.ReplyModelUnknown:
 			p.Text, p.Items = "gpt-dear", []string{"claude-opus-*", "claude-sonnet-5"}
 		case state.ReplyModelSet, state.ReplyTicketNoted:

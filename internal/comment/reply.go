@@ -68,6 +68,8 @@ func (p post) replyWords() string {
 		return p.created()
 	case state.ReplyNoProposal:
 		return p.noProposal()
+	case state.ReplyTooMany:
+		return p.tooMany()
 	case state.ReplyErased:
 		return "Nothing was done for a comment by " + name(p.By) + ": it was deleted or hidden before it was read."
 	case state.ReplyReworded:
@@ -92,6 +94,22 @@ func (p post) unknown() string {
 		s += " Did you mean " + p.v.say(strings.Trim(code(p.Text), "`")) + "?"
 	}
 	return s + " Nothing was done; " + p.v.say("help") + " lists the commands."
+}
+
+// tooMany says which commands of a comment were not carried out: Items, and further ones, whose number is Text.
+func (p post) tooMany() string {
+	s := fmt.Sprintf("A comment may give %d commands; the first %d of yours were carried out, the others were not", state.MaxOrders, state.MaxOrders)
+	var left []string
+	for _, words := range p.Items {
+		left = append(left, code(words))
+	}
+	if p.Text != "" {
+		left = append(left, p.Text+" more")
+	}
+	if len(left) > 0 {
+		s += ": " + strings.Join(left, ", ")
+	}
+	return s + ". Write them in another comment if they should be."
 }
 
 // modelUnknown says which models there are. Text is what was written, Items what is offered.
