@@ -148,8 +148,11 @@ func (j *judge) trusts(ctx context.Context, who state.Person) (bool, error) {
 	return permission.CanWrite(), nil
 }
 
-func (j *judge) listedBot(who state.Person) bool {
-	return listed(j.policy.Bots, who.Login) || listed(j.policy.Bots, strings.TrimSuffix(who.Login, "[bot]"))
+func (j *judge) listedBot(who state.Person) bool { return ListedBot(j.policy.Bots, who) }
+
+// ListedBot reports whether a list of bots has this one, by its login with or without "[bot]", upper and lower case alike.
+func ListedBot(logins []string, who state.Person) bool {
+	return who.Bot && who.ID != 0 && (listed(logins, who.Login) || listed(logins, strings.TrimSuffix(who.Login, "[bot]")))
 }
 
 func listed(logins []string, login string) bool {

@@ -83,14 +83,14 @@ func (s *Steps) heard(ctx context.Context, w *unit, who state.Person, known map[
 	if ok, asked := known[who.ID]; asked {
 		return ok, nil
 	}
-	listed := slices.Concat(s.AllowUsers, w.task.Settings.AllowUsers)
 	if who.Bot {
-		listed = slices.Concat(s.AllowBots, w.task.Settings.AllowBots)
+		return trust.ListedBot(slices.Concat(s.AllowBots, w.task.Settings.AllowBots), who), nil
 	}
+	listed := slices.Concat(s.AllowUsers, w.task.Settings.AllowUsers)
 	if slices.ContainsFunc(listed, func(l string) bool { return strings.EqualFold(l, who.Login) }) {
 		return who.ID != 0, nil
 	}
-	if who.ID == 0 || who.Bot {
+	if who.ID == 0 {
 		return false, nil
 	}
 	p, err := s.permission(ctx, w, who)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -17,7 +16,7 @@ import (
 // may do nothing unless they are listed; a listed one needs write permission like anybody.
 func (s *Steps) vet(ctx context.Context, w *unit) (state.Event, error) {
 	e := *w.job.Event
-	if e.By.Bot && !slices.ContainsFunc(s.AllowBots, func(l string) bool { return strings.EqualFold(l, e.By.Login) }) {
+	if e.By.Bot && !trust.ListedBot(s.AllowBots, e.By) {
 		e.Permission = state.PermissionNone
 		return e, nil
 	}

@@ -12,6 +12,7 @@ such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of 
 encloses all that follows. Only people with write permission are obeyed; GitHub is asked for
 that permission each time. Anything else after the mention is a message to the agent, and a comment without a mention,
 written while a plan waits, asks for a new revision of it. An unknown command is answered with the nearest one.
+A comment may give ten commands, a line each; which ones beyond that were not carried out is said in an answer.
 
 `
 
