@@ -45,8 +45,7 @@ func treatments() map[string]map[string]string {
 		"workflow_run":                {"requested": suites, "in_progress": suites, "completed": "its checks are reported by check_suite"},
 		"status":                      {"": mapped},
 		"installation": {
-			"created": mapped, "deleted": mapped, "suspend": mapped, "unsuspend": mapped,
-			"new_permissions_accepted": "a token with them is asked for when the next call needs one",
+			"created": mapped, "deleted": mapped, "suspend": mapped, "unsuspend": mapped, "new_permissions_accepted": mapped,
 		},
 		"installation_repositories": {"added": mapped, "removed": mapped},
 		"repository": {

@@ -167,6 +167,8 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 		ev.Kind, ev.Detail = state.EventGone, "the App was suspended"
 	case "created":
 		return m.back(ctx, id, e.Repositories)
+	case "new_permissions_accepted":
+		return m.granted(ctx, id)
 	case "unsuspend":
 		ev.Kind, ev.Installation, list = state.EventBack, id, m.tasks.OutOfReach
 	default:
@@ -184,6 +186,21 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 		}
 	}
 	return events, "no task there", nil
+}
+
+// granted has the tasks of an installation that wait for a permission look again.
+func (m *Mapper) granted(ctx context.Context, installation int64) ([]state.Event, string, error) {
+	open, err := m.tasks.OpenTasks(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	var events []state.Event
+	for _, t := range open {
+		if t.Installation == installation && t.Waiting != nil && t.Waiting.Kind == state.WaitPermission {
+			events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
+		}
+	}
+	return events, "no task waits for a permission", nil
 }
 
 // back maps repositories that the App has access to, perhaps again: who had a task there is told what

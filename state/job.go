@@ -150,6 +150,7 @@ type Post struct {
 	Hint     string    `json:"hint,omitempty"`
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Items    []string  `json:"items,omitempty"`
+	URL      string    `json:"url,omitempty"` // where to do what Hint says
 }
 
 // Failed says what a worker knows of a step that went wrong.

@@ -168,10 +168,10 @@ func (c *change) wait() {
 // tell has people told what a task waits for, once, where somebody has to act.
 func (c *change) tell(w Waiting) {
 	reason, ok := map[WaitKind]string{
-		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled, WaitKey: WaitingKey,
+		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled, WaitKey: WaitingKey, WaitPermission: WaitingPermission,
 	}[w.Kind]
 	if key := "waiting-" + string(w.Kind) + "-" + FreezeHash(w.Detail, "")[:8]; ok && c.once(key) {
-		c.post(key, Post{Kind: PostWaiting, Reason: reason, Text: w.Detail, Hint: w.Hint, Items: w.Issues})
+		c.post(key, Post{Kind: PostWaiting, Reason: reason, Text: w.Detail, Hint: w.Hint, Items: w.Issues, URL: w.URL})
 	}
 }
 

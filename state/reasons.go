@@ -62,6 +62,8 @@ const (
 	WaitingEdited   = "edited"
 	WaitingDisabled = "disabled"
 	WaitingKey      = "key"
+	// WaitingPermission has the permissions in Post.Text, and in Post.URL where they are granted.
+	WaitingPermission = "permission"
 )
 
 // What a question is about (Question.Kind and Post.Reason of PostQuestion).

@@ -175,6 +175,8 @@ type Waiting struct {
 	Until  time.Time `json:"until,omitzero"` // when it is tried again, if known
 	// Issues are the blockers, as OWNER/REPO#N, for WaitBlocked.
 	Issues []string `json:"issues,omitempty"`
+	// URL is where people do what Hint says, for WaitPermission.
+	URL string `json:"url,omitempty"`
 }
 
 // WaitKind is what a task waits for.
@@ -182,16 +184,18 @@ type WaitKind string
 
 // The things a task can wait for without being in another phase.
 const (
-	WaitBlocked  WaitKind = "blocked"  // other issues have to be closed first
-	WaitVM       WaitKind = "vm"       // no VM can be had now
-	WaitMoney    WaitKind = "money"    // a cap is reached
-	WaitTurns    WaitKind = "turns"    // of a run alone: its turns are used up, for good
-	WaitLimit    WaitKind = "limit"    // a limit of GitHub or of the model's provider
-	WaitKey      WaitKind = "key"      // the provider of the model refuses our key
-	WaitConfig   WaitKind = "config"   // .errand.yml is invalid
-	WaitEdit     WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan
-	WaitText     WaitKind = "text"     // nothing is visible to the agent yet
-	WaitDisabled WaitKind = "disabled" // enabled: false
+	WaitBlocked WaitKind = "blocked" // other issues have to be closed first
+	WaitVM      WaitKind = "vm"      // no VM can be had now
+	WaitMoney   WaitKind = "money"   // a cap is reached
+	WaitTurns   WaitKind = "turns"   // of a run alone: its turns are used up, for good
+	WaitLimit   WaitKind = "limit"   // a limit of GitHub or of the model's provider
+	WaitKey     WaitKind = "key"     // the provider of the model refuses our key
+	WaitConfig  WaitKind = "config"  // .errand.yml is invalid
+	// WaitPermission: the App's installation lacks a permission.
+	WaitPermission WaitKind = "permission"
+	WaitEdit       WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan
+	WaitText       WaitKind = "text"     // nothing is visible to the agent yet
+	WaitDisabled   WaitKind = "disabled" // enabled: false
 )
 
 // Context is what was gathered about the issue for the prompts. Text in it has been through

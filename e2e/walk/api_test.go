@@ -70,6 +70,14 @@ func (a api) Self(context.Context) (forge.App, error) { // asked once, then know
 	return forge.App{ID: 1, Slug: slug, Name: slug, BotID: botID, BotLogin: botLogin}, nil
 }
 
+func (a api) Installation(context.Context, int64) (forge.Installation, error) { // granted all, and known
+	all := map[string]string{}
+	for _, n := range forge.Needs() {
+		all[n.Permission] = n.Level
+	}
+	return forge.Installation{Permissions: all, Events: forge.Events()}, nil
+}
+
 func (a api) Permission(ctx context.Context, _ forge.Repo, login string, id int64) (state.Permission, error) {
 	return read(ctx, a, "permission", func() (state.Permission, error) {
 		p := a.person(login)

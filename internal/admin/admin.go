@@ -69,6 +69,8 @@ type Config struct {
 	Reached func(task state.TaskKey, n int) ([]egress.Request, int, error)
 	// Providers reads why providers of models are not asked for now, by name; nil shows nothing about it.
 	Providers func(ctx context.Context) (map[string]state.Upstream, error)
+	// Missing lists what the App's installations do not grant; nil shows nothing about it.
+	Missing func() []Missing
 	// Metrics are served under /metrics; nil makes new ones.
 	Metrics *Metrics
 	// Token is asked for on every page. It may be empty only if Open is set.
@@ -140,7 +142,7 @@ func New(cfg Config) (*Pages, error) {
 		return nil, fmt.Errorf("make the admin pages: %w", err)
 	}
 	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now, cfg.Patience), deck: newDeck(cfg.Store), streams: make(chan struct{}, maxStreams)}
-	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, providers: cfg.Providers, index: p.index, now: cfg.Now})
+	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, providers: cfg.Providers, missing: cfg.Missing, index: p.index, now: cfg.Now})
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))

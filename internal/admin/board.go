@@ -38,6 +38,8 @@ type board struct {
 	Ended []card `json:"ended"`
 	// Poison are webhooks that could not be applied and were put aside, at most 20.
 	Poison []poison `json:"poison"`
+	// Missing is what the App's installations do not grant.
+	Missing []Missing `json:"app_missing,omitempty"`
 	// Trouble are providers of models that no run asks for now.
 	Trouble []troubled `json:"model_trouble,omitempty"`
 }
@@ -100,6 +102,9 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 	var err error
 	if b.Money, err = p.purse(ctx); err != nil {
 		return nil, err
+	}
+	if p.cfg.Missing != nil {
+		b.Missing = p.cfg.Missing()
 	}
 	if b.Trouble, err = reader(p.cfg.Providers).troubled(ctx, b.At); err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ type collector struct {
 	vms    VMs                                                           // may be nil
 	caps   state.VMCaps
 	alarms func() []Alarm // may be nil
+	// missing may be nil, too.
+	missing func() []Missing
 	// providers may be nil
 	providers reader
 	index     *index
@@ -41,6 +43,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
 	defer cancel()
+	c.access(out)
 	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.vmFacts(ctx, out), c.trouble(ctx, out), c.tasks(ctx, out)); err != nil {
 		out <- prometheus.NewInvalidMetric(desc("store", "What the store holds."), err)
 	}

@@ -73,11 +73,14 @@ func everything() map[string]said {
 	for _, reason := range []string{state.VMNotWoken, state.VMNotSaved, state.VMForgotten} {
 		all["vm/"+reason] = said{with(failed), state.Post{Kind: state.PostVM, Reason: reason, Text: "the archive of the work is damaged", By: writer}}
 	}
-	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled, state.WaitingKey} {
+	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled, state.WaitingKey, state.WaitingPermission} {
 		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}
 		switch reason {
 		case state.WaitingBlocked:
 			p.Items = []string{"octo/calc#3", "octo/other#4"}
+		case state.WaitingPermission:
+			p.Text, p.Hint = "the App lacks permissions here: `contents: write` (granted: `read`)", "An owner of octo grants them in the settings of the App's installation"
+			p.URL = installationURL
 		case state.WaitingKey:
 			p.Text, p.Hint = "the model's provider `anthropic` refuses errand's key", "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task goes on by itself then."
 		case state.WaitingConfig:
@@ -87,6 +90,9 @@ func everything() map[string]said {
 	}
 	return all
 }
+
+// installationURL is where an owner grants the App its permissions.
+const installationURL = "https://github.example/settings/installations/7"
 
 func longPlan(t *state.Task) {
 	p := t.NewestPlan()

@@ -29,6 +29,13 @@ func (p post) waiting() string {
 	case state.WaitingDisabled:
 		return "Nothing new is started at present: `enabled` is false in the settings. The task is kept and begins when that changes."
 	}
+	if p.Reason == state.WaitingPermission {
+		return paragraphs(
+			to(p.t.Trigger.By)+"no agent was started: "+sentence(p.Text),
+			sentence(p.Hint)+" "+link("Open the settings", p.URL)+". If they do not offer it, the App does not ask for it yet: its operator adds the permission in the App's own settings first.",
+			"The task goes on by itself then; "+p.v.say("retry")+" has it look at once.",
+		)
+	}
 	if p.Reason == state.WaitingKey {
 		return paragraphs("The task waits, with its work kept: "+sentence(p.Text), sentence(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
 	}

@@ -21,6 +21,9 @@ type App struct {
 	Name     string
 	BotID    int64  // user id of the account that our comments are by
 	BotLogin string // slug[bot]
+	// Permissions and Events are what the App's own settings ask for.
+	Permissions map[string]string
+	Events      []string
 }
 
 // Installation is the App on one account.
@@ -29,6 +32,8 @@ type Installation struct {
 	Account     state.Person
 	Suspended   bool
 	Permissions map[string]string // such as issues: write
+	Events      []string          // webhooks that it sends
+	URL         string            // its settings, where an owner grants permissions
 }
 
 // Self returns who we are. The answer is asked for once and then kept.
@@ -47,7 +52,7 @@ func (f *Forge) Self(ctx context.Context) (App, error) {
 	if err != nil {
 		return App{}, u.wrap(err)
 	}
-	app := App{ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), BotLogin: got.GetSlug() + "[bot]"}
+	app := App{ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), BotLogin: got.GetSlug() + "[bot]", Permissions: permissionMap(got.Permissions), Events: got.Events}
 	if app.BotID, err = f.botID(ctx, app.BotLogin); err != nil {
 		return App{}, err
 	}
@@ -109,10 +114,9 @@ func (f *Forge) Installations(ctx context.Context) ([]Installation, error) {
 	}
 	out := make([]Installation, 0, len(list))
 	for _, in := range list {
-		out = append(out, Installation{
-			ID: in.GetID(), Account: person(in.Account), Suspended: in.SuspendedAt != nil, Permissions: permissionMap(in.Permissions),
-		})
+		out = append(out, installationOf(in))
 	}
+	f.learnInstallations(out)
 	return out, nil
 }
 

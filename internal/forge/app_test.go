@@ -19,7 +19,7 @@ func TestSelfIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.App()
-	want := forge.App{ID: app.ID, Slug: "errand", Name: "errand", BotID: app.BotID, BotLogin: "errand[bot]"}
+	want := forge.App{ID: app.ID, Slug: "errand", Name: "errand", BotID: app.BotID, BotLogin: "errand[bot]", Permissions: app.Permissions, Events: app.Events}
 	for range 2 {
 		if diff := cmp.Diff(want, must(w.f.Self(t.Context()))(t)); diff != "" {
 			t.Error(diff)

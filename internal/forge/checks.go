@@ -32,8 +32,8 @@ type Check struct {
 	Summary string
 }
 
-// Checks reads the newest check runs and statuses of a commit. Statuses that the App may not read are
-// left out.
+// Checks reads the newest check runs and statuses of a commit. Those that the App may not
+// read are left out.
 func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) {
 	u, err := f.reads(ctx, r.Installation, "read checks", fmt.Sprintf("of %s in %s", sha, r.FullName()))
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 		}
 		return page.CheckRuns, resp, nil
 	})
-	if err != nil {
+	if err != nil && !notGranted(err) {
 		return Checks{}, u.wrap(err)
 	}
 	var out Checks
@@ -59,7 +59,7 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 		})
 	}
 	statuses, err := u.statuses(r, sha)
-	if err != nil && statusOf(err) != 403 {
+	if err != nil && !notGranted(err) {
 		return Checks{}, u.wrap(err)
 	}
 	out.Runs = append(out.Runs, statuses...)

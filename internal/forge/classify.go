@@ -118,6 +118,12 @@ func (c *call) refused(e *Error, r *github.ErrorResponse) {
 	}
 }
 
+// notGranted reports whether GitHub refused a call because the installation does not grant a permission for it.
+func notGranted(err error) bool {
+	var r *github.ErrorResponse
+	return errors.As(err, &r) && r.Response.StatusCode == http.StatusForbidden && strings.Contains(saidBy(r), "not accessible by integration")
+}
+
 func permissionHint(accepted string) string {
 	if accepted == "" {
 		return "An owner may have to accept the App's permissions in the installation's settings."

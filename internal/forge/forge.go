@@ -63,6 +63,7 @@ type Forge struct {
 	renewals int                     // since then
 	self     *App
 	nodes    map[int64]string // GraphQL ids of repositories, by database id
+	grants   map[int64]grant  // by installation
 }
 
 // Repo is where a call goes. ID is used where a name will not do: tokens and GraphQL.
@@ -95,7 +96,7 @@ func New(cfg Config) (*Forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse REST address: %w", err)
 	}
-	f := &Forge{cfg: cfg, tokens: newTokens(), known: newKnown(), nodes: map[int64]string{}}
+	f := &Forge{cfg: cfg, tokens: newTokens(), known: newKnown(), nodes: map[int64]string{}, grants: map[int64]grant{}}
 	f.tr = &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path,
 		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now, cfg.Unsaid), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
@@ -171,6 +172,7 @@ func (f *Forge) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.clients, f.renewed = clients, f.cfg.Now()
+	f.forgetGrants()
 	f.tokens.clear()
 }
 

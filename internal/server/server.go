@@ -208,6 +208,7 @@ func (s *Server) work(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	s.logMissing(me)
 	mapper := handlers.NewMapper(handlers.Config{Slug: me.Slug, BotID: me.BotID, Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label}, s.store)
 	inbox := s.newInbox(mapper)
 	sweeper := s.newSweeper(me, inbox)

@@ -63,6 +63,8 @@ func Wait(k state.WaitKind) string {
 		return "a limit or an outage to end"
 	case state.WaitKey:
 		return "a model key that works"
+	case state.WaitPermission:
+		return "permissions of the App"
 	case state.WaitConfig:
 		return "a valid .errand.yml"
 	case state.WaitEdit:

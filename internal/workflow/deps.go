@@ -40,6 +40,7 @@ type GitHub interface {
 
 type self interface {
 	Self(ctx context.Context) (forge.App, error)
+	Installation(ctx context.Context, id int64) (forge.Installation, error)
 }
 
 type people interface {

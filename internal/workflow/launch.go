@@ -45,6 +45,9 @@ func (s *Steps) launch(ctx context.Context, w *unit) (state.Event, error) {
 			return state.Event{Kind: state.EventNoApproval, Detail: why, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
 		}
 	}
+	if held, err := s.permitted(ctx, w); held != nil || err != nil {
+		return heldUp(held), err
+	}
 	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {
 		return heldUp(held), err
 	}

@@ -25,6 +25,9 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 	if issue.Closed {
 		return state.Event{Kind: state.EventIssueClosed, Via: state.ViaStart, At: issue.ClosedAt}, nil
 	}
+	if held, err := s.permitted(ctx, w); held != nil || err != nil {
+		return heldUp(held), err
+	}
 	at := s.Now()
 	out, err := s.GitHub.Outset(ctx, w.repo, w.task.Key.Issue, configFile)
 	if err != nil {

@@ -1,0 +1,129 @@
+package forge_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/forge"
+)
+
+// TestNeedsAreThoseOfTheManifest holds the code, app.yml and the manual together.
+func TestNeedsAreThoseOfTheManifest(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../app.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Permissions map[string]string `yaml:"default_permissions"`
+		Events      []string          `yaml:"default_events"`
+	}
+	if err := yaml.Unmarshal(raw, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := map[string]string{}
+	for _, n := range forge.Needs() {
+		needs[n.Permission] = n.Level
+		required := map[bool]string{true: "required", false: "optional"}[n.Required]
+		if row := "| `" + n.Permission + ": " + n.Level + "` | " + required + " | " + n.For; !strings.Contains(string(manual), row) {
+			t.Errorf("docs/operations.md has no row %q", row)
+		}
+	}
+	if diff := cmp.Diff(manifest.Permissions, needs); diff != "" {
+		t.Errorf("permissions (-app.yml +code):\n%s", diff)
+	}
+	if diff := cmp.Diff(manifest.Events, forge.Events()); diff != "" {
+		t.Errorf("events (-app.yml +code):\n%s", diff)
+	}
+}
+
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change map[string]string
+		want   []string
+	}{
+		"all is granted":              {nil, nil},
+		"more than is needed":         {map[string]string{"issues": "admin", "checks": "write", "workflows": "write"}, nil},
+		"read instead of write":       {map[string]string{"contents": "read"}, []string{"`contents: write` (granted: `read`) required"}},
+		"not granted at all":          {map[string]string{"pull_requests": ""}, []string{"`pull_requests: write` (granted: `none`) required"}},
+		"an optional one":             {map[string]string{"checks": ""}, []string{"`checks: read` (granted: `none`)"}},
+		"a level that nobody knows":   {map[string]string{"statuses": "maybe"}, []string{"`statuses: read` (granted: `maybe`)"}},
+		"several, required ones, too": {map[string]string{"issues": "read", "actions": ""}, []string{"`issues: write` (granted: `read`) required", "`actions: read` (granted: `none`)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := forge.Installation{Permissions: map[string]string{}}
+			for _, n := range forge.Needs() {
+				in.Permissions[n.Permission] = n.Level
+			}
+			for p, level := range c.change {
+				in.Permissions[p] = level
+			}
+			var got []string
+			for _, l := range in.Lacks() {
+				text := l.String()
+				if l.Required {
+					text += " required"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestUnheard(t *testing.T) {
+	t.Parallel()
+	if got := (forge.Installation{Events: append(forge.Events(), "star")}).Unheard(); len(got) > 0 {
+		t.Errorf("not heard, although all are: %v", got)
+	}
+	if diff := cmp.Diff([]string{"issues"}, (forge.Installation{Events: forge.Events()[1:]}).Unheard()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestInstallationIsReadSeldom: once an hour, and when something changed.
+func TestInstallationIsReadSeldom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	must(w.f.Self(t.Context()))(t)
+	id := w.f.KnownInstallations()[0].ID
+	reads := func() int {
+		before := w.f.Calls(forge.ForTask)
+		must(w.f.Installation(t.Context(), id))(t)
+		return w.f.Calls(forge.ForTask) - before
+	}
+	if n := reads(); n != 0 {
+		t.Errorf("read %d times, although the list at the start had it", n)
+	}
+	w.f.Forget() // a webhook said that something changed
+	if n := reads(); n != 1 {
+		t.Errorf("read %d times after a change", n)
+	}
+	if n := reads(); n != 0 {
+		t.Errorf("read %d times without one", n)
+	}
+	perms := w.App().Permissions
+	perms["contents"] = "read"
+	w.GrantPermissions("octo", perms)
+	w.f.Forget()
+	for range 2 {
+		if n := reads(); n != 1 {
+			t.Errorf("read %d times while a permission is missing", n)
+		}
+	}
+	if got := w.f.KnownInstallations()[0].Lacks(); len(got) != 1 || got[0].Permission != "contents" {
+		t.Errorf("lacks %v", got)
+	}
+}

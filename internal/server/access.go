@@ -1,0 +1,44 @@
+package server
+
+import (
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/forge"
+)
+
+// missing lists what the App's installations do not grant, as it was last read.
+func (s *Server) missing() []admin.Missing {
+	var list []admin.Missing
+	for _, in := range s.forge.KnownInstallations() {
+		list = append(list, missingOf(in, in.Account.Login)...)
+	}
+	return list
+}
+
+func missingOf(in forge.Installation, account string) []admin.Missing {
+	var list []admin.Missing
+	for _, l := range in.Lacks() {
+		list = append(list, admin.Missing{
+			Account: account, Permission: l.Permission, Needed: l.Level, Granted: l.Granted, Required: l.Required, For: l.For, URL: in.URL,
+		})
+	}
+	for _, event := range in.Unheard() {
+		list = append(list, admin.Missing{Account: account, Event: event, For: "hearing at once of what happens; without it errand finds out by looking, or not at all", URL: in.URL})
+	}
+	return list
+}
+
+// logMissing logs what the App does not ask for, and what its installations do not grant.
+func (s *Server) logMissing(me forge.App) {
+	list := s.missing()
+	if itself := missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings"); len(itself) > 0 {
+		list = append(itself, list...)
+	}
+	for _, m := range list {
+		line := s.opts.Log.Warn().Str("account", m.Account)
+		if m.Event != "" {
+			line.Str("missing", m.Event).Msg("the App does not subscribe to an event")
+			continue
+		}
+		line.Str("permission", m.Permission).Str("needed", m.Needed).Str("granted", m.Granted).Bool("required", m.Required).Str("for", m.For).Msg("the App lacks a permission")
+	}
+}
