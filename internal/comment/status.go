@@ -180,7 +180,7 @@ func facts(t *state.Task, v View) []string {
 		add("**Saved work:** of %s, %s", v.clock(t.Saved[n-1].At), line(t.Saved[n-1].Why, 80))
 	}
 	if n := len(t.Context.Stripped); n > 0 {
-		add("**Hidden content** was taken out of the text before the agent saw it: %s", line(strings.Join(t.Context.Stripped, ", "), 120))
+		add("**Hidden content** was taken out of the text before the agent saw it: %s", line(strings.Join(t.Context.Stripped, ", "), 400))
 	}
 	if t.Ignored > 0 {
 		add("**Ignored:** %s by people without write permission", words.Many(t.Ignored, "attempt"))

@@ -65,6 +65,11 @@ func hidings() []string {
 		"[x](https://x.org \"CANARY\")", "![CANARY](https://x.org/p.png)", "![x](https://x.org/p.png 'CANARY')", "<img src=\"p.png\" alt=\"CANARY\">", "\n\n[unused]: https://x.org/CANARY\n\n",
 		"\n\n[y]: https://x.org \"CANARY\"\n\n[y]", "\n\n[^9]: CANARY\n\n", "\n\n| a |\n|---|\n| b | CANARY |\n\n", "\n\n```go CANARY\nx\n```\n\n", "[](https://x.org/CANARY)", "<a href=\"data:text/plain,CANARY\">x</a>",
 		"<custom data-x=\"CANARY\">x</custom>", "<![CDATA[CANARY]]>", "<?php CANARY ?>", "<!DOCTYPE CANARY>", "<details CANARY>x</details>", "[x](javascript:CANARY)", "<svg><desc>CANARY", "<div\nhidden\n>CANARY",
+		"\n\n```mermaid\ngraph TD\n%% CANARY\nA-->B\n```\n\n", "\n\n~~~ mermaid\n%%{init: {\"x\":\n\"CANARY\"}}%%\n~~~\n\n", "\n\n```Mermaid\nclick A \"https://x.org\" \"CANARY\"\n```\n\n",
+		"\n\n```mermaid\nclassDef x fill:#fff,color:#fff\nA[CANARY]:::x\n```\n\n", "\n\n```geojson\n{\"a\": \"CANARY\"}\n```\n\n", "\n\n```topojson\n\nCANARY\n```\n\n", "\n\n```stl\nsolid CANARY\n```\n\n",
+		"$x \\phantom{CANARY}$", "$$\\color{white} CANARY$$", "$\\textcolor{#fff}{CANARY}$", "$`\\tiny CANARY`$", "\n\n```math\nx % CANARY\n```\n\n",
+		"![](https://x.org/CANARY.png)", "![x][z]\n\n[z]: https://x.org/CANARY.png\n\n", "<img src=\"https://x.org/CANARY.png\">", "\n\n```\nx" + strings.Repeat(" ", 300) + "CANARY\n```\n\n",
+		"<pre>\nx" + strings.Repeat("\t", 40) + "CANARY\n</pre>", strings.Repeat("<sub>", 8) + "CANARY" + strings.Repeat("</sub>", 8),
 	}
 }
 
@@ -112,7 +117,7 @@ func visibleText(t *testing.T, markdown string) string {
 	var walk func(n *xhtml.Node)
 	walk = func(n *xhtml.Node) {
 		if n.Type == xhtml.TextNode {
-			b.WriteString(n.Data)
+			b.WriteString(shownOf(n))
 		}
 		for _, a := range n.Attr {
 			switch a.Key {
@@ -122,7 +127,7 @@ func visibleText(t *testing.T, markdown string) string {
 				if strings.Contains(a.Val, "none") {
 					return
 				}
-			case "href", "src":
+			case "href":
 				if !strings.HasPrefix(a.Val, "data:") && !strings.HasPrefix(a.Val, "javascript:") {
 					b.WriteString(" " + a.Val + " ")
 				}
@@ -134,6 +139,46 @@ func visibleText(t *testing.T, markdown string) string {
 	}
 	walk(root)
 	return b.String()
+}
+
+// What a reader does not see of text in certain places.
+var (
+	undrawn   = regexp.MustCompile(`(?m)%%.*$|(?s:%%\{.*?\}%%)|^\s*click .*$`)
+	styled    = regexp.MustCompile(`(?m)^\s*classDef \w+ fill:#fff,color:#fff$`)
+	invisible = regexp.MustCompile(`\$[^$]*(?:\\phantom\{|\\color\{white\}|\\textcolor\{#fff\}|\\tiny )[^$]*\$`)
+	offscreen = regexp.MustCompile(`(?m)(?: {200,}|\t{30,}).*$`)
+)
+
+// shownOf is what a reader sees of a text on a page.
+func shownOf(n *xhtml.Node) string {
+	text, small, code := n.Data, 0, false
+	for around := n.Parent; around != nil; around = around.Parent {
+		switch around.Data {
+		case "sub", "sup", "small":
+			small++
+		case "pre":
+			text = offscreen.ReplaceAllString(text, "")
+		case "code":
+			code = true
+			for _, a := range around.Attr {
+				switch language := strings.ToLower(a.Val); {
+				case language == "language-geojson" || language == "language-topojson" || language == "language-stl", language == "language-mermaid" && styled.MatchString(text):
+					return ""
+				case language == "language-mermaid":
+					text = undrawn.ReplaceAllString(text, "")
+				case language == "language-math":
+					text, _, _ = strings.Cut(text, "%")
+				}
+			}
+		}
+	}
+	if small > 7 {
+		return ""
+	}
+	if code {
+		return text
+	}
+	return invisible.ReplaceAllString(text, "")
 }
 
 // FuzzStripLine: a title is one line of visible characters, whatever it was, and stays as it is then.

@@ -45,7 +45,11 @@ func (p *page) link(n *ast.Link) {
 	p.replace(from, min(to, end-1), "", KindLinkTitle, title)
 }
 
-// image leaves the address of an image and takes its text away, which only machines read.
+// uploadedImage matches addresses that GitHub made for a picture that somebody put into a text. They say nothing.
+var uploadedImage = regexp.MustCompile(`^https://(?:github\.com/user-attachments/assets/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
+	`|(?:private-)?user-images\.githubusercontent\.com/[0-9]{1,12}/[0-9]{1,14}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[a-z]{3,4})$`)
+
+// image takes away an image's text, which only machines read, and its address, unless GitHub made it.
 func (p *page) image(n *ast.Image) {
 	start, end := n.Pos(), p.ends.end[n]
 	if start < 0 || end <= start || end > len(p.source) {
@@ -55,22 +59,23 @@ func (p *page) image(n *ast.Image) {
 		p.remove(start, end, KindInlineData)
 		return
 	}
-	alt := string(textOf(n, p.source))
-	plain := "![](" + destination(string(n.Destination)) + ")"
+	uploaded := uploadedImage.Match(n.Destination)
+	plain := imageNote
+	if uploaded {
+		plain = "![](" + string(n.Destination) + ")"
+	}
 	if p.source[start:end] == plain {
 		return
 	}
-	if alt == "" && len(n.Title) == 0 && n.Reference == nil && n.FirstChild() == nil {
-		return
+	alt := strings.TrimSpace(string(textOf(n, p.source)) + " " + string(n.Title))
+	switch {
+	case !routineAlt.MatchString(alt):
+		p.replace(start, end, plain, KindImageText, alt)
+	case uploaded:
+		p.replace(start, end, plain, kindRoutine, alt)
+	default:
+		p.replace(start, end, plain, KindImageAddress, string(n.Destination))
 	}
-	if len(n.Title) > 0 {
-		alt = strings.TrimSpace(alt + " " + string(n.Title))
-	}
-	kind := KindImageText
-	if routineAlt.MatchString(alt) {
-		kind = kindRoutine
-	}
-	p.replace(start, end, plain, kind, alt)
 }
 
 // isData reports whether an address leads nowhere but carries text or a program. GitHub does not

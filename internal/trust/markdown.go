@@ -51,6 +51,7 @@ func stripMarkdown(source string, report *report) string {
 	p.footnotes()
 	p.markup()
 	p.comments()
+	p.formulas()
 	p.entities()
 	p.blanks()
 	return p.apply(report)
@@ -107,6 +108,7 @@ func (p *page) walk(root ast.Node) {
 		case *ast.FencedCodeBlock:
 			p.protect(n.Lines())
 			p.fence(n)
+			p.drawing(n)
 		case *ast.CodeBlock:
 			p.protect(n.Lines())
 		case *ast.CodeSpan:
@@ -114,6 +116,9 @@ func (p *page) walk(root ast.Node) {
 				if t, ok := c.(*ast.Text); ok {
 					p.code = append(p.code, span{t.Segment.Start, t.Segment.Stop})
 				}
+			}
+			if first, ok := n.FirstChild().(*ast.Text); ok {
+				p.codeFormula(first.Segment.Start, n.LastChild().(*ast.Text).Segment.Stop)
 			}
 		case *ast.HTMLBlock:
 			p.blockTags(n)
@@ -136,6 +141,7 @@ func (p *page) protect(lines *text.Segments) {
 	for i := range lines.Len() {
 		line := lines.At(i)
 		p.code = append(p.code, span{line.Start, line.Stop})
+		p.wide(line.Start, line.Stop)
 	}
 }
 

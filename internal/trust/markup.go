@@ -107,17 +107,66 @@ func (p *page) tokenize(raw string, first, last func(int) int) {
 func (p *page) markup() {
 	shown, literal, kept := shownTags(), literalTags(), keptAttributes()
 	slices.SortStableFunc(p.tags, func(a, b tag) int { return a.start - b.start })
+	small, preEnd := 0, 0
 	for i, t := range p.tags {
+		small = smaller(small, t)
 		switch {
 		case literal[t.name]:
 			p.replace(t.start, t.start+1, "&lt;", kindRoutine, "")
 		case !t.end && isHidden(t.attrs):
 			p.remove(t.start, p.closing(i), KindElement)
+		case !t.end && t.name == "pre" && isDrawn(t.attrs):
+			p.remove(t.start, p.closing(i), KindDrawing)
+		case small == maxSmall && !t.end && isSmall(t.name):
+			p.remove(t.start, p.closing(i), KindTiny)
+		case !t.end && t.name == "img" && !slices.ContainsFunc(t.attrs, isUpload):
+			p.replace(t.start, t.span.end, imageNote, KindImageAddress, p.source[t.start:t.span.end])
 		case !shown[t.name]:
 			p.remove(t.start, t.span.end, KindMarkup)
 		case !t.end:
 			p.attributes(t, kept)
 		}
+		if !t.end && t.name == "pre" && t.start >= preEnd {
+			preEnd = p.closing(i)
+			p.widePre(t.span.end, preEnd)
+		}
+	}
+}
+
+// maxSmall is how many elements that make letters smaller make them too small to be read.
+const maxSmall = 5
+
+func isSmall(name string) bool { return name == "sub" || name == "sup" || name == "small" }
+
+// smaller counts the elements around that make letters smaller.
+func smaller(depth int, t tag) int {
+	switch {
+	case !isSmall(t.name):
+		return depth
+	case t.end:
+		return max(depth-1, 0)
+	}
+	return depth + 1
+}
+
+// isDrawn reports whether GitHub draws the code in an element with these attributes.
+func isDrawn(attrs []xhtml.Attribute) bool {
+	return slices.ContainsFunc(attrs, func(a xhtml.Attribute) bool {
+		return a.Key == "lang" && (drawnData.MatchString(a.Val) || strings.EqualFold(a.Val, "mermaid") || strings.EqualFold(a.Val, "math"))
+	})
+}
+
+func isUpload(a xhtml.Attribute) bool { return a.Key == "src" && uploadedImage.MatchString(a.Val) }
+
+// widePre looks for text far to the right in an element that keeps spaces.
+func (p *page) widePre(start, end int) {
+	for at := start; at < end; {
+		next := end
+		if length := strings.IndexByte(p.source[at:end], '\n'); length >= 0 {
+			next = at + length + 1
+		}
+		p.wide(at, next)
+		at = next
 	}
 }
 

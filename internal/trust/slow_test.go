@@ -14,7 +14,8 @@ func TestStripEndsOnRepetition(t *testing.T) {
 		"entities": "&#73;", "code spans": "`<!-- -->` ", "comment starts": "<!", "open comments": "<!-",
 		"brackets": "[", "images": "![a](b) ", "tags": "<a ", "definitions": "[a]: b\n", "bars": "|a",
 		"tables": "a|b\n-|-\n", "empty links": "[](a)", "blank lines": "\n\n\n\na", "blocks": "<div>\n\n",
-		"encoded encodings": "&&#35;", "stars": "*a ",
+		"encoded encodings": "&&#35;", "formulas": "$\\phantom{a}$ ", "half formulas": "\\phantom ", "dollars": "$", "small": "<sub>", "pre": "<pre>\n", "pre and code": "<pre>\n```\n", "percent": "$%",
+		"diagrams": "```mermaid\n%% a\n```\n", "gaps": "    a" + strings.Repeat(" ", 200) + "b\n", "code formulas": "$`\\tiny`$", "math": "```math\n%\n```\n", "uploads": "<img src=a>", "stars": "*a ",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,6 +27,12 @@ const (
 	KindCell          Kind = "table cell beyond the header"
 	KindInfo          Kind = "remark on a code block"
 	KindEncoded       Kind = "encoded character"
+	KindDiagram       Kind = "part of a diagram that is not drawn"
+	KindDrawing       Kind = "text that GitHub draws as a map or a model"
+	KindFormula       Kind = "formula with hidden parts"
+	KindWide          Kind = "text far to the right in code"
+	KindTiny          Kind = "text in tiny letters"
+	KindImageAddress  Kind = "address of an image"
 	KindSecret        Kind = "secret"
 	KindUnclean       Kind = "text that could not be cleaned"
 

@@ -1,0 +1,38 @@
+package trust
+
+import "strings"
+
+// Where text in code counts as too far to the right to be seen, in columns.
+const (
+	wideColumn = 100 // beyond it a gap of wideGap hides what follows
+	wideGap    = 40
+	wideBlank  = 160 // beyond it any gap does, if four fifths of the line are blank
+	tabColumns = 8
+)
+
+// wide withholds the ends of lines of code that spaces push to the right, where a reader would have to scroll.
+func (p *page) wide(start, end int) {
+	line := strings.TrimRight(p.source[start:end], " \t\n")
+	column, blank, gap, gapAt := 0, 0, 0, 0
+	for i, r := range line {
+		switch r {
+		case ' ', '\t':
+			if gap == 0 {
+				gapAt = i
+			}
+			width := 1
+			if r == '\t' {
+				width = tabColumns - column%tabColumns
+			}
+			column, blank, gap = column+width, blank+width, gap+width
+			continue
+		}
+		if gap >= wideGap && column > wideColumn || gap > 1 && column > wideBlank && blank*5 >= column*4 {
+			if line[i:] != wideNote {
+				p.replace(start+gapAt, start+len(line), " "+wideNote, KindWide, line[i:])
+			}
+			return
+		}
+		column, gap = column+1, 0
+	}
+}
