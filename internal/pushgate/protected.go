@@ -75,7 +75,7 @@ func judgeProtected(s *subject) []Refusal {
 			}
 			if j.undone[change.Path] {
 				r.Detail += fmt.Sprintf(", and merge %s undoes the base branch's change to it", shortID(j.commit.ID))
-				r.Remedy = "merge again and take the path as the base branch has it"
+				r.Remedy = orSet("merge again and take the path as the base branch has it", s.unprotect(change.Path, by.glob, operators)...)
 			}
 			refusals = append(refusals, r)
 		}
