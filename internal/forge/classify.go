@@ -44,6 +44,9 @@ func (c *call) wrap(err error) error {
 		e.Class, e.Reason = ClassPermanent, "The commits could not be published unchanged."
 	case errors.Is(err, errTreeTooLarge):
 		e.Class, e.Reason = ClassPermanent, "The repository is too large to be read."
+	case errors.Is(err, errSecretRef):
+		e.Class, e.Reason = ClassPermanent, "The name of the branch holds a secret."
+		e.Hint = "Change the issue's title or `branch:` in `.errand.yml`, then comment `replan`."
 	case errors.Is(err, ErrRenamed):
 		e.Class, e.Reason = ClassTemporary, "The repository was renamed or moved."
 	case errors.As(err, &minting) && minting.Response != nil:

@@ -42,6 +42,9 @@ type Config struct {
 	// is asked for; empty leaves the choice to GitHub.
 	StatelessTokens string
 
+	// Redact takes secrets out of a text before it is sent; nil leaves them.
+	Redact func(string) string
+
 	Log       zerolog.Logger
 	Metrics   func(Call)        // called after every HTTP request; must be quick
 	Now       func() time.Time  // default time.Now
@@ -99,7 +102,7 @@ func New(cfg Config) (*Forge, error) {
 	f := &Forge{cfg: cfg, tokens: newTokens(), known: newKnown(), nodes: map[int64]string{}, grants: map[int64]grant{}}
 	f.tr = &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path,
-		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, gate: newGate(cfg.Now, cfg.Unsaid), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
+		hosts: []string{v3.Host, v4.Host}, token: cfg.StatelessTokens, redact: cfg.Redact, gate: newGate(cfg.Now, cfg.Unsaid), log: cfg.Log, metrics: cfg.Metrics, write: cfg.Writes, data: cfg.Data,
 		pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{}, calls: newBook(),
 	}
 	if f.clients, err = f.newClients(); err != nil {

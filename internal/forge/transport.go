@@ -46,6 +46,7 @@ type transport struct {
 	graphql string        // path of the GraphQL API
 	hosts   []string      // where credentials may go
 	token   string        // X-GitHub-Stateless-S2S-Token for new tokens, or empty
+	redact  func(string) string
 	gate    *gate
 	log     zerolog.Logger
 	metrics func(Call)
@@ -71,6 +72,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	mint := strings.HasSuffix(req.URL.Path, "/access_tokens")
 	body, err := readBody(req)
 	if err != nil {
+		return nil, err
+	}
+	if body, err = t.withoutSecrets(req, c, body); err != nil {
 		return nil, err
 	}
 	if t.token != "" && mint {

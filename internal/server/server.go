@@ -150,6 +150,10 @@ func (s *Server) makeForge(context.Context) (err error) {
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
 		UserAgent: "errand/" + s.opts.Version, Timeout: t.Answer, Unsaid: s.opts.Hooks.Unsaid, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
 		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
+		Redact: func(text string) string {
+			text, _ = s.redact.Redact(text)
+			return text
+		},
 		Metrics: func(c forge.Call) {
 			s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took)
 			if c.Left >= 0 {

@@ -253,7 +253,10 @@ func (s *Steps) vars(t *state.Task, ticket string) comment.Vars {
 	if t.Work != nil && t.Work.Title != "" {
 		title = t.Work.Title
 	}
-	return comment.Vars{Key: ticket, Number: t.Key.Issue, Slug: comment.Slug(t.Frozen.Title), Task: title}
+	name, _ := s.Redact.Redact(t.Frozen.Title) // a slug would not be known for a secret any more
+	title, _ = s.Redact.Redact(title)
+	ticket, _ = s.Redact.Redact(ticket)
+	return comment.Vars{Key: ticket, Number: t.Key.Issue, Slug: comment.Slug(name), Task: title}
 }
 
 // ticket finds the repository's ticket key as a person named it, or in what people said. Where the

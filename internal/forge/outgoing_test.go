@@ -1,0 +1,84 @@
+package forge_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge"
+)
+
+// TestNothingSecretIsSent: whatever text a method takes, no secret in it reaches GitHub, and what else it says does.
+func TestNothingSecretIsSent(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery"
+	text := "say " + secret + " twice"
+	tests := map[string]struct {
+		do      func(f *forge.Forge) error
+		refused bool
+	}{
+		"a comment":        {do: func(f *forge.Forge) error { _, err := f.CreateComment(t.Context(), testRepo, 1, text); return err }},
+		"an edit":          {do: func(f *forge.Forge) error { _, err := f.EditComment(t.Context(), testRepo, 1, text); return err }},
+		"an answer":        {do: func(f *forge.Forge) error { _, err := f.ReplyInThread(t.Context(), testRepo, 1, 2, text); return err }},
+		"an issue's title": {do: func(f *forge.Forge) error { _, err := f.CreateIssue(t.Context(), testRepo, text, "b"); return err }},
+		"an issue's text":  {do: func(f *forge.Forge) error { _, err := f.CreateIssue(t.Context(), testRepo, "a", text); return err }},
+		"a pull request's title": {do: func(f *forge.Forge) error {
+			_, err := f.OpenPR(t.Context(), testRepo, forge.NewPR{Head: "h", Base: "b", Title: text})
+			return err
+		}},
+		"a pull request's text": {do: func(f *forge.Forge) error {
+			_, err := f.OpenPR(t.Context(), testRepo, forge.NewPR{Head: "h", Base: "b", Body: text})
+			return err
+		}},
+		"a pull request's changes": {do: func(f *forge.Forge) error {
+			_, err := f.UpdatePR(t.Context(), testRepo, 1, forge.PRChange{Title: &text})
+			return err
+		}},
+		"a variable of GraphQL": {do: func(f *forge.Forge) error { return f.Minimise(t.Context(), testRepo.Installation, text) }},
+		"a commit's message": {do: func(f *forge.Forge) error {
+			_, err := f.Commit(t.Context(), testRepo, &changeset.Changeset{Base: "base", Commits: []changeset.Commit{{ID: "1", Parents: []string{"base"}, Tree: "tree", Message: text}}}, "base", nil)
+			return err
+		}},
+		"a branch's name": {refused: true, do: func(f *forge.Forge) error { return f.Move(t.Context(), testRepo, "errand/"+secret, "", "head") }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent strings.Builder
+			gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if r.Method != http.MethodGet {
+					sent.Write(body)
+				}
+				answer(w, http.StatusOK, m{"number": 1, "id": 1, "sha": "tree", "tree": m{"sha": "tree"}, "data": m{"repository": m{"id": "R_1"}}})
+			})
+			f := newForge(t, gh.URL, func(c *forge.Config) {
+				c.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") }
+			})
+			err := tc.do(f)
+			if class, _ := forge.Classify(err); tc.refused != (err != nil) || tc.refused && class != forge.ClassPermanent {
+				t.Errorf("error %v", err)
+			}
+			if got := sent.String(); strings.Contains(got, secret) || !tc.refused && !strings.Contains(got, "say [redacted] twice") {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
+}
+
+// TestQuestionsAreSentAsTheyAre: what is redacted is what others read.
+func TestQuestionsAreSentAsTheyAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *forge.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "e", "*") }
+	})
+	got, err := w.f.CreateIssue(t.Context(), w.repo, "Greet", "Hello")
+	if err != nil || got.Title != "Gr**t" {
+		t.Errorf("created %+v, %v", got, err)
+	}
+	if _, err := w.f.Thumbs(t.Context(), w.repo.Installation, []string{got.Node}); err != nil {
+		t.Errorf("a question: %v", err)
+	}
+}
