@@ -25,7 +25,8 @@ import (
 type Dir struct {
 	path  string
 	clean func(string) string // takes secrets out of lines and events
-	most  int64               // bytes of one transcript; 0 is no bound
+	lines func() func(string) string
+	most  int64 // bytes of one transcript; 0 is no bound
 }
 
 // Open makes the folder, readable by its owner only. clean takes secrets out of what a run said

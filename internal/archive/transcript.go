@@ -23,6 +23,14 @@ func (d *Dir) WithTranscripts(most int64) *Dir {
 	return &other
 }
 
+// WithLines returns the folder with a cleaner for the lines of a transcript, made anew for each of its streams, which
+// may know a secret that goes over several lines.
+func (d *Dir) WithLines(lines func() func(line string) string) *Dir {
+	other := *d
+	other.lines = lines
+	return &other
+}
+
 // BeginTranscript writes a run's transcript up to its header. One that has begun is left alone.
 func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
 	path, err := d.file("transcripts", run, ".jsonl")
@@ -50,6 +58,19 @@ type Transcript struct {
 	end  *runlog.End // the newest, if there is one
 	size int64
 	full int64 // the size at which it is shortened next; 0 is never
+	// streams clean the lines of each stream.
+	streams map[runlog.Stream]func(string) string
+}
+
+// cleanLine takes secrets out of a line.
+func (t *Transcript) cleanLine(l runlog.Line) string {
+	if t.d.lines == nil {
+		return t.d.clean(l.Text)
+	}
+	if t.streams[l.Stream] == nil {
+		t.streams[l.Stream] = t.d.lines()
+	}
+	return t.streams[l.Stream](l.Text)
 }
 
 // Transcript opens a run's transcript to go on with it.
@@ -59,7 +80,7 @@ func (d *Dir) Transcript(run string) (*Transcript, error) {
 		return nil, err
 	}
 	_ = os.Remove(path + shortened) // a process that died left it; what it was made of is whole
-	t := &Transcript{d: d, path: path, full: d.most}
+	t := &Transcript{d: d, path: path, full: d.most, streams: map[runlog.Stream]func(string) string{}}
 	if err := t.recall(); err != nil {
 		return nil, err
 	}
@@ -132,7 +153,7 @@ func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
 	if l.Seq <= t.last {
 		return nil
 	}
-	l.Text = t.d.clean(l.Text)
+	l.Text = t.cleanLine(l)
 	if err := t.add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)}); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -241,6 +242,9 @@ func (b *tailBuffer) bytes() []byte {
 	tail := b.buf
 	if len(tail) > stderrTail {
 		tail = tail[len(tail)-stderrTail:]
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 { // whole lines only: a part of a secret would not be known for one
+			tail = tail[i+1:]
+		}
 	}
 	return append([]byte(nil), tail...)
 }

@@ -108,6 +108,9 @@ func (s *supervisor) logTail(after int64) string {
 	text := strings.Join(lines, "\n")
 	if len(text) > setupTailBytes {
 		text = strings.ToValidUTF8(text[len(text)-setupTailBytes:], "")
+		if _, whole, more := strings.Cut(text, "\n"); more { // a part of a secret would not be known for one
+			text = whole
+		}
 	}
 	return text
 }

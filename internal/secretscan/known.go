@@ -18,10 +18,16 @@ const MinKnown = 8
 // key has tens of thousands in all its forms. The rest of a form is compared where its head was found.
 const knownHead = 24
 
+// knownPart is how many bytes of a known form tell it at the border of a text that was cut.
+const knownPart = 12
+
 // knownSet finds literal values, as they are and as they look in common encodings.
 type knownSet struct {
 	trie  *ahocorasick.Trie // nil when there is nothing to look for
 	tails [][]string        // by pattern of the trie: what may follow it, "" if nothing has to
+	// firsts and lasts are the forms by their first and last bytes, longest the length of the longest.
+	firsts, lasts map[string][]string
+	longest       int
 }
 
 func newKnownSet(values []string) knownSet {
@@ -47,7 +53,32 @@ func newKnownSet(values []string) knownSet {
 		}
 		heads, tails = append(heads, head), append(tails, []string{tail})
 	}
-	return knownSet{trie: ahocorasick.NewTrieBuilder().AddStrings(heads).Build(), tails: tails}
+	k := knownSet{trie: ahocorasick.NewTrieBuilder().AddStrings(heads).Build(), tails: tails, firsts: map[string][]string{}, lasts: map[string][]string{}}
+	for _, form := range slices.Compact(forms) {
+		if len(form) > knownPart {
+			first, last := form[:knownPart], form[len(form)-knownPart:]
+			k.firsts[first], k.lasts[last] = append(k.firsts[first], form), append(k.lasts[last], form)
+			k.longest = max(k.longest, len(form))
+		}
+	}
+	return k
+}
+
+// findCut finds what a text begins or ends with if it was cut out of a longer one within a known value.
+func (k knownSet) findCut(text string) []Finding {
+	var found []Finding
+	for end := min(len(text), k.longest-1); end >= knownPart; end-- {
+		if slices.ContainsFunc(k.lasts[text[end-knownPart:end]], func(form string) bool { return strings.HasSuffix(form, text[:end]) }) {
+			found = append(found, Finding{Rule: RuleKnown, Start: 0, End: end})
+			break
+		}
+	}
+	for start := max(0, len(text)-k.longest+1); start <= len(text)-knownPart; start++ {
+		if slices.ContainsFunc(k.firsts[text[start:start+knownPart]], func(form string) bool { return strings.HasPrefix(form, text[start:]) }) {
+			return append(found, Finding{Rule: RuleKnown, Start: start, End: len(text)})
+		}
+	}
+	return found
 }
 
 // encodings returns the value and the forms in which it could be smuggled or logged: JSON and URL

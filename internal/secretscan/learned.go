@@ -37,3 +37,10 @@ func (l *learned) find(text string) []Finding {
 	}
 	return nil
 }
+
+func (l *learned) findCut(text string) []Finding {
+	if set := l.set.Load(); set != nil {
+		return set.findCut(text)
+	}
+	return nil
+}

@@ -19,6 +19,7 @@ type Patterns struct {
 	prefilter  *ahocorasick.Trie
 	byKeyword  map[string][]int // keyword → indexes into rules
 	unfiltered []int            // rules without keywords: always tried
+	cut        []rule           // of texts that were cut: parts of what some of the rules find
 }
 
 type rule struct {
@@ -54,6 +55,22 @@ func ownRules() []ownRule {
 	}
 }
 
+// cutRules returns the forms of parts of secrets, of a text that was cut within them. A line of a key has 40 characters
+// at least, its end in the text a line end or the two characters by which JSON writes one.
+func cutRules() []ownRule {
+	const line = `[A-Za-z0-9+/=]{40,}`
+	const end = `(?:\\r|\\n|\s)+`
+	const label = `[A-Z ]{0,40}PRIVATE KEY-----`
+	return []ownRule{
+		{id: "github-token", regex: `gh[pousr]_[A-Za-z0-9._-]{8,}\z|github_pat_[A-Za-z0-9_]{8,}\z`},
+		{id: "errand-token", regex: `errand-[0-9a-f]{16,}\z`},
+		{id: "anthropic-token", regex: `sk-ant-[A-Za-z0-9_-]{8,}\z`},
+		{id: "openai-token", regex: `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{8,}\z`},
+		{id: "private-key-block", regex: `-----BEGIN ` + label + end + line + `[\s\S]*?(?:-----END ` + label + `|\z)`},
+		{id: "private-key-block", regex: `(?:[A-Za-z0-9+/=]+` + end + `)?(?:` + line + end + `)*[A-Za-z0-9+/=]*` + end + `-----END ` + label},
+	}
+}
+
 // LoadPatterns compiles the library. It takes tens of milliseconds and some megabytes, so load it
 // once, where the service is wired, and share the result.
 func LoadPatterns() (*Patterns, error) {
@@ -82,6 +99,13 @@ func compile(library config.Config) (*Patterns, error) {
 		}
 		group := min(regex.NumSubexp(), 1)
 		p.add(rule{id: own.id, regex: regex, group: group, entropy: own.entropy, strict: true}, own.keywords)
+	}
+	for _, own := range cutRules() {
+		regex, err := regexp.Compile(own.regex)
+		if err != nil {
+			return nil, fmt.Errorf("compile secret pattern %s: %w", own.id, err)
+		}
+		p.cut = append(p.cut, rule{id: own.id, regex: regex, strict: true})
 	}
 	for _, r := range library.GetOrderedRules() {
 		if r.Regex == nil || r.SkipReport || len(r.RequiredRules) > 0 {

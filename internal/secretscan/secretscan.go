@@ -60,6 +60,20 @@ func (s *Scanner) FindIn(path, text string) []Finding {
 	return merge(found)
 }
 
+// FindCut is Find for a text that may have been cut out of a longer one: at its beginning and end a part of a known
+// value counts, at its end also a part of a token that its first letters tell, and of a private key the lines that
+// are there.
+func (s *Scanner) FindCut(text string) []Finding {
+	found := append(s.Find(text), s.known.findCut(text)...)
+	found = append(found, s.learned.findCut(text)...)
+	if s.patterns != nil && !isBinary(text) {
+		for _, r := range s.patterns.cut {
+			found = append(found, s.patterns.findRule(r, "", text)...)
+		}
+	}
+	return merge(found)
+}
+
 // isBinary uses git's own rule: a NUL in the first 8000 bytes. Patterns mean nothing there.
 func isBinary(text string) bool {
 	if len(text) > 8000 {

@@ -138,7 +138,7 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.archive = s.archive.WithTranscripts(int64(s.cfg.Keep.TranscriptMB) * 1_000_000)
+	s.archive = s.archive.WithLines(func() func(string) string { return s.redact.Lines().Line }).WithTranscripts(int64(s.cfg.Keep.TranscriptMB) * 1_000_000)
 	return nil
 }
 

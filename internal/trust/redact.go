@@ -1,9 +1,7 @@
 package trust
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -40,11 +38,12 @@ func (r *Redactor) With(values ...string) *Redactor {
 const redactPasses = 3
 
 // Redact returns text with "[redacted: RULE]" in place of each secret, and how many there were. A
-// text without secrets comes back as it is, without a copy.
+// text without secrets comes back as it is, without a copy. Whoever cuts a text redacts it first; where that was done
+// elsewhere, what is left of a secret at the cut is blanked, as far as it can be told.
 func (r *Redactor) Redact(text string) (string, int) {
 	total := 0
 	for range redactPasses {
-		found := r.scanner.Find(text)
+		found := r.scanner.FindCut(text)
 		if len(found) == 0 {
 			break
 		}
@@ -81,8 +80,13 @@ const maxKeyLines = 200
 // Lines starts a stream.
 func (r *Redactor) Lines() *Lines { return &Lines{redactor: r} }
 
-// Line returns the next line, given without its line end, with its secrets blanked.
+// Line returns the next line, given without its line end, with its secrets blanked. A line of JSON is read by itself:
+// what it holds of a key has no line ends, and it has to stay JSON.
 func (l *Lines) Line(line string) string {
+	if strings.HasPrefix(strings.TrimSpace(line), "{") {
+		clean, _ := l.redactor.Redact(line)
+		return clean
+	}
 	const mark = "[redacted: private-key-block]"
 	if l.keyLines > 0 {
 		l.keyLines++
@@ -91,77 +95,11 @@ func (l *Lines) Line(line string) string {
 		}
 		return mark
 	}
-	clean, _ := l.redactor.Redact(line)
-	at := strings.Index(clean, "-----BEGIN ")
-	if at >= 0 && strings.Contains(clean[at:], "PRIVATE KEY") && !strings.Contains(clean[at:], "-----END ") {
+	if at := strings.LastIndex(line, "-----BEGIN "); at >= 0 && strings.Contains(line[at:], "PRIVATE KEY") && !strings.Contains(line[at:], "-----END ") {
 		l.keyLines = 1
-		return clean[:at] + mark
+		clean, _ := l.redactor.Redact(line[:at])
+		return clean + mark
 	}
+	clean, _ := l.redactor.Redact(line)
 	return clean
-}
-
-// Writer returns a writer that redacts whole lines before it passes them on to w. Close passes on
-// what is left of the last line; it does not close w. It is for one goroutine.
-func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
-	return &lineWriter{lines: r.Lines(), out: w}
-}
-
-// A line that grows beyond maxLine is passed on in parts; keepBack of it stay, so that no secret is
-// cut in two unseen.
-const (
-	maxLine  = 64 << 10
-	keepBack = 8 << 10
-)
-
-type lineWriter struct {
-	lines *Lines
-	out   io.Writer
-	rest  []byte
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.rest = append(w.rest, p...)
-	var out bytes.Buffer
-	for {
-		end := bytes.IndexByte(w.rest, '\n')
-		if end < 0 {
-			break
-		}
-		out.WriteString(w.lines.Line(string(w.rest[:end])))
-		out.WriteByte('\n')
-		w.rest = w.rest[end+1:]
-	}
-	if len(w.rest) > maxLine {
-		cut := w.cut(string(w.rest))
-		out.WriteString(w.lines.Line(string(w.rest[:cut])))
-		w.rest = w.rest[cut:]
-	}
-	w.rest = bytes.Clone(w.rest)
-	if _, err := w.out.Write(out.Bytes()); err != nil {
-		return 0, fmt.Errorf("write redacted output: %w", err)
-	}
-	return len(p), nil
-}
-
-// cut chooses where to part a long line: not within a secret.
-func (w *lineWriter) cut(line string) int {
-	at := len(line) - keepBack
-	for _, f := range w.lines.redactor.scanner.Find(line) {
-		if f.Start < at && at < f.End {
-			return f.End
-		}
-	}
-	return at
-}
-
-func (w *lineWriter) Close() error {
-	if len(w.rest) == 0 {
-		return nil
-	}
-	_, err := io.WriteString(w.out, w.lines.Line(string(w.rest)))
-	w.rest = nil
-	if err != nil {
-		return fmt.Errorf("write redacted output: %w", err)
-	}
-	return nil
 }

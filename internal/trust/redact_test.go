@@ -1,8 +1,7 @@
 package trust
 
 import (
-	"bytes"
-	"errors"
+	"encoding/hex"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +93,51 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestCutTexts: wherever a text is cut, no part of a secret that tells anything is left beside the cut.
+func TestCutTexts(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("MIIEpAIBAAKCAQEAx1y2z3", 3)
+	pem := "-----BEGIN RSA PRIVATE " + "KEY-----\n" + strings.Repeat(line+"\n", 8) + "-----END RSA PRIVATE " + "KEY-----"
+	known := "known-" + strings.Repeat("k7", 40)
+	learned := "learned-" + strings.Repeat("q3", 20)
+	r := redactor(t).With(known)
+	r.Learn(learned)
+	tests := map[string]struct {
+		secret     string
+		head, tail int // bytes that may be left of it before a cut, and behind one
+	}{
+		"known":           {known, 11, 11},
+		"known, in hex":   {hex.EncodeToString([]byte(known)), 11, 11},
+		"learned":         {learned, 11, 11},
+		"a token":         {fakeToken(), 11, len(fakeToken())}, // nothing tells what the end of one is
+		"a key":           {pem, len("-----BEGIN RSA PRIVATE "+"KEY-----") + 41, len("-----END RSA PRIVATE "+"KEY-----") + 1},
+		"a key in JSON":   {strings.ReplaceAll(pem, "\n", `\n`), len("-----BEGIN RSA PRIVATE "+"KEY-----") + 42, len("-----END RSA PRIVATE "+"KEY-----") + 2},
+		"a short one":     {knownSecret, 11, 11},
+		"a line of a key": {line, len(line), len(line)}, // by itself it is a word like others
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for cut := 1; cut < len(tc.secret); cut++ {
+				for part, text := range map[string]string{tc.secret[:cut]: "before " + tc.secret[:cut], tc.secret[cut:]: tc.secret[cut:] + " after"} {
+					most := tc.head
+					if strings.HasSuffix(text, " after") {
+						most = tc.tail
+					}
+					if got, _ := r.Redact(text); len(part) > most && strings.Contains(got, part) {
+						t.Fatalf("cut at %d: %q is left in %q", cut, part, got)
+					}
+				}
+			}
+		})
+	}
+	for _, text := range []string{"", "k", "the end is known-", "an errand-", "-----BEGIN PRIVATE " + "KEY-----", "ordinary words, without anything secret"} {
+		if got, n := r.Redact(text); got != text || n != 0 {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 func TestLinesFindTheWayBack(t *testing.T) {
 	t.Parallel()
 	lines := redactor(t).Lines()
@@ -104,78 +148,6 @@ func TestLinesFindTheWayBack(t *testing.T) {
 	if got := lines.Line("shown again"); got != "shown again" {
 		t.Errorf("after %d lines: %q", maxKeyLines, got)
 	}
-}
-
-func TestWriter(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", maxLine-20) + " " + fakeToken() + " " + strings.Repeat("y", 2*keepBack)
-	tests := map[string]struct {
-		parts []string
-		want  string
-	}{
-		"cut anywhere":    {[]string{"a corr", "ect-horse-", "battery b\nc", "d\n"}, "a [redacted: known-value] b\ncd\n"},
-		"no line end":     {[]string{"a " + knownSecret}, "a [redacted: known-value]"},
-		"nothing":         {nil, ""},
-		"an endless line": {[]string{long[:maxLine-10], long[maxLine-10:], "\n"}, strings.Replace(long, fakeToken(), "[redacted: github-token]", 1) + "\n"},
-	}
-	r := redactor(t)
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var out bytes.Buffer
-			w := r.Writer(&out)
-			for _, part := range tc.parts {
-				if n, err := w.Write([]byte(part)); err != nil || n != len(part) {
-					t.Fatalf("wrote %d, %v", n, err)
-				}
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if out.String() != tc.want {
-				t.Errorf("got %d bytes, want %d: %.200q", out.Len(), len(tc.want), out.String())
-			}
-		})
-	}
-}
-
-type brokenPipe struct{}
-
-var errPipe = errors.New("pipe is broken")
-
-func (brokenPipe) Write([]byte) (int, error) { return 0, errPipe }
-
-func TestWriterReportsErrors(t *testing.T) {
-	t.Parallel()
-	w := redactor(t).Writer(brokenPipe{})
-	if _, err := w.Write([]byte("a\nb")); !errors.Is(err, errPipe) {
-		t.Errorf("write: %v", err)
-	}
-	if err := w.Close(); !errors.Is(err, errPipe) {
-		t.Errorf("close: %v", err)
-	}
-}
-
-func FuzzWriter(f *testing.F) {
-	f.Add("a "+knownSecret+"\nb", 3)
-	f.Add(fakeKey()+"\nc", 40)
-	r := redactor(f)
-	f.Fuzz(func(t *testing.T, text string, at int) {
-		at = max(0, min(at, len(text)))
-		var out bytes.Buffer
-		w := r.Writer(&out)
-		for _, part := range []string{text[:at], text[at:]} {
-			if _, err := w.Write([]byte(part)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(out.String(), knownSecret) {
-			t.Fatalf("secret in %q", out.String())
-		}
-	})
 }
 
 func BenchmarkRedactLine(b *testing.B) {

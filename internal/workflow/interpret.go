@@ -21,6 +21,7 @@ type Interpreter struct {
 	parser agent.Parser  // nil for checks
 	form   bool          // its answer was held to a form
 	redact *trust.Redactor
+	lines  map[runlog.Stream]*trust.Lines
 	stderr []string
 	said   string // the end of what the agent said
 	free   bool   // on a subscription: what the agent says of dollars is wrong
@@ -30,7 +31,7 @@ type Interpreter struct {
 
 // Interpret returns the interpreter of a run.
 func (s *Steps) Interpret(t *state.Task, r *state.Run) *Interpreter {
-	in := &Interpreter{run: *r, prior: prior(t, r), redact: s.Redact, free: s.Subscribed[s.Providers[r.Adapter]]}
+	in := &Interpreter{run: *r, prior: prior(t, r), redact: s.Redact, lines: map[runlog.Stream]*trust.Lines{}, free: s.Subscribed[s.Providers[r.Adapter]]}
 	if r.Kind != state.RunCheck {
 		adapter := s.Agents.Of(r.Adapter)
 		in.parser, in.form = adapter.NewParser(), r.Repair != nil && adapter.Capabilities().Schema
@@ -43,6 +44,12 @@ const keptStderr = 50
 
 // Line takes one line.
 func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
+	if !strings.HasPrefix(strings.TrimSpace(l.Text), "{") { // an event has its texts redacted when it has been read
+		if in.lines[l.Stream] == nil {
+			in.lines[l.Stream] = in.redact.Lines()
+		}
+		l.Text = in.lines[l.Stream].Line(l.Text)
+	}
 	if l.Stream == runlog.StreamStderr {
 		in.stderr = append(in.stderr, l.Text)
 		in.stderr = in.stderr[max(0, len(in.stderr)-keptStderr):]
@@ -72,7 +79,7 @@ func (in *Interpreter) stamp(l runlog.Line, events []runlog.Event) []runlog.Even
 		events[i].Text, _ = in.redact.Redact(events[i].Text)
 		events[i].Input, _ = in.redact.Redact(events[i].Input)
 		events[i].ToolName, _ = in.redact.Redact(events[i].ToolName)
-		events[i].Session, events[i].Model = runlog.Cut(events[i].Session, maxLabel), runlog.Cut(events[i].Model, maxLabel)
+		events[i].Session, events[i].Model = in.clean(events[i].Session, maxLabel), in.clean(events[i].Model, maxLabel)
 	}
 	return events
 }
@@ -91,7 +98,7 @@ func (in *Interpreter) check(line string) []runlog.Event {
 		if json.Unmarshal([]byte(line), &r) == nil && len(in.checks) < 100 {
 			tail, _ := in.redact.Redact(r.Tail)
 			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end says what went wrong
-			r.Name, r.Skipped = runlog.Cut(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
+			r.Name, r.Skipped = in.clean(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
 			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail})
 			if r.Skipped != "" {
 				return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: r.Name + ": skipped, " + r.Skipped}}
@@ -123,7 +130,7 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	}
 	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior})
 	out := state.RunResult{
-		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: runlog.Cut(res.Session, maxLabel),
+		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: in.clean(res.Session, maxLabel),
 		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if in.free {
@@ -234,7 +241,7 @@ func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
 		out.Approaches = out.Approaches[:maxApproaches]
 	}
 	for _, th := range o.Threads[:min(len(o.Threads), maxList)] {
-		out.Threads = append(out.Threads, state.ThreadAnswer{ID: runlog.Cut(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: runlog.Cut(th.Commit, maxLabel)})
+		out.Threads = append(out.Threads, state.ThreadAnswer{ID: in.clean(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: in.clean(th.Commit, maxLabel)})
 	}
 	if e := o.Estimate; e != nil {
 		if in.free {

@@ -176,3 +176,20 @@ func FuzzInterpret(f *testing.F) {
 		}
 	})
 }
+
+// TestInterpretHidesWhatGoesOverLines: a private key on standard error is in no event and no judgement, and what a VM
+// calls its checks tells no secret.
+func TestInterpretHidesWhatGoesOverLines(t *testing.T) {
+	t.Parallel()
+	const line = "MIIEpAIBAAKCAQEAx1y2z3"
+	res, events := interpreted(t, state.Run{Kind: state.RunImplement}, runlog.Exit{Cause: runlog.CauseExited, Code: 1},
+		started, "stderr: -----BEGIN PRIVATE "+"KEY-----", "stderr: "+line, "stderr: "+line, "stderr: -----END PRIVATE "+"KEY-----", "stderr: no more")
+	if all := fmt.Sprint(res, events); strings.Contains(all, line) || !strings.Contains(all, "no more") {
+		t.Errorf("%s", all)
+	}
+	res, events = interpreted(t, state.Run{Kind: state.RunCheck}, runlog.Exit{Cause: runlog.CauseExited},
+		fmt.Sprintf(`{"type":"check_result","name":%q,"code":1,"tail":%q}`, strings.Repeat("x", 290)+secret, secret[3:]+" is the end"), `{"type":"checks_done"}`)
+	if all := fmt.Sprint(res, events); strings.Contains(all, secret[:5]) || strings.Contains(all, secret[3:]) {
+		t.Errorf("%s", all)
+	}
+}
