@@ -19,7 +19,7 @@ type Patterns struct {
 	prefilter  *ahocorasick.Trie
 	byKeyword  map[string][]int // keyword → indexes into rules
 	unfiltered []int            // rules without keywords: always tried
-	cut        []rule           // of texts that were cut: parts of what some of the rules find
+	cut        []cutRule        // of texts that were cut: parts of what some of the rules find
 }
 
 type rule struct {
@@ -31,6 +31,12 @@ type rule struct {
 	allow   []*config.Allowlist
 	// strict rules are ours: no allow-list of the library weakens them.
 	strict bool
+}
+
+// cutRule is a rule about a text that was cut, and what such a text holds one of.
+type cutRule struct {
+	rule
+	keywords []string
 }
 
 // ownRule is a rule that the library lacks or has in a form that is too narrow.
@@ -62,12 +68,12 @@ func cutRules() []ownRule {
 	const end = `(?:\\r|\\n|\s)+`
 	const label = `[A-Z ]{0,40}PRIVATE KEY-----`
 	return []ownRule{
-		{id: "github-token", regex: `gh[pousr]_[A-Za-z0-9._-]{8,}\z|github_pat_[A-Za-z0-9_]{8,}\z`},
-		{id: "errand-token", regex: `errand-[0-9a-f]{16,}\z`},
-		{id: "anthropic-token", regex: `sk-ant-[A-Za-z0-9_-]{8,}\z`},
-		{id: "openai-token", regex: `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{8,}\z`},
-		{id: "private-key-block", regex: `-----BEGIN ` + label + end + line + `[\s\S]*?(?:-----END ` + label + `|\z)`},
-		{id: "private-key-block", regex: `(?:[A-Za-z0-9+/=]+` + end + `)?(?:` + line + end + `)*[A-Za-z0-9+/=]*` + end + `-----END ` + label},
+		{id: "github-token", regex: `gh[pousr]_[A-Za-z0-9._-]{8,}\z|github_pat_[A-Za-z0-9_]{8,}\z`, keywords: []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}},
+		{id: "errand-token", regex: `errand-[0-9a-f]{16,}\z`, keywords: []string{"errand-"}},
+		{id: "anthropic-token", regex: `sk-ant-[A-Za-z0-9_-]{8,}\z`, keywords: []string{"sk-ant-"}},
+		{id: "openai-token", regex: `\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{8,}\z`, keywords: []string{"sk-"}},
+		{id: "private-key-block", regex: `-----BEGIN ` + label + end + line + `[\s\S]*?(?:-----END ` + label + `|\z)`, keywords: []string{"-----BEGIN "}},
+		{id: "private-key-block", regex: `(?:[A-Za-z0-9+/=]+` + end + `)?(?:` + line + end + `)*[A-Za-z0-9+/=]*` + end + `-----END ` + label, keywords: []string{"-----END "}},
 	}
 }
 
@@ -105,7 +111,7 @@ func compile(library config.Config) (*Patterns, error) {
 		if err != nil {
 			return nil, fmt.Errorf("compile secret pattern %s: %w", own.id, err)
 		}
-		p.cut = append(p.cut, rule{id: own.id, regex: regex, strict: true})
+		p.cut = append(p.cut, cutRule{rule{id: own.id, regex: regex, strict: true}, own.keywords})
 	}
 	for _, r := range library.GetOrderedRules() {
 		if r.Regex == nil || r.SkipReport || len(r.RequiredRules) > 0 {

@@ -11,6 +11,7 @@
 package secretscan
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -68,7 +69,9 @@ func (s *Scanner) FindCut(text string) []Finding {
 	found = append(found, s.learned.findCut(text)...)
 	if s.patterns != nil && !isBinary(text) {
 		for _, r := range s.patterns.cut {
-			found = append(found, s.patterns.findRule(r, "", text)...)
+			if slices.ContainsFunc(r.keywords, func(word string) bool { return strings.Contains(text, word) }) {
+				found = append(found, s.patterns.findRule(r.rule, "", text)...)
+			}
 		}
 	}
 	return merge(found)
