@@ -43,7 +43,7 @@ func (m Money) tooLittle(whose string, need Money) string {
 	if need.MicroUSD <= m.Left().MicroUSD {
 		most, used, more = thousands(m.CapTokens)+" tokens", thousands(m.Tokens())+" are used", thousands(need.Tokens())
 	}
-	return fmt.Sprintf("The cap of %s for %s leaves too little for another answer: %s, and the smallest useful answer may take %s.", most, whose, used, more)
+	return fmt.Sprintf("cap of %s for %s leaves too little for another answer: %s, and the smallest useful answer may take %s", most, whose, used, more)
 }
 
 // exact writes an amount in dollars with the cents, and with what is below a cent.

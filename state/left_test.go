@@ -66,6 +66,9 @@ func TestCallsInFlightCount(t *testing.T) {
 			if got := held(one, one); !strings.Contains(got, "leaves too little") {
 				t.Errorf("60 of 100 are in flight, and 60 more are needed: %q", got)
 			}
+			if day := caps.DayMicroUSD + caps.DayTokens; day > 0 && caps.MonthMicroUSD == 0 && !strings.Contains(held(one, one), "; a new day begins at 00:00 UTC") {
+				t.Errorf("it does not say until when: %q", held(one, one))
+			}
 			if got := left(one); got != want {
 				t.Errorf("left %+v, want %+v", got, want)
 			}

@@ -73,12 +73,12 @@ func (t *Task) Capped(task, run, need Money, free bool) *Waiting {
 	case reached(r.Tokens(), r.CapTokens):
 		w.Detail = fmt.Sprintf("The cap of %s tokens for one run is reached: it has used %s.", thousands(r.CapTokens), thousands(r.Tokens()))
 	case m.exceeds(need):
-		w.Detail, w.Hint = m.tooLittle("the task", need), HintBudget
+		w.Detail, w.Hint = "The "+m.tooLittle("the task", need)+".", HintBudget
 		if need.MicroUSD <= m.Left().MicroUSD {
 			w.Hint = HintTokens
 		}
 	case r.exceeds(need):
-		w.Detail = r.tooLittle("one run", need)
+		w.Detail = "The " + r.tooLittle("one run", need) + "."
 	default:
 		return nil
 	}

@@ -57,9 +57,11 @@ func (s *Store) Held(ctx context.Context, caps Caps, open, need Money, now time.
 		w.Until = nextDay
 		w.Detail = fmt.Sprintf("today's cap of %s for all tasks together is reached; a new day begins at %s", day.cap(), w.Until.Format("15:04 UTC"))
 	case month.exceeds(need):
-		w.Until, w.Detail = nextMonth, month.tooLittle("all tasks together this month", need)
+		w.Until = nextMonth
+		w.Detail = fmt.Sprintf("the %s; a new month begins at %s", month.tooLittle("all tasks together this month", need), w.Until.Format("2 Jan 15:04 UTC"))
 	case day.exceeds(need):
-		w.Until, w.Detail = nextDay, day.tooLittle("all tasks together today", need)
+		w.Until = nextDay
+		w.Detail = fmt.Sprintf("the %s; a new day begins at %s", day.tooLittle("all tasks together today", need), w.Until.Format("15:04 UTC"))
 	default:
 		return nil, nil
 	}

@@ -43,9 +43,10 @@ func (n names) of(raw []byte) *name {
 	return made
 }
 
-// fold is a key in small letters and without what joins its words.
+// fold is a key in small letters and without what joins its words. The long s is an s, as it is to readers that take keys
+// for the same whatever their case.
 func fold(key string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", "ſ", "s").Replace(key))
 }
 
 // text is what a string says.

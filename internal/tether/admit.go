@@ -119,7 +119,7 @@ func (c *call) stand(ctx context.Context) (s standing, err error) {
 			s.full, err = c.h.cfg.Ledger.Held(ctx, s.all, need, c.free())
 		}
 	}
-	if s.full != nil || err != nil {
+	if s.full != nil || err != nil || !c.bills || c.ask.Streams {
 		return s, err
 	}
 	s.left, err = c.h.cfg.Ledger.Left(ctx, s.all, c.free())

@@ -245,6 +245,8 @@ func TestUsageIsAskedFor(t *testing.T) {
 		"twice":              {chatPath, `{"stream":true,` + usage + `,"stream_options":{"include_usage":false}}`, ""},
 		"in capitals":        {chatPath, `{"stream":true,` + usage + `,"Stream_Options":{"include_usage":false}}`, ""},
 		"in camel case":      {chatPath, `{"stream":true,"streamOptions":{"include_usage":false}}`, ""},
+		"with a long s":      {chatPath, `{"stream":true,` + usage + `,"ſtream_options":{"include_usage":false}}`, ""},
+		"a long s, escaped":  {chatPath, `{"stream":true,"\u017ftream_options":{"include_usage":false}}`, ""},
 		"two streams":        {chatPath, `{"stream":false,"stream":true}`, ""},
 		"a stream, perhaps":  {chatPath, `{"stream":1}`, `{` + usage + `,"stream":1}`},
 		"not streamed":       {chatPath, `{"stream":false}`, `{"stream":false}`},

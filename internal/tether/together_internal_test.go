@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -142,4 +143,30 @@ func TestOptionIsNotKnown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHangsUpInTheQueue: a call that is given up while it waits for another costs nothing, and leaves its place.
+func TestHangsUpInTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked int
+		b := newBench(gateway.OpenAI, func(r *http.Request) (*http.Response, error) {
+			asked++
+			return full(r)
+		}, state.Money{CapMicroUSD: 1_350_000})
+		b.h.cfg.Wait = time.Hour
+		var wait sync.WaitGroup
+		wait.Go(func() { b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","max_tokens":130000}`) })
+		synctest.Wait()
+		ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
+		defer hangUp()
+		b.call(ctx, 1, "/v1/chat/completions", `{"model":"m"}`)
+		if spent, held := b.spent(1, 0); asked != 1 || spent != 0 || held != nil || len(b.h.open.all) != 1 {
+			t.Errorf("%d were asked, %d spent, held %+v, %d in flight", asked, spent, held, len(b.h.open.all))
+		}
+		wait.Wait()
+		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || len(b.h.open.all) != 0 {
+			t.Errorf("%d were asked, %d spent, %d in flight", asked, spent, len(b.h.open.all))
+		}
+	})
 }
