@@ -38,6 +38,10 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Even
 	if c.GetUser().GetID() == m.cfg.BotID {
 		return m.ownCommentTouched(e, ev)
 	}
+	if e.GetAction() == "deleted" {
+		ev.Kind = state.EventPlanDeleted
+		return []state.Event{ev}, "", nil
+	}
 	if e.GetAction() != "created" {
 		return nil, "an edit of a comment: it is read as it stands when the agent next reads", nil
 	}

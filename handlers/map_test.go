@@ -62,6 +62,11 @@ func TestIssuesEvents(t *testing.T) {
 			w.settle()
 			return errors.Join(err, w.ada.EditComment(full, c.ID, "@errand approve"))
 		}, []string{"issue_comment: an edit of a comment: it is read as it stands when the agent next reads"}},
+		"a deleted comment": {func(w *world, n int) error {
+			c, err := w.As("eve").Comment(full, n, "words")
+			w.settle()
+			return errors.Join(err, w.ada.DeleteComment(full, c.ID))
+		}, []string{`plan_deleted #1 by ada "It breaks"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -149,8 +149,11 @@ func (c *change) untickJob(comment int64) {
 func (c *change) noApproval() {
 	k, why := c.e.Candidate, c.e.Detail
 	if why == StaleEdited || why == StaleIssueChanged || why == StaleDeleted {
-		if p := c.planByHash(k.Hash); p != nil && p.Stale == "" {
-			p.Stale = why
+		if p := c.planByHash(k.Hash); p != nil {
+			p.Stale = sentence(p.Stale, why)
+			if why == StaleDeleted {
+				p.CommentURL = ""
+			}
 		}
 	}
 	if k.Via == ViaBox && why != NotTicked { // a box that is ticked by now is another approval

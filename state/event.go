@@ -14,7 +14,7 @@ const (
 	EventIssueClosed   EventKind = "issue_closed"   // By
 	EventIssueGone     EventKind = "issue_gone"     // deleted or transferred away: Detail
 	EventPlanEdited    EventKind = "plan_edited"    // somebody edited a plan comment: By, Comment, Ticked
-	EventPlanDeleted   EventKind = "plan_deleted"   // By, Comment
+	EventPlanDeleted   EventKind = "plan_deleted"   // somebody deleted a comment, of ours or of others: By, Comment
 	EventThumb         EventKind = "thumb"          // the poll saw a 👍: By, Candidate or Comment
 	EventReviewed      EventKind = "reviewed"       // a review was submitted: By, Review
 	EventPRClosed      EventKind = "pr_closed"      // By, Merged

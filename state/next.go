@@ -55,6 +55,14 @@ func (c *change) orders() {
 	if c.e.More += max(0, len(c.e.Orders)-MaxOrders); c.t != nil && (len(c.e.Left) > 0 || c.e.More > 0) {
 		c.reply(ReplyTooMany)
 	}
+	if c.t != nil && c.hit && c.e.Comment != nil && !c.reacted() {
+		c.react("eyes")
+	}
+}
+
+// reacted reports whether the event gets a reaction already.
+func (c *change) reacted() bool {
+	return slices.ContainsFunc(c.jobs, func(j Job) bool { return j.Kind == JobReact })
 }
 
 // step applies the first row that fits.

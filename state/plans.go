@@ -259,18 +259,23 @@ func (c *change) answer() {
 	c.goOn("@" + c.e.By.Login + " answered")
 }
 
+// answersKey reports whether a person names the ticket key that errand has asked for.
+func (c *change) answersKey() bool {
+	return c.o.Arg != "" && c.t.Question != nil && c.t.Question.Kind == AskKey
+}
+
 // createPR goes on with the ticket key that a person named.
 func (c *change) createPR() {
-	if c.o.Arg != "" {
-		c.t.Ticket = c.o.Arg
-	}
+	c.t.Ticket = c.o.Arg
 	c.goOn("@" + c.e.By.Login + " named the ticket")
 }
 
 // noteTicket stores a ticket key for later.
 func (c *change) noteTicket() {
-	if c.o.Arg != "" {
-		c.t.Ticket = c.o.Arg
+	if c.o.Arg == "" {
+		c.reply(ReplyTicketMissing)
+		return
 	}
+	c.t.Ticket = c.o.Arg
 	c.reply(ReplyTicketNoted)
 }

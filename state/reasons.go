@@ -45,6 +45,7 @@ const (
 	ReplyModelSet        = "model_set"
 	ReplyModelUnknown    = "model_unknown" // Post.Items has what is offered
 	ReplyTicketNoted     = "ticket_noted"
+	ReplyTicketMissing   = "ticket_missing" // `create pr` without a key
 	ReplyMessageKept     = "message_kept"
 	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
 	ReplyNoProposal      = "no_proposal"

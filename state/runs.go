@@ -291,6 +291,8 @@ func (c *change) runFailed() {
 		hint = HintBudget
 	case "auth", "billing":
 		hint = "The operator has to see to errand's account, or to what its key may use, at the model's provider; then comment `retry` to go on from here."
+	case StatusStartFailed:
+		hint = "The operator has to install the agent's program where it runs (the log says which); then comment `retry` to go on from here."
 	case "duration":
 		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
 	}

@@ -93,6 +93,39 @@ func (c *change) planPosted(hash string) {
 	c.due("expire", hash, c.e.Now.Add(l.Expire))
 }
 
+// knowsComment reports whether the task links to the comment that the event is about.
+func (c *change) knowsComment() bool {
+	if c.e.Comment == nil {
+		return false
+	}
+	id := c.e.Comment.ID
+	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || c.withheldIndex(id) >= 0)
+}
+
+func (c *change) withheldIndex(id int64) int {
+	return slices.IndexFunc(c.t.Context.Withheld, func(w Withheld) bool { return w.ID == id })
+}
+
+// commentDeleted forgets the address of a comment that somebody deleted. A status comment is written again.
+func (c *change) commentDeleted() {
+	id := c.e.Comment.ID
+	if p := c.planByComment(id); p != nil {
+		p.CommentURL = ""
+		if !c.t.Ended() {
+			c.stale(StaleDeleted)
+		}
+	}
+	if c.t.Status.Comment == id {
+		c.t.Status.URL = ""
+	}
+	if q := c.t.Question; q != nil && q.Comment == id {
+		q.Comment = 0
+	}
+	if i := c.withheldIndex(id); i >= 0 {
+		c.t.Context.Withheld = slices.Delete(c.t.Context.Withheld, i, i+1)
+	}
+}
+
 // statusSent stores what the status comment shows.
 func (c *change) statusSent() {
 	s := *c.e.Status

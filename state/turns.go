@@ -8,6 +8,9 @@ import (
 // StatusMaxTurns is the status of a run whose turns were used up.
 const StatusMaxTurns = "max_turns"
 
+// StatusStartFailed is the status of a run whose agent's program could not be started.
+const StatusStartFailed = "start_failed"
+
 // MostTurns is the highest number that people may ask for by `retry turns=N`.
 const MostTurns = 500
 

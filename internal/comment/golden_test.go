@@ -185,6 +185,14 @@ func cancelled(t *state.Task) {
 	testLife{t}.phase(state.PhaseCancelled, 45, "the issue was closed")
 }
 
+// stopping was canceled while its agent was at work.
+func stopping(t *state.Task) {
+	implementing(t)
+	t.Run.State = state.RunStopping
+	t.End = &state.End{Reason: "@octocat cancelled it", At: at(45)}
+	testLife{t}.phase(state.PhaseCancelled, 45, "@octocat cancelled it")
+}
+
 // parked is a task whose VM costs money and is idle.
 func parked(t *state.Task) {
 	prOpen(t)

@@ -18,7 +18,7 @@ func (p post) notCounted() string {
 	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
 		what = p.named() + " cannot be approved any more"
 	}
-	return fmt.Sprintf("%s%s: %s %s", to(p.By), what, why, remedy)
+	return addressed(p.By, fmt.Sprintf("%s: %s %s", what, why, remedy))
 }
 
 // notCountedWords returns a sentence and a remedy for each reason of state's closed list.

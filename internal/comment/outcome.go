@@ -15,7 +15,7 @@ func (p post) question() string {
 		return p.existing()
 	case state.AskKey:
 		return paragraphs(
-			to(p.By)+"this repository wants a ticket key in the names of branch, commits and pull request, and none was found in the issue.",
+			addressed(p.By, "this repository wants a ticket key in the names of branch, commits and pull request, and none was found in the issue."),
 			sentence(p.Text),
 			"Write "+p.v.say("create pr KEY-123")+" with the right key, or put it into the issue's title.",
 		)
@@ -23,7 +23,7 @@ func (p post) question() string {
 		return "Stopped" + byWhom(p.By) + ". What was done so far is saved. Go on with " + p.v.say("retry") + ", say in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
 	}
 	return paragraphs(
-		to(p.By)+"a question before this goes on:",
+		addressed(p.By, "a question before this goes on:"),
 		quote(p.embed()),
 		list(p.Items, 10),
 		"Answer in a comment; the task goes on with the first answer by a person with write permission.",
@@ -56,7 +56,7 @@ func (p post) existing() string {
 		items = paragraphs(sentence(p.Text), list(p.Items, 10))
 	}
 	return paragraphs(
-		to(p.By)+"somebody seems to be at work on this issue already:",
+		addressed(p.By, "somebody seems to be at work on this issue already:"),
 		items,
 		"To go on anyway, write "+p.v.say("retry")+" or say what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
 	)
@@ -84,10 +84,7 @@ func (p post) opened() string {
 	if pr.Draft {
 		draft = "draft pull request"
 	}
-	s := fmt.Sprintf("%sthe %s %s is open: %s", to(p.By), draft, link(fmt.Sprintf("#%d", pr.Number), pr.URL), sentence(pr.Title))
-	if p.By.Login == "" {
-		s = upper(s)
-	}
+	s := addressed(p.By, fmt.Sprintf("the %s %s is open: %s", draft, link(fmt.Sprintf("#%d", pr.Number), pr.URL), sentence(pr.Title)))
 	return paragraphs(s, p.embed(), list(p.Items, 20), proposals(p.t, p.v),
 		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
 }
@@ -125,7 +122,7 @@ func (p post) thread() string {
 // noChanges says that a run ended without anything to publish.
 func (p post) noChanges() string {
 	return paragraphs(
-		to(p.By)+"the run ended without a change to any file, so there is nothing to publish.",
+		addressed(p.By, "the run ended without a change to any file, so there is nothing to publish."),
 		embedFolded("What the agent says", p.Text, 3000, p.budget, p.v.log(p.t, "the log")),
 		"Say in a comment what is missing, go on with "+p.v.say("retry")+", or end the task with "+p.v.say("cancel")+".",
 	)
@@ -150,7 +147,7 @@ func (p post) refused() string {
 		b.WriteString("\n")
 	}
 	return paragraphs(
-		fmt.Sprintf("%snothing was published: the commits break %s of the push gate.", to(p.By), words.Many(len(p.Refusals), "rule")),
+		addressed(p.By, fmt.Sprintf("nothing was published: the commits break %s of the push gate.", words.Many(len(p.Refusals), "rule"))),
 		b.String(),
 		"The work is kept. Say in a comment how to go on (the agent gets it together with this list), try again with "+p.v.say("retry")+" after the settings changed, or end the task with "+p.v.say("cancel")+".",
 	)
@@ -166,21 +163,28 @@ func (p post) failed() string {
 	if hint == "" && p.t.End != nil {
 		hint = p.t.End.Hint
 	}
-	s := to(p.By) + "this stopped while " + doing(p.t) + ": " + sentence(reason)
+	s := addressed(p.By, "this stopped while "+doing(p.t)+": "+sentence(reason))
 	saved := ""
-	if len(p.t.Saved) > 0 {
+	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
 		saved = "What was done so far is saved."
-	}
-	next := fmt.Sprintf("Go on from there with %s, or from a new VM with %s. More is in %s.", p.v.say("retry"), p.v.say("retry fresh"), p.v.log(p.t, "the log"))
-	if p.t.End != nil && p.t.End.Class == state.ClassBudget { // the hint says how to go on, and nothing else does
-		next = fmt.Sprintf("To end the task instead, write %s. More is in %s.", p.v.say("cancel"), p.v.log(p.t, "the log"))
 	}
 	return paragraphs(
 		s,
-		strings.TrimSpace(strings.Join([]string{sentence(upper(hint)), saved}, " ")),
-		next,
+		strings.TrimSpace(strings.Join([]string{p.v.hint(hint), saved}, " ")),
+		p.goOn(hint)+" More is in "+p.v.log(p.t, "the log")+".",
 		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), words.Many(runs(p.t), "run")),
 	)
+}
+
+// goOn says how a task that failed goes on, as far as its hint does not.
+func (p post) goOn(hint string) string {
+	switch budget := p.t.End != nil && p.t.End.Class == state.ClassBudget; {
+	case budget, commandsIn(hint, "retry fresh"): // the hint says how to go on, and nothing else does
+		return "To end the task instead, write " + p.v.say("cancel") + "."
+	case commandsIn(hint, "retry"):
+		return "To begin again on a new VM, write " + p.v.say("retry fresh") + "."
+	}
+	return fmt.Sprintf("Go on from there with %s, or from a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))
 }
 
 // doing names the phase in which the task stopped.
@@ -210,24 +214,41 @@ func (p post) ended() string {
 	case t.Phase == state.PhaseCancelled:
 		first = "The task is cancelled."
 	}
-	if s := endText(t); s != "" && (t.PR == nil || t.PR.State != "merged") {
+	if s := endText(t, p.v); s != "" && (t.PR == nil || t.PR.State != "merged") {
 		first += " " + s
 	}
-	var kept string
-	if t.Phase == state.PhaseCancelled && (len(t.Saved) > 0 || t.Branch.Head != "") {
-		kept = "What was done so far is kept for a day"
-		if t.Branch.Head != "" {
-			kept += ", and the branch " + code(t.Branch.Name) + " stays"
-		}
-		if t.PR != nil && t.PR.State == "open" {
-			kept += ", as does " + link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", which is still open"
-		}
-		kept += ". " + p.v.say("plan") + " on the issue begins anew."
-	}
-	if t.End != nil && t.End.Class == state.ClassBack && kept == "" {
-		kept = p.v.say("plan") + " on the issue begins anew."
+	kept := p.kept()
+	if kept != "" || t.End != nil && t.End.Class == state.ClassBack {
+		kept = strings.TrimSpace(kept + " " + p.v.say("plan") + " on the issue starts a new task, from the beginning.")
 	}
 	return paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
+}
+
+// kept says what of a canceled task's work is still there, and what for.
+func (p post) kept() string {
+	t := p.t
+	if t.Phase != state.PhaseCancelled {
+		return ""
+	}
+	var s []string
+	switch {
+	case t.Run != nil && t.Run.State == state.RunStopping:
+		s = append(s, "The agent is being stopped. Changes that it has not published are saved for a while on errand's host, where only the operator can get them.")
+	case len(t.Saved) > 0:
+		s = append(s, "Changes that were not published are saved for a while on errand's host, where only the operator can get them.")
+	}
+	if t.Branch.Head != "" {
+		switch p.v.Branch {
+		case BranchThere:
+			s = append(s, "The branch "+code(t.Branch.Name)+" stays.")
+		case BranchGone:
+			s = append(s, "The branch "+code(t.Branch.Name)+" was deleted.")
+		}
+	}
+	if t.PR != nil && t.PR.State == "open" {
+		s = append(s, "The pull request "+link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL)+" is still open.")
+	}
+	return strings.Join(s, " ")
 }
 
 // totals is a table of what the task took.

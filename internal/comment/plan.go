@@ -102,10 +102,13 @@ func (p post) reminder() string {
 		plan = p.t.NewestPlan()
 	}
 	if plan == nil {
-		return to(p.t.Trigger.By) + "a plan still waits for a 👍."
+		return addressed(p.t.Trigger.By, "a plan still waits for a 👍.")
 	}
-	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By),
-		link(fmt.Sprintf("revision %d of the %s", plan.Revision, words.Plan(plan.Kind)), plan.CommentURL), hash8(plan.Hash), p.v.clock(plan.PostedAt))
+	named := fmt.Sprintf("revision %d of the %s", plan.Revision, words.Plan(plan.Kind))
+	if to(p.t.Trigger.By) == "" {
+		named = upper(named)
+	}
+	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By), link(named, plan.CommentURL), hash8(plan.Hash), p.v.clock(plan.PostedAt))
 	if expire := p.t.Settings.Limits.Expire; expire > 0 && !plan.PostedAt.IsZero() {
 		s += fmt.Sprintf(" At %s the task is cancelled by itself.", p.v.clock(plan.PostedAt.Add(expire)))
 	}

@@ -48,6 +48,13 @@ func everything() map[string]said {
 		"ended_merged":        {with(merged), state.Post{Kind: state.PostEnded, OnPR: true}},
 		"ended_vms":           {with(func(t *state.Task) { parked(t); merged(t); t.VMs = manyVMs() }), state.Post{Kind: state.PostEnded, OnPR: true}},
 		"ended_cancelled":     {with(cancelled), state.Post{Kind: state.PostEnded, By: writer}},
+		"ended_saved":         {with(func(t *state.Task) { failed(t); cancelled(t); t.PR.State = "closed" }), state.Post{Kind: state.PostEnded, By: writer}},
+		"ended_stopping":      {with(stopping), state.Post{Kind: state.PostEnded, By: writer}},
+		"failed_nobody":       {with(failed), state.Post{Kind: state.PostFailed, Text: "the agent's run ended as crashed", Hint: "Comment `retry` to go on from here, or `retry fresh` for a new VM."}},
+		"failed_vm":           {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the task's VM hours are used up", Hint: state.HintVMHours}},
+		"reply/no_retry":      {with(cancelled), state.Post{Kind: state.PostReply, Reason: state.ReplyNothingToRetry, By: writer}},
+		"reply/ticket_early":  {with(func(t *state.Task) { t.Branch = state.Branch{} }), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
+		"reply/ticket_late":   {with(prOpen), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
 		"ended_no_access":     {with(outOfReach), state.Post{Kind: state.PostEnded}},
 		"waiting/other":       {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
@@ -56,7 +63,7 @@ func everything() map[string]said {
 		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
 	}
 	for _, reason := range []string{state.ReplyHelp, state.ReplyUnknown, state.ReplyStatus, state.ReplyNothingToCancel, state.ReplyNothingToRetry, state.ReplyNoneOpen, state.ReplyOneTask,
-		state.ReplyTooLate, state.ReplyBudgetRaised, state.ReplyModelSet, state.ReplyModelUnknown, state.ReplyTicketNoted, state.ReplyMessageKept, state.ReplyEnded, state.ReplyTooMany, state.ReplyErased, state.ReplyReworded, state.WaitingDisabled} {
+		state.ReplyTooLate, state.ReplyBudgetRaised, state.ReplyModelSet, state.ReplyModelUnknown, state.ReplyTicketNoted, state.ReplyTicketMissing, state.ReplyMessageKept, state.ReplyEnded, state.ReplyTooMany, state.ReplyErased, state.ReplyReworded, state.WaitingDisabled} {
 		p := state.Post{Kind: state.PostReply, Reason: reason, By: writer}
 		switch reason {
 		case state.ReplyUnknown:

@@ -34,6 +34,9 @@ func (p post) replyWords() string {
 		}
 		return fmt.Sprintf("Nothing runs that could be stopped: the task is %s. %s ends it.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
+		if p.t.Ended() {
+			return fmt.Sprintf("The task is %s, so it cannot be retried. %s on the issue starts a new one, from the beginning.", words.Phase(p.t.Phase), v.say("plan"))
+		}
 		return fmt.Sprintf("There is nothing to retry: the task is %s. %s says more.", words.Phase(p.t.Phase), v.say("status"))
 	case state.ReplyNoneOpen:
 		return fmt.Sprintf("No plan waits for an approval: the task is %s. %s says more.", words.Phase(p.t.Phase), v.say("status"))
@@ -54,11 +57,9 @@ func (p post) replyWords() string {
 	case state.ReplyModelUnknown:
 		return p.modelUnknown()
 	case state.ReplyTicketNoted:
-		ticket := p.Text
-		if ticket == "" {
-			ticket = p.t.Ticket
-		}
-		return "The ticket " + code(ticket) + " goes into the names of the branch, the commits and the pull request."
+		return p.ticketNoted()
+	case state.ReplyTicketMissing:
+		return fmt.Sprintf("That names no ticket key, so nothing was changed. Write %s with the key. errand opens the pull request by itself once the work is done.", v.say("create pr KEY-123"))
 	case state.ReplyMessageKept:
 		if p.t.Run == nil {
 			return "Noted; the next run takes it into account."
@@ -80,6 +81,22 @@ func (p post) replyWords() string {
 		return "Nothing new is started here at present: `enabled` is false in the settings. What was said is kept."
 	}
 	return ""
+}
+
+// ticketNoted says what a ticket key is used for from now on. Text is the key.
+func (p post) ticketNoted() string {
+	ticket := p.Text
+	if ticket == "" {
+		ticket = p.t.Ticket
+	}
+	into := "the branch, the commits and the pull request"
+	switch {
+	case p.t.PR != nil:
+		into = "new commits"
+	case p.t.Branch.Name != "":
+		into = "the commits and the pull request"
+	}
+	return fmt.Sprintf("The ticket key %s is used for %s, wherever the repository's templates have `{key}`.", code(ticket), into)
 }
 
 // unknown answers a word that looks like a command. Text is the nearest one, Items[0] what was written.

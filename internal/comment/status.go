@@ -50,12 +50,12 @@ func headline(t *state.Task) string {
 // awaited says what has to happen next and who does it.
 func awaited(t *state.Task, v View) string {
 	if w := t.Waiting; w != nil && !t.Ended() {
-		s := "**Awaited:** " + sentence(w.Detail)
+		s := "**Awaited:** " + v.hint(w.Detail)
 		if !w.Until.IsZero() {
 			s += " It is tried again at " + v.clock(w.Until) + "."
 		}
 		if w.Hint != "" {
-			s += " " + sentence(upper(w.Hint))
+			s += " " + v.hint(w.Hint)
 		}
 		if t.Phase == state.PhaseInterrupted && w.Kind == state.WaitLimit {
 			s += " To try at once, write " + v.say("retry") + "."
@@ -75,12 +75,12 @@ func awaited(t *state.Task, v View) string {
 	case state.PhaseInterrupted:
 		return "**Awaited:** nothing; the task goes on by itself. " + v.say("retry") + " goes on at once."
 	case state.PhaseFailed:
-		if t.End != nil && t.End.Class == state.ClassBudget {
-			return "**Awaited:** a word by a person with write permission. " + endText(t)
+		if t.End != nil && (t.End.Class == state.ClassBudget || commandsIn(t.End.Hint, "retry")) {
+			return "**Awaited:** a word by a person with write permission. " + endText(t, v)
 		}
-		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t)
+		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t, v)
 	case state.PhaseDone, state.PhaseCancelled:
-		return strings.TrimSpace("Nothing is awaited; the task is over. " + endText(t))
+		return strings.TrimSpace("Nothing is awaited; the task is over. " + endText(t, v))
 	}
 	return "**Awaited:** nothing from people for now; a comment is taken into account at any time."
 }
@@ -108,11 +108,11 @@ func awaitedAnswer(t *state.Task, v View) string {
 	return "**Awaited:** an answer to " + where + ", by a person with write permission."
 }
 
-func endText(t *state.Task) string {
+func endText(t *state.Task, v View) string {
 	if t.End == nil {
 		return ""
 	}
-	return strings.TrimSpace(sentence(upper(t.End.Reason)) + " " + sentence(upper(t.End.Hint)))
+	return strings.TrimSpace(sentence(upper(t.End.Reason)) + " " + v.hint(t.End.Hint))
 }
 
 func upper(s string) string {
@@ -210,9 +210,12 @@ func runs(t *state.Task) int {
 	return n
 }
 
-// stepText says what is under way and when it last gave a sign of life.
+// stepText says what is under way and when it last gave a sign of life. Nothing is while the task waits.
 func stepText(t *state.Task, v View) string {
 	r := t.Run
+	if t.Waiting != nil && (r == nil || r.State == state.RunLaunching) {
+		return ""
+	}
 	if r == nil {
 		if t.Step != "" && t.Phase.Working() {
 			return "**Now:** " + words.Step(t.Step)
@@ -285,9 +288,9 @@ func withheld(t *state.Task) string {
 			fmt.Fprintf(&b, "- and %d more\n", len(list)-i)
 			break
 		}
-		what := link("a comment", commentURL(t, w.ID))
+		what := link("A comment", commentURL(t, w.ID))
 		if w.ID == 0 {
-			what = "the issue's own text"
+			what = "The issue's own text"
 		}
 		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), sentence(w.Reason))
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	tests := map[string]*state.Task{
+// statuses are tasks whose status comments are looked at.
+func statuses() map[string]*state.Task {
+	return map[string]*state.Task{
 		"queued": with(func(t *state.Task) {
 			*t = state.Task{Key: t.Key, Repo: t.Repo, Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1], Money: state.Money{CapMicroUSD: 10_000_000}}
 		}),
@@ -51,8 +51,16 @@ func TestStatus(t *testing.T) {
 		}),
 		"parked": with(parked),
 		"stale":  with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
+		"blocked": with(func(t *state.Task) {
+			*t = state.Task{Key: t.Key, Repo: t.Repo, Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1], Money: state.Money{CapMicroUSD: 10_000_000},
+				Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(1)}}
+		}),
 	}
-	for name, task := range tests {
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	for name, task := range statuses() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := Status(task, view("status"))

@@ -19,9 +19,21 @@ type View struct {
 	Key string
 	// Now is the time of rendering; times are shown in UTC.
 	Now time.Time
+	// Branch says whether the task's branch is on GitHub, for the last comment.
+	Branch BranchState
 	// LogURL is where people find a task's page; nil or an empty result shows no link.
 	LogURL func(*state.Task) string
 }
+
+// BranchState says whether a branch is on GitHub. It is unknown if nobody looked.
+type BranchState int
+
+// The states of a branch.
+const (
+	BranchUnknown BranchState = iota
+	BranchThere
+	BranchGone
+)
 
 // log returns a link to the task's page with the words, or the words alone.
 func (v View) log(t *state.Task, words string) string {
@@ -92,6 +104,14 @@ func to(p state.Person) string {
 		return ""
 	}
 	return "@" + p.Login + ", "
+}
+
+// addressed is a text that begins with a mention of who has to act; without one it begins with a capital.
+func addressed(p state.Person, text string) string {
+	if mention := to(p); mention != "" {
+		return mention + text
+	}
+	return upper(text)
 }
 
 // name shows a person without notifying them.

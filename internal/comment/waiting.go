@@ -17,7 +17,7 @@ func (p post) waiting() string {
 		return p.blocked()
 	case state.WaitingConfig:
 		return paragraphs(
-			to(p.t.Trigger.By)+"`.errand.yml` is not valid, so nothing was started:",
+			addressed(p.t.Trigger.By, "`.errand.yml` is not valid, so nothing was started:"),
 			codeBlock(clipped(p.Text, 2000)),
 			p.listed(),
 			"A fix on the default branch is noticed and the task starts by itself.",
@@ -31,19 +31,19 @@ func (p post) waiting() string {
 	}
 	if p.Reason == state.WaitingPermission {
 		return paragraphs(
-			to(p.t.Trigger.By)+"no agent was started: "+sentence(p.Text),
+			addressed(p.t.Trigger.By, "no agent was started: "+sentence(p.Text)),
 			sentence(p.Hint)+" "+link("Open the settings", p.URL)+". If they do not offer it, the App does not ask for it yet: its operator adds the permission in the App's own settings first.",
 			"The task goes on by itself then; "+p.v.say("retry")+" has it look at once.",
 		)
 	}
 	if p.Reason == state.WaitingKey {
-		return paragraphs("The task waits, with its work kept: "+sentence(p.Text), sentence(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
+		return paragraphs("The task waits, with its work kept: "+p.v.commands(sentence(p.Text)), p.v.hint(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
 	}
-	words := "The task waits: " + sentence(p.Text)
+	words := "The task waits: " + p.v.commands(sentence(p.Text))
 	if w := p.t.Waiting; w != nil && !w.Until.IsZero() {
 		words += " It is tried again at " + p.v.clock(w.Until) + "."
 	}
-	return paragraphs(words, p.listed(), sentence(p.Hint))
+	return paragraphs(words, p.listed(), p.v.hint(p.Hint))
 }
 
 func (p post) listed() string { return list(p.Items, 20) }
@@ -77,14 +77,14 @@ func (p post) nothingVisible() string {
 			fmt.Fprintf(&b, "- and %d more\n", len(p.t.Context.Withheld)-i)
 			break
 		}
-		what := link("a comment", commentURL(p.t, w.ID))
+		what := link("A comment", commentURL(p.t, w.ID))
 		if w.ID == 0 {
-			what = "the issue itself"
+			what = "The issue itself"
 		}
 		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), sentence(w.Reason))
 	}
 	return paragraphs(
-		to(p.t.Trigger.By)+"the agent may see none of the text here, so nothing was started: it sees only what people with write permission wrote, or gave a 👍 to after its last edit.",
+		addressed(p.t.Trigger.By, "the agent may see none of the text here, so nothing was started: it sees only what people with write permission wrote, or gave a 👍 to after its last edit."),
 		b.String(),
 		"Give a 👍 to what it should see; the task then starts by itself.",
 	)
@@ -103,7 +103,7 @@ func (p post) edited() string {
 	}
 	shown := clipped(strings.Join(lines, "\n"), min(8000, p.budget+200))
 	return paragraphs(
-		fmt.Sprintf("%sthe issue was changed by %s, who has no write permission here. The task is paused; nothing is approved, built or posted with either text until this is cleared.", to(p.t.Trigger.By), name(p.By)),
+		addressed(p.t.Trigger.By, fmt.Sprintf("the issue was changed by %s, who has no write permission here. The task is paused; nothing is approved, built or posted with either text until this is cleared.", name(p.By))),
 		strings.Replace(codeBlock(shown), "text\n", "diff\n", 1),
 		"Read the change. To work with the new text, write "+p.v.say("replan")+". To keep the old one, undo the edit.",
 	)

@@ -35,6 +35,9 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 		return state.Event{}, err
 	}
 	v.Key = w.job.Key
+	if p.Kind == state.PostEnded {
+		v.Branch = s.branchState(ctx, w)
+	}
 	if p.Kind == state.PostPlan && !comment.ShowsPlan(w.task, p, v) {
 		return state.Event{}, &Problem{Reason: "The plan is too long to be shown in full in a comment, so that nobody could approve what it says.", Class: "agent", Permanent: true,
 			Hint: "Comment `replan` and say what a shorter plan should leave out."}
@@ -51,6 +54,22 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 		e.Detail = "looked"
 	}
 	return e, nil
+}
+
+// branchState says whether a canceled task's branch is still there, for its last comment.
+func (s *Steps) branchState(ctx context.Context, w *unit) comment.BranchState {
+	if w.task.Phase != state.PhaseCancelled || w.task.Branch.Head == "" {
+		return comment.BranchUnknown
+	}
+	_, err := s.GitHub.Head(ctx, w.repo, w.task.Branch.Name)
+	switch {
+	case err == nil:
+		return comment.BranchThere
+	case errors.Is(err, forge.ErrNotFound):
+		return comment.BranchGone
+	}
+	w.log.Warn().Err(err).Str("branch", w.task.Branch.Name).Msg("failed to read the branch; the last comment does not mention it")
+	return comment.BranchUnknown
 }
 
 // writeOnce creates the comment unless an earlier attempt did. looked says that there was one.

@@ -311,3 +311,32 @@ func TestHandleRefusesUnknownKinds(t *testing.T) {
 		t.Errorf("comments without a task: %q", w.ours(1))
 	}
 }
+
+// TestTheLastCommentLooksAtTheBranch: what it says of a branch is what GitHub has when it is written.
+func TestTheLastCommentLooksAtTheBranch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change     func(w *world) error
+		says, lies string
+	}{
+		"it is there":         {func(*world) error { return nil }, "stays", "deleted"},
+		"somebody deleted it": {func(w *world) error { return w.ada.DeleteBranch(full, w.task.Branch.Name) }, "was deleted", "stays"},
+		"nobody can tell": {func(w *world) error {
+			w.fault(simgithub.Fault{Path: "/git/ref", Status: 502})
+			return nil
+		}, "cancelled", "The branch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.openPull()
+			w.task.Phase, w.task.PR = state.PhaseCancelled, nil
+			check(t, c.change(w))
+			w.do(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostEnded} })
+			list := w.issue().Comments
+			if got := list[len(list)-1].Body; !strings.Contains(got, c.says) || strings.Contains(got, c.lies) {
+				t.Errorf("it says:\n%s", got)
+			}
+		})
+	}
+}

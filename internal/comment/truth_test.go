@@ -1,0 +1,127 @@
+package comment
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// lowerStart finds a paragraph, or a text that is listed as withheld, that begins with a small letter.
+var lowerStart = regexp.MustCompile("(?m)(?:\\A|\n\n)(?:- \\[?)?[a-z]")
+
+// TestSentencesBeginWithACapital: whether or not somebody is addressed.
+func TestSentencesBeginWithACapital(t *testing.T) {
+	t.Parallel()
+	// Names are listed as they are.
+	names := map[string]bool{"question/existing": true, "changes/first": true, "changes/round": true, "waiting/other": true}
+	bot := state.Person{ID: 9, Login: "ci[bot]", Bot: true}
+	for name, s := range everything() {
+		for who, by := range map[string]state.Person{"nobody": {}, "a bot": bot} {
+			task := *s.task
+			task.Trigger.By, s.post.By = by, by
+			text := Render(&task, s.post, view(""))
+			text = regexp.MustCompile("(?s)```.*?(```|$)").ReplaceAllString(text, "CODE")
+			if at := lowerStart.FindStringIndex(text); at != nil && !names[name] {
+				t.Errorf("%s, addressed to %s, at %q:\n%s", name, who, text[at[0]:at[1]], text)
+			}
+		}
+	}
+}
+
+// TestCommandsAreWrittenWithTheMention: a command without it does nothing where people would copy it.
+func TestCommandsAreWrittenWithTheMention(t *testing.T) {
+	t.Parallel()
+	bare := regexp.MustCompile("`(retry|replan|cancel|budget|plan|approve|create pr)[ `]")
+	for name, s := range everything() {
+		if name == "reply/help" {
+			continue // it has a list of them
+		}
+		if got := Render(s.task, s.post, view("")); bare.MatchString(got) {
+			t.Errorf("%s: %s in\n%s", name, bare.FindString(got), got)
+		}
+	}
+	for name, task := range statuses() {
+		if got := Status(task, view("")); bare.MatchString(got) {
+			t.Errorf("status %s: %s in\n%s", name, bare.FindString(got), got)
+		}
+	}
+}
+
+// TestAHintIsSaidOnce: `retry` is told of once, with the mention, and so is that the work is saved.
+func TestAHintIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hint                  string
+		retries, fresh, saved int
+	}{
+		"none":           {"", 1, 1, 1},
+		"retry":          {"Comment `retry` to do the work again.", 1, 1, 1},
+		"retry fresh":    {"Comment `retry fresh` to do the work again on a new VM.", 0, 1, 1},
+		"both":           {"Comment `retry` to go on from here, or `retry fresh` for a new VM.", 1, 1, 1},
+		"more turns":     {"Write `retry turns=60` to let it go on for longer.", 1, 1, 1},
+		"saved already":  {state.HintVMHours, 1, 1, 1},
+		"something else": {"Name another model with `model NAME`.", 1, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Render(with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "It broke.", Hint: c.hint}, view(""))
+			fresh := strings.Count(got, "`@errand retry fresh`")
+			retries := strings.Count(got, "`@errand retry") - fresh
+			if saved := strings.Count(got, "saved"); retries != c.retries || fresh != c.fresh || saved != c.saved {
+				t.Errorf("retry %d times, fresh %d, saved %d:\n%s", retries, fresh, saved, got)
+			}
+		})
+	}
+}
+
+// TestTheLastCommentIsTrueOfTheBranch: it says that a branch stays only if somebody has just seen it.
+func TestTheLastCommentIsTrueOfTheBranch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		branch     BranchState
+		says, lies string
+	}{
+		"there":   {BranchThere, "The branch `errand/7-div-panics` stays.", "deleted"},
+		"deleted": {BranchGone, "The branch `errand/7-div-panics` was deleted.", "stays"},
+		"unknown": {BranchUnknown, "`@errand plan` on the issue starts a new task", "The branch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := view("")
+			v.Branch = c.branch
+			got := Render(with(cancelled), state.Post{Kind: state.PostEnded, By: writer}, v)
+			if !strings.Contains(got, c.says) || strings.Contains(got, c.lies) {
+				t.Errorf("it says:\n%s", got)
+			}
+		})
+	}
+}
+
+// TestNothingIsUnderWayWhileATaskWaits: what is waited for is not said beside a step that is not taken.
+func TestNothingIsUnderWayWhileATaskWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*state.Task)
+		now    bool
+	}{
+		"for other issues":             {func(t *state.Task) { t.Phase, t.Step = state.PhaseQueued, state.JobStart }, false},
+		"for a VM":                     {func(t *state.Task) { implementing(t); t.Run.State = state.RunLaunching }, false},
+		"for an edit while it runs":    {func(t *state.Task) { implementing(t); t.Run.State = state.RunActive }, true},
+		"for nothing, it is launching": {func(t *state.Task) { implementing(t); t.Run.State = state.RunLaunching; t.Waiting = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := with(func(t *state.Task) {
+				t.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(30)}
+				c.change(t)
+			})
+			for _, got := range []string{Status(task, view("")), Render(task, state.Post{Kind: state.PostReply, Reason: state.ReplyStatus}, view(""))} {
+				if strings.Contains(got, "**Now:**") != c.now {
+					t.Errorf("it says:\n%s", got)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,162 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// reactions lists the reactions that the last event led to.
+func (l *life) reactions() (list []string) {
+	for _, j := range l.jobs {
+		if j.Kind == JobReact {
+			list = append(list, j.Args["content"])
+		}
+	}
+	return list
+}
+
+// TestEveryCommandIsSeen: a person who may gets one 👀 for each comment with commands, whatever the task is at and
+// however many commands there are; 😕 is said instead where nothing follows.
+func TestEveryCommandIsSeen(t *testing.T) {
+	t.Parallel()
+	phases := map[string]func(*life){
+		"a plan waits":    (*life).toPreliminary,
+		"pull request":    (*life).toPR,
+		"at work":         (*life).implementing,
+		"failed":          func(l *life) { l.implementing(); l.end(RunResult{Class: "fatal", Status: "crashed"}) },
+		"canceled":        func(l *life) { l.implementing(); l.comment(VerbCancel) },
+		"asks for a key":  (*life).askedForKey,
+		"stopped by hand": func(l *life) { l.implementing(); l.comment(VerbStop) },
+	}
+	verbs := []Verb{VerbApprove, VerbReplan, VerbStatus, VerbStop, VerbRetry, VerbCancel, VerbBudget, VerbModel, VerbCreatePR, VerbIssue, VerbHelp, VerbUnknown}
+	for name, bring := range phases {
+		for _, v := range verbs {
+			t.Run(name+"/"+string(v), func(t *testing.T) {
+				t.Parallel()
+				l := newLife(t)
+				bring(l)
+				l.comment(v, v)
+				if got := l.reactions(); !slices.Equal(got, []string{"eyes"}) {
+					t.Errorf("reactions %v", got)
+				}
+			})
+		}
+	}
+}
+
+func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(Event{Kind: EventCommented, By: Person{ID: 9, Login: "eve"}, Permission: PermissionRead, Comment: &Comment{ID: 70, Mention: true}, Orders: []Order{{Verb: VerbApprove}}})
+	if got := l.reactions(); len(got) != 0 {
+		t.Errorf("an outsider's command: %v", got)
+	}
+	l.comment(VerbCancel)
+	l.comment(VerbMessage)
+	if got := l.reactions(); !slices.Equal(got, []string{"confused"}) {
+		t.Errorf("a message after the end: %v", got)
+	}
+}
+
+// askedForKey waits for the ticket key that the repository wants.
+func (l *life) askedForKey() {
+	l.trigger()
+	l.do(Event{Kind: EventAsked, Start: &Start{Settings: DefaultSettings(), Visible: true}, Question: &Question{Kind: AskKey, Text: "[A-Z]+-[0-9]+"}})
+}
+
+func (l *life) createPR(key string) {
+	l.t.Helper()
+	l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: l.now.Unix(), Mention: true}, Orders: []Order{{Verb: VerbCreatePR, Arg: key}}})
+}
+
+// TestCreatePRNeedsAKey: without one nothing is noted and nothing goes on; with one a task goes on only where
+// errand has asked for it.
+func TestCreatePRNeedsAKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bring  func(*life)
+		key    string
+		reply  string
+		ticket string
+		phase  Phase
+	}{
+		"asked for, named":         {(*life).askedForKey, "ABC-1", "", "ABC-1", PhaseQueued},
+		"asked for, not named":     {(*life).askedForKey, "", ReplyTicketMissing, "", PhaseAwaitingAnswer},
+		"stopped, named":           {func(l *life) { l.implementing(); l.comment(VerbStop) }, "ABC-1", ReplyTicketNoted, "ABC-1", PhaseAwaitingAnswer},
+		"a plan waits, named":      {(*life).toPreliminary, "ABC-1", ReplyTicketNoted, "ABC-1", PhaseAwaitingPreliminaryApproval},
+		"a plan waits, not named":  {(*life).toPreliminary, "", ReplyTicketMissing, "", PhaseAwaitingPreliminaryApproval},
+		"after the end, named":     {func(l *life) { l.toPreliminary(); l.comment(VerbCancel) }, "ABC-1", ReplyStatus, "", PhaseCancelled},
+		"after the end, not named": {func(l *life) { l.toPreliminary(); l.comment(VerbCancel) }, "", ReplyStatus, "", PhaseCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			c.bring(l)
+			l.createPR(c.key)
+			reply := ""
+			for _, j := range l.jobs {
+				if j.Kind == JobPost && j.Post.Kind == PostReply {
+					reply = j.Post.Reason
+				}
+			}
+			if reply != c.reply || l.task.Ticket != c.ticket || l.task.Phase != c.phase {
+				t.Errorf("reply %q, ticket %q, phase %s", reply, l.task.Ticket, l.task.Phase)
+			}
+		})
+	}
+}
+
+// TestADeletedCommentIsNotLinked: whichever comment somebody deletes, the task forgets its address, also after the
+// end; a comment that it does not know changes nothing.
+func TestADeletedCommentIsNotLinked(t *testing.T) {
+	t.Parallel()
+	const plan, status, question, withheld = 11, 5, 20, 90
+	for _, id := range []int64{plan, status, question, withheld, 999} {
+		for _, ended := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/%v", id, ended), func(t *testing.T) {
+				t.Parallel()
+				l := newLife(t)
+				l.toPreliminary()
+				if ended {
+					l.comment(VerbCancel)
+				}
+				l.task.Plans[0].CommentURL = "https://x/11"
+				l.task.Status = StatusComment{Comment: status, URL: "https://x/5"}
+				l.task.Question = &Question{Kind: AskAgent, Comment: question}
+				l.task.Context.Withheld = []Withheld{{ID: 89}, {ID: withheld}}
+				version := l.task.Version
+				l.do(Event{Kind: EventPlanDeleted, By: writer, Comment: &Comment{ID: id}})
+				got := map[int64]bool{
+					plan: l.task.Plans[0].CommentURL == "", status: l.task.Status.URL == "",
+					question: l.task.Question.Comment == 0, withheld: len(l.task.Context.Withheld) == 1 && l.task.Context.Withheld[0].ID == 89,
+				}
+				for other, forgotten := range got {
+					if forgotten != (other == id) {
+						t.Errorf("comment %d forgotten: %v", other, forgotten)
+					}
+				}
+				if changed := l.task.Version != version; changed != (id != 999) {
+					t.Errorf("the task changed: %v", changed)
+				}
+				if stale := l.task.Plans[0].Stale; (stale == StaleDeleted) != (id == plan && !ended) {
+					t.Errorf("the plan is stale: %q", stale)
+				}
+			})
+		}
+	}
+}
+
+// TestAPlanFoundDeletedIsNotLinked: no webhook told of it, the check of an approval did.
+func TestAPlanFoundDeletedIsNotLinked(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	p := l.task.NewestPlan()
+	p.CommentURL = "https://x/11"
+	l.do(Event{Kind: EventNoApproval, Detail: NotDeleted, Candidate: &Candidate{Approval: Approval{Hash: p.Hash, By: writer, Permission: PermissionWrite}}})
+	if p := l.task.NewestPlan(); p.CommentURL != "" || p.Stale != StaleDeleted {
+		t.Errorf("address %q, stale %q", p.CommentURL, p.Stale)
+	}
+}
