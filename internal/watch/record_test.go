@@ -99,3 +99,37 @@ func TestEventsAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// TestAMissingProgramIsLogged: the operator reads at the level error which program has to be installed, and where it
+// was missing. Other ends of runs are no errors of errand's.
+func TestAMissingProgramIsLogged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status, adapter string
+		says            []string
+	}{
+		"claude":      {state.StatusStartFailed, "claude", []string{`"level":"error"`, "npm install -g @anthropic-ai/claude-code", `"vm":"vm-1"`, `"task":"7/3"`, "claude: not found"}},
+		"codex":       {state.StatusStartFailed, "codex", []string{`"level":"error"`, "npm install -g @openai/codex"}},
+		"gemini":      {state.StatusStartFailed, "gemini", []string{`"level":"error"`, "npm install -g @google/gemini-cli"}},
+		"a command":   {state.StatusStartFailed, "command", []string{`"level":"error"`, "the program that the adapter's `command` names"}},
+		"it crashed":  {"crashed", "claude", nil},
+		"it was fine": {"ok", "claude", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log)}}}
+			task := &state.Task{Runs: []state.Run{{ID: "r4", Adapter: c.adapter, VM: "vm-1"}}}
+			f.notStarted(task, state.RunResult{Status: c.status, Message: "sh: claude: not found"})
+			for _, want := range c.says {
+				if !strings.Contains(log.String(), want) {
+					t.Errorf("it lacks %q: %s", want, log.String())
+				}
+			}
+			if c.says == nil && log.Len() > 0 {
+				t.Errorf("logged: %s", log.String())
+			}
+			f.notStarted(nil, state.RunResult{Status: c.status}) // the task is gone
+		})
+	}
+}

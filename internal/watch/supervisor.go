@@ -255,7 +255,37 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 		return err
 	}
 	f.compare(applied.Task)
+	f.notStarted(applied.Task, res)
 	return errTold
+}
+
+// notStarted logs an agent's program that could not be started, which only the operator can change. t may be nil.
+func (f *following) notStarted(t *state.Task, res state.RunResult) {
+	if res.Status != state.StatusStartFailed {
+		return
+	}
+	log := f.s.cfg.Log.Error().Str("task", f.task.String()).Str("run", f.run).Str("error", res.Message)
+	adapter := ""
+	if t != nil {
+		if r := find(t, f.run); r != nil {
+			adapter = r.Adapter
+			log.Str("adapter", r.Adapter).Str("vm", r.VM)
+		}
+	}
+	log.Str("remedy", install(adapter)).Msg("the agent's program could not be started")
+}
+
+// install says how an adapter's program comes onto VMs.
+func install(adapter string) string {
+	program := map[string]string{
+		"claude": "Claude Code (npm install -g @anthropic-ai/claude-code)",
+		"codex":  "Codex (npm install -g @openai/codex)",
+		"gemini": "Gemini CLI (npm install -g @google/gemini-cli)",
+	}[adapter]
+	if program == "" {
+		program = "the program that the adapter's `command` names"
+	}
+	return "install " + program + " on the VMs, or on this host for local boxes, or change the adapter's `command` in errand.yml"
 }
 
 // compare logs that the agent's program and the gateway have counted different tokens. t may be nil.

@@ -154,12 +154,13 @@ func (s *Sweeper) state(ctx context.Context) error {
 		return fmt.Errorf("list open tasks: %w", err)
 	}
 	places, unlisted := s.places(ctx)
+	var limits skipped
 	for _, t := range open {
 		err := s.placed(ctx, t, places)
 		if err == nil {
 			err = s.task(ctx, t)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !limits.task(err) {
 			s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("compare a task with GitHub")
 		}
 	}
@@ -167,10 +168,11 @@ func (s *Sweeper) state(ctx context.Context) error {
 		return !slices.ContainsFunc(open, func(t *state.Task) bool { return t.Key == k })
 	})
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
-		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil { // the others are looked at all the same
+		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.repository(err) { // the others are looked at all the same
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("look for issues without a task")
 		}
 	}
+	limits.log(&s.cfg.Log)
 	return unlisted
 }
 

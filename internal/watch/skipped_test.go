@@ -1,0 +1,48 @@
+package watch_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/watch"
+)
+
+// TestALimitIsLoggedOnce: a sweep that meets one limit at many repositories says so in one line; whatever else goes
+// wrong has a line of its own.
+func TestALimitIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault simgithub.Fault
+		lines int
+		says  string
+	}{
+		"primary limit":   {simgithub.Fault{Primary: true, Reset: 3600}, 1, `"repositories":6`},
+		"secondary limit": {simgithub.Fault{Secondary: true, RetryAfter: 3600}, 1, `"repositories":6`},
+		"gone":            {simgithub.Fault{Status: http.StatusGone}, 6, `"repository":"acme/r4"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			for i := range 5 {
+				r := fmt.Sprintf("r%d", i)
+				check(t, second(l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: r, Files: map[string]string{"README.md": "# r\n"}})))
+				check(t, second(l.sim.Install("acme/"+r)))
+			}
+			var log bytes.Buffer
+			cfg := l.cfg
+			cfg.Log = zerolog.New(&log)
+			c.fault.Path = "^/repos/acme/[^/]+/issues"
+			check(t, l.sim.Fault(c.fault))
+			check(t, watch.NewSweeper(cfg).SweepState(t.Context()))
+			if n := strings.Count(log.String(), `"level":"warn"`); n != c.lines || !strings.Contains(log.String(), c.says) {
+				t.Errorf("%d lines:\n%s", n, log.String())
+			}
+		})
+	}
+}
