@@ -121,11 +121,10 @@ func budget() map[string]int {
 		"GET /collaborators/…/permission":           6, // once for each event: the assignment, a comment, two approvals, two reviews
 		"GET /issues/N":                             1,
 		"graphql query repository":                  3, // settings, discussion and base; what the base says to agents and is built with; the template for the pull request
-		"graphql query node":                        2, // a plan with its 👍 and its issue, for each approval
+		"graphql query node":                        3, // a plan with its 👍 and its issue, for each approval; a comment that asks for a change
 		"graphql query repository (review threads)": 2,
 		"graphql mutation minimizeComment (fold)":   1,
 		"graphql mutation updateRefs (branch)":      2,
-		"GET /git/ref/heads/…":                      1,
 		"GET /git/matching-refs/heads/…":            1,
 		"GET /git/trees/SHA":                        1,
 		"POST /git/trees":                           2,

@@ -141,13 +141,22 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 		}
 		return got.Said
 	}
+	head := must(w.f.Head(t.Context(), w.repo, "main"))(t)
+	alone := func() *forge.CommentView {
+		t.Helper()
+		v, at, err := w.f.Said(t.Context(), w.repo, said.NodeID, "main")
+		if err != nil || at != head {
+			t.Errorf("the branch is at %q, error %v", at, err)
+		}
+		return v
+	}
 	if v := standing(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimised {
 		t.Errorf("as it was written: %+v", v)
 	}
 	if err := w.As("octo").EditComment(fullName, said.ID, "Wait."); err != nil {
 		t.Fatal(err)
 	}
-	for name, v := range map[string]*forge.CommentView{"standing": standing(), "alone": must(w.f.Said(t.Context(), w.repo, said.NodeID))(t)} {
+	for name, v := range map[string]*forge.CommentView{"standing": standing(), "alone": alone()} {
 		if v.Body != "Wait." || v.Author.Login != "wendy" || v.Editor == nil || v.Editor.Login != "octo" {
 			t.Errorf("%s, edited by somebody else: %+v", name, v)
 		}
@@ -164,8 +173,11 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 	if v := standing(); v != nil {
 		t.Errorf("deleted: %+v", v)
 	}
-	if v, err := w.f.Said(t.Context(), w.repo, said.NodeID); v != nil || err != nil {
-		t.Errorf("deleted: %+v, error %v", v, err)
+	if v := alone(); v != nil {
+		t.Errorf("deleted: %+v", v)
+	}
+	if v, at, err := w.f.Said(t.Context(), w.repo, i.NodeID, "no-such"); at != "" || err != nil {
+		t.Errorf("no such branch: %+v at %q, error %v", v, at, err)
 	}
 }
 

@@ -37,28 +37,42 @@ const saidFields = `__typename
     ... on IssueComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }
     ... on PullRequestReviewComment { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }`
 
-const saidQuery = `query($id: ID!) {
+const saidQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {
   node(id: $id) { ` + saidFields + ` }
+  repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 }`
 
-// Said reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it. It is
-// nil if the comment does not exist any more.
-func (f *Forge) Said(ctx context.Context, r Repo, node string) (*CommentView, error) {
+// Said reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it, and where
+// a branch is. The comment is nil if it does not exist any more, head is empty if the branch does not.
+func (f *Forge) Said(ctx context.Context, r Repo, node, branch string) (said *CommentView, head string, err error) {
 	u, err := f.reads(ctx, r.Installation, "read a comment again", "in "+r.FullName())
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var data struct {
-		Node *viewNode `json:"node"`
+		Node       *viewNode `json:"node"`
+		Repository *struct {
+			Ref *struct {
+				Target refTarget `json:"target"`
+			} `json:"ref"`
+		} `json:"repository"`
 	}
-	if err := tolerateGone(f.graphql(u, saidQuery, map[string]any{"id": node}, &data)); err != nil {
-		return nil, u.wrap(err)
+	vars := map[string]any{"id": node, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
+	if err := tolerateMissing(f.graphql(u, saidQuery, vars, &data), "node"); err != nil {
+		return nil, "", u.wrap(err)
+	}
+	if data.Repository == nil {
+		return nil, "", u.gone()
+	}
+	if ref := data.Repository.Ref; ref != nil {
+		head = ref.Target.OID
+		f.known.noteTree(r, head, ref.Target.Tree.OID)
 	}
 	if data.Node == nil || data.Node.ID == "" {
-		return nil, nil
+		return nil, head, nil
 	}
 	v := data.Node.view()
-	return &v, nil
+	return &v, head, nil
 }
 
 const viewsQuery = `query($ids: [ID!]!) {

@@ -158,7 +158,6 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 		return "", nil
 	}
 	if k := w.job.Vetted; w.job.Attempt <= 1 && s.vettedWithin(w, a.By.ID, approvalFresh) && k.Hash == a.Hash && k.Permission.CanWrite() {
-		w.base, w.baseAt = k.Base, k.At
 		return "", nil
 	}
 	p, err := s.GitHub.Permission(ctx, w.repo, a.By.Login, a.By.ID)

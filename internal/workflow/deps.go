@@ -63,7 +63,7 @@ type reader interface {
 }
 
 type issues interface {
-	Said(ctx context.Context, r forge.Repo, node string) (*forge.CommentView, error)
+	Said(ctx context.Context, r forge.Repo, node, branch string) (said *forge.CommentView, head string, err error)
 	Comment(ctx context.Context, r forge.Repo, id int64) (forge.CommentView, error)
 	Standing(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.Standing, error)
 	Outset(ctx context.Context, r forge.Repo, number int, file string) (forge.Outset, error)

@@ -71,9 +71,12 @@ func (s *Steps) baseHead(ctx context.Context, w *unit) (string, error) {
 		age := s.Now().Sub(at)
 		return age >= 0 && age < fresh
 	}
+	v := w.job.Vetted
 	switch {
 	case w.base != "" && young(w.baseAt):
 		return w.base, nil
+	case v != nil && v.Base != "" && young(v.At):
+		return v.Base, nil // it was read for the comment or the approval that led to this run
 	case b.BaseSHA != "" && young(b.BaseAt):
 		return b.BaseSHA, nil // the job start has just read it
 	}

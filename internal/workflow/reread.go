@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,10 +27,15 @@ func acts(e state.Event) bool {
 
 // reread holds a comment against what stands on GitHub now: its webhook may have come late, and the comment may have been
 // withdrawn since. What its author made of a comment without commands counts as if it had been written so.
-func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event) (state.Event, error) {
-	now, err := s.GitHub.Said(ctx, repo, e.Comment.Node)
+//
+// With the comment it reads where the branch base is, at which a run that the comment leads to may begin.
+func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base string) (state.Event, error) {
+	now, head, err := s.GitHub.Said(ctx, repo, e.Comment.Node, cmp.Or(base, "HEAD"))
 	if err != nil {
 		return state.Event{}, insist(fmt.Errorf("read the comment of @%s again: %w", e.By.Login, err))
+	}
+	if base != "" {
+		e.Vetted.Base = head
 	}
 	c := *e.Comment
 	e.Comment = &c

@@ -31,7 +31,11 @@ func (s *Steps) vet(ctx context.Context, w *unit) (state.Event, error) {
 	}
 	e.Permission, e.Vetted = p, &state.Vetted{By: e.By, Permission: p, At: at}
 	if p.CanWrite() && acts(e) {
-		return s.reread(ctx, repo, e)
+		base := ""
+		if w.task != nil {
+			base = w.task.Branch.Base
+		}
+		return s.reread(ctx, repo, e, base)
 	}
 	return e, nil
 }
@@ -84,9 +88,12 @@ func (s *Steps) react(ctx context.Context, w *unit) (state.Event, error) {
 		}
 	}
 	ctx = forge.WithPriority(ctx, forge.PriorityReact)
-	if err := s.GitHub.React(ctx, repo, target, a["content"]); errors.Is(err, forge.ErrLocked) {
+	switch err := s.GitHub.React(ctx, repo, target, a["content"]); {
+	case errors.Is(err, forge.ErrLocked):
 		w.log.Info().Err(err).Msg("no reaction where the conversation is locked")
-	} else if err != nil {
+	case errors.Is(err, forge.ErrNotFound) && a["comment"] != "":
+		w.log.Info().Err(err).Msg("no reaction to a comment that was deleted")
+	case err != nil:
 		return state.Event{}, fmt.Errorf("react with %s: %w", a["content"], err)
 	}
 	return done(), nil

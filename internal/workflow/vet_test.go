@@ -1,11 +1,13 @@
 package workflow_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -17,10 +19,16 @@ func (w *world) vetted(login string, p state.Permission, ago time.Duration, hash
 // permissionReads counts how often GitHub was asked for a permission while f ran.
 func (w *world) permissionReads(f func()) int {
 	w.t.Helper()
+	return w.callsTo("/collaborators/{login}/permission", f)
+}
+
+// callsTo counts how often a route that contains part was called while f ran.
+func (w *world) callsTo(part string, f func()) int {
+	w.t.Helper()
 	read := func() (n int) {
 		routes, _ := w.Calls()
 		for _, c := range routes {
-			if c.Route == "GET /repos/{owner}/{repo}/collaborators/{login}/permission" {
+			if strings.Contains(c.Route, part) {
 				n += c.Count
 			}
 		}
@@ -158,6 +166,44 @@ func TestStartOfApprovedWork(t *testing.T) {
 			}
 			if n := w.forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
 				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// TestADeletedCommentGetsNoReaction: nobody is left to see it, and nothing went wrong.
+func TestADeletedCommentGetsNoReaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, err := w.As("bob").Comment(full, 1, "@errand status")
+	check(t, err)
+	check(t, w.As("bob").DeleteComment(full, c.ID))
+	if e, err := w.try(state.JobReact, args("content", "eyes", "comment", itoa(c.ID))); err != nil || e.Kind != workflow.EventNothing {
+		t.Errorf("event %s, error %v", e.Kind, err)
+	}
+}
+
+// TestARunBeginsWhereItsCommentFoundTheBase: the head that was read with a comment serves the run that it leads to,
+// while it is fresh.
+func TestARunBeginsWhereItsCommentFoundTheBase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		calls int
+	}{
+		"just read": {time.Second, 0},
+		"old":       {31 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.launching(state.RunPlan)
+			var e state.Event
+			n := w.callsTo("/git/ref/", func() {
+				e = w.do(state.JobLaunch, func(j *state.Job) { j.Vetted = w.vetted("ada", state.PermissionAdmin, c.ago, "") })
+			})
+			if e.Kind != state.EventLaunched || e.Launch.BaseSHA != w.head("main") || n != c.calls {
+				t.Errorf("event %s at %s, %d calls", e.Kind, e.Launch.BaseSHA, n)
 			}
 		})
 	}
