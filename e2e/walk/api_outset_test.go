@@ -59,9 +59,10 @@ func (a api) Standing(ctx context.Context, _ forge.Repo, node, said, branch stri
 	})
 }
 
-// Said is a person's comment as it is now.
-func (a api) Said(ctx context.Context, _ forge.Repo, node string) (*forge.CommentView, error) {
-	return read(ctx, a, "read a comment again", func() (*forge.CommentView, error) {
+// Said is a person's comment as it is now, and where a branch is.
+func (a api) Said(ctx context.Context, _ forge.Repo, node, branch string) (said *forge.CommentView, head string, err error) {
+	said, err = read(ctx, a, "read a comment again", func() (*forge.CommentView, error) {
+		head = a.branches[branch]
 		c := a.find(func(c *comment) bool { return c.node == node })
 		if c == nil {
 			return nil, nil
@@ -69,6 +70,7 @@ func (a api) Said(ctx context.Context, _ forge.Repo, node string) (*forge.Commen
 		v := c.view()
 		return &v, nil
 	})
+	return said, head, err
 }
 
 // Base is what work begins at; the walks' repository has no files.

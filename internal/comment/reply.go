@@ -30,7 +30,7 @@ func (p post) replyWords() string {
 	switch p.Reason {
 	case state.ReplyNothingToCancel:
 		if p.t.Ended() {
-			return fmt.Sprintf("There is nothing to end: the task is %s. %s begins anew on the issue.", words.Phase(p.t.Phase), v.say("plan"))
+			return fmt.Sprintf("There is nothing to end: the task is %s. %s on the issue starts a new one, from the beginning.", words.Phase(p.t.Phase), v.say("plan"))
 		}
 		return fmt.Sprintf("Nothing runs that could be stopped: the task is %s. %s ends it.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
@@ -76,7 +76,7 @@ func (p post) replyWords() string {
 	case state.ReplyReworded:
 		return "Nothing was done for a comment by " + name(p.By) + ": it was edited before it was read, and edits give no commands. Write what should happen in a new comment."
 	case state.ReplyEnded:
-		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue begins anew.", words.Phase(p.t.Phase), v.say("plan"))
+		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue starts a new one, from the beginning.", words.Phase(p.t.Phase), v.say("plan"))
 	case state.WaitingDisabled:
 		return "Nothing new is started here at present: `enabled` is false in the settings. What was said is kept."
 	}
@@ -121,7 +121,7 @@ func (p post) tooMany() string {
 		left = append(left, code(words))
 	}
 	if p.Text != "" {
-		left = append(left, p.Text+" more")
+		left = append(left, line(p.Text, 20)+" more")
 	}
 	if len(left) > 0 {
 		s += ": " + strings.Join(left, ", ")

@@ -35,8 +35,8 @@ func TestCommandsAreWrittenWithTheMention(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile("`(retry|replan|cancel|budget|plan|approve|create pr)[ `]")
 	for name, s := range everything() {
-		if name == "reply/help" {
-			continue // it has a list of them
+		if name == "reply/help" || name == "reply/too_many" {
+			continue // they list commands, as they are or as a person wrote them
 		}
 		if got := Render(s.task, s.post, view("")); bare.MatchString(got) {
 			t.Errorf("%s: %s in\n%s", name, bare.FindString(got), got)
