@@ -81,7 +81,7 @@ var (
 	boxMark    = regexp.MustCompile(`^\[[ \txX]\]`)
 	atEntity   = regexp.MustCompile(`(?i)^&(?:#0{0,9}64|#x0{0,9}40|commat);`)
 	handle     = regexp.MustCompile(`^@[A-Za-z0-9](?:[A-Za-z0-9/_-]*[A-Za-z0-9])?(?:\[bot\])?`)
-	closes     = regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)$`)
+	closes     = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)$`)
 	reference  = regexp.MustCompile(`^(?:(?:[\w.-]+/[\w.-]+)?#\d+|[gG][hH]-\d+|https?://[^\s()<>` + "`" + `]+/(?:issues|pull)/\d+)`)
 	atxHeading = regexp.MustCompile(`^( {0,3}(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*)(#{1,6})(?:[ \t]|$)`)
 	underline  = regexp.MustCompile(`^[ \t>]*(=+|-+)[ \t]*$`)
@@ -249,7 +249,7 @@ func dangers(s string) string {
 
 var (
 	anyMention = regexp.MustCompile(`(?:^|[^A-Za-z0-9])@[A-Za-z0-9]`)
-	anyClosing = regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)[^\pL\pN#\x00]+(?:(?:[\w.-]+/[\w.-]+)?#|gh-|https?://[^\s\x00]+/(?:issues|pull)/)\d`)
+	anyClosing = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)[^\pL\pN#\x00]+(?:(?:[\w.-]+/[\w.-]+)?#|gh-|https?://[^\s\x00]+/(?:issues|pull)/)\d`)
 )
 
 // acts names what the text that a block shows, code apart, would make GitHub do: notify somebody or close an issue.

@@ -139,7 +139,8 @@ func mentionsAnywhere(body, slug string) bool {
 // readBlock reads what follows one mention: the rest of its line, and the lines below.
 func readBlock(line, tail string, onPR bool) []state.Order {
 	whole := strings.TrimSpace(line + "\n" + tail)
-	line, tail = strings.TrimSpace(line), strings.TrimSpace(tail)
+	line, below := strings.TrimSpace(line), strings.TrimRight(tail, " \t\n")
+	tail = strings.TrimSpace(tail)
 	if line == "" {
 		if tail != "" {
 			return []state.Order{{Verb: state.VerbMessage, Text: tail}}
@@ -149,7 +150,8 @@ func readBlock(line, tail string, onPR bool) []state.Order {
 		}
 		return []state.Order{{Verb: state.VerbPlan}}
 	}
-	o, got := readLine(line, tail, onPR)
+	o, got := readLine(line, below, onPR)
+	o.Text = strings.TrimSpace(o.Text)
 	switch {
 	case got == readWrong:
 		return []state.Order{{Verb: state.VerbUnknown, Arg: o.Arg, Text: whole}}

@@ -40,6 +40,7 @@ func approvals() map[string]parsing {
 		"choice":               {body: "@errand approve 2", want: one(state.Order{Verb: state.VerbApprove, Choice: 2})},
 		"hash and choice":      {body: "@errand approve a1b2c3d 2", want: one(state.Order{Verb: state.VerbApprove, Hash: "a1b2c3d", Choice: 2})},
 		"with":                 {body: "@errand approve with: keep `-v`\nand the docs", want: one(state.Order{Verb: state.VerbApprove, With: "keep `-v`\nand the docs"})},
+		"with paragraphs":      {body: "@errand approve with: x\n\ny", want: one(state.Order{Verb: state.VerbApprove, With: "x\n\ny"})},
 		"all three":            {body: "@errand approve a1b2c3d 1 with: x", want: one(state.Order{Verb: state.VerbApprove, Hash: "a1b2c3d", Choice: 1, With: "x"})},
 		"text below approve":   {body: "@errand approve\n\nbut mind the tests", want: one(state.Order{Verb: state.VerbApprove, With: "but mind the tests"})},
 		"approve but":          {body: "@errand approve but rename it first", want: message("approve but rename it first")},

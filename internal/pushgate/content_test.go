@@ -298,7 +298,7 @@ func TestSafeMessage(t *testing.T) {
 		"several at once":         {"@@ada,@bob;@acme/all", "@@ ada,@ bob;@ acme/all"},
 		"odd space":               {"Fixes\u00a0#8, closes\u2003other/repo#7", "see\u00a0#8, see\u2003other/repo#7"},
 		"on the next line":        {"Fixes\n#8", "see\n#8"},
-		"colon and odd space":     {"Fixes:\u3000#8 and closes :#9", "see\u3000#8 and see #9"},
+		"colon and odd space":     {"Fixes:\u3000#8 and closes :#9", "see\u3000#8 and see :#9"},
 		"in markup":               {"**Fixes** #8, _closes_ `#9`, fixes (#10)", "**see** #8, _see_ `#9`, see (#10)"},
 		"in markup, own":          {"**Fixes** #7", "**Fixes** #7"},
 		"short form, odd space":   {"fix\u00a0gh-8", "see\u00a0gh-8"},

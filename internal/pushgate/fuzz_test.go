@@ -38,7 +38,7 @@ var (
 	callsSomebody = regexp.MustCompile(`(?:^|\W)@[A-Za-z0-9]`)
 	creditsOthers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:co-authored-by|signed-off-by|skip-checks)[ \t\pZ]*:`)
 	skipsChecks   = regexp.MustCompile(`(?i)\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\]`)
-	closesAnIssue = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[\s\pZ\pC\pM:*_~()"'\[]+([\w./-]*)#(\d+)\b`)
+	closesAnIssue = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[*_~"')]*[\s\pZ:][\s\pZ\pM:*_~()"'\[]*([\w./-]*)#(\d+)\b`)
 )
 
 // FuzzSafeMessage: whatever the agent wrote, the message calls nobody, credits nobody, skips no checks and

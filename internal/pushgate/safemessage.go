@@ -29,8 +29,8 @@ func SafeMessage(message string, home Home) string {
 	message = strings.ReplaceAll(message, "\r", "\n")
 	message = trailers.ReplaceAllString(message, "")
 	message = skipCI.ReplaceAllString(message, "($1)")
-	message = disarmClosing(message, home)
 	message = mention.ReplaceAllString(message, "$1@ $2")
+	message = disarmClosing(message, home)
 	message = blankLines.ReplaceAllString(message, "\n\n")
 	if message = strings.TrimSpace(message); message == "" {
 		return "Update files"
@@ -45,8 +45,8 @@ var (
 	// A message is no Markdown: what looks like code calls people, too. Only an address of mail has a letter before the sign.
 	mention = regexp.MustCompile(`(^|\W)@([A-Za-z0-9])`)
 	// Between the word and the reference there may be any kind of space, and marks or signs of Markdown around it.
-	closing = regexp.MustCompile(`(?i)(^|[^\pL\pN])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)([^\pL\pN#]*[\s\pZ\pC:][^\pL\pN#]*)` +
-		`((?:[\w.-]+(?:/[\w.-]+)*)?#|https?://[^\s/]+/[\w.-]+/[\w.-]+/(?:issues|pull)/|gh-)(\d+)\b`)
+	closing = regexp.MustCompile(`(?i)(^|[^A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)([^\pL\pN#]*[\s\pZ\pC:][^\pL\pN#]*)` +
+		`([\w./-]*#|https?://[^\s/]+/[\w.-]+/[\w.-]+/(?:issues|pull)/|gh-)(\d+)\b`)
 	blankLines = regexp.MustCompile(`\n{3,}`)
 )
 
@@ -58,7 +58,7 @@ func disarmClosing(message string, home Home) string {
 		if n, err := strconv.Atoi(number); own && err == nil && n == home.Issue {
 			return match
 		}
-		if between = strings.ReplaceAll(between, ":", ""); between == "" {
+		if between = strings.TrimPrefix(between, ":"); between == "" {
 			between = " "
 		}
 		return before + "see" + between + where + number
