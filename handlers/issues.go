@@ -50,7 +50,7 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev stat
 			return nil, "neither title nor text", nil
 		}
 		ev.Kind = state.EventIssueEdited
-		ev.ID = fmt.Sprintf("edit:%s:%d", state.FreezeHash(ev.Issue.Title, ev.Issue.Body)[:16], ev.At.Unix())
+		ev.ID = fmt.Sprintf("edit:%s:%d", state.FreezeHash(ev.Issue.Title, ev.Issue.Body), ev.At.Unix())
 	case "closed":
 		return m.closed(ctx, ev)
 	case "deleted", "transferred":

@@ -32,7 +32,7 @@ func (c *change) lateThumb() {
 
 // quoted tells a person, once per revision, that a command in a quote, in code or in other markup does not count.
 func (c *change) quoted() {
-	if key := "no-" + c.newestHash() + "-" + NotQuoted; c.once(key) {
+	if key := "no-" + ShortHash(c.newestHash()) + "-" + NotQuoted; c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: NotQuoted, By: c.e.By, Hash: c.newestHash()})
 	}
 }
@@ -88,7 +88,7 @@ func (c *change) orderRefusal(p *Plan, k Candidate) string {
 // hashNames reports whether what a person wrote (7 digits at least) names the hash.
 func hashNames(named, hash string) bool {
 	if len(named) < len(hash) {
-		return len(named) >= 7 && hash[:len(named)] == named
+		return len(named) >= namedDigits && hash[:len(named)] == named
 	}
 	return named[:len(hash)] == hash
 }
@@ -106,7 +106,7 @@ func (c *change) revisions(k PlanKind) []*Plan {
 
 // checkApproval enqueues the job that asks GitHub.
 func (c *change) checkApproval(k Candidate) {
-	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", k.Hash, k.Via, k.By.ID, k.Given.Unix()))
+	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate = &k
 	c.add(j)
 }
@@ -121,7 +121,7 @@ func (c *change) unheard() bool { return c.e.Unvetted && c.e.Candidate.Waited < 
 func (c *change) checkLater() {
 	k := *c.e.Candidate
 	k.Waited++
-	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", k.Hash, k.Via, k.By.ID, k.Given.Unix()))
+	j := c.job(JobApprove, LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate, j.NotBefore = &k, c.e.Now.Add(time.Duration(k.Waited)*500*time.Millisecond)
 	c.add(j)
 }
@@ -163,7 +163,7 @@ func (c *change) noApproval() {
 		c.t.Ignored++
 		return
 	}
-	if key := fmt.Sprintf("no-%s-%s", k.Hash, why); c.once(key) {
+	if key := fmt.Sprintf("no-%s-%s", ShortHash(k.Hash), why); c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: why, By: k.By, Hash: c.newestHash()})
 	}
 }
@@ -175,10 +175,14 @@ func (c *change) newestHash() string {
 	return ""
 }
 
-func (c *change) planByHash(hash string) *Plan {
-	for i := range c.t.Plans {
-		if c.t.Plans[i].Hash == hash {
-			return &c.t.Plans[i]
+func (c *change) planByHash(hash string) *Plan { return c.t.PlanByHash(hash) }
+
+// PlanByHash returns the revision that a hash names in full, nil if there is none. Where an older version gave several the same, it is
+// the newest.
+func (t *Task) PlanByHash(hash string) *Plan {
+	for i := len(t.Plans) - 1; i >= 0; i-- {
+		if t.Plans[i].Hash == hash {
+			return &t.Plans[i]
 		}
 	}
 	return nil
@@ -194,7 +198,7 @@ func (c *change) stale(why string) {
 		return
 	}
 	p.Stale = why
-	if key := fmt.Sprintf("no-%s-%s", p.Hash, why); c.once(key) {
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), why); c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: why, By: c.e.By, Hash: p.Hash})
 	}
 }
@@ -215,9 +219,9 @@ func (c *change) approved() {
 		c.feedback(Feedback{ID: conditionOf(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
 	}
 	if a.Kind == PlanPreliminary {
-		c.to(PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+a.Hash)
+		c.to(PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+ShortHash(a.Hash))
 	} else {
-		c.to(PhaseImplementing, "@"+a.By.Login+" approved the plan "+a.Hash)
+		c.to(PhaseImplementing, "@"+a.By.Login+" approved the plan "+ShortHash(a.Hash))
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
 }
@@ -244,7 +248,7 @@ func (c *change) revoked() {
 	}
 	c.unapprove()
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
-	key := fmt.Sprintf("no-%s-%s-%d", p.Hash, c.e.Detail, a.By.ID)
+	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Detail, a.By.ID)
 	if c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
 	}
@@ -263,5 +267,5 @@ func conditionOf(a Approval) string { return "with:" + a.Hash }
 
 // remind tells that a plan stands unapproved.
 func (c *change) remind() {
-	c.post("remind-"+c.e.Hash, Post{Kind: PostReminder, Hash: c.e.Hash})
+	c.post("remind-"+ShortHash(c.e.Hash), Post{Kind: PostReminder, Hash: c.e.Hash})
 }

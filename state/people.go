@@ -13,7 +13,7 @@ func (c *change) begin() {
 	t := &Task{Key: e.Task, Gen: 1}
 	if c.t != nil {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
-		t.VMs, t.Seen, t.Passed = c.t.VMs, c.t.Seen, c.t.Passed
+		t.VMs, t.Seen, t.Passed, t.Names = c.t.VMs, c.t.Seen, c.t.Passed, c.t.names()
 		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
 			t.Status = old // it does not show the end yet: it goes on as the new life's, so that none stays that is not true
 		}
@@ -115,13 +115,13 @@ func (c *change) outsiderEdit() {
 	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsPlan() {
 		p.Stale = StaleIssueChanged
 	}
-	c.post("edited-"+c.t.Frozen.Changed.Hash[:8], Post{Kind: PostWaiting, Reason: WaitingEdited, By: c.e.By})
+	c.post("edited-"+c.t.Frozen.Changed.Hash, Post{Kind: PostWaiting, Reason: WaitingEdited, By: c.e.By})
 }
 
 // refreeze takes a writer's edit over.
 func (c *change) refreeze() {
 	c.freeze()
-	c.feedback(Feedback{ID: "edit:" + c.t.Frozen.Hash[:12], Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
+	c.feedback(Feedback{ID: "edit:" + c.t.Frozen.Hash, Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
 	if w := c.t.Waiting; w != nil && w.Kind == WaitEdit {
 		c.t.Waiting = nil
 		c.resumeWaiting()

@@ -25,8 +25,9 @@ const (
 type Plan struct {
 	Kind     PlanKind  `json:"kind"`
 	Revision int       `json:"revision"` // from 1, counted per kind
-	Hash     string    `json:"hash"`     // PlanHash of what is shown
-	Text     string    `json:"text"`     // Markdown, as the agent wrote it (redacted)
+	Hash     string    `json:"hash"`     // PlanHash of what is shown; its first 8 digits where an older version made it
+	Salt     int       `json:"salt,omitempty"`
+	Text     string    `json:"text"` // Markdown, as the agent wrote it (redacted)
 	Summary  string    `json:"summary,omitempty"`
 	Changes  string    `json:"changes,omitempty"` // what differs from the last revision, in words
 	Run      string    `json:"run"`
@@ -72,8 +73,23 @@ func (p *Plan) Posted() bool { return p.Comment != 0 }
 // Open reports whether an approval of this revision could count.
 func (p *Plan) Open() bool { return p.Posted() && p.Stale == "" && !p.Superseded }
 
-// PlanHash returns the short hash by which people name a revision: 8 hexadecimal digits over kind,
-// revision, text, approaches, what it was based on and, of changes, their data.
+// shownDigits is how many digits of a revision's hash people see, namedDigits how many they have to write at least.
+const (
+	shownDigits = 8
+	namedDigits = 7
+)
+
+// ShortHash returns the digits of a revision's hash that people see. They differ from those of every other revision of the task.
+func ShortHash(hash string) string { return hash[:min(len(hash), shownDigits)] }
+
+// Short is ShortHash of the revision's.
+func (p *Plan) Short() string { return ShortHash(p.Hash) }
+
+// Intact reports whether a revision is what its hash was made of. Of those that older versions made the digits do not tell.
+func (p *Plan) Intact() bool { return len(p.Hash) == shownDigits || p.Hash == PlanHash(*p) }
+
+// PlanHash returns the hash to which an approval of a revision is bound: SHA-256 in hexadecimal digits over kind,
+// revision, text, approaches, what it was based on, of changes their data, and the salt, if any.
 func PlanHash(p Plan) string {
 	h := sha256.New()
 	for _, s := range []string{string(p.Kind), strconv.Itoa(p.Revision), p.Text, p.BaseSHA, p.IssueHash, strings.Join(p.Approaches, "\x00")} {
@@ -83,7 +99,10 @@ func PlanHash(p Plan) string {
 	if c := p.Publish; c != nil {
 		fmt.Fprintf(h, "%s %s", c.Digest, c.Tree)
 	}
-	return hex.EncodeToString(h.Sum(nil))[:8]
+	if p.Salt != 0 {
+		fmt.Fprintf(h, "\x00%d", p.Salt)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // FreezeHash returns the hash of an issue's title and body with line ends made alike.

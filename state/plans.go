@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 )
 
 // started stores what the job start found and launches the first run.
@@ -98,7 +99,7 @@ func (c *change) planned() {
 		Run: run, Made: c.e.Now, Approaches: res.Approaches, Files: res.Files, Estimate: res.Estimate,
 		BaseSHA: c.t.Branch.BaseSHA, IssueHash: c.t.Frozen.Hash,
 	}
-	p.Hash = PlanHash(p)
+	c.name(&p)
 	c.supersede(kind)
 	c.t.Plans = append(c.t.Plans, p)
 	c.t.Outcome = OutcomeBuild
@@ -106,11 +107,35 @@ func (c *change) planned() {
 	if kind == PlanPreliminary {
 		phase = PhaseAwaitingPreliminaryApproval
 	}
-	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind, p.Revision, p.Hash))
+	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind, p.Revision, p.Short()))
 	if c.t.Frozen.Changed != nil {
 		c.t.NewestPlan().Stale = StaleIssueChanged
 	}
 	c.postPlan()
+}
+
+// name gives a revision its hash. The digits that people may name it by are no other revision's, of an earlier life
+// neither: whoever writes the text of a plan could have chosen it so that two of them are alike.
+func (c *change) name(p *Plan) {
+	taken := map[string]bool{}
+	for _, short := range c.t.Names {
+		taken[short[:min(len(short), namedDigits)]] = true
+	}
+	for _, old := range c.t.Plans {
+		taken[old.Hash[:min(len(old.Hash), namedDigits)]] = true
+	}
+	for p.Hash = PlanHash(*p); taken[p.Hash[:namedDigits]]; p.Hash = PlanHash(*p) {
+		p.Salt++
+	}
+}
+
+// names lists the short hashes of all revisions of this life of a task and the earlier ones.
+func (t *Task) names() []string {
+	list := slices.Clone(t.Names)
+	for i := range t.Plans {
+		list = append(list, t.Plans[i].Short())
+	}
+	return list
 }
 
 // supersede closes the revisions of a kind before a newer one takes their place.
@@ -126,7 +151,7 @@ func (c *change) supersede(kind PlanKind) {
 // postPlan has the newest revision posted. The key is the revision's, so it is never posted twice.
 func (c *change) postPlan() {
 	p := c.t.NewestPlan()
-	c.post("plan-"+p.Hash, Post{Kind: PostPlan, Hash: p.Hash})
+	c.post("plan-"+p.Short(), Post{Kind: PostPlan, Hash: p.Hash})
 }
 
 // dropTaken forgets the feedback that a run took and answered.
@@ -168,7 +193,7 @@ func (c *change) discussed() {
 
 // minimise folds a superseded revision.
 func (c *change) minimise(p *Plan) {
-	j := c.job(JobMinimise, LaneTalk, "minimise-"+p.Hash)
+	j := c.job(JobMinimise, LaneTalk, "minimise-"+p.Short())
 	j.Args = map[string]string{"node": p.CommentNode}
 	c.add(j)
 }

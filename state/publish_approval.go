@@ -24,13 +24,13 @@ func (c *change) thisShown() bool {
 func (c *change) shown() {
 	p, w := *c.e.Plan, c.t.Work
 	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = PlanPublish, len(c.revisions(PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
-	p.Hash = PlanHash(p)
+	c.name(&p)
 	c.supersede(PlanPublish)
 	for _, old := range c.revisions(PlanPublish) {
 		old.Text, old.Publish.Stat = "", nil
 	}
 	c.t.Plans = append(c.t.Plans, p)
-	c.to(PhaseAwaitingPublishApproval, fmt.Sprintf("changes to publish, revision %d (%s)", p.Revision, p.Hash))
+	c.to(PhaseAwaitingPublishApproval, fmt.Sprintf("changes to publish, revision %d (%s)", p.Revision, p.Short()))
 	c.postPlan()
 }
 
@@ -38,7 +38,7 @@ func (c *change) shown() {
 func (c *change) publishApproved(a Approval) {
 	c.t.NewestPlan().Publish.Approved = &a
 	c.t.Work.Approved = a.Hash
-	c.to(c.buildingPhase(), "@"+a.By.Login+" approved the changes "+a.Hash)
+	c.to(c.buildingPhase(), "@"+a.By.Login+" approved the changes "+ShortHash(a.Hash))
 	c.work(JobCommit)
 }
 
@@ -53,7 +53,7 @@ func (c *change) publishRevoked() {
 	a := c.e.Candidate
 	c.planByHash(a.Hash).Publish.Approved, c.t.Work.Approved = nil, ""
 	c.to(PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
-	if key := fmt.Sprintf("no-%s-%s-%d", a.Hash, c.e.Detail, a.By.ID); c.once(key) {
+	if key := fmt.Sprintf("no-%s-%s-%d", ShortHash(a.Hash), c.e.Detail, a.By.ID); c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: a.Hash})
 	}
 }

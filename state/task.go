@@ -101,6 +101,8 @@ type Task struct {
 	Posted   []Posted             `json:"posted,omitempty"`
 	Answered []string             `json:"answered,omitempty"` // "one answer per revision and reason"
 	Ignored  int                  `json:"ignored,omitempty"`  // attempts of people without permission
+	// Names has the short hashes of revisions of earlier lives, so that none of this one is called the same.
+	Names []string `json:"names,omitempty"`
 	// Seen has the ids of outside things that were taken into account (comments, reviews, reactions, answered feedback), newest
 	// last: what people did who may direct errand. Passed has those of others, of which nothing follows, bounded to 500.
 	Seen    []string      `json:"seen,omitempty"`

@@ -47,7 +47,7 @@ func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
 // changesOf finds a revision of changes by its hash.
 func changesOf(t *state.Task, hash string) *state.Changes {
 	for i := range t.Plans {
-		if t.Plans[i].Hash == hash {
+		if p := &t.Plans[i]; p.Hash == hash || p.Short() == hash {
 			return t.Plans[i].Publish
 		}
 	}

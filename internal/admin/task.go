@@ -54,6 +54,7 @@ type planRow struct {
 	state.Plan
 	State    string // in words
 	Tone     string
+	Digits   string // of the hash, as people see it
 	Approval *state.Approval
 }
 
@@ -188,7 +189,7 @@ func history(t *state.Task, now time.Time) []phaseRow {
 func plans(t *state.Task) []planRow {
 	var rows []planRow
 	for _, p := range slices.Backward(t.Plans) {
-		row := planRow{Plan: p, State: "waits for approval", Tone: "people"}
+		row := planRow{Plan: p, State: "waits for approval", Tone: "people", Digits: p.Short()}
 		a := t.Approval
 		if p.Publish != nil {
 			a = p.Publish.Approved

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // A box's hidden part names the revision and the approach (0 for none), so that nothing that looks
@@ -20,17 +22,20 @@ var (
 
 // ApprovalBox returns the line with the box that approves a revision.
 func ApprovalBox(hash string) string {
+	hash = state.ShortHash(hash)
 	return fmt.Sprintf("- [ ] **Approve this plan** (`%s`) <!-- errand:box %s 0 -->", hash, hash)
 }
 
 // PublishBox returns the line with the box that approves changes.
 func PublishBox(hash string) string {
+	hash = state.ShortHash(hash)
 	return fmt.Sprintf("- [ ] **Publish these changes** (`%s`) <!-- errand:box %s 0 -->", hash, hash)
 }
 
 // ApproachBox returns the line with the box that approves a revision and chooses one of its
 // approaches, numbered from 1. The title is the agent's, so it is made safe here.
 func ApproachBox(hash string, n int, title string) string {
+	hash = state.ShortHash(hash)
 	return fmt.Sprintf("- [ ] **Approve with approach %d**: %s <!-- errand:box %s %d -->", n, line(title, 120), hash, n)
 }
 
@@ -64,7 +69,7 @@ func Untick(body string) string { return anyBox.ReplaceAllString(body, "${1}"+op
 func UntickOthers(body, hash string, choice int) string {
 	lines := strings.Split(body, "\n")
 	for i, l := range lines {
-		if !boxes(l)[boxKey{hash, choice}] {
+		if !boxes(l)[boxKey{state.ShortHash(hash), choice}] {
 			lines[i] = Untick(l)
 		}
 	}
@@ -76,7 +81,7 @@ func UntickOthers(body, hash string, choice int) string {
 func Ticked(body, hash string) []int {
 	var list []int
 	for key, full := range boxes(body) {
-		if full && key.hash == hash {
+		if full && key.hash == state.ShortHash(hash) {
 			list = append(list, key.choice)
 		}
 	}

@@ -22,7 +22,7 @@ func (p post) changes(plan *state.Plan) string {
 		"---",
 		fmt.Sprintf("### Publish revision %d?", plan.Revision),
 		PublishBox(plan.Hash),
-		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Hash)+". Then exactly these commits are published"+then(p.t)+" (tree "+hash8(c.Tree)+").",
+		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Short())+". Then exactly these commits are published"+then(p.t)+" (tree "+hash8(c.Tree)+").",
 		"To have it changed, say so in a comment: the agent works on it, and the changes are shown anew. To end the task without publishing, write "+p.v.say("cancel")+".",
 		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment, it has to be shown anew.</sub>",
 	)
@@ -51,7 +51,7 @@ func (p post) diff(plan *state.Plan) string {
 func (p post) wholeDiff(plan *state.Plan) string {
 	if p.v.LogURL != nil {
 		if url := p.v.LogURL(p.t); url != "" {
-			return link("the whole diff", url+"/changes/"+plan.Hash)
+			return link("the whole diff", url+"/changes/"+plan.Short())
 		}
 	}
 	return "the log"

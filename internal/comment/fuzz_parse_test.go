@@ -165,7 +165,7 @@ func checkOrder(t *testing.T, o state.Order, onPR bool) {
 	known := slices.ContainsFunc(Commands(), func(c Command) bool {
 		return c.Verb == o.Verb && (c.Where == Both || onPR == (c.Where == OnPR))
 	})
-	hash := o.Hash == "" || len(o.Hash) >= 7 && len(o.Hash) <= 40 && strings.Trim(o.Hash, "0123456789abcdef") == ""
+	hash := o.Hash == "" || len(o.Hash) >= 7 && len(o.Hash) <= 64 && strings.Trim(o.Hash, "0123456789abcdef") == ""
 	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0 || o.Tokens > 0) && (o.MicroUSD == 0 || o.Tokens == 0) && o.Tokens <= maxBudgetTokens && o.MicroUSD <= maxBudgetUSD*1_000_000
 	if !known || !hash || !money || o.Choice < 0 || o.Choice > maxChoice || o.Turns < 0 || o.Turns > maxTurns || len(o.Arg) > maxName+200 {
 		t.Errorf("order %+v", o)

@@ -44,7 +44,7 @@ func FuzzRenderPlan(f *testing.F) {
 		if utf8.RuneCountInString(got) > MaxLength {
 			t.Errorf("%d characters", utf8.RuneCountInString(got))
 		}
-		want := map[boxKey]bool{{p.Hash, 1}: false, {p.Hash, 2}: false}
+		want := map[boxKey]bool{{p.Short(), 1}: false, {p.Short(), 2}: false}
 		if diff := cmp.Diff(want, boxes(got), cmp.AllowUnexported(boxKey{})); diff != "" {
 			t.Errorf("boxes differ:\n%s\n%s", diff, got)
 		}

@@ -86,7 +86,7 @@ func planned() *state.Task {
 		VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}, Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"},
 		History: []state.PhaseChange{
 			{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
-			{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Why: "planned"}, {Phase: state.PhasePlanning, At: at(8), Why: "@octocat approved the preliminary plan " + first.Hash},
+			{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Why: "planned"}, {Phase: state.PhasePlanning, At: at(8), Why: "@octocat approved the preliminary plan " + first.Short()},
 			{Phase: state.PhaseAwaitingPlanApproval, At: at(20), Why: "planned"},
 		},
 	}
@@ -110,7 +110,7 @@ type testLife struct{ *state.Task }
 func implementing(t *state.Task) {
 	p := t.NewestPlan()
 	t.Approval = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Via: state.ViaReaction, Given: at(22), With: "keep `Div64`"}
-	testLife{t}.phase(state.PhaseImplementing, 22, "@octocat approved the plan "+p.Hash)
+	testLife{t}.phase(state.PhaseImplementing, 22, "@octocat approved the plan "+p.Short())
 	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, Model: "opus", Turns: 5, Doing: "go test ./... | tail @octocat", Sign: at(49), Started: at(22)}
 }
 

@@ -92,7 +92,7 @@ func (p post) newest() string {
 // approve is the command that approves the newest revision by name.
 func (p post) approve() string {
 	if plan := p.t.NewestPlan(); plan != nil {
-		return p.v.say("approve " + plan.Hash)
+		return p.v.say("approve " + plan.Short())
 	}
 	return p.v.say("approve")
 }
@@ -102,5 +102,5 @@ func (p post) approaches() string {
 	if plan == nil || len(plan.Approaches) < 2 {
 		return "The plan has one approach; approve it with " + p.approve() + "."
 	}
-	return fmt.Sprintf("The plan has %d; choose one with %s.", len(plan.Approaches), p.v.say("approve "+plan.Hash+" 1"))
+	return fmt.Sprintf("The plan has %d; choose one with %s.", len(plan.Approaches), p.v.say("approve "+plan.Short()+" 1"))
 }

@@ -30,7 +30,7 @@ const (
 )
 
 var (
-	hashWord   = regexp.MustCompile("^`?([0-9a-fA-F]{7,40})`?$")
+	hashWord   = regexp.MustCompile("^`?([0-9a-fA-F]{7,64})`?$")
 	choiceWord = regexp.MustCompile(`^[1-9]$`)
 	withWord   = regexp.MustCompile(`(?i)(?:^|[\s,])with:`)
 	moneyWord  = regexp.MustCompile(`^\+? ?\$?(\d{1,12})(?:\.(\d{1,6}))?\$?$`)

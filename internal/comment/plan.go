@@ -78,9 +78,9 @@ func (p post) approval(plan *state.Plan) string {
 		for i, title := range plan.Approaches[:min(len(plan.Approaches), maxChoice)] {
 			boxes = append(boxes, ApproachBox(plan.Hash, i+1, title))
 		}
-		how = "Tick one box or write " + p.v.say(fmt.Sprintf("approve %s 2", plan.Hash)) + " to choose. A 👍 on this comment, or "
+		how = "Tick one box or write " + p.v.say(fmt.Sprintf("approve %s 2", plan.Short())) + " to choose. A 👍 on this comment, or "
 	}
-	how += p.v.say("approve " + plan.Hash)
+	how += p.v.say("approve " + plan.Short())
 	if len(plan.Approaches) > 1 {
 		how += ", leaves the choice to the agent."
 	} else {
@@ -90,7 +90,7 @@ func (p post) approval(plan *state.Plan) string {
 		fmt.Sprintf("### Approve revision %d?", plan.Revision),
 		strings.Join(boxes, "\n"),
 		how+" "+next,
-		"Add conditions with "+p.v.say("approve "+plan.Hash+" with: …")+". To have it changed, say so in a comment: that makes a new revision.",
+		"Add conditions with "+p.v.say("approve "+plan.Short()+" with: …")+". To have it changed, say so in a comment: that makes a new revision.",
 		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment or the issue, it has to be made anew.</sub>",
 	)
 }
@@ -112,5 +112,5 @@ func (p post) reminder() string {
 	if expire := p.t.Settings.Limits.Expire; expire > 0 && !plan.PostedAt.IsZero() {
 		s += fmt.Sprintf(" At %s the task is cancelled by itself.", p.v.clock(plan.PostedAt.Add(expire)))
 	}
-	return s + fmt.Sprintf(" Approve it with %s, or end the task now with %s.", p.v.say("approve "+plan.Hash), p.v.say("cancel"))
+	return s + fmt.Sprintf(" Approve it with %s, or end the task now with %s.", p.v.say("approve "+plan.Short()), p.v.say("cancel"))
 }

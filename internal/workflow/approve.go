@@ -31,7 +31,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 		return e, nil
 	}
 	if plan.Comment == 0 { // its hash is known, so that it is being posted, or was and we have not noted it
-		return state.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, k.Hash)
+		return state.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, plan.Short())
 	}
 	at := s.Now()
 	p, err := s.GitHub.Permission(ctx, w.repo, k.By.Login, k.By.ID)
@@ -57,14 +57,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	return e, nil
 }
 
-func planByHash(t *state.Task, hash string) *state.Plan {
-	for i := range t.Plans {
-		if t.Plans[i].Hash == hash {
-			return &t.Plans[i]
-		}
-	}
-	return nil
-}
+func planByHash(t *state.Task, hash string) *state.Plan { return t.PlanByHash(hash) }
 
 // approvalOf returns the approval of a revision that counted, or nil.
 func approvalOf(t *state.Task, plan *state.Plan) *state.Approval {
@@ -167,6 +160,10 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 	plan := planByHash(w.task, a.Hash)
 	if !p.CanWrite() || plan == nil {
 		return state.NotRevoked, nil
+	}
+	if !plan.Intact() {
+		return "", &Problem{Reason: "The plan that is stored is not the one that was approved, so nothing was started.",
+			Hint: "Comment `replan` to have a new one made.", Class: "internal", Permanent: true}
 	}
 	at := s.Now()
 	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, a.Node, w.task.Branch.Base)

@@ -29,7 +29,7 @@ func (s *Steps) prompt(ctx context.Context, w *unit, anew bool, l *state.Launch,
 	s.promptDiscussion(t, &d)
 	s.promptFeedback(t, &d, l)
 	if d.Plan != nil {
-		files, err := s.drift(ctx, w, planByHash(t, d.Plan.Hash), l.BaseSHA)
+		files, err := s.drift(ctx, w, approvedPlan(t), l.BaseSHA)
 		if err != nil {
 			return prompts.Prompt{}, err
 		}
@@ -97,17 +97,15 @@ func (s *Steps) promptIssue(t *state.Task) prompts.Issue {
 
 // promptPlans adds the approved plan, verbatim, and the revision that this run replaces.
 func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
-	if a := t.Approval; a != nil {
-		if p := planByHash(t, a.Hash); p != nil {
-			d.Plan = promptPlan(p)
-			d.Plan.ApprovedBy = a.By.Login
-			if a.Choice > 0 && a.Choice <= len(p.Approaches) {
-				d.Plan.Approach = fmt.Sprintf("%d: %s", a.Choice, p.Approaches[a.Choice-1])
-			}
-			for _, f := range t.Feedback {
-				if f.Kind == "condition" {
-					d.Plan.Conditions = append(d.Plan.Conditions, s.shown(f.Body))
-				}
+	if p, a := approvedPlan(t), t.Approval; p != nil {
+		d.Plan = promptPlan(p)
+		d.Plan.ApprovedBy = a.By.Login
+		if a.Choice > 0 && a.Choice <= len(p.Approaches) {
+			d.Plan.Approach = fmt.Sprintf("%d: %s", a.Choice, p.Approaches[a.Choice-1])
+		}
+		for _, f := range t.Feedback {
+			if f.Kind == "condition" {
+				d.Plan.Conditions = append(d.Plan.Conditions, s.shown(f.Body))
 			}
 		}
 	}
@@ -125,12 +123,12 @@ func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
 }
 
 func promptPlan(p *state.Plan) *prompts.Plan {
-	return &prompts.Plan{Kind: string(p.Kind), Revision: p.Revision, Hash: p.Hash, Text: p.Text}
+	return &prompts.Plan{Kind: string(p.Kind), Revision: p.Revision, Hash: p.Short(), Text: p.Text}
 }
 
 // promptDiscussion adds the visible comments: those before the plan, and those since.
 func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
-	pivot := planByHash(t, hashOf(d.Plan))
+	pivot := approvedPlan(t)
 	for _, c := range t.Context.Comments {
 		said := prompts.Said{Author: c.By.Login, At: c.At, Body: s.shown(c.Body)}
 		if pivot != nil && c.At.After(pivot.Made) {
@@ -156,11 +154,12 @@ func (s *Steps) shown(text string) string {
 	return text
 }
 
-func hashOf(p *prompts.Plan) string {
-	if p == nil {
-		return ""
+// approvedPlan returns the plan that the task carries out, or nil.
+func approvedPlan(t *state.Task) *state.Plan {
+	if t.Approval == nil {
+		return nil
 	}
-	return p.Hash
+	return planByHash(t, t.Approval.Hash)
 }
 
 // promptFeedback adds what the run has to answer, and notes that it took it.

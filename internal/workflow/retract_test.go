@@ -304,3 +304,36 @@ func TestCommentsAreNotVettedInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// TestAStoredPlanThatWasChangedIsNotCarriedOut: what starts is what the approval's hash was made of.
+func TestAStoredPlanThatWasChangedIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(p *state.Plan)
+		intact bool
+	}{
+		"as it was":        {func(*state.Plan) {}, true},
+		"another text":     {func(p *state.Plan) { p.Text = "Do more." }, false},
+		"another base":     {func(p *state.Plan) { p.BaseSHA = "0" }, false},
+		"another approach": {func(p *state.Plan) { p.Approaches = []string{"Rewrite"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.planned(state.PlanThorough)
+			k := w.said(p, "bob", "@errand approve")
+			c.change(p)
+			w.task.Approval, w.task.Phase = &k.Approval, state.PhaseImplementing
+			w.launching(state.RunImplement)
+			e, err := w.try(state.JobLaunch)
+			if c.intact {
+				check(t, err)
+				return
+			}
+			if err == nil {
+				t.Fatalf("event %+v", e)
+			}
+			wantProblem(t, err, "internal", true)
+		})
+	}
+}
