@@ -42,15 +42,9 @@ type RepoGate struct {
 	Unprotected *[]string `yaml:"unprotected"`
 }
 
-// The most that the gate can be told to let pass: more is not read from a VM.
-const (
-	maxGatePaths = 20_000
-	maxGateBytes = 64 << 20
-)
-
 func (g Gate) problems(r *report) {
-	r.unless(g.MaxPaths > 0 && g.MaxPaths <= maxGatePaths, "gate.max_paths", "write a number from 1 to %d", maxGatePaths)
-	r.unless(g.MaxBytes > 0 && g.MaxBytes <= maxGateBytes, "gate.max_bytes", "write a number of bytes from 1 to %d", maxGateBytes)
+	r.unless(g.MaxPaths > 0 && g.MaxPaths <= pushgate.CeilingPaths, "gate.max_paths", "write a number from 1 to %d", pushgate.CeilingPaths)
+	r.unless(g.MaxBytes > 0 && g.MaxBytes <= pushgate.CeilingBytes, "gate.max_bytes", "write a number of bytes from 1 to %d", pushgate.CeilingBytes)
 	globProblems(r, "gate.secrets_allowed_in", g.SecretsAllowedIn)
 	globProblems(r, "gate.protected", g.Protected)
 	globProblems(r, "gate.unprotected", g.Unprotected)

@@ -209,6 +209,10 @@ func TestSecretsInNames(t *testing.T) {
 		"in a folder of the base":         {build: one(fakeToken() + "/b"), policy: base(fakeToken() + "/a")},
 		"elsewhere in the base":           {build: one("b/" + fakeToken()), policy: base("a/" + fakeToken()), want: []string{"b/[redacted]"}},
 		"moved":                           {build: func(b *builder) { b.commit(gone("a/"+fakeToken()), b.file("b/"+fakeToken(), "x")) }, policy: base("a/" + fakeToken())},
+		"moved from where nothing was":    {build: func(b *builder) { b.commit(gone("a/"+fakeToken()), b.file("b/"+fakeToken(), "x")) }, policy: base("c"), want: []string{"b/[redacted]"}},
+		"parted by what is not shown":     {build: one("b/" + fakeToken()[:9] + "\ufe0f" + fakeToken()[9:]), policy: allowed([]string{"**"}), want: []string{"b/[redacted]"}},
+		"known, parted":                   {build: one(knownSecret[:5] + "\u034f\u200d" + knownSecret[5:]), want: []string{"[redacted]: the path's name holds what looks like a secret, with"}},
+		"parted in the base":              {build: one(knownSecret[:5] + "\ufe0f" + knownSecret[5:]), policy: base(knownSecret[:5] + "\ufe0f" + knownSecret[5:])},
 		"allowed":                         {build: one("testdata/" + fakeToken()), policy: allowed([]string{"testdata/**"})},
 		"allowed, and given up":           {build: one("testdata/" + fakeToken()), policy: allowed([]string{"testdata/**"}, "other/**"), want: []string{"testdata/[redacted]"}},
 		"allowed by the repository alone": {build: one("testdata/" + fakeToken()), policy: allowed(nil, "**"), want: []string{"testdata/[redacted]"}},
@@ -234,6 +238,7 @@ func TestRefusalsHoldNoSecret(t *testing.T) {
 		"over several parts":  "a:/" + slashed + ":",
 		"collides":            "A/" + knownSecret,
 		"git's own directory": ".git/" + knownSecret,
+		"parted":              knownSecret[:7] + "\u200b" + knownSecret[7:] + ".",
 	} {
 		b := &builder{}
 		b.commitAs("Use "+knownSecret, b.file(path, knownSecret+fakeToken()), b.link(fakeToken(), "/"+knownSecret), b.file("a/"+knownSecret, "x"))
@@ -244,6 +249,9 @@ func TestRefusalsHoldNoSecret(t *testing.T) {
 					if strings.Contains(all, secret) && (s == known || secret == knownSecret) {
 						t.Errorf("%s: refusal tells %q: %+v", name, secret, r)
 					}
+				}
+				if half := knownSecret[7:]; strings.Contains(all, half) {
+					t.Errorf("%s: refusal tells %q: %+v", name, half, r)
 				}
 				if s != known && strings.Contains(all, fakeToken()) {
 					t.Errorf("%s: refusal tells a token: %+v", name, r)

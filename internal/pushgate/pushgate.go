@@ -93,6 +93,12 @@ const (
 	DefaultMaxLFSBytes = 40 << 20 // as much as the runner hands over
 )
 
+// The most that the limits of Settings can be set to: more is not read from a VM.
+const (
+	CeilingPaths = 20_000
+	CeilingBytes = 64 << 20
+)
+
 // maxPerRule bounds the refusals of one rule, so that a comment about them stays readable.
 const maxPerRule = 20
 

@@ -233,3 +233,21 @@ func TestPaths(t *testing.T) {
 		},
 	})
 }
+
+// TestNoSettingAboveTheCeiling: a refusal suggests no limit that the settings would refuse. A merge can leave out more
+// paths than a changeset has changes.
+func TestNoSettingAboveTheCeiling(t *testing.T) {
+	t.Parallel()
+	for paths, want := range map[int]bool{CeilingPaths: true, CeilingPaths + 1: false} {
+		theirs := Tree{}
+		for i := range paths {
+			theirs[fmt.Sprint(i)] = Entry{Mode: changeset.ModeFile, Blob: "theirs"}
+		}
+		b := &builder{}
+		b.mergeOf("newer")
+		got := Judge(&b.cs, Policy{Scanner: scanner(t), Base: Tree{}, Merge: Merge{Commit: "newer", Tree: theirs, Fork: Tree{}}})
+		if len(got) != 1 || got[0].Rule != RuleSize || strings.Contains(got[0].Remedy, "max_paths") != want {
+			t.Errorf("%d paths: %+v", paths, got)
+		}
+	}
+}

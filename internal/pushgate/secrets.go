@@ -111,18 +111,17 @@ func (s *subject) secretsInPaths() []Refusal {
 	}
 	var refusals []Refusal
 	s.each(func(j judged, change changeset.Change) {
-		if change.Deleted() {
+		if _, merged := j.merged[change.Path]; merged || change.Deleted() {
 			return
 		}
-		for _, found := range s.policy.Scanner.Find(change.Path) {
-			end := len(change.Path)
-			if i := strings.IndexByte(change.Path[found.End:], '/'); i >= 0 {
-				end = found.End + i
-			}
-			moved := slices.ContainsFunc(j.commit.Changes, func(other changeset.Change) bool {
-				return other.Deleted() && strings.Contains(other.Path, change.Path[found.Start:found.End])
+		if parted(s.policy.Scanner, change.Path) && !before[change.Path] {
+			refusals = append(refusals, Refusal{
+				Rule: RuleSecrets, Path: change.Path, Detail: "the path's name holds what looks like a secret, with characters in it that are not shown",
+				Remedy: "give it another name in every commit",
 			})
-			if _, merged := j.merged[change.Path]; merged || before[change.Path[:end]] || moved || !found.Known() && s.policy.secretsAllowedIn(change.Path) {
+		}
+		for _, found := range s.policy.Scanner.Find(change.Path) {
+			if s.excusedName(j, change.Path, found, before) {
 				continue
 			}
 			detail := "the path's name holds what looks like a secret (" + found.Rule + ")"
@@ -135,6 +134,25 @@ func (s *subject) secretsInPaths() []Refusal {
 		}
 	})
 	return refusals
+}
+
+// excusedName reports whether a finding in a path is allowed by policy or was there before: in the base, or in a path
+// that the same commit deletes.
+func (s *subject) excusedName(j judged, path string, found secretscan.Finding, before map[string]bool) bool {
+	end := len(path)
+	if i := strings.IndexByte(path[found.End:], '/'); i >= 0 {
+		end = found.End + i
+	}
+	moved := slices.ContainsFunc(j.commit.Changes, func(other changeset.Change) bool {
+		_, existed := j.before[other.Path] // a VM may name a deletion of what was never there
+		return existed && other.Deleted() && strings.Contains(other.Path, path[found.Start:found.End])
+	})
+	return before[path[:end]] || moved || !found.Known() && s.policy.secretsAllowedIn(path)
+}
+
+// parted reports whether a path holds a secret that only characters which are not shown keep from being found.
+func parted(scanner *secretscan.Scanner, path string) bool {
+	return path != visible(path) && len(scanner.Find(visible(path))) > len(scanner.Find(path))
 }
 
 // globFor returns a glob that matches the path, and little else: stars stand for the secrets in it.
@@ -157,6 +175,9 @@ func (s *subject) globFor(path string) string {
 func blank(scanner *secretscan.Scanner, r Refusal) Refusal {
 	path := r.Path
 	if scanner != nil {
+		if parted(scanner, path) {
+			path, r.Detail = visible(path), visible(r.Detail)
+		}
 		for _, f := range scanner.Find(path) { // the detail may name one part of the path, and so a part of the secret
 			for part := range strings.SplitSeq(path[f.Start:f.End], "/") {
 				if len(part) > 2 {

@@ -30,11 +30,11 @@ func judgeSize(s *subject) []Refusal {
 	if most := lower(int64(top.MaxPaths), int64(own.MaxPaths)); int64(len(paths)) > most {
 		refuse(fmt.Sprintf("%d paths differ, and at most %d may", len(paths), most),
 			orSet("leave out generated files and dependencies, or split the work into several issues",
-				raise("max_paths", int64(len(paths)), int64(top.MaxPaths), int64(own.MaxPaths))...))
+				raise("max_paths", int64(len(paths)), CeilingPaths, int64(top.MaxPaths), int64(own.MaxPaths))...))
 	}
 	if most := lower(top.MaxBytes, own.MaxBytes); bytes > most {
 		refuse(fmt.Sprintf("%.1f MB of new content, and at most %.1f MB are allowed", mb(bytes), mb(most)),
-			orSet("leave out binaries and generated files", raise("max_bytes", bytes, top.MaxBytes, own.MaxBytes)...))
+			orSet("leave out binaries and generated files", raise("max_bytes", bytes, CeilingBytes, top.MaxBytes, own.MaxBytes)...))
 	}
 	return refusals
 }
@@ -49,8 +49,11 @@ func lower(operators, own int64) int64 {
 	return operators
 }
 
-// raise says which limits would have to be raised to need.
-func raise(key string, need, operators, own int64) (needed []suggestion) {
+// raise says which limits would have to be raised to need; none if they cannot be raised so far.
+func raise(key string, need, ceiling, operators, own int64) (needed []suggestion) {
+	if need > ceiling {
+		return nil
+	}
 	if need > operators {
 		needed = append(needed, suggestion{key: key, value: fmt.Sprint(need), operator: true})
 	}
