@@ -243,6 +243,9 @@ func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.Vi
 	if !comment.ValidRef(b.Name) {
 		return &Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which git does not take as a name.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
 	}
+	if clean, _ := s.Redact.Redact(b.Name); clean != b.Name { // values that are none may make one together, or in lower case
+		return &Problem{Reason: "The branch template gives a name that holds a secret.", Hint: "Change the issue's title or `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
+	}
 	st.Branch = b
 	return nil
 }

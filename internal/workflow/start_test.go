@@ -116,6 +116,28 @@ func TestStartRefusesBranchesThatCannotBe(t *testing.T) {
 	}
 }
 
+// A branch that would tell a secret is refused before an agent is asked, also where only the template or the slug puts
+// the secret together.
+func TestStartRefusesABranchThatTellsASecret(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ settings, title string }{
+		"in lower case":       {"", strings.ToUpper(strings.ReplaceAll(secret, "-", " "))},
+		"by two placeholders": {"branch: '{key}-{slug}'\nkey: {pattern: '^hunter2'}\n", "hunter2 hunter2-hunter2"},
+		"by the template":     {"branch: 'hunter2-{slug}'\n", "Hunter2: hunter2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.settings(c.settings)
+			w.task.Frozen.Title = c.title
+			_, err := w.try(state.JobStart)
+			if p := wantProblem(t, err, "config", true); !strings.Contains(p.Reason, "holds a secret") || strings.Contains(p.Reason+p.Hint, secret) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
 func TestStartWaitsForBlockers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
