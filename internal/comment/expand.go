@@ -46,11 +46,11 @@ func Expand(template string, v Vars) (string, error) {
 }
 
 // dropEmpty removes a placeholder with the brackets around it and the separators after it (or, at
-// the end, before it).
+// the end, before it). Directly after a word, as in "feat({key}): {task}", the separators stay.
 func dropEmpty(template, p string) string {
 	quoted := regexp.QuoteMeta(p)
-	after := regexp.MustCompile(`[\[(]?` + quoted + `[\])]?[-_:/ ]+`)
-	template = after.ReplaceAllString(template, "")
+	after := regexp.MustCompile(`(^|[-_:/ ])(?:[\[(]?` + quoted + `[\])]?[-_:/ ]+)+`)
+	template = after.ReplaceAllString(template, "$1")
 	before := regexp.MustCompile(`[-_:/ ]*[\[(]?` + quoted + `[\])]?`)
 	return before.ReplaceAllString(template, "")
 }

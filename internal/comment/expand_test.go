@@ -15,14 +15,17 @@ func TestExpand(t *testing.T) {
 		vars     Vars
 		want     string
 	}{
-		"branch":          {"errand/{number}-{slug}", all, "errand/7-div-panics"},
-		"commit":          {"{key}: {task}", all, "ABC-1: Return an error"},
-		"without key":     {"{key}: {task}", none, "Return an error"},
-		"brackets":        {"[{key}] {task}", none, "Return an error"},
-		"key in branch":   {"errand/{key}-{number}", none, "errand/7"},
-		"key at the end":  {"{task} ({key})", none, "Return an error"},
-		"key in between":  {"errand/{key}/{slug}", none, "errand/div-panics"},
-		"value is no tpl": {"{task}", Vars{Task: "use {slug}", Slug: "x"}, "use {slug}"},
+		"branch":            {"errand/{number}-{slug}", all, "errand/7-div-panics"},
+		"commit":            {"{key}: {task}", all, "ABC-1: Return an error"},
+		"without key":       {"{key}: {task}", none, "Return an error"},
+		"brackets":          {"[{key}] {task}", none, "Return an error"},
+		"key in branch":     {"errand/{key}-{number}", none, "errand/7"},
+		"key at the end":    {"{task} ({key})", none, "Return an error"},
+		"key in between":    {"errand/{key}/{slug}", none, "errand/div-panics"},
+		"key after a word":  {"feat({key}): {task}", none, "feat: Return an error"},
+		"key after a value": {"{number}{key}-{slug}", none, "7-div-panics"},
+		"key twice":         {"{key}-{key}: {task}", none, "Return an error"},
+		"value is no tpl":   {"{task}", Vars{Task: "use {slug}", Slug: "x"}, "use {slug}"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

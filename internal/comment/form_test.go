@@ -72,6 +72,9 @@ func FuzzSubject(f *testing.F) {
 	f.Add("{key} {task}", "ABC-1", "Greet", true)
 	f.Add("{task} ({key}) {task}", "", "(?i) — ", false)
 	f.Add("{slug}{number}[{key}]", "[", "Address review feedback", true)
+	f.Add("feat({key}): {task}", "", "fixup! feat: Greet", true)
+	f.Add("{task} {task}", "a+b(", "Revert \"ABC-1 Greet\"", true)
+	f.Add("{key}-{key}: {task}", "", "ABC-1:", false)
 	f.Fuzz(func(t *testing.T, template, key, line string, round bool) {
 		v := Vars{Key: key, Number: 7, Slug: "div-panics", Task: "x"}
 		if whole, err := Expand(template, v); err != nil || whole == "" || strings.ContainsAny(template, "\r\n") || !utf8.ValidString(template) {

@@ -21,7 +21,8 @@ is an error, and so is a value of another type. The file is read at the start; a
 - A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (a file's content without the space around
   it). It never stands in the file itself, is never logged, and is blanked in everything that errand writes.
 - A **template** knows ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (made from the title) and
-  ` + "`{task}`" + ` (what is done, in a line). A placeholder without a value takes the separators around it away.
+  ` + "`{task}`" + ` (what is done, in a line). A placeholder without a value takes the separators around it away;
+  directly after a word it leaves those that follow: without a key ` + "`feat({key}): {task}` is `feat: {task}`" + `.
 
 Required: ` + "`github.app_id`, `github.private_key`, `github.webhook_secret`" + `, and ` + "`admin.token` or `admin.listen`" + `. The agent
 claude needs ` + "`models.anthropic`" + `, too.
