@@ -51,7 +51,7 @@ func (a API) Ask(path string, query url.Values, body []byte) Ask {
 	q.Model, q.Streams, q.Unclear = w.model, w.streams(), w.unclear
 	if a == Gemini {
 		q.Model, _ = a.Named(path, nil)
-		sse := append(query["alt"], query["$alt"]...)
+		sse := query["alt"]                                                                               // the provider is sent nothing else that has a say in it
 		q.Streams = len(sse) == 1 && sse[0] == "sse" && strings.HasSuffix(path, ":streamGenerateContent") // else it is a list
 	}
 	q.Most = w.most()

@@ -41,6 +41,7 @@ func TestAsk(t *testing.T) {
 		"gemini, its other names":   {gateway.Gemini, "/v1beta/models/g:generateContent", `{"generation_config":{"max_output_tokens":100}}`, gateway.Usage{Model: "g", Input: 11, Output: 100}},
 		"gemini, streamed":          {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 8192}},
 		"gemini, a list":            {gateway.Gemini, "/v1beta/models/g:streamGenerateContent", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 128 << 10}},
+		"gemini, not passed on":     {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?$alt=sse", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 128 << 10}},
 		"gemini, which of both":     {gateway.Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse&alt=json", `{}`, gateway.Usage{Model: "g", Input: 1, Output: 128 << 10}},
 		"anthropic, counting":       {gateway.Anthropic, "/v1/messages/count_tokens", `{"model":"m","max_tokens":64000}`, gateway.Usage{}},
 		"gemini, counting":          {gateway.Gemini, "/v1beta/models/g:countTokens", `{}`, gateway.Usage{}},

@@ -107,10 +107,7 @@ func (c *call) stand(ctx context.Context) (s standing, err error) {
 	}
 	c.task = t
 	used, need := o.used(c.place.key, c.place.run), c.needs(c.ask.Least)
-	if s.capped = t.Capped(used.task, used.run, need, c.free()); s.capped == nil {
-		s.capped, err = c.heldByAll(ctx, used.all, need)
-	}
-	if s.capped != nil || err != nil {
+	if s.capped, err = c.capped(ctx, used, need); s.capped != nil || err != nil {
 		return s, err
 	}
 	if s.before = o.before(c); s.any > 0 && c.bills {
@@ -125,6 +122,20 @@ func (c *call) stand(ctx context.Context) (s standing, err error) {
 	s.left, err = c.h.cfg.Ledger.Left(ctx, s.all, c.free())
 	s.left = s.left.Min(t.Left(s.task, s.run, c.free()))
 	return s, err
+}
+
+// capped returns the cap that a call meets by what is used. One that is reached comes before one that leaves too little for
+// the call: where all tasks have to wait for the next day, the task does as well, and does not fail for a smaller lack.
+func (c *call) capped(ctx context.Context, used sums, need state.Money) (*state.Waiting, error) {
+	for _, need := range []state.Money{{}, need} {
+		if why := c.task.Capped(used.task, used.run, need, c.free()); why != nil {
+			return why, nil
+		}
+		if why, err := c.heldByAll(ctx, used.all, need); why != nil || err != nil {
+			return why, err
+		}
+	}
+	return nil, nil
 }
 
 // held has the run remember what it is refused for.

@@ -189,6 +189,7 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 		"gemini, no configuration":   {gateway.Gemini, geminiPath, `{"contents":[]}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000},"contents":[]}`},
 		"gemini, an empty one":       {gateway.Gemini, geminiPath, `{"generationConfig":{ }}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000 }}`},
 		"gemini, a list of events":   {gateway.Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
+		"gemini, a list in the end":  {gateway.Gemini, "/v1beta/models/m:streamGenerateContent?$alt=sse", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
 		"a cent":                     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(10_000), ""},
 		"a cent, asked for less":     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":900}`, left(10_000), `{"model":"m","max_tokens":900}`},
 		"a long request":             {gateway.OpenAI, chatPath, `{"model":"m","messages":"` + strings.Repeat("x", 400_000) + `"}`, left(100_000), ""},
@@ -222,6 +223,20 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 				t.Errorf("the run does not know why it is refused: %+v", a.books.held)
 			}
 		})
+	}
+}
+
+// TestReachedCapComesFirst: a cap of all tasks that is reached holds a run, whose task then waits, although the task's own
+// cap leaves too little for this call, for which it would fail.
+func TestReachedCapComesFirst(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t, gateway.Anthropic, func(_ *tether.Config, b *books) {
+		b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 4_999_000
+		b.caps.CapMicroUSD, b.caps.MicroUSD = 1_000_000, 1_000_000
+	})
+	status, answer := a.post(t, messagesPath, `{"model":"m","max_tokens":64000}`)
+	if status != 403 || !strings.Contains(answer, "today's cap is reached") || a.books.held == nil || a.books.held.Detail != "today's cap is reached" {
+		t.Errorf("status %d: %s; held: %+v", status, answer, a.books.held)
 	}
 }
 
