@@ -53,11 +53,19 @@ func (d *body) readAll(r io.Reader) error {
 	b.mu.Lock()
 	b.unread[d] = struct{}{}
 	b.mu.Unlock()
-	defer func() {
-		b.mu.Lock()
-		delete(b.unread, d)
-		b.mu.Unlock()
-	}()
+	err := d.readChunks(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.unread, d)
+	if d.givenUp { // perhaps after its last byte
+		return errNoMemory
+	}
+	return err
+}
+
+// readChunks reads everything into chunks.
+func (d *body) readChunks(r io.Reader) error {
+	b := d.of
 	for {
 		chunk, err := b.take(d)
 		if err != nil {

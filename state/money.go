@@ -170,7 +170,12 @@ func (c *change) tell(w Waiting) {
 	reason, ok := map[WaitKind]string{
 		WaitBlocked: WaitingBlocked, WaitConfig: WaitingConfig, WaitText: WaitingText, WaitDisabled: WaitingDisabled, WaitKey: WaitingKey, WaitPermission: WaitingPermission,
 	}[w.Kind]
-	if key := "waiting-" + string(w.Kind) + "-" + FreezeHash(w.Detail, "")[:8]; ok && c.once(key) {
+	key := "waiting-" + string(w.Kind) + "-" + FreezeHash(w.Detail, "")[:8]
+	if w.Kind == WaitPermission && c.t.Run != nil { // it may have been granted meanwhile, and taken away again
+		key += "-" + c.t.Run.ID
+		w.Detail = fmt.Sprintf("%s; run %d waits", w.Detail, len(c.t.Runs)+1)
+	}
+	if ok && c.once(key) {
 		c.post(key, Post{Kind: PostWaiting, Reason: reason, Text: w.Detail, Hint: w.Hint, Items: w.Issues, URL: w.URL})
 	}
 }

@@ -61,6 +61,35 @@ func TestUnsignedBodiesTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// TestManyHeadersTakeLittleMemory floods the built program with requests of thousands of short headers, whose bodies
+// never end, from more connections than there may be.
+func TestManyHeadersTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("the peak of the resident memory is read from /proc")
+	}
+	const most = 100 << 20 // bytes of growth
+	p := start(t, build(t))
+	deliver(t, p.addr, 1000)
+	before := memory(t, p, "VmRSS")
+	var head bytes.Buffer
+	fmt.Fprintf(&head, "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: issues\r\n"+
+		"X-GitHub-Delivery: d\r\nX-Hub-Signature-256: sha256=%064d\r\nContent-Length: 100000\r\n", 0)
+	for i := 0; head.Len() < 35_000; i++ {
+		fmt.Fprintf(&head, "%s:\r\n", strconv.FormatInt(int64(i), 36))
+	}
+	head.WriteString("\r\n{")
+	for range 3 {
+		for range 256 {
+			_, _ = dial(t, p.addr).Write(head.Bytes()) // errand may hang up
+		}
+		deliver(t, p.addr, 1000)
+	}
+	if growth := memory(t, p, "VmHWM") - before; growth > most {
+		t.Errorf("resident memory grew by %d MB, of at most %d", growth>>20, most>>20)
+	}
+}
+
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

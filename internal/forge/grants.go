@@ -12,7 +12,8 @@ import (
 )
 
 // grantLife is how long an installation's permissions are taken for the present ones, unless a webhook says that they changed.
-const grantLife = time.Hour
+// GitHub may say nothing when one is taken away; a run of an agent costs more than the call.
+const grantLife = 5 * time.Minute
 
 // Need is a permission that errand makes use of.
 type Need struct {
@@ -82,7 +83,7 @@ type grant struct {
 	read time.Time // zero if it may have changed since
 }
 
-// Installation returns an installation as it was read within the last hour, and since the last webhook about any. One that
+// Installation returns an installation as it was read within grantLife, and since the last webhook about any. One that
 // lacked a required permission is read again.
 func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error) {
 	f.mu.Lock()

@@ -75,12 +75,17 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 
 // serve runs one HTTP server until ctx ends, then lets requests end for a while.
 func (s *Server) serve(ctx context.Context, ln net.Listener, h http.Handler) error {
+	open := newConns(maxConns)
 	srv := &http.Server{
-		Handler: proxies(s.cfg.Proxies()).wrap(h), ConnState: newConns(maxConns).changed,
+		Handler: proxies(s.cfg.Proxies()).wrap(h),
+		ConnState: func(nc net.Conn, s http.ConnState) {
+			nextHead(nc, s)
+			open.changed(nc, s)
+		},
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 	}
 	errs := make(chan error, 1)
-	go func() { errs <- srv.Serve(ln) }()
+	go func() { errs <- srv.Serve(fewHeaders{ln}) }()
 	select {
 	case err := <-errs:
 		return fmt.Errorf("serve on %s: %w", ln.Addr(), err)

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// maxHeaders bounds the lines of a request's head. A short one takes the parser twenty times its length, so a bound on
+// the bytes is not enough.
+const maxHeaders = 100
+
+var errTooManyHeaders = errors.New("the request has too many headers")
+
+// fewHeaders is a listener whose connections fail when the head of a request has too many lines.
+type fewHeaders struct{ net.Listener }
+
+// Accept returns the next connection.
+func (l fewHeaders) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &headConn{Conn: nc}, nil
+}
+
+// headConn counts the lines that come before an empty one.
+type headConn struct {
+	net.Conn
+
+	mu    sync.Mutex
+	lines int
+	empty bool // nothing has come of the line that comes now
+	body  bool // the head has ended
+}
+
+// Read reads, and fails where a head has too many lines.
+func (c *headConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := 0; i < n && !c.body; i++ {
+		switch b[i] {
+		case '\r':
+		case '\n':
+			c.lines++
+			c.body, c.empty = c.empty, true
+		default:
+			c.empty = false
+		}
+	}
+	if c.lines > maxHeaders {
+		return 0, errTooManyHeaders
+	}
+	return n, err
+}
+
+// CloseWrite ends what is sent, so that an answer arrives although not all that was sent to us was read.
+func (c *headConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// nextHead is part of an http.Server's ConnState: a connection that is idle is about to bring the head of another request.
+func nextHead(nc net.Conn, s http.ConnState) {
+	if c, ok := nc.(*headConn); ok && s == http.StateIdle {
+		c.mu.Lock()
+		c.lines, c.empty, c.body = 0, false, false
+		c.mu.Unlock()
+	}
+}
