@@ -157,6 +157,13 @@ func (b *bench) call(ctx context.Context, issue int, path, body string) *httptes
 	return answer
 }
 
+// inFlight is how many calls are under way.
+func (b *bench) inFlight() int {
+	b.h.open.mu.Lock()
+	defer b.h.open.mu.Unlock()
+	return len(b.h.open.all)
+}
+
 // spent returns what a task has cost beyond what it had, and why it is held.
 func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting) {
 	b.mu.Lock()

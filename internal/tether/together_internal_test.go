@@ -161,12 +161,12 @@ func TestHangsUpInTheQueue(t *testing.T) {
 		ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
 		defer hangUp()
 		b.call(ctx, 1, "/v1/chat/completions", `{"model":"m"}`)
-		if spent, held := b.spent(1, 0); asked != 1 || spent != 0 || held != nil || len(b.h.open.all) != 1 {
-			t.Errorf("%d were asked, %d spent, held %+v, %d in flight", asked, spent, held, len(b.h.open.all))
+		if spent, held := b.spent(1, 0); asked != 1 || spent != 0 || held != nil || b.inFlight() != 1 {
+			t.Errorf("%d were asked, %d spent, held %+v, %d in flight", asked, spent, held, b.inFlight())
 		}
 		wait.Wait()
-		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || len(b.h.open.all) != 0 {
-			t.Errorf("%d were asked, %d spent, %d in flight", asked, spent, len(b.h.open.all))
+		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || b.inFlight() != 0 {
+			t.Errorf("%d were asked, %d spent, %d in flight", asked, spent, b.inFlight())
 		}
 	})
 }
