@@ -77,19 +77,19 @@ func (c *Counter) Close() (u Usage, ok bool) {
 	return u, c.counted || u.tokens() > 0 || c.shown > 0
 }
 
-// whole counts an answer that is no stream.
+// whole counts an answer that is no stream. One that was cut, or comes from a server that does not count, is estimated.
 func (c *Counter) whole() {
 	var s said
 	switch body := c.body.Bytes(); {
 	case json.Unmarshal(body, &s) == nil:
-		c.counted = c.usage.take(&s)
-		c.final = true
+		c.counted, c.failed = c.usage.take(&s), s.fails()
 	case json.Valid(body):
 		c.list()
-		c.final = true
-	case c.asked > 0: // cut
-		c.counted, c.usage = true, Usage{Input: c.askedTokens(), Output: int64(len(body)) / bytesPerToken}
 	}
+	if c.final = c.counted; c.counted || c.failed || c.asked == 0 {
+		return
+	}
+	c.counted, c.usage.Input, c.usage.Output = true, c.askedTokens(), int64(c.body.Len())/bytesPerToken
 }
 
 // askedTokens is about how long the request is.

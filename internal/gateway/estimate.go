@@ -51,8 +51,8 @@ func (a API) Ask(path string, query url.Values, body []byte) Ask {
 	q.Model, q.Streams, q.Unclear = w.model, w.streams(), w.unclear
 	if a == Gemini {
 		q.Model, _ = a.Named(path, nil)
-		sse := query["alt"]                                                                               // the provider is sent nothing else that has a say in it
-		q.Streams = len(sse) == 1 && sse[0] == "sse" && strings.HasSuffix(path, ":streamGenerateContent") // else it is a list
+		sse := query["alt"] // nothing else that chooses a form is passed on
+		q.Streams = len(sse) == 1 && sse[0] == "sse" && strings.HasSuffix(path, ":streamGenerateContent")
 	}
 	q.Most = w.most()
 	q.Least = min(max(leastOutput, w.thinks+1), q.Most)

@@ -62,7 +62,8 @@ func TestCounter(t *testing.T) {
 			want: gateway.Usage{Model: "gpt-x", Input: 100}},
 		"a stream that is a failure": {asked: 400, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
 		"a whole answer that is cut": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: gateway.Usage{Input: 100, Output: 20}},
-		"a whole answer without any": {asked: 400, body: `{"type":"message"}`, not: true},
+		"a whole answer without any": {asked: 400, body: `{"type":"message"}`, want: gateway.Usage{Input: 100, Output: 4}},
+		"a whole failure":            {asked: 400, body: `{"type":"error","error":{"type":"overloaded_error"}}`, not: true},
 		"anthropic, whole": {body: `{"type":"message","model":"claude-x","content":[],"usage":{"input_tokens":7,"output_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}`,
 			want: gateway.Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
 		"anthropic, streamed": {kind: sseType, body: stream(

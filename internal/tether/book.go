@@ -25,11 +25,12 @@ func (c *call) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }})
 }
 
-// end is called when nothing more comes of a call. One that its program, or errand for a cap, has given up before there was
-// an answer, and that the provider had by then, is a turn and is paid for: providers bill what they have read, and what they thought.
+// end is called when nothing more comes of a call. One that its program, or errand, has given up before there was an answer,
+// and that the provider had by then, is a turn and is paid for: providers bill what they have read, and what they thought.
 func (c *call) end(ctx context.Context) {
 	cut := c.cut.Load()
-	if c.bills && c.sent.Load() && !c.place.answered && (ctx.Err() != nil || cut != nil) {
+	givenUp := ctx.Err() != nil || cut != nil || c.unheard && !c.ask.Streams // a stream begins before its model thinks
+	if c.bills && c.sent.Load() && !c.place.answered && givenUp {
 		c.h.turns.add(c.place.run, c.task.Run.Answers)
 		c.book(ctx, gateway.Usage{Input: c.guess.Input, Output: c.unseen()}, cut.held())
 		return

@@ -29,6 +29,7 @@ type call struct {
 	lowered int64         // the bound of output that it is given for a cap; 0 if none
 	asks    time.Time     // when it was passed on, by the clock of this host
 	sent    atomic.Bool   // it has gone to the provider
+	unheard bool          // its provider said nothing for too long
 	place   place         // among the calls under way
 
 	cut atomic.Pointer[cutOff] // errand has ended it for a cap

@@ -53,6 +53,7 @@ func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
 	if !ok || !errors.As(err, &t) || !t.Timeout() {
 		return false
 	}
+	c.unheard = true
 	c.h.silent.met(c.task.Run.ID)
 	c.saySilent(w)
 	return true

@@ -70,3 +70,38 @@ func TestSilence(t *testing.T) {
 		})
 	}
 }
+
+// TestSilentCallIsPaid: a call that is not streamed says nothing while its model thinks. When errand does not wait for it any
+// longer, it is paid for as if its program had hung up: else thinking for too long would cost nothing.
+func TestSilentCallIsPaid(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		body string
+		want state.Money
+	}{
+		"not streamed": {`{"model":"claude-x","max_tokens":64000}`, state.Money{InputTokens: 9, MicroUSD: 27}},
+		"streamed":     {`{"model":"claude-x","max_tokens":64000,"stream":true}`, state.Money{}}, // which would have begun
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+			}))
+			t.Cleanup(model.Close)
+			b := &books{task: *someTask()}
+			w := newEnd(t, nil, func(c *tether.Config) {
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+				c.Tasks, c.Ledger, c.Prices, c.Silence = b, b, gateway.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
+			})
+			// The handler is called as a server calls it, so that its end is seen.
+			req, answer := httptest.NewRequestWithContext(t.Context(), http.MethodPost, modelPath, strings.NewReader(test.body)), httptest.NewRecorder()
+			req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+			w.handler.For(tether.Peer{VM: vm, Task: b.task.Key}).ServeHTTP(answer, req)
+			if answer.Code != http.StatusServiceUnavailable || b.task.Run.Money != test.want {
+				t.Errorf("status %d, booked %+v, want %+v", answer.Code, b.task.Run.Money, test.want)
+			}
+		})
+	}
+}
