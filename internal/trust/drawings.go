@@ -2,11 +2,13 @@ package trust
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 // Notes that stand where something was withheld, so that the agent knows that something was there. They
@@ -30,9 +32,9 @@ var (
 	diagramBlock     = regexp.MustCompile(`(?is)\baccDescr[ \t]*\{.*?(?:\}|\z)`)
 	diagramUndrawn   = regexp.MustCompile(`(?im)(?:^|;)[ \t]*(?:(?:click|callback|href)[ \t]+\w|(?:links?|properties|details)[ \t]+\w[^\n:]*:|accTitle[ \t]*:|accDescr[ \t]*:).*$`)
 	diagramStyle     = regexp.MustCompile(`(?im)(?:^|;)[ \t]*(?:classDef|style|linkStyle|themeCSS)\b(.*)$`)
-	diagramTag       = regexp.MustCompile(`<[A-Za-z][^<>]*=[^<>]*>|<!--|(?i:<[a-z][^<>]*\shidden\b)`)
-	styleProperty    = regexp.MustCompile(`(?i)\b(color|fill)\s*:\s*(#[0-9a-f]{3,8}|[a-z]+)`)
-	styleHides       = regexp.MustCompile(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0?\.?0\d*(?:\D|$)|font-size\s*:\s*0*\.?[0-3](?:\D|$)|\bcolor\s*:\s*(?:transparent|rgba|hsla)`)
+	diagramTag       = regexp.MustCompile(`<[A-Za-z][^<>]*=[^<>]*>|<!--|(?i:<[a-z][^<>]*\shidden\b)|(?i:<(?:script|style|template|title|head|noscript|iframe|textarea|select|object)\b)|@\{[^}]*\bimg\b`)
+	styleProperty    = regexp.MustCompile(`(?i)\b(color|fill)\s*:\s*(#[0-9a-f]{3,8}|[a-z]+\(?)`)
+	styleHides       = regexp.MustCompile(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*(?:0*(?:\.[0-2]\d*)?(?:[^.\d]|$)|\d?\d(?:\.\d*)?%)|font-size\s*:\s*0*\.?[0-3](?:\D|$)|(?:^|[,;\s])(?:transform|clip(?:-path)?|filter|mask|text-indent|letter-spacing|zoom|scale|translate)\s*:`)
 )
 
 // drawing takes out what GitHub does not show of a code block that it draws.
@@ -40,7 +42,7 @@ func (p *page) drawing(n *ast.FencedCodeBlock) {
 	if n.Info == nil {
 		return
 	}
-	language := strings.ToLower(fenceLanguage.FindString(p.source[n.Info.Segment.Start:n.Info.Segment.Stop]))
+	language := strings.ToLower(fenceLanguage.FindString(shownInfo(p.source[n.Info.Segment.Start:n.Info.Segment.Stop])))
 	code := string(n.Lines().Value([]byte(p.source)))
 	switch {
 	case drawnData.MatchString(language):
@@ -52,6 +54,11 @@ func (p *page) drawing(n *ast.FencedCodeBlock) {
 	case language == "mermaid":
 		p.diagram(n.Lines(), code)
 	}
+}
+
+// shownInfo is the remark behind an opening fence as GitHub reads it, with its entities and escapes resolved.
+func shownInfo(info string) string {
+	return string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations([]byte(info)))))
 }
 
 // withhold puts a note in the place of a code block's lines.
@@ -88,11 +95,17 @@ func hidesInDiagram(code string) bool {
 				fill = property[2]
 			}
 		}
-		if color != "" && alike(color, fill) {
+		if color != "" && (hidingColor(color) || alike(color, fill)) {
 			return true
 		}
 	}
 	return false
+}
+
+// hidingColor reports whether a color lets what is behind it through, or is one that only a browser can work out.
+func hidingColor(color string) bool {
+	return strings.HasSuffix(color, "(") || strings.HasPrefix(color, "#") && (len(color) == 5 || len(color) == 9) ||
+		slices.Contains([]string{"transparent", "canvas", "currentcolor", "inherit"}, strings.ToLower(color))
 }
 
 // alike reports whether two colors cannot be told apart by a reader.

@@ -10,11 +10,12 @@ import (
 // What of TeX shows nothing, or shows it where or so that nobody reads it.
 var (
 	formulaHides = regexp.MustCompile(`(?i)\\[hv]?phantom\b|\\(?:rlap|llap|clap|mathrlap|mathllap|mathclap|smash|tiny|label|ref|eqref|href|url|` +
-		`class|cssId|style|bbox|data|toggle|mathtip|texttip|newcommand|renewcommand|newenvironment|def|let|gdef|edef|require|definecolor|unicode)(?:[^A-Za-z]|$)` +
+		`class|cssId|style|bbox|(?:f|page)?colorbox|pagecolor|data|toggle|mathtip|texttip|mathchoice|mmlToken|newcommand|renewcommand|newenvironment|def|let|gdef|edef|require|definecolor|unicode)(?:[^A-Za-z]|$)` +
 		`|\\begin\s*\{\s*comment` +
 		`|\\(?:hspace|hskip|kern|mkern|mskip|mspace|raise|lower|rule|vspace|moveleft|moveright|hfil{1,3})\*?\s*(?:\[[^\]]*\]\s*)?\{?\s*(?:-|\d{3}|\d{2}(?:\.\d+)?\s*(?:em|ex|mu|cm|in|pc))` +
+		`|\\\\\s*\[\s*(?:-|\d{3}|\d{2}(?:\.\d+)?\s*(?:em|ex|cm|in|pc))` +
 		`|(?:\\q?quad\s*){20}|(?:\\[,:;! ~]\s*){60}`)
-	formulaColor   = regexp.MustCompile(`(?i)\\(?:text|page|f)?color(?:box)?\s*(?:\[[^\]]*\]\s*)?\{?\s*(#[0-9a-f]{3,8}|[a-z]+|[0-9.]+(?:\s*,\s*[0-9.]+){0,3})`)
+	formulaColor   = regexp.MustCompile(`(?i)\\(?:text)?color\s*(?:\[[^\]]*\]\s*)?\{?\s*(#?[0-9a-f]{6,8}\b|#[0-9a-f]{3,5}|[a-z]+\(?|[0-9.]+(?:\s*,\s*[0-9.]+){0,3})`)
 	formulaComment = regexp.MustCompile(`(?:^|[^\\])%`)
 	formulaNumbers = regexp.MustCompile(`^(?:1(?:\.0*)?|0?\.9\d*|2[3-5]\d)(?:\s*,\s*(?:1(?:\.0*)?|0?\.9\d*|2[3-5]\d))*$`)
 )
@@ -25,11 +26,22 @@ func hidesInFormula(tex string) bool {
 		return true
 	}
 	for _, m := range formulaColor.FindAllStringSubmatch(tex, -1) {
-		if formulaNumbers.MatchString(m[1]) || strings.EqualFold(m[1], "transparent") || alike(m[1], "white") {
+		if formulaNumbers.MatchString(m[1]) || hidingColor(m[1]) || alike(hexadecimal(m[1]), "white") ||
+			strings.HasPrefix(m[1], "#") && alike(m[1], "#0d1117") { // the dark theme's background
 			return true
 		}
 	}
 	return false
+}
+
+var sixDigits = regexp.MustCompile(`^[0-9A-Fa-f]{6}`)
+
+// hexadecimal writes a color that TeX takes without the sign with it.
+func hexadecimal(color string) string {
+	if sixDigits.MatchString(color) {
+		return "#" + color
+	}
+	return color
 }
 
 // hiddenInFormula returns where in a text something hides a part of a formula, if it is in one. A percent sign begins a
@@ -50,7 +62,10 @@ func hiddenInFormula(tex string) []span {
 	return list
 }
 
-var paragraphBreak = regexp.MustCompile(`\n(?:[ \t>]*\n)+`)
+var (
+	paragraphBreak = regexp.MustCompile(`\n(?:[ \t>]*\n)+`)
+	displayed      = regexp.MustCompile(`(?ms)^[ \t>]*\$\$[ \t]*$.*?^[ \t>]*\$\$[ \t]*$`) // between lines of dollar signs, whatever is in between
+)
 
 // formulas withholds formulas in running text that have hidden parts. What stands between two dollar signs of a
 // paragraph counts as a formula, also where GitHub shows the signs.
@@ -61,6 +76,12 @@ func (p *page) formulas() {
 			if masked[i] != '\n' {
 				masked[i] = ' '
 			}
+		}
+	}
+	for _, at := range displayed.FindAllIndex(masked, -1) {
+		if tex := p.source[at[0]:at[1]]; paragraphBreak.MatchString(tex) && hidesInFormula(tex) {
+			p.replace(at[0], at[1], formulaNote, KindFormula, tex)
+			copy(masked[at[0]:at[1]], strings.Repeat(" ", at[1]-at[0]))
 		}
 	}
 	text, from := string(masked), 0

@@ -75,7 +75,10 @@ func Strip(text string) (string, []Stripped) {
 		report.add(KindUnclean, 1, text[maxStripBytes:])
 		text = text[:maxStripBytes]
 	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(strings.ToValidUTF8(text, "\uFFFD"))
+	// The first look is at the text as GitHub reads it: without a character that nobody sees, or with a plain space in the place of
+	// another one, what GitHub hides can become code.
+	text = stripMarkdown(text, report)
 	for range maxPasses {
 		before := text
 		text = cleanRunes(text, report)

@@ -1,6 +1,9 @@
 package trust
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Where text in code counts as too far to the right to be seen, in columns.
 const (
@@ -15,8 +18,8 @@ func (p *page) wide(start, end int) {
 	line := strings.TrimRight(p.source[start:end], " \t\n")
 	column, blank, gap, gapAt := 0, 0, 0, 0
 	for i, r := range line {
-		switch r {
-		case ' ', '\t':
+		switch {
+		case r == '\t' || isBlank(r):
 			if gap == 0 {
 				gapAt = i
 			}
@@ -35,4 +38,13 @@ func (p *page) wide(start, end int) {
 		}
 		column, gap = column+1, 0
 	}
+}
+
+// isBlank reports whether a character shows nothing but takes up room.
+func isBlank(r rune) bool {
+	switch r {
+	case '\u2800', '\u3164', '\u115F', '\u1160', '\uFFA0':
+		return true
+	}
+	return unicode.Is(unicode.Zs, r)
 }
