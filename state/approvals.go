@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -247,11 +248,17 @@ func (c *change) revoked() {
 		phase = PhaseAwaitingPreliminaryApproval
 	}
 	c.unapprove()
+	c.forgetThumbs()
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Detail, a.By.ID)
 	if c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
 	}
+}
+
+// forgetThumbs has the 👍 that came beside an approval, which was withdrawn, read again: they did not count then, and may now.
+func (c *change) forgetThumbs() {
+	c.t.Seen = slices.DeleteFunc(c.t.Seen, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
 }
 
 // unapprove takes the approval back, with its condition. The one before it holds again: a thorough plan is

@@ -113,6 +113,27 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.want(PhaseAwaitingPlanApproval, JobPost)
 }
 
+// TestOtherThumbsCountAfterAWithdrawal: a 👍 that came beside the approval that counted may count once that one is withdrawn, and
+// nothing else that was said is heard twice.
+func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]string{"a 👍": NotRevoked, "a tick": NotTicked, "a deleted comment": NotErased, "an edited comment": NotReworded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPreliminary()
+			l.do(Event{Kind: EventThumb, ID: "thumb:R_1", By: writer, Permission: PermissionWrite, Candidate: &Candidate{Comment: l.task.Plans[0].Comment, Approval: Approval{Via: ViaReaction}}})
+			l.task.Seen = append(l.task.Seen, "thumb:R_1", "comment:5")
+			l.approve()
+			l.do(Event{Kind: EventNoApproval, Detail: why, Run: l.task.Run.ID, Candidate: &Candidate{Approval: *l.task.Approval}})
+			l.want(PhaseAwaitingPreliminaryApproval)
+			if l.task.Knows("thumb:R_1") || !l.task.Knows("comment:5") {
+				t.Errorf("known afterwards: %v", l.task.Seen)
+			}
+		})
+	}
+}
+
 // TestTriggeredAgainAtOnce: who takes the assignment back and gives it again at once gets a new life
 // that shares nothing with what is still being stopped.
 func TestTriggeredAgainAtOnce(t *testing.T) {

@@ -41,9 +41,8 @@ type PollerConfig struct {
 type Poller struct {
 	cfg  PollerConfig
 	poke chan struct{}
-	// seen holds, by installation, the reactions that were reported and still stand, so that one that
-	// does not count is not reported at every poll. It is forgotten at a restart: the store knows what
-	// counted.
+	// seen holds, by installation, the reactions that were reported in the task's phase and still stand, so that one that
+	// does not count is not reported at every poll. It is forgotten at a restart: the store knows what counted.
 	seen map[int64]map[string]bool
 	low  bool
 	// known is what each task waited for at the last poll.
@@ -162,6 +161,7 @@ func polled(ph state.Phase) bool {
 // mark is a comment whose reactions matter.
 type mark struct {
 	task     state.TaskKey
+	since    time.Time       // the task has been in its phase
 	plan     *state.Plan     // a revision
 	withheld *state.Withheld // or an outsider's text
 }
@@ -178,7 +178,7 @@ func marks(t *state.Task) map[string]mark {
 			if p := &t.Plans[i]; p.Posted() && (t.Approval == nil || t.Approval.Hash != p.Hash) && (p.Publish == nil || p.Publish.Approved == nil) {
 				short := *p
 				short.Text = "" // what is kept between polls is small
-				out[p.CommentNode] = mark{task: t.Key, plan: &short}
+				out[p.CommentNode] = mark{task: t.Key, since: t.Since, plan: &short}
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func marks(t *state.Task) map[string]mark {
 				node = t.IssueNode
 			}
 			if node != "" {
-				out[node] = mark{task: t.Key, withheld: &w}
+				out[node] = mark{task: t.Key, since: t.Since, withheld: &w}
 			}
 		}
 	}
@@ -215,12 +215,13 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 		list := thumbs.By[node]
 		for i := len(list) - 1; i >= 0; i-- { // oldest first
 			id := "thumb:" + list[i].Node
-			if !p.seen[installation][id] {
+			standing := id + " " + ms[node].since.Format(time.RFC3339Nano)
+			if !p.seen[installation][standing] {
 				if err := p.report(ctx, ms[node], list[i], id); err != nil {
 					return err // those that were reported are known to the store
 				}
 			}
-			stand[id] = true
+			stand[standing] = true
 		}
 	}
 	p.seen[installation] = stand

@@ -173,6 +173,24 @@ func TestEveryThumbIsReportedOnce(t *testing.T) {
 	})
 }
 
+// A 👍 that was of no use beside another approval is reported again when that one was withdrawn, however soon.
+func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		l := newLife(t)
+		plan := l.waits(task, 7, 100, "IC_1").NewestPlan()
+		g := &thumbs{by: map[string][]forge.Thumb{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
+		polling(t, l, g)
+		pass(time.Second)
+		tick := &state.Candidate{Approval: state.Approval{Kind: plan.Kind, Hash: plan.Hash, By: ada, Permission: state.PermissionWrite, Via: state.ViaBox}}
+		approved := l.happen(state.Event{Kind: state.EventApproved, Candidate: tick})
+		l.happen(state.Event{Kind: state.EventNoApproval, Detail: state.NotTicked, Run: approved.Run.ID, Candidate: tick})
+		pass(time.Minute)
+		if n := len(l.reported(state.EventThumb)); n != 2 {
+			t.Errorf("reported %d times, want once before the withdrawal and once after it", n)
+		}
+	})
+}
+
 func TestAFailedPollLosesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
