@@ -50,6 +50,9 @@ func (m *metered) Read(p []byte) (int, error) {
 	if m.ended {
 		return m.finish(p, 0)
 	}
+	if m.over == nil && m.counter.Streams() {
+		p = p[:min(len(p), m.next)] // not beyond the next look
+	}
 	n, err := m.ReadCloser.Read(p)
 	if !m.paid {
 		m.quiet.Reset(m.call.h.silence())

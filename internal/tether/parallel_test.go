@@ -1,0 +1,43 @@
+package tether_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+)
+
+// TestManyStreamsKeepTheCap: streams that come to a cap together pass it by no more than comes between two looks, each.
+func TestManyStreamsKeepTheCap(t *testing.T) {
+	t.Parallel()
+	const most = 40_000
+	model := endless(t, gateway.OpenAI, chatPath, "\n")
+	b := &books{task: *someTask()}
+	b.task.Money.CapTokens = most
+	w := newEnd(t, nil, func(c *tether.Config) {
+		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.OpenAI}}
+		c.Tasks, c.Ledger, c.Prices, c.Wait = b, b, gateway.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
+	})
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	passed := 0
+	for range 20 {
+		all.Go(func() {
+			status, _ := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, bearer(w.handler.RunToken(run)))
+			if status == http.StatusOK {
+				mu.Lock()
+				defer mu.Unlock()
+				passed++
+			}
+		})
+	}
+	all.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if spent := b.task.Money.Tokens(); passed == 0 || spent < most || spent > most+int64(passed)*4200 {
+		t.Errorf("%d streams used %d tokens", passed, spent)
+	}
+}
