@@ -35,7 +35,7 @@ const viewFields = `id url body createdAt lastEditedAt isMinimized
 // saidFields selects of a comment, in a conversation or in a review thread, what decides whether it says what it said.
 const saidFields = `__typename
     ... on IssueComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }
-    ... on PullRequestReviewComment { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }`
+    ... on PullRequestReviewComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }`
 
 const saidQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {
   node(id: $id) { ` + saidFields + ` }

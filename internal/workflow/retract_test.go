@@ -276,6 +276,28 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 	}
 }
 
+// TestHiddenCommentsOfThreadsAreWithdrawn: a command in a review thread that was hidden before it was read is withdrawn, as
+// one in the conversation is.
+func TestHiddenCommentsOfThreadsAreWithdrawn(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"as it was": "", "hidden": state.NotErased} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			thread, _ := w.reviewed()
+			said := thread.Comments[0]
+			if want != "" {
+				check(t, w.ada.MinimizeReviewComment(full, w.task.PR.Number, said.ID))
+			}
+			in := state.Event{Kind: state.EventCommented, Task: w.task.Key, By: w.person("ada"), Orders: []state.Order{{Verb: state.VerbCancel}},
+				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, OnPR: true, Thread: said.ID, Mention: true}}
+			if e := w.do(state.JobVet, func(j *state.Job) { j.Event = &in }); e.Comment.Withdrawn != want {
+				t.Errorf("withdrawn %q, want %q", e.Comment.Withdrawn, want)
+			}
+		})
+	}
+}
+
 func deletes(by string) func(*world, *simgithub.Comment) error {
 	return func(w *world, c *simgithub.Comment) error { return w.As(by).DeleteComment(full, c.ID) }
 }

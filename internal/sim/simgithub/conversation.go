@@ -64,6 +64,17 @@ func (p Person) EditReviewComment(repo string, number int, id int64, body string
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.editReviewComment(k, body) })
 }
 
+// MinimizeReviewComment hides a comment of a thread. No webhook follows.
+func (p Person) MinimizeReviewComment(repo string, number int, id int64) error {
+	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error {
+		if err := x.own(k.thread.pull.issue, k.Author); err != nil {
+			return err
+		}
+		k.Minimized = true
+		return nil
+	})
+}
+
 // DeleteReviewComment removes a comment of a thread, and the thread with its last comment.
 func (p Person) DeleteReviewComment(repo string, number int, id int64) error {
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.deleteReviewComment(k) })

@@ -132,6 +132,9 @@ func (c *reviewCommentR) Author() *actorR { return c.x.actor(c.k.Author) }
 // Body is the Markdown text.
 func (c *reviewCommentR) Body() string { return c.k.Body }
 
+// IsMinimized tells whether the comment is folded.
+func (c *reviewCommentR) IsMinimized() bool { return c.k.Minimized }
+
 // Path is the file.
 func (c *reviewCommentR) Path() string { return c.k.thread.Path }
 

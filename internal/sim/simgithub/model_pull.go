@@ -77,6 +77,7 @@ type ReviewComment struct {
 	Body      string
 	CommitID  string
 	InReplyTo int64 // id of the root, 0 for the root itself
+	Minimized bool
 	Edits     []Edit
 	Reactions []*Reaction
 	ViaApp    bool
