@@ -211,7 +211,8 @@ func warm(ctx context.Context, say *teller) error {
 			return fmt.Errorf("warm the build cache: go %s: %w\n%s", args[0], err, out)
 		}
 	}
-	return nil
+	_, err = demo.Cache() // gives the boxes what was compiled
+	return err
 }
 
 // interact keeps everything up until Ctrl-C, with another issue to play on with.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local/box"
 	"github.com/goccy/go-yaml"
 )
 
@@ -183,7 +184,7 @@ func program(path string) string {
 	return path
 }
 
-// Cache is the Go build cache that the demo's boxes share.
+// Cache returns the Go build cache that the demo's boxes share, and gives what is in it to the user that boxes run as.
 func Cache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -192,6 +193,9 @@ func Cache() (string, error) {
 	dir = filepath.Join(dir, "errand-demo", "go-build")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the build cache: %w", err)
+	}
+	if err := box.GiveToBoxes(dir); err != nil {
+		return "", err
 	}
 	return filepath.EvalSymlinks(dir)
 }

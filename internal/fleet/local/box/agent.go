@@ -1,6 +1,7 @@
 package box
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -43,15 +44,36 @@ func giveToAgent(rec Record, dir string) error {
 		roots = append(roots, filepath.Join(rec.Disk, diskSSH))
 	}
 	for _, root := range roots {
-		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			return os.Lchown(path, agentID, agentID)
-		})
-		if err != nil {
-			return fmt.Errorf("give the box's files to its user: %w", err)
+		if err := GiveToBoxes(root); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// GiveToBoxes makes the user that boxes run as the owner of a directory of the host and of all that is in it, where that
+// user differs from errand's: boxes can then use it as a writable bind. It follows no links within, even if a box puts one
+// there meanwhile, and skips what is gone before its turn.
+func GiveToBoxes(dir string) error {
+	if !runsAsRoot() {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("give files to the user of boxes: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written through it
+	err = fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = root.Lchown(path, agentID, agentID)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("give files to the user of boxes: %w", err)
 	}
 	return nil
 }
