@@ -241,25 +241,13 @@ func unassign(p *performer, a []string) error {
 }
 
 // tick ticks the approval box of a plan: tick plan:newest [WORDS of the box].
-func tick(p *performer, a []string) error {
-	id := p.comment(a[0])
-	for _, c := range p.s.byBot(p.s.issue) {
-		if c.ID != id {
-			continue
-		}
-		lines := strings.Split(c.Body, "\n")
-		for i, l := range lines {
-			if strings.Contains(l, "[ ]") && (len(a) < 2 || strings.Contains(l, a[1])) {
-				lines[i] = strings.Replace(l, "[ ]", "[x]", 1)
-				return p.EditComment(p.s.full, id, strings.Join(lines, "\n"))
-			}
-		}
-	}
-	return errors.New("there is no empty box")
-}
+func tick(p *performer, a []string) error { return setBox(p, a, "[ ]", "[x]") }
 
-// untick empties a box of a comment of ours, the first that is ticked, or the first whose line has the words.
-func untick(p *performer, a []string) error {
+// untick empties a box of a comment by errand, the first that is ticked, or the first whose line has the words.
+func untick(p *performer, a []string) error { return setBox(p, a, "[x]", "[ ]") }
+
+// setBox edits the first box of a comment that is in the state from: COMMENT [WORDS of the box].
+func setBox(p *performer, a []string, from, to string) error {
 	id := p.comment(a[0])
 	for _, c := range p.s.byBot(p.s.issue) {
 		if c.ID != id {
@@ -267,13 +255,13 @@ func untick(p *performer, a []string) error {
 		}
 		lines := strings.Split(c.Body, "\n")
 		for i, l := range lines {
-			if strings.Contains(l, "[x]") && (len(a) < 2 || strings.Contains(l, a[1])) {
-				lines[i] = strings.Replace(l, "[x]", "[ ]", 1)
+			if strings.Contains(l, from) && (len(a) < 2 || strings.Contains(l, a[1])) {
+				lines[i] = strings.Replace(l, from, to, 1)
 				return p.EditComment(p.s.full, id, strings.Join(lines, "\n"))
 			}
 		}
 	}
-	return errors.New("there is no ticked box")
+	return fmt.Errorf("there is no box %s", from)
 }
 
 // editComment appends to a comment (edit-comment REF +TEXT) or replaces it.
