@@ -129,6 +129,19 @@ func (l *link) next() (liveAnswer, error) {
 	return a, nil
 }
 
+// started returns when the command of a run has started, or why it has not. A command may end Live before that could say
+// so: then the command has started, too, and the next answer is missing.
+func (l *link) started() error {
+	if _, err := l.next(); err != nil {
+		return err
+	}
+	_, err := l.next()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
+		return nil
+	}
+	return err
+}
+
 // explain adds to the failure of a link that is closed why sudo would not, which says most.
 func (l *link) explain(err error) error {
 	if said := saidError(""); err == nil || errors.As(err, &said) {

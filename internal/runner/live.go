@@ -40,7 +40,8 @@ type liveOrder struct {
 	Everything bool  `json:"everything,omitempty"`
 }
 
-// liveAnswer is what Live says, once, or for run twice: that the command has started, and how it ended.
+// liveAnswer is what Live says, once, or for run three times: that it starts the command, that the command has started, and
+// how it ended.
 type liveAnswer struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -139,13 +140,15 @@ func obeyLive(order liveOrder, out *liveAnswer) error {
 
 // runLive runs a command to its end.
 func runLive(order liveOrder, files []*os.File, orders io.Reader, answer *json.Encoder) error {
+	// Said before the command can do anything: it is the same user's and may end Live at once. Whoever cannot be told is
+	// gone, and the end of the socket says the same.
+	_ = answer.Encode(liveAnswer{OK: true})
 	command := proc.Command{Argv: order.Argv, Env: withPersonal(order.Env), Dir: order.Spec.Dir, Stdout: files[0], Stderr: files[1]}
 	p, err := startWith(order.Root.RunDir(order.RunID), command, order.Stdin, order.Spec.Isolation)
 	_, _ = files[0].Close(), files[1].Close() // their end is the command's
 	if err != nil {
 		return answer.Encode(liveAnswer{Error: err.Error()})
 	}
-	// Whoever cannot be told is gone, and the end of the socket says the same.
 	_ = answer.Encode(liveAnswer{OK: true})
 	// Nobody else reads, and this process ends with Live.
 	go obeyOrders(orders, p)

@@ -73,7 +73,7 @@ func (u *otherUser) start(c proc.Command, stdin string, isolation proc.Isolation
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.next(); err != nil {
+	if err := l.started(); err != nil {
 		l.close()
 		u.end()
 		return nil, l.explain(err)
