@@ -188,7 +188,8 @@ func (l *life) wantCode(t *testing.T, res demo.Result) {
 		title, _, _ := strings.Cut(c.Message, "\n")
 		titles = append(titles, title)
 	}
-	if diff := cmp.Diff([]string{"Leave no hyphen at the ends of a slug", "Name the gap, test the empty title"}, titles); diff != "" {
+	// In a review round errand puts the subject into the form of its prompt, though the model did not.
+	if diff := cmp.Diff([]string{"Leave no hyphen at the ends of a slug", "Address review feedback — Name the gap, test the empty title"}, titles); diff != "" {
 		t.Errorf("commits (-want +got):\n%s", diff)
 	}
 	for path, want := range map[string]string{"slug.go": "if gap && b.Len() > 0 {", "slug_test.go": "\t\t\"\":                \"\",\n"} {
