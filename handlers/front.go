@@ -70,7 +70,7 @@ func webhookForms() []form {
 	return []form{
 		{"X-Hub-Signature-256", regexp.MustCompile(`^sha256=[0-9a-f]{64}$`).MatchString, "set a webhook secret in the App's settings"},
 		{"X-GitHub-Delivery", regexp.MustCompile(`^[0-9A-Za-z_.:-]{1,100}$`).MatchString, "GitHub sends a GUID"},
-		{"X-GitHub-Event", regexp.MustCompile(`^[a-z][a-z_]{0,63}$`).MatchString, "GitHub sends the event's name"},
+		{"X-GitHub-Event", regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`).MatchString, "GitHub sends the event's name"},
 		{"Content-Type", func(v string) bool {
 			kind, _, err := mime.ParseMediaType(v)
 			return err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded")

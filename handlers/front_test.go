@@ -91,12 +91,13 @@ func TestFront(t *testing.T) {
 			mac.Write(body)
 			r.Header.Set("X-Hub-Signature-256", "sha1="+hex.EncodeToString(mac.Sum(nil)))
 		}, status: http.StatusBadRequest},
-		"another secret": {body: body, change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, "other")) }, status: http.StatusBadRequest},
-		"another body":   {body: []byte(`{"action":"closed"}`), change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, secret)) }, status: http.StatusBadRequest},
-		"no GUID":        {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Delivery") }, status: http.StatusBadRequest},
-		"no event":       {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Event") }, status: http.StatusBadRequest},
-		"unknown event":  {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "star") }, status: http.StatusAccepted},
-		"too large":      {body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), status: http.StatusRequestEntityTooLarge},
+		"another secret":      {body: body, change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, "other")) }, status: http.StatusBadRequest},
+		"another body":        {body: []byte(`{"action":"closed"}`), change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, secret)) }, status: http.StatusBadRequest},
+		"no GUID":             {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Delivery") }, status: http.StatusBadRequest},
+		"no event":            {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Event") }, status: http.StatusBadRequest},
+		"unknown event":       {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "star") }, status: http.StatusAccepted},
+		"a name with a digit": {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "projects_v2_item") }, status: http.StatusAccepted},
+		"too large":           {body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), status: http.StatusRequestEntityTooLarge},
 		"too large, without a length": {
 			body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), change: func(r *http.Request) { r.ContentLength = -1 }, status: http.StatusRequestEntityTooLarge,
 		},

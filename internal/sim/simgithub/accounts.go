@@ -169,13 +169,15 @@ func (s *Sim) Suspend(account string, suspended bool) {
 	}
 }
 
-// GrantPermissions changes what an account's installation grants, as if its owner had accepted a change.
+// GrantPermissions changes what an account's installation grants, as if its owner had accepted a change. Permissions at the
+// level "none" are left out, as GitHub leaves out what is not granted.
 func (s *Sim) GrantPermissions(account string, perms map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, in := range s.installs {
 		if in.Account == account {
 			in.Permissions = maps.Clone(perms)
+			maps.DeleteFunc(in.Permissions, func(_, level string) bool { return level == "none" })
 			s.session(s.users[account]).emitInstallation(in, "new_permissions_accepted")
 		}
 	}
