@@ -124,8 +124,15 @@ func (m *model) shown(on *issue, hash, token string) (out []*comment) {
 	return out
 }
 
+// startServes is how long the check of an approval serves the start of the plan that it approves.
+const startServes = 10 * time.Second
+
 // doubt says why a yes does not allow a plan, or nothing.
 func (m *model) doubt(y *yes, c *comment, hash, token string) string {
+	since := m.w.inStep
+	if token != "" { // publishing always checks again
+		since = since.Add(-startServes)
+	}
 	switch {
 	case y.plan != nil && y.plan != c:
 		return "to another comment"
@@ -135,9 +142,9 @@ func (m *model) doubt(y *yes, c *comment, hash, token string) string {
 		return "before it was posted"
 	case y.by.Bot:
 		return "is a bot"
-	case !y.by.mightSince(m.w.inStep):
+	case !y.by.mightSince(since):
 		return "may not write"
-	case !y.undone.IsZero() && y.undone.Before(m.w.inStep):
+	case !y.undone.IsZero() && y.undone.Before(since):
 		return "took it back"
 	case !c.stoodSince(y.at):
 		return "the comment said something else"
