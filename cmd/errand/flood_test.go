@@ -17,9 +17,8 @@ import (
 	"time"
 )
 
-// TestUnsignedBodiesTakeLittleMemory floods the built program with large webhooks that nobody signed, some of which end in
-// the middle, and with connections that never send a request. Its resident memory has to stay within bounds, and small
-// signed webhooks have to be answered as quickly as GitHub wants.
+// TestUnsignedBodiesTakeLittleMemory floods the built program with large unsigned webhooks, some of them truncated, and with idle
+// connections. Resident memory must stay bounded, and small signed webhooks must be answered within GitHub's time limit.
 func TestUnsignedBodiesTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {

@@ -31,8 +31,8 @@ type Config struct {
 	// PublicURL is the address at which people reach the pages, for links in comments; empty leaves links out. If it
 	// begins with https, the cookie of a login is sent by browsers over HTTPS alone.
 	PublicURL string `yaml:"public_url"`
-	// TrustedProxies are the addresses of reverse proxies before errand, such as 127.0.0.1 or 10.0.0.0/8. From these,
-	// and nobody else, X-Forwarded-For is believed about whose request it is. None unless set.
+	// TrustedProxies are the addresses or CIDR ranges of reverse proxies in front of errand, such as 127.0.0.1 or
+	// 10.0.0.0/8. X-Forwarded-For is trusted only in requests from these addresses.
 	TrustedProxies []string `yaml:"trusted_proxies"`
 
 	Log     Log     `yaml:"log"`

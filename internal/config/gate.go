@@ -7,38 +7,35 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Gate is what may leave errand for a repository, in every repository. A repository's own `gate` can lower these
-// limits, protect more paths, and give up exceptions that are made here; a task that was refused goes on with `retry`
-// once they are changed.
+// Gate limits the changes that errand publishes, in every repository. A repository's own `gate` can lower these limits,
+// protect more paths, and opt out of exceptions that are made here. After a change, `retry` checks refused commits again.
 type Gate struct {
-	// SecretsAllowedIn are patterns of paths, such as `**/testdata/**`, in which what looks like a secret is let pass,
-	// made-up keys for instance. What errand knows to be a secret is refused everywhere.
+	// SecretsAllowedIn are patterns of paths, such as `**/testdata/**`, in which text that looks like a secret is
+	// allowed, for example fake keys. The secrets that errand itself uses are refused everywhere.
 	SecretsAllowedIn []string `yaml:"secrets_allowed_in"`
 	// MaxPaths is how many paths one changeset may change, at most 20000.
 	MaxPaths int `yaml:"max_paths"`
 	// MaxBytes is how many bytes of new content one changeset may bring, at most 67108864.
 	MaxBytes int64 `yaml:"max_bytes"`
-	// Protected are patterns of paths that no changeset may touch, besides the built-in ones: errand's settings, code
-	// owners, git hooks, what CI systems run, what agents and editors obey.
+	// Protected are patterns of paths that no changeset may touch, in addition to the built-in ones: errand's settings,
+	// code owners, git hooks, and the configuration of CI systems, agents and editors.
 	Protected []string `yaml:"protected"`
-	// Unprotected are patterns of paths that may be changed although they are protected, here or built in, such as
-	// AGENTS.md. A path has to be matched as it is written; names that only look alike stay protected.
+	// Unprotected are patterns of exceptions from protection, such as AGENTS.md. A pattern matches a path exactly as it
+	// is written; names that only look alike stay protected.
 	Unprotected []string `yaml:"unprotected"`
 }
 
-// RepoGate is what may leave errand for a repository, within what the operator's `gate` allows.
+// RepoGate limits the changes that errand publishes in one repository, within the operator's `gate`.
 type RepoGate struct {
-	// SecretsAllowedIn are those of the paths in which the operator lets pass what looks like a secret that this
-	// repository needs; an empty list is none of them.
+	// SecretsAllowedIn narrows the operator's `secrets_allowed_in` to these patterns; an empty list allows nothing.
 	SecretsAllowedIn *[]string `yaml:"secrets_allowed_in"`
 	// MaxPaths is how many paths one changeset may change.
 	MaxPaths int `yaml:"max_paths"`
 	// MaxBytes is how many bytes of new content one changeset may bring.
 	MaxBytes int64 `yaml:"max_bytes"`
-	// Protected are patterns of paths that no changeset may touch, besides the operator's.
+	// Protected are patterns of paths that no changeset may touch, in addition to the operator's.
 	Protected []string `yaml:"protected"`
-	// Unprotected are those of the operator's exceptions from protection that this repository needs, as patterns;
-	// an empty list is none of them.
+	// Unprotected narrows the operator's `unprotected` to these patterns; an empty list allows nothing.
 	Unprotected *[]string `yaml:"unprotected"`
 }
 
