@@ -26,9 +26,9 @@ func (t *transport) withoutSecrets(req *http.Request, c *call, body []byte) ([]b
 	}
 	r := redaction{redact: t.redact}
 	if call, ok := texts.(map[string]any); ok && req.URL.Path == t.graphql {
-		call["variables"] = r.value(call["variables"])
+		call["variables"] = r.value("", call["variables"])
 	} else {
-		texts = r.value(texts)
+		texts = r.value("", texts)
 	}
 	switch {
 	case r.ref:
@@ -54,22 +54,23 @@ type redaction struct {
 	ref     bool // a name of a branch would have to be changed
 }
 
-func (r *redaction) value(v any) any {
+// value redacts what stands under a key of the request. References are named under "ref" by REST and "name" by GraphQL.
+func (r *redaction) value(key string, v any) any {
 	switch v := v.(type) {
 	case string:
 		clean := r.redact(v)
 		if clean != v {
 			r.changed = true
-			r.ref = r.ref || strings.HasPrefix(v, "refs/")
+			r.ref = r.ref || (key == "ref" || key == "name") && strings.HasPrefix(v, "refs/")
 		}
 		return clean
 	case []any:
 		for i := range v {
-			v[i] = r.value(v[i])
+			v[i] = r.value(key, v[i])
 		}
 	case map[string]any:
 		for name := range v {
-			v[name] = r.value(v[name])
+			v[name] = r.value(name, v[name])
 		}
 	}
 	return v

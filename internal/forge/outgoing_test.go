@@ -19,7 +19,11 @@ func TestNothingSecretIsSent(t *testing.T) {
 		do      func(f *forge.Forge) error
 		refused bool
 	}{
-		"a comment":        {do: func(f *forge.Forge) error { _, err := f.CreateComment(t.Context(), testRepo, 1, text); return err }},
+		"a comment": {do: func(f *forge.Forge) error { _, err := f.CreateComment(t.Context(), testRepo, 1, text); return err }},
+		"a comment that begins like a reference": {do: func(f *forge.Forge) error {
+			_, err := f.CreateComment(t.Context(), testRepo, 1, "refs/heads: "+text)
+			return err
+		}},
 		"an edit":          {do: func(f *forge.Forge) error { _, err := f.EditComment(t.Context(), testRepo, 1, text); return err }},
 		"an answer":        {do: func(f *forge.Forge) error { _, err := f.ReplyInThread(t.Context(), testRepo, 1, 2, text); return err }},
 		"an issue's title": {do: func(f *forge.Forge) error { _, err := f.CreateIssue(t.Context(), testRepo, text, "b"); return err }},

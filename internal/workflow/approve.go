@@ -150,6 +150,11 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 	if a == nil || a.Via == state.ViaSettings {
 		return "", nil
 	}
+	plan := planByHash(w.task, a.Hash)
+	if plan != nil && !plan.Intact() {
+		return "", &Problem{Reason: "The plan that is stored is not the one that was approved, so nothing was started.",
+			Hint: "Comment `replan` to have a new one made.", Class: "internal", Permanent: true}
+	}
 	if k := w.job.Vetted; w.job.Attempt <= 1 && s.vettedWithin(w, a.By.ID, approvalFresh) && k.Hash == a.Hash && k.Permission.CanWrite() {
 		return "", nil
 	}
@@ -157,13 +162,8 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 	if err != nil {
 		return "", err
 	}
-	plan := planByHash(w.task, a.Hash)
 	if !p.CanWrite() || plan == nil {
 		return state.NotRevoked, nil
-	}
-	if !plan.Intact() {
-		return "", &Problem{Reason: "The plan that is stored is not the one that was approved, so nothing was started.",
-			Hint: "Comment `replan` to have a new one made.", Class: "internal", Permanent: true}
 	}
 	at := s.Now()
 	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, a.Node, w.task.Branch.Base)

@@ -347,7 +347,9 @@ func TestAStoredPlanThatWasChangedIsNotCarriedOut(t *testing.T) {
 			c.change(p)
 			w.task.Approval, w.task.Phase = &k.Approval, state.PhaseImplementing
 			w.launching(state.RunImplement)
-			e, err := w.try(state.JobLaunch)
+			e, err := w.try(state.JobLaunch, func(j *state.Job) { // right after the approval was checked
+				j.Vetted = &state.Vetted{By: k.By, Permission: state.PermissionWrite, At: w.steps.Now(), Hash: k.Hash}
+			})
 			if c.intact {
 				check(t, err)
 				return
