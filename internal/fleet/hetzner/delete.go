@@ -34,9 +34,7 @@ func (p *Provider) delete(ctx context.Context, name string, why fleet.Reason) er
 		return err
 	}
 	if s.Status != string(hcloud.ServerStatusDeleting) {
-		if err := p.claimAddresses(ctx, *s); err != nil {
-			return err
-		}
+		p.claimAddresses(ctx, *s)
 		out, _, err := call[schema.ServerDeleteResponse](ctx, p, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
 		if errors.Is(err, fleet.ErrNotFound) {
 			return nil
@@ -50,25 +48,6 @@ func (p *Provider) delete(ctx context.Context, name string, why fleet.Reason) er
 		}
 	}
 	return p.awaitGone(ctx, s.ID)
-}
-
-// claimAddresses marks the server's own addresses as ours and has them go with it. One that comes along
-// with a server has no labels: should it stay behind, it would cost money and nobody would know whose it is.
-func (p *Provider) claimAddresses(ctx context.Context, s schema.Server) error {
-	labels := p.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
-	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
-		if id == 0 {
-			continue
-		}
-		_, _, err := call[nothing](ctx, p, request{
-			method: http.MethodPut, path: path("/primary_ips/%d", id),
-			body: schema.PrimaryIPUpdateRequest{Labels: &labels, AutoDelete: hcloud.Ptr(true)},
-		})
-		if err != nil && !errors.Is(err, fleet.ErrNotFound) {
-			return fmt.Errorf("mark address %d: %w", id, err)
-		}
-	}
-	return nil
 }
 
 func (p *Provider) awaitGone(ctx context.Context, id int64) error {

@@ -126,6 +126,8 @@ type Provider struct {
 	prices *prices            // nil until the first look
 	priced time.Time          // of the last such look, good or bad
 	judged map[int64]judgment // by server
+	// unclaimed are addresses of deleted servers that could not be labeled, by id.
+	unclaimed map[int64]unclaimedAddress
 }
 
 var (
@@ -154,7 +156,10 @@ func New(cfg Config) (*Provider, error) {
 		hcloud.WithApplication("errand", cfg.Version),
 		hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
 	)
-	return &Provider{cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause), judged: map[int64]judgment{}}, nil
+	return &Provider{
+		cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause),
+		judged: map[int64]judgment{}, unclaimed: map[int64]unclaimedAddress{},
+	}, nil
 }
 
 func (s Settings) check() error {

@@ -75,12 +75,16 @@ func (p *Provider) strayImages(ctx context.Context) (out []fleet.Stray, err erro
 func (p *Provider) strayAddresses(ctx context.Context) (out []fleet.Stray, err error) {
 	found, err := all(ctx, p, request{method: http.MethodGet, path: "/primary_ips", low: true},
 		func(r schema.PrimaryIPListResponse) []schema.PrimaryIP { return r.PrimaryIPs }, func(i schema.PrimaryIP) int64 { return i.ID })
+	if err != nil {
+		return nil, err
+	}
+	p.pruneUnclaimed(found)
 	for _, i := range found {
 		if i.AssigneeID == nil || *i.AssigneeID == 0 {
-			out = append(out, p.stray(strayAddress, i.ID, i.Name+" "+i.IP, i.Labels, i.Created))
+			out = append(out, p.stray(strayAddress, i.ID, i.Name+" "+i.IP, p.addressLabels(i), i.Created))
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 func (p *Provider) strayVolumes(ctx context.Context) (out []fleet.Stray, err error) {

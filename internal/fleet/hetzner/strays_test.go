@@ -17,15 +17,21 @@ import (
 // person does in the console what people do.
 func (p *project) person(path, body string) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+path, strings.NewReader(body))
+	p.ask(http.MethodPost, path, body, http.StatusCreated)
+}
+
+// ask makes a request of the API that is not the provider's.
+func (p *project) ask(method, path, body string, want int) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	noErr(p.t, "ask", err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	noErr(p.t, "ask", err)
 	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusCreated {
-		p.t.Fatalf("POST %s: %s", path, resp.Status)
+	if resp.StatusCode != want {
+		p.t.Fatalf("%s %s: %s", method, path, resp.Status)
 	}
 }
 

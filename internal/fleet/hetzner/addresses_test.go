@@ -1,0 +1,122 @@
+package hetzner_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+// TestDeleteDoesNotWaitForAddresses wants a server to be deleted whatever the API says to a change of its addresses. An
+// address that is left behind stays known as this deployment's, and is deleted once the API obeys.
+func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
+	t.Parallel()
+	faults := map[string]simhetzner.Fault{
+		"server error":      {Status: http.StatusInternalServerError},
+		"bad gateway":       {Status: http.StatusBadGateway},
+		"conflict":          {Code: "conflict"},
+		"locked":            {Code: "locked"},
+		"forbidden":         {Code: "forbidden"},
+		"protected":         {Code: "protected"},
+		"invalid input":     {Code: "invalid_input"},
+		"no answer":         {Cut: true},
+		"answer lost":       {Cut: true, After: true},
+		"rate limit":        {Code: "rate_limit_exceeded"},
+		"not JSON, refused": {Status: http.StatusForbidden},
+	}
+	for what, fault := range faults {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
+			provider, ctx := p.provider(nil), t.Context()
+			p.running(provider, "vm-1")
+			p.person("/primary_ips", `{"name":"theirs","type":"ipv4","assignee_type":"server","location":"fsn1"}`)
+			fault.Method, fault.Path = http.MethodPut, "^/primary_ips/"
+			p.fault(fault)
+			if err := provider.Delete(ctx, "vm-1", fleet.ReasonDone); err != nil && what != "rate limit" {
+				t.Fatalf("delete: %v", err)
+			} else if err != nil { // no call at all is made for a while
+				p.clock.Advance(time.Minute)
+				noErr(t, "delete again", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
+			}
+			p.wantCount("server", 0)
+			p.clock.Advance(time.Minute)
+			all, err := provider.Strays(ctx)
+			noErr(t, "strays", err)
+			ours := 0
+			for _, s := range all {
+				if s.Name == "theirs" || !s.Ours {
+					continue
+				}
+				ours++
+				if s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
+					t.Errorf("left behind: %+v", s)
+				}
+				noErr(t, "delete "+s.Name, provider.DeleteStray(ctx, s))
+			}
+			if want := map[bool]int{false: 2, true: 0}[fault.After]; ours != want { // labeled ones have gone with it
+				t.Errorf("%d addresses are known as left behind: %+v", ours, all)
+			}
+			p.wantCount("primary_ip", 1)
+		})
+	}
+}
+
+// TestUnclaimedAddressBecomesAnothers wants an address that was left behind to be left alone once a person uses it: with
+// labels of their own, or at a server of theirs.
+func TestUnclaimedAddressBecomesAnothers(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
+	provider, ctx := p.provider(nil), t.Context()
+	p.running(provider, "vm-1")
+	p.fault(simhetzner.Fault{Method: http.MethodPut, Path: "^/primary_ips/", Code: "conflict"})
+	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
+	p.sim.ClearFaults()
+	p.clock.Advance(time.Minute)
+	left := map[string]fleet.Stray{}
+	all, err := provider.Strays(ctx)
+	noErr(t, "strays", err)
+	for _, s := range all {
+		left[s.ID] = s
+	}
+	if len(left) != 2 {
+		t.Fatalf("left behind: %+v", all)
+	}
+	var used, labeled int64
+	for _, o := range p.sim.Objects("primary_ip") {
+		if ip, _, _ := strings.Cut(o.Name, " "); used == 0 && ip != "" {
+			used = o.ID
+		} else {
+			labeled = o.ID
+		}
+	}
+	p.ask(http.MethodPut, fmt.Sprintf("/primary_ips/%d", labeled), `{"labels":{"team":"shop"}}`, http.StatusOK)
+	field := map[bool]string{true: "ipv4", false: "ipv6"}[strings.Contains(left[fmt.Sprint(used)].Name, ".")]
+	p.person("/servers", fmt.Sprintf(`{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1",
+		"public_net":{"enable_ipv4":%t,"enable_ipv6":%t,%q:%d}}`, field == "ipv4", field == "ipv6", field, used))
+	p.clock.Advance(time.Minute)
+	_, err = provider.Strays(ctx) // sees whose they are now
+	noErr(t, "strays", err)
+	servers, err := hcloud.NewClient(hcloud.WithEndpoint(p.url), hcloud.WithToken(token)).Server.All(ctx)
+	noErr(t, "servers", err)
+	p.ask(http.MethodDelete, fmt.Sprintf("/servers/%d", servers[0].ID), "", http.StatusOK)
+	p.clock.Advance(time.Minute)
+	again, err := provider.Strays(ctx)
+	noErr(t, "strays", err)
+	if len(again) == 0 {
+		t.Error("no address is left")
+	}
+	for _, s := range again {
+		if s.Ours {
+			t.Errorf("taken for this deployment's: %+v", s)
+		}
+		s.Ours = true
+		wantErr(t, "delete", provider.DeleteStray(ctx, s), fleet.ErrInvalid)
+	}
+}
