@@ -45,9 +45,9 @@ type Config struct {
 	// Models are the model providers that VMs reach through the tether, by the name in their path:
 	// /llm/NAME.
 	Models map[string]Model `yaml:"models"`
-	// Prices say what models cost, in dollars per million tokens, by the name that their names begin with;
-	// entries are added to these, or take their place. A model without an entry counts as the
-	// dearest of all.
+	// Prices say what models cost, in dollars per million tokens, by name; an entry also counts for editions of its model,
+	// whose names go on after a hyphen, @ or colon, and the longest name wins. Entries are added to these, or take their
+	// place. A model without an entry counts as the dearest of all.
 	Prices gateway.Prices `yaml:"prices"`
 	// Provider is where VMs come from: local, which means boxes on this host, or hetzner.
 	Provider string  `yaml:"provider"`

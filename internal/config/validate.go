@@ -99,9 +99,12 @@ func (c Config) modelProblems(r *report) {
 		r.unless(m.API == "" || slices.Contains(gateway.APIs(), gateway.API(m.API)), key+".api", "%q: write anthropic, openai or gemini", m.API)
 	}
 	for name, p := range c.Prices {
-		for _, n := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite} {
+		for _, n := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.LongInput, p.LongOutput, p.LongCacheRead, p.LongCacheWrite} {
 			r.unless(n >= 0 && n <= 1e6, "prices."+name, "write dollars per million tokens, zero or more")
 		}
+		r.unless(p.LongPrompt >= 0, "prices."+name+".long_prompt", "write a number of tokens, or 0 where long prompts cost the same")
+		r.unless(p.LongPrompt > 0 || p.LongInput+p.LongOutput+p.LongCacheRead+p.LongCacheWrite == 0, "prices."+name+".long_prompt",
+			"write above how many tokens the prices of long prompts count")
 	}
 }
 

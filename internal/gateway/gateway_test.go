@@ -143,9 +143,9 @@ func TestLongEventPasses(t *testing.T) {
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	prices := gateway.Prices{
-		"claude":         {Input: 5, Output: 25, CacheRead: 0.5, CacheWrite: 6.25},
-		"claude-haiku-4": {Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25},
-		"gpt-5":          {Input: 10, Output: 10},
+		"claude":       {Input: 5, Output: 25, CacheRead: 0.5, CacheWrite: 6.25},
+		"claude-haiku": {Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25},
+		"gpt-5":        {Input: 10, Output: 10},
 	}
 	tests := map[string]struct {
 		usage gateway.Usage
@@ -156,8 +156,8 @@ func TestPrices(t *testing.T) {
 		"another":              {gateway.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
 		"unknown: dearest":     {gateway.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
 		"none: dearest":        {gateway.Usage{Input: 1}, 10, false},
-		"an hour in the cache": {gateway.Usage{Model: "claude-haiku-4", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
-		"a fraction counts":    {gateway.Usage{Model: "claude-haiku-4", CacheRead: 1}, 1, true},
+		"an hour in the cache": {gateway.Usage{Model: "claude-haiku", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
+		"a fraction counts":    {gateway.Usage{Model: "claude-haiku", CacheRead: 1}, 1, true},
 		"another edition":      {gateway.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
 		"a name's beginning":   {gateway.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
 		"a name alone":         {gateway.Usage{Model: "claude", Output: 1}, 25, true},

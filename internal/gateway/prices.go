@@ -15,45 +15,74 @@ type Price struct {
 	CacheRead float64 `yaml:"cache_read"`
 	// CacheWrite is for input that was put there; 0 where that costs nothing. For an hour it costs 1.6 times as much.
 	CacheWrite float64 `yaml:"cache_write"`
+	// LongPrompt is the number of input tokens, cached ones included, above which the whole call, its output included,
+	// costs the prices that begin with `long_`; 0 where long prompts cost the same.
+	LongPrompt int64 `yaml:"long_prompt"`
+	// LongInput is the price of input of a long prompt; like the other three, it counts only where it is the higher one.
+	LongInput float64 `yaml:"long_input"`
+	// LongOutput is the price of the output that answers a long prompt.
+	LongOutput float64 `yaml:"long_output"`
+	// LongCacheRead is the price of a long prompt's input that was found in the cache.
+	LongCacheRead float64 `yaml:"long_cache_read"`
+	// LongCacheWrite is the price of a long prompt's input that was put there.
+	LongCacheWrite float64 `yaml:"long_cache_write"`
 }
 
 // hourWrite is how much more it costs to put input into a cache for an hour than for the usual five minutes:
 // twice the price of input where that is 1.25 times.
 const hourWrite = 2 / 1.25
 
-// Prices are models' prices by name. A name stands for itself and its editions, which follow after a
-// hyphen, an @ or a colon: "claude-sonnet" is also "claude-sonnet-4-5-20250929", "gpt-5" is not "gpt-5.5".
-// The longest name that fits counts.
-type Prices map[string]Price
-
-// DefaultPrices are the providers' public prices as this was written, for the models that their CLIs take
-// unless told otherwise. Where long prompts cost more, that is the price: no cap is missed for it. Providers change
-// them: compare with their price lists, and set what differs.
-func DefaultPrices() Prices {
-	return Prices{
-		"claude-opus":      {Input: 15, Output: 75, CacheRead: 1.5, CacheWrite: 18.75},
-		"claude-opus-4-5":  {Input: 5, Output: 25, CacheRead: 0.5, CacheWrite: 6.25},
-		"claude-sonnet":    {Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75},
-		"claude-haiku":     {Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25},
-		"claude-3-5-haiku": {Input: 0.8, Output: 4, CacheRead: 0.08, CacheWrite: 1},
-		"gpt-5":            {Input: 1.25, Output: 10, CacheRead: 0.125},
-		"gpt-5-mini":       {Input: 0.25, Output: 2, CacheRead: 0.025},
-		"gpt-5-pro":        {Input: 15, Output: 120, CacheRead: 15},
-		"gpt-5.5":          {Input: 10, Output: 45, CacheRead: 1},
-		"gpt-5.5-pro":      {Input: 30, Output: 180, CacheRead: 30},
-		"gemini-2.5-pro":   {Input: 2.5, Output: 15, CacheRead: 0.625},
-		"gemini-2.5-flash": {Input: 0.3, Output: 2.5, CacheRead: 0.075},
-		// What Gemini CLI asks beside its model; text, in mid-2026.
-		"gemini-3-flash-preview": {Input: 0.5, Output: 3, CacheRead: 0.05},
-		"gemini-3.1-flash-lite":  {Input: 0.25, Output: 1.5, CacheRead: 0.025},
+// long returns the prices of long prompts. One that is lower than the plain price, or not set, does not lower it.
+func (p Price) long() Price {
+	return Price{
+		Input: max(p.Input, p.LongInput), Output: max(p.Output, p.LongOutput),
+		CacheRead: max(p.CacheRead, p.LongCacheRead), CacheWrite: max(p.CacheWrite, p.LongCacheWrite),
 	}
 }
 
+// For returns the prices that count for a call with this usage: those of long prompts if its prompt is one.
+func (p Price) For(u Usage) Price {
+	if p.LongPrompt > 0 && u.Input+u.CacheRead+u.CacheWrite > p.LongPrompt {
+		return p.long()
+	}
+	return p
+}
+
+// Prices are models' prices by name. A name stands for itself and its editions, which follow after a
+// hyphen, an @ or a colon: "claude-sonnet" is also "claude-sonnet-4-5-20250929", "gpt-5" is not "gpt-5.5".
+// A hyphen and a number of one or two digits after a digit is another version: "claude-opus-4" is not "claude-opus-4-5".
+// The longest name that fits counts. Case does not.
+type Prices map[string]Price
+
 // fits reports whether a name in the table stands for a model.
 func fits(name, model string) bool {
-	rest, ok := strings.CutPrefix(model, name)
-	return ok && (rest == "" || strings.ContainsRune("-@:", rune(rest[0])))
+	rest, ok := strings.CutPrefix(strings.ToLower(model), strings.ToLower(name))
+	switch {
+	case !ok:
+		return false
+	case rest == "":
+		return true
+	}
+	return strings.ContainsRune("-@:", rune(rest[0])) && !anotherVersion(name, rest)
 }
+
+// anotherVersion reports whether what follows a name goes on with its version: "-5" after "claude-opus-4", but not
+// "-20250514", which is a date.
+func anotherVersion(name, rest string) bool {
+	if name == "" || !isDigit(name[len(name)-1]) || rest[0] != '-' {
+		return false
+	}
+	digits := 0
+	for _, c := range []byte(rest[1:]) {
+		if !isDigit(c) {
+			break
+		}
+		digits++
+	}
+	return digits == 1 || digits == 2
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // Of returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is missed
 // for want of an entry; known is then false.
@@ -63,6 +92,9 @@ func (p Prices) Of(model string) (price Price, known bool) {
 	for name, candidate := range p {
 		if fits(name, model) && len(name) > best {
 			best, price = len(name), candidate
+		}
+		if candidate.LongPrompt > 0 {
+			candidate = candidate.long()
 		}
 		dearest = Price{
 			Input: max(dearest.Input, candidate.Input), Output: max(dearest.Output, candidate.Output),
@@ -77,6 +109,7 @@ func (p Prices) Of(model string) (price Price, known bool) {
 
 // Cost is what the usage costs at this price, in millionths of a dollar, rounded up.
 func (p Price) Cost(u Usage) int64 {
+	p = p.For(u)
 	// Dollars per million tokens are millionths of a dollar per token.
 	written := float64(u.CacheWrite) + (hourWrite-1)*float64(u.CacheWriteHour)
 	micro := p.Input*float64(u.Input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*written

@@ -107,7 +107,7 @@ func aroundLayers() map[string]row {
 		"internal/house":       {},
 		"internal/house/count": {},
 		"internal/house/fuzz":  {},
-		"internal/house/gen":   {may: "internal/comment internal/config internal/costs state"},
+		"internal/house/gen":   {may: "internal/comment internal/config internal/costs internal/gateway state"},
 	}
 }
 

@@ -39,6 +39,7 @@ func (c *call) lower(left state.Left) int64 {
 	cost, _ := c.h.price(c.up, input)
 	most := min(c.ask.Most, left.Tokens-cost.Tokens())
 	if price, _ := c.h.cfg.Prices.Of(c.ask.Model); !c.free() && price.Output > 0 {
+		price = price.For(input)
 		most = int64(min(float64(most), float64(left.MicroUSD-cost.MicroUSD)/price.Output))
 	}
 	if most >= c.ask.Most {

@@ -159,7 +159,7 @@ func yamlOf(v reflect.Value) string {
 	}
 }
 
-// entriesOf are the entries of a mapping of structs, each on a line.
+// entriesOf are the entries of a mapping of structs, each on a line, without keys that are not set.
 func entriesOf(v reflect.Value) []string {
 	if v.Kind() != reflect.Map || v.Type().Elem().Kind() != reflect.Struct {
 		return nil
@@ -168,7 +168,7 @@ func entriesOf(v reflect.Value) []string {
 	for it := v.MapRange(); it.Next(); {
 		var fields []string
 		for i := range it.Value().NumField() {
-			if name, ok := config.Key(it.Value().Type().Field(i)); ok {
+			if name, ok := config.Key(it.Value().Type().Field(i)); ok && !it.Value().Field(i).IsZero() {
 				fields = append(fields, name+": "+yamlOf(it.Value().Field(i)))
 			}
 		}

@@ -4,6 +4,7 @@
 //	docs/commands.md        from the command table of internal/comment
 //	docs/configuration.md   from the doc comments, keys and defaults of internal/config
 //	config.example.yml      likewise
+//	docs/prices.md          from the prices of internal/gateway
 //	docs/operations.md      its table of costs, from a simulation by internal/costs
 //
 //	go run ./internal/house/gen [-check]
@@ -41,6 +42,7 @@ func documents() []document {
 		{"docs/commands.md", commands},
 		{"docs/configuration.md", configuration},
 		{"config.example.yml", example},
+		{"docs/prices.md", prices},
 		{operationsPath, operations},
 	}
 }
