@@ -54,13 +54,21 @@ func (f *reapFlags) run(ctx context.Context, w world) (err error) {
 		return err
 	}
 	if err := printPlan(w.out, plan, f.dryRun); err != nil || f.dryRun {
-		return err
+		return errors.Join(err, unlisted(plan))
 	}
 	gone, err := tools.Fleet().Reap(ctx, plan)
 	if _, perr := fmt.Fprintf(w.out, "%d of %d deleted.\n", len(gone), len(plan.Delete)); perr != nil {
 		return errors.Join(err, perr)
 	}
-	return err
+	return errors.Join(err, unlisted(plan))
+}
+
+// unlisted returns an error that names the kinds whose list could not be read.
+func unlisted(plan fleet.ReapPlan) error {
+	if len(plan.Unlisted) == 0 {
+		return nil
+	}
+	return fmt.Errorf("some things could not be listed, and none of their kind is deleted: %w", &fleet.UnlistedError{Kinds: plan.Unlisted})
 }
 
 // printPlan says what goes and why, and what somebody has to look at.
@@ -80,7 +88,7 @@ func printPlan(out io.Writer, plan fleet.ReapPlan, dryRun bool) error {
 		line(verb, i.Kind, i.ID, i.Name, i.Why)
 	}
 	for _, i := range plan.Wait {
-		line("too young", i.Kind, i.ID, i.Name, i.Why)
+		line("too young", i.Kind, i.ID, i.Name, i.Why+"; will be deleted after "+i.After.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	for _, a := range plan.Alarms {
 		line("look at it", a.Kind, a.ID, a.Name, a.Why)

@@ -130,6 +130,53 @@ func TestReapAfterLoss(t *testing.T) {
 	}
 }
 
+// TestReapNamesYoungOrphans wants a dry run to list what is too young to be deleted, and when it will be.
+func TestReapNamesYoungOrphans(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, "")
+	a.young.Store(true)
+	a.post("/servers", `{"name":"errand-mine-7-1-0a1b2c3d-g1","server_type":"cx43","location":"fsn1","image":"debian-13",
+		"labels":{"errand-deployment":"mine","errand-owner":"7-1","errand-generation":"1"}}`)
+	a.post("/volumes", `{"name":"scratch","size":10,"location":"fsn1","labels":{"errand-deployment":"mine"}}`)
+	for _, args := range [][]string{{"--all", "--dry-run"}, {"--all"}} {
+		code, out, err := a.reap(args...)
+		if code != 0 || strings.Count(out, "too young") != 2 || strings.Count(out, "; will be deleted after 20") != 2 || strings.Contains(out, "nobody needs.") {
+			t.Errorf("%v: %d\n%s%s", args, code, out, err)
+		}
+	}
+	if code, out, err := a.reap("--dry-run"); code != 0 || strings.Count(out, "too young") != 1 { // the store knows of no VM yet
+		t.Errorf("without --all: %d\n%s%s", code, out, err)
+	}
+	if len(a.servers()) != 1 {
+		t.Errorf("servers are %v", a.servers())
+	}
+}
+
+// TestReapGoesOnWithoutAList wants what could be listed to be deleted, and a failure for what could not.
+func TestReapGoesOnWithoutAList(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, "")
+	a.post("/servers", `{"name":"errand-mine-7-1-0a1b2c3d-g1","server_type":"cx43","location":"fsn1","image":"debian-13",
+		"labels":{"errand-deployment":"mine","errand-owner":"7-1","errand-generation":"1"}}`)
+	a.post("/volumes", `{"name":"scratch","size":10,"location":"fsn1","labels":{"errand-deployment":"mine"}}`)
+	a.young.Store(true)
+	if err := a.sim.Fault(simhetzner.Fault{Method: http.MethodGet, Path: "^/volumes$", Code: "forbidden"}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, err := a.reap("--all", "--dry-run")
+	if code != 1 || strings.Count(out, "would delete") != 1 || !strings.Contains(out, "look at it") || !strings.Contains(err, "volume") {
+		t.Errorf("what would go: %d\n%s%s", code, out, err)
+	}
+	code, out, err = a.reap("--all")
+	if code != 1 || !strings.Contains(out, "1 of 1 deleted.") || !strings.Contains(err, "volume") || len(a.servers()) != 0 {
+		t.Errorf("what went: %d, left %v\n%s%s", code, a.servers(), out, err)
+	}
+	a.sim.ClearFaults()
+	if code, out, err = a.reap("--all"); code != 0 || !strings.Contains(out, "1 of 1 deleted.") {
+		t.Errorf("the volume: %d\n%s%s", code, out, err)
+	}
+}
+
 // TestToolsRefuse: what cannot be done says why.
 func TestToolsRefuse(t *testing.T) {
 	t.Parallel()

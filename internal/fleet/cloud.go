@@ -3,6 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -121,11 +124,31 @@ type Stray struct {
 	Ours bool
 }
 
+// UnlistedError says, by kind, why some kinds of things could not be listed.
+type UnlistedError struct{ Kinds map[string]error }
+
+func (e *UnlistedError) Error() string {
+	text := "not listed"
+	for i, kind := range slices.Sorted(maps.Keys(e.Kinds)) {
+		text += fmt.Sprintf("%s %s (%v)", map[bool]string{true: ":", false: ","}[i == 0], kind, e.Kinds[kind])
+	}
+	return text
+}
+
+// Unwrap returns the errors in the order of their kinds.
+func (e *UnlistedError) Unwrap() (list []error) {
+	for _, kind := range slices.Sorted(maps.Keys(e.Kinds)) {
+		list = append(list, e.Kinds[kind])
+	}
+	return list
+}
+
 // Auditor is a Provider that can list everything in its account.
 type Auditor interface {
 	Provider
 	// Strays lists what is not a VM of this deployment: our keys, addresses and volumes that nothing
-	// uses, and whatever carries no label of ours. It is the whole list or an error.
+	// uses, and whatever carries no label of ours. The list of each kind is whole or left out; with an
+	// *UnlistedError, which names the kinds that are left out, the others are returned as well.
 	Strays(ctx context.Context) ([]Stray, error)
 	// DeleteStray deletes one that is Ours; it refuses others.
 	DeleteStray(ctx context.Context, s Stray) error

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -38,6 +39,8 @@ type ReapItem struct {
 	// Why is a sentence for people, Reason what the VM's row will say.
 	Why    string
 	Reason Reason
+	// After is when it goes at the earliest, for what waits.
+	After time.Time
 
 	stray Stray
 	vm    string // the provider's id of a VM
@@ -48,10 +51,12 @@ type ReapPlan struct {
 	At time.Time
 	// Delete is what goes.
 	Delete []ReapItem
-	// Wait is what will go if it is still so after the grace.
+	// Wait is what will go if it is still so after ReapItem.After.
 	Wait []ReapItem
 	// Alarms are what nobody but a person may touch.
 	Alarms []Alarm
+	// Unlisted says, by kind, which lists could not be read: of these kinds nothing goes.
+	Unlisted map[string]error
 }
 
 // Alarm is something that a person has to look at.
@@ -83,11 +88,13 @@ type survey struct {
 	strays []Stray
 	tasks  map[state.TaskKey]*state.Task
 	opts   ReapOptions
+	// unlisted are the kinds whose list is not whole, and therefore empty here.
+	unlisted map[string]error
 }
 
-// ReapPlan looks at everything and says what would go and why, without acting. It is an error if any list
-// is not whole or the provider refuses us: absence from such a list means nothing. Each call counts as a
-// sighting.
+// ReapPlan looks at everything and says what would go and why, without acting. Each kind is judged by its own
+// whole list: nothing goes of a kind whose list could not be read, for absence from such a list means nothing,
+// and the others do not wait for it. It is an error if the store cannot be read. Each call counts as a sighting.
 func (f *Fleet) ReapPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
 	s, err := f.survey(ctx, opts)
 	if err != nil {
@@ -98,12 +105,16 @@ func (f *Fleet) ReapPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error
 
 // plan judges what a survey found, and raises the alarms.
 func (f *Fleet) plan(s survey) ReapPlan {
-	plan := ReapPlan{At: s.at, Alarms: f.alarming(s)}
+	plan := ReapPlan{At: s.at, Alarms: f.alarming(s), Unlisted: s.unlisted}
 	sure := s.opts.Looked || s.opts.All
 	held := 0
 	f.mu.Lock()
 	seen := map[string]sighting{}
 	for _, item := range slices.Concat(f.idleRows(s), f.orphanVMs(s), f.orphanImages(s), f.ourStrays(s)) {
+		if s.at.Before(item.After) {
+			plan.Wait = append(plan.Wait, item)
+			continue
+		}
 		key := item.Kind + " " + item.ID
 		sight, again := f.sighted[key]
 		if !again {
@@ -119,7 +130,13 @@ func (f *Fleet) plan(s survey) ReapPlan {
 		case due:
 			held++
 		}
+		item.After = sight.first.Add(f.cfg.Grace)
 		plan.Wait = append(plan.Wait, item)
+	}
+	for key, sight := range f.sighted { // a list that failed says nothing about what was seen before
+		if _, ok := seen[key]; !ok && s.unlisted[kindOf(key)] != nil {
+			seen[key] = sight
+		}
 	}
 	f.sighted = seen // whoever has an owner again, or is gone, starts anew
 	f.mu.Unlock()
@@ -129,26 +146,19 @@ func (f *Fleet) plan(s survey) ReapPlan {
 			Why: fmt.Sprintf("%d more things than are deleted at once have no owner: look why (`errand reap --dry-run`)", held),
 		})
 	}
-	f.raise(plan.Alarms)
+	f.raise(plan.Alarms, s.unlisted)
 	return plan
 }
 
 func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
-	s := survey{at: f.cfg.Now(), opts: opts, byName: map[string]state.VMRow{}, tasks: map[state.TaskKey]*state.Task{}}
-	var err error
+	s := survey{
+		at: f.cfg.Now(), opts: opts, byName: map[string]state.VMRow{}, tasks: map[state.TaskKey]*state.Task{}, unlisted: map[string]error{},
+	}
 	// The lists come first: what is made meanwhile has a row by the time the rows are read.
-	if s.vms, err = f.List(ctx); err != nil {
+	f.list(ctx, &s)
+	err := ctx.Err()
+	if err != nil {
 		return s, err
-	}
-	if imager, ok := f.provider.(Imager); ok {
-		if s.images, err = imager.Images(ctx); err != nil {
-			return s, err
-		}
-	}
-	if auditor, ok := f.provider.(Auditor); ok {
-		if s.strays, err = auditor.Strays(ctx); err != nil {
-			return s, err
-		}
 	}
 	if s.since, err = f.store.VMsSince(ctx); err != nil {
 		return s, err
@@ -256,13 +266,11 @@ func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
 func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 	for _, vm := range s.vms {
 		row, ok := s.byName[vm.Name]
-		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan, vm: vm.ID}
+		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan, After: vm.CreatedAt.Add(f.cfg.Grace), vm: vm.ID}
 		task := s.tasks[ownerTask(vm.Labels)]
 		switch {
 		case pastLabel(vm.Labels, s.at):
-			item.Why, item.Reason = "it has had its time, whoever owns it", ReasonLimit
-		case s.at.Sub(vm.CreatedAt) < f.cfg.Grace:
-			continue
+			item.Why, item.Reason, item.After = "it has had its time, whoever owns it", ReasonLimit, time.Time{}
 		case !ok && task != nil && task.VM != nil && task.VM.Name == vm.Name && !task.Ended():
 			continue // made by an errand that kept no rows
 		case !ok && !s.opts.All && (s.since.IsZero() || vm.CreatedAt.Before(s.since)):
@@ -304,7 +312,7 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 		task := s.tasks[ownerTask(img.Labels)]
 		sleep := img.Labels[LabelKind] == ImageSleep
 		switch {
-		case s.at.Sub(img.CreatedAt) < f.cfg.Grace, owned[img.ID], sleep && busy[img.Labels[LabelOwner]+" "+img.Labels[LabelGeneration]]:
+		case owned[img.ID], sleep && busy[img.Labels[LabelOwner]+" "+img.Labels[LabelGeneration]]:
 			continue
 		case sleep && task != nil && task.Asleep != nil && task.Asleep.Ref == img.ID:
 			continue
@@ -317,7 +325,9 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 		if img.Failed {
 			why = "it could not be made"
 		}
-		out = append(out, ReapItem{Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan})
+		out = append(out, ReapItem{
+			Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan, After: img.CreatedAt.Add(f.cfg.Grace),
+		})
 	}
 	return out
 }
@@ -325,8 +335,11 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 // ourStrays are addresses, keys and the like that nothing of ours uses.
 func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
 	for _, stray := range s.strays {
-		if stray.Ours && s.at.Sub(stray.CreatedAt) >= f.cfg.Grace {
-			out = append(out, ReapItem{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of ours uses it", Reason: ReasonOrphan, stray: stray})
+		if stray.Ours {
+			out = append(out, ReapItem{
+				Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of ours uses it", Reason: ReasonOrphan,
+				After: stray.CreatedAt.Add(f.cfg.Grace), stray: stray,
+			})
 		}
 	}
 	return out
@@ -334,6 +347,12 @@ func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
 
 // alarming is what no reaper touches: things without our label, and ours that are older than the store.
 func (f *Fleet) alarming(s survey) (out []Alarm) {
+	for _, kind := range slices.Sorted(maps.Keys(s.unlisted)) {
+		out = append(out, Alarm{
+			Kind: kind, ID: unlistedID, Since: s.at,
+			Why: fmt.Sprintf("the list could not be read (%s), so none is deleted; it is read again by itself", words(s.unlisted[kind])),
+		})
+	}
 	for _, stray := range s.strays {
 		if !stray.Ours {
 			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never touches it, but it may cost money"})

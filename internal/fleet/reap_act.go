@@ -80,7 +80,9 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 		if !f.lacks(SafeguardReaper) {
 			_, err = f.Reap(ctx, f.plan(s))
 		}
-		err = errors.Join(err, f.lost(ctx, s))
+		if s.unlisted[ReapVM] == nil { // else nothing is missing from it
+			err = errors.Join(err, f.lost(ctx, s))
+		}
 	}
 	_, pruneErr := f.store.PruneVMs(ctx, f.cfg.Now().Add(-tombstones))
 	if err := errors.Join(err, pruneErr); err != nil && ctx.Err() == nil {
@@ -122,11 +124,16 @@ func (f *Fleet) lose(ctx context.Context, name string) error {
 	return err
 }
 
-// raise remembers alarms and logs those that are new.
-func (f *Fleet) raise(alarms []Alarm) {
+// raise remembers alarms and logs those that are new. Those about a kind that could not be listed stay.
+func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := map[string]Alarm{}
+	for key, a := range f.alarms {
+		if unlisted[a.Kind] != nil && a.ID != unlistedID {
+			now[key] = a
+		}
+	}
 	for _, a := range alarms {
 		key := a.Kind + " " + a.ID
 		if old, ok := f.alarms[key]; ok {

@@ -104,10 +104,11 @@ func TestReapNeverActsOnHalfAList(t *testing.T) {
 	stray(m, c, "orphan", nil)
 	c.pass(time.Hour)
 	m.listErr = fmt.Errorf("%w: page 2 is missing", fleet.ErrUnauthorized)
-	if _, err := f.ReapPlan(t.Context(), fleet.ReapOptions{All: true}); !errors.Is(err, fleet.ErrUnauthorized) {
-		t.Errorf("error is %v", err)
+	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{All: true})
+	if err != nil || !errors.Is(plan.Unlisted[fleet.ReapVM], fleet.ErrUnauthorized) {
+		t.Errorf("unlisted %v, error is %v", plan.Unlisted, err)
 	}
-	if len(m.vms) != 2 {
+	if gone, err := f.Reap(t.Context(), plan); err != nil || len(gone) != 0 || len(m.vms) != 2 {
 		t.Error("something was deleted")
 	}
 }

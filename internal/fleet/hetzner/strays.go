@@ -26,17 +26,26 @@ const (
 
 // Strays lists what is in the project and is neither a VM nor an image of this deployment, nor in use by
 // one: addresses that nothing uses, keys and firewalls that are not the present ones, volumes, and all
-// that carries no label of ours.
+// that carries no label of ours. A kind whose list fails is left out and named in a *fleet.UnlistedError.
 func (p *Provider) Strays(ctx context.Context) ([]fleet.Stray, error) {
 	var out []fleet.Stray
-	for _, look := range []func(context.Context) ([]fleet.Stray, error){
-		p.strayServers, p.strayImages, p.strayAddresses, p.strayVolumes, p.strayKeys, p.strayFirewalls,
+	failed := map[string]error{}
+	for _, l := range []struct {
+		kind string
+		list func(context.Context) ([]fleet.Stray, error)
+	}{
+		{strayServer, p.strayServers}, {strayImage, p.strayImages}, {strayAddress, p.strayAddresses},
+		{strayVolume, p.strayVolumes}, {strayKey, p.strayKeys}, {strayFirewall, p.strayFirewalls},
 	} {
-		found, err := look(ctx)
+		found, err := l.list(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list strays: %w", err)
+			failed[l.kind] = err
+			continue
 		}
 		out = append(out, found...)
+	}
+	if len(failed) > 0 {
+		return out, fmt.Errorf("list strays: %w", &fleet.UnlistedError{Kinds: failed})
 	}
 	return out, nil
 }

@@ -1,8 +1,12 @@
 package hetzner_test
 
 import (
+	"errors"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -242,5 +246,47 @@ func TestBakingIsLetOut(t *testing.T) {
 	noErr(t, "strays", err)
 	for _, s := range strays {
 		t.Errorf("a stray: %+v", s)
+	}
+}
+
+// TestStraysOfOtherKindsAreListed wants one failing list, also on its second page, to hide its own kind only.
+func TestStraysOfOtherKindsAreListed(t *testing.T) {
+	t.Parallel()
+	paths := map[string]string{
+		"server": "^/servers$", "image": "^/images$", "primary_ip": "^/primary_ips$", "volume": "^/volumes$", "ssh_key": "^/ssh_keys$", "firewall": "^/firewalls$",
+	}
+	answers := map[string]simhetzner.Fault{
+		"500": {Status: http.StatusInternalServerError}, "forbidden": {Code: "forbidden"}, "unknown path": {Status: http.StatusNotFound}, "cut": {Cut: true},
+	}
+	for kind, path := range paths {
+		for how, fault := range answers {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				p := newProject(t, nil)
+				provider := p.provider(nil)
+				p.person("/servers", `{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1","public_net":{"enable_ipv4":false,"enable_ipv6":true}}`)
+				p.person("/primary_ips", `{"name":"mine","type":"ipv4","assignee_type":"server","location":"fsn1"}`)
+				p.person("/volumes", `{"name":"mine","size":10,"location":"fsn1"}`)
+				p.person("/firewalls", `{"name":"mine"}`)
+				p.person("/ssh_keys", `{"name":"mine","public_key":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAp40f4tHXTW3eFCZf43w84Y+L3pwY+VAoH0rX2xd1sr"}`)
+				p.clock.Advance(time.Minute)
+				p.person("/servers/"+strconv.FormatInt(p.sim.Objects("server")[0].ID, 10)+"/actions/create_image", `{"type":"snapshot","description":"mine"}`)
+				fault.Method, fault.Path = http.MethodGet, path
+				p.fault(fault)
+				found, err := provider.Strays(t.Context())
+				var unlisted *fleet.UnlistedError
+				if !errors.As(err, &unlisted) || len(unlisted.Kinds) != 1 || unlisted.Kinds[kind] == nil {
+					t.Errorf("error is %v", err)
+				}
+				want := slices.DeleteFunc(slices.Sorted(maps.Keys(paths)), func(k string) bool { return k == kind })
+				var got []string
+				for _, s := range found {
+					got = append(got, s.Kind)
+				}
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("listed %v, want %v", got, want)
+				}
+			})
+		}
 	}
 }

@@ -1,0 +1,243 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+)
+
+// audited is a shop with volumes and addresses, any of whose lists may fail.
+type audited struct {
+	*shop
+	strays map[string]fleet.Stray // by kind
+	fails  map[string]error       // by kind
+}
+
+var _ fleet.Auditor = (*audited)(nil)
+
+func (a *audited) List(ctx context.Context) ([]fleet.VM, error) {
+	vms, err := a.shop.List(ctx)
+	return vms, errors.Join(err, a.fails["vm"])
+}
+
+func (a *audited) Images(ctx context.Context) ([]fleet.Image, error) {
+	images, err := a.shop.Images(ctx)
+	return images, errors.Join(err, a.fails["image"])
+}
+
+func (a *audited) Strays(context.Context) (out []fleet.Stray, err error) {
+	failed := map[string]error{}
+	for kind, s := range a.strays {
+		if err := a.fails[kind]; err != nil {
+			failed[kind] = err
+			continue
+		}
+		out = append(out, s)
+	}
+	if len(failed) > 0 {
+		return out, &fleet.UnlistedError{Kinds: failed}
+	}
+	return out, nil
+}
+
+func (a *audited) DeleteStray(_ context.Context, s fleet.Stray) error {
+	delete(a.strays, s.Kind)
+	return nil
+}
+
+// orphanage is a fleet with one orphan of each kind.
+func orphanage(t *testing.T) (*fleet.Fleet, *audited, *clock) {
+	t.Helper()
+	c := newClock()
+	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	f := fleet.New(a, fleet.Config{Deployment: "demo", Store: newStore(t, c.now), Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
+	t.Cleanup(f.Close)
+	get(t, f, fleet.AcquireSpec{Owner: "ours"})
+	c.pass(time.Second)
+	stray(a.memory, c, "orphan", nil)
+	a.images["unused"] = fleet.Image{ID: "unused", Labels: map[string]string{fleet.LabelKind: fleet.ImageSleep}, CreatedAt: c.now()}
+	for _, kind := range []string{"primary_ip", "volume"} {
+		a.strays[kind] = fleet.Stray{Kind: kind, ID: "1", CreatedAt: c.now(), Ours: true}
+	}
+	return f, a, c
+}
+
+// orphans are what is left of an orphanage.
+func (a *audited) orphans() string {
+	left := slices.Collect(maps.Keys(a.strays))
+	if _, ok := a.vms["orphan"]; ok {
+		left = append(left, "vm")
+	}
+	if len(a.images) > 0 {
+		left = append(left, "image")
+	}
+	slices.Sort(left)
+	return strings.Join(left, " ")
+}
+
+// TestEachKindIsReapedByItsOwnList wants one failing list to save the things of its own kind and of no other, and a
+// person to be told.
+func TestEachKindIsReapedByItsOwnList(t *testing.T) {
+	t.Parallel()
+	tests := map[string][]string{
+		"nothing":              {},
+		"image":                {"image"},
+		"primary_ip":           {"primary_ip"},
+		"vm":                   {"vm"},
+		"volume":               {"volume"},
+		"two at the same time": {"image", "volume"},
+		"every list":           {"image", "primary_ip", "vm", "volume"},
+	}
+	for what, kinds := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f, a, c := orphanage(t)
+			for _, kind := range kinds {
+				a.fails[kind] = errors.New("page 2 of " + kind + " is missing")
+			}
+			for range 3 {
+				c.pass(15 * time.Minute)
+				reap(t, f, fleet.ReapOptions{})
+			}
+			if got, want := a.orphans(), strings.Join(kinds, " "); got != want {
+				t.Errorf("left are %q, want %q", got, want)
+			}
+			var told []string
+			for _, alarm := range f.Alarms() {
+				if !strings.Contains(alarm.Why, "page 2 of "+alarm.Kind) {
+					t.Errorf("alarm %+v", alarm)
+				}
+				told = append(told, alarm.Kind)
+			}
+			if !slices.Equal(told, kinds) {
+				t.Errorf("told are %v, want %v", told, kinds)
+			}
+			plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Looked: true, All: true})
+			if err != nil || len(plan.Unlisted) != len(kinds) {
+				t.Errorf("unlisted %v, %v", plan.Unlisted, err)
+			}
+			for _, item := range plan.Delete {
+				if slices.Contains(kinds, item.Kind) {
+					t.Errorf("%s would be deleted, but their list is not whole", item.Kind)
+				}
+			}
+			clear(a.fails)
+			for range 3 {
+				c.pass(15 * time.Minute)
+				reap(t, f, fleet.ReapOptions{})
+			}
+			if left, alarms := a.orphans(), f.Alarms(); left != "" || len(alarms) != 0 {
+				t.Errorf("when all is well again %q are left, alarms %+v", left, alarms)
+			}
+		})
+	}
+}
+
+// TestListsThatFailByTurnsAreReaped wants what was seen to count although the list failed in between.
+func TestListsThatFailByTurnsAreReaped(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"image", "primary_ip", "vm", "volume"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f, a, c := orphanage(t)
+			c.pass(15 * time.Minute)
+			for i := range 3 {
+				a.fails[kind] = map[bool]error{true: errors.New("unavailable")}[i%2 == 1]
+				reap(t, f, fleet.ReapOptions{})
+				c.pass(10 * time.Minute)
+			}
+			if got := a.orphans(); got != "" {
+				t.Errorf("left are %q", got)
+			}
+		})
+	}
+}
+
+// TestAlarmsStayWhileTheirListFails wants what a person was told of not to vanish because nobody can look.
+func TestAlarmsStayWhileTheirListFails(t *testing.T) {
+	t.Parallel()
+	f, a, _ := orphanage(t)
+	a.strays["volume"] = fleet.Stray{Kind: "volume", ID: "9", Name: "theirs"}
+	reap(t, f, fleet.ReapOptions{})
+	a.fails["volume"] = errors.New("unavailable")
+	for range 2 {
+		reap(t, f, fleet.ReapOptions{})
+		if alarms := f.Alarms(); len(alarms) != 2 || alarms[0].ID != "9" || alarms[1].ID != "list" {
+			t.Errorf("alarms are %+v", alarms)
+		}
+	}
+	clear(a.fails)
+	delete(a.strays, "volume")
+	reap(t, f, fleet.ReapOptions{})
+	if alarms := f.Alarms(); len(alarms) != 0 {
+		t.Errorf("alarms are %+v", alarms)
+	}
+}
+
+// TestNoVMIsLostByAFailingList wants the rows of VMs in use to stay while the VMs cannot be listed.
+func TestNoVMIsLostByAFailingList(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	store := newStore(t, c.now)
+	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	f := fleet.New(a, fleet.Config{Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
+	t.Cleanup(f.Close)
+	vm := get(t, f, fleet.AcquireSpec{Owner: "ours"})
+	a.fails["vm"] = errors.New("unavailable")
+	a.mu.Lock()
+	kept := a.vms[vm.Name]
+	delete(a.vms, vm.Name) // by name it is not there, either, for a moment
+	a.mu.Unlock()
+	ctx, stop := c.until(t, c.now().Add(20*time.Minute))
+	defer stop()
+	if err := f.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	a.vms[vm.Name] = kept
+	a.mu.Unlock()
+	if row := rowOf(t, store, vm.Name); row.Phase != state.VMReady {
+		t.Errorf("row is %+v", row)
+	}
+}
+
+// TestYoungOrphansAreListed wants a plan to name what is too young to go, and when it will, and to delete none of it.
+func TestYoungOrphansAreListed(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string]fleet.ReapOptions{"by itself": {}, "a person looks": {Looked: true}, "store lost": {All: true}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f, a, c := orphanage(t)
+			due := c.now().Add(15 * time.Minute)
+			c.pass(14 * time.Minute)
+			plan, err := f.ReapPlan(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds := map[string]bool{}
+			for _, item := range plan.Wait {
+				if kinds[item.Kind] = true; !item.After.Equal(due) || item.Why == "" {
+					t.Errorf("%s %s goes after %s, want %s: %s", item.Kind, item.ID, item.After, due, item.Why)
+				}
+			}
+			if len(kinds) != 4 || len(plan.Wait) != 4 {
+				t.Errorf("waiting: %+v", plan.Wait)
+			}
+			for _, item := range plan.Delete {
+				if item.Kind != fleet.ReapRow {
+					t.Errorf("would go: %+v", item)
+				}
+			}
+			if got := a.orphans(); got != "image primary_ip vm volume" {
+				t.Errorf("left are %q", got)
+			}
+		})
+	}
+}
