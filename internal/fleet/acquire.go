@@ -320,39 +320,6 @@ func (f *Fleet) create(ctx context.Context, row state.VMRow, spec AcquireSpec) (
 	}
 }
 
-// order makes the call that may cost money.
-func (f *Fleet) order(ctx context.Context, row state.VMRow, want Spec, spec AcquireSpec) (VM, error) {
-	if row.Rebuilds != "" {
-		rebuilder, ok := f.provider.(Rebuilder)
-		if !ok {
-			return VM{}, fmt.Errorf("%w: this provider rebuilds nothing", ErrInvalid)
-		}
-		return rebuilder.Rebuild(ctx, row.Rebuilds, want)
-	}
-	if _, ok := f.market(); !ok {
-		return f.provider.Create(ctx, want)
-	}
-	offers, err := f.offers(ctx, spec)
-	if err != nil {
-		return VM{}, err
-	}
-	var not []string
-	for _, offer := range offers {
-		want.Offer = offer
-		vm, err := f.provider.Create(ctx, want)
-		switch {
-		case errors.Is(err, ErrNoCapacity):
-			f.deny(ctx, Candidate{offer.Type, offer.Location}, err)
-			not = append(not, fmt.Sprintf("%s has none now", Candidate{offer.Type, offer.Location}))
-		case errors.Is(err, ErrQuota):
-			return VM{}, &NoCapacityError{Reason: "the provider's limit for this account is reached", Cause: err}
-		default:
-			return vm, err
-		}
-	}
-	return VM{}, noneLeft(not, ErrNoCapacity)
-}
-
 // made stores what the provider has.
 func (f *Fleet) made(ctx context.Context, row state.VMRow, vm VM) (state.VMRow, error) {
 	e := state.VMEvent{

@@ -14,7 +14,8 @@ var (
 	// ErrUnknownOutcome: nobody knows whether the call had its effect. The caller looks (Get, List)
 	// before it does anything else.
 	ErrUnknownOutcome = errors.New("outcome unknown")
-	// ErrQuota: the account's own limit is reached. Another type or place will not help.
+	// ErrQuota: the account's own limit is reached, on VMs, CPUs or addresses; which one is not known. Another
+	// place will not help, a smaller type may.
 	ErrQuota = errors.New("account limit reached")
 	// ErrLimited: too many calls. Wait before the next one, of whatever kind.
 	ErrLimited = errors.New("too many calls to the provider")

@@ -24,6 +24,8 @@ type shop struct {
 	images  map[string]fleet.Image
 	off     map[string]bool
 	calls   int // of List
+	most    int // so many VMs may there be in the account, 0 for any number
+	cores   int // likewise of their CPUs
 }
 
 var (
@@ -64,6 +66,9 @@ func (s *shop) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 		s.lose--
 	}
 	s.mux.Unlock()
+	if err == nil {
+		err = s.limited(spec.Offer)
+	}
 	if err != nil {
 		return fleet.VM{}, err
 	}
@@ -72,6 +77,21 @@ func (s *shop) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 		return fleet.VM{}, fmt.Errorf("create: %w", fleet.ErrUnknownOutcome)
 	}
 	return s.Get(ctx, spec.Name)
+}
+
+// limited is the refusal of an order that the account's limits do not allow.
+func (s *shop) limited(o fleet.Offer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cpus := map[string]int{"small": 4, "large": 8}
+	used := cpus[o.Type]
+	for _, vm := range s.vms {
+		used += cpus[vm.Kind]
+	}
+	if s.most > 0 && len(s.vms) >= s.most || s.cores > 0 && used > s.cores {
+		return fmt.Errorf("%w: limit exceeded", fleet.ErrQuota)
+	}
+	return nil
 }
 
 func (s *shop) put(id string, spec fleet.Spec, created time.Time) {

@@ -76,6 +76,8 @@ type Config struct {
 	Paid time.Duration
 	// Pool is what happens to VMs beyond one task's need.
 	Pool Pool
+	// BaseGroups are the configured groups of base images; images of other groups are reaped. nil keeps all.
+	BaseGroups []string
 	// Contact makes a VM that runs usable; nil where it is as soon as it runs.
 	Contact Contact
 	// UserData is what a VM gets at its first boot; nil for nothing.
@@ -169,6 +171,7 @@ type Fleet struct {
 	seen    map[string]sawVM    // a Market's facts, so that it is not asked again and again
 	sighted map[string]sighting // by the reapers
 	alarms  map[string]Alarm
+	limit   accountLimit
 	unmet   map[string]error // why the last first contact with a VM failed
 }
 
@@ -214,7 +217,7 @@ func (e *NoCapacityError) Hint() string {
 	case errors.Is(e.Cause, errLifeOver):
 		return "It is tried again by itself. The operator finds in the log what each said; what is done at the first boot (`hetzner.setup`) and who may reach VMs (`hetzner.ssh_from`) are the usual causes."
 	case errors.Is(e.Cause, ErrQuota):
-		return "It starts by itself when another VM is gone; ask the provider for a higher limit, or lower `limits.vms` below it."
+		return "It starts by itself when another VM is gone; ask the provider for a higher limit (on servers, CPUs or addresses), or lower `limits.vms` below it."
 	case e.Cause != nil:
 		return "It is tried again by itself; more candidates (types and locations) make it likelier to get one."
 	}

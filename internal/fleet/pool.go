@@ -172,12 +172,8 @@ func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) boo
 	if !errors.As(err, &limit) || limit.Limit != state.LimitVMs {
 		return false
 	}
-	for _, row := range rows {
-		if row.Spare && row.Phase == state.VMParked {
-			if err := f.Release(ctx, row.Name, Reason(row.Why)); err == nil {
-				return true
-			}
-		}
+	if f.releaseSpare(ctx, rows) {
+		return true
 	}
 	vms, listErr := f.List(ctx)
 	if listErr != nil {

@@ -300,12 +300,16 @@ func pastLabel(labels map[string]string, now time.Time) bool {
 func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 	owned := map[string]bool{}
 	busy := map[string]bool{}
+	using := map[string]bool{}
 	for _, row := range s.rows {
 		if row.Phase != state.VMGone && row.Snapshot != "" {
 			owned[row.Snapshot] = true
 		}
 		if row.Phase == state.VMSleeping {
 			busy[row.Labels[LabelOwner]+" "+row.Labels[LabelGeneration]] = true
+		}
+		if row.Phase.Rising() {
+			using[row.Image] = true
 		}
 	}
 	for _, img := range s.images {
@@ -316,20 +320,31 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 			continue
 		case sleep && task != nil && task.Asleep != nil && task.Asleep.Ref == img.ID:
 			continue
-		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase || img.Labels[LabelKind] == ImageBaking):
+		case using[img.ID]:
+			continue // a VM is made from it
+		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase && !f.groupRemoved(img) || img.Labels[LabelKind] == ImageBaking):
 			continue // the baker keeps the last ones
 		case !s.opts.All && (s.since.IsZero() || img.CreatedAt.Before(s.since)):
 			continue
 		}
 		why := "no sleeping task has it"
-		if img.Failed {
+		switch {
+		case img.Failed:
 			why = "it could not be made"
+		case f.groupRemoved(img):
+			why = fmt.Sprintf("it is a base image of the group %q, which the configuration does not have", img.Labels[LabelGroup])
 		}
 		out = append(out, ReapItem{
 			Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan, After: img.CreatedAt.Add(f.cfg.Grace),
 		})
 	}
 	return out
+}
+
+// groupRemoved reports whether an image is a base image of a group that is not configured any more.
+func (f *Fleet) groupRemoved(img Image) bool {
+	group := img.Labels[LabelGroup]
+	return img.Labels[LabelKind] == ImageBase && group != "" && f.cfg.BaseGroups != nil && !slices.Contains(f.cfg.BaseGroups, group)
 }
 
 // ourStrays are addresses, keys and the like that nothing of ours uses.

@@ -150,5 +150,9 @@ func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 func (f *Fleet) Alarms() []Alarm {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.SortedFunc(maps.Values(f.alarms), func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	all := slices.Collect(maps.Values(f.alarms))
+	if f.limit.alarm.Kind != "" && f.cfg.Now().Sub(f.limit.last) < limitStands {
+		all = append(all, f.limit.alarm)
+	}
+	return slices.SortedFunc(slices.Values(all), func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
 }

@@ -54,3 +54,65 @@ func TestReapImages(t *testing.T) {
 		t.Errorf("left are %q", got)
 	}
 }
+
+// TestReapImagesOfRemovedGroups wants the base images of a group that is not configured any more to go, with the care
+// of every deletion, and no other image.
+func TestReapImagesOfRemovedGroups(t *testing.T) {
+	t.Parallel()
+	const age = time.Hour
+	base := func(group string) map[string]string {
+		return map[string]string{fleet.LabelKind: fleet.ImageBase, fleet.LabelGroup: group}
+	}
+	tests := map[string]struct {
+		groups []string
+		labels map[string]string
+		image  string // of a VM that is on its way up
+		early  bool   // it is older than the store
+		passes int
+		want   bool // it is deleted
+	}{
+		"a group that is there":       {groups: []string{"web"}, labels: base("web"), passes: 3},
+		"a group that was removed":    {groups: []string{"app"}, labels: base("web"), passes: 3, want: true},
+		"every group was removed":     {groups: []string{}, labels: base("web"), passes: 3, want: true},
+		"nobody knows the groups":     {labels: base("web"), passes: 3},
+		"seen once":                   {groups: []string{"app"}, labels: base("web"), passes: 1},
+		"seen twice within the grace": {groups: []string{"app"}, labels: base("web"), passes: 2},
+		"a prefix of a group's name":  {groups: []string{"web-2"}, labels: base("web"), passes: 3, want: true},
+		"of no group":                 {groups: []string{"app"}, labels: map[string]string{fleet.LabelKind: fleet.ImageBase}, passes: 3},
+		"being baked":                 {groups: []string{"app"}, labels: map[string]string{fleet.LabelKind: fleet.ImageBaking, fleet.LabelGroup: "web"}, passes: 3},
+		"a VM is made from it":        {groups: []string{"app"}, labels: base("web"), image: "base", passes: 3},
+		"older than the store":        {groups: []string{"app"}, labels: base("web"), early: true, passes: 3},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := newClock()
+			s, store := newShop(c), newStore(t, c.now)
+			f := fleet.New(s, fleet.Config{
+				Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, BaseGroups: test.groups,
+			})
+			t.Cleanup(f.Close)
+			created := c.now()
+			c.pass(time.Minute)
+			get(t, f, fleet.AcquireSpec{Owner: "ours"})
+			if !test.early {
+				created = c.now()
+			}
+			if test.image != "" {
+				in := state.VMIntent{Name: "waits", Owner: "waits", Gen: 1, Image: test.image, Provider: "memory"}
+				if _, err := store.IntendVM(t.Context(), in, state.VMCaps{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.images["base"] = fleet.Image{ID: "base", Labels: test.labels, CreatedAt: created}
+			c.pass(age)
+			for range test.passes {
+				reap(t, f, fleet.ReapOptions{})
+				c.pass(8 * time.Minute)
+			}
+			if _, left := s.images["base"]; left == test.want {
+				t.Errorf("deleted: %t, want %t", !left, test.want)
+			}
+		})
+	}
+}

@@ -123,6 +123,9 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 	if ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome) {
 		return row, err // the next call goes on
 	}
+	if errors.Is(err, ErrQuota) {
+		f.reportLimit(err)
+	}
 	_, _, restErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRest})
 	return row, errors.Join(err, imager.PowerOn(ctx, row.Name), restErr)
 }

@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +41,7 @@ func (s *Server) makeFleet(context.Context) error {
 	cfg := fleet.Config{
 		Deployment: s.cfg.Deployment, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.cfg.Timing.ReapGrace, Tick: s.cfg.Timing.VMTick,
 		SSH: remote.Config{Signer: signer, Dial: s.opts.DialVM}, Now: s.opts.Now, Log: s.opts.Log,
+		BaseGroups: slices.AppendSeq([]string{}, maps.Keys(s.cfg.Bake)), // none is not nil: images of removed groups go
 	}
 	if s.cfg.Provider == config.ProviderHetzner {
 		s.provider, err = s.hetznerProvider(signer, &cfg)

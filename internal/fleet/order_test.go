@@ -1,0 +1,124 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+)
+
+// crowd has VMs of a repository whose tasks have ended stay as spare ones, and others stay in use.
+func crowd(t *testing.T, f *fleet.Fleet, spare, used int) (names []string) {
+	t.Helper()
+	for i := range spare + used {
+		vm := get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: i + 1}})
+		names = append(names, vm.Name)
+	}
+	for _, name := range names[:spare] {
+		if err := f.Release(t.Context(), name, fleet.ReasonDone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// TestAccountLimit wants a limit of the provider's account to cost a spare VM, but none in use, or a smaller type to be
+// ordered, and a person to be told.
+func TestAccountLimit(t *testing.T) {
+	t.Parallel()
+	large := []fleet.Candidate{{Type: "large", Location: "here"}, {Type: "large", Location: "there"}, {Type: "small"}}
+	tests := map[string]struct {
+		spare, used int
+		candidates  []fleet.Candidate
+		needs       fleet.Needs
+		most, cores int // of the account, besides what is there
+		want        string
+		left        int // spare VMs
+		fails, told bool
+	}{
+		"room enough":                    {spare: 1, used: 1, most: 3, want: "small/here", left: 1},
+		"a spare one goes":               {spare: 1, used: 1, most: 2, want: "small/here small/here"},
+		"only as many as it takes":       {spare: 2, used: 1, most: 3, want: "small/here small/here", left: 1},
+		"two go for their CPUs":          {spare: 2, candidates: large, cores: 8, want: "large/here large/here large/here"},
+		"nothing is spare":               {used: 2, most: 2, want: "small/here", fails: true, told: true},
+		"a smaller one fits":             {used: 1, candidates: large, cores: 8, want: "large/here small/here", told: true},
+		"a smaller one is too small":     {used: 1, candidates: large, needs: fleet.Needs{VCPU: 8}, cores: 8, want: "large/here", fails: true, told: true},
+		"not even a smaller one fits":    {used: 2, candidates: large, cores: 8, want: "large/here small/here", fails: true, told: true},
+		"larger ones are not asked for":  {used: 1, most: 1, want: "small/here", fails: true, told: true},
+		"spare ones go before it shrink": {spare: 1, used: 1, candidates: large, cores: 12, want: "large/here large/here"},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps = true, state.VMCaps{VMs: 9} })
+			names := crowd(t, f, test.spare, test.used)
+			s.orders, s.most, s.cores = nil, test.most, test.cores
+			_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask, Candidates: test.candidates, Needs: test.needs})
+			var none *fleet.NoCapacityError
+			if test.fails != (err != nil) || test.fails && (!errors.Is(err, fleet.ErrQuota) || !errors.As(err, &none) || none.Hint() == "" || none.Reason == "") {
+				t.Errorf("error is %v", err)
+			}
+			if got := s.ordered(); got != test.want {
+				t.Errorf("ordered %q, want %q", got, test.want)
+			}
+			left := 0
+			for i, name := range names {
+				row := rowOf(t, store, name)
+				if row.Spare && row.Phase == state.VMParked {
+					left++
+				}
+				if i >= test.spare && !row.Phase.Usable() {
+					t.Errorf("a VM in use is %s", row.Phase)
+				}
+			}
+			if left != test.left {
+				t.Errorf("%d spare VMs are left, want %d", left, test.left)
+			}
+			told := func() (list []string) {
+				for _, a := range f.Alarms() {
+					list = append(list, fmt.Sprintf("%s %s: %s", a.Kind, a.ID, a.Why))
+				}
+				return list
+			}
+			if list := told(); test.told != (len(list) == 1) || test.told && (!strings.Contains(list[0], "limits.vms") || !strings.Contains(list[0], "limit exceeded")) {
+				t.Errorf("told: %q", list)
+			}
+			c.pass(time.Hour)
+			if list := told(); len(list) != 0 {
+				t.Errorf("an hour later: %q", list)
+			}
+		})
+	}
+}
+
+// TestAccountLimitIsLifted wants the alarm to end with the first VM that is had without a refusal, and to keep its
+// beginning until then.
+func TestAccountLimitIsLifted(t *testing.T) {
+	t.Parallel()
+	f, s, c, _ := inShop(t, nil)
+	s.most = 1
+	get(t, f, fleet.AcquireSpec{Task: otherTask})
+	began := c.now()
+	for range 3 {
+		if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask}); !errors.Is(err, fleet.ErrQuota) {
+			t.Fatal(err)
+		}
+		if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Since.Sub(began) > time.Second {
+			t.Errorf("alarms are %+v", alarms)
+		}
+		c.pass(40 * time.Minute)
+	}
+	reap(t, f, fleet.ReapOptions{}) // which replaces its own alarms only
+	if alarms := f.Alarms(); len(alarms) != 1 {
+		t.Errorf("alarms are %+v", alarms)
+	}
+	s.most = 0
+	get(t, f, fleet.AcquireSpec{Task: shopTask})
+	if alarms := f.Alarms(); len(alarms) != 0 {
+		t.Errorf("alarms are %+v", alarms)
+	}
+}
