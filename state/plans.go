@@ -39,8 +39,9 @@ func (c *change) takeStart() {
 	c.t.Money.Subscription = c.t.Money.Subscription || s.Settings.Subscription
 	c.t.Settings, c.t.Context = s.Settings, s.Context
 	c.t.Context.Cleared = cleared || s.Context.Cleared
-	if c.t.Branch.Head == "" {
+	if old := c.t.Branch; old.Head == "" {
 		c.t.Branch = s.Branch
+		c.t.Branch.Root, c.t.Branch.VMHead = old.Root, old.VMHead // where the VM's checkout is, until a run puts it elsewhere
 	}
 	if c.t.Ticket == "" {
 		c.t.Ticket = s.Ticket

@@ -280,3 +280,15 @@ func (t *Task) NewestPlan() *Plan {
 	}
 	return &t.Plans[len(t.Plans)-1]
 }
+
+// PlanningBegan returns when the task last came to where it reads the issue or plans: what was built before
+// that does not count any more. It is zero if that was never noted.
+func (t *Task) PlanningBegan() time.Time {
+	for i := len(t.History) - 1; i >= 0; i-- {
+		switch h := t.History[i]; h.Phase {
+		case PhaseQueued, PhasePreliminaryPlanning, PhasePlanning:
+			return h.At
+		}
+	}
+	return time.Time{}
+}

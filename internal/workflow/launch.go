@@ -178,7 +178,8 @@ func (s *Steps) checkout(ctx context.Context, w *unit, vm state.VM, place *runne
 }
 
 // goesOn reports whether the VM holds unpublished work that this run continues: an earlier run of
-// the same kind and round was on it, and nothing of it was published.
+// the same kind and round was on it, and nothing of it was published. What was built before people asked
+// for a new plan is not continued.
 func goesOn(t *state.Task, vm state.VM) bool {
 	if t.Run.Kind != state.RunImplement && t.Run.Kind != state.RunReview {
 		return false
@@ -186,7 +187,7 @@ func goesOn(t *state.Task, vm state.VM) bool {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		r := t.Runs[i]
 		if r.Kind == t.Run.Kind && r.Round == t.Run.Round && !r.Started.IsZero() {
-			return vm.Holds(r.VM)
+			return vm.Holds(r.VM) && !r.Started.Before(t.PlanningBegan())
 		}
 	}
 	return false

@@ -206,13 +206,21 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 }
 
 // TestLaunchKeepsUnpublishedWork: an attempt that was cut short is gone on with; what a planning run
-// left lying about is not.
+// left lying about is not, nor what was built before people asked for a new plan.
 func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before state.RunKind
+		since  state.Phase // where the task has been since the run
 		kept   bool
-	}{"of the same kind": {state.RunImplement, true}, "of a planning run": {state.RunPlan, false}} {
+	}{
+		"of the same kind":                    {state.RunImplement, state.PhaseImplementing, true},
+		"of a planning run":                   {state.RunPlan, state.PhaseImplementing, false},
+		"before the issue was read anew":      {state.RunImplement, state.PhaseQueued, false},
+		"before a new preliminary plan":       {state.RunImplement, state.PhasePreliminaryPlanning, false},
+		"before a new plan":                   {state.RunImplement, state.PhasePlanning, false},
+		"before it was interrupted for a bit": {state.RunImplement, state.PhaseInterrupted, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -224,6 +232,7 @@ func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 			head := w.host.commit(t, "Half of it", map[string]string{"a.txt": "a\n"})
 			w.host.write(t, map[string]string{"loose.txt": "loose\n"})
 			w.ran("retryable", session)
+			w.task.History = []state.PhaseChange{{Phase: state.PhasePlanning, At: w.task.Runs[0].Started.Add(-time.Minute)}, {Phase: c.since, At: time.Now()}}
 			w.push("ada", "main", map[string]string{"newer.txt": "n\n"})
 			w.launching(state.RunImplement)
 			w.launchedWell()
