@@ -20,11 +20,14 @@ type talk interface {
 // lookBack is how much before the last look is looked again: lists lag behind, and clocks differ.
 const lookBack = 2 * time.Minute
 
-// swept is from when on what was said in a task is looked at: since the last look, at first since the
+// looks says when the conversations of a task were last looked at, each: its pull request may be known later than its issue.
+type looks struct{ issue, pull time.Time }
+
+// swept is from when on what was said in a conversation of a task is looked at: since the last look, at first since the
 // task began, as far back as deliveries are kept.
-func (s *Sweeper) swept(t *state.Task) time.Time {
+func (s *Sweeper) swept(t *state.Task, last time.Time) time.Time {
 	since := s.cfg.Now().Add(-kept)
-	if last, ok := s.looked[t.Key]; ok {
+	if !last.IsZero() {
 		since = last.Add(-lookBack)
 	}
 	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) { // what was said before is in the discussion that the start reads
@@ -42,15 +45,21 @@ func discussed(t *state.Task, c forge.Spoken) bool {
 }
 
 // heard stores comments and reviews whose webhooks were lost, in the words of those webhooks. What is
-// known already changes nothing: the store remembers the ids.
-func (s *Sweeper) heard(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR) error {
-	since, now := s.swept(t), s.cfg.Now()
-	if !i.UpdatedAt.Before(since) {
+// known already changes nothing: the store remembers the ids. now is when the issue and the pull request were read; a
+// conversation counts as looked at once all that was said there is stored.
+func (s *Sweeper) heard(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR, now time.Time) error {
+	last := s.looked[t.Key]
+	if since := s.swept(t, last.issue); !i.UpdatedAt.Before(since) {
 		if err := s.heardIn(ctx, t, i, t.Key.Issue, since, false); err != nil {
 			return err
 		}
 	}
-	if pr != nil && !pr.UpdatedAt.Before(since) {
+	last.issue = now
+	s.looked[t.Key] = last
+	if pr == nil {
+		return nil
+	}
+	if since := s.swept(t, last.pull); !pr.UpdatedAt.Before(since) {
 		if err := s.heardIn(ctx, t, i, pr.Number, since, true); err != nil {
 			return err
 		}
@@ -58,7 +67,8 @@ func (s *Sweeper) heard(ctx context.Context, t *state.Task, i forge.Issue, pr *f
 			return err
 		}
 	}
-	s.looked[t.Key] = now
+	last.pull = now
+	s.looked[t.Key] = last
 	return nil
 }
 

@@ -22,7 +22,8 @@ type life struct {
 	t *testing.T
 
 	mu     sync.Mutex
-	events []state.Event // that the watcher under test applied
+	events []state.Event           // that the watcher under test applied
+	refuse func(state.Event) error // of the store, of what the watcher reports; nil takes all
 }
 
 func newLife(t *testing.T) *life {
@@ -37,6 +38,14 @@ func newLife(t *testing.T) *life {
 
 // Apply is how the watcher under test reports; what it says is kept.
 func (l *life) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+	l.mu.Lock()
+	refuse := l.refuse
+	l.mu.Unlock()
+	if refuse != nil {
+		if err := refuse(e); err != nil {
+			return state.Applied{}, err
+		}
+	}
 	applied, err := l.Store.Apply(ctx, e, ack)
 	l.mu.Lock()
 	defer l.mu.Unlock()

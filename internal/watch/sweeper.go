@@ -70,7 +70,7 @@ type Sweeper struct {
 	// missing has since when an issue cannot be read. It is forgotten at a restart.
 	missing map[state.TaskKey]time.Time
 	// looked has when what people say in a task was last looked at. It is forgotten at a restart.
-	looked map[state.TaskKey]time.Time
+	looked map[state.TaskKey]looks
 }
 
 // NewSweeper returns a Sweeper.
@@ -84,7 +84,7 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.GoneAfter == 0 {
 		cfg.GoneAfter = time.Hour
 	}
-	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}, looked: map[state.TaskKey]time.Time{}}
+	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}, looked: map[state.TaskKey]looks{}}
 }
 
 // kept is how far back GitHub keeps deliveries.
@@ -164,9 +164,11 @@ func (s *Sweeper) state(ctx context.Context) error {
 			s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("compare a task with GitHub")
 		}
 	}
-	maps.DeleteFunc(s.looked, func(k state.TaskKey, _ time.Time) bool {
+	ended := func(k state.TaskKey) bool {
 		return !slices.ContainsFunc(open, func(t *state.Task) bool { return t.Key == k })
-	})
+	}
+	maps.DeleteFunc(s.looked, func(k state.TaskKey, _ looks) bool { return ended(k) })
+	maps.DeleteFunc(s.missing, func(k state.TaskKey, _ time.Time) bool { return ended(k) }) // a later life begins with a clean slate
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
 		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.repository(err) { // the others are looked at all the same
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("look for issues without a task")
@@ -228,7 +230,7 @@ func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]pl
 
 // task reports how an issue or pull request differs from what the task knows.
 func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
-	repo := forge.RepoOf(t)
+	repo, now := forge.RepoOf(t), s.cfg.Now()
 	i, err := s.cfg.GitHub.Issue(ctx, repo, t.Key.Issue)
 	if err != nil {
 		return s.unreadable(ctx, t, err)
@@ -261,7 +263,7 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	if err := s.report(ctx, t, events); err != nil {
 		return err
 	}
-	return s.heard(ctx, t, i, pull)
+	return s.heard(ctx, t, i, pull, now)
 }
 
 // elsewhere reports whether what GitHub answered with is another issue: it leads from one that was
