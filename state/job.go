@@ -83,6 +83,8 @@ type Job struct {
 	Epoch   int64     `json:"epoch"` // grows with each claim
 	Until   time.Time `json:"until,omitzero"`
 	Attempt int       `json:"attempt"` // claims so far
+	// Failures counts the claims that ended in an error. Neither a shutdown nor the death of a process is one.
+	Failures int `json:"failures,omitempty"`
 	// Attempted is set, durably, before the first outside effect: if it is set at the start of a
 	// claim, the effect may have happened and has to be looked for.
 	Attempted bool `json:"attempted,omitempty"`
@@ -103,6 +105,9 @@ type Job struct {
 	Run       string            `json:"run,omitempty"`
 	Args      map[string]string `json:"args,omitempty"`
 }
+
+// Try says which try this is: the first, or another after errors.
+func (j *Job) Try() int { return j.Failures + 1 }
 
 // Vetted is GitHub's answer about one person, read once for an event and passed on to the jobs that the event
 // queues. It is no cache: no other event finds it, and a step asks again when it is not fresh any more.

@@ -109,6 +109,7 @@ func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, 
 			return Applied{}, err
 		}
 	}
+	queue.doubted(e.Failure)
 	for _, job := range ch.Jobs {
 		if err := s.enqueue(tx, queue, job, e); err != nil {
 			return Applied{}, err

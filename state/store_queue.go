@@ -65,7 +65,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
 		return err
 	}
 	job.ID, job.Task, job.Created, job.State = id, q.task, e.Now, JobQueued
-	job.Epoch, job.Until, job.Attempt, job.Attempted, job.LastError = 0, time.Time{}, 0, !job.Doubt.IsZero(), ""
+	job.Epoch, job.Until, job.Attempt, job.Failures, job.Attempted, job.LastError = 0, time.Time{}, 0, 0, !job.Doubt.IsZero(), ""
 	if job.Lane == "" {
 		job.Lane = LaneWork
 	}
@@ -135,6 +135,16 @@ func (q *queue) unvetted() bool {
 // wanted reports whether work of the task is queued, or what somebody said is being vetted.
 func (q *queue) wanted() bool {
 	return q.unvetted() || slices.ContainsFunc(q.jobs, func(j Job) bool { return j.Lane == LaneWork })
+}
+
+// doubted has the queued job that is equal to one that gave up look for what that may have left.
+func (q *queue) doubted(f *Failure) {
+	if f == nil || f.Doubt.IsZero() {
+		return
+	}
+	if j := q.queued(f.Key); j != nil && j.Doubt.IsZero() {
+		j.Doubt, j.Attempted, q.changed = f.Doubt, true, true
+	}
 }
 
 // remove takes a job out, with its payload.

@@ -115,6 +115,39 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
+// TestShutdownsAreNoFailures: however often the process was stopped in the middle of a step, the step has all its tries.
+func TestShutdownsAreNoFailures(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.cfg.Exclusive, w.cfg.Tries = true, 3
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (state.Event, error) {
+			switch {
+			case n <= 4:
+				<-ctx.Done()
+				return state.Event{}, errTemporary // whatever it says of the shutdown
+			case n <= 6:
+				return state.Event{}, errTemporary
+			}
+			return started(), nil
+		})
+		w.trigger(1)
+		for range 4 {
+			stop := w.run()
+			synctest.Wait()
+			stop()
+		}
+		w.runFor(time.Minute)
+		if task := w.task(1); w.attempts() != 7 || task.Phase != state.PhasePreliminaryPlanning {
+			t.Fatalf("phase %s after %d attempts, end %+v", task.Phase, w.attempts(), task.End)
+		}
+		if last := w.seen[6]; last.Attempt != 7 || last.Try() != 3 {
+			t.Errorf("the last was attempt %d, try %d; want 7, 3", last.Attempt, last.Try())
+		}
+		if wait := w.at[5].Sub(w.at[4]); wait > 3*time.Second {
+			t.Errorf("it waited %s after the first error", wait)
+		}
+	})
+}
+
 // TestLanesDoNotBlock: however much work is stuck, people are heard, answered and shown the status.
 // And a lane that cannot help does not look all the time.
 func TestLanesDoNotBlock(t *testing.T) {

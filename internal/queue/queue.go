@@ -58,7 +58,7 @@ type Config struct {
 	Judge  func(error) Verdict
 	Now    func() time.Time
 	Log    zerolog.Logger
-	Tries  int // attempts before a job gives up (8)
+	Tries  int // errors after which a job gives up (8)
 	// Patient says that a job of this kind goes on trying while its errors are temporary, for about
 	// a day: nobody is told when it gives up, so that what a person said would be lost in silence.
 	// May be nil.
@@ -243,8 +243,8 @@ func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error
 // failed tries again later, or tells the task that the job gave up.
 func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
 	v := q.cfg.Judge(cause)
-	if v.Temporary && job.Attempt < q.tries(job.Kind, v) {
-		at := q.cfg.Now().Add(q.delay(job.Attempt))
+	if v.Temporary && job.Try() < q.tries(job.Kind, v) {
+		at := q.cfg.Now().Add(q.delay(job.Try()))
 		if v.Retry.After(at) {
 			at = v.Retry
 		}
@@ -282,7 +282,7 @@ func (q *Queue) tries(kind state.JobKind, v Verdict) int {
 	return q.cfg.Tries
 }
 
-// delay is the back-off before the attempt after n, with jitter.
+// delay is the back-off before the try after the n-th, with jitter.
 func (q *Queue) delay(n int) time.Duration {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = q.cfg.Backoff, q.cfg.Max, 2, 0.2

@@ -135,3 +135,66 @@ func TestDoubt(t *testing.T) {
 		}
 	})
 }
+
+// TestTheFirstDoubtStays: an effect that may be there since the first of several equal jobs gave up is looked for since then.
+func TestTheFirstDoubtStays(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var failures []state.Failure
+		w.store.failing = func(f state.Failure) { failures = append(failures, f) }
+		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, _ int) (state.Event, error) {
+			if err := w.store.MarkAttempted(ctx, job.ID, job.Epoch); err != nil {
+				return state.Event{}, err
+			}
+			if job.Attempt == 1 {
+				return state.Event{}, errTemporary // no answer came
+			}
+			return state.Event{}, errPermanent
+		})
+		w.trigger(1)
+		w.runFor(30 * time.Minute)
+		if len(w.seen) < 5 || w.seen[0].Attempted || !w.seen[0].Doubt.IsZero() {
+			t.Fatalf("%d jobs, the first %+v", len(w.seen), w.seen)
+		}
+		first := w.seen[0].Created
+		for i, j := range w.seen[2:] {
+			if !j.Attempted || !j.Doubt.Equal(first) || !j.Created.After(first) {
+				t.Errorf("claim %d was attempted %v and looks from %s on, want %s", i+3, j.Attempted, j.Doubt, first)
+			}
+		}
+		for i, f := range failures {
+			if !f.Doubt.Equal(first) {
+				t.Errorf("failure %d tells of a doubt since %s, want %s", i+1, f.Doubt, first)
+			}
+		}
+	})
+}
+
+// TestADoubtReachesTheJobBehind: a job that was queued while an equal one was under way looks, too, for what that one may
+// have left when it gave up.
+func TestADoubtReachesTheJobBehind(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, n int) (state.Event, error) {
+			switch err := w.store.MarkAttempted(ctx, job.ID, job.Epoch); {
+			case n > 2 || err != nil:
+				return nothing, err
+			case n == 1:
+				return state.Event{}, errTemporary // no answer came
+			}
+			key := state.TaskKey{Repo: 7, Issue: 1}
+			for _, kind := range []state.EventKind{state.EventLocked, state.EventUnlocked} { // a newer version is to be shown
+				if _, err := w.store.Apply(ctx, state.Event{Kind: kind, Task: key}, state.Ack{}); err != nil {
+					return state.Event{}, err
+				}
+			}
+			return state.Event{}, errPermanent
+		})
+		w.trigger(1)
+		w.runFor(30 * time.Minute)
+		if len(w.seen) < 3 || w.seen[2].ID == w.seen[0].ID {
+			t.Fatalf("claims %+v", w.seen)
+		}
+		if j := w.seen[2]; !j.Attempted || !j.Doubt.Equal(w.seen[0].Created) {
+			t.Errorf("the next was attempted %v and looks from %s on, want %s", j.Attempted, j.Doubt, w.seen[0].Created)
+		}
+	})
+}

@@ -30,6 +30,15 @@ type claims struct {
 	*state.Store
 	mu sync.Mutex
 	n  int
+	// failing is told of jobs that give up; it may be nil.
+	failing func(state.Failure)
+}
+
+func (c *claims) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+	if e.Kind == state.EventStepFailed && c.failing != nil {
+		c.failing(*e.Failure)
+	}
+	return c.Store.Apply(ctx, e, ack)
 }
 
 func (c *claims) Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error) {
