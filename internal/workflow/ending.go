@@ -23,7 +23,7 @@ func (s *Steps) stop(ctx context.Context, w *unit) (state.Event, error) {
 		return e, nil
 	}
 	if err := s.Runner.Stop(ctx, vm, w.job.Run, w.job.Args["why"]); err != nil {
-		if w.job.Attempt < 3 {
+		if w.job.Try() < 3 {
 			return state.Event{}, fmt.Errorf("stop run %s: %w", w.job.Run, err)
 		}
 		w.log.Warn().Err(err).Msg("stop a run; its VM is given up")

@@ -50,6 +50,7 @@ func TestLookingForWhatAnEqualJobLeft(t *testing.T) {
 	w := newWorld(t)
 	status := func(j *state.Job) { j.Key = "1.status" }
 	first := w.do(state.JobStatus, status)
+	w.hoursPass()
 	again := w.do(state.JobStatus, status, func(j *state.Job) { // the store does not know of it
 		j.Created, j.Attempted, j.Doubt = time.Now().Add(time.Hour), true, time.Now()
 	})

@@ -55,6 +55,7 @@ func TestPostAfterAnUnknownOutcome(t *testing.T) {
 			if n := len(w.ours(1)); n != c.there || len(w.attempted) != 1 {
 				t.Fatalf("%d comments, marked %v", n, w.attempted)
 			}
+			w.hoursPass()
 			e := w.do(state.JobPost, question, again)
 			if n := len(w.ours(1)); n != 1 || e.Posted.ID != w.issue().Comments[0].ID || e.Detail != "looked" {
 				t.Errorf("%d comments, event %+v", n, e)
@@ -84,6 +85,7 @@ func TestTwinsAreLookedForLater(t *testing.T) {
 	w := newWorld(t)
 	first := w.do(state.JobPost, question)
 	w.do(state.JobPost, question) // the task, in its next life by now, need not know of either
+	w.hoursPass()
 	look := args("what", "twin", "key", itoa(first.Posted.ID), "marker", first.Posted.Key, "since", first.Posted.At.Format(time.RFC3339))
 	for range 2 {
 		e := w.do(state.JobDue, look)

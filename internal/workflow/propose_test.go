@@ -29,6 +29,7 @@ func TestCreateProposedIssue(t *testing.T) {
 	if strings.Contains(i.Body, secret) || !strings.Contains(i.Body, "`@bob`") || !strings.Contains(i.Body, "works on #1") {
 		t.Errorf("text:\n%s", i.Body)
 	}
+	w.hoursPass()
 	if again := w.do(state.JobIssue, args("n", "1"), again); again.Created.Issue != i.Number {
 		t.Errorf("repeated: %+v", again.Created)
 	}

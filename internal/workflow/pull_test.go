@@ -77,8 +77,8 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 		t.Fatalf("event %+v", e)
 	}
 	e := w.do(state.JobOpenPR, again)
-	if e.PR.Number != 2 || !e.PR.Draft {
-		t.Errorf("pull request %+v", e.PR)
+	if e.PR.Number != 2 || !e.PR.Draft || e.Detail != "looked" { // people may have reviewed it meanwhile
+		t.Errorf("pull request %+v, %q", e.PR, e.Detail)
 	}
 	if _, err := w.ada.Issue(full, 3); err == nil {
 		t.Error("there are two pull requests")
@@ -307,6 +307,7 @@ func TestAnswersAfterARetry(t *testing.T) {
 		t.Fatalf("event %+v", e)
 	}
 	w.task.History = append(w.task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now()})
+	w.hoursPass()
 	w.do(state.JobAnswer, func(j *state.Job) { j.ID, j.Key = "job-later", "1.answer-later" })
 	if one, two := w.answers(a.Comments[0].ID), w.answers(b.Comments[0].ID); len(one) != 1 || len(two) != 1 {
 		t.Errorf("answers %q and %q", one, two)
@@ -343,6 +344,7 @@ func TestTwinAnswer(t *testing.T) {
 	if _, err := w.forge.ReplyInThread(t.Context(), w.repoRef(), 2, top, said[0]); err != nil {
 		t.Fatal(err)
 	}
+	w.hoursPass()
 	for _, key := range e.Doubtful.Keys {
 		w.do(state.JobDue, args("what", "twin", "key", key, "reply", "yes", "number", "2", "since", e.Doubtful.Since.UTC().Format(time.RFC3339)))
 	}

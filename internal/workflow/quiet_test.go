@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -22,6 +23,7 @@ func TestLaunchEndsWhatWasLeft(t *testing.T) {
 		{ID: "1-1-0", State: state.RunEnded, Status: "interrupted", VM: "vm-1"},
 		{ID: "1-1-1", State: state.RunEnded, Status: "ok", VM: "vm-1"},
 		{ID: "1-1-2", State: state.RunEnded, Status: "interrupted", VM: "vm-1"},
+		{ID: "1-1-turns", State: state.RunEnded, Status: state.StatusMaxTurns, VM: "vm-1"},
 		{ID: "1-1-3", State: state.RunEnded, Status: "interrupted", VM: "vm-9"},
 		{ID: "1-1-4", State: state.RunEnded, Status: "interrupted"},
 	}
@@ -33,8 +35,52 @@ func TestLaunchEndsWhatWasLeft(t *testing.T) {
 	if e := w.do(state.JobLaunch); e.Kind != state.EventLaunched {
 		t.Fatalf("event %+v", e)
 	}
-	if diff := cmp.Diff([]string{"1-1-4 another run begins", "1-1-2 another run begins"}, w.host.stopped); diff != "" {
+	if diff := cmp.Diff([]string{"1-1-4 another run begins", "1-1-turns another run begins", "1-1-2 another run begins"}, w.host.stopped); diff != "" {
 		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+}
+
+// TestSleepEndsWhatWasLeft: a VM's work is put away only when nothing can change it any more.
+func TestSleepEndsWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run      state.Run
+		snapshot bool
+		ends     bool
+	}{
+		"stopped by a person":                 {state.Run{Status: "interrupted", VM: "vm-1"}, false, true},
+		"stopped for its turns":               {state.Run{Status: state.StatusMaxTurns, VM: "vm-1"}, false, true},
+		"at its end for its turns":            {state.Run{Status: state.StatusMaxTurns, VM: "vm-1", Told: true}, false, false},
+		"perhaps started, nobody knows where": {state.Run{Status: "interrupted"}, false, true},
+		"stopped on another VM":               {state.Run{Status: "interrupted", VM: "vm-9"}, false, false},
+		"at its end":                          {state.Run{Status: "ok", VM: "vm-1"}, false, false},
+		"stopped, its disk to be kept":        {state.Run{Status: "interrupted", VM: "vm-1"}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := &disks{}
+			w := newWorld(t, func(cfg *workflow.Config) {
+				if c.snapshot {
+					cfg.Sleeper = disk
+				}
+			})
+			w.rests()
+			if c.snapshot {
+				w.task.Settings.VM.Sleep = state.SleepSnapshot
+			}
+			c.run.ID, c.run.Kind, c.run.State, c.run.Round = "1-1-9", state.RunImplement, state.RunEnded, w.task.Round
+			w.task.Runs = append(w.task.Runs, c.run)
+			w.host.errs["Stop"] = errors.New("it does not end")
+			e, err := w.try(state.JobSleep, args("vm", "vm-1"))
+			if put := err == nil && e.Asleep != nil; put == c.ends {
+				t.Fatalf("put away %v although the run does not end: %+v, %v", put, e, err)
+			}
+			w.host.errs["Stop"] = nil
+			w.do(state.JobSleep, args("vm", "vm-1"))
+			if got := slices.Contains(w.host.stopped, "1-1-9 another run begins"); got != c.ends {
+				t.Errorf("ended %q", w.host.stopped)
+			}
+		})
 	}
 }
 

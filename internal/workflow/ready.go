@@ -43,11 +43,11 @@ func (s *Steps) maxUSD(t *state.Task, adapter string) float64 {
 // usd is an amount of money in dollars.
 func usd(micro int64) float64 { return float64(micro) / 1e6 }
 
-// quiet ends what earlier runs may have left at work on the VM: one that was stopped a moment ago, or
-// one whose start nobody came to know of. Two agents in one checkout would spoil each other's work.
+// quiet ends what earlier runs may have left at work on the VM: one that was stopped a moment ago, also for
+// its turns, or one whose start nobody came to know of. Two agents in one checkout would spoil each other's work.
 func (s *Steps) quiet(ctx context.Context, t *state.Task, vm string) error {
 	for _, r := range slices.Backward(t.Runs) {
-		if r.Status != "interrupted" {
+		if r.Status != "interrupted" && (r.Status != state.StatusMaxTurns || r.Told) {
 			return nil // it ended by itself
 		}
 		if r.VM != "" && r.VM != vm {

@@ -104,7 +104,7 @@ func (s *Steps) notSaved(ctx context.Context, w *unit, cause error) (state.Event
 	var said *remote.ExitError
 	large := errors.Is(cause, pack.ErrTooLarge)
 	never := large || errors.Is(cause, pack.ErrNoBase) || errors.Is(cause, work.ErrNoRepository)
-	if !never && (w.job.Attempt < maxPacks || !errors.As(cause, &said)) {
+	if !never && (w.job.Try() < maxPacks || !errors.As(cause, &said)) {
 		return state.Event{}, cause
 	}
 	w.log.Warn().Err(cause).Msg("put the work of an idle VM away; it is given up")

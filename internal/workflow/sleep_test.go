@@ -112,7 +112,7 @@ func TestNotUnpacked(t *testing.T) {
 			w.task.Phase = state.PhaseImplementing
 			w.launching(state.RunImplement).Session = session
 			w.host.errs["Unpack"] = c.err
-			e, err := w.try(state.JobLaunch, func(j *state.Job) { j.Attempt = c.attempt })
+			e, err := w.try(state.JobLaunch, func(j *state.Job) { j.Failures = c.attempt - 1 })
 			if c.want == "" {
 				if !errors.Is(err, c.err) || len(w.host.started) != 1 {
 					t.Errorf("event %+v, %v", e, err)
@@ -176,7 +176,7 @@ func TestCannotBePacked(t *testing.T) {
 			w := newWorld(t)
 			w.rests()
 			w.host.errs["Pack"] = c.err
-			e, err := w.try(state.JobSleep, args("vm", "vm-1"), func(j *state.Job) { j.Attempt = c.attempt })
+			e, err := w.try(state.JobSleep, args("vm", "vm-1"), func(j *state.Job) { j.Failures = c.attempt - 1 })
 			if c.via == "" {
 				if !errors.Is(err, c.err) {
 					t.Errorf("event %+v, %v", e, err)

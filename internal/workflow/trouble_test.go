@@ -109,7 +109,7 @@ func TestStop(t *testing.T) {
 	if _, err := w.try(state.JobStop, args("why", "cancelled"), stop); err == nil {
 		t.Error("a VM that does not answer is given up at once")
 	}
-	if e := w.do(state.JobStop, args("why", "cancelled"), stop, func(j *state.Job) { j.Attempt = 3 }); e.Kind != state.EventSaved || e.Saved != nil {
+	if e := w.do(state.JobStop, args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind != state.EventSaved || e.Saved != nil {
 		t.Errorf("given up: %+v", e)
 	}
 	h.errs["Stop"], h.errs["Collect"] = nil, errors.New("bad object")

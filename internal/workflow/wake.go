@@ -39,7 +39,7 @@ func (s *Steps) wake(ctx context.Context, w *unit, l *state.Launch, place runner
 	switch {
 	case err == nil:
 		l.VM.Carries = a.Carried()
-	case errors.As(err, &bad) && (bad.forGood() || w.job.Attempt >= maxUnpacks):
+	case errors.As(err, &bad) && (bad.forGood() || w.job.Try() >= maxUnpacks):
 		w.log.Warn().Err(err).Msg("what was put away cannot be used")
 		l.NotWoken = bad.reason()
 	default:

@@ -128,6 +128,13 @@ func (w *world) makeSteps(change []func(*workflow.Config)) {
 // later lets GitHub's clock, which counts whole seconds, go on.
 func (w *world) later() { w.ahead.Add(int64(2 * time.Second)) }
 
+// hoursPass lets our own clock go on, as while GitHub is down for long.
+func (w *world) hoursPass() {
+	cfg := w.cfg
+	cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	w.steps = newSteps(cfg)
+}
+
 // Task is the store's.
 func (w *world) Task(context.Context, state.TaskKey) (*state.Task, error) { return w.task, nil }
 
