@@ -36,6 +36,8 @@ const (
 	preVMMonth  = "vmbill/month/" // MONTH: what VMs that are gone have cost then, and on each of its days
 	preUpstream = "upstream/"     // NAME: why no run is started that asks this model provider
 
+	keyVMImages = "vmimages" // the images of VMs' disks whose bill is open
+
 	keyVMTimes = "vmtimes" // how long VMs take to come up and to be imaged
 
 	prePart = "part/" // KEY/N: the parts of a large value, raw bytes

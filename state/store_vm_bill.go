@@ -36,7 +36,11 @@ func (s *Store) book(tx kv.Tx, o *roster, old, row *VMRow, now time.Time) error 
 			return err
 		}
 	}
-	return s.bookMonths(tx, row)
+	first := row.CreatedAt
+	if first.IsZero() {
+		first = row.Intended
+	}
+	return s.bookMonths(tx, row, first, row.EndedAt)
 }
 
 // vmMonth is the bill of a month, and of its days.
@@ -48,17 +52,19 @@ type vmMonth struct {
 // maxBilledMonths bounds the months that one VM is booked to; no VM lives as long.
 const maxBilledMonths = 40
 
-func (s *Store) bookMonths(tx kv.Tx, row *VMRow) error {
-	first := row.CreatedAt
-	if first.IsZero() {
-		first = row.Intended
-	}
+// billed is what has a bill: a VM or an image.
+type billed interface {
+	billIn(from, to, now time.Time) VMBill
+}
+
+// bookMonths books the bill of what has existed from first to ended.
+func (s *Store) bookMonths(tx kv.Tx, b billed, first, ended time.Time) error {
 	from, to := monthOf(first)
 	for range maxBilledMonths {
-		if from.After(row.EndedAt) {
+		if from.After(ended) {
 			return nil
 		}
-		if err := s.bookMonth(tx, row, from, to); err != nil {
+		if err := s.bookMonth(tx, b, from, to, ended); err != nil {
 			return err
 		}
 		from, to = monthOf(to)
@@ -66,8 +72,8 @@ func (s *Store) bookMonths(tx kv.Tx, row *VMRow) error {
 	return nil
 }
 
-func (s *Store) bookMonth(tx kv.Tx, row *VMRow, from, to time.Time) error {
-	bill := row.billIn(from, to, row.EndedAt)
+func (s *Store) bookMonth(tx kv.Tx, b billed, from, to, ended time.Time) error {
+	bill := b.billIn(from, to, ended)
 	if bill == (VMBill{}) {
 		return nil
 	}
@@ -77,7 +83,7 @@ func (s *Store) bookMonth(tx kv.Tx, row *VMRow, from, to time.Time) error {
 	}
 	m.add(bill)
 	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
-		if some := row.billIn(day, day.AddDate(0, 0, 1), row.EndedAt); some != (VMBill{}) {
+		if some := b.billIn(day, day.AddDate(0, 0, 1), ended); some != (VMBill{}) {
 			sum := m.Days[day.Day()]
 			sum.add(some)
 			if m.Days == nil {
@@ -115,6 +121,14 @@ func (s *Store) bills(r kv.Reader, o *roster, now time.Time) (day, month VMBill,
 		day.add(v.row().billIn(dayFrom, dayTo, now))
 		month.add(v.row().billIn(monthFrom, monthTo, now))
 	}
+	images, err := s.getImages(r)
+	if err != nil {
+		return VMBill{}, VMBill{}, err
+	}
+	for _, i := range images.Open {
+		day.add(i.billIn(dayFrom, dayTo, now))
+		month.add(i.billIn(monthFrom, monthTo, now))
+	}
 	return day, month, nil
 }
 
@@ -131,7 +145,7 @@ func (s *Store) taskBill(r kv.Reader, o *roster, task TaskKey, now time.Time) (V
 	return bill, nil
 }
 
-// VMSpent returns what VMs have cost on the day and in the month of a time, with what is reserved for
+// VMSpent returns what VMs and images have cost on the day and in the month of a time, with what is reserved for
 // those that are being made.
 func (s *Store) VMSpent(ctx context.Context, at time.Time) (day, month VMBill, err error) {
 	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {

@@ -127,11 +127,11 @@ func (s *Store) checkMoney(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now 
 	}
 	if caps.MicroMonth > 0 && month.Micro+row.MicroHour > caps.MicroMonth {
 		_, until := monthOf(now)
-		return &VMLimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs have cost " + amount(month.Micro, row.Currency) + " this month, of " + amount(caps.MicroMonth, row.Currency) + " that they may"}
+		return &VMLimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs and images have cost " + amount(month.Micro, row.Currency) + " this month, of " + amount(caps.MicroMonth, row.Currency) + " that they may"}
 	}
 	if caps.MicroDay > 0 && day.Micro+row.MicroHour > caps.MicroDay {
 		_, until := dayOf(now)
-		return &VMLimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs have cost " + amount(day.Micro, row.Currency) + " today, of " + amount(caps.MicroDay, row.Currency) + " that they may"}
+		return &VMLimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs and images have cost " + amount(day.Micro, row.Currency) + " today, of " + amount(caps.MicroDay, row.Currency) + " that they may"}
 	}
 	return nil
 }

@@ -29,17 +29,18 @@ func SpansStarted(created time.Time, paid time.Duration, until time.Time) int64 
 	return max(int64((until.Sub(created)+paid-1)/paid), 1)
 }
 
-// VMBill is what VMs have cost: whole spans that were begun, each at its price.
+// VMBill is what VMs and their images have cost: whole spans that were begun, each at its price.
 type VMBill struct {
 	VMs      int           `json:"vms,omitempty"`
 	Spans    int64         `json:"spans,omitempty"`
 	Time     time.Duration `json:"time,omitempty"` // of all spans
 	Micro    int64         `json:"micro,omitempty"`
+	Images   int64         `json:"images,omitempty"` // the part of Micro that images cost
 	Currency string        `json:"currency,omitempty"`
 }
 
 func (b *VMBill) add(m VMBill) {
-	b.VMs, b.Spans, b.Time, b.Micro = b.VMs+m.VMs, b.Spans+m.Spans, b.Time+m.Time, b.Micro+m.Micro
+	b.VMs, b.Spans, b.Time, b.Micro, b.Images = b.VMs+m.VMs, b.Spans+m.Spans, b.Time+m.Time, b.Micro+m.Micro, b.Images+m.Images
 	if m.Currency != "" {
 		b.Currency = m.Currency
 	}

@@ -47,7 +47,7 @@ func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) e
 	if err != nil {
 		return err
 	}
-	spent := desc("vm_spent", "What VMs have cost in this day and month of UTC, in units of the currency, with what is reserved.", "period", "currency")
+	spent := desc("vm_spent", "What VMs and images have cost in this day and month of UTC, in units of the currency, with what is reserved.", "period", "currency")
 	caps := desc("vm_spent_cap", "The caps of these; 0 bounds nothing.", "period")
 	hours := desc("vm_hours", "Hours of VMs that were begun in this day and month of UTC.", "period")
 	for period, of := range map[string]struct {

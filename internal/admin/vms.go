@@ -77,7 +77,7 @@ type vmRow struct {
 	paid             time.Duration
 }
 
-// vmSum is what VMs have cost in a day or month; a cap of 0 bounds nothing.
+// vmSum is what VMs and images have cost in a day or month; a cap of 0 bounds nothing.
 type vmSum struct {
 	Cost     float64 `json:"cost"`
 	Cap      float64 `json:"cap"`

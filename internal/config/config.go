@@ -195,7 +195,7 @@ type Limits struct {
 	VMHours int `yaml:"vm_hours"`
 	// VMCreates is how many VMs may be made in an hour.
 	VMCreates int `yaml:"vm_creates"`
-	// VMCostPerDay bounds what VMs cost on a day in UTC, in the provider's currency; 0 bounds nothing.
+	// VMCostPerDay bounds what VMs and their images cost on a day in UTC, in the provider's currency; 0 bounds nothing.
 	VMCostPerDay float64 `yaml:"vm_cost_per_day"`
 	// VMCostPerMonth is the same for a month in UTC.
 	VMCostPerMonth float64 `yaml:"vm_cost_per_month"`

@@ -30,6 +30,7 @@ type Rows interface {
 type Books interface {
 	VMSpanAllowed(ctx context.Context, row state.VMRow, caps state.VMCaps) error
 	VMTimes(ctx context.Context) (state.VMTimes, error)
+	BookVMImages(ctx context.Context, images []state.VMImage, whole bool) error
 	VMsSince(ctx context.Context) (time.Time, error)
 	PruneVMs(ctx context.Context, before time.Time) (int, error)
 }

@@ -77,6 +77,9 @@ func (f *Fleet) end(ctx context.Context, name string, why Reason) error {
 func (f *Fleet) reapOnce(ctx context.Context) {
 	s, err := f.survey(ctx, ReapOptions{})
 	if err == nil {
+		if s.unlisted[ReapImage] == nil {
+			f.bookImages(ctx, s.images, true)
+		}
 		if !f.lacks(SafeguardReaper) {
 			_, err = f.Reap(ctx, f.plan(s))
 		}

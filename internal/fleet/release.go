@@ -117,6 +117,7 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 		var img Image
 		if img, err = f.imaged(ctx, imager, row); err == nil {
 			row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
+			f.bookImages(ctx, []Image{img}, false) // it may be deleted before the reapers list it
 			return row, err
 		}
 	}
