@@ -47,8 +47,8 @@ type VMs interface {
 
 // Images makes and keeps images. Every fleet.Imager is one.
 type Images interface {
-	PowerOff(ctx context.Context, vm string) error
-	Image(ctx context.Context, vm string, labels map[string]string) (fleet.Image, error)
+	PowerOff(ctx context.Context, id string) error
+	Image(ctx context.Context, id string, labels map[string]string) (fleet.Image, error)
 	Images(ctx context.Context) ([]fleet.Image, error)
 	DeleteImage(ctx context.Context, id string) error
 }
@@ -155,7 +155,7 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	if err := b.fill(ctx, vm, group, log); err != nil {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
-	if img, err = b.take(ctx, vm.Name, labels); err != nil {
+	if img, err = b.take(ctx, vm.ID, labels); err != nil {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
 	log.Info().Str("image", img.ID).Int64("stored_mb", img.StoredMB).Dur("took", b.cfg.Now().Sub(began)).Msg("the image is available")
@@ -165,17 +165,17 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	return img, nil
 }
 
-// take makes the image of a VM's disk and waits until it can be used.
-func (b *Baker) take(ctx context.Context, vm string, labels map[string]string) (fleet.Image, error) {
-	if err := b.cfg.Images.PowerOff(ctx, vm); err != nil {
+// take makes the image of the disk of the VM with an id and waits until it can be used.
+func (b *Baker) take(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
+	if err := b.cfg.Images.PowerOff(ctx, id); err != nil {
 		return fleet.Image{}, fmt.Errorf("bring the disk to rest: %w", err)
 	}
-	img, err := b.cfg.Images.Image(ctx, vm, labels)
+	img, err := b.cfg.Images.Image(ctx, id, labels)
 	if errors.Is(err, fleet.ErrUnknownOutcome) || errors.Is(err, fleet.ErrBusy) {
 		if err := b.cfg.Wait(ctx, pollEvery); err != nil {
 			return fleet.Image{}, err
 		}
-		img, err = b.cfg.Images.Image(ctx, vm, labels) // adopts what the first call has made
+		img, err = b.cfg.Images.Image(ctx, id, labels) // adopts what the first call has made
 	}
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("make the image: %w", err)

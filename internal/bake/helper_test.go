@@ -123,7 +123,7 @@ func (c *cloud) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 	go func() { _ = srv.Serve(b.ln) }() // ends with the listener
 	c.t.Cleanup(func() { _ = srv.Close() })
 	c.vms[name] = b
-	return fleet.VM{Name: name, State: fleet.StateRunning, Facts: map[string]string{fleet.FactHome: b.home}}, nil
+	return fleet.VM{Name: name, ID: name, State: fleet.StateRunning, Facts: map[string]string{fleet.FactHome: b.home}}, nil
 }
 
 // handle runs a command as the real shell would, in the box's home.

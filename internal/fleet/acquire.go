@@ -184,10 +184,16 @@ func (f *Fleet) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
 		return nil, err
 	}
 	w, want := wish{needs: spec.Needs}, f.candidates(spec)
-	if spec.Image != "" { // one that we made needs its disk; others are names that only the provider knows
-		if w.image, err = f.image(ctx, spec.Image); err != nil && (spec.FromImage || !errors.Is(err, ErrNotFound)) {
-			return nil, err
+	switch {
+	case spec.FromImage:
+		w.image, err = f.lastingImage(ctx, spec.Image)
+	case spec.Image != "": // one that we made needs its disk; others are names that only the provider knows
+		if w.image, err = f.image(ctx, spec.Image); errors.Is(err, ErrNotFound) {
+			err = nil
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	f.mu.Lock()
 	refused := maps.Clone(f.refused)
@@ -225,24 +231,6 @@ func noneLeft(not []string, cause error) error {
 	return &NoCapacityError{Reason: reason, Cause: cause}
 }
 
-// image finds one of the provider's images by its id.
-func (f *Fleet) image(ctx context.Context, id string) (*Image, error) {
-	imager, ok := f.provider.(Imager)
-	if !ok {
-		return nil, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
-	}
-	images, err := imager.Images(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, img := range images {
-		if img.ID == id && img.Ready {
-			return &img, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: image %s", ErrNotFound, id)
-}
-
 // bringUp waits until a row's VM can be used, and does what is missing.
 func (f *Fleet) bringUp(ctx context.Context, row state.VMRow, spec AcquireSpec) (VM, error) {
 	for {
@@ -278,8 +266,11 @@ func (f *Fleet) bringUp(ctx context.Context, row state.VMRow, spec AcquireSpec) 
 // inUse returns the VM of a row that can be used, if it is still there.
 func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
 	vm, err := f.Get(ctx, row.Name)
-	if err == nil && another(row, vm.ID) {
-		err = ErrNotFound // an order that was carried out late has its name
+	for errors.Is(err, ErrMissing) {
+		if err := f.wait(ctx, f.lossAfter()); err != nil {
+			return VM{}, err
+		}
+		vm, err = f.Get(ctx, row.Name)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):

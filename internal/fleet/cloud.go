@@ -23,6 +23,9 @@ var (
 	ErrBusy = errors.New("VM is busy")
 	// ErrUnauthorized: the credential is refused. Nothing that is missing from a list is gone.
 	ErrUnauthorized = errors.New("provider refuses the credential")
+	// ErrMissing: the provider did not find a VM that it had, or says that it has ended, and has not said so again a
+	// while later. The VM may well be there: nothing is to be concluded yet.
+	ErrMissing = errors.New("VM was not found; looking again")
 	// ErrInvalid: the provider will never take this; a person has to change the configuration.
 	ErrInvalid = errors.New("provider refuses the request")
 )
@@ -31,6 +34,9 @@ var (
 const (
 	// LabelRepo is the id of the repository that a VM or image serves.
 	LabelRepo = "errand-repo"
+	// LabelSleep is when the VM was put to sleep of which a sleep image was made, in Unix nanoseconds: an image of an
+	// earlier sleep has the same owner and generation.
+	LabelSleep = "errand-sleep"
 	// LabelKind is what an image is for: see ImageBase and ImageSleep.
 	LabelKind = "errand-kind"
 	// LabelGroup is the group of repositories that a base image was baked for.
@@ -66,9 +72,15 @@ type Offer struct {
 	GoneAfter time.Time
 }
 
-// Market is a Provider whose VMs cost money.
+// Market is a Provider whose VMs cost money. Each is an object with an id of its own, and only the id tells it from
+// another of its name: an order that was carried out late may have the name of a VM that is gone.
 type Market interface {
 	Provider
+	// GetByID is Get for the VM with an id, whatever its name is by now.
+	GetByID(ctx context.Context, id string) (VM, error)
+	// DeleteByID is Delete for the VM with an id. It returns nil only when the provider has confirmed, when asked for
+	// that id, that the VM is gone.
+	DeleteByID(ctx context.Context, id string, why Reason) error
 	// Offers lists everything that can be ordered, with today's prices. It may be an hour old.
 	Offers(ctx context.Context) ([]Offer, error)
 	// ImageMicroGBMonth is what a gigabyte of an image costs in a month, in millionths.
@@ -89,20 +101,22 @@ type Image struct {
 	CreatedAt time.Time
 }
 
-// Imager is a Provider that makes images of VMs. Images outlive their VMs.
+// Imager is a Provider that makes images of VMs. Images outlive their VMs. VMs and images are named by their ids.
 type Imager interface {
 	Provider
 	// Image begins to make an image of a VM that is powered off, and returns it before it is ready.
-	// An image with exactly these labels is adopted instead of making a second one.
-	Image(ctx context.Context, vm string, labels map[string]string) (Image, error)
+	// An image of that VM with exactly these labels is adopted instead of making a second one.
+	Image(ctx context.Context, id string, labels map[string]string) (Image, error)
+	// ImageByID returns one image, ErrNotFound if there is none of this deployment.
+	ImageByID(ctx context.Context, id string) (Image, error)
 	// Images lists this deployment's images, or fails: never a part.
 	Images(ctx context.Context) ([]Image, error)
 	// DeleteImage deletes one; deleting what is gone is no error.
 	DeleteImage(ctx context.Context, id string) error
 	// PowerOff has the VM's disk at rest: asked first, cut off if it does not obey within a minute.
-	PowerOff(ctx context.Context, vm string) error
+	PowerOff(ctx context.Context, id string) error
 	// PowerOn starts it again.
-	PowerOn(ctx context.Context, vm string) error
+	PowerOn(ctx context.Context, id string) error
 }
 
 // Rebuilder is a Provider that can give a VM a fresh disk under a new name, within the hour that is paid.

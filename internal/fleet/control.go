@@ -105,17 +105,13 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	if err != nil {
 		return err
 	}
-	vms := map[string]VM{}
-	for _, vm := range list {
-		vms[vm.Name] = vm
-	}
 	var group errgroup.Group
 	if f.cfg.Sleep != nil {
 		group.SetLimit(1) // a test with a clock of its own wants the same each time
 	}
 	for _, row := range rows {
 		group.Go(func() error {
-			vm, ok := vms[row.Name]
+			vm, ok := listed(list, row)
 			if err := f.rise(ctx, row, vm, ok); err != nil {
 				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)
 			}
@@ -132,9 +128,6 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 	case there && vm.State == StateEnded:
 		_, err := f.giveUp(ctx, row, vm.Ended, errors.New(vm.Detail))
 		return err
-	case there && another(row, vm.ID):
-		_, err := f.giveUp(ctx, row, ReasonVanished, fmt.Errorf("the provider has another VM of its name, %s", vm.ID))
-		return err
 	case row.Phase == state.VMIntended && there:
 		if why := f.foreign(row, vm); why != "" {
 			_, err := f.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
@@ -145,8 +138,7 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 	case row.Phase == state.VMIntended:
 		return nil // whoever asks for it creates; the reaper ends what nobody asks for
 	case !there && now.Sub(row.Since) > vanishedAfter:
-		_, err := f.giveUp(ctx, row, ReasonVanished, errors.New("the provider has it no more"))
-		return err
+		return f.vanished(ctx, row)
 	case !there:
 		return nil
 	case row.Phase == state.VMCreating && vm.State == StateRunning:
@@ -170,6 +162,18 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 		return f.greet(ctx, row, vm)
 	}
 	return nil
+}
+
+// vanished gives a row up whose VM is in no list, if the provider does not find it by its id, either.
+func (f *Fleet) vanished(ctx context.Context, row state.VMRow) error {
+	_, err := f.confirm(ctx, row)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		_, err = f.giveUp(ctx, row, ReasonVanished, errors.New("the provider has it no more"))
+	case errors.Is(err, ErrMissing):
+		return nil
+	}
+	return err
 }
 
 // foreign says why a VM of a row's name is not the row's.

@@ -21,16 +21,16 @@ type sawVM struct {
 }
 
 // Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's
-// facts may be a minute old.
+// facts may be a minute old. ErrMissing says that a VM that should be there was not found, which is not yet believed.
 func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
-	vm, err := f.facts(ctx, name)
+	row, err := f.store.VMRow(ctx, name)
+	if errors.Is(err, state.ErrNoVMRow) {
+		return f.provider.Get(ctx, name)
+	}
 	if err != nil {
 		return VM{}, err
 	}
-	row, err := f.store.VMRow(ctx, name)
-	if errors.Is(err, state.ErrNoVMRow) {
-		return vm, nil
-	}
+	vm, err := f.facts(ctx, row)
 	if err != nil {
 		return VM{}, err
 	}
@@ -38,11 +38,15 @@ func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
 }
 
 // facts asks the provider, or remembers.
-func (f *Fleet) facts(ctx context.Context, name string) (VM, error) {
-	if vm, ok := f.remembered(name); ok {
+func (f *Fleet) facts(ctx context.Context, row state.VMRow) (VM, error) {
+	if vm, ok := f.remembered(row.Name); ok && !another(row, vm.ID) {
 		return vm, nil
 	}
-	vm, err := f.provider.Get(ctx, name)
+	look := f.confirm
+	if row.Phase.Over() {
+		look = f.ask
+	}
+	vm, err := look(ctx, row)
 	if err != nil {
 		return VM{}, err
 	}

@@ -26,6 +26,9 @@ type shop struct {
 	calls   int // of List
 	most    int // so many VMs may there be in the account, 0 for any number
 	cores   int // likewise of their CPUs
+
+	missing      int // so many looks by id find no VM
+	missingImage int // likewise no image
 }
 
 var (
@@ -110,6 +113,58 @@ func (s *shop) put(id string, spec fleet.Spec, created time.Time) {
 func (s *shop) Get(ctx context.Context, name string) (fleet.VM, error) {
 	vm, err := s.memory.Get(ctx, name)
 	return s.state(vm), err
+}
+
+// byID finds the name of a VM by its id.
+func (s *shop) byID(id string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, vm := range s.vms {
+		if vm.ID == id {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+func (s *shop) GetByID(ctx context.Context, id string) (fleet.VM, error) {
+	s.mux.Lock()
+	missing := s.missing > 0
+	if missing {
+		s.missing--
+	}
+	s.mux.Unlock()
+	name, ok := s.byID(id)
+	if !ok || missing {
+		return fleet.VM{}, fleet.ErrNotFound
+	}
+	return s.Get(ctx, name)
+}
+
+func (s *shop) DeleteByID(ctx context.Context, id string, why fleet.Reason) error {
+	name, ok := s.byID(id)
+	if !ok {
+		return nil
+	}
+	return s.Delete(ctx, name, why)
+}
+
+func (s *shop) ImageByID(ctx context.Context, id string) (fleet.Image, error) {
+	images, err := s.Images(ctx)
+	for _, img := range images {
+		if img.ID == id && !s.noImage() {
+			return img, err
+		}
+	}
+	return fleet.Image{}, fleet.ErrNotFound
+}
+
+// noImage says whether this look at an image has to miss it.
+func (s *shop) noImage() bool {
+	s.mux.Lock()
+	defer s.mux.Unlock()
+	s.missingImage--
+	return s.missingImage >= 0
 }
 
 func (s *shop) List(ctx context.Context) ([]fleet.VM, error) {

@@ -173,7 +173,8 @@ type Fleet struct {
 	sighted map[string]sighting // by the reapers
 	alarms  map[string]Alarm
 	limit   accountLimit
-	unmet   map[string]error // why the last first contact with a VM failed
+	unmet   map[string]error     // why the last first contact with a VM failed
+	missed  map[string]time.Time // since when the provider does not find a VM, see confirm
 }
 
 // New returns the fleet of a provider. Close it at the end.
@@ -183,7 +184,7 @@ func New(p Provider, cfg Config) *Fleet {
 	f := &Fleet{
 		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}),
 		refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
-		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{},
+		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{},
 	}
 	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)
 	return f

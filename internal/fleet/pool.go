@@ -39,7 +39,8 @@ func SleepAt(row state.VMRow, now time.Time, margin time.Duration) time.Time {
 
 // Outlives reports whether a parked VM may stay beyond its paid span, as an insurance against the
 // provider having none when its task goes on: capacity was refused in the last 24 h, the VM is among the
-// `hetzner.insurance` oldest that are parked, and the caps allow another span.
+// `hetzner.insurance` oldest that are parked, the caps allow another span, and the VM is not about to be deleted for
+// its age: its work is put away half a day before that.
 func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	if f.cfg.Pool.Insurance <= 0 || !f.scarce(ctx) {
 		return false, nil
@@ -49,7 +50,7 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	row, ok := insured(rows, f.cfg.Pool.Insurance, name)
-	if !ok {
+	if !ok || f.ages(row) {
 		return false, nil
 	}
 	var limit *state.VMLimitError
@@ -59,6 +60,12 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	return true, nil
+}
+
+// ages reports whether a VM comes near the time at which it goes whoever owns it.
+func (f *Fleet) ages(row state.VMRow) bool {
+	before := min(12*time.Hour, f.cfg.MaxAge/4)
+	return !row.NotAfter.IsZero() && !f.cfg.Now().Before(row.NotAfter.Add(-before))
 }
 
 // SpanAllowed returns a *state.VMLimitError if the caps forbid that another paid span of a VM begins. A VM
@@ -180,10 +187,10 @@ func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) boo
 		return false
 	}
 	room := false
-	for _, vm := range vms {
-		if vm.State == StateEnded {
-			_, changed, err := f.apply(ctx, vm.Name, state.VMEvent{Kind: state.VMFail, Why: string(vm.Ended), Detail: vm.Detail})
-			room = room || changed && err == nil
+	for _, row := range rows {
+		if vm, ok := listed(vms, row); ok && vm.State == StateEnded && !row.Phase.Over() {
+			failed, err := f.lose(ctx, row)
+			room = room || failed && err == nil
 		}
 	}
 	return room

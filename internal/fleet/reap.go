@@ -115,7 +115,7 @@ func (f *Fleet) plan(s survey) ReapPlan {
 			plan.Wait = append(plan.Wait, item)
 			continue
 		}
-		key := item.Kind + " " + item.ID
+		key := item.Kind + " " + item.ID + " " + item.vm
 		sight, again := f.sighted[key]
 		if !again {
 			sight.first = s.at
@@ -218,7 +218,9 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 		}
 		item := ReapItem{Kind: ReapRow, ID: row.Name, Name: row.Name, Reason: ReasonOrphan}
 		switch task := s.tasks[row.Task]; {
-		case !row.NotAfter.IsZero() && !s.at.Before(row.NotAfter):
+		case f.delayed(row, task, s.at):
+			continue
+		case aged(row, s.at):
 			item.Why, item.Reason = "it has had its time, whoever owns it", ReasonLimit
 		case s.at.Sub(row.Since) < f.cfg.Grace && !(s.opts.Looked || s.opts.All):
 			continue
@@ -241,6 +243,19 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 		out = append(out, item)
 	}
 	return out
+}
+
+// agedFor is how long a VM that has had its time is kept while its task has work on it that is not put away.
+const agedFor = 24 * time.Hour
+
+// aged reports whether a VM has had its time. The image of one that sleeps stays as long as its task wants it.
+func aged(row state.VMRow, now time.Time) bool {
+	return row.Phase != state.VMAsleep && !row.NotAfter.IsZero() && !now.Before(row.NotAfter)
+}
+
+// delayed reports whether a VM that has had its time is kept for a while: its task has it, with work on it.
+func (f *Fleet) delayed(row state.VMRow, task *state.Task, now time.Time) bool {
+	return aged(row, now) && now.Before(row.NotAfter.Add(agedFor)) && row.Phase.Usable() && f.needed(row, task, now)
 }
 
 // needed reports whether a row's task has, or is about to have, its VM.
@@ -269,6 +284,8 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan, After: vm.CreatedAt.Add(f.cfg.Grace), vm: vm.ID}
 		task := s.tasks[ownerTask(vm.Labels)]
 		switch {
+		case ok && owns(row, vm):
+			continue // its row says what becomes of it
 		case pastLabel(vm.Labels, s.at):
 			item.Why, item.Reason, item.After = "it has had its time, whoever owns it", ReasonLimit, time.Time{}
 		case !ok && task != nil && task.VM != nil && task.VM.Name == vm.Name && !task.Ended():
@@ -279,16 +296,23 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 			item.Why = "no row knows it"
 		case row.Phase == state.VMGone && f.lacks(SafeguardTombstones):
 			continue
-		case row.Phase == state.VMGone:
-			item.Why = "its row says that it is gone: it was made late"
-		case another(row, vm.ID) && !row.Phase.Rising():
+		case another(row, vm.ID):
 			item.Why = fmt.Sprintf("its row has another VM, %s: it was made late", row.ID)
+		case row.Phase == state.VMAsleep:
+			item.Why = "its row says that it sleeps as an image, and was deleted"
 		default:
-			continue
+			item.Why = "its row says that it is gone: it was made late, or never deleted"
 		}
 		out = append(out, item)
 	}
 	return out
+}
+
+// owns reports whether a VM is the one that a row has, or is about to delete. One that is gone by the row's account,
+// or sleeps as an image, is nobody's.
+func owns(row state.VMRow, vm VM) bool {
+	over := row.Phase == state.VMGone || row.Phase == state.VMAsleep && !row.EndedAt.IsZero()
+	return !over && !another(row, vm.ID)
 }
 
 func pastLabel(labels map[string]string, now time.Time) bool {
@@ -371,6 +395,11 @@ func (f *Fleet) alarming(s survey) (out []Alarm) {
 	for _, stray := range s.strays {
 		if !stray.Ours {
 			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never touches it, but it may cost money"})
+		}
+	}
+	for _, row := range s.rows {
+		if f.delayed(row, s.tasks[row.Task], s.at) {
+			out = append(out, Alarm{Kind: ReapRow, ID: row.Name, Name: row.Name, Since: s.at, Why: "it has had its time, and its task's work on it is not put away; it is deleted at " + row.NotAfter.Add(agedFor).UTC().Format(time.RFC3339)})
 		}
 	}
 	if s.opts.All {

@@ -57,11 +57,16 @@ func (f *Fleet) reapVM(ctx context.Context, item ReapItem) error {
 		return f.end(ctx, item.Name, item.Reason)
 	}
 	f.forget(item.Name)
-	return f.provider.Delete(ctx, item.Name, item.Reason)
+	return f.delete(ctx, VM{Name: item.Name, ID: item.vm}, item.Reason)
 }
 
-// another reports whether a VM is not the one that the row of its name has seen.
-func another(row state.VMRow, vm string) bool { return row.ID != "" && vm != "" && row.ID != vm }
+// delete deletes a VM that the provider has listed: no other of its name.
+func (f *Fleet) delete(ctx context.Context, vm VM, why Reason) error {
+	if market, ok := f.market(); ok && vm.ID != "" {
+		return market.DeleteByID(ctx, vm.ID, why)
+	}
+	return f.provider.Delete(ctx, vm.Name, why)
+}
 
 // end ends a row, and what the provider has of it, without keeping it for anybody.
 func (f *Fleet) end(ctx context.Context, name string, why Reason) error {
@@ -91,40 +96,6 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 	if err := errors.Join(err, pruneErr); err != nil && ctx.Err() == nil {
 		f.cfg.Log.Error().Err(err).Msg("reap")
 	}
-}
-
-// lost ends rows whose VM was in use and is not there any more, or has ended by itself. A VM that is
-// missing has to be missing when it is asked for by name, too.
-func (f *Fleet) lost(ctx context.Context, s survey) error {
-	vms := map[string]VM{}
-	for _, vm := range s.vms {
-		vms[vm.Name] = vm
-	}
-	var errs []error
-	for _, row := range s.rows {
-		vm, ok := vms[row.Name]
-		if !row.Phase.Usable() || ok && vm.State != StateEnded {
-			continue
-		}
-		if err := f.lose(ctx, row.Name); err != nil {
-			errs = append(errs, fmt.Errorf("VM %s: %w", row.Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// lose ends the row of a VM that is gone, or has ended, as the provider says when it is asked by name.
-func (f *Fleet) lose(ctx context.Context, name string) error {
-	vm, err := f.provider.Get(ctx, name)
-	if errors.Is(err, ErrNotFound) {
-		vm, err = VM{State: StateEnded, Ended: ReasonVanished}, nil
-	}
-	if err != nil || vm.State != StateEnded {
-		return err
-	}
-	f.forget(name)
-	_, _, err = f.apply(ctx, name, state.VMEvent{Kind: state.VMFail, Why: string(vm.Ended), Detail: vm.Detail})
-	return err
 }
 
 // raise remembers alarms and logs those that are new. Those about a kind that could not be listed stay.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -50,9 +51,10 @@ func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 	if waits, err := f.heirWaits(ctx, row); waits || err != nil {
 		return err
 	}
-	if err := f.provider.Delete(ctx, row.Name, Reason(row.Why)); err != nil {
+	if err := f.deleteOf(ctx, row); err != nil {
 		return err
 	}
+	f.found(row.Name)
 	if row.Phase == state.VMDeleting && row.Snapshot != "" {
 		imager, ok := f.provider.(Imager)
 		if !ok {
@@ -67,6 +69,14 @@ func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 	}
 	_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMDeleted})
 	return err
+}
+
+// deleteOf deletes the VM of a row: the one whose id it has, not whatever has its name.
+func (f *Fleet) deleteOf(ctx context.Context, row state.VMRow) error {
+	if row.Phase == state.VMGone || row.Heir != "" { // what came late, or was not taken over, has the name
+		return f.provider.Delete(ctx, row.Name, Reason(row.Why))
+	}
+	return f.delete(ctx, VM{Name: row.Name, ID: row.ID}, Reason(row.Why))
 }
 
 // heirWaits reports whether the VM object goes to another row, which has not taken it yet.
@@ -113,13 +123,16 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 		return row, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
 	}
 	f.forget(row.Name)
-	if err = imager.PowerOff(ctx, row.Name); err == nil {
+	if err = imager.PowerOff(ctx, row.ID); err == nil {
 		var img Image
 		if img, err = f.imaged(ctx, imager, row); err == nil {
 			row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
 			f.bookImages(ctx, []Image{img}, false) // it may be deleted before the reapers list it
 			return row, err
 		}
+	}
+	if errors.Is(err, ErrNotFound) {
+		return row, f.doubt(ctx, row, err)
 	}
 	if ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome) {
 		return row, err // the next call goes on
@@ -128,46 +141,47 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 		f.reportLimit(err)
 	}
 	_, _, restErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRest})
-	return row, errors.Join(err, imager.PowerOn(ctx, row.Name), restErr)
+	return row, errors.Join(err, imager.PowerOn(ctx, row.ID), restErr)
+}
+
+// doubt returns the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be gone, else
+// one with which the call is tried again.
+func (f *Fleet) doubt(ctx context.Context, row state.VMRow, cause error) error {
+	if _, err := f.confirm(ctx, row); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %v", ErrMissing, cause) //nolint:errorlint // it is not ErrNotFound
 }
 
 // imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it.
 func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow) (Image, error) {
-	img, err := imager.Image(ctx, row.Name, f.imageLabels(row))
+	img, err := imager.Image(ctx, row.ID, f.imageLabels(row))
 	if err != nil {
 		return Image{}, err
 	}
-	for !img.Ready {
-		if img.Failed {
-			return Image{}, errors.Join(fmt.Errorf("%w: image %s cannot be used", ErrInvalid, img.ID), imager.DeleteImage(ctx, img.ID))
-		}
+	for bad := 0; !img.Ready; {
 		if err := f.pause(ctx, 2*f.cfg.Tick); err != nil {
 			return Image{}, err
 		}
-		id := img.ID
-		if img, err = f.imageNow(ctx, imager, id); err != nil {
+		now, err := imager.ImageByID(ctx, img.ID)
+		switch {
+		case errors.Is(err, ErrNotFound) || err == nil && now.Failed:
+			if bad++; bad > 1 {
+				return Image{}, errors.Join(fmt.Errorf("%w: image %s cannot be used", ErrInvalid, img.ID), imager.DeleteImage(ctx, img.ID))
+			}
+		case err != nil:
 			return Image{}, err
+		default:
+			img, bad = now, 0
 		}
 	}
 	return img, nil
 }
 
-func (f *Fleet) imageNow(ctx context.Context, imager Imager, id string) (Image, error) {
-	images, err := imager.Images(ctx)
-	if err != nil {
-		return Image{}, err
-	}
-	for _, img := range images {
-		if img.ID == id {
-			return img, nil
-		}
-	}
-	return Image{}, fmt.Errorf("%w: image %s", ErrNotFound, id)
-}
-
-// imageLabels name the image of a row's disk.
+// imageLabels name the image that is made of a row's disk in its present sleep. One that an earlier sleep has left has
+// other labels, and is not adopted.
 func (f *Fleet) imageLabels(row state.VMRow) map[string]string {
-	labels := map[string]string{LabelKind: ImageSleep}
+	labels := map[string]string{LabelKind: ImageSleep, LabelSleep: strconv.FormatInt(row.Since.UnixNano(), 10)}
 	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration, LabelRepo} {
 		if value, ok := row.Labels[key]; ok {
 			labels[key] = value
@@ -219,7 +233,7 @@ func (f *Fleet) wakeInPlace(ctx context.Context, row state.VMRow) (VM, error) {
 	if _, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRest}); err != nil {
 		return VM{}, err
 	}
-	if err := imager.PowerOn(ctx, row.Name); err != nil {
+	if err := imager.PowerOn(ctx, row.ID); err != nil {
 		return VM{}, err
 	}
 	for end := f.cfg.Now().Add(f.cfg.BootWithin); f.cfg.Now().Before(end); {
@@ -244,7 +258,7 @@ func (f *Fleet) Wipe(ctx context.Context, why Reason) error {
 	var errs []error
 	for _, vm := range vms {
 		f.forget(vm.Name)
-		errs = append(errs, f.provider.Delete(ctx, vm.Name, why))
+		errs = append(errs, f.delete(ctx, vm, why))
 	}
 	return errors.Join(errs...)
 }

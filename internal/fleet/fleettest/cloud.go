@@ -69,7 +69,7 @@ func testPower(t *testing.T, w World) {
 	c := dial(t, w, vm)
 	sh(t, c, "echo kept > work")
 	for range 2 {
-		insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), "power") })
+		insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), vm.ID) })
 	}
 	select {
 	case <-c.Done():
@@ -78,7 +78,7 @@ func testPower(t *testing.T, w World) {
 	}
 	await(t, w, w.Provider(t), "power", fleet.StateOff)
 	for range 2 {
-		insist(t, w, "power on", func() error { return p.PowerOn(deadline(t), "power") })
+		insist(t, w, "power on", func() error { return p.PowerOn(deadline(t), vm.ID) })
 	}
 	up := await(t, w, p, "power", fleet.StateRunning)
 	if up.ID != vm.ID || !up.CreatedAt.Equal(vm.CreatedAt) {
@@ -94,15 +94,15 @@ func testImage(t *testing.T, w World) {
 	vm := create(t, w, p, "asleep")
 	sh(t, dial(t, w, vm), "echo kept > work; sync")
 	labels := map[string]string{fleet.LabelOwner: "owner-of-asleep", fleet.LabelKind: fleet.ImageSleep}
-	insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), "asleep") })
+	insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), vm.ID) })
 	await(t, w, p, "asleep", fleet.StateOff)
 	var made fleet.Image
 	insist(t, w, "image", func() (err error) {
-		made, err = p.Image(deadline(t), "asleep", labels)
+		made, err = p.Image(deadline(t), vm.ID, labels)
 		return err
 	})
 	t.Cleanup(func() { _ = p.DeleteImage(context.Background(), made.ID) })
-	if again, err := w.Provider(t).(Cloud).Image(deadline(t), "asleep", labels); err != nil || again.ID != made.ID {
+	if again, err := w.Provider(t).(Cloud).Image(deadline(t), vm.ID, labels); err != nil || again.ID != made.ID {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	img := awaitImage(t, w, p, made.ID)
@@ -218,16 +218,16 @@ func testLostAnswers(t *testing.T, w World) {
 	p := cloud(t, w.Provider(t))
 	first, next := spec(t, w, "answer"), spec(t, w, "answer-2")
 	labels := map[string]string{fleet.LabelOwner: "owner-of-answer"}
-	image := ""
+	image, id := "", ""
 	cleanUp(t, w, p, "answer", "answer-2")
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
 		{"create", func() error { _, err := w.Provider(t).Create(deadline(t), first); return err }},
-		{"power off", func() error { return w.Provider(t).(Cloud).PowerOff(deadline(t), "answer") }},
+		{"power off", func() error { return w.Provider(t).(Cloud).PowerOff(deadline(t), id) }},
 		{"image", func() error {
-			img, err := w.Provider(t).(Cloud).Image(deadline(t), "answer", maps.Clone(labels))
+			img, err := w.Provider(t).(Cloud).Image(deadline(t), id, maps.Clone(labels))
 			image = img.ID
 			return err
 		}},
@@ -239,7 +239,7 @@ func testLostAnswers(t *testing.T, w World) {
 		insist(t, w, step.name, step.do)
 		switch step.name {
 		case "create":
-			await(t, w, p, "answer", fleet.StateRunning)
+			id = await(t, w, p, "answer", fleet.StateRunning).ID
 		case "image":
 			awaitImage(t, w, p, image)
 		case "rebuild":

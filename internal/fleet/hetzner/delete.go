@@ -13,41 +13,80 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// goneWithin is how long Delete waits for the end of what it began.
-const goneWithin = 20 * time.Second
+const (
+	// goneWithin is how long Delete waits for the end of what it began.
+	goneWithin = 20 * time.Second
+	// lookAgain is the time between two looks at a server that was not found by its id.
+	lookAgain = 5 * time.Second
+)
 
-// Delete deletes the server of this name, if it is ours, with its addresses. It returns when the API has it
-// no more; fleet.ErrBusy says that this takes longer.
+// Delete deletes the server of this name, if it is ours, with its addresses. It returns when the API, asked for the
+// server's id, has it no more; fleet.ErrBusy says that this takes longer, or failed. A name that is not listed is no
+// error: use DeleteByID for a server whose id is known.
 func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) error {
-	if err := p.delete(ctx, name, why); err != nil {
+	s, err := p.ours(ctx, name)
+	if errors.Is(err, fleet.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = p.delete(ctx, *s, why)
+	}
+	if err != nil {
 		return fmt.Errorf("delete VM %s: %w", name, err)
 	}
 	return nil
 }
 
-func (p *Provider) delete(ctx context.Context, name string, why fleet.Reason) error {
-	s, err := p.ours(ctx, name)
-	if errors.Is(err, fleet.ErrNotFound) {
+// DeleteByID deletes the server of this id, if it is ours, with its addresses. It returns nil when the API, asked for
+// that id, has it no more: twice, some seconds apart, unless it has accepted the deletion.
+func (p *Provider) DeleteByID(ctx context.Context, id string, why fleet.Reason) error {
+	s, err := p.oursByID(ctx, id)
+	switch {
+	case errors.Is(err, errNotOurs):
 		return nil
+	case errors.Is(err, fleet.ErrNotFound):
+		err = p.missedAgain(ctx, s.ID)
+	case err == nil:
+		err = p.delete(ctx, s, why)
 	}
 	if err != nil {
+		return fmt.Errorf("delete server %s: %w", id, err)
+	}
+	return nil
+}
+
+func (p *Provider) delete(ctx context.Context, s schema.Server, why fleet.Reason) error {
+	if s.Status == string(hcloud.ServerStatusDeleting) {
+		return p.awaitGone(ctx, s.ID)
+	}
+	p.claimAddresses(ctx, s)
+	p.forget(s.ID)
+	out, _, err := call[schema.ServerDeleteResponse](ctx, p, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		return p.missedAgain(ctx, s.ID)
+	case err != nil:
+		return err
+	case out.Action.Status == "error":
+		return fmt.Errorf("%w: %s", fleet.ErrBusy, judgment{}.failed(&out.Action).detail)
+	}
+	p.cfg.Log.Info().Str("vm", s.Name).Int64("server", s.ID).Str("reason", string(why)).Msg("server deletion accepted")
+	return p.awaitGone(ctx, s.ID)
+}
+
+// missedAgain returns nil if a server that was not found a moment ago is not found now, either.
+func (p *Provider) missedAgain(ctx context.Context, id int64) error {
+	if err := p.cfg.Sleep(ctx, lookAgain); err != nil {
 		return err
 	}
-	if s.Status != string(hcloud.ServerStatusDeleting) {
-		p.claimAddresses(ctx, *s)
-		out, _, err := call[schema.ServerDeleteResponse](ctx, p, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
-		if errors.Is(err, fleet.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		p.cfg.Log.Info().Str("vm", name).Int64("server", s.ID).Str("reason", string(why)).Msg("server deleted")
-		if out.Action.Status != "running" {
-			return nil
-		}
+	_, err := p.server(ctx, id)
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		return nil
+	case err == nil:
+		err = fmt.Errorf("%w: it was not found, and is there", fleet.ErrBusy)
 	}
-	return p.awaitGone(ctx, s.ID)
+	return err
 }
 
 func (p *Provider) awaitGone(ctx context.Context, id int64) error {

@@ -88,7 +88,7 @@ func mutations() map[string]mutation {
 	up := func(t *testing.T, p *project, provider *hetzner.Provider) { p.running(provider, "vm-1") }
 	off := func(t *testing.T, p *project, provider *hetzner.Provider) {
 		p.running(provider, "vm-1")
-		noErr(t, "power off", provider.PowerOff(t.Context(), "vm-1"))
+		noErr(t, "power off", provider.PowerOff(t.Context(), p.id("vm-1")))
 	}
 	create := func(ctx context.Context, provider *hetzner.Provider) error {
 		_, err := provider.Create(ctx, spec("vm-1"))
@@ -123,7 +123,7 @@ func mutations() map[string]mutation {
 		}
 	}
 	image := func(ctx context.Context, provider *hetzner.Provider) error {
-		_, err := provider.Image(ctx, "vm-1", map[string]string{fleet.LabelOwner: "1"})
+		_, err := provider.Image(ctx, idOf(ctx, provider, "vm-1"), map[string]string{fleet.LabelOwner: "1"})
 		return err
 	}
 	return map[string]mutation{
@@ -134,9 +134,9 @@ func mutations() map[string]mutation {
 		"claim addresses": {"PUT", "^/primary_ips/", up, remove, gone},
 		"rename":          {"PUT", "^/servers/", up, rebuild, rebuilt},
 		"rebuild":         {"POST", "/actions/rebuild$", up, rebuild, rebuilt},
-		"shut down": {"POST", "/actions/shutdown$", up, func(ctx context.Context, provider *hetzner.Provider) error { return provider.PowerOff(ctx, "vm-1") },
+		"shut down": {"POST", "/actions/shutdown$", up, func(ctx context.Context, provider *hetzner.Provider) error { return provider.PowerOff(ctx, idOf(ctx, provider, "vm-1")) },
 			func(t *testing.T, p *project, provider *hetzner.Provider) { p.state(provider, "vm-1", fleet.StateOff) }},
-		"power on": {"POST", "/actions/poweron$", off, func(ctx context.Context, provider *hetzner.Provider) error { return provider.PowerOn(ctx, "vm-1") },
+		"power on": {"POST", "/actions/poweron$", off, func(ctx context.Context, provider *hetzner.Provider) error { return provider.PowerOn(ctx, idOf(ctx, provider, "vm-1")) },
 			func(t *testing.T, p *project, provider *hetzner.Provider) {
 				p.clock.Advance(2 * time.Minute)
 				p.state(provider, "vm-1", fleet.StateRunning)

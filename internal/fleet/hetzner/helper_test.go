@@ -102,6 +102,27 @@ func (p *project) wantCount(kind string, want int) {
 	}
 }
 
+// id is that of the server of a name, whoever's it is.
+func (p *project) id(name string) string {
+	p.t.Helper()
+	for _, o := range p.sim.Objects("server") {
+		if o.Name == name {
+			return fmt.Sprint(o.ID)
+		}
+	}
+	p.t.Fatalf("there is no server %s", name)
+	return ""
+}
+
+// idOf is the id of one of a provider's VMs, empty if it cannot be had.
+func idOf(ctx context.Context, provider *hetzner.Provider, name string) string {
+	vm, err := provider.Get(ctx, name)
+	if err != nil {
+		return ""
+	}
+	return vm.ID
+}
+
 func spec(name string) fleet.Spec {
 	return fleet.Spec{
 		Name: name, Labels: map[string]string{fleet.LabelOwner: "owner-of-" + name, fleet.LabelGeneration: "1"},

@@ -22,17 +22,17 @@ const labelLocation = "errand-location"
 // statusUnavailable is an image that cannot be used; hcloud-go has no constant for it.
 const statusUnavailable = "unavailable"
 
-// Image begins to make a snapshot of a VM that is off, or adopts the one with exactly these labels, also if
-// that one has failed: who wants another deletes it first.
-func (p *Provider) Image(ctx context.Context, vm string, labels map[string]string) (fleet.Image, error) {
-	img, err := p.makeImage(ctx, vm, labels)
+// Image begins to make a snapshot of the server of an id, which has to be off, or adopts the one of that server with
+// exactly these labels, also if that one has failed: who wants another deletes it first.
+func (p *Provider) Image(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
+	img, err := p.makeImage(ctx, id, labels)
 	if err != nil {
-		return fleet.Image{}, fmt.Errorf("make an image of VM %s: %w", vm, err)
+		return fleet.Image{}, fmt.Errorf("make an image of server %s: %w", id, err)
 	}
 	return img, nil
 }
 
-func (p *Provider) makeImage(ctx context.Context, vm string, labels map[string]string) (fleet.Image, error) {
+func (p *Provider) makeImage(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
 	want := p.own(labels)
 	if err := checkLabels(want); err != nil {
 		return fleet.Image{}, err
@@ -44,15 +44,15 @@ func (p *Provider) makeImage(ctx context.Context, vm string, labels map[string]s
 	for _, img := range found {
 		has := maps.Clone(img.Labels)
 		delete(has, labelLocation)
-		if maps.Equal(has, want) {
+		if maps.Equal(has, want) && (img.CreatedFrom == nil || strconv.FormatInt(img.CreatedFrom.ID, 10) == id) {
 			return image(img), nil
 		}
 	}
-	s, err := p.ours(ctx, vm)
+	s, err := p.oursByID(ctx, id)
 	if err != nil {
 		return fleet.Image{}, err
 	}
-	if !isOff(*s) {
+	if !isOff(s) {
 		return fleet.Image{}, fmt.Errorf("%w: it is %s, not off", fleet.ErrBusy, s.Status)
 	}
 	if validLabel(s.Location.Name) {
@@ -60,7 +60,7 @@ func (p *Provider) makeImage(ctx context.Context, vm string, labels map[string]s
 	}
 	out, _, err := call[schema.ServerActionCreateImageResponse](ctx, p, request{
 		method: http.MethodPost, path: path("/servers/%d/actions/create_image", s.ID),
-		body: schema.ServerActionCreateImageRequest{Type: hcloud.Ptr("snapshot"), Description: hcloud.Ptr("errand " + vm), Labels: &want},
+		body: schema.ServerActionCreateImageRequest{Type: hcloud.Ptr("snapshot"), Description: hcloud.Ptr("errand " + s.Name), Labels: &want},
 	})
 	if err == nil && out.Image.ID == 0 {
 		err = fmt.Errorf("%w: the answer names no image", fleet.ErrUnknownOutcome)
@@ -68,8 +68,35 @@ func (p *Provider) makeImage(ctx context.Context, vm string, labels map[string]s
 	if err != nil {
 		return fleet.Image{}, err
 	}
-	p.cfg.Log.Info().Str("vm", vm).Int64("image", out.Image.ID).Msg("image begun")
+	p.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image begun")
 	return image(out.Image), nil
+}
+
+// ImageByID returns one of this deployment's snapshots.
+func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error) {
+	img, err := p.imageByID(ctx, id)
+	if errors.Is(err, fleet.ErrInvalid) { // a name, as stock images have
+		err = fleet.ErrNotFound
+	}
+	if err == nil && (img.Type != "snapshot" || img.Deleted != nil || img.Labels[fleet.LabelDeployment] != p.cfg.Deployment) {
+		err = fleet.ErrNotFound
+	}
+	if err != nil {
+		return fleet.Image{}, fmt.Errorf("get image %s: %w", id, err)
+	}
+	return image(img), nil
+}
+
+func (p *Provider) imageByID(ctx context.Context, id string) (schema.Image, error) {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || number <= 0 {
+		return schema.Image{}, fmt.Errorf("%w: no image has this number", fleet.ErrInvalid)
+	}
+	out, _, err := call[schema.ImageGetResponse](ctx, p, request{method: http.MethodGet, path: path("/images/%d", number)})
+	if err == nil && out.Image.ID != number {
+		err = fmt.Errorf("%w: the answer is about image %d", errPassing, out.Image.ID)
+	}
+	return out.Image, err
 }
 
 // Images lists this deployment's snapshots.
@@ -105,7 +132,8 @@ func (p *Provider) images(ctx context.Context, labels map[string]string, low boo
 	return out, nil
 }
 
-// DeleteImage deletes one of this deployment's. What is not there, or not ours, is left alone.
+// DeleteImage deletes one of this deployment's. What is not there, or not ours, is left alone; an image that is there
+// although the API said otherwise is found by the reaper.
 func (p *Provider) DeleteImage(ctx context.Context, id string) error {
 	if err := p.deleteImage(ctx, id); err != nil {
 		return fmt.Errorf("delete image %s: %w", id, err)
@@ -114,20 +142,16 @@ func (p *Provider) DeleteImage(ctx context.Context, id string) error {
 }
 
 func (p *Provider) deleteImage(ctx context.Context, id string) error {
-	number, err := strconv.ParseInt(id, 10, 64)
-	if err != nil || number <= 0 {
-		return fmt.Errorf("%w: no image has this number", fleet.ErrInvalid)
-	}
-	out, _, err := call[schema.ImageGetResponse](ctx, p, request{method: http.MethodGet, path: path("/images/%d", number)})
+	img, err := p.imageByID(ctx, id)
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
-	case out.Image.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+	case img.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
 		return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
 	}
-	_, _, err = call[nothing](ctx, p, request{method: http.MethodDelete, path: path("/images/%d", number)})
+	_, _, err = call[nothing](ctx, p, request{method: http.MethodDelete, path: path("/images/%d", img.ID)})
 	if errors.Is(err, fleet.ErrNotFound) {
 		return nil
 	}

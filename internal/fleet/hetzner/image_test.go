@@ -20,17 +20,17 @@ func TestImage(t *testing.T) {
 	provider := p.provider(nil)
 	ctx := t.Context()
 	p.running(provider, "vm-1")
-	_, err := provider.Image(ctx, "vm-1", sleepLabels())
+	_, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	wantErr(t, "image of a VM that runs", err, fleet.ErrBusy)
-	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
-	noErr(t, "power off again", provider.PowerOff(ctx, "vm-1"))
+	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
+	noErr(t, "power off again", provider.PowerOff(ctx, p.id("vm-1")))
 	p.state(provider, "vm-1", fleet.StateOff)
-	img, err := provider.Image(ctx, "vm-1", sleepLabels())
+	img, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	noErr(t, "image", err)
 	if img.Ready || img.Failed || img.ID == "" || img.Location != "fsn1" || img.DiskGB != 160 || img.Arch != "amd64" {
 		t.Errorf("begun: %+v", img)
 	}
-	again, err := provider.Image(ctx, "vm-1", sleepLabels())
+	again, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	if err != nil || again.ID != img.ID {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -38,7 +38,7 @@ func TestImage(t *testing.T) {
 	more["extra"] = "x" // is not the same
 	delete(more, fleet.LabelKind)
 	p.clock.Advance(time.Hour)
-	other, err := provider.Image(ctx, "vm-1", more)
+	other, err := provider.Image(ctx, p.id("vm-1"), more)
 	if err != nil || other.ID == img.ID {
 		t.Errorf("with other labels: %+v, %v", other, err)
 	}
@@ -72,17 +72,17 @@ func TestImageThatFails(t *testing.T) {
 	provider := p.provider(nil)
 	ctx := t.Context()
 	p.running(provider, "vm-1")
-	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
+	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
 	p.fault(simhetzner.Fault{Path: "/actions/create_image$", Unreadable: true, Count: 1})
-	_, err := provider.Image(ctx, "vm-1", sleepLabels())
+	_, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	noErr(t, "image", err)
 	p.clock.Advance(time.Hour)
-	bad, err := provider.Image(ctx, "vm-1", sleepLabels())
+	bad, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	if err != nil || !bad.Failed || bad.Ready {
 		t.Fatalf("after it failed: %+v, %v", bad, err)
 	}
 	noErr(t, "delete", provider.DeleteImage(ctx, bad.ID))
-	_, err = provider.Image(ctx, "vm-1", sleepLabels())
+	_, err = provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	noErr(t, "image again", err)
 	p.clock.Advance(time.Hour)
 	images, err := provider.Images(ctx)
@@ -96,8 +96,8 @@ func TestImagesOfOthersStay(t *testing.T) {
 	p := newProject(t, nil)
 	theirs := p.provider(func(c *hetzner.Config) { c.Deployment, c.ClientKey = "theirs", publicKey(t, 2) })
 	p.running(theirs, "vm-1")
-	noErr(t, "power off", theirs.PowerOff(t.Context(), "vm-1"))
-	img, err := theirs.Image(t.Context(), "vm-1", sleepLabels())
+	noErr(t, "power off", theirs.PowerOff(t.Context(), p.id("vm-1")))
+	img, err := theirs.Image(t.Context(), p.id("vm-1"), sleepLabels())
 	noErr(t, "image", err)
 	p.clock.Advance(time.Hour)
 	ours := p.provider(nil)
@@ -116,13 +116,13 @@ func TestPowerOffOfTheDeaf(t *testing.T) {
 	p.running(provider, "vm-1")
 	p.fault(simhetzner.Fault{Path: "/actions/shutdown$", Deaf: true})
 	before := p.clock.Now()
-	noErr(t, "power off", provider.PowerOff(t.Context(), "vm-1"))
+	noErr(t, "power off", provider.PowerOff(t.Context(), p.id("vm-1")))
 	p.state(provider, "vm-1", fleet.StateOff)
 	if took := p.clock.Now().Sub(before); took < time.Minute || took > 90*time.Second {
 		t.Errorf("it had %s to obey", took)
 	}
-	noErr(t, "power on", provider.PowerOn(t.Context(), "vm-1"))
-	noErr(t, "power on again", provider.PowerOn(t.Context(), "vm-1"))
+	noErr(t, "power on", provider.PowerOn(t.Context(), p.id("vm-1")))
+	noErr(t, "power on again", provider.PowerOn(t.Context(), p.id("vm-1")))
 	p.state(provider, "vm-1", fleet.StateCreating)
 	p.clock.Advance(time.Minute)
 	p.state(provider, "vm-1", fleet.StateRunning)

@@ -59,8 +59,8 @@ func TestRequestsOfALife(t *testing.T) {
 		_, err := provider.List(ctx)
 		noErr(t, "list", err)
 	}
-	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
-	_, err = provider.Image(ctx, "vm-1", map[string]string{fleet.LabelOwner: "1"})
+	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
+	_, err = provider.Image(ctx, p.id("vm-1"), map[string]string{fleet.LabelOwner: "1"})
 	noErr(t, "image", err)
 	p.clock.Advance(5 * time.Minute)
 	_, err = provider.Images(ctx)
@@ -149,8 +149,8 @@ func TestOnlyOursAreTouched(t *testing.T) {
 	wantErr(t, "create", err, fleet.ErrNameTaken)
 	_, err = ours.Rebuild(ctx, "vm-1", spec("vm-2"))
 	wantErr(t, "rebuild", err, fleet.ErrNotFound)
-	wantErr(t, "power off", ours.PowerOff(ctx, "vm-1"), fleet.ErrNotFound)
-	wantErr(t, "power on", ours.PowerOn(ctx, "vm-1"), fleet.ErrNotFound)
+	wantErr(t, "power off", ours.PowerOff(ctx, p.id("vm-1")), fleet.ErrNotFound)
+	wantErr(t, "power on", ours.PowerOn(ctx, p.id("vm-1")), fleet.ErrNotFound)
 	noErr(t, "delete", ours.Delete(ctx, "vm-1", fleet.ReasonDone))
 	if list, err := ours.List(ctx); err != nil || len(list) != 0 {
 		t.Errorf("listed: %v, %v", list, err)
@@ -242,8 +242,8 @@ func TestSlowThingsAskSeldom(t *testing.T) {
 		return routes["GET /servers/{id}/actions"]
 	}
 	booting := watch(fleet.StateRunning, 16*time.Minute)
-	noErr(t, "power off", provider.PowerOff(ctx, "vm-1"))
-	_, err = provider.Image(ctx, "vm-1", sleepLabels())
+	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
+	_, err = provider.Image(ctx, p.id("vm-1"), sleepLabels())
 	noErr(t, "image", err)
 	if imaging := watch(fleet.StateOff, 41*time.Minute) - booting; booting > 12 || imaging > 6 {
 		t.Errorf("%d requests while it boots, %d while its image is made", booting, imaging)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 
@@ -19,6 +20,19 @@ func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 	vm, err := p.get(ctx, name)
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("get VM %s: %w", name, err)
+	}
+	return vm, nil
+}
+
+// GetByID returns the VM of this deployment that has an id.
+func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
+	s, err := p.oursByID(ctx, id)
+	var vm fleet.VM
+	if err == nil {
+		vm, err = p.vm(ctx, s)
+	}
+	if err != nil {
+		return fleet.VM{}, fmt.Errorf("get server %s: %w", id, err)
 	}
 	return vm, nil
 }
@@ -88,7 +102,29 @@ func (p *Provider) ours(ctx context.Context, name string) (*schema.Server, error
 	return s, nil
 }
 
-// byID reads one server, nil if it is gone.
+// errNotOurs: there is a server of this id, and it does not carry this deployment's label.
+var errNotOurs = fmt.Errorf("%w of this deployment", fleet.ErrNotFound)
+
+// oursByID reads the server of an id, or returns fleet.ErrNotFound if there is none of this deployment. The result
+// has the id in any case.
+func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, error) {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || number <= 0 {
+		return schema.Server{}, fmt.Errorf("%w: no server has the id %q", fleet.ErrInvalid, id)
+	}
+	s, err := p.server(ctx, number)
+	switch {
+	case err != nil:
+	case s.ID != number:
+		err = fmt.Errorf("%w: asked for server %d, the answer is about %d", errPassing, number, s.ID)
+	case s.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+		err = errNotOurs
+	}
+	s.ID = number
+	return s, err
+}
+
+// server reads the server of an id.
 func (p *Provider) server(ctx context.Context, id int64) (schema.Server, error) {
 	out, _, err := call[schema.ServerGetResponse](ctx, p, request{method: http.MethodGet, path: path("/servers/%d", id)})
 	return out.Server, err

@@ -25,16 +25,16 @@ const (
 
 // PowerOff asks the VM to shut down, and cuts it off if it has not within a minute. Called for one that is
 // off it does nothing.
-func (p *Provider) PowerOff(ctx context.Context, vm string) error {
-	if err := p.powerOff(ctx, vm); err != nil {
-		return fmt.Errorf("power off VM %s: %w", vm, err)
+func (p *Provider) PowerOff(ctx context.Context, id string) error {
+	if err := p.powerOff(ctx, id); err != nil {
+		return fmt.Errorf("power off server %s: %w", id, err)
 	}
 	return nil
 }
 
-func (p *Provider) powerOff(ctx context.Context, name string) error {
-	s, err := p.ours(ctx, name)
-	if err != nil || isOff(*s) {
+func (p *Provider) powerOff(ctx context.Context, id string) error {
+	s, err := p.oursByID(ctx, id)
+	if err != nil || isOff(s) {
 		return err
 	}
 	p.forget(s.ID)
@@ -87,14 +87,14 @@ func (p *Provider) act(ctx context.Context, id int64, what string) error {
 }
 
 // PowerOn starts a VM that is off, and returns before it is up.
-func (p *Provider) PowerOn(ctx context.Context, vm string) error {
-	s, err := p.ours(ctx, vm)
-	if err == nil && isOff(*s) {
+func (p *Provider) PowerOn(ctx context.Context, id string) error {
+	s, err := p.oursByID(ctx, id)
+	if err == nil && isOff(s) {
 		p.forget(s.ID)
 		err = p.act(ctx, s.ID, "poweron")
 	}
 	if err != nil {
-		return fmt.Errorf("power on VM %s: %w", vm, err)
+		return fmt.Errorf("power on server %s: %w", id, err)
 	}
 	return nil
 }
