@@ -2,6 +2,7 @@ package leak_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,7 +17,7 @@ import (
 )
 
 // bad is how often things go wrong here.
-func bad() chances { return chances{kill: 8, lost: 15, failed: 10, late: 150} }
+func bad() chances { return chances{kill: 8, lost: 15, failed: 10, late: 150, lie: 15, twin: 100} }
 
 const (
 	tasksPerSeed = 3
@@ -84,13 +85,7 @@ func (w *world) step(t *state.Task) {
 
 // launch acquires the task's VM, and stores it with a run on it.
 func (w *world) launch(ctx context.Context, t *state.Task) {
-	spec := fleet.AcquireSpec{Task: t.Key, Gen: len(t.VMs) + 1}
-	if t.VM != nil {
-		spec.Gen = t.VM.Gen
-	} else if a := t.Asleep; a != nil {
-		spec.Image, spec.FromSleep, spec.FromImage = a.Ref, a.VM, true
-	}
-	vm, err := w.fleet.Acquire(ctx, spec)
+	vm, err := w.fleet.Acquire(ctx, wants(t))
 	if err != nil || w.strike("before a launch is stored") != nil {
 		return
 	}
@@ -99,9 +94,34 @@ func (w *world) launch(ctx context.Context, t *state.Task) {
 	}
 	t.VM = &state.VM{Name: vm.Name, Gen: vm.Gen}
 	w.mark(vm.Name, state.VMWork)
+	w.worked[vm.Name] = w.clock.Now()
+	if a := t.Asleep; a != nil {
+		w.letting[a.Ref] = true
+	}
 	if a := t.Asleep; a != nil && w.fleet.ForgetImage(ctx, a.Ref) == nil {
 		t.Asleep = nil
 	}
+}
+
+// wants is what a task asks of the fleet.
+func wants(t *state.Task) fleet.AcquireSpec {
+	spec := fleet.AcquireSpec{Task: t.Key, Gen: len(t.VMs) + 1}
+	if t.VM != nil {
+		spec.Gen = t.VM.Gen
+	} else if a := t.Asleep; a != nil {
+		spec.Image, spec.FromSleep, spec.FromImage = a.Ref, a.VM, true
+	}
+	return spec
+}
+
+// wakes acquires the VM of a task that sleeps and stores nothing.
+func (w *world) wakes(t *state.Task) (fleet.VM, error) {
+	return w.fleet.Acquire(w.within(time.Hour), wants(t))
+}
+
+// isGone reports whether errand takes an error for the end of a VM or of an image.
+func isGone(err error) bool {
+	return errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrEnded)
 }
 
 // rest ends the run.
@@ -118,10 +138,14 @@ func (w *world) mark(name string, kind state.VMEventKind) {
 func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	w.rest(ctx, t)
 	ref, err := w.fleet.Snapshot(ctx, t.VM.Name)
+	if err == nil {
+		w.judgeImage(t, ref)
+	}
 	if err != nil || w.strike("before sleep is stored") != nil {
 		return
 	}
 	if old := t.Asleep; old != nil && old.Ref != ref {
+		w.letting[old.Ref] = true
 		w.forgotten(ctx, old.Ref)
 	}
 	t.Asleep = &state.Asleep{Mode: state.SleepSnapshot, Ref: ref, VM: t.VM.Name}
@@ -143,6 +167,7 @@ func (w *world) end(ctx context.Context, t *state.Task) {
 
 // released deletes the task's VM; as after a crash, it may be left to the reapers.
 func (w *world) released(ctx context.Context, t *state.Task, why fleet.Reason) {
+	w.letting[t.VM.Name] = true
 	_ = w.fleet.Release(ctx, t.VM.Name, why)
 	t.VMs, t.VM = append(t.VMs, *t.VM), nil
 }
@@ -183,7 +208,7 @@ func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
 // TestNothingLeaks ends every seed with exactly the VMs and images that tasks have.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	seeds := 10
+	seeds := 20
 	if os.Getenv("ERRAND_TEST_FULL") != "" {
 		seeds = 300
 	}
@@ -214,7 +239,7 @@ func TestNothingLeaks(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%6d %s", counts[what], what)
 	}
-	for _, what := range []string{"killed before a request", "killed after a request", "killed after an event", "answer lost", "order late"} {
+	for _, what := range []string{"killed before a request", "killed after a request", "killed after an event", "answer lost", "order late", "answer false", "twin made"} {
 		if counts[what] == 0 {
 			t.Errorf("it never happened: %s", what)
 		}

@@ -36,6 +36,8 @@ type chances struct {
 	lost   int // an answer, after the effect
 	failed int // a request, before any effect
 	late   int // an order is carried out up to 40 minutes later, and answered with an error
+	lie    int // an answer about servers or images says what is not so
+	twin   int // an order lands twice
 }
 
 // world is a deployment with a stand-in of the cloud, and a dice.
@@ -57,6 +59,11 @@ type world struct {
 	until   time.Time // when a span of run ends
 	process context.Context
 	kill    context.CancelFunc
+	greet   func() // is called before a first contact, if set
+
+	worked  map[string]time.Time // when a run last began on a VM
+	letting map[string]bool      // VMs and images that tasks let go
+	wrongs  []string             // what errand did and should not have done
 }
 
 func newWorld(t *testing.T, seed uint64, odds chances) *world {
@@ -64,6 +71,7 @@ func newWorld(t *testing.T, seed uint64, odds chances) *world {
 	w := &world{
 		t: t, clock: simhetzner.NewClock(time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)), odds: odds, reuse: true,
 		dice: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{},
+		worked: map[string]time.Time{}, letting: map[string]bool{},
 	}
 	w.sim = simhetzner.New(simhetzner.Config{Now: w.clock.Now, RateLimit: -1})
 	t.Cleanup(w.sim.Close)
@@ -170,7 +178,10 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if order && w.roll(w.odds.late, "order late") {
 		late = time.Minute + time.Duration(w.dice.Int64N(int64(40*time.Minute)))
 	}
+	lie, lies := w.lieAbout(r)
+	twin := order && late == 0 && w.roll(w.odds.twin, "twin made")
 	w.mu.Unlock()
+	w.watch(r)
 	switch {
 	case failed:
 		return nil, io.ErrUnexpectedEOF
@@ -178,21 +189,23 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := w.sim.Fault(simhetzner.Fault{Method: http.MethodPost, Path: "^/servers$", Count: 1, Late: late, Code: "server_error"}); err != nil {
 			return nil, err
 		}
+	case lies:
+		if err := w.sim.Fault(lie); err != nil {
+			return nil, err
+		}
 	}
-	if w.blind && r.Method == http.MethodGet && r.URL.Query().Get("name") != "" && r.URL.Path == "/v1/servers" {
-		q := r.URL.Query()
-		q.Set("name", "nobody")
-		r = r.Clone(r.Context())
-		r.URL.RawQuery = q.Encode()
-	}
+	r = w.blinded(r)
 	if r.Body == nil { // as a server sees it
 		r = r.Clone(r.Context())
 		r.Body = http.NoBody
 	}
 	rec := httptest.NewRecorder()
 	w.sim.ServeHTTP(rec, r)
-	if late > 0 {
+	if late > 0 || lies {
 		w.sim.ClearFaults()
+	}
+	if servers := w.sim.Objects("server"); twin && rec.Code == http.StatusCreated {
+		w.sim.Twin(servers[len(servers)-1].ID)
 	}
 	if err := w.strike("after a request"); err != nil {
 		return nil, err
@@ -210,6 +223,9 @@ func (contact) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 fi
 
 func (c contact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	key := "ssh-ed25519 second-" + row.Name
+	if c.w.greet != nil {
+		c.w.greet()
+	}
 	if err := pin(ctx, []string{"ssh-ed25519 first-" + row.Name, key}); err != nil {
 		return nil, err
 	}
@@ -299,6 +315,7 @@ func (w *world) unsound() []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	problems = append(problems, w.wrongs...)
 	rows, err := w.store.VMRows(ctx)
 	if err != nil {
 		return []string{err.Error()}

@@ -161,3 +161,24 @@ func TestMargin(t *testing.T) {
 		}
 	}
 }
+
+// TestInsuranceEndsBeforeAge: a VM that outlives its hour is put to sleep half a day before it is deleted for its age.
+func TestInsuranceEndsBeforeAge(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Insurance, c.MaxAge = 1, 30*time.Hour })
+	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	if _, _, err := store.ApplyVM(t.Context(), vm.Name, state.VMEvent{Kind: state.VMRest}); err != nil {
+		t.Fatal(err)
+	}
+	s.answers["small/here"] = fleet.ErrNoCapacity
+	get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}})
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{22 * time.Hour, true}, {30 * time.Minute, false}, {time.Hour, false}} {
+		c.pass(step.after)
+		if got, err := f.Outlives(t.Context(), vm.Name); err != nil || got != step.want {
+			t.Errorf("after %s more: %v, %v", step.after, got, err)
+		}
+	}
+}

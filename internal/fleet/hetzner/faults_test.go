@@ -134,13 +134,12 @@ func mutations() map[string]mutation {
 		"claim addresses": {"PUT", "^/primary_ips/", up, remove, gone},
 		"rename":          {"PUT", "^/servers/", up, rebuild, rebuilt},
 		"rebuild":         {"POST", "/actions/rebuild$", up, rebuild, rebuilt},
-		"shut down": {"POST", "/actions/shutdown$", up, func(ctx context.Context, provider *hetzner.Provider) error { return provider.PowerOff(ctx, idOf(ctx, provider, "vm-1")) },
+		"shut down": {"POST", "/actions/shutdown$", up, powerOff,
 			func(t *testing.T, p *project, provider *hetzner.Provider) { p.state(provider, "vm-1", fleet.StateOff) }},
-		"power on": {"POST", "/actions/poweron$", off, func(ctx context.Context, provider *hetzner.Provider) error { return provider.PowerOn(ctx, idOf(ctx, provider, "vm-1")) },
-			func(t *testing.T, p *project, provider *hetzner.Provider) {
-				p.clock.Advance(2 * time.Minute)
-				p.state(provider, "vm-1", fleet.StateRunning)
-			}},
+		"power on": {"POST", "/actions/poweron$", off, powerOn, func(t *testing.T, p *project, provider *hetzner.Provider) {
+			p.clock.Advance(2 * time.Minute)
+			p.state(provider, "vm-1", fleet.StateRunning)
+		}},
 		"image": {"POST", "/actions/create_image$", off, image, func(t *testing.T, p *project, provider *hetzner.Provider) {
 			p.wantCount("image", 1)
 			p.clock.Advance(time.Hour)
@@ -208,4 +207,12 @@ func TestFaultsAreAllTried(t *testing.T) {
 	if n := len(faults()) * len(mutations()); n != 180 {
 		t.Errorf("%d pairs: %v", n, slices.Sorted(maps.Keys(mutations())))
 	}
+}
+
+func powerOff(ctx context.Context, provider *hetzner.Provider) error {
+	return provider.PowerOff(ctx, idOf(ctx, provider, "vm-1"))
+}
+
+func powerOn(ctx context.Context, provider *hetzner.Provider) error {
+	return provider.PowerOn(ctx, idOf(ctx, provider, "vm-1"))
 }

@@ -35,7 +35,13 @@ type Fault struct {
 	Deaf       bool          `json:"deaf"`        // the server does not obey a shutdown
 	Unreadable bool          `json:"unreadable"`  // the image ends as unavailable
 
+	// What follows lets the request do what it does and falsifies its answer.
+
+	Hide  string `json:"hide"`  // lists leave out what has a matching "ID NAME", and count without it
+	Claim string `json:"claim"` // the status of every server, image or action in the answer, such as off or unavailable
+
 	path, query *regexp.Regexp
+	hide        *regexp.Regexp // nil: nothing
 	seen        int
 	first       time.Time
 }
@@ -60,6 +66,11 @@ func (s *Sim) Fault(f Fault) error {
 	}
 	if f.query, err = regexp.Compile(f.Query); err != nil {
 		return fmt.Errorf("compile query of fault: %w", err)
+	}
+	if f.Hide != "" {
+		if f.hide, err = regexp.Compile(f.Hide); err != nil {
+			return fmt.Errorf("compile what a fault hides: %w", err)
+		}
 	}
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

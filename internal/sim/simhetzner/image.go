@@ -31,6 +31,7 @@ type image struct {
 	fromName    string
 	boundTo     *server
 	protected   bool
+	live        bool // its server was not off when it was begun
 	labels      map[string]string
 	location    *location // where its data lies; nil: everywhere
 	disk        string
@@ -176,6 +177,7 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 	img := &image{
 		id: s.nextID(), kind: "snapshot", status: imageCreating, flavor: "unknown", arch: sv.typ.Architecture, diskGB: sv.diskGB,
 		created: c.now, fromID: sv.id, fromName: sv.name, labels: labels, location: sv.location, description: "snapshot",
+		live: sv.status != serverOff,
 	}
 	if sv.image != nil {
 		img.flavor, img.version = sv.image.flavor, sv.image.version

@@ -81,7 +81,10 @@ func list[T object](c *call, key string, all map[int64]T, keep func(T) bool, wir
 	name := c.query.Get("name")
 	found := []T{}
 	for _, v := range all {
-		_, n, _, labels := v.about()
+		id, n, _, labels := v.about()
+		if c.fault.hides(id, n) {
+			continue
+		}
 		if (name == "" || n == name) && sel.matches(labels) && (keep == nil || keep(v)) {
 			found = append(found, v)
 		}

@@ -105,6 +105,8 @@ func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handle
 		e := asAPI(err)
 		ans = answer{status: e.status, body: e.body()}
 		entry.Code = e.code
+	} else {
+		ans = c.fault.falsify(ans)
 	}
 	entry.Status = ans.status
 	s.log.add(entry)

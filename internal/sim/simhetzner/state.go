@@ -17,8 +17,9 @@ type Object struct {
 	Status  string            `json:"status,omitempty"` // of a server, an image
 	Type    string            `json:"type,omitempty"`   // of a server, an address
 	Where   string            `json:"location,omitempty"`
-	IP      string            `json:"ip,omitempty"` // of a server's IPv4, or the address
-	Server  int64             `json:"server,omitempty"`
+	IP      string            `json:"ip,omitempty"`     // of a server's IPv4, or the address
+	Server  int64             `json:"server,omitempty"` // that has it, or of which an image was made
+	Live    bool              `json:"live,omitempty"`   // of an image: its server was not off
 	Created time.Time         `json:"created"`
 }
 
@@ -36,7 +37,7 @@ func (s *Sim) Objects(kind string) []Object {
 		return true
 	})...)
 	all = append(all, objects(kind, "image", s.images, func(i *image, o *Object) bool {
-		o.Status, o.Name = i.status, i.description
+		o.Status, o.Name, o.Server, o.Live = i.status, i.description, i.fromID, i.live
 		return i.kind == "snapshot"
 	})...)
 	all = append(all, objects(kind, "ssh_key", s.keys, nil)...)

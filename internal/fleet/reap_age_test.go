@@ -1,0 +1,70 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestReapForAge: a VM that has had its time goes, a day later and after an alarm if a task's work is on it, and the
+// image of one that sleeps only with its task.
+func TestReapForAge(t *testing.T) {
+	t.Parallel()
+	const maxAge = 7 * 24 * time.Hour
+	for name, test := range map[string]struct {
+		task  func(vm string) *state.Task
+		sleep bool
+		late  time.Duration // after maxAge
+		want  string        // "" if it stays
+		alarm bool
+	}{
+		"its task has it":            {task: has, late: time.Minute, alarm: true},
+		"its task has it for long":   {task: has, late: 23 * time.Hour, alarm: true},
+		"its task has had its delay": {task: has, late: 24 * time.Hour, want: "row"},
+		"its task is over":           {task: over, late: time.Minute, want: "row"},
+		"it sleeps":                  {task: asleep, sleep: true, late: 6 * 24 * time.Hour},
+		"it sleeps and is over":      {task: over, sleep: true, late: time.Minute, want: "row"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClock()
+			s, store := newShop(c), &tasks{Store: newStore(t, c.now)}
+			f := fleet.New(s, fleet.Config{Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, MaxAge: maxAge, Candidates: []fleet.Candidate{{Type: "small"}}})
+			t.Cleanup(f.Close)
+			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			if test.sleep {
+				if _, err := f.Snapshot(t.Context(), vm.Name); err != nil {
+					t.Fatal(err)
+				}
+				if err := f.Release(t.Context(), vm.Name, fleet.ReasonAsleep); err != nil {
+					t.Fatal(err)
+				}
+			}
+			store.task = test.task(vm.Name)
+			c.pass(maxAge + test.late)
+			reap(t, f, fleet.ReapOptions{})
+			c.pass(20 * time.Minute)
+			got := reap(t, f, fleet.ReapOptions{})
+			if test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
+				t.Errorf("reaped %q, want %q", got, test.want)
+			}
+			alarms := f.Alarms()
+			if (len(alarms) == 1) != test.alarm || test.alarm && alarms[0].ID != vm.Name {
+				t.Errorf("alarms: %+v", alarms)
+			}
+		})
+	}
+}
+
+func has(vm string) *state.Task {
+	return &state.Task{Phase: state.PhasePROpen, VM: &state.VM{Name: vm}}
+}
+
+func over(string) *state.Task { return &state.Task{Phase: state.PhaseDone} }
+
+func asleep(vm string) *state.Task {
+	return &state.Task{Phase: state.PhasePROpen, Asleep: &state.Asleep{Mode: state.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}
+}
