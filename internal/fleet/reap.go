@@ -245,19 +245,6 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 	return out
 }
 
-// agedFor is how long a VM that has had its time is kept while its task has work on it that is not put away.
-const agedFor = 24 * time.Hour
-
-// aged reports whether a VM has had its time. The image of one that sleeps stays as long as its task wants it.
-func aged(row state.VMRow, now time.Time) bool {
-	return row.Phase != state.VMAsleep && !row.NotAfter.IsZero() && !now.Before(row.NotAfter)
-}
-
-// delayed reports whether a VM that has had its time is kept for a while: its task has it, with work on it.
-func (f *Fleet) delayed(row state.VMRow, task *state.Task, now time.Time) bool {
-	return aged(row, now) && now.Before(row.NotAfter.Add(agedFor)) && row.Phase.Usable() && f.needed(row, task, now)
-}
-
 // needed reports whether a row's task has, or is about to have, its VM.
 func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
 	switch {
@@ -306,13 +293,6 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 		out = append(out, item)
 	}
 	return out
-}
-
-// owns reports whether a VM is the one that a row has, or is about to delete. One that is gone by the row's account,
-// or sleeps as an image, is nobody's.
-func owns(row state.VMRow, vm VM) bool {
-	over := row.Phase == state.VMGone || row.Phase == state.VMAsleep && !row.EndedAt.IsZero()
-	return !over && !another(row, vm.ID)
 }
 
 func pastLabel(labels map[string]string, now time.Time) bool {
@@ -397,11 +377,7 @@ func (f *Fleet) alarming(s survey) (out []Alarm) {
 			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never touches it, but it may cost money"})
 		}
 	}
-	for _, row := range s.rows {
-		if f.delayed(row, s.tasks[row.Task], s.at) {
-			out = append(out, Alarm{Kind: ReapRow, ID: row.Name, Name: row.Name, Since: s.at, Why: "it has had its time, and its task's work on it is not put away; it is deleted at " + row.NotAfter.Add(agedFor).UTC().Format(time.RFC3339)})
-		}
-	}
+	out = append(out, f.delays(s)...)
 	if s.opts.All {
 		return out
 	}
