@@ -182,14 +182,21 @@ func (c *change) boundNotes() {
 // concluded lays what the run said through its tools over its result. A question holds however the run ended;
 // what finish said holds for a run that did end well, or that was cut off by its turns afterwards.
 func (c *change) concluded() {
-	if c.e.Kind != EventRunEnded || c.e.Result == nil || !c.thisRun() || c.t.Run.Concluded == nil {
+	if c.e.Kind != EventRunEnded || c.e.Result == nil || !c.thisRun() {
 		return
 	}
-	said, res := c.t.Run.Concluded, *c.e.Result
-	if res.Class != "success" && !said.asks() && res.Status != StatusMaxTurns || c.t.Run.State == RunStopping {
-		return
+	if res, ok := c.t.Run.concluded(*c.e.Result); ok {
+		c.t.Run.Held, c.e.Result = nil, &res
 	}
-	res.Class, res.Outcome, c.t.Run.Held = "success", said.Outcome, nil
+}
+
+// concluded returns a result with what the run said through its tools, and whether that counts.
+func (r *Run) concluded(res RunResult) (RunResult, bool) {
+	said := r.Concluded
+	if said == nil || r.State == RunStopping || res.Class != "success" && !said.asks() && res.Status != StatusMaxTurns {
+		return res, false
+	}
+	res.Class, res.Outcome = "success", said.Outcome
 	for _, f := range []struct {
 		to   *string
 		said string
@@ -209,7 +216,7 @@ func (c *change) concluded() {
 	if len(said.Threads) > 0 {
 		res.Threads = said.Threads
 	}
-	c.e.Result = &res
+	return res, true
 }
 
 // goesOnAsking reports whether the run that the reminder is about asked people something and still goes on.

@@ -20,7 +20,7 @@ func Next(t *Task, e Event, p Policy) Change {
 	c := &change{e: e, p: p}
 	if t != nil {
 		c.t, c.rested = t.clone(), t.Resting()
-		c.outOfTurns()
+		c.correct()
 		c.concluded()
 		c.unread()
 	}

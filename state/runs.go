@@ -275,9 +275,8 @@ func (c *change) backoff(attempt int) time.Duration {
 func (c *change) runFailed() {
 	res := *c.e.Result
 	var capped *Waiting
-	if c.capped() { // the gateway refused it the model, whatever the agent made of that
-		capped, res.Status = c.t.Run.Held, "budget"
-		c.e.Result = &res
+	if c.capped() {
+		capped = c.t.Run.Held
 	}
 	c.stopRun("failed") // nothing is left to stop; it saves the work
 	c.file()

@@ -21,26 +21,73 @@ const turnsGrace = 3 * time.Minute
 // dueTurns is the reminder to look whether such a run has stopped; Event.Hash is its id.
 const dueTurns = "turns"
 
-// outOfTurns judges the end of a run again by what the gateway knows.
-func (c *change) outOfTurns() {
+// correct judges the end of a run again by what errand knows.
+func (c *change) correct() {
 	if c.e.Kind == EventRunEnded && c.e.Result != nil && c.thisRun() {
 		res := c.t.Run.Correct(*c.e.Result)
 		c.e.Result = &res
 	}
 }
 
-// Correct makes the end of a run that the gateway refused the model for its turns what it is, whatever its program
-// made of the refusal: an error of the API, a crash, silence, or nothing at all. What is known better than that
+// Correct makes the end of a run what errand itself knows it to be, whatever its program made of that: an error of the
+// API, a crash, silence, or nothing at all. A run that the gateway refused the model ended for that. What is known better
 // stays: the VM was lost, or we stopped it. Other results are returned as they are.
 func (r *Run) Correct(res RunResult) RunResult {
-	if !r.refusedTurns() || r.Repair != nil { // what it repairs is there all the same
+	switch {
+	case r.refusedTurns():
+		switch res.Status {
+		case StatusMaxTurns, StatusVMLost, "lost", "interrupted":
+			return res
+		}
+		if r.Repair != nil { // what it repairs is there all the same
+			return res
+		}
+		res.Status, res.Class = StatusMaxTurns, "fatal"
+	case r.Held == nil, r.State == RunStopping, res.Class == "success", res.Status == StatusVMLost:
+		return res
+	case r.Held.Until.IsZero(): // a cap of its own, or of its task
+		res.Status, res.Class = "budget", "fatal"
+	default: // it goes on by itself when that is over
+		status := r.Held.status(res.Status)
+		if status == "" {
+			return res
+		}
+		res.Status, res.Class = status, "retryable"
+	}
+	res.Message, res.RetryAt = r.Held.Detail, time.Time{}
+	return res
+}
+
+// status is what a run ends as that was refused the model for this, if its program may have taken that for the given
+// status; empty if the program knows better.
+func (w *Waiting) status(said string) string {
+	switch said {
+	case "auth", "billing", "budget", "rate_limited", "overloaded", "network", "invalid", "refused", "crashed", "stalled", "no_op":
+	default:
+		return ""
+	}
+	switch w.Kind {
+	case WaitMoney:
+		return "budget"
+	case WaitLimit:
+		return "rate_limited"
+	case WaitKey:
+		if said == "billing" {
+			return said // there is no credit on the key
+		}
+		return "auth"
+	}
+	return ""
+}
+
+// Judge returns how a run ended for a report of its program: as errand filed it, where it has decided that before, else
+// with what errand knows and what the run said through its tools.
+func (r *Run) Judge(res RunResult) RunResult {
+	if r.State == RunEnded && r.Status != "" {
+		res.Status, res.Class, res.Message = r.Status, r.Class, r.Message
 		return res
 	}
-	switch res.Status {
-	case StatusMaxTurns, StatusVMLost, "lost", "interrupted":
-		return res
-	}
-	res.Status, res.Class, res.Message, res.RetryAt = StatusMaxTurns, "fatal", r.Held.Detail, time.Time{}
+	res, _ = r.concluded(r.Correct(res))
 	return res
 }
 

@@ -100,3 +100,97 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l.do(due)
 	l.want(PhaseFailed)
 }
+
+// TestOneCauseForARunThatWasRefused: what the gateway refused a run the model for is why it ended, in its record as in the
+// task, whatever its program made of that. What is known better stays.
+func TestOneCauseForARunThatWasRefused(t *testing.T) {
+	t.Parallel()
+	soon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	held := map[string]*Waiting{
+		"the cap of the task": {Kind: WaitMoney, Detail: "The cap is reached."},
+		"the cap of all":      {Kind: WaitMoney, Detail: "The cap of all is reached.", Until: soon},
+		"a limit":             {Kind: WaitLimit, Detail: "A limit.", Until: soon},
+		"the key":             {Kind: WaitKey, Detail: "The key is refused.", Until: soon},
+		"nothing":             nil,
+	}
+	for name, tc := range map[string]struct {
+		held, said, class, want string
+		state                   RunState
+	}{
+		"a cap taken for a bad key":            {"the cap of the task", "auth", "fatal", "budget", RunActive},
+		"a cap taken for a crash":              {"the cap of the task", "crashed", "retryable", "budget", RunActive},
+		"a cap taken for a lost session":       {"the cap of the task", StatusNoSession, "retryable", "budget", RunActive},
+		"a cap, time up":                       {"the cap of the task", "duration", "fatal", "budget", RunActive},
+		"a cap and a lost VM":                  {"the cap of the task", StatusVMLost, "retryable", StatusVMLost, RunActive},
+		"a cap and a good end":                 {"the cap of the task", "ok", "success", "ok", RunActive},
+		"a cap of a run that was stopped":      {"the cap of the task", "interrupted", "retryable", "interrupted", RunStopping},
+		"a cap of all taken for a bad key":     {"the cap of all", "auth", "fatal", "budget", RunActive},
+		"a limit taken for a crash":            {"a limit", "crashed", "retryable", "rate_limited", RunActive},
+		"a limit taken for a stall":            {"a limit", "stalled", "retryable", "rate_limited", RunActive},
+		"a limit taken for the network":        {"a limit", "network", "retryable", "rate_limited", RunActive},
+		"a limit, and a long conversation":     {"a limit", StatusContextOverflow, "retryable", StatusContextOverflow, RunActive},
+		"a limit, and no such session":         {"a limit", StatusNoSession, "retryable", StatusNoSession, RunActive},
+		"a limit, and time was up":             {"a limit", "duration", "fatal", "duration", RunActive},
+		"a limit, and a lost VM":               {"a limit", StatusVMLost, "retryable", StatusVMLost, RunActive},
+		"a key that is refused":                {"the key", "invalid", "fatal", "auth", RunActive},
+		"a key without credit":                 {"the key", "billing", "fatal", "billing", RunActive},
+		"no trouble that errand knows of":      {"nothing", "auth", "fatal", "auth", RunActive},
+		"a good end in spite of a limit":       {"a limit", "ok", "success", "ok", RunActive},
+		"a run that was stopped under a limit": {"a limit", "crashed", "retryable", "crashed", RunStopping},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := Run{ID: "r", State: tc.state, Held: held[tc.held]}
+			got := r.Judge(RunResult{Status: tc.said, Class: tc.class, Message: "as its program says", RetryAt: soon})
+			message := "as its program says"
+			if tc.want != tc.said || r.Held != nil && tc.state == RunActive && (tc.said == "billing") {
+				message = r.Held.Detail
+			}
+			if got.Status != tc.want || got.Message != message {
+				t.Errorf("%s (%s) %q, want %s %q", got.Status, got.Class, got.Message, tc.want, message)
+			}
+			if tc.want == "budget" && tc.held == "the cap of the task" && got.Class != "fatal" || tc.want == "rate_limited" && got.Class != "retryable" {
+				t.Errorf("class %s", got.Class)
+			}
+		})
+	}
+}
+
+// TestOneCauseInTaskAndRun: the run is filed with the cause that the task names.
+func TestOneCauseInTaskAndRun(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		held  Waiting
+		phase Phase
+		want  string
+	}{
+		"a cap":   {Waiting{Kind: WaitMoney, Detail: "The cap is reached.", Hint: "Raise it."}, PhaseFailed, "budget"},
+		"a limit": {Waiting{Kind: WaitLimit, Detail: "A limit."}, PhaseInterrupted, "rate_limited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			if tc.phase == PhaseInterrupted {
+				tc.held.Until = l.now.Add(time.Hour)
+			}
+			l.do(Event{Kind: EventSpent, Run: l.task.Run.ID, Money: &Money{}, Waiting: &tc.held})
+			l.end(RunResult{Status: "auth", Class: "fatal", Message: "403 Forbidden"})
+			last := l.task.Runs[len(l.task.Runs)-1]
+			why := l.task.Waiting.detail()
+			if l.task.End != nil {
+				why = l.task.End.Reason
+			}
+			if l.task.Phase != tc.phase || last.Status != tc.want || last.Message != tc.held.Detail || why != tc.held.Detail {
+				t.Errorf("%s for %q; the run is %s (%s): %q", l.task.Phase, why, last.Status, last.Class, last.Message)
+			}
+		})
+	}
+}
+
+func (w *Waiting) detail() string {
+	if w == nil {
+		return ""
+	}
+	return w.Detail
+}

@@ -16,6 +16,7 @@ type apiParser struct {
 	usage   runlog.Usage
 	turns   int
 	last    *wire.Result
+	cut     string // set if a line that was too long may have been the result: what people read of that
 }
 
 var _ Parser = (*apiParser)(nil)
@@ -57,6 +58,22 @@ func (p *apiParser) Line(line []byte) []runlog.Event {
 		return nil
 	}
 	return []runlog.Event{e}
+}
+
+// Cut reads what is there of a line. All but the result is only shown.
+func (p *apiParser) Cut(line []byte, _ int) []runlog.Event {
+	whole, at := closeJSON(line)
+	var l wire.Line
+	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	switch {
+	case l.Type == "", cutIn(at, "type"):
+		p.cut = cutNoResult // it may have been anything
+	case l.Type == wire.TypeResult && (l.Result == nil || l.Result.Cause == wire.CauseOK):
+		p.last, p.cut = nil, cutTooLong
+	default:
+		return p.Line(whole)
+	}
+	return nil
 }
 
 // count adds the tokens of one answer, as far as they can be true.
@@ -112,7 +129,10 @@ func (p *apiParser) judge(e Ended, r Result) (Status, string) {
 	if s := ofCause(e); s != "" {
 		return s, e.Exit.Message
 	}
-	if p.last == nil {
+	switch {
+	case p.last == nil && p.cut != "" && e.clean():
+		return StatusAnswerCut, p.cut
+	case p.last == nil:
 		return silent(e)
 	}
 	status, ok := apiCauses()[p.last.Cause]

@@ -27,26 +27,68 @@ type claudeResult struct {
 	Errors     []string                  `json:"errors"`
 	Structured json.RawMessage           `json:"structured_output"`
 	Models     map[string]claudeModelUse `json:"modelUsage"`
+	Since      map[string]claudeModelUse `json:"model_usage_since_last_result"`
+	Turn       claudeTurnUse             `json:"usage"`
 	Denials    []map[string]any          `json:"permission_denials"`
 }
 
-// claudeModelUse is the use of one model, summed up over the process.
+// claudeModelUse is the use of one model: in modelUsage since the session began, or in older versions (2.1.197) the process.
 type claudeModelUse struct {
 	Input      float64 `json:"inputTokens"`
 	Output     float64 `json:"outputTokens"`
 	CacheRead  float64 `json:"cacheReadInputTokens"`
 	CacheWrite float64 `json:"cacheCreationInputTokens"`
+	CostUSD    float64 `json:"costUSD"`
 }
 
-// usage adds up modelUsage, which alone counts everything.
-func (r *claudeResult) usage() runlog.Usage {
+// claudeTurnUse is the use of the turn that ended, as far as the main conversation goes.
+type claudeTurnUse struct {
+	Input      float64 `json:"input_tokens"`
+	Output     float64 `json:"output_tokens"`
+	CacheRead  float64 `json:"cache_read_input_tokens"`
+	CacheWrite float64 `json:"cache_creation_input_tokens"`
+}
+
+func (u claudeTurnUse) usage() runlog.Usage {
+	return runlog.Usage{Input: tokens(u.Input), Output: tokens(u.Output), CacheRead: tokens(u.CacheRead), CacheWrite: tokens(u.CacheWrite)}
+}
+
+// useOf adds up the use of all models, which alone counts everything.
+func useOf(models map[string]claudeModelUse) runlog.Usage {
 	var total runlog.Usage
-	for _, m := range r.Models {
+	for _, m := range models {
 		total = total.Add(runlog.Usage{
 			Input: tokens(m.Input), Output: tokens(m.Output), CacheRead: tokens(m.CacheRead), CacheWrite: tokens(m.CacheWrite),
 		})
 	}
 	return total
+}
+
+// costOf adds up what the program believes that all models have cost.
+func costOf(models map[string]claudeModelUse) float64 {
+	total := 0.0
+	for _, m := range models {
+		total += clamp(m.CostUSD, 0, 1e6)
+	}
+	return total
+}
+
+// usage is what this run has used. Where the results do not say it apart, a resumed session may have been counted from its
+// beginning: it has if the count covers what was used before and in the last turn. Nothing is said if that is not known.
+func (p *claudeParser) usage(e Ended) runlog.Usage {
+	all := useOf(p.last.Models)
+	switch {
+	case p.counted:
+		return p.own
+	case e.WantSession == "":
+		return all
+	case e.Prior == nil:
+		return runlog.Usage{}
+	}
+	if least := e.Prior.Add(p.last.Turn.usage()); minus(least, all) == (runlog.Usage{}) {
+		return minus(all, *e.Prior)
+	}
+	return all
 }
 
 // tokens takes a count that somebody may have made up.
@@ -72,8 +114,10 @@ func (p *claudeParser) Exit(e Ended) Result {
 		r.Text = p.last.text()
 		r.Session = firstOf(p.last.SessionID, p.session)
 		r.Turns = p.last.Turns
-		r.Usage = p.last.usage()
-		r.CostUSD = clamp(p.last.CostUSD, 0, 1e6)
+		r.Usage, r.CostUSD = p.usage(e), clamp(p.last.CostUSD, 0, 1e6)
+		if p.counted {
+			r.CostUSD = clamp(p.ownCost, 0, 1e6)
+		}
 		r.HTTP = p.last.HTTP
 		r.Denials = p.last.denials()
 		if s := p.last.Structured; len(s) > 0 && string(s) != "null" {
@@ -108,7 +152,10 @@ func (p *claudeParser) judge(e Ended, r Result) (Status, string) {
 	if s := ofCause(e); s != "" {
 		return s, e.Exit.Message
 	}
-	if p.last == nil {
+	switch {
+	case p.last == nil && p.cut != "" && e.clean():
+		return StatusAnswerCut, p.cut
+	case p.last == nil:
 		return silent(e)
 	}
 	last := p.last
@@ -144,6 +191,8 @@ func (p *claudeParser) success(e Ended, r Result) (Status, string) {
 		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
 	case e.WantSession != "" && r.Session != e.WantSession:
 		return StatusNoSession, "the agent began another session than the one to resume"
+	case p.after:
+		return StatusCrashed, "the agent went on with its work after its answer, and ended without another"
 	case p.last.Turns == 0:
 		return StatusNoOp, firstOf(p.last.Result, "the agent ended without asking the model")
 	case p.last.Terminal == "hook_stopped":

@@ -18,7 +18,12 @@ type claudeParser struct {
 	session string // of the newest init
 	last    *claudeResult
 	resetAt time.Time
-	lastErr string // the kind of the newest API failure
+	lastErr string       // the kind of the newest API failure
+	own     runlog.Usage // what this process has used, where its results say that apart
+	ownCost float64
+	counted bool   // they do
+	cut     string // set if a line that was too long may have been the last result: what people read of that
+	after   bool   // a tool was called after the last result
 }
 
 var _ Parser = (*claudeParser)(nil)
@@ -90,6 +95,28 @@ func (p *claudeParser) Line(line []byte) []runlog.Event {
 	return nil
 }
 
+// Cut reads what is there of a line. All but the last result is only shown, and that counts only if nothing but what was
+// denied is missing.
+func (p *claudeParser) Cut(line []byte, _ int) []runlog.Event {
+	whole, at := closeJSON(line)
+	var l struct {
+		Type   string          `json:"type"`
+		Result json.RawMessage `json:"result"`
+	}
+	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	switch {
+	case l.Type == "result" && l.Result != nil && len(at) > 0 && at[0] == "permission_denials":
+		return p.Line(whole)
+	case l.Type == "result":
+		p.last, p.cut = nil, cutTooLong
+	case l.Type == "", cutIn(at, "type"): // it may have been anything
+		p.last, p.cut = nil, cutNoResult
+	default:
+		return p.Line(whole)
+	}
+	return nil
+}
+
 // system reads what the command says about itself.
 func (p *claudeParser) system(l claudeLine) []runlog.Event {
 	switch l.Subtype {
@@ -138,6 +165,7 @@ func (p *claudeParser) assistant(l claudeLine) []runlog.Event {
 		case "thinking":
 			events = append(events, runlog.Event{Kind: runlog.KindThinking, Text: cutText(b.Thinking, maxEventText)})
 		case "tool_use":
+			p.after = p.last != nil
 			events = append(events, runlog.Event{
 				Kind: runlog.KindToolUse, ToolID: cutText(b.ID, maxEventText), ToolName: cutText(b.Name, maxEventText),
 				Input: cutText(string(b.Input), maxEventText),
@@ -187,8 +215,12 @@ func (p *claudeParser) result(line []byte) []runlog.Event {
 	if err := json.Unmarshal(line, r); err != nil && r.Subtype == "" {
 		return nil
 	}
-	p.last = r
-	usage := r.usage()
+	p.last, p.cut, p.after = r, "", false
+	usage := useOf(r.Models)
+	if r.Since != nil {
+		usage, p.counted = useOf(r.Since), true
+		p.own, p.ownCost = p.own.Add(usage), p.ownCost+costOf(r.Since)
+	}
 	return []runlog.Event{
 		{Kind: runlog.KindUsage, Usage: &usage},
 		{Kind: runlog.KindResult, Text: cutText(r.text(), maxOwnText), Session: cutText(r.SessionID, maxEventText), IsError: r.IsError},

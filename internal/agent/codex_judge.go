@@ -12,9 +12,6 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// maxAnswer bounds the final answer.
-const maxAnswer = 1 << 20
-
 // Exit judges by the terminal event, the exit code, stderr and what was asked for. An exit of 0 is a
 // success only after turn.completed, in the session that was asked for. Usage is what the thread has
 // used, less Ended.Prior; for a resumed session whose earlier use is not known it is left empty.
@@ -68,6 +65,8 @@ func (p *codexParser) judge(e Ended) (Status, string) {
 		return codexFailure(*p.failure), codexWords(*p.failure)
 	case p.done:
 		return p.success(e)
+	case p.cut != "" && e.clean():
+		return StatusAnswerCut, p.cut
 	case p.session == "":
 		return silent(e)
 	}
@@ -79,12 +78,16 @@ func (p *codexParser) success(e Ended) (Status, string) {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
 		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+	case p.cut != "":
+		return StatusAnswerCut, p.cut
 	case p.turns == 0 && p.usage != (runlog.Usage{}):
 		return StatusRefused, "the model answered with nothing that the agent shows, which is how it declines"
 	case p.turns == 0:
 		return StatusNoOp, "the agent ended without an answer of the model"
 	case e.WantSchema && !json.Valid([]byte(p.text)):
 		return StatusNoStructuredOutput, "the agent's answer is not the JSON that was asked for"
+	case p.text == "":
+		return StatusRefused, emptyAnswer
 	}
 	return StatusOK, ""
 }

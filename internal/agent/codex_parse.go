@@ -14,7 +14,8 @@ type codexParser struct {
 	turns     int  // answers of the model, as far as they can be told apart
 	answer    bool // the newest item was the model's
 	open      map[string]bool
-	text      string // the newest message of the agent
+	text      string // what the agent has said since its newest tool call: at the end, its answer
+	cut       string // set if that was in a line that was too long: what people read of that
 	complaint string // the newest error that is no retry
 	failure   *string
 	done      bool
@@ -85,7 +86,11 @@ func (p *codexParser) Line(line []byte) []runlog.Event {
 		p.session = l.ThreadID
 		return []runlog.Event{{Kind: runlog.KindStarted, Session: cutText(l.ThreadID, maxEventText)}}
 	case "item.started":
+		p.works(l.Item.Type)
 		return p.started(l.Item)
+	case "item.updated":
+		p.works(l.Item.Type)
+		return nil
 	case "item.completed":
 		return p.completed(l.Item)
 	case "error":
@@ -100,12 +105,37 @@ func (p *codexParser) Line(line []byte) []runlog.Event {
 	return nil
 }
 
+// Cut reads what is there of a line. Commands and their output are only shown; a message that is not whole is no answer.
+func (p *codexParser) Cut(line []byte, _ int) []runlog.Event {
+	whole, at := closeJSON(line)
+	var l codexLine
+	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	if cutIn(at, "type") || cutIn(at, "item", "type") || l.Type == "" || l.Type == "item.completed" && l.Item.Type == "" {
+		p.text, p.cut = "", cutNoResult // it may have been anything
+		return nil
+	}
+	events := p.Line(whole)
+	if l.Item.Type == "agent_message" && (l.Item.Text == "" || cutIn(at, "item", "text")) {
+		p.text, p.cut = "", cutTooLong
+	}
+	return events
+}
+
 // spoke counts an item of the model: what follows a tool's end belongs to its next answer.
 func (p *codexParser) spoke() {
 	if !p.answer {
 		p.turns++
 	}
 	p.answer = true
+}
+
+// works drops what was said before the model went on to use a tool, of whatever kind: that is no answer.
+func (p *codexParser) works(kind string) {
+	switch kind {
+	case "agent_message", "reasoning", "error":
+	default:
+		p.text, p.cut = "", ""
+	}
 }
 
 // started reads the beginning of a tool's work.
@@ -154,7 +184,7 @@ func (p *codexParser) completed(it codexItem) []runlog.Event {
 	switch it.Type {
 	case "agent_message":
 		p.spoke()
-		p.text = cutText(it.Text, maxAnswer)
+		p.text, p.cut = it.Text, ""
 		return []runlog.Event{{Kind: runlog.KindText, Text: cutText(it.Text, maxOwnText)}}
 	case "reasoning":
 		p.spoke()
@@ -168,6 +198,7 @@ func (p *codexParser) completed(it codexItem) []runlog.Event {
 		if len(events) == 0 {
 			return nil
 		}
+		p.works(it.Type)
 	}
 	delete(p.open, it.ID)
 	p.answer = false

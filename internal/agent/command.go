@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,27 +75,41 @@ func (c *command) SessionFiles(string, string, string) []string { return nil }
 
 // commandParser keeps the end of what a program printed.
 type commandParser struct {
-	lines []string
-	size  int
+	lines   []string
+	size    int
+	dropped int  // bytes that came before
+	cut     bool // the end of the newest line that says something is missing
 }
 
 var _ Parser = (*commandParser)(nil)
 
 // Line takes every line as the agent's words.
 func (p *commandParser) Line(line []byte) []runlog.Event {
-	text := cutText(string(line), maxOwnText)
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	p.lines = append(p.lines, text)
 	p.size += len(text) + 1
-	const most = 1 << 20
-	for p.size > most && len(p.lines) > 1 {
-		p.size -= len(p.lines[0]) + 1
-		p.lines = p.lines[1:]
+	for p.size > maxAnswer && len(p.lines) > 1 {
+		gone := len(p.lines[0]) + 1
+		p.size, p.dropped, p.lines = p.size-gone, p.dropped+gone, p.lines[1:]
 	}
-	return []runlog.Event{{Kind: runlog.KindText, Text: text}}
+	if strings.TrimSpace(text) != "" {
+		p.cut = false
+	}
+	return []runlog.Event{{Kind: runlog.KindText, Text: cutText(text, maxOwnText)}}
+}
+
+// Cut says in the text what is missing of a line. An answer whose last line is not whole is none.
+func (p *commandParser) Cut(line []byte, missing int) []runlog.Event {
+	events := p.Line(fmt.Appendf(slices.Clone(line), "… (%d bytes of this line are missing)", missing))
+	p.cut = true
+	return events
 }
 
 func (p *commandParser) Exit(e Ended) Result {
 	r := Result{Status: StatusOK, Text: strings.TrimSpace(strings.Join(p.lines, "\n")), Turns: 1}
+	if p.dropped > 0 {
+		r.Text = fmt.Sprintf("(The first %d bytes of the output are left out.)\n\n%s", p.dropped, r.Text)
+	}
 	said := lastLine(e.Stderr)
 	switch s := ofCause(e); {
 	case s != "":
@@ -104,6 +119,8 @@ func (p *commandParser) Exit(e Ended) Result {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
 		r.Status = StatusCrashed
 		r.Message = firstOf(said, fmt.Sprintf("the agent ended with code %d %s", e.Exit.Code, e.Exit.Signal))
+	case p.cut:
+		r.Status, r.Message = StatusAnswerCut, cutTooLong
 	}
 	r.Message = cutText(r.Message, 2000)
 	return r

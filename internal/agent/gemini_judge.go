@@ -52,21 +52,24 @@ func (p *geminiParser) judge(e Ended, r *Result) (Status, string) {
 		return StatusCrashed, firstOf(said, "the agent was killed: "+e.Exit.Signal)
 	case e.Exit.Code != 0:
 		return p.failed(e, r, said)
+	case p.last == nil && p.cut != "":
+		return StatusAnswerCut, p.cut
 	case p.last == nil:
 		return StatusCrashed, "the agent ended with code 0 and no result"
 	case p.last.Status != "success":
-		r.HTTP = statusIn(e.Stderr + "\n" + said)
-		return ofHTTP(r.HTTP, said), said
+		return p.ofAPI(e, r, said)
 	case e.WantSession != "" && p.session != e.WantSession:
 		return StatusNoSession, "the agent began another session than the one to resume"
 	case p.looped:
-		return StatusMaxTurns, "the agent did the same again and again, and was stopped by its own program"
+		return StatusLooped, "the agent did the same again and again, and was stopped by its own program"
 	case p.turns == 0:
 		return StatusNoOp, "the agent ended without an answer of the model"
+	case p.cut != "":
+		return StatusAnswerCut, p.cut
 	case e.WantSchema:
 		return StatusNoStructuredOutput, "the agent gave no structured answer"
 	case p.answer == "":
-		return StatusRefused, "the model ended without a word, as when it declines or has no room left"
+		return StatusRefused, emptyAnswer
 	}
 	return StatusOK, ""
 }
@@ -75,6 +78,9 @@ func (p *geminiParser) judge(e Ended, r *Result) (Status, string) {
 func (p *geminiParser) failure(e Ended) string {
 	if p.last != nil && p.last.Error.Message != "" {
 		return p.last.Error.Message
+	}
+	if p.problem != "" {
+		return p.problem
 	}
 	for _, line := range strings.Split(e.Stderr, "\n") {
 		if _, message, ok := strings.Cut(line, "Error"); ok && !strings.HasPrefix(strings.TrimSpace(line), "at ") && strings.Trim(message, ": ") != "" {
@@ -99,21 +105,64 @@ func (p *geminiParser) failed(e Ended, r *Result, said string) (Status, string) 
 	case 126, 127:
 		return StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
 	}
-	text := e.Stderr + "\n" + said
-	if r.HTTP = statusIn(text); r.HTTP == 0 {
-		r.HTTP = statusOfCode(e.Exit.Code)
+	return p.ofAPI(e, r, said)
+}
+
+// ofAPI judges a run that the model's API ended, by what the program says last, and only then by what it has said before.
+func (p *geminiParser) ofAPI(e Ended, r *Result, said string) (Status, string) {
+	for _, sign := range geminiSigns() {
+		if strings.Contains(said, sign.part) {
+			return sign.status, firstOf(sign.words, said)
+		}
 	}
-	if r.HTTP == 0 && unreachable.MatchString(text) {
+	switch {
+	case strings.Contains(said, geminiNoFinish) && p.blocked():
+		return StatusRefused, "the model's provider gave no answer to the prompt, as when it blocks one"
+	case strings.Contains(said, geminiNoFinish), unreachable.MatchString(said):
+		return StatusNetwork, said
+	}
+	if r.HTTP = firstOf(statusIn(said), statusIn(e.Stderr), statusOfCode(e.Exit.Code)); r.HTTP == 0 && unreachable.MatchString(e.Stderr) {
 		return StatusNetwork, said
 	}
 	return ofHTTP(r.HTTP, said), firstOf(said, fmt.Sprintf("the agent ended with code %d", e.Exit.Code))
 }
 
+// geminiNoFinish is said of an answer that was cut off between two pieces, and of a prompt that was blocked.
+const geminiNoFinish = "stream ended without a finish reason"
+
+// blocked tells the two apart as far as that can be: a prompt that was blocked was counted, and nothing came of it.
+func (p *geminiParser) blocked() bool {
+	if p.last == nil {
+		return false
+	}
+	u := p.last.usage()
+	return p.turns == 0 && u.Input+u.CacheRead > 0 && u.Output == 0
+}
+
+// geminiSign is a part of what the program says of an answer that is none, and what that is. Words, if there are any, are
+// better ones for people.
+type geminiSign struct {
+	part   string
+	status Status
+	words  string
+}
+
+// geminiSigns are in the order in which they are looked for. The filters for prohibited words and personal data look like
+// an empty answer here.
+func geminiSigns() []geminiSign {
+	return []geminiSign{
+		{"response was blocked", StatusRefused, ""},
+		{"returned an empty response", StatusRefused, emptyAnswer},
+		{"truncated because it exceeded the token limit", StatusContextOverflow, "the model's answer was cut off because it was too long for the model"},
+	}
+}
+
 var (
 	// httpStatus is a failure's status as the API's error, or the program's own words for it, have it.
 	httpStatus  = regexp.MustCompile(`(?:"code":\s*|\bcode: |\bstatus:\s*|got status:?\s*|\[API Error: )([45]\d\d)\b`)
-	unreachable = regexp.MustCompile(`ECONNREFUSED|ENOTFOUND|ECONNRESET|ETIMEDOUT|EAI_AGAIN|fetch failed|socket hang up|Premature close`)
-	retryDelay  = regexp.MustCompile(`"retryDelay":\s*"(\d{1,7})(?:\.\d+)?s"`)
+	unreachable = regexp.MustCompile(`(?i)\bE(?:CONN(?:REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN|PIPE|HOSTUNREACH|NETUNREACH|NETDOWN)\b|\bUND_ERR_\w+|` +
+		`fetch failed|socket hang up|premature close|other side closed|(?:API Error|TypeError): terminated|Incomplete JSON segment`)
+	retryDelay = regexp.MustCompile(`"retryDelay":\s*"(\d{1,7})(?:\.\d+)?s"`)
 )
 
 // statusIn returns the newest HTTP status that a text tells, 0 if there is none.

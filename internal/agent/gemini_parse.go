@@ -12,7 +12,9 @@ import (
 type geminiParser struct {
 	session string
 	said    strings.Builder // of the answer that is being told
-	answer  string          // the newest words that were told whole
+	answer  string          // the words of the newest turn, once they were told whole
+	cut     string          // set if some of those are missing: what people read of that
+	problem string          // the newest error that the program told of
 	turns   int
 	inTurn  bool // the model speaks: what comes belongs to the turn that was counted
 	looped  bool
@@ -48,12 +50,15 @@ type geminiError struct {
 type geminiResult struct {
 	Status string      `json:"status"`
 	Error  geminiError `json:"error"`
-	Stats  struct {
-		Total  float64 `json:"total_tokens"`
-		Input  float64 `json:"input_tokens"`  // the cached ones included
-		Output float64 `json:"output_tokens"` // without thoughts
-		Cached float64 `json:"cached"`
-	} `json:"stats"`
+	Stats  geminiStats `json:"stats"`
+}
+
+// geminiStats are what the process has used.
+type geminiStats struct {
+	Total  float64 `json:"total_tokens"`
+	Input  float64 `json:"input_tokens"`  // the cached ones included
+	Output float64 `json:"output_tokens"` // without thoughts
+	Cached float64 `json:"cached"`
 }
 
 // usage is what the process has used. Thoughts are only in the total.
@@ -79,15 +84,19 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 			return nil // the prompt again
 		}
 		p.turn()
-		if p.said.Len() < maxOwnText {
-			p.said.WriteString(cutText(l.Content, maxOwnText))
+		if p.said.Len()+len(l.Content) > maxAnswer {
+			p.cut = cutTooLong
+			return nil
 		}
+		p.said.WriteString(l.Content)
 		return nil
 	case "tool_use":
 		p.turn()
-		return append(p.tell(), runlog.Event{
+		events := append(p.tell(), runlog.Event{
 			Kind: runlog.KindToolUse, ToolID: cutText(l.ToolID, maxEventText), ToolName: cutText(l.ToolName, maxEventText), Input: cutText(string(l.Input), maxEventText),
 		})
+		p.answer, p.cut = "", "" // what was said before is no answer
+		return events
 	case "tool_result":
 		p.inTurn = false
 		p.denied(&l)
@@ -99,11 +108,33 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 		p.looped = p.looped || strings.HasPrefix(l.Message, "Loop detected")
 		ev := notice(l.Message)
 		ev.IsError = l.Severity == "error"
+		if ev.IsError {
+			p.problem = cutText(l.Message, maxEventText)
+		}
 		return append(p.tell(), ev)
 	case "result":
 		return p.result(line)
 	}
 	return nil
+}
+
+// Cut reads what is there of a line. Calls and what they returned are only shown; an answer needs all of its pieces.
+func (p *geminiParser) Cut(line []byte, _ int) []runlog.Event {
+	whole, at := closeJSON(line)
+	var l geminiLine
+	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	if l.Type == "" || cutIn(at, "type") {
+		p.cut = cutNoResult // it may have been anything
+		return nil
+	}
+	events := p.Line(whole)
+	switch {
+	case l.Type == "message" && p.inTurn:
+		p.cut = cutTooLong
+	case l.Type == "result" && p.last != nil:
+		p.last.Stats = geminiStats{} // some may be missing
+	}
+	return events
 }
 
 // geminiDenied is the kind of error of a call that was not made because a policy or a hook refused it, geminiOutside what
@@ -127,7 +158,7 @@ func (p *geminiParser) turn() {
 	if !p.inTurn {
 		p.inTurn = true
 		p.turns++
-		p.answer = ""
+		p.answer, p.cut = "", ""
 	}
 }
 
@@ -136,9 +167,9 @@ func (p *geminiParser) tell() []runlog.Event {
 	if p.said.Len() == 0 {
 		return nil
 	}
-	p.answer = cutText(p.said.String(), maxOwnText)
+	p.answer = strings.ToValidUTF8(p.said.String(), "\uFFFD")
 	p.said.Reset()
-	return []runlog.Event{{Kind: runlog.KindText, Text: p.answer}}
+	return []runlog.Event{{Kind: runlog.KindText, Text: cutText(p.answer, maxOwnText)}}
 }
 
 // result keeps the newest result.

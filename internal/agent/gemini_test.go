@@ -104,7 +104,7 @@ func geminiEnds() map[string]judgeCase {
 		"not installed":            {ended: ended(127, "sh: gemini: not found"), want: agent.StatusStartFailed},
 		"never asked":              {lines: []string{geminiInit, geminiDone}, want: agent.StatusNoOp},
 		"declined":                 {lines: []string{geminiInit, geminiTool, geminiOutput, geminiDone}, want: agent.StatusRefused},
-		"going round":              {lines: []string{geminiInit, geminiSays("x"), `{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}`, geminiDone}, want: agent.StatusMaxTurns},
+		"going round":              {lines: []string{geminiInit, geminiSays("x"), `{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}`, geminiDone}, want: agent.StatusLooped, says: "again and again"},
 	}
 }
 

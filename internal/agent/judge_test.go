@@ -204,7 +204,7 @@ func TestEveryStatusHasItsAdvice(t *testing.T) {
 	want := map[agent.Status]string{
 		"ok": "success", "max_turns": "fatal", "budget": "fatal",
 		"rate_limited": "retryable session later", "overloaded": "retryable session later", "network": "retryable session later",
-		"auth": "fatal pause", "billing": "fatal pause", "context_overflow": "retryable summary once", "refused": "fatal",
+		"auth": "fatal pause", "billing": "fatal pause", "context_overflow": "retryable summary once", "answer_cut": "fatal", "looped": "fatal", "refused": "fatal",
 		"no_session": "retryable summary once", "no_structured_output": "fatal", "no_op": "fatal", "interrupted": "retryable session",
 		"hook_stopped": "fatal", "duration": "fatal", "stalled": "retryable session once", "lost": "retryable session",
 		"setup_failed": "fatal", "start_failed": "fatal", "invalid": "fatal", "crashed": "retryable session once",

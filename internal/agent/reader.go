@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/runlog"
@@ -66,15 +65,20 @@ func (r *Reader) Line(l runlog.Line) []runlog.Event {
 	case runlog.StreamRunner:
 		events = []runlog.Event{notice(l.Text)}
 	default:
-		events = r.parser.Line([]byte(l.Text))
-		if l.Cut > 0 {
-			events = append(events, notice(fmt.Sprintf("a line was too long; %d bytes of it are missing", l.Cut)))
-		}
+		events = Parse(r.parser, l)
 	}
 	for i := range events {
 		events[i].Seq, events[i].Time = l.Seq, l.Time
 	}
 	return events
+}
+
+// Parse gives a line of stdout to a parser, as what it is: whole or cut.
+func Parse(p Parser, l runlog.Line) []runlog.Event {
+	if l.Cut > 0 {
+		return append(p.Cut([]byte(l.Text), l.Cut), notice(cutNotice(l.Cut)))
+	}
+	return p.Line([]byte(l.Text))
 }
 
 // Exit judges the run, after its last line. stopRequested says that we asked for its end.

@@ -16,6 +16,8 @@ const (
 	StatusAuth               Status = "auth"                 // the key was refused, or there is none
 	StatusBilling            Status = "billing"              // the account has no credit
 	StatusContextOverflow    Status = "context_overflow"     // the conversation is too long
+	StatusAnswerCut          Status = "answer_cut"           // its answer was longer than is kept
+	StatusLooped             Status = "looped"               // it did the same again and again
 	StatusRefused            Status = "refused"              // the model declined
 	StatusNoSession          Status = "no_session"           // the session to resume is not there
 	StatusNoStructuredOutput Status = "no_structured_output" // a schema was asked for and not met
@@ -35,7 +37,7 @@ const (
 func Statuses() []Status {
 	return []Status{
 		StatusOK, StatusMaxTurns, StatusBudget, StatusRateLimited, StatusOverloaded, StatusNetwork, StatusAuth, StatusBilling,
-		StatusContextOverflow, StatusRefused, StatusNoSession, StatusNoStructuredOutput, StatusNoOp, StatusInterrupted,
+		StatusContextOverflow, StatusAnswerCut, StatusLooped, StatusRefused, StatusNoSession, StatusNoStructuredOutput, StatusNoOp, StatusInterrupted,
 		StatusHookStopped, StatusDuration, StatusStalled, StatusLost, StatusSetupFailed, StatusStartFailed, StatusInvalid, StatusCrashed,
 	}
 }

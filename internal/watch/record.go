@@ -13,7 +13,7 @@ import (
 func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
 	if t != nil {
 		if r := find(t, run); r != nil {
-			res = r.Correct(res)
+			res = r.Judge(res)
 		}
 	}
 	e := runlog.End{
@@ -45,6 +45,12 @@ func Unread(t *state.Task, r *state.Run) runlog.End {
 	e := runlog.End{
 		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted",
 		InputTokens: r.Money.InputTokens, OutputTokens: r.Money.OutputTokens, CostMicroUSD: r.Money.MicroUSD,
+	}
+	if r.State == state.RunEnded && r.Status != "" {
+		e.Class, e.Error = r.Class, r.Status
+	}
+	if e.Class == runlog.ClassSuccess {
+		e.Error = ""
 	}
 	e.Task = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue)
 	known(&e, t, r)

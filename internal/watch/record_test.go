@@ -133,3 +133,43 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 		})
 	}
 }
+
+// TestATranscriptHasTheCauseOfTheTask: what errand knows of a run's end is in its record, not what its program made of it.
+func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
+	t.Parallel()
+	crashed := state.RunResult{Status: "crashed", Class: "retryable", Message: "403 Forbidden"}
+	stopped := state.RunResult{Status: "interrupted", Class: "retryable"}
+	for name, tc := range map[string]struct {
+		run  state.Run
+		res  state.RunResult
+		want runlog.End
+	}{
+		"a cap":          {state.Run{State: state.RunActive, Held: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}, crashed, runlog.End{Class: "fatal", Error: "budget", Message: "The cap is reached."}},
+		"a limit":        {state.Run{State: state.RunActive, Held: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}, crashed, runlog.End{Class: "retryable", Error: "rate_limited", Message: "A limit."}},
+		"it asked":       {state.Run{State: state.RunActive, Concluded: &state.Conclusion{Outcome: "question", Question: "Which?"}}, crashed, runlog.End{Class: "success", Message: "403 Forbidden"}},
+		"it was stopped": {state.Run{State: state.RunStopping}, stopped, runlog.End{Class: "retryable", Error: "interrupted"}},
+		"stopped for its turns": {state.Run{State: state.RunEnded, Status: "max_turns", Class: "fatal", Message: "Its turns are used up."}, stopped,
+			runlog.End{Class: "fatal", Error: "max_turns", Message: "Its turns are used up."}},
+		"stopped as it asked": {state.Run{State: state.RunEnded, Status: "interrupted", Class: "success", Message: "It asked a question."}, stopped,
+			runlog.End{Class: "success", Message: "It asked a question."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.run.ID = "r1"
+			task := &state.Task{Runs: []state.Run{tc.run}}
+			if tc.run.State != state.RunEnded {
+				task = &state.Task{Run: &tc.run}
+			}
+			got := record(task, "r1", runlog.Exit{Cause: runlog.CauseExited}, tc.res, time.Now())
+			if diff := cmp.Diff(tc.want, runlog.End{Class: got.Class, Error: got.Error, Message: got.Message}); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+			if tc.run.State != state.RunEnded {
+				return
+			}
+			if unread := Unread(task, &task.Runs[0]); unread.Class != tc.want.Class || unread.Error != tc.want.Error {
+				t.Errorf("unread: %s %s", unread.Class, unread.Error)
+			}
+		})
+	}
+}

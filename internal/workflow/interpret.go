@@ -27,6 +27,7 @@ type Interpreter struct {
 	free   bool   // on a subscription: what the agent says of dollars is wrong
 	checks []state.CheckResult
 	done   *work.ChecksDone
+	cut    bool // a line of its checks was too long, and what it said is not known
 }
 
 // Interpret returns the interpreter of a run.
@@ -61,9 +62,10 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 		return in.stamp(l, []runlog.Event{{Kind: runlog.KindNotice, Text: l.Text}})
 	}
 	if in.parser == nil {
+		in.cut = in.cut || l.Cut > 0
 		return in.stamp(l, in.check(l.Text))
 	}
-	events := in.stamp(l, in.parser.Line([]byte(l.Text)))
+	events := in.stamp(l, agent.Parse(in.parser, l))
 	for _, e := range events {
 		if e.Kind == runlog.KindText {
 			in.keepSaid(e.Text)
@@ -145,10 +147,30 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	if text, ok := in.answer(res); ok {
 		out.Status, out.Class = string(agent.StatusOK), string(agent.ClassSuccess)
 		in.outcome(text, &out)
+		in.empty(&out)
 	} else {
 		in.unrepaired(res.Status, &out)
 	}
 	return out
+}
+
+// empty judges a plan or a report without a word again: there is nothing to post, and nothing that people could approve.
+// Tried again, the agent reads why.
+func (in *Interpreter) empty(out *state.RunResult) {
+	if in.run.Kind != state.RunPreliminary && in.run.Kind != state.RunPlan || out.Broken != "" || out.Text != "" {
+		return
+	}
+	switch agent.OutcomeKind(out.Outcome) {
+	case agent.OutcomeReport, agent.OutcomeAlreadyFixed, agent.OutcomeNotReproducible:
+		if out.Text = out.Summary; out.Text != "" {
+			return
+		}
+	case agent.OutcomeBuild:
+	default:
+		return
+	}
+	out.Status, out.Class = string(agent.StatusCrashed), string(agent.ClassRetryable)
+	out.Message = "the agent's last message has no plan and no report in it, and what it said before that is no answer: the last message has to hold all of it"
 }
 
 // How many characters of what a VM reports are kept with the task: it must stay small enough to be
@@ -281,6 +303,8 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 		out.Status, out.Class = "interrupted", "retryable"
 	case x.Cause == runlog.CauseLost:
 		out.Status, out.Class, out.Message = "lost", "retryable", "the checks were lost with their VM"
+	case in.cut:
+		out.Status, out.Class, out.Message = "crashed", "fatal", "what the checks said was too long to be read"
 	case in.done == nil || in.done.Error != "":
 		out.Status, out.Class, out.Message = "crashed", "fatal", "the checks could not be run"
 		if in.done != nil {

@@ -193,3 +193,66 @@ func TestInterpretHidesWhatGoesOverLines(t *testing.T) {
 		t.Errorf("%s", all)
 	}
 }
+
+// TestAnswersWithoutAPlan: what is empty is not posted, whatever its closing block says; the agent is told so.
+func TestAnswersWithoutAPlan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind   state.RunKind
+		answer string
+		class  string
+		text   string
+	}{
+		"an empty plan":               {state.RunPlan, "", "retryable", ""},
+		"an empty preliminary plan":   {state.RunPreliminary, " \n", "retryable", ""},
+		"a plan of a block alone":     {state.RunPlan, "```errand\n{\"outcome\":\"build\",\"summary\":\"Mend\"}\n```", "retryable", ""},
+		"a report of a block alone":   {state.RunPlan, "```errand\n{\"outcome\":\"report\"}\n```", "retryable", ""},
+		"a report that is a summary":  {state.RunPlan, "```errand\n{\"outcome\":\"already_fixed\",\"summary\":\"In 1.2.\"}\n```", "success", "In 1.2."},
+		"a question of a block alone": {state.RunPlan, "```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```", "success", ""},
+		"work without a word":         {state.RunImplement, "", "success", ""},
+		"a review without a word":     {state.RunReview, "", "success", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: c.kind}, runlog.Exit{Cause: runlog.CauseExited}, started, said(c.answer))
+			if got.Class != c.class || got.Text != c.text || (got.Class == "success") != (got.Message == "") {
+				t.Errorf("%s (%s) %q with %q", got.Status, got.Class, got.Message, got.Text)
+			}
+		})
+	}
+}
+
+// TestCutLinesAreTold: a line that was too long is told of, and what it may have said is not taken for granted.
+func TestCutLinesAreTold(t *testing.T) {
+	t.Parallel()
+	done := `{"type":"checks_done","ok":true,"head":"h"}`
+	for name, c := range map[string]struct {
+		kind  state.RunKind
+		lines []runlog.Line
+		want  string
+		says  string
+	}{
+		"a plan": {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than errand keeps"},
+		"checks": {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := patterns()
+			check(t, err)
+			in := bareSteps(t, p).Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: c.kind})
+			told := ""
+			for i, l := range c.lines {
+				l.Seq, l.Stream = int64(i+1), runlog.StreamStdout
+				for _, e := range in.Line(l) {
+					told += e.Text
+				}
+			}
+			if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Status != c.want || !strings.Contains(got.Message, c.says) || got.Class != "fatal" {
+				t.Errorf("%s (%s) %q", got.Status, got.Class, got.Message)
+			}
+			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
+}

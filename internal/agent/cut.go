@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxJSONDepth is how deeply encoding/json reads.
+const maxJSONDepth = 10_000
+
+// cutTooLong is what people read about an answer that came in a line longer than the runner keeps.
+const cutTooLong = "the agent's answer was longer than errand keeps of a line (4 MiB), so that its end is missing and nothing of it " +
+	"was used: it has to be shorter"
+
+// cutNoResult is the same where the cut line cannot be told to be the answer.
+const cutNoResult = "a line of the agent's output was longer than errand keeps of one (4 MiB), and no result came after it: its answer is not known. " +
+	"It has to be shorter"
+
+// emptyAnswer is what people read about a last answer without a word.
+const emptyAnswer = "the model's last answer was empty, as when it declines or has no room left"
+
+// cutNotice tells of a line that was cut.
+func cutNotice(missing int) string {
+	return fmt.Sprintf("a line was too long; %d bytes of it are missing", missing)
+}
+
+// jsonFrame is an object or a list that is open.
+type jsonFrame struct {
+	object  bool
+	key     string // under which the value stands that is read now
+	wantKey bool   // a key comes next, not a value
+}
+
+// jsonCloser reads the beginning of a JSON value.
+type jsonCloser struct {
+	data  []byte
+	stack []jsonFrame
+	safe  int // up to here the data is valid once all that is open has been closed
+}
+
+// closeJSON completes a JSON object whose end is missing: what was not whole is left out, but for a string value,
+// of which the beginning stays. At has the keys that lead to where the line was cut. The result is nil if the data is
+// not the beginning of an object.
+func closeJSON(data []byte) (whole []byte, at []string) {
+	c := jsonCloser{data: data}
+	half := c.read()
+	if len(c.stack) == 0 || !c.stack[0].object {
+		if json.Valid(data) { // nothing but white space is missing
+			return data, nil
+		}
+		return nil, nil
+	}
+	whole = append(whole, data[:c.safe]...)
+	if half >= 0 {
+		whole = append(append(whole[:0], trimString(data[:len(data):len(data)], half)...), '"')
+	}
+	for i := len(c.stack) - 1; i >= 0; i-- {
+		whole = append(whole, map[bool]byte{true: '}', false: ']'}[c.stack[i].object])
+	}
+	for _, f := range c.stack {
+		if f.object && !f.wantKey {
+			at = append(at, f.key)
+		}
+	}
+	if !json.Valid(whole) {
+		return nil, nil
+	}
+	return whole, at
+}
+
+// read goes through the data to its end. It returns where the string value begins that the data ends in, or -1.
+func (c *jsonCloser) read() (half int) {
+	for i := 0; i < len(c.data); {
+		switch b := c.data[i]; b {
+		case '"':
+			end := stringEnd(c.data, i)
+			if end < 0 {
+				if top := c.top(); top != nil && !top.wantKey {
+					return i
+				}
+				return -1
+			}
+			c.word(i, end)
+			i = end
+			continue
+		case '{', '[':
+			if len(c.stack) >= maxJSONDepth {
+				c.stack = nil // nobody reads that
+				return -1
+			}
+			c.stack = append(c.stack, jsonFrame{object: b == '{', wantKey: b == '{'})
+			c.safe = i + 1
+		case '}', ']':
+			if len(c.stack) < 2 { // the whole object ends here: this is no cut one
+				c.stack = nil
+				return -1
+			}
+			c.stack = c.stack[:len(c.stack)-1]
+			c.valued(i + 1)
+		case ',':
+			if top := c.top(); top != nil {
+				top.wantKey = top.object
+			}
+		case ':', ' ', '\t', '\r', '\n':
+		default:
+			end := i
+			for end < len(c.data) && !separates(c.data[end]) {
+				end++
+			}
+			if end == len(c.data) {
+				return -1 // a number may have more digits
+			}
+			c.valued(end)
+			i = end
+			continue
+		}
+		i++
+	}
+	return -1
+}
+
+func (c *jsonCloser) top() *jsonFrame {
+	if len(c.stack) == 0 {
+		return nil
+	}
+	return &c.stack[len(c.stack)-1]
+}
+
+// word takes a whole string: a key or a value.
+func (c *jsonCloser) word(from, to int) {
+	top := c.top()
+	if top == nil || !top.wantKey {
+		c.valued(to)
+		return
+	}
+	top.key, top.wantKey = "", false
+	if json.Unmarshal(c.data[from:to], &top.key) != nil {
+		top.key = string(c.data[from:to])
+	}
+}
+
+// valued takes a whole value, which ends at to.
+func (c *jsonCloser) valued(to int) {
+	c.safe = to
+	if top := c.top(); top != nil {
+		top.key = ""
+	}
+}
+
+func separates(b byte) bool {
+	switch b {
+	case ',', ':', '}', ']', '{', '[', '"', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
+}
+
+// stringEnd returns where the string ends that begins at from, or -1 if its end is missing.
+func stringEnd(data []byte, from int) int {
+	for i := from + 1; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// trimString takes off what is not whole at the end of a string that begins at from: an escape, or a character.
+func trimString(data []byte, from int) []byte {
+	last := -1 // where the newest escape begins
+	for i := from + 1; i < len(data); i++ {
+		if data[i] == '\\' {
+			last = i
+			i++
+		}
+	}
+	if last >= 0 {
+		length := 2
+		if last+1 < len(data) && data[last+1] == 'u' {
+			length = 6
+		}
+		if last+length > len(data) {
+			return data[:last]
+		}
+	}
+	for n := 1; n < utf8.UTFMax && n < len(data)-from; n++ {
+		if b := data[len(data)-n]; utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRune(data[len(data)-n:]) {
+				return data[:len(data)-n]
+			}
+			break
+		}
+	}
+	return data
+}
+
+// clean reports whether the program ended by itself and says that it went well.
+func (e Ended) clean() bool { return e.Exit.Code == 0 && e.Exit.Signal == "" }
+
+// maxAnswer bounds the final answer, in bytes: it is as much as the runner keeps of a line.
+const maxAnswer = 4 << 20
+
+// cutIn reports whether a line was cut within the string that these keys lead to.
+func cutIn(at []string, keys ...string) bool { return slices.Equal(at, keys) }
