@@ -167,6 +167,12 @@ func essence(events []runlog.Event) []runlog.Event {
 func writeRecording(t *testing.T, path string, rec recording, h agenttest.Harness) {
 	t.Helper()
 	got, box := rec.do(t, h)
+	writeLines(t, path, got, box)
+}
+
+// writeLines writes the lines of a run, and how it ended.
+func writeLines(t *testing.T, path string, got agenttest.Outcome, box agenttest.Box) {
+	t.Helper()
 	got.Ended.Exit.EndedAt = time.Time{}
 	last, err := json.Marshal(endedLine{"errand_ended", got.Ended})
 	if err != nil {
@@ -177,7 +183,7 @@ func writeRecording(t *testing.T, path string, rec recording, h agenttest.Harnes
 	root := filepath.Dir(box.Work)
 	data = bytes.ReplaceAll(data, []byte(root), []byte("/box"))
 	slug := bytes.Map(func(r rune) rune {
-		if r == '/' || r == '_' {
+		if r == '/' || r == '_' || r == '.' {
 			return '-'
 		}
 		return r
