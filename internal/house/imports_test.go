@@ -20,7 +20,7 @@ func layers() map[string]row {
 	table := map[string]row{
 		// The domain, at the bottom.
 		"state/kv":        {},
-		"state/kv/boltkv": {may: "state/kv"},
+		"state/kv/boltkv": {may: "internal/durable state/kv"},
 		"state/kv/kvtest": {may: "state/kv"},
 		"state":           {may: "state/kv"},
 
@@ -32,7 +32,8 @@ func layers() map[string]row {
 		"internal/remote":     {},
 		"internal/secretscan": {},
 		"internal/pushgate":   {may: "internal/changeset internal/secretscan"},
-		"internal/archive":    {may: "internal/changeset internal/runlog internal/runner/pack"},
+		"internal/durable":    {},
+		"internal/archive":    {may: "internal/changeset internal/durable internal/runlog internal/runner/pack"},
 		"internal/words":      {may: "state"},
 		"internal/comment":    {may: "internal/words state"},
 		"internal/trust":      {may: "internal/secretscan state"},
@@ -78,7 +79,7 @@ func layers() map[string]row {
 
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate internal/secretscan internal/shellrules internal/subscription state"},
-		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/callback internal/config internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/subscription internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
+		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/callback internal/config internal/durable internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/subscription internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
 		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server"},
 		"cmd/errand-runner": {
 			may:   "internal/agentloop internal/agentloop/wire internal/changeset internal/fleet/local/box internal/runner internal/runner/mcp internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work internal/shellrules",
@@ -104,6 +105,7 @@ func aroundLayers() map[string]row {
 		"cmd/errand-demo": {may: "internal/demo internal/sim/simagent"},
 
 		// The house.
+		"internal/disktest":    {},
 		"internal/house":       {},
 		"internal/house/count": {},
 		"internal/house/fuzz":  {},
@@ -114,7 +116,7 @@ func aroundLayers() map[string]row {
 // inTests is what every test may import: real things first, stand-ins for the rest.
 func inTests() []string {
 	return []string{
-		"state/kv/boltkv", "state/kv/kvtest", "internal/archive", "internal/agent/agenttest", "internal/fleet/fleettest",
+		"state/kv/boltkv", "state/kv/kvtest", "internal/disktest", "internal/archive", "internal/agent/agenttest", "internal/fleet/fleettest",
 		"internal/fleet/local", "internal/fleet/local/box", "internal/sim/simgithub", "internal/sim/simhetzner", "internal/sim/simmodel", "internal/sim/simagent", "internal/sim/simcodex",
 	}
 }

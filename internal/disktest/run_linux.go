@@ -1,0 +1,258 @@
+//go:build linux && (amd64 || arm64)
+
+package disktest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What tells the other process that it is the one, and what it is to do.
+const (
+	testEnv = "ERRAND_DISKTEST"     // the test's name
+	dirEnv  = "ERRAND_DISKTEST_DIR" // its folder
+	roomEnv = "ERRAND_DISKTEST_ROOM"
+	ended   = "disktest: the scenario has ended" // what it prints when it did not fail
+	denied  = "disktest: not allowed here"
+)
+
+// control is the descriptor over which the process hands its listener to us, before the scenario begins.
+const control = 3
+
+// Say tells what a scenario relies on from now on: all that it said is true, whenever the power fails.
+func Say(what string) {
+	_ = unix.Unlinkat(unix.AT_FDCWD, sayings+what, 0) // it is answered, and never made
+}
+
+// Run plays a test on a disk that fails. It returns when every process of the scenario has ended.
+func Run(t *testing.T, d Disk) []Call {
+	t.Helper()
+	calls := syncs()
+	if d.Fail != nil || d.Trace {
+		calls = all()
+	}
+	if os.Getenv(testEnv) == t.Name() {
+		playHere(t, calls, d.Play)
+	}
+	dir, err := filepath.EvalSymlinks(scratch(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &strings.Builder{}
+	cmd := again(t, dir)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, []*os.File{theirs}
+	if err := errors.Join(cmd.Start(), theirs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill() // it has ended by itself, unless the test failed
+		_ = cmd.Wait()
+	}()
+	listener, err := accept(ours)
+	if err != nil {
+		err = cmd.Wait()
+		if strings.Contains(out.String(), denied) {
+			t.Skipf("SKIP: the kernel does not let calls be intercepted here: %s", out)
+		}
+		t.Fatalf("the scenario did not begin: %v\n%s", err, out)
+	}
+	w := &watcher{t: t, disk: d, calls: calls, listener: listener, shadow: newShadow(dir, d.Fail != nil), seen: -1}
+	w.watch()
+	_ = unix.Close(listener)
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), ended) {
+		t.Fatalf("the scenario: %v\n%s", err, out)
+	}
+	return w.made
+}
+
+// again starts this test anew, and no other.
+func again(t *testing.T, dir string) *exec.Cmd {
+	var levels []string
+	for level := range strings.SplitSeq(t.Name(), "/") {
+		levels = append(levels, "^"+level+"$")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(levels, "/"), "-test.count=1", "-test.v")
+	cmd.Env = append(os.Environ(), testEnv+"="+t.Name(), dirEnv+"="+dir, "GODEBUG=asyncpreemptoff=1", "GOCOVERDIR="+os.TempDir())
+	return cmd
+}
+
+// playHere plays the scenario in this process and ends the test.
+func playHere(t *testing.T, calls map[int]Kind, play func(t *testing.T, dir string)) {
+	listener, err := listen(calls)
+	if err != nil {
+		fmt.Println(denied, err)
+		os.Exit(1)
+	}
+	if err := errors.Join(unix.Sendmsg(control, []byte{0}, unix.UnixRights(listener), nil, 0), unix.Shutdown(control, unix.SHUT_RDWR)); err != nil {
+		fmt.Println("hand the listener over:", err)
+		os.Exit(1)
+	}
+	play(t, os.Getenv(dirEnv))
+	if !t.Failed() {
+		fmt.Println(ended)
+	}
+	t.SkipNow()
+}
+
+// scratch makes a folder, in memory where that can be had: what is durable is our business, not the disk's.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "errand-disktest-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func pair() (ours *net.UnixConn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := os.NewFile(uintptr(fds[0]), "control")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.(*net.UnixConn), os.NewFile(uintptr(fds[1]), "control"), nil //nolint:forcetypeassert // it is one
+}
+
+// accept takes the listener.
+func accept(c *net.UnixConn) (int, error) {
+	defer c.Close()
+	rights := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := c.ReadMsgUnix(make([]byte, 1), rights)
+	if err != nil {
+		return 0, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil || len(messages) != 1 {
+		return 0, errors.Join(err, errors.New("no listener came"))
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return 0, errors.Join(err, errors.New("no listener came"))
+	}
+	return fds[0], nil
+}
+
+// watcher answers the kernel's questions.
+type watcher struct {
+	t        *testing.T
+	disk     Disk
+	calls    map[int]Kind
+	listener int
+	shadow   *shadow
+	said     []string
+	made     []Call
+	seen     int // the version at the last check
+	checks   int
+}
+
+func (w *watcher) watch() {
+	w.t.Helper()
+	for {
+		q, more, err := receive(w.listener)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if !more {
+			w.check()
+			return
+		}
+		a := answer{id: q.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		if errno := w.call(read(q, w.calls[int(q.number)])); errno != 0 {
+			a.errno, a.flags = -int32(errno), 0
+		}
+		reply(w.listener, a)
+	}
+}
+
+// call looks at one call and says how it fails, if it does.
+func (w *watcher) call(a asked) (errno syscall.Errno) {
+	w.t.Helper()
+	if a.saying != "" {
+		w.said = append(w.said, a.saying)
+		w.shadow.version++
+		w.check()
+		return unix.ENOENT
+	}
+	var ok bool
+	if a.Path, ok = w.below(a.path); !ok {
+		return 0
+	}
+	a.To, _ = w.below(a.to)
+	w.check()
+	if w.disk.Trace {
+		w.made = append(w.made, a.Call)
+	}
+	if w.disk.Fail != nil {
+		errno = w.disk.Fail(a.Call, w.said)
+	}
+	var err error
+	switch a.Kind {
+	case Sync:
+		err = w.shadow.sync(a.fd, errno != 0)
+	case Write, Truncate:
+		if errno == 0 {
+			err = w.shadow.wrote(a)
+		}
+	case Close:
+	default:
+		w.shadow.version++ // names change
+	}
+	if err != nil {
+		w.t.Errorf("%s %s: %v", a.Kind, a.Path, err)
+	}
+	return errno
+}
+
+// below returns a path in the scenario's folder.
+func (w *watcher) below(path string) (string, bool) {
+	if path == w.shadow.root {
+		return ".", true
+	}
+	return strings.CutPrefix(strings.TrimSuffix(path, " (deleted)"), w.shadow.root+"/")
+}
+
+// check cuts the power.
+func (w *watcher) check() {
+	w.t.Helper()
+	if w.disk.Check == nil || w.seen == w.shadow.version {
+		return
+	}
+	w.seen = w.shadow.version
+	for _, allNames := range []bool{false, true} {
+		w.checks++
+		dir := scratch(w.t)
+		if err := w.shadow.lay(dir, allNames); err != nil {
+			w.t.Fatal(err)
+		}
+		w.disk.Check(w.t, dir, w.said)
+		if w.t.Failed() {
+			w.t.Fatalf("that is after a power cut when %q was said and the disk had, names as they were synced: %t", w.said, !allNames)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
