@@ -8,7 +8,6 @@ package archive
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // Dir is the folder of one deployment.
@@ -33,7 +33,7 @@ type Dir struct {
 // before it is written; nil leaves it.
 func Open(path string, clean func(string) string) (*Dir, error) {
 	for _, sub := range []string{"changesets", "transcripts", sleeps} {
-		if err := os.MkdirAll(filepath.Join(path, sub), 0o700); err != nil {
+		if err := durable.MkdirAll(filepath.Join(path, sub)); err != nil {
 			return nil, fmt.Errorf("make the data folder: %w", err)
 		}
 	}
@@ -72,7 +72,7 @@ func (d *Dir) SaveChangeset(run string, cs *changeset.Changeset) (ref string, er
 	if err := z.Close(); err != nil {
 		return "", fmt.Errorf("compress changeset: %w", err)
 	}
-	return ref, writeWhole(path, buf.Bytes())
+	return ref, durable.WriteFile(path, buf.Bytes(), 0o600)
 }
 
 // LoadChangeset reads a stored changeset.
@@ -104,7 +104,7 @@ func (d *Dir) SaveDiff(ref, diff string) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(path, []byte(d.clean(diff)))
+	return durable.WriteFile(path, []byte(d.clean(diff)), 0o600)
 }
 
 // OpenDiff opens what SaveDiff stored; the error is fs.ErrNotExist if there is none (any more).
@@ -114,28 +114,6 @@ func (d *Dir) OpenDiff(ref string) (*os.File, error) {
 		return nil, err
 	}
 	return os.Open(path)
-}
-
-// writeWhole puts a complete file in place, durably.
-func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Prune removes changesets and transcripts that were last written before the given times, and what a
@@ -148,7 +126,7 @@ func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) 
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil || !info.ModTime().Before(before) || sub == sleeps && !strings.HasPrefix(e.Name(), newFile) {
+			if err != nil || !info.ModTime().Before(before) || sub == sleeps && !strings.HasPrefix(e.Name(), durable.Temporary) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(d.path, sub, e.Name())); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -56,12 +57,10 @@ func (t *Transcript) replace(head []byte, gone runlog.Dropped, rest io.Reader) e
 		return err
 	}
 	size, err := io.Copy(out, io.MultiReader(bytes.NewReader(head), bytes.NewReader(append(mark, '\n')), rest))
-	err = errors.Join(err, out.Sync(), out.Close())
-	if err == nil {
-		err = os.Rename(t.path+shortened, t.path)
-	}
 	if err != nil {
-		_ = os.Remove(t.path + shortened)
+		return errors.Join(err, out.Close(), os.Remove(out.Name()))
+	}
+	if err := durable.Place(out, t.path); err != nil {
 		return err
 	}
 	t.size = size

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runner/pack"
 )
 
@@ -31,7 +32,6 @@ var (
 const (
 	sleeps   = "sleeps"
 	sleepExt = ".tar.zst"
-	newFile  = ".new-"
 )
 
 // Sleep is a VM's work as it lies on disk, readable by its owner only.
@@ -49,23 +49,24 @@ type Sleep struct {
 }
 
 // SaveSleep stores what fill writes as a sleep archive of a task, whose name may have letters, digits,
-// dots, dashes and underscores. Before the archive gets its name it is on disk and has been read
-// back from there to its end: the digest is that of what was written, the manifest the one that fill
+// dots, dashes and underscores. Before the archive gets its name it has been read back to its end and is
+// on disk: the digest is that of what was written, the manifest the one that fill
 // returned. After an error nothing is left of it. The same content saved again is the same archive.
 func (d *Dir) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)) (Sleep, error) {
 	if _, err := d.file(sleeps, task, sleepExt); err != nil {
 		return Sleep{}, err
 	}
-	f, err := os.CreateTemp(filepath.Join(d.path, sleeps), newFile+"*") // 0600
+	f, err := os.CreateTemp(filepath.Join(d.path, sleeps), durable.Temporary+"*") // 0600
 	if err != nil {
 		return Sleep{}, fmt.Errorf("save the sleep archive: %w", err)
 	}
 	s, err := d.fillSleep(f, task, fill)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = d.nameSleep(f.Name(), s.Ref)
+	if err != nil {
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	} else {
+		err = d.placeSleep(f, s.Ref)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name())
 		return Sleep{}, fmt.Errorf("save the sleep archive of %s: %w", task, err)
 	}
 	return s, nil
@@ -75,9 +76,6 @@ func (d *Dir) fillSleep(f *os.File, task string, fill func(io.Writer) (pack.Mani
 	to := &counter{to: f, hash: sha256.New()}
 	m, err := fill(to)
 	if err != nil {
-		return Sleep{}, err
-	}
-	if err := f.Sync(); err != nil {
 		return Sleep{}, err
 	}
 	s := Sleep{Bytes: to.n, SHA256: to.digest(), Manifest: m}
@@ -113,24 +111,13 @@ func verifySleep(f *os.File, s Sleep) error {
 	return nil
 }
 
-// nameSleep gives a file its name, durably.
-func (d *Dir) nameSleep(from, ref string) error {
+// placeSleep gives a file its name, durably.
+func (d *Dir) placeSleep(f *os.File, ref string) error {
 	path, err := d.file(sleeps, ref, sleepExt)
 	if err != nil {
-		return err
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	if err := os.Rename(from, path); err != nil {
-		return err
-	}
-	return d.syncSleeps()
-}
-
-func (d *Dir) syncSleeps() error {
-	dir, err := os.Open(filepath.Join(d.path, sleeps))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Place(f, path)
 }
 
 // OpenSleep opens a sleep archive at its beginning, after it has been read once to compare its
@@ -170,7 +157,7 @@ func (d *Dir) DeleteSleep(ref string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete sleep archive: %w", err)
 	}
-	if err := d.syncSleeps(); err != nil {
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("delete sleep archive: %w", err)
 	}
 	return nil

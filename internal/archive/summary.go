@@ -3,6 +3,8 @@ package archive
 import (
 	"os"
 	"time"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // summarySuffix ends the names of files that sum a task up; internal/logview reads them.
@@ -15,7 +17,7 @@ func (d *Dir) SaveSummary(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(path, []byte(d.clean(string(data))))
+	return durable.WriteFile(path, []byte(d.clean(string(data))), 0o600)
 }
 
 // SummaryTime is when it was stored last, zero if it is not there.

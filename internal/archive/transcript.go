@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -44,7 +45,7 @@ func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
 	if _, err := runlog.NewTranscript(&buf, h); err != nil {
 		return fmt.Errorf("begin transcript: %w", err)
 	}
-	return writeWhole(path, buf.Bytes())
+	return durable.WriteFile(path, buf.Bytes(), 0o600)
 }
 
 // Transcript appends to a run's transcript. It drops lines that are there already.
@@ -162,7 +163,7 @@ func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
 }
 
 // End appends what became of the run. Of several ends that differ the last counts; the same again
-// changes nothing, so that it may be repeated after a crash.
+// changes nothing, so that it may be repeated after a crash. When it returns nil the whole transcript is on disk.
 func (t *Transcript) End(e runlog.End) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,13 +174,20 @@ func (t *Transcript) End(e runlog.End) error {
 	if err := t.add(runlog.Entry{End: &e}); err != nil {
 		return err
 	}
+	if err := t.file.Sync(); err != nil {
+		return fmt.Errorf("sync transcript: %w", err)
+	}
 	t.end = &e
 	return nil
 }
 
-// add appends an entry, and shortens the file if it has become too large.
+// add appends an entry, and shortens the file if it has become too large. Of one that cannot be written whole nothing stays.
 func (t *Transcript) add(e runlog.Entry) error {
+	before := t.size
 	if err := t.out.Add(e); err != nil {
+		if t.size > before && t.file.Truncate(before) == nil {
+			t.size = before
+		}
 		return fmt.Errorf("append to transcript: %w", err)
 	}
 	if t.full == 0 || t.size <= t.full {

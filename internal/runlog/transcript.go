@@ -64,14 +64,14 @@ type Entry struct {
 // Transcript writes one run's transcript as JSON lines. It is not safe for concurrent use, and
 // leaves durability to the owner of the file.
 type Transcript struct {
-	encoder *json.Encoder
+	w io.Writer
 }
 
 // NewTranscript begins a transcript with its header, whose Version it sets.
 func NewTranscript(w io.Writer, h Header) (*Transcript, error) {
 	h.Version = transcriptVersion
-	t := &Transcript{encoder: json.NewEncoder(w)}
-	if err := t.encoder.Encode(h); err != nil {
+	t := &Transcript{w: w}
+	if err := json.NewEncoder(w).Encode(h); err != nil {
 		return nil, fmt.Errorf("write transcript header: %w", err)
 	}
 	return t, nil
@@ -83,12 +83,12 @@ func ContinueTranscript(w io.Writer) (*Transcript, error) {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return nil, fmt.Errorf("continue transcript: %w", err)
 	}
-	return &Transcript{encoder: json.NewEncoder(w)}, nil
+	return &Transcript{w: w}, nil
 }
 
-// Add appends one entry.
+// Add appends one entry. After an error, as on a full disk, it may be tried again.
 func (t *Transcript) Add(e Entry) error {
-	if err := t.encoder.Encode(e); err != nil {
+	if err := json.NewEncoder(t.w).Encode(e); err != nil { // a new one each time: an encoder never forgets an error
 		return fmt.Errorf("write transcript: %w", err)
 	}
 	return nil

@@ -53,10 +53,14 @@ func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 	return mux, nil
 }
 
-// readyz answers 200 once webhooks are worked on.
+// readyz answers 200 once webhooks are worked on, and while they can be stored.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if !s.ready.Load() {
 		http.Error(w, "not yet: GitHub has not said who we are", http.StatusServiceUnavailable)
+		return
+	}
+	if s.stuck.Load() {
+		http.Error(w, "the store cannot be written; the log says why", http.StatusServiceUnavailable)
 		return
 	}
 	health(w, r)

@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // clientKey reads or makes the key with which we reach VMs.
@@ -26,7 +27,7 @@ func clientKey(path string) (ssh.Signer, error) {
 			return nil, fmt.Errorf("make the client key: %w", err)
 		}
 		data = pem.EncodeToMemory(block)
-		if err := writeWhole(path, data); err != nil {
+		if err := durable.WriteFile(path, data, 0o600); err != nil {
 			return nil, fmt.Errorf("store the client key: %w", err)
 		}
 	} else if err != nil {
@@ -52,30 +53,8 @@ func secretFile(path string) ([]byte, error) {
 	if _, err := rand.Read(data); err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	if err := writeWhole(path, data); err != nil {
+	if err := durable.WriteFile(path, data, 0o600); err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
 	return data, nil
-}
-
-// writeWhole writes a secret so that, whenever errand dies, the file is there as a whole or not at
-// all: half a key would keep errand from ever starting again.
-func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // for us alone, mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

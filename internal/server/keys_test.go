@@ -41,18 +41,3 @@ func TestKeysAreMadeOnce(t *testing.T) {
 		}
 	}
 }
-
-// A key that cannot be written leaves nothing.
-func TestWriteWholeRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "key"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeWhole(filepath.Join(dir, "key"), []byte("x")); err == nil {
-		t.Error("a folder was replaced by a key")
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("the folder holds %v, %v", entries, err)
-	}
-}

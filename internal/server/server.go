@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -89,6 +90,7 @@ type Server struct {
 	closed  map[string]bool // runs whose transcripts closeTranscripts has ended; under summing
 	inbox   atomic.Pointer[handlers.Inbox]
 	ready   atomic.Bool
+	stuck   atomic.Bool // the store cannot be written
 }
 
 // New makes every part. It opens the store and the listeners, and asks GitHub nothing.
@@ -116,13 +118,28 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 
 // openStore opens the bbolt file, which no other errand may have open.
 func (s *Server) openStore(ctx context.Context) error {
-	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{})
+	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{Trouble: s.storeTrouble})
 	if err != nil {
 		return err
 	}
 	s.db = s.opts.Hooks.db(file)
 	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
 	return err
+}
+
+// storeTrouble tells the operator when the store's disk fails, and when it works again.
+func (s *Server) storeTrouble(err error) {
+	s.stuck.Store(err != nil)
+	switch {
+	case err == nil:
+		s.opts.Log.Info().Msg("the store can be written again")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		s.opts.Log.Error().Err(err).Str("data", s.cfg.Data).Str("remedy", "make room on the disk of the data folder; errand goes on by itself").
+			Msg("the store cannot be written: the disk is full. Until it can, webhooks are answered 500 and tasks stand still")
+	default:
+		s.opts.Log.Error().Err(err).Str("data", s.cfg.Data).Str("remedy", "look at the disk of the data folder, and restore a backup if it is broken").
+			Msg("the store cannot be written: the disk fails. Until it can, webhooks are answered 500 and tasks stand still")
+	}
 }
 
 // makeSecrets loads the patterns by which secrets are found, and knows our own.

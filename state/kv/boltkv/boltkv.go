@@ -4,13 +4,14 @@
 // commit: under load many updates share an fsync, and a lone update never waits for company. Every
 // commit is synced; no option turns that off (sync.go). The file is locked while it is open.
 //
-// Start reading at Open, then writer.go for the group commit. Compact and Backup are in maintain.go.
+// Start reading at Open, then writer.go for the group commit, and settle.go for a disk that fails. Compact and Backup are in maintain.go.
 package boltkv
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/state/kv"
 )
 
@@ -33,7 +35,6 @@ const (
 	defaultWait = 2 * time.Second
 	initialMmap = 64 << 20
 	fileMode    = 0o600
-	dirMode     = 0o700
 )
 
 // Options are what Open may be told. The zero value is ready.
@@ -42,6 +43,9 @@ type Options struct {
 	LockWait time.Duration
 	// Declared lists the prefixes under which updates may read ranges.
 	Declared []string
+	// Trouble is called with the reason when updates begin to fail because of the disk, and with nil when one succeeds again. It may
+	// be nil, and has to return at once.
+	Trouble func(error)
 	// CheckRepeatable runs each update's closure twice and refuses those that differ. It is for tests.
 	CheckRepeatable bool
 }
@@ -49,12 +53,18 @@ type Options struct {
 // DB is a kv.DB in a bbolt file.
 type DB struct {
 	bolt     *bbolt.DB
+	file     *os.File // which bolt has open
 	opts     Options
 	wakers   kv.Wakers
 	requests chan *request
 	closing  chan struct{}
 	stopped  chan struct{}
 	close    func() error
+
+	// The writer's alone: see settle.go.
+	unsure   bool
+	late     []kv.Write
+	troubled bool
 }
 
 var _ kv.DB = (*DB)(nil)
@@ -65,12 +75,12 @@ func Open(path string, opts Options) (*DB, error) {
 	if opts.LockWait <= 0 {
 		opts.LockWait = defaultWait
 	}
-	bolt, err := openFile(path, opts.LockWait)
+	bolt, file, err := openFile(path, opts.LockWait)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", path, err)
 	}
 	db := &DB{
-		bolt: bolt, opts: opts,
+		bolt: bolt, file: file, opts: opts,
 		requests: make(chan *request), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	db.close = sync.OnceValue(func() error {
@@ -82,13 +92,14 @@ func Open(path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-func openFile(path string, wait time.Duration) (*bbolt.DB, error) {
+// openFile opens the file, and its lock, and makes what it says durable. The file that it returns is closed with the database.
+func openFile(path string, wait time.Duration) (bolt *bbolt.DB, file *os.File, err error) {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return nil, fmt.Errorf("create directory: %w", err)
+	if err := durable.MkdirAll(dir); err != nil {
+		return nil, nil, fmt.Errorf("create directory: %w", err)
 	}
-	var file *os.File
-	bolt, err := bbolt.Open(path, fileMode, &bbolt.Options{
+	_, there := os.Stat(path)
+	bolt, err = bbolt.Open(path, fileMode, &bbolt.Options{
 		Timeout:      wait,
 		FreelistType: bbolt.FreelistMapType,
 		NoSync:       noSync,
@@ -100,25 +111,31 @@ func openFile(path string, wait time.Duration) (*bbolt.DB, error) {
 		},
 	})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, ErrLocked
+		return nil, nil, ErrLocked
 	}
 	if err != nil {
-		return nil, err
+		if errors.Is(there, fs.ErrNotExist) {
+			_ = os.Remove(path) // a disk without room has left part of an empty database, which nobody could open
+		}
+		return nil, nil, err
 	}
 	if !stillAt(path, file) {
-		return nil, errors.Join(ErrLocked, bolt.Close())
+		return nil, nil, errors.Join(ErrLocked, bolt.Close())
 	}
-	err = bolt.Update(func(tx *bbolt.Tx) error {
+	if err := errors.Join(prepare(bolt, file), durable.SyncDir(dir)); err != nil { // a new file's name must survive a power cut too
+		return nil, nil, errors.Join(err, bolt.Close())
+	}
+	return bolt, file, nil
+}
+
+func prepare(bolt *bbolt.DB, file *os.File) error {
+	if err := rewriteMeta(bolt, file); err != nil {
+		return err
+	}
+	return bolt.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucketIfNotExists([]byte(bucketName))
 		return err
 	})
-	if err == nil {
-		err = syncDir(dir) // a new file's name must survive a power cut too
-	}
-	if err != nil {
-		return nil, errors.Join(err, bolt.Close())
-	}
-	return bolt, nil
 }
 
 // stillAt reports whether file is what path names. It is not if Compact replaced the file while we
@@ -130,14 +147,6 @@ func stillAt(path string, file *os.File) bool {
 	}
 	ours, err := file.Stat()
 	return err == nil && os.SameFile(there, ours)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // View implements kv.DB.

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/state/kv"
 )
 
@@ -66,7 +67,7 @@ func Compact(path string) (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("compact store: %w", err)
 	}
-	source, err := openFile(path, defaultWait)
+	source, _, err := openFile(path, defaultWait)
 	if err != nil {
 		return 0, 0, fmt.Errorf("compact store %s: %w", path, err)
 	}
@@ -77,7 +78,7 @@ func Compact(path string) (before, after int64, err error) {
 		err = os.Rename(target, path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = durable.SyncDir(filepath.Dir(path))
 	}
 	if err = errors.Join(err, source.Close()); err != nil {
 		_ = os.Remove(target) // what is left of it is worthless

@@ -81,7 +81,7 @@ func (d *DB) write() {
 // commitBatch runs the closure of first and of everybody who is waiting, and commits once. Nobody is
 // answered before the commit, because a closure may have seen the writes of an earlier one.
 func (d *DB) commitBatch(first *request) {
-	tx, err := d.bolt.Begin(true)
+	tx, err := d.begin()
 	if err != nil {
 		first.turn <- nil
 		first.done <- fmt.Errorf("begin: %w", err)
@@ -104,8 +104,8 @@ func (d *DB) commitBatch(first *request) {
 	}
 	if err != nil || len(written) == 0 {
 		_ = tx.Rollback() // nothing is kept, so nothing can be lost
-	} else if err = tx.Commit(); err == nil {
-		d.wakers.Wake(written)
+	} else {
+		err = d.commit(tx, written)
 	}
 	for _, r := range batch {
 		if err != nil {

@@ -1,0 +1,233 @@
+package archive_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/disktest"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// saveAll writes one of each kind of file and says what is stored.
+func saveAll(t *testing.T, dir string) {
+	data, m := stream(t)
+	d, err := archive.Open(filepath.Join(dir, "data"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(err error, said string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		disktest.Say(said)
+	}
+	s, err := d.SaveSleep("1-7", writes(data, m))
+	check(err, "sleep "+s.Ref+" "+s.SHA256)
+	ref, err := d.SaveChangeset("run-1", someChangeset())
+	check(err, "changeset "+ref)
+	check(d.SaveDiff(ref, "the diff"), "diff "+ref)
+	check(d.SaveSummary("1-7", []byte("{}")), "summary 1-7")
+	check(d.BeginTranscript("run-1", runlog.Header{Run: "run-1"}), "transcript run-1")
+	d = d.WithTranscripts(4000)
+	tr, err := d.Transcript("run-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(12) { // it is shortened in between
+		if err := tr.Add(runlog.Line{Seq: n + 1, Text: strings.Repeat("x", 700)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(tr.End(runlog.End{Run: "run-1", Cause: "exited"}), "end run-1")
+	check(tr.Close(), "closed run-1")
+	disktest.Say("unwanted " + s.Ref)
+	check(d.DeleteSleep(s.Ref), "deleted "+s.Ref)
+}
+
+// savedAll checks that what was said is there, and that nothing is there in part.
+func savedAll(t *testing.T, dir string, said []string) {
+	t.Helper()
+	if len(said) == 0 {
+		return
+	}
+	d, err := archive.Open(filepath.Join(dir, "data"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unwanted := strings.Contains(strings.Join(said, "\n"), "unwanted")
+	for _, line := range said {
+		word := strings.Fields(line)
+		switch word[0] {
+		case "sleep":
+			f, err := d.OpenSleep(word[1], word[2])
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil && !(unwanted && errors.Is(err, archive.ErrNoSleep)) {
+				t.Errorf("the work of a VM that may be deleted: %v", err)
+			}
+		case "changeset":
+			if cs, err := d.LoadChangeset(word[1]); err != nil || cs.Head() != someChangeset().Head() {
+				t.Errorf("a changeset: %v", err)
+			}
+		case "diff", "summary":
+			if _, err := os.Stat(filepath.Join(dir, "data", map[string]string{"diff": "changesets/" + word[1] + ".diff", "summary": "transcripts/" + word[1] + ".summary.json"}[word[0]])); err != nil {
+				t.Errorf("a %s: %v", word[0], err)
+			}
+		case "transcript":
+			entries(t, d, word[1])
+		case "end":
+			list := entries(t, d, word[1])
+			if len(list) < 3 || list[len(list)-1].End == nil || list[len(list)-2].Line == nil || list[len(list)-2].Line.Seq != 12 {
+				t.Errorf("of a transcript that has ended %d records are there", len(list))
+			}
+		case "deleted":
+			if list, err := d.Sleeps(); err != nil || len(list) != 0 {
+				t.Errorf("a deleted archive is back: %v, %v", list, err)
+			}
+		}
+	}
+	whole(t, d, dir)
+}
+
+// whole checks that each sleep archive is what its name says.
+func whole(t *testing.T, d *archive.Dir, dir string) {
+	t.Helper()
+	list, err := d.Sleeps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		data, err := os.ReadFile(filepath.Join(dir, "data", "sleeps", s.Ref+".tar.zst"))
+		sum := sha256.Sum256(data)
+		if err != nil || !strings.HasSuffix(s.Ref, hex.EncodeToString(sum[:])[:16]) {
+			t.Errorf("the archive %s has %d other bytes: %v", s.Ref, len(data), err)
+		}
+	}
+}
+
+// TestPowerCut: whenever the power fails, what was reported as saved is there, whole: by then its VM may be gone.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	disktest.Run(t, disktest.Disk{Play: saveAll, Check: savedAll})
+}
+
+// TestFailingCalls: an archive that could not be written, synced, closed or named is not saved, and nothing is left of it.
+func TestFailingCalls(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []disktest.Kind{disktest.Create, disktest.Write, disktest.Sync, disktest.Close, disktest.Rename} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			disktest.Run(t, disktest.Disk{
+				Play: func(t *testing.T, dir string) {
+					data, m := stream(t)
+					d, err := archive.Open(filepath.Join(dir, "data"), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					disktest.Say("broken")
+					_, err = d.SaveSleep("1-7", writes(data, m))
+					_, other := d.SaveChangeset("run-1", someChangeset())
+					disktest.Say("mended")
+					if !errors.Is(err, syscall.EIO) || !errors.Is(other, syscall.EIO) {
+						t.Errorf("got errors %v, %v", err, other)
+					}
+					if left := lying(t, filepath.Join(dir, "data")); kind != disktest.Sync && len(left) > 0 {
+						t.Errorf("left behind: %v", left)
+					}
+					if _, err := d.SaveSleep("1-7", writes(data, m)); err != nil {
+						t.Errorf("on the mended disk: %v", err)
+					}
+				},
+				Fail: func(c disktest.Call, said []string) syscall.Errno {
+					if len(said) == 1 && c.Kind == kind {
+						return syscall.EIO
+					}
+					return 0
+				},
+			})
+		})
+	}
+}
+
+// TestFullDisk: without room nothing is reported as saved, and nothing is left in part; when there is room again all goes on, in
+// transcripts that are open, too.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disktest.Small(t, 1<<20, func(t *testing.T, dir string) {
+		data, m := stream(t)
+		d, err := archive.Open(filepath.Join(dir, "data"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.BeginTranscript("run-1", runlog.Header{Run: "run-1"}); err != nil {
+			t.Fatal(err)
+		}
+		tr, err := d.Transcript("run-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Repeat("x", 3000)
+		free := disktest.Fill(t, dir, 0)
+		saves := map[string]func() error{
+			"sleep":      func() error { _, err := d.SaveSleep("1-7", writes(data, m)); return err },
+			"changeset":  func() error { _, err := d.SaveChangeset("run-1", someChangeset()); return err },
+			"diff":       func() error { return d.SaveDiff("run-1", text) },
+			"summary":    func() error { return d.SaveSummary("1-7", []byte(text)) },
+			"transcript": func() error { return d.BeginTranscript("run-2", runlog.Header{Run: "run-2", User: text}) },
+		}
+		for name, save := range saves {
+			if err := save(); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%s: got error %v, want no space", name, err)
+			}
+		}
+		seq := int64(0)
+		for err = nil; err == nil; { // what is left of the file's last block
+			seq++
+			err = tr.Add(runlog.Line{Seq: seq, Text: text}, nil)
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("a line: got error %v, want no space", err)
+		}
+		free()
+		if left := lying(t, filepath.Join(dir, "data")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		for name, save := range saves {
+			if err := save(); err != nil {
+				t.Errorf("%s with room again: %v", name, err)
+			}
+		}
+		for n := seq; n < seq+3; n++ {
+			if err := tr.Add(runlog.Line{Seq: n, Text: text}, nil); err != nil {
+				t.Errorf("a line with room again: %v", err)
+			}
+		}
+		finish(t, tr, runlog.End{Run: "run-1", Cause: "exited"})
+		if list := entries(t, d, "run-1"); int64(len(list)) != seq+3 {
+			t.Errorf("the transcript has %d records, want %d", len(list), seq+3)
+		}
+		if err := errors.Join(tr.Close(), copyOut(d)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// copyOut reads a saved changeset.
+func copyOut(d *archive.Dir) error {
+	f, err := d.OpenDiff("run-1")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, f)
+	return errors.Join(err, f.Close())
+}

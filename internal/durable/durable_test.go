@@ -1,0 +1,116 @@
+package durable_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/disktest"
+	"github.com/errand-bot/errand/internal/durable"
+)
+
+// write makes a folder and writes a file in it twice, and says what is stored.
+func write(t *testing.T, dir string) {
+	dir = filepath.Join(dir, "a", "b")
+	if err := durable.MkdirAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	disktest.Say("folder")
+	for _, word := range []string{"first", "second"} {
+		if err := durable.WriteFile(filepath.Join(dir, "file"), []byte(strings.Repeat(word, 3000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		disktest.Say(word)
+	}
+}
+
+// is checks that the file is the last one that was stored, or already the next one, and whole.
+func is(t *testing.T, dir string, said []string) {
+	t.Helper()
+	if len(said) == 0 {
+		return
+	}
+	if info, err := os.Stat(filepath.Join(dir, "a", "b")); err != nil || !info.IsDir() {
+		t.Errorf("the folder is lost: %v", err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "a", "b", "file"))
+	first, second := string(data) == strings.Repeat("first", 3000), string(data) == strings.Repeat("second", 3000)
+	switch last := said[len(said)-1]; {
+	case errors.Is(err, os.ErrNotExist) && last == "folder":
+	case !first && !second:
+		t.Errorf("the file has %d bytes: %v", len(data), err)
+	case last == "second" && first:
+		t.Error("the file is the old one")
+	}
+}
+
+// TestPowerCut: whenever the power fails, what was reported as written is there, whole.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	disktest.Run(t, disktest.Disk{Play: write, Check: is})
+}
+
+// TestFailingCalls has each call fail, one after the other: it is reported, the file before stays, and nothing else does.
+func TestFailingCalls(t *testing.T) {
+	t.Parallel()
+	for errno, kinds := range map[syscall.Errno][]disktest.Kind{
+		syscall.ENOSPC: {disktest.Create, disktest.Write, disktest.Mkdir, disktest.Rename},
+		syscall.EIO:    {disktest.Create, disktest.Write, disktest.Mkdir, disktest.Rename, disktest.Sync, disktest.Close},
+		syscall.EDQUOT: {disktest.Close},
+	} {
+		for _, kind := range kinds {
+			t.Run(errno.Error()+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				disktest.Run(t, disktest.Disk{
+					Play: func(t *testing.T, dir string) {
+						if kind == disktest.Mkdir {
+							disktest.Say("broken")
+							if err := durable.MkdirAll(filepath.Join(dir, "a", "b")); !errors.Is(err, errno) {
+								t.Fatalf("got error %v, want %v", err, errno)
+							}
+							disktest.Say("reported")
+							return
+						}
+						write(t, dir)
+						disktest.Say("broken")
+						path := filepath.Join(dir, "a", "b", "file")
+						if err := durable.WriteFile(path, []byte("third"), 0o600); !errors.Is(err, errno) {
+							t.Fatalf("got error %v, want %v", err, errno)
+						}
+						if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "second") {
+							t.Errorf("the file holds %.20s, error %v", data, err)
+						}
+						if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+							t.Errorf("left behind: %v, %v", left, err)
+						}
+						disktest.Say("reported")
+					},
+					Fail: func(c disktest.Call, said []string) syscall.Errno {
+						if len(said) > 0 && said[len(said)-1] == "broken" && c.Kind == kind {
+							return errno
+						}
+						return 0
+					},
+				})
+			})
+		}
+	}
+}
+
+// A file that cannot take its place leaves nothing.
+func TestNoPlace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "key"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.WriteFile(filepath.Join(dir, "key"), []byte("x"), 0o600); err == nil {
+		t.Error("a folder was replaced by a file")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder holds %v, %v", entries, err)
+	}
+}
