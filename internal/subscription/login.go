@@ -134,7 +134,7 @@ type place struct {
 	lock *flock.Flock // of a file beside the login, which stays
 }
 
-// newPlace makes room. It does not wait for another process that renews the same login.
+// newPlace makes room, which is taken on the disk at once: a token for renewals is spent when it is used. It does not wait for another process that renews the same login.
 func newPlace(path string) (*place, error) {
 	p := &place{path: path, lock: flock.New(path+".lock", flock.SetPermissions(0o600))}
 	mine, err := p.lock.TryLock()
@@ -147,6 +147,10 @@ func newPlace(path string) (*place, error) {
 	if p.file, err = os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
 		return nil, errors.Join(err, p.lock.Close())
 	}
+	if _, err := p.file.Write(make([]byte, maxLogin)); err != nil {
+		p.drop()
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -156,7 +160,10 @@ func (p *place) write(l login) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.file.Write(data); err != nil {
+	if _, err := p.file.WriteAt(data, 0); err != nil {
+		return err
+	}
+	if err := p.file.Truncate(int64(len(data))); err != nil {
 		return err
 	}
 	if err := errors.Join(p.file.Chmod(0o600), p.file.Sync(), p.file.Close()); err != nil {

@@ -170,7 +170,7 @@ func (s *Source) current() (l login, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err = read(s.cfg.Login)
-	if u := s.unsaved; u != nil && (err != nil || l.Refresh == u.before) { // else somebody has logged in anew
+	if u := s.unsaved; u != nil && (err != nil || l.Refresh == u.before || l.Refresh == u.Refresh) { // else somebody has logged in anew
 		place, err := newPlace(s.cfg.Login)
 		if err != nil {
 			return login{}, fmt.Errorf("make room for a renewed login: %w", err)
