@@ -94,8 +94,8 @@ type Spec struct {
 	BaseURL, RunToken string
 }
 
-// Cmd is how to start a run. Its stdout should be a file: an agent may drop what a full pipe has
-// not taken when it ends, its last line first of all, and then the run counts as crashed.
+// Cmd is how to start a run. Its stdout has to be a file, as the runner makes it: an agent may drop what a full pipe has
+// not taken when it exits, its last line first of all, and then the run counts as crashed.
 type Cmd struct {
 	// Argv is the command with its arguments; Argv[0] is looked up in PATH unless it has a slash.
 	Argv []string

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
@@ -66,4 +68,53 @@ func TestOpenRequestIsASignOfLife(t *testing.T) {
 	if _, exit := follow(t, root, "a", 0); exit.Cause != runlog.CauseDuration {
 		t.Errorf("with an open request the run ended as %+v", exit)
 	}
+}
+
+// TestLinesBeforeTheExitAreFollowed: a line that is logged after a follower has read the log, and before it sees the run's
+// exit, is told before the exit.
+func TestLinesBeforeTheExitAreFollowed(t *testing.T) {
+	t.Parallel()
+	root := runner.Root(t.TempDir())
+	dir := root.RunDir("a")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, "events.jsonl")
+	for name, text := range map[string]string{"spec.json": "{}", "events.jsonl": `{"seq":1,"stream":"stdout","text":"first"}` + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The follower waits at this exit until somebody writes it.
+	exit := filepath.Join(dir, "exit.json")
+	if err := unix.Mkfifo(exit, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error, 1)
+	go func() {
+		writer, err := os.OpenFile(exit, os.O_WRONLY, 0) // returns once the follower looks for the exit
+		if err == nil {
+			err = appendTo(log, `{"seq":2,"stream":"stdout","text":"last"}`+"\n")
+		}
+		if err == nil {
+			_, err = writer.WriteString(`{"cause":"exited","last_seq":2}`)
+		}
+		wrote <- errors.Join(err, writer.Close())
+	}()
+	lines, ended := follow(t, root, "a", 0)
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"stdout: first", "stdout: last"}, texts(lines)); diff != "" || ended.Cause != runlog.CauseExited {
+		t.Errorf("exit %+v, lines (-want +got):\n%s", ended, diff)
+	}
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }

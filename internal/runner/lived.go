@@ -62,7 +62,7 @@ type lived struct {
 
 func (u *otherUser) start(c proc.Command, stdin string, isolation proc.Isolation) (process, error) {
 	for _, f := range []*os.File{c.Stdout, c.Stderr} {
-		// A pipe is its maker's. Whoever holds it may open it once more, by a name such as /dev/stderr.
+		// A file or pipe is its maker's. Whoever holds it may open it once more, by a name such as /dev/stderr.
 		if err := f.Chmod(0o666); err != nil { //nolint:gosec // it has no name
 			return nil, fmt.Errorf("open the output to the agent's user: %w", err)
 		}

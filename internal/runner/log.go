@@ -29,7 +29,7 @@ type logWriter struct {
 	mu      sync.Mutex
 	file    *os.File
 	seq     int64
-	written int64
+	written int64     // bytes of output in the file, as it has them
 	last    time.Time // of the last output of any kind
 	tail    []runlog.Line
 	tailLen int
@@ -45,25 +45,24 @@ func openLog(path string, maxLog int64, now func() time.Time) (*logWriter, error
 	return &logWriter{now: now, maxLog: maxLog, failed: make(chan struct{}), file: f, last: now()}, nil
 }
 
-// add appends one line.
+// add appends one line of a command's output.
 func (w *logWriter) add(stream runlog.Stream, text string, cut int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := runlog.Line{Time: w.now(), Stream: stream, Text: text, Cut: cut}
-	if stream != runlog.StreamRunner {
-		w.last = line.Time
-		if w.written+int64(len(text)) > w.maxLog {
-			w.keepInTail(line)
-			return
-		}
-		w.written += int64(len(text)) + 1
+	w.last = line.Time
+	if len(w.tail) > 0 || w.written+int64(len(text)) > w.maxLog {
+		w.keepInTail(line)
+		return
 	}
-	w.write(line)
+	w.written += int64(w.write(line))
 }
 
-// note appends a remark of the runner.
+// note appends a remark of the runner. It counts neither as output nor towards the log's limit.
 func (w *logWriter) note(format string, args ...any) {
-	w.add(runlog.StreamRunner, fmt.Sprintf(format, args...), 0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner, Text: fmt.Sprintf(format, args...)})
 }
 
 // keepInTail holds a line back that came after the limit, and forgets the oldest such lines.
@@ -82,9 +81,10 @@ func (w *logWriter) keepInTail(line runlog.Line) {
 	}
 }
 
-func (w *logWriter) write(line runlog.Line) {
+// write returns how many bytes the line takes in the log.
+func (w *logWriter) write(line runlog.Line) int {
 	if w.err != nil {
-		return
+		return 0
 	}
 	line.Seq = w.seq + 1
 	data, err := json.Marshal(line)
@@ -94,9 +94,20 @@ func (w *logWriter) write(line runlog.Line) {
 	if err != nil {
 		w.err = fmt.Errorf("write log: %w", err)
 		close(w.failed)
-		return
+		return 0
 	}
 	w.seq++
+	return len(data) + 1
+}
+
+// fail has the run ended as when the log cannot be written.
+func (w *logWriter) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+		close(w.failed)
+	}
 }
 
 // lastOutput is when the command last said anything.
@@ -160,6 +171,16 @@ func (w *logWriter) copyLines(r io.Reader, stream runlog.Stream, maxLine int) {
 			return
 		}
 	}
+}
+
+// heldBack is the lines at the end that are not in the log before finish.
+func (w *logWriter) heldBack() (texts []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, line := range w.tail {
+		texts = append(texts, line.Text)
+	}
+	return texts
 }
 
 // position is the number of the last line so far.

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case hastyCommand: // SIZE
+			writeHastily(os.Args[2])
 		case proc.InitCommand:
 			os.Exit(proc.Init(os.Args[2:]))
 		case "tether": // serve --root ROOT --listen ADDRESS

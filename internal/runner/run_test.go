@@ -187,6 +187,46 @@ func TestFloodKeepsTheEnd(t *testing.T) {
 	}
 }
 
+// TestLogIsBounded: a run's log on its VM takes no more than its limit and what is kept of the end, however the output is
+// made up, and whether the agent or a set-up command prints it.
+func TestLogIsBounded(t *testing.T) {
+	t.Parallel()
+	const limit = 100 << 10
+	setUp := func(command string) runner.Spec {
+		s := shell("a", "echo never")
+		s.Setup = []runner.SetupCommand{{Command: command}}
+		return s
+	}
+	for name, spec := range map[string]runner.Spec{
+		"lines":               shell("a", "seq 1 100000; echo the end"),
+		"empty lines":         shell("a", "yes '' | head -n 200000; echo the end"),
+		"control codes":       shell("a", `head -c 400000 /dev/zero | tr '\0' '\1' | fold -w 1000; echo; echo the end`),
+		"by a set-up":         setUp("seq 1 100000; echo the end; exit 3"),
+		"errors, by a set-up": setUp("seq 1 100000 >&2; echo the end >&2; exit 3"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec.MaxLog = limit
+			root := start(t, spec)
+			lines, exit := follow(t, root, "a", 0)
+			info, err := os.Stat(filepath.Join(root.RunDir("a"), "events.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, most := info.Size(), int64(limit+64*(1000*len(`\u0001`)+150)+1000); got > most {
+				t.Errorf("the log has %d bytes, at most %d are allowed", got, most)
+			}
+			all := strings.Join(texts(lines), "\n")
+			if !strings.Contains(all, "lines were left out here.") || !strings.Contains(all, ": the end") {
+				t.Errorf("of %d lines, the last are:\n%s", len(lines), all[max(0, len(all)-500):])
+			}
+			if spec.Setup != nil && !strings.HasSuffix(exit.Message, "\nthe end") {
+				t.Errorf("the message is %q", exit.Message)
+			}
+		})
+	}
+}
+
 func TestStartTwice(t *testing.T) {
 	t.Parallel()
 	root := start(t, shell("a", "echo once >> ../count"))

@@ -88,7 +88,7 @@ func setupMarker(root Root, dir string, commands []SetupCommand) string {
 	return filepath.Join(home, hex.EncodeToString(sum[:16]))
 }
 
-// logTail returns the last lines that were logged after the given number.
+// logTail returns the last lines of output after the given number of the log.
 func (s *supervisor) logTail(after int64) string {
 	f, err := os.Open(filepath.Join(s.dir, logFile))
 	if err != nil {
@@ -105,7 +105,8 @@ func (s *supervisor) logTail(after int64) string {
 		lines = append(lines, line.Text)
 		lines = lines[max(0, len(lines)-setupTailLines):]
 	}
-	text := strings.Join(lines, "\n")
+	lines = append(lines, s.log.heldBack()...)
+	text := strings.Join(lines[max(0, len(lines)-setupTailLines):], "\n")
 	if len(text) > setupTailBytes {
 		text = strings.ToValidUTF8(text[len(text)-setupTailBytes:], "")
 		if _, whole, more := strings.Cut(text, "\n"); more { // a part of a secret would not be known for one

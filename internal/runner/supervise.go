@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -88,7 +87,7 @@ func (s *supervisor) live() runlog.Exit {
 	}
 	return s.command(runPart{
 		command: proc.Command{Argv: s.spec.Argv}, stdin: s.spec.Stdin,
-		stdout: runlog.StreamStdout, stderr: runlog.StreamStderr,
+		stdout: runlog.StreamStdout, stderr: runlog.StreamStderr, outputFile: true,
 		duration: s.spec.Duration, stall: s.spec.Stall,
 	})
 }
@@ -113,6 +112,7 @@ type runPart struct {
 	command        proc.Command
 	stdin          string // empty: it reads an end of file at once
 	stdout, stderr runlog.Stream
+	outputFile     bool // its standard output is a file, of which nothing is lost when it exits
 	duration       time.Duration
 	stall          time.Duration // negative: not watched
 }
@@ -121,7 +121,7 @@ type runPart struct {
 func (s *supervisor) command(part runPart) runlog.Exit {
 	part.command.Env = environment(s.spec, s.user.root().RunDir(s.spec.ID))
 	part.command.Dir = s.spec.Dir
-	process, output, err := s.startPiped(part)
+	process, output, err := s.startRecorded(part)
 	if err != nil {
 		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: err.Error()}
 	}
@@ -136,56 +136,6 @@ func (s *supervisor) command(part runPart) runlog.Exit {
 		exit.Message = s.stopReason()
 	}
 	return exit
-}
-
-// output is the pipes of a running command.
-type output struct {
-	readers []*os.File
-	group   sync.WaitGroup
-}
-
-func (s *supervisor) startPiped(part runPart) (process, *output, error) {
-	out := &output{}
-	var writers []*os.File
-	closeAll := func(files []*os.File) {
-		for _, f := range files {
-			_ = f.Close()
-		}
-	}
-	for range 2 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(append(out.readers, writers...))
-			return nil, nil, fmt.Errorf("open pipe: %w", err)
-		}
-		out.readers, writers = append(out.readers, r), append(writers, w)
-	}
-	part.command.Stdout, part.command.Stderr = writers[0], writers[1]
-	process, err := s.user.start(part.command, part.stdin, s.isolation)
-	closeAll(writers)
-	if err != nil {
-		closeAll(out.readers)
-		return nil, nil, err
-	}
-	for i, stream := range []runlog.Stream{part.stdout, part.stderr} {
-		out.group.Go(func() { s.log.copyLines(out.readers[i], stream, s.spec.MaxLine) })
-	}
-	return process, out, nil
-}
-
-// drainTimeout bounds the wait for the end of the output once every process is gone. Only a process
-// that escaped, where there is no isolation, can hold a pipe open for longer.
-const drainTimeout = 5 * time.Second
-
-// wait returns when both pipes have been read to their end.
-func (o *output) wait() {
-	for _, r := range o.readers {
-		_ = r.SetReadDeadline(time.Now().Add(drainTimeout))
-	}
-	o.group.Wait()
-	for _, r := range o.readers {
-		_ = r.Close()
-	}
 }
 
 // stopReason is what the one who asked for the stop gave as its reason.

@@ -17,7 +17,7 @@ const (
 	DefaultStall    = 10 * time.Minute
 	// DefaultMaxLine is how many bytes of one line are kept.
 	DefaultMaxLine = 4 << 20
-	// DefaultMaxLog is how many bytes of output are kept before only the last lines are.
+	// DefaultMaxLog is how many bytes the log takes before only the last lines of output are kept.
 	DefaultMaxLog = 256 << 20
 	// DefaultIdleCPU is the share of one processor below which a run counts as idle.
 	DefaultIdleCPU = 0.02
