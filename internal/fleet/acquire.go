@@ -35,6 +35,13 @@ type AcquireSpec struct {
 	Labels map[string]string
 }
 
+// intent is the row of a VM that is wanted.
+type intent struct {
+	state.VMRow
+	// first says that this call has stored it, and that nothing was asked of the provider yet.
+	first bool
+}
+
 func (s AcquireSpec) withDefaults() AcquireSpec {
 	if s.Owner == "" {
 		s.Owner = fmt.Sprintf("%d-%d", s.Task.Repo, s.Task.Issue)
@@ -67,10 +74,10 @@ func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 	spec = spec.withDefaults()
 	var last error
 	for range maxLives {
-		row, err := f.intend(ctx, spec)
+		in, err := f.intend(ctx, spec)
 		if err == nil {
 			var vm VM
-			if vm, err = f.bringUp(ctx, row, spec); err == nil {
+			if vm, err = f.bringUp(ctx, in, spec); err == nil {
 				f.cfg.Log.Info().Str("vm", vm.Name).Str("owner", spec.Owner).Str("kind", vm.Kind).Msg("VM acquired")
 				return vm, nil
 			}
@@ -78,7 +85,7 @@ func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 		if !errors.Is(err, errLifeOver) {
 			return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, err)
 		}
-		spec.Gen, last = max(spec.Gen, row.Gen+1), err
+		spec.Gen, last = max(spec.Gen, in.Gen+1), err
 	}
 	return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, &NoCapacityError{
 		Reason: fmt.Sprintf("%d VMs in a row could not be used: %s", maxLives, words(last)), Cause: last,
@@ -96,28 +103,28 @@ func words(err error) string {
 }
 
 // intend finds the owner's live row, or stores a new intent.
-func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (state.VMRow, error) {
+func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	rows, err := f.store.VMRows(ctx)
 	if err != nil {
-		return state.VMRow{}, err
+		return intent{}, err
 	}
 	gen := max(spec.Gen, 1)
 	for _, row := range rows {
 		if row.Owner == spec.Owner && row.Gen >= spec.Gen {
 			if !row.Phase.Over() && !row.Spare {
-				return row, nil
+				return intent{VMRow: row}, nil
 			}
 			gen = max(gen, row.Gen+1)
 		}
 	}
 	in, err := f.newIntent(ctx, spec, gen)
 	if err != nil {
-		return state.VMRow{}, err
+		return intent{}, err
 	}
 	if spare, ok := f.spareFor(ctx, rows, spec); ok {
 		row, err := f.rebuildIntent(ctx, in, spare)
 		if !errors.Is(err, state.ErrVMOver) {
-			return row, refusal(err)
+			return intent{VMRow: row}, refusal(err)
 		}
 	}
 	row, err := f.store.IntendVM(ctx, in, f.caps())
@@ -125,9 +132,9 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (state.VMRow, erro
 		row, err = f.store.IntendVM(ctx, in, f.caps())
 	}
 	if errors.Is(err, state.ErrVMOver) { // somebody was quicker
-		return state.VMRow{Gen: gen}, errLifeOver
+		return intent{VMRow: state.VMRow{Gen: gen}}, errLifeOver
 	}
-	return row, refusal(err)
+	return intent{VMRow: row, first: err == nil}, refusal(err)
 }
 
 // refusal makes a cap that is reached an ErrNoCapacity.
@@ -232,7 +239,8 @@ func noneLeft(not []string, cause error) error {
 }
 
 // bringUp waits until a row's VM can be used, and does what is missing.
-func (f *Fleet) bringUp(ctx context.Context, row state.VMRow, spec AcquireSpec) (VM, error) {
+func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, error) {
+	row, first := in.VMRow, in.first
 	for {
 		switch {
 		case row.Phase.Over():
@@ -240,11 +248,11 @@ func (f *Fleet) bringUp(ctx context.Context, row state.VMRow, spec AcquireSpec) 
 		case row.Phase.Usable():
 			return f.inUse(ctx, row)
 		case row.Phase == state.VMIntended:
-			next, err := f.create(ctx, row, spec)
+			next, err := f.create(ctx, intent{row, first}, spec)
 			if err != nil {
 				return VM{}, err
 			}
-			row = next
+			row, first = next, false
 			if !row.Phase.Rising() {
 				continue
 			}
@@ -265,12 +273,12 @@ func (f *Fleet) bringUp(ctx context.Context, row state.VMRow, spec AcquireSpec) 
 
 // inUse returns the VM of a row that can be used, if it is still there.
 func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
-	vm, err := f.Get(ctx, row.Name)
+	vm, err := f.get(ctx, row.Name, freshFor)
 	for errors.Is(err, ErrMissing) {
 		if err := f.wait(ctx, f.lossAfter()); err != nil {
 			return VM{}, err
 		}
-		vm, err = f.Get(ctx, row.Name)
+		vm, err = f.get(ctx, row.Name, freshFor)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -289,8 +297,9 @@ func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
 
 // create asks the provider for the VM of an intent, candidate by candidate, and stores what came of it.
 // The row is still intended if the outcome is not known: the next look finds out.
-func (f *Fleet) create(ctx context.Context, row state.VMRow, spec AcquireSpec) (state.VMRow, error) {
-	want := Spec{Name: row.Name, Labels: row.Labels, Needs: spec.Needs, Image: row.Image}
+func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.VMRow, error) {
+	row := in.VMRow
+	want := Spec{Name: row.Name, Labels: row.Labels, Needs: spec.Needs, Image: row.Image, First: in.first}
 	var err error
 	if f.cfg.UserData != nil {
 		if want.UserData, err = f.cfg.UserData(row); err != nil {
@@ -321,6 +330,9 @@ func (f *Fleet) made(ctx context.Context, row state.VMRow, vm VM) (state.VMRow, 
 		e.MicroHour, e.Currency, e.Paid = vm.MicroHour, vm.Currency, f.cfg.Paid
 	}
 	f.remember(vm)
+	f.mu.Lock()
+	f.coming[vm.Name] = vm
+	f.mu.Unlock()
 	row, _, err := f.apply(ctx, row.Name, e)
 	return row, err
 }

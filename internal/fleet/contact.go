@@ -45,21 +45,30 @@ const greetFor = 30 * time.Second
 func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 	var pins []string
 	if f.cfg.Contact != nil {
-		vm, err := f.dressed(vm, row)
+		dressed, err := f.dressed(vm, row)
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, greetFor)
 		defer cancel()
-		pins, err = f.cfg.Contact.Greet(ctx, row, vm.Endpoint, func(ctx context.Context, pins []string) error {
+		pins, err = f.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
+			// Whoever has our key runs, whether the provider has said so or not.
+			_, _, runsErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns})
 			_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMPinned, Pins: pins})
-			return err
+			return errors.Join(runsErr, err)
 		})
 		if err != nil {
 			return f.notMet(ctx, row, err)
 		}
 	}
-	_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
+	if _, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns}); err != nil {
+		return err
+	}
+	_, up, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
+	if up && err == nil {
+		vm.State = StateRunning
+		f.remember(vm)
+	}
 	return err
 }
 

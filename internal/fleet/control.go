@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -101,9 +102,15 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	list, err := f.List(ctx)
+	c, err := f.checks(ctx)
 	if err != nil {
 		return err
+	}
+	due := slices.ContainsFunc(rows, func(row state.VMRow) bool { return f.due(row, c) })
+	if due {
+		if err = f.check(ctx, rows, c); err != nil {
+			return err
+		}
 	}
 	var group errgroup.Group
 	if f.cfg.Sleep != nil {
@@ -111,8 +118,12 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	}
 	for _, row := range rows {
 		group.Go(func() error {
-			vm, ok := listed(list, row)
-			if err := f.rise(ctx, row, vm, ok); err != nil {
+			vm, ok := c.vms[row.Name]
+			advance := f.rise
+			if !due {
+				advance = f.meet
+			}
+			if err := advance(ctx, row, vm, ok); err != nil {
 				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)
 			}
 			return nil
@@ -205,7 +216,7 @@ func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
 
 // sink moves a row on that is on its way down.
 func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
-	if !f.tries(row.Name) {
+	if f.deletes(row.Name) || !f.tries(row.Name) {
 		return nil
 	}
 	if row.Phase == state.VMFailed || row.Spare && row.Phase == state.VMParked {
@@ -220,6 +231,27 @@ func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
 	}
 	f.forget(row.Name)
 	return nil
+}
+
+// deletes reports whether somebody is deleting a VM at this moment.
+func (f *Fleet) deletes(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ending[name] > 0
+}
+
+// begin notes that a VM is being deleted until done is called, so that the poller does not delete it as well.
+func (f *Fleet) begin(name string) (done func()) {
+	f.mu.Lock()
+	f.ending[name]++
+	f.mu.Unlock()
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.ending[name]--; f.ending[name] == 0 {
+			delete(f.ending, name)
+		}
+	}
 }
 
 // tries reports whether a deletion is due, and puts the next one off.

@@ -61,6 +61,8 @@ type Spec struct {
 	Image string
 	// Offer is the type and place to order, for a Market. Only Type and Location count.
 	Offer Offer
+	// First says that no VM of this name was ever asked for: Create need not search for one before it makes it.
+	First bool
 	// UserData is what cloud-init gets at the first boot. It holds no secret but the first host key,
 	// which is replaced as soon as the VM is up.
 	UserData []byte

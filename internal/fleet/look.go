@@ -11,8 +11,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// freshFor is how long a Market's facts about a VM are good for callers who want to use it.
-const freshFor = time.Minute
+const (
+	// freshFor is how long a Market's word that a VM is there is good for callers who want to connect to it.
+	freshFor = time.Minute
+	// factsFor is how long its facts are good that do not change: the address, the logins. The reapers' list renews
+	// them every few minutes.
+	factsFor = 15 * time.Minute
+)
 
 // sawVM is what a Market said about a VM.
 type sawVM struct {
@@ -21,8 +26,12 @@ type sawVM struct {
 }
 
 // Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's
-// facts may be a minute old. ErrMissing says that a VM that should be there was not found, which is not yet believed.
-func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
+// facts may be a quarter of an hour old; whether the VM is still there is found out by Client, or by Acquire. ErrMissing
+// says that a VM that should be there was not found, which is not yet believed.
+func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.get(ctx, name, factsFor) }
+
+// get is Get with facts that are at most so old.
+func (f *Fleet) get(ctx context.Context, name string, within time.Duration) (VM, error) {
 	row, err := f.store.VMRow(ctx, name)
 	if errors.Is(err, state.ErrNoVMRow) {
 		return f.provider.Get(ctx, name)
@@ -30,7 +39,7 @@ func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
 	if err != nil {
 		return VM{}, err
 	}
-	vm, err := f.facts(ctx, row)
+	vm, err := f.facts(ctx, row, within)
 	if err != nil {
 		return VM{}, err
 	}
@@ -38,8 +47,8 @@ func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
 }
 
 // facts asks the provider, or remembers.
-func (f *Fleet) facts(ctx context.Context, row state.VMRow) (VM, error) {
-	if vm, ok := f.remembered(row.Name); ok && !another(row, vm.ID) {
+func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration) (VM, error) {
+	if vm, ok := f.remembered(row.Name, within); ok && !another(row, vm.ID) {
 		return vm, nil
 	}
 	look := f.confirm
@@ -75,11 +84,11 @@ func (f *Fleet) market() (Market, bool) {
 	return m, ok
 }
 
-func (f *Fleet) remembered(name string) (VM, bool) {
+func (f *Fleet) remembered(name string, within time.Duration) (VM, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, ok := f.seen[name]
-	return s.vm, ok && f.cfg.Now().Sub(s.at) < freshFor
+	return s.vm, ok && f.cfg.Now().Sub(s.at) < within
 }
 
 // remember keeps a Market's facts about a VM that runs. The others' lists are cheap, and the sign that we live.
@@ -100,6 +109,7 @@ func (f *Fleet) remember(vm VM) {
 func (f *Fleet) forget(name string) {
 	f.mu.Lock()
 	delete(f.seen, name)
+	delete(f.coming, name)
 	delete(f.retries, name)
 	delete(f.unmet, name)
 	f.mu.Unlock()
@@ -121,7 +131,7 @@ func (f *Fleet) List(ctx context.Context) ([]VM, error) {
 
 func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, error) {
 	name, runner := strings.CutSuffix(name, runnerSuffix)
-	vm, err := f.Get(ctx, name)
+	vm, err := f.get(ctx, name, freshFor)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return remote.Endpoint{}, err

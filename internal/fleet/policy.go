@@ -163,9 +163,15 @@ type Fleet struct {
 	pool     *remote.Pool
 
 	polling sync.Mutex // held by who looks at the provider for all
+	listing sync.Mutex // likewise for images
 
 	mu      sync.Mutex
 	polled  time.Time           // when that was
+	checked time.Time           // when the provider was last asked about VMs that are on their way up
+	coming  map[string]VM       // what is known of them, by name
+	listed  []Image             // the last list of images
+	read    time.Time           // when it was read
+	ending  map[string]int      // VMs whose deletion is under way
 	changed chan struct{}       // closed and made anew when a row changes
 	refused map[Candidate]deny  // lately, by the provider
 	retries map[string]retry    // of deletions, by VM
@@ -183,7 +189,7 @@ func New(p Provider, cfg Config) *Fleet {
 	cfg = cfg.withDefaults(market)
 	f := &Fleet{
 		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}),
-		refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
+		coming: map[string]VM{}, ending: map[string]int{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
 		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{},
 	}
 	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)

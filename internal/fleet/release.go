@@ -51,8 +51,11 @@ func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 	if waits, err := f.heirWaits(ctx, row); waits || err != nil {
 		return err
 	}
-	if err := f.deleteOf(ctx, row); err != nil {
-		return err
+	defer f.begin(row.Name)()
+	if row.Snapshot == "" || row.EndedAt.IsZero() { // else the provider has confirmed that only the image is left
+		if err := f.deleteOf(ctx, row); err != nil {
+			return err
+		}
 	}
 	f.found(row.Name)
 	if row.Phase == state.VMDeleting && row.Snapshot != "" {
@@ -159,13 +162,17 @@ func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow) (Ima
 	if err != nil {
 		return Image{}, err
 	}
+	next := f.imageReady(ctx, row)
 	for bad := 0; !img.Ready; {
-		if err := f.pause(ctx, 2*f.cfg.Tick); err != nil {
+		if err := f.wait(ctx, next.Sub(f.cfg.Now())); err != nil {
 			return Image{}, err
 		}
+		at := f.cfg.Now()
+		next = at.Add(max(f.ticks(2), at.Sub(row.Since)/growth))
 		now, err := imager.ImageByID(ctx, img.ID)
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && now.Failed:
+			next = at.Add(f.ticks(2)) // it is believed when it is seen again
 			if bad++; bad > 1 {
 				return Image{}, errors.Join(fmt.Errorf("%w: image %s cannot be used", ErrInvalid, img.ID), imager.DeleteImage(ctx, img.ID))
 			}
@@ -237,7 +244,7 @@ func (f *Fleet) wakeInPlace(ctx context.Context, row state.VMRow) (VM, error) {
 		return VM{}, err
 	}
 	for end := f.cfg.Now().Add(f.cfg.BootWithin); f.cfg.Now().Before(end); {
-		vm, err := f.Get(ctx, row.Name)
+		vm, err := f.get(ctx, row.Name, 0)
 		if err != nil || vm.State == StateRunning {
 			return vm, err
 		}

@@ -53,7 +53,7 @@ func layers() map[string]row {
 		"internal/fleet":           {may: "internal/remote state", tests: "state/kv/boltkv"},
 		"internal/fleet/fleettest": {may: "internal/fleet internal/remote"},
 		"internal/fleet/cloudinit": {},
-		"internal/fleet/hetzner":   {may: "internal/fleet internal/remote"},
+		"internal/fleet/hetzner":   {may: "internal/fleet internal/remote", tests: "state"},
 		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote"},
 		"internal/fleet/local/box": {},
 		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/tetherd internal/runner/work"},

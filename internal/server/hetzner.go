@@ -69,7 +69,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 	}
 	return hetzner.New(hetzner.Config{
 		Settings: settings, Token: h.Token.Reveal(), Deployment: s.cfg.Deployment, ClientKey: signer.PublicKey(), Candidates: wanted,
-		Version: s.opts.Version, Now: s.opts.Now, Log: s.opts.Log,
+		Version: s.opts.Version, Tick: s.cfg.Timing.VMTick, Now: s.opts.Now, Log: s.opts.Log,
 		OneUser: s.opts.DialVM != nil, // boxes, which have one login each
 	})
 }
@@ -90,11 +90,10 @@ func (s *Server) wantRunner(kind string) error {
 // baseImage is the newest image that was baked for a task's repository, empty if there is none.
 func (s *Server) baseImage(ctx context.Context, t *state.Task) (string, error) {
 	group, ok := s.cfg.Bake.Of(t.Repo.FullName())
-	imager, can := s.provider.(fleet.Imager)
-	if !ok || !can {
+	if _, can := s.provider.(fleet.Imager); !ok || !can {
 		return "", nil
 	}
-	images, err := imager.Images(ctx)
+	images, err := s.fleet.Images(ctx, time.Minute)
 	if err != nil {
 		return "", fmt.Errorf("look for the base image of %s: %w", group, err)
 	}
@@ -112,7 +111,7 @@ func (d disks) Snapshot(ctx context.Context, vm string) (ref string, bytes int64
 	if ref, err = d.s.fleet.Snapshot(ctx, vm); err != nil {
 		return "", 0, err
 	}
-	images, err := d.s.provider.(fleet.Imager).Images(ctx)
+	images, err := d.s.fleet.Images(ctx, time.Minute)
 	if err != nil {
 		d.s.opts.Log.Warn().Err(err).Str("image", ref).Msg("ask how large an image is") // nothing hangs on it
 		return ref, 0, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// Create adopts the server of this name and these labels, or orders one of spec.Offer, once. It does not
+// Create adopts the server of this name and these labels, or orders one of spec.Offer, once. With spec.First it
+// searches for the former only if the API says that the name is taken. It does not
 // wait: the VM is StateCreating, and List and Get say when it runs. With fleet.ErrUnknownOutcome the order
 // may still turn up; calling again, some seconds later, finds it.
 func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
@@ -25,7 +26,11 @@ func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error
 }
 
 func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
-	s, err := p.named(ctx, spec.Name)
+	var s *schema.Server
+	var err error
+	if !spec.First { // names are unique in a project: even a wrong First makes no second server
+		s, err = p.named(ctx, spec.Name)
+	}
 	if err != nil {
 		return fleet.VM{}, err
 	}

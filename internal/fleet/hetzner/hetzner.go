@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/ssh"
 
@@ -105,6 +106,8 @@ type Config struct {
 	HTTP *http.Client
 	// RequestsPerHour bounds our requests. Default 3600, which is what the API allows a project.
 	RequestsPerHour int
+	// Tick is what the pauses between two checks of a server that is to go off, or away, are derived from. Default 5 s.
+	Tick time.Duration
 	// Pause is how long no call is made after the API said "too many". Default 30 s.
 	Pause time.Duration
 	// Now is the clock. Default time.Now.
@@ -128,6 +131,10 @@ type Provider struct {
 	judged map[int64]judgment // by server
 	// unclaimed are addresses of deleted servers that could not be labeled, by id.
 	unclaimed map[int64]unclaimedAddress
+	// The last server that we have powered off: when it was off, and how long that took.
+	off     schema.Server
+	offAt   time.Time
+	offTook time.Duration
 }
 
 var (
@@ -204,6 +211,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.RequestsPerHour <= 0 {
 		cfg.RequestsPerHour = requestsPerHour
+	}
+	if cfg.Tick <= 0 {
+		cfg.Tick = 5 * time.Second
 	}
 	if cfg.Pause <= 0 {
 		cfg.Pause = 30 * time.Second

@@ -48,12 +48,9 @@ func (p *Provider) makeImage(ctx context.Context, id string, labels map[string]s
 			return image(img), nil
 		}
 	}
-	s, err := p.oursByID(ctx, id)
+	s, err := p.resting(ctx, id)
 	if err != nil {
 		return fleet.Image{}, err
-	}
-	if !isOff(s) {
-		return fleet.Image{}, fmt.Errorf("%w: it is %s, not off", fleet.ErrBusy, s.Status)
 	}
 	if validLabel(s.Location.Name) {
 		want[labelLocation] = s.Location.Name
@@ -97,6 +94,21 @@ func (p *Provider) imageByID(ctx context.Context, id string) (schema.Image, erro
 		err = fmt.Errorf("%w: the answer is about image %d", errPassing, out.Image.ID)
 	}
 	return out.Image, err
+}
+
+// resting finds a server that is off: the API has just said so to PowerOff, or is asked.
+func (p *Provider) resting(ctx context.Context, id string) (schema.Server, error) {
+	p.mu.Lock()
+	last, at := p.off, p.offAt
+	p.mu.Unlock()
+	if strconv.FormatInt(last.ID, 10) == id && p.cfg.Now().Sub(at) < 2*p.cfg.Tick {
+		return last, nil
+	}
+	s, err := p.oursByID(ctx, id)
+	if err == nil && !isOff(s) {
+		err = fmt.Errorf("%w: it is %s, not off", fleet.ErrBusy, s.Status)
+	}
+	return s, err
 }
 
 // Images lists this deployment's snapshots.

@@ -20,8 +20,9 @@ import (
 const labelRebuild = "errand-rebuild-after"
 
 const (
-	// slowBoot is the age from which a server that is not up yet is asked why.
-	slowBoot = time.Minute
+	// slowBoot is the age from which a server that is not up yet is asked why; one from a snapshot is slower.
+	slowBoot    = time.Minute
+	slowRestore = 3 * time.Minute
 	// askAgain is the time between two such questions at first; they become rarer with a server's age.
 	askAgain = 30 * time.Second
 	// askOff is the same for a server that is off: only we could switch it on.
@@ -56,7 +57,7 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 		return judgment{state: fleet.StateEnded, ended: fleet.ReasonOperator, detail: "it is being deleted"}, nil
 	case hcloud.ServerStatusOff, hcloud.ServerStatusStopping:
 	case hcloud.ServerStatusInitializing, hcloud.ServerStatusStarting, hcloud.ServerStatusRebuilding:
-		if pending == "" && now.Sub(s.Created) < slowBoot {
+		if pending == "" && now.Sub(s.Created) < patience(s) {
 			return judgment{state: fleet.StateCreating}, nil
 		}
 	default: // running, migrating and unknown: no sign of an end
@@ -74,6 +75,14 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 	j := weigh(s, actions, now)
 	p.remember(s.ID, j)
 	return j, nil
+}
+
+// patience is how old a server may be before it is asked why it is not up yet.
+func patience(s schema.Server) time.Duration {
+	if s.Image != nil && s.Image.Type == "snapshot" {
+		return slowRestore
+	}
+	return slowBoot
 }
 
 // goodFor is how long a judgment about a server of this age is believed.

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// pricesFor is how long prices and offers are believed.
+	// pricesFor is how long offers are believed.
 	pricesFor = time.Hour
+	// listFor is how long the price list is believed, of which only the prices of addresses and images are used.
+	listFor = 24 * time.Hour
 	// pricesAgain is when they are asked for again after that went wrong.
 	pricesAgain = 5 * time.Minute
 	// pricesAtMost is how old they may be where newer ones cannot be had.
@@ -26,6 +28,7 @@ const (
 // prices are the answers of one moment.
 type prices struct {
 	at       time.Time
+	listed   time.Time // when the price list was read: currency, v4 and image
 	currency string
 	// v4 is the public address's price by location: hour and month, in millionths.
 	v4     map[string][2]int64
@@ -34,8 +37,8 @@ type prices struct {
 }
 
 // Offers lists what can be ordered, by type and location, cheapest first. Prices are gross and contain the
-// public IPv4 address if VMs get one. It is an hour old at
-// most, or a day where newer prices cannot be had.
+// public IPv4 address if VMs get one. It is an hour old at most, or a day where newer prices cannot be had; the price of
+// the address may be a day old.
 func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
 	now, err := p.market(ctx)
 	if err != nil {
@@ -61,7 +64,7 @@ func (p *Provider) market(ctx context.Context) (*prices, error) {
 	if known != nil && (now.Sub(known.at) < pricesFor || now.Sub(asked) < pricesAgain && now.Sub(known.at) < pricesAtMost) {
 		return known, nil
 	}
-	fresh, err := p.readMarket(ctx)
+	fresh, err := p.readMarket(ctx, known)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.priced = now
@@ -78,30 +81,18 @@ func (p *Provider) market(ctx context.Context) (*prices, error) {
 	}
 }
 
-func (p *Provider) readMarket(ctx context.Context) (*prices, error) {
-	// hcloud-go's own decoding of this answer can panic, and has floats where money is.
-	list, _, err := call[schema.PricingGetResponse](ctx, p, request{method: http.MethodGet, path: "/pricing", low: true})
-	if err != nil {
+// readMarket reads what can be ordered, and the price list if the one in known is old.
+func (p *Provider) readMarket(ctx context.Context, known *prices) (*prices, error) {
+	out := &prices{}
+	if known != nil && p.cfg.Now().Sub(known.listed) < listFor {
+		out.listed, out.currency, out.v4, out.image = known.listed, known.currency, known.v4, known.image
+	} else if err := p.readList(ctx, out); err != nil {
 		return nil, err
 	}
 	types, err := all(ctx, p, request{method: http.MethodGet, path: "/server_types", low: true},
 		func(r schema.ServerTypeListResponse) []schema.ServerType { return r.ServerTypes }, func(t schema.ServerType) int64 { return t.ID })
 	if err != nil {
 		return nil, err
-	}
-	out := &prices{currency: list.Pricing.Currency, v4: map[string][2]int64{}}
-	if out.image, err = micro(list.Pricing.Image.PricePerGBMonth.Gross); err != nil {
-		return nil, fmt.Errorf("price of images: %w", err)
-	}
-	for _, ip := range list.Pricing.PrimaryIPs {
-		for _, price := range ip.Prices {
-			if ip.Type != "ipv4" {
-				continue
-			}
-			if out.v4[price.Location], err = hourMonth(price.PriceHourly, price.PriceMonthly); err != nil {
-				return nil, fmt.Errorf("price of an address in %s: %w", price.Location, err)
-			}
-		}
 	}
 	for _, t := range types {
 		if err := p.addOffers(out, t); err != nil {
@@ -112,6 +103,29 @@ func (p *Provider) readMarket(ctx context.Context) (*prices, error) {
 		return cmp.Or(cmp.Compare(a.MicroHour, b.MicroHour), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Location, b.Location))
 	})
 	return out, nil
+}
+
+// readList reads the price list. hcloud-go's own decoding of it can panic, and has floats where money is.
+func (p *Provider) readList(ctx context.Context, out *prices) error {
+	list, _, err := call[schema.PricingGetResponse](ctx, p, request{method: http.MethodGet, path: "/pricing", low: true})
+	if err != nil {
+		return err
+	}
+	out.listed, out.currency, out.v4 = p.cfg.Now(), list.Pricing.Currency, map[string][2]int64{}
+	if out.image, err = micro(list.Pricing.Image.PricePerGBMonth.Gross); err != nil {
+		return fmt.Errorf("price of images: %w", err)
+	}
+	for _, ip := range list.Pricing.PrimaryIPs {
+		for _, price := range ip.Prices {
+			if ip.Type != "ipv4" {
+				continue
+			}
+			if out.v4[price.Location], err = hourMonth(price.PriceHourly, price.PriceMonthly); err != nil {
+				return fmt.Errorf("price of an address in %s: %w", price.Location, err)
+			}
+		}
+	}
+	return nil
 }
 
 // addOffers adds one for each location that has a price.
@@ -154,7 +168,7 @@ func (p *Provider) hour(ctx context.Context, s schema.Server) (microHour int64, 
 	p.mu.Lock()
 	now, asked := p.prices, p.priced // an old one is better than none
 	p.mu.Unlock()
-	if p.cfg.Now().Sub(asked) >= pricesAgain {
+	if old := now == nil || p.cfg.Now().Sub(now.at) >= pricesAtMost; old && p.cfg.Now().Sub(asked) >= pricesAgain {
 		if fresh, err := p.market(ctx); err == nil {
 			now = fresh
 		}

@@ -207,7 +207,7 @@ func TestOldPricesAreBetterThanNone(t *testing.T) {
 	provider := p.provider(nil)
 	want, err := provider.Offers(t.Context())
 	noErr(t, "offers", err)
-	p.fault(simhetzner.Fault{Path: "^/pricing$", Code: "maintenance"})
+	p.fault(simhetzner.Fault{Path: "^/(pricing|server_types)$", Code: "maintenance"})
 	p.clock.Advance(2 * time.Hour)
 	got, err := provider.Offers(t.Context())
 	if err != nil || len(got) != len(want) {

@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// firstPoll is the wait before the first look at something that goes on; each next one is three
-	// times as long, up to slowPoll.
-	firstPoll = 250 * time.Millisecond
-	slowPoll  = 4 * time.Second
 	// obeyFor is how long a VM may take to shut down by itself, cutFor how long to be off once cut off.
 	obeyFor = time.Minute
 	cutFor  = time.Minute
@@ -58,17 +54,42 @@ func (p *Provider) powerOff(ctx context.Context, id string) error {
 func isOff(s schema.Server) bool { return s.Status == string(hcloud.ServerStatusOff) }
 
 func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (off bool, err error) {
-	err = p.poll(ctx, within, func() (bool, error) {
+	p.mu.Lock()
+	first := min(3*p.offTook/4, within)
+	p.mu.Unlock()
+	began := p.cfg.Now()
+	err = p.pollFrom(ctx, first, within, func() (bool, error) {
 		s, err := p.server(ctx, id)
-		off = err == nil && isOff(s)
+		if off = err == nil && isOff(s); off {
+			p.rests(s, began)
+		}
 		return off, err
 	})
 	return off, err
 }
 
-// poll looks until it is done or the time is over, which is no error.
+// rests remembers that we have powered a server off, so that nobody has to ask for its actions to know why it is off,
+// and how long that took.
+func (p *Provider) rests(s schema.Server, began time.Time) {
+	now := p.cfg.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judged[s.ID] = judgment{state: fleet.StateOff, status: s.Status, rebuild: s.Labels[labelRebuild], at: now}
+	p.off, p.offAt, p.offTook = s, now, now.Sub(began)
+}
+
+// poll checks until it is done or the time is over, which is no error.
 func (p *Provider) poll(ctx context.Context, within time.Duration, done func() (bool, error)) error {
-	for wait, waited := firstPoll, time.Duration(0); waited < within; wait = min(3*wait, slowPoll) {
+	return p.pollFrom(ctx, 0, within, done)
+}
+
+// pollFrom is poll whose first check is after the time first, or if that is 0 after a fifth of the time, or two of
+// Config.Tick if those are shorter. From then on the time between two checks doubles.
+func (p *Provider) pollFrom(ctx context.Context, first, within time.Duration, done func() (bool, error)) error {
+	if first <= 0 {
+		first = min(within/5, 2*p.cfg.Tick)
+	}
+	for wait, waited := first, time.Duration(0); waited < within; wait = min(max(first, waited), within-waited) {
 		if err := p.cfg.Sleep(ctx, wait); err != nil {
 			return err
 		}

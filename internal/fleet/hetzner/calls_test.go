@@ -1,0 +1,311 @@
+package hetzner_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// account is a whole fleet at the tick of production on the simulator, with the time that the real API takes. It
+// has to be made inside a synctest bubble, whose clock all of them share.
+type account struct {
+	t     *testing.T
+	sim   *simhetzner.Sim
+	fleet *fleet.Fleet
+	store *tasks
+	took  simhetzner.Took
+
+	mu       sync.Mutex
+	contacts map[string]time.Duration // from the intent to the first contact with each VM
+	waited   time.Duration            // how long the last VM could have been used before
+}
+
+// tasks are a store that says of each task that it has what it had last.
+type tasks struct {
+	*state.Store
+	mu  sync.Mutex
+	has map[state.TaskKey]*state.Task
+}
+
+// Task implements fleet.Facts.
+func (s *tasks) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has[key], nil
+}
+
+func (s *tasks) set(key state.TaskKey, vm *state.VM, asleep *state.Asleep) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.has[key] = &state.Task{Key: key, Phase: state.PhaseImplementing, VM: vm, Asleep: asleep}
+}
+
+// sshAfter is how long after a server runs its SSH can be used: the boot of the system.
+const sshAfter = 12 * time.Second
+
+func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	rec := httptest.NewRecorder()
+	a.sim.ServeHTTP(rec, r)
+	return rec.Result(), nil
+}
+
+// HostKey implements fleet.Contact.
+func (a *account) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 " + row.Name, nil }
+
+// Greet implements fleet.Contact: the VM can be used as soon as its system is up.
+func (a *account) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	create := a.took.Create
+	if row.FromImage {
+		create = a.took.FromDisk
+	}
+	late := time.Since(row.CreatedAt) - create - a.took.Start - sshAfter
+	if late < 0 {
+		return nil, remote.ErrUnreachable
+	}
+	keys := []string{"ssh-ed25519 new-" + row.Name}
+	if err := pin(ctx, keys); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.contacts[row.Name], a.waited = time.Since(row.Intended), a.waited+late
+	return keys, nil
+}
+
+func newAccount(t *testing.T, took simhetzner.Took) *account {
+	t.Helper()
+	a := &account{t: t, took: took, contacts: map[string]time.Duration{}}
+	a.sim = simhetzner.New(simhetzner.Config{Took: took, Token: token})
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	noErr(t, "open the database", err)
+	store, err := state.Open(t.Context(), db, state.Options{})
+	noErr(t, "open the store", err)
+	a.store = &tasks{Store: store, has: map[state.TaskKey]*state.Task{}}
+	settings := hetzner.DefaultSettings()
+	settings.Endpoint = "http://hetzner.test/v1"
+	provider, err := hetzner.New(hetzner.Config{
+		Settings: settings, Token: token, Deployment: "calls", ClientKey: publicKey(t, 1), HTTP: &http.Client{Transport: a},
+	})
+	noErr(t, "make the provider", err)
+	a.fleet = fleet.New(provider, fleet.Config{
+		Deployment: "calls", Store: a.store, Caps: state.VMCaps{VMs: 20, PerHour: 100}, Contact: a,
+		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}},
+		UserData:   func(state.VMRow) ([]byte, error) { return []byte("#cloud-config\n{}\n"), nil },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- a.fleet.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		a.fleet.Close()
+		a.sim.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// calls are those that were made since an earlier count, by endpoint.
+func (a *account) calls(before map[string]int) (byRoute map[string]int, all int) {
+	byRoute, _ = a.sim.Counts()
+	for route := range byRoute {
+		byRoute[route] -= before[route]
+		all += byRoute[route]
+	}
+	maps.DeleteFunc(byRoute, func(_ string, n int) bool { return n == 0 })
+	return byRoute, all
+}
+
+func (a *account) apply(vm string, kind state.VMEventKind) {
+	a.t.Helper()
+	if _, _, err := a.store.ApplyVM(a.t.Context(), vm, state.VMEvent{Kind: kind}); err != nil {
+		a.t.Error(err)
+	}
+}
+
+func (a *account) again(what string, do func() error) {
+	a.t.Helper()
+	var err error
+	for range 10 {
+		if err = do(); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Second) // as a job that is tried again
+	}
+	a.t.Errorf("%s: %v", what, err)
+}
+
+// run is a run of the agent. Whoever follows it asks for the VM's facts now and then.
+func (a *account) run(spec fleet.AcquireSpec, takes time.Duration) fleet.VM {
+	a.t.Helper()
+	var vm fleet.VM
+	a.again("acquire a VM", func() (err error) { vm, err = a.fleet.Acquire(a.t.Context(), spec); return err })
+	a.store.set(spec.Task, &state.VM{Name: vm.Name}, nil)
+	a.apply(vm.Name, state.VMWork)
+	for end := time.Now().Add(takes); ; time.Sleep(min(time.Minute, time.Until(end))) {
+		if _, err := a.fleet.Get(a.t.Context(), vm.Name); err != nil {
+			a.t.Error(err)
+		}
+		if !time.Now().Before(end) {
+			break
+		}
+	}
+	a.apply(vm.Name, state.VMRest)
+	return vm
+}
+
+// life plays the whole life of a task's VM: order, boot, two runs with a rest between them, parking until the end
+// of the hour, sleep, and after a while the wake on another VM, a last run and the end.
+func (a *account) life(task state.TaskKey, snapshot bool) {
+	a.t.Helper()
+	ctx := a.t.Context()
+	spec := fleet.AcquireSpec{Task: task, Gen: 1}
+	a.run(spec, 10*time.Minute)
+	time.Sleep(7 * time.Minute)
+	vm := a.run(spec, 5*time.Minute)
+	row, err := a.store.VMRow(ctx, vm.Name)
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	time.Sleep(time.Until(fleet.SleepAt(row, time.Now(), fleet.Margin(row.Paid, 5*time.Second, 0))))
+	next := fleet.AcquireSpec{Task: task, Gen: 2, FromSleep: vm.Name}
+	if snapshot {
+		a.again("make a snapshot", func() (err error) { next.Image, err = a.fleet.Snapshot(ctx, vm.Name); return err })
+		next.FromImage = true
+		a.store.set(task, nil, &state.Asleep{VM: vm.Name, Mode: state.SleepSnapshot, Ref: next.Image})
+	} else {
+		a.store.set(task, nil, &state.Asleep{VM: vm.Name, Mode: state.SleepArchive})
+	}
+	a.again("release", func() error { return a.fleet.Release(ctx, vm.Name, fleet.ReasonAsleep) })
+	time.Sleep(2 * time.Hour)
+	vm = a.run(next, 5*time.Minute)
+	if snapshot {
+		a.again("forget the image", func() error { return a.fleet.ForgetImage(ctx, next.Image) })
+	}
+	time.Sleep(3 * time.Minute)
+	a.again("release", func() error { return a.fleet.Release(ctx, vm.Name, fleet.ReasonDone) })
+}
+
+// TestCallsPerLife holds the calls of the API that the whole life of a task takes at the tick of production: two VMs, of
+// which the first sleeps and the second takes over. What the reapers ask every five minutes, whether there is a VM or
+// not, is apart. In the first life nothing has been measured yet, and the key, the firewall and the prices are read.
+func TestCallsPerLife(t *testing.T) {
+	t.Parallel()
+	quick := simhetzner.Took{Create: 9 * time.Second, FromDisk: 41 * time.Second, Start: 5 * time.Second, Image: time.Minute, Shutdown: 5 * time.Second}
+	usual := simhetzner.Took{Create: 21 * time.Second, FromDisk: 72 * time.Second, Start: 8 * time.Second, Image: 2 * time.Minute, Delete: 3 * time.Second, Shutdown: 10 * time.Second}
+	slow := simhetzner.Took{Create: 41 * time.Second, FromDisk: 153 * time.Second, Start: 16 * time.Second, Image: 200 * time.Second, Delete: 8 * time.Second, Shutdown: 30 * time.Second}
+	busy := []simhetzner.Fault{
+		{Method: http.MethodDelete, Path: "^/servers/", Code: "locked", Count: 1},
+		{Method: http.MethodPost, Path: "/create_image$", Code: "conflict", Count: 1},
+		{Method: http.MethodPost, Path: "^/servers$", Code: "conflict", Count: 1},
+		{Method: http.MethodGet, Path: "^/images$", Code: "unavailable", Count: 1},
+		{Method: http.MethodGet, Path: "^/servers$", Query: "name=", Code: "bad_gateway", Count: 1},
+	}
+	tests := map[string]struct {
+		took     simhetzner.Took
+		snapshot bool
+		vms      int // at once
+		faults   []simhetzner.Fault
+		first    int // the most calls of the first life
+		then     int // and of the second
+	}{
+		"archive, quick":        {took: quick, vms: 1, first: 25, then: 20},
+		"archive":               {took: usual, vms: 1, first: 25, then: 20},
+		"archive, slow":         {took: slow, vms: 1, first: 25, then: 20},
+		"archive, busy server":  {took: usual, vms: 1, faults: busy, first: 35, then: 30},
+		"archive, five tasks":   {took: usual, vms: 5, first: 20, then: 20},
+		"snapshot, quick":       {took: quick, snapshot: true, vms: 1, first: 35, then: 25},
+		"snapshot":              {took: usual, snapshot: true, vms: 1, first: 35, then: 25},
+		"snapshot, slow":        {took: slow, snapshot: true, vms: 1, first: 42, then: 28},
+		"snapshot, busy server": {took: usual, snapshot: true, vms: 1, faults: busy, first: 50, then: 45}, // the disk is imaged twice
+		"snapshot, five tasks":  {took: usual, snapshot: true, vms: 5, first: 28, then: 25},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, test.took)
+				for round, most := range []int{test.first, test.then} {
+					calls := a.round(round, test.vms, test.snapshot, test.faults)
+					if calls > most {
+						t.Errorf("life %d takes %d calls, want %d at most", round+1, calls, most)
+					}
+				}
+				late := a.waited / time.Duration(len(a.contacts))
+				took := slices.Sorted(maps.Values(a.contacts))
+				t.Logf("first contact after %s to %s, on average %s after it was possible", took[0].Round(time.Second), took[len(took)-1].Round(time.Second), late.Round(100*time.Millisecond))
+				if late > 6*time.Second {
+					t.Errorf("VMs are used %s after they could be", late)
+				}
+			})
+		})
+	}
+}
+
+// round plays the lives of some tasks that begin at about the same time, and returns the calls that one took.
+func (a *account) round(n, tasks int, snapshot bool, faults []simhetzner.Fault) int {
+	a.t.Helper()
+	for _, f := range faults {
+		noErr(a.t, "set a fault", a.sim.Fault(f))
+	}
+	before, _ := a.sim.Counts()
+	var wait sync.WaitGroup
+	for i := range tasks {
+		wait.Go(func() {
+			time.Sleep(time.Duration(i) * 4 * time.Second)
+			a.life(state.TaskKey{Repo: 7, Issue: 10*n + i + 1}, snapshot)
+		})
+	}
+	wait.Wait()
+	byRoute, all := a.calls(before)
+	passes := byRoute["GET /volumes"] // which only the reapers list
+	for _, route := range reaped() {
+		byRoute[route] -= passes
+		all -= passes
+	}
+	calls := (all + tasks - 1) / tasks
+	a.t.Logf("life %d: %d calls for two VMs (of %d at once: %s)", n+1, calls, tasks, perRoute(byRoute))
+	return calls
+}
+
+// reaped are the lists that one pass of the reapers reads.
+func reaped() []string {
+	return []string{
+		"GET /servers", "GET /servers", "GET /images", "GET /images", "GET /primary_ips", "GET /volumes", "GET /ssh_keys", "GET /firewalls",
+	}
+}
+
+func perRoute(calls map[string]int) string {
+	var parts []string
+	for _, route := range slices.Sorted(maps.Keys(calls)) {
+		if calls[route] != 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", route, calls[route]))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
