@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,6 +223,10 @@ type contact struct{ w *world }
 func (contact) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 first-" + row.Name, nil }
 
 func (c contact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	runs := slices.ContainsFunc(c.w.sim.Objects("server"), func(o simhetzner.Object) bool { return o.Name == row.Name && o.Status == "running" })
+	if !runs {
+		return nil, remote.ErrUnreachable
+	}
 	key := "ssh-ed25519 second-" + row.Name
 	if c.w.greet != nil {
 		c.w.greet()
