@@ -47,11 +47,20 @@ func (f *Fleet) bookImages(ctx context.Context, images []Image, whole bool) {
 	}
 }
 
-// currency is that of the provider's prices, empty while they are not known.
+// currency is that of the provider's prices, empty while they are not known. An account has one: it is read once.
 func (f *Fleet) currency(ctx context.Context, market Market) string {
+	f.mu.Lock()
+	known := f.money
+	f.mu.Unlock()
+	if known != "" {
+		return known
+	}
 	offers, err := market.Offers(ctx)
 	if err != nil || len(offers) == 0 {
 		return ""
 	}
-	return offers[0].Currency
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.money = offers[0].Currency
+	return f.money
 }

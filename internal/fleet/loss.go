@@ -152,6 +152,12 @@ func (f *Fleet) image(ctx context.Context, id string) (*Image, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
 	}
+	f.mu.Lock()
+	known, at := f.usable, f.usableAt
+	f.mu.Unlock()
+	if known.ID == id && f.cfg.Now().Sub(at) < f.cfg.Tick { // an intent and its order need the same
+		return &known, nil
+	}
 	img, err := imager.ImageByID(ctx, id)
 	switch {
 	case err != nil:
@@ -161,5 +167,8 @@ func (f *Fleet) image(ctx context.Context, id string) (*Image, error) {
 	case !img.Ready:
 		return nil, fmt.Errorf("%w: image %s is being made", ErrBusy, id)
 	}
+	f.mu.Lock()
+	f.usable, f.usableAt = img, f.cfg.Now()
+	f.mu.Unlock()
 	return &img, nil
 }

@@ -166,21 +166,25 @@ type Fleet struct {
 	listing sync.Mutex // likewise for images
 
 	mu      sync.Mutex
-	polled  time.Time           // when that was
-	checked time.Time           // when the provider was last asked about VMs that are on their way up
-	coming  map[string]VM       // what is known of them, by name
-	listed  []Image             // the last list of images
-	read    time.Time           // when it was read
-	ending  map[string]int      // VMs whose deletion is under way
-	changed chan struct{}       // closed and made anew when a row changes
-	refused map[Candidate]deny  // lately, by the provider
-	retries map[string]retry    // of deletions, by VM
-	seen    map[string]sawVM    // a Market's facts, so that it is not asked again and again
-	sighted map[string]sighting // by the reapers
-	alarms  map[string]Alarm
-	limit   accountLimit
-	unmet   map[string]error     // why the last first contact with a VM failed
-	missed  map[string]time.Time // since when the provider does not find a VM, see confirm
+	polled  time.Time      // when that was
+	checked time.Time      // when the provider was last asked about VMs that are on their way up
+	coming  map[string]VM  // what is known of them, by name
+	listed  []Image        // the last list of images
+	read    time.Time      // when it was read
+	ending  map[string]int // VMs whose deletion is under way
+	money   string         // the currency of the account
+	// usable is the image that was found to be so last, at usableAt.
+	usable   Image
+	usableAt time.Time
+	changed  chan struct{}       // closed and made anew when a row changes
+	refused  map[Candidate]deny  // lately, by the provider
+	retries  map[string]retry    // of deletions, by VM
+	seen     map[string]sawVM    // a Market's facts, so that it is not asked again and again
+	sighted  map[string]sighting // by the reapers
+	alarms   map[string]Alarm
+	limit    accountLimit
+	unmet    map[string]error     // why the last first contact with a VM failed
+	missed   map[string]time.Time // since when the provider does not find a VM, see confirm
 }
 
 // New returns the fleet of a provider. Close it at the end.

@@ -248,9 +248,9 @@ func TestCallsPerLife(t *testing.T) {
 		"archive, five tasks":   {took: usual, vms: 5, first: 20, then: 20},
 		"snapshot, quick":       {took: quick, snapshot: true, vms: 1, first: 35, then: 25},
 		"snapshot":              {took: usual, snapshot: true, vms: 1, first: 35, then: 25},
-		"snapshot, slow":        {took: slow, snapshot: true, vms: 1, first: 42, then: 28},
-		"snapshot, busy server": {took: usual, snapshot: true, vms: 1, faults: busy, first: 50, then: 45}, // the disk is imaged twice
-		"snapshot, five tasks":  {took: usual, snapshot: true, vms: 5, first: 28, then: 25},
+		"snapshot, slow":        {took: slow, snapshot: true, vms: 1, first: 45, then: 30},
+		"snapshot, busy server": {took: usual, snapshot: true, vms: 1, faults: busy, first: 55, then: 48}, // the disk is imaged twice
+		"snapshot, five tasks":  {took: usual, snapshot: true, vms: 5, first: 30, then: 26},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -49,6 +49,12 @@ func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
 
 // ImageMicroGBMonth is what a gigabyte of a snapshot costs in a month, gross.
 func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
+	p.mu.Lock()
+	known := p.prices
+	p.mu.Unlock()
+	if known != nil && p.cfg.Now().Sub(known.listed) < listFor { // it is not among the offers, which are read more often
+		return known.image, nil
+	}
 	now, err := p.market(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("price of images: %w", err)
