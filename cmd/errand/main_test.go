@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 		"summary of nobody":    {args: []string{"logs", "acme/shop#1", "--summary", "--data", filepath.Dir(bad)}, code: 1, err: []string{"there is no summary of this task: acme/shop#1"}},
 		"summary, followed":    {args: []string{"logs", "acme/shop#1", "--summary", "--follow", "--data", "."}, code: 2, err: []string{"leave out --follow"}},
 		"logs without a file":  {args: []string{"logs", "acme/shop#1", "-c", "none.yml"}, code: 1, err: []string{"Or name the data folder with --data"}},
-		"costs":                {args: []string{"simulate-costs", "--seed", "3", "--generate", "burst"}, code: 0, out: []string{"10 tasks on cx33 in fsn1, at EUR 0.0136 an hour", "before tax", "parking, archive", "always on"}},
+		"costs":                {args: []string{"simulate-costs", "--seed", "3", "--generate", "burst"}, code: 0, out: []string{"10 tasks on cx43 in fsn1, at EUR 0.0256 an hour", "before tax", "delete at once, archive", "parking, archive", "always on"}},
 		"costs as JSON":        {args: []string{"simulate-costs", "--json"}, code: 0, out: []string{`"policy": "always on"`, `"currency": "EUR"`}},
 		"a trace to write":     {args: []string{"simulate-costs", "--write"}, code: 0, out: []string{`{"task":"task-01","at":"2026-11-`, `{"after":"0s","takes":"5m0s"}`}},
 		"no such generator":    {args: []string{"simulate-costs", "--generate", "dream-team"}, code: 1, err: []string{"write one of small-team, burst"}},

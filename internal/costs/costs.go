@@ -34,10 +34,10 @@ type Setting struct {
 	Times Times
 }
 
-// DefaultSetting is the VM that the operations guide recommends as a start, with an image at the small end of
+// DefaultSetting is the first of the default's candidates (hetzner.candidates), with an image at the small end of
 // what people report of theirs (a system, tool chains, a checkout).
 func DefaultSetting() Setting {
-	return Setting{Type: "cx33", Location: "fsn1", ImageGB: 8, Period: time.Hour, Margin: state.DefaultPolicy().SleepBefore, Seed: 1, Times: DefaultTimes()}
+	return Setting{Type: "cx43", Location: "fsn1", ImageGB: 8, Period: time.Hour, Margin: state.DefaultPolicy().SleepBefore, Seed: 1, Times: DefaultTimes()}
 }
 
 // Bill is what is to be paid, in millionths of Currency, before tax.

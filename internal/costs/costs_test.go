@@ -18,12 +18,12 @@ func TestTwoMeters(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := DefaultSetting()
-			got, err := Play(trace, s, Policies()[:3]) // a month's price bounds what is always on
+			got, err := Play(trace, s, Policies()[:4]) // a month's price bounds what is always on
 			if err != nil {
 				t.Fatal(err)
 			}
 			var want []Outcome
-			for _, p := range Policies()[:3] {
+			for _, p := range Policies()[:4] {
 				want = append(want, playOn(t, trace, s, p))
 			}
 			for i := range want { // an image's time is counted in whole hours by one of them
@@ -56,10 +56,10 @@ func TestPlayByHand(t *testing.T) {
 		half, slower time.Duration
 	}{
 		// Images are paid for by the started hour, from when they are there until the next VM has booted.
-		"at once":  {Policies()[0], 4, 3, 1 + 2 + 2, time.Minute, time.Minute},
-		"archive":  {Policies()[1], 1 + 2, 2, 0, time.Second, 80 * time.Second},
-		"snapshot": {Policies()[2], 1 + 2, 2, 2 + 1, time.Second, time.Minute},
-		"always":   {Policies()[3], 6, 1, 0, time.Second, time.Second},
+		"at once":  {Policies()[1], 4, 3, 1 + 2 + 2, time.Minute, time.Minute},
+		"archive":  {Policies()[2], 1 + 2, 2, 0, time.Second, 80 * time.Second},
+		"snapshot": {Policies()[3], 1 + 2, 2, 2 + 1, time.Second, time.Minute},
+		"always":   {Policies()[4], 6, 1, 0, time.Second, time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

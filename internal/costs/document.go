@@ -83,7 +83,7 @@ func mean(outcomes []Outcome) {
 // nothing about what happens, so the outcomes are only billed anew.
 func matrix(b *strings.Builder, s Setting, played []Outcome) error {
 	sizes := []int{4, 8, 12, 20}
-	fmt.Fprintf(b, "\nWhat parking with archives costs against deleting at once, on `%s`, by the type of VM and the size of an image:\n\n| Type |", Generators()[0].Name)
+	fmt.Fprintf(b, "\nWhat parking with archives costs against deleting at once with snapshots, on `%s`, by the type of VM and the size of an image:\n\n| Type |", Generators()[0].Name)
 	for _, gb := range sizes {
 		fmt.Fprintf(b, " %d GB |", gb)
 	}
@@ -102,7 +102,7 @@ func matrix(b *strings.Builder, s Setting, played []Outcome) error {
 		fmt.Fprintf(b, "| %s |", kind)
 		for _, gb := range sizes {
 			bill := func(o Outcome) int64 { return o.Bill.Hours*hour + o.Bill.MicroImages*int64(gb)/int64(s.ImageGB) }
-			fmt.Fprintf(b, " %s |", against(bill(played[1]), bill(played[0])))
+			fmt.Fprintf(b, " %s |", against(bill(played[2]), bill(played[1])))
 		}
 		b.WriteString("\n")
 	}

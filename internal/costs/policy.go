@@ -32,9 +32,11 @@ type Policy struct {
 	Keep Keep
 }
 
-// Policies are those that are compared. The first is what the others are held against.
+// Policies are those that are compared. The first is what the others are held against: it differs from the default,
+// parking with archives, by the parking alone.
 func Policies() []Policy {
 	return []Policy{
+		{"delete at once, archive", RestDelete, KeepArchive},
 		{"delete at once, snapshot", RestDelete, KeepSnapshot},
 		{"parking, archive", RestPark, KeepArchive},
 		{"parking, snapshot", RestPark, KeepSnapshot},
