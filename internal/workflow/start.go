@@ -171,6 +171,16 @@ func (s *Steps) context(t *state.Task, v trust.View) state.Context {
 	return c
 }
 
+// refusedElsewhere reports whether GitHub does not let the App read an issue of another repository: it need not be installed
+// there, and the repository may have moved.
+func refusedElsewhere(err error, ref, home trust.IssueRef) bool {
+	if err == nil || errors.Is(err, forge.ErrNotInstalled) || strings.EqualFold(ref.Owner+"/"+ref.Name, home.Owner+"/"+home.Name) {
+		return false
+	}
+	class, _ := forge.Classify(err)
+	return class == forge.ClassPermanent || errors.Is(err, forge.ErrRenamed)
+}
+
 // blocked says which other issues have to be closed first: GitHub's dependencies and sub-issues,
 // and what trusted people wrote.
 func (s *Steps) blocked(ctx context.Context, w *unit, i forge.Issue, v trust.View) (*state.Waiting, error) {
@@ -195,7 +205,7 @@ func (s *Steps) blocked(ctx context.Context, w *unit, i forge.Issue, v trust.Vie
 	}
 	for _, ref := range trust.Blockers(strings.Join(texts, "\n\n"), home) {
 		isOpen, err := s.GitHub.IssueState(ctx, t.Installation, ref.Owner, ref.Name, ref.Number)
-		if errors.Is(err, forge.ErrNotFound) {
+		if errors.Is(err, forge.ErrNotFound) || refusedElsewhere(err, ref, home) {
 			continue // a reference to what we cannot see blocks nothing
 		}
 		if err != nil {

@@ -138,55 +138,6 @@ func TestStartRefusesABranchThatTellsASecret(t *testing.T) {
 	}
 }
 
-func TestStartWaitsForBlockers(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		act  func(w *world, other *simgithub.Issue) error
-		want []string
-	}{
-		"GitHub's dependency": {func(w *world, o *simgithub.Issue) error { return w.ada.AddBlockedBy(full, 1, o.ID) }, []string{"acme/slug#2"}},
-		"a sub-issue":         {func(w *world, o *simgithub.Issue) error { return w.ada.AddSubIssue(full, 1, o.ID) }, []string{"acme/slug#2"}},
-		"a writer's words": {func(w *world, _ *simgithub.Issue) error {
-			return second(w.As("bob").Comment(full, 1, "Blocked by #2."))
-		}, []string{"acme/slug#2"}},
-		"said twice": {func(w *world, o *simgithub.Issue) error {
-			if err := w.ada.AddBlockedBy(full, 1, o.ID); err != nil {
-				return err
-			}
-			return second(w.ada.Comment(full, 1, "Blocked by #2"))
-		}, []string{"acme/slug#2"}},
-		"a stranger's words": {func(w *world, _ *simgithub.Issue) error { return second(w.As("eve").Comment(full, 1, "Blocked by #2")) }, nil},
-		"what nobody can see": {func(w *world, _ *simgithub.Issue) error {
-			return second(w.ada.Comment(full, 1, "Blocked by #99 and acme/secret#1"))
-		}, nil},
-		"closed": {func(w *world, _ *simgithub.Issue) error {
-			return firstError(second(w.ada.Comment(full, 1, "Blocked by #2")), w.ada.Close(full, 2, ""))
-		}, nil},
-		"itself": {func(w *world, _ *simgithub.Issue) error { return second(w.ada.Comment(full, 1, "Blocked by #1")) }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			other, err := w.ada.OpenIssue(full, simgithub.NewIssue{Title: "First this"})
-			check(t, err)
-			check(t, c.act(w, other))
-			e := w.do(state.JobStart)
-			if c.want == nil {
-				if e.Kind != state.EventStarted {
-					t.Errorf("event %s, waiting %+v", e.Kind, e.Waiting)
-				}
-				return
-			}
-			if e.Kind != state.EventHeldUp || e.Waiting.Kind != state.WaitBlocked {
-				t.Fatalf("event %s, waiting %+v", e.Kind, e.Waiting)
-			}
-			if diff := cmp.Diff(c.want, e.Waiting.Issues); diff != "" {
-				t.Errorf("blockers (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
