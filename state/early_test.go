@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestEarlyWordsOnAPullRequestAreGathered: a pull request that was looked for may have been reviewed before it was known.
@@ -32,5 +33,26 @@ func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
 				t.Errorf("the review is gathered: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestWaitingGoesOn: a task that is held up by the same again has waited since the first time, and looks less and less often; by
+// something else it begins to wait anew.
+func TestWaitingGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	held := func(kind WaitKind, after time.Duration) Waiting {
+		l.now = l.now.Add(after)
+		l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: kind, Detail: "not now"}})
+		return *l.task.Waiting
+	}
+	first := held(WaitBlocked, 0)
+	again := held(WaitBlocked, 20*time.Minute)
+	if !again.Since.Equal(first.Since) || again.Until.Sub(l.now) <= first.Until.Sub(first.Since) {
+		t.Errorf("it waits since %s, until %s from %s on; at first since %s, until %s", again.Since, again.Until, l.now, first.Since, first.Until)
+	}
+	if other := held(WaitConfig, time.Minute); !other.Since.Equal(l.now) {
+		t.Errorf("for something else it waits since %s, now is %s", other.Since, l.now)
 	}
 }

@@ -85,6 +85,29 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 	}
 }
 
+// TestOpenPRAfterALostAnswerAndAMerge: a person was quick: what is found is taken, and no second one opened.
+func TestOpenPRAfterALostAnswerAndAMerge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.published()
+	w.fault(simgithub.Fault{Method: "POST", Path: "/pulls$", Count: 1, After: true, Cut: true})
+	w.fault(simgithub.Fault{Method: "GET", Path: "/pulls$", Status: 502})
+	for range 2 {
+		if e, err := w.try(state.JobOpenPR, func(j *state.Job) { j.Attempted = len(w.attempted) > 0 }); err == nil {
+			t.Fatalf("event %+v", e)
+		}
+	}
+	w.ClearFaults()
+	check(t, w.ada.Merge(full, 2, simgithub.Merge{}))
+	e := w.do(state.JobOpenPR, again)
+	if e.PR == nil || e.PR.Number != 2 || e.Detail != "looked" {
+		t.Errorf("pull request %+v, %q", e.PR, e.Detail)
+	}
+	if _, err := w.ada.Issue(full, 3); err == nil {
+		t.Error("there are two pull requests")
+	}
+}
+
 func TestWhoIsAskedForAReview(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
