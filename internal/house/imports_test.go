@@ -44,7 +44,7 @@ func layers() map[string]row {
 		"internal/runner/work":    {may: "internal/changeset internal/runner/proc"},
 		"internal/runner/pack":    {may: "internal/changeset internal/runner/work"},
 		"internal/runner/mcp":     {may: "internal/callback/tools"},
-		"internal/runner":         {may: "internal/runlog internal/runner/proc internal/runner/tetherd"},
+		"internal/runner":         {may: "internal/durable internal/runlog internal/runner/proc internal/runner/tetherd"},
 		"internal/agentloop":      {may: "internal/agentloop/wire internal/shellrules"},
 		"internal/agentloop/wire": {},
 		"internal/shellrules":     {},

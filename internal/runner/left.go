@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
@@ -24,7 +25,7 @@ func noteBeginning(root Root) error {
 	if known, _ := begun(root); known == boot {
 		return nil
 	}
-	return writeFile(filepath.Join(string(root), begunFile), fmt.Appendf(nil, "%s %d", boot, ticks), 0o600)
+	return durable.WriteFile(filepath.Join(string(root), begunFile), fmt.Appendf(nil, "%s %d", boot, ticks), 0o600)
 }
 
 // begun is what was written down, empty if nothing was.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // Root is the directory beneath which the runner keeps everything.
@@ -48,36 +50,12 @@ const (
 // begunFile lies in the root: before which moment nothing is of an agent's, for runs with a user of their own.
 const begunFile = "begun"
 
-// writeFile writes a file so that it is there whole or not at all, and survives a power cut.
-func writeFile(path string, data []byte, mode os.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("create %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := errors.Join(f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
 func writeJSON(path string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
-	return writeFile(path, data, 0o600)
+	return durable.WriteFile(path, data, 0o600)
 }
 
 // reserve is the size of reserveFile: some blocks, in which an exit has room.

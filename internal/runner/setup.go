@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
@@ -70,7 +71,7 @@ func markSetUp(root Root, dir string, commands []SetupCommand) error {
 	if err := os.MkdirAll(filepath.Dir(marker), 0o700); err != nil {
 		return err
 	}
-	return writeFile(marker, nil, 0o600)
+	return durable.WriteFile(marker, nil, 0o600)
 }
 
 // setupMarker names the file that says that these commands have succeeded in this workspace. It lies

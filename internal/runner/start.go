@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // startTimeout bounds how long a supervisor may take to say that it is there.
@@ -30,7 +32,7 @@ func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 		return Started{}, fmt.Errorf("start run: %w", err)
 	}
 	dir := root.RunDir(spec.ID)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir); err != nil {
 		return Started{}, fmt.Errorf("start run %s: %w", spec.ID, err)
 	}
 	if exists(filepath.Join(dir, specFile)) {
@@ -144,7 +146,7 @@ func writeFiles(files []File) error {
 			return fmt.Errorf("write file: %w", err)
 		}
 		mode := os.FileMode(orDefault(f.Mode, 0o600))
-		if err := writeFile(f.Path, f.Content, mode); err != nil {
+		if err := durable.WriteFile(f.Path, f.Content, mode); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
@@ -51,7 +52,7 @@ func Stop(ctx context.Context, root Root, id, reason string) (*runlog.Exit, erro
 
 // askToStop leaves the reason where the supervisor looks for it, and on a full disk an empty file, which has room in its folder.
 func askToStop(path, reason string) error {
-	err := writeFile(path, []byte(reason), 0o600)
+	err := durable.WriteFile(path, []byte(reason), 0o600)
 	if !errors.Is(err, unix.ENOSPC) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
@@ -56,10 +57,10 @@ func Supervise(root Root, id string) error {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
 	s.isolation = s.ready.Isolation
-	if err := writeFile(filepath.Join(s.dir, isolationFile), []byte(s.isolation), 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, isolationFile), []byte(s.isolation), 0o600); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
-	if err := writeFile(filepath.Join(s.dir, reserveFile), make([]byte, reserve), 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, reserveFile), make([]byte, reserve), 0o600); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
 	if s.log, err = openLog(filepath.Join(s.dir, logFile), s.spec.MaxLog, s.now); err != nil {

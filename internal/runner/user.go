@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
@@ -106,7 +107,7 @@ func startWith(dir string, c proc.Command, stdin string, isolation proc.Isolatio
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("create the run's directory: %w", err)
 		}
-		if err := writeFile(path, []byte(stdin), 0o600); err != nil {
+		if err := durable.WriteFile(path, []byte(stdin), 0o600); err != nil {
 			return nil, err
 		}
 		f, err := os.Open(path)
