@@ -12,6 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/errand-bot/errand/internal/agentloop/wire"
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // session is a conversation and its file: one line for each message, in the API's own form, written
@@ -34,7 +35,7 @@ func openSession(set wire.Settings, newID func() string) (*session, error) {
 		}
 	}
 	dir := filepath.Join(set.Home, wire.SessionDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the sessions' directory: %w", err)
 	}
 	at := func(id string) string { return filepath.Join(dir, id+".jsonl") }
@@ -147,12 +148,12 @@ func (s *session) add(m anthropic.MessageParam) error {
 	return nil
 }
 
-// close syncs the file: it is what a VM's work is packed from.
+// close syncs the file and its name: it is what a VM's work is packed from.
 func (s *session) close() error {
 	if s.file == nil {
 		return nil
 	}
-	if err := errors.Join(s.file.Sync(), s.file.Close()); err != nil {
+	if err := errors.Join(s.file.Sync(), s.file.Close(), durable.SyncDir(filepath.Dir(s.file.Name()))); err != nil {
 		return fmt.Errorf("close the session: %w", err)
 	}
 	return nil

@@ -33,7 +33,7 @@ type Dir struct {
 // before it is written; nil leaves it.
 func Open(path string, clean func(string) string) (*Dir, error) {
 	for _, sub := range []string{"changesets", "transcripts", sleeps} {
-		if err := durable.MkdirAll(filepath.Join(path, sub)); err != nil {
+		if err := durable.MkdirAll(filepath.Join(path, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("make the data folder: %w", err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // Somebody on this host may ask the errand that has the store open for an image, by a file in a folder
@@ -54,13 +56,10 @@ func Ask(ctx context.Context, dir, group, id string, wait func(context.Context, 
 
 // putFile writes a file whole or not at all.
 func putFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return durable.WriteFile(path, data, 0o600)
 }
 
 // answer bakes what somebody has asked for. A question is taken away before the baking begins, so that

@@ -34,7 +34,7 @@ func WriteFile(path string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-// Place syncs and closes a file that has been written under another name in the same folder, and gives it its own. After an error
+// Place syncs and closes a file that has been written under another name on the same disk, and gives it its own. After an error
 // it is closed, and not there under the other name.
 func Place(f *os.File, path string) error {
 	err := errors.Join(f.Sync(), f.Close())
@@ -47,18 +47,18 @@ func Place(f *os.File, path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// MkdirAll makes a folder and those above it, as far as they are missing, readable by this user only.
-func MkdirAll(dir string) error {
+// MkdirAll makes a folder and those above it, as far as they are missing.
+func MkdirAll(dir string, mode os.FileMode) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	above := filepath.Dir(dir)
 	if above != dir {
-		if err := MkdirAll(above); err != nil {
+		if err := MkdirAll(above, mode); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return SyncDir(above)

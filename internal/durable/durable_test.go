@@ -15,7 +15,7 @@ import (
 // write makes a folder and writes a file in it twice, and says what is stored.
 func write(t *testing.T, dir string) {
 	dir = filepath.Join(dir, "a", "b")
-	if err := durable.MkdirAll(dir); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	disktest.Say("folder")
@@ -68,7 +68,7 @@ func TestFailingCalls(t *testing.T) {
 					Play: func(t *testing.T, dir string) {
 						if kind == disktest.Mkdir {
 							disktest.Say("broken")
-							if err := durable.MkdirAll(filepath.Join(dir, "a", "b")); !errors.Is(err, errno) {
+							if err := durable.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); !errors.Is(err, errno) {
 								t.Fatalf("got error %v, want %v", err, errno)
 							}
 							disktest.Say("reported")

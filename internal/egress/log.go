@@ -62,8 +62,20 @@ func (l *Log) Add(task string, r Request) error {
 	if err != nil {
 		return fmt.Errorf("log a request: %w", err)
 	}
-	_, err = f.Write(append(line, '\n'))
+	n, err := f.Write(append(line, '\n'))
+	if err != nil && n > 0 {
+		err = errors.Join(err, dropEnd(f, int64(n))) // else the next line would be lost with this one
+	}
 	return errors.Join(err, f.Close())
+}
+
+// dropEnd takes the last bytes of a file away.
+func dropEnd(f *os.File, n int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return f.Truncate(info.Size() - n)
 }
 
 // Last returns the newest requests of a task, oldest first, and how many there are in all.

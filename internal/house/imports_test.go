@@ -41,11 +41,11 @@ func layers() map[string]row {
 		// What runs on a VM. It knows neither the store nor GitHub.
 		"internal/runner/proc":    {},
 		"internal/runner/tetherd": {},
-		"internal/runner/work":    {may: "internal/changeset internal/runner/proc"},
+		"internal/runner/work":    {may: "internal/changeset internal/durable internal/runner/proc"},
 		"internal/runner/pack":    {may: "internal/changeset internal/runner/work"},
 		"internal/runner/mcp":     {may: "internal/callback/tools"},
 		"internal/runner":         {may: "internal/durable internal/runlog internal/runner/proc internal/runner/tetherd"},
-		"internal/agentloop":      {may: "internal/agentloop/wire internal/shellrules"},
+		"internal/agentloop":      {may: "internal/agentloop/wire internal/durable internal/shellrules"},
 		"internal/agentloop/wire": {},
 		"internal/shellrules":     {},
 
@@ -57,7 +57,7 @@ func layers() map[string]row {
 		"internal/fleet/local":     {may: "internal/fleet internal/fleet/local/box internal/remote"},
 		"internal/fleet/local/box": {},
 		"internal/runnerctl":       {may: "internal/changeset internal/fleet internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/tetherd internal/runner/work"},
-		"internal/bake":            {may: "internal/fleet internal/remote"},
+		"internal/bake":            {may: "internal/durable internal/fleet internal/remote"},
 		"internal/gateway":         {},
 		"internal/egress":          {},
 		"internal/subscription":    {},

@@ -32,7 +32,7 @@ func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 		return Started{}, fmt.Errorf("start run: %w", err)
 	}
 	dir := root.RunDir(spec.ID)
-	if err := durable.MkdirAll(dir); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return Started{}, fmt.Errorf("start run %s: %w", spec.ID, err)
 	}
 	if exists(filepath.Join(dir, specFile)) {

@@ -91,5 +91,5 @@ func (a *area) fill(name string, ptr changeset.Pointer) error {
 		return err
 	}
 	n, err := io.Copy(file, content)
-	return errors.Join(err, file.Truncate(n))
+	return errors.Join(err, file.Truncate(n), file.Close())
 }

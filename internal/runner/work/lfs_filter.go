@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // LFSConfig returns the git configuration by which a checkout keeps large files without git-lfs: the runner
@@ -118,10 +119,10 @@ func pointerOrMore(in io.Reader) (begin []byte, rest io.Reader, err error) {
 // errWrongObject says that content is not what a pointer promised.
 var errWrongObject = errors.New("the content is not what its pointer says")
 
-// keepLarge puts content in place as an object, whole or not at all, if it is the wanted one; nil wants any.
+// keepLarge puts content in place as an object, durably, whole or not at all, if it is the wanted one; nil wants any.
 func keepLarge(dir string, content io.Reader, want *changeset.Pointer) (p changeset.Pointer, err error) {
 	tmp := filepath.Join(dir, "tmp")
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
+	if err := durable.MkdirAll(tmp, 0o755); err != nil {
 		return p, err
 	}
 	f, err := os.CreateTemp(tmp, "object-")
@@ -131,16 +132,16 @@ func keepLarge(dir string, content io.Reader, want *changeset.Pointer) (p change
 	defer func() { _ = os.Remove(f.Name()) }() // it is gone if it was put in place
 	h := sha256.New()
 	p.Size, err = io.Copy(io.MultiWriter(f, h), content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return p, err
+	if err != nil {
+		return p, errors.Join(err, f.Close())
 	}
 	p.OID = hex.EncodeToString(h.Sum(nil))
 	if want != nil && *want != p {
-		return p, errWrongObject
+		return p, errors.Join(errWrongObject, f.Close())
 	}
 	file := lfsFile(dir, p.OID)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return p, err
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return p, errors.Join(err, f.Close())
 	}
-	return p, os.Rename(f.Name(), file)
+	return p, durable.Place(f, file)
 }

@@ -95,7 +95,7 @@ func Open(path string, opts Options) (*DB, error) {
 // openFile opens the file, and its lock, and makes what it says durable. The file that it returns is closed with the database.
 func openFile(path string, wait time.Duration) (bolt *bbolt.DB, file *os.File, err error) {
 	dir := filepath.Dir(path)
-	if err := durable.MkdirAll(dir); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("create directory: %w", err)
 	}
 	_, there := os.Stat(path)
