@@ -61,7 +61,10 @@ func MkdirAll(dir string, mode os.FileMode) error {
 	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return SyncDir(above)
+	if err := SyncDir(above); err != nil {
+		return errors.Join(err, os.Remove(dir)) // the next try must not take it for durable
+	}
+	return nil
 }
 
 // SyncDir makes the names in a folder durable.
