@@ -89,7 +89,7 @@ func TestFullDisk(t *testing.T) {
 // it anew, is there after the power fails at any moment.
 func TestAnsweredIsStored(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]int{"one sync fails": 1, "two syncs in a row": 2} {
+	for name, row := range map[string]int{"one sync fails": 1, "two syncs in a row": 2, "three in a row": 3} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			syncs, refused := 0, 0

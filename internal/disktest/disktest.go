@@ -24,6 +24,8 @@ type Disk struct {
 	// Check looks at a folder as it is after a power cut, and at what had been said until then. It is called for each moment at
 	// which the outcome may be another one; nil is no check.
 	Check func(t *testing.T, dir string, said []string)
+	// Ignore names folders, below the scenario's, that do not matter.
+	Ignore []string
 	// Trace makes Run return all calls; otherwise it returns none.
 	Trace bool
 }

@@ -69,7 +69,7 @@ func Run(t *testing.T, d Disk) []Call {
 		}
 		t.Fatalf("the scenario did not begin: %v\n%s", err, out)
 	}
-	w := &watcher{t: t, disk: d, calls: calls, listener: listener, shadow: newShadow(dir, d.Fail != nil), seen: -1}
+	w := &watcher{t: t, disk: d, calls: calls, listener: listener, shadow: newShadow(dir, d.Fail != nil, d.Ignore), seen: -1}
 	w.watch()
 	_ = unix.Close(listener)
 	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), ended) {
@@ -198,6 +198,9 @@ func (w *watcher) call(a asked) (errno syscall.Errno) {
 	}
 	var ok bool
 	if a.Path, ok = w.below(a.path); !ok {
+		return 0
+	}
+	if w.shadow.ignored(a.Path) {
 		return 0
 	}
 	a.To, _ = w.below(a.to)

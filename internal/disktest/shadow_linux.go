@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,11 +34,17 @@ type shadow struct {
 	dirty map[inode]map[int64]bool
 	// exact is set where writes are seen; otherwise a sync makes all that a file holds durable.
 	exact   bool
+	ignore  []string
 	version int // grows with each change
 }
 
-func newShadow(root string, exact bool) *shadow {
-	return &shadow{root: root, exact: exact, files: map[inode]*content{}, folders: map[inode]map[string]inode{}, dirty: map[inode]map[int64]bool{}}
+// ignored reports whether a path, below the root, does not matter.
+func (s *shadow) ignored(path string) bool {
+	return slices.ContainsFunc(s.ignore, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
+}
+
+func newShadow(root string, exact bool, ignore []string) *shadow {
+	return &shadow{root: root, ignore: ignore, exact: exact, files: map[inode]*content{}, folders: map[inode]map[string]inode{}, dirty: map[inode]map[int64]bool{}}
 }
 
 func identify(path string) (inode, error) {
@@ -169,6 +177,9 @@ func (s *shadow) layAll(from, to string) error {
 		return err
 	}
 	for name, child := range names {
+		if s.ignored(strings.TrimPrefix(filepath.Join(from, name), s.root+"/")) {
+			continue
+		}
 		if err := s.layOne(child, filepath.Join(to, name)); err != nil {
 			return err
 		}

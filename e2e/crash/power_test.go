@@ -1,0 +1,106 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/disktest"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// TestPowerCut plays a whole life and cuts the power at every call that syncs or names one of errand's files: the store can be opened,
+// and every file that it names is there, whole. A VM goes only after its work has been named there.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ERRAND_TEST_FULL") == "" {
+		t.Skip("it cuts the power a thousand times: set ERRAND_TEST_FULL=1")
+	}
+	moments, named := 0, map[string]int{}
+	disktest.Run(t, disktest.Disk{
+		// The rest of the world, and what lies on VMs.
+		Ignore: []string{"data/local", "data/bake", "data/egress", "github", "secrets"},
+		Play: func(t *testing.T, dir string) {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+			defer cancel()
+			l, err := begin(ctx, dir, newScript())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = l.play.Run(ctx); err != nil {
+				t.Errorf("%v\n%s", err, l.report())
+			}
+			l.gate.open.Store(true)
+			if err := l.close(); err != nil {
+				t.Error(err)
+			}
+		},
+		Check: func(t *testing.T, dir string, _ []string) {
+			data := filepath.Join(dir, "data")
+			if info, err := os.Stat(filepath.Join(data, "errand.db")); err != nil || info.Size() == 0 {
+				return // not made yet
+			}
+			moments++
+			tasks, err := tasksIn(t.Context(), data)
+			if err != nil {
+				t.Errorf("open the store after a power cut: %v", err)
+				return
+			}
+			files, err := archive.Open(data, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range tasks {
+				for what, err := range namedBy(files, task) {
+					if named[what]++; err != nil {
+						t.Errorf("%s of %s in %s: %v", what, task.Key, task.Phase, err)
+					}
+				}
+			}
+		},
+	})
+	t.Logf("the power was cut %d times; looked for: %v", moments, named)
+	if moments < 100 || named["the work of a VM"] == 0 || named["a changeset"] == 0 {
+		t.Errorf("%d moments, named: %v: too little was looked at", moments, named)
+	}
+}
+
+// tasksIn reads all tasks of a store.
+func tasksIn(ctx context.Context, data string) ([]*state.Task, error) {
+	db, err := boltkv.Open(filepath.Join(data, "errand.db"), boltkv.Options{LockWait: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	store, err := state.Open(ctx, db, state.Options{})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	tasks, err := store.AllTasks(ctx, state.TaskKey{}, 100)
+	return tasks, errors.Join(err, db.Close())
+}
+
+// namedBy opens all files that a task names.
+func namedBy(files *archive.Dir, task *state.Task) map[string]error {
+	found := map[string]error{}
+	if a := task.Asleep; a != nil && a.Mode == state.SleepArchive {
+		f, err := files.OpenSleep(a.Ref, a.SHA256)
+		if err == nil {
+			err = f.Close()
+		}
+		found["the work of a VM"] = err
+	}
+	if task.Work != nil && task.Work.Ref != "" {
+		_, err := files.LoadChangeset(task.Work.Ref)
+		found["a changeset"] = err
+	}
+	for _, saved := range task.Saved {
+		_, err := files.LoadChangeset(saved.Ref)
+		found["saved work"] = err
+	}
+	return found
+}
