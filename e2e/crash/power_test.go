@@ -28,7 +28,9 @@ func TestPowerCut(t *testing.T) {
 		Play: func(t *testing.T, dir string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 			defer cancel()
-			l, err := begin(ctx, dir, newScript())
+			script := newScript()
+			script.timing += "  idle_vm: 10ms\n" // its VM sleeps at once
+			l, err := begin(ctx, dir, script)
 			if err != nil {
 				t.Fatal(err)
 			}
