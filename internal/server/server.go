@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,6 +24,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
@@ -105,7 +105,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 			s = nil
 		}
 	}()
-	if err = os.MkdirAll(cfg.Data, 0o700); err != nil {
+	if err = durable.MkdirAll(cfg.Data, 0o700); err != nil {
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
 	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen} {
