@@ -52,6 +52,8 @@ type world struct {
 	reuse bool // VMs of ended tasks are kept for others
 	lacks []fleet.Safeguard
 
+	unreachable bool // no VM can be logged into for a sync
+
 	mu      sync.Mutex
 	dice    *rand.Rand
 	odds    chances
@@ -237,6 +239,25 @@ func (c contact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, 
 	return []string{key}, c.w.strike("after a first contact")
 }
 
+// Sync tells the cloud's computer of an address that its disk is written.
+func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
+	if err := c.w.strike("before a sync"); err != nil {
+		return err
+	}
+	c.w.mu.Lock()
+	deaf := c.w.unreachable
+	c.w.mu.Unlock()
+	if deaf {
+		return remote.ErrUnreachable
+	}
+	for _, o := range c.w.sim.Objects("server") {
+		if o.IP+":22" == ep.Address && c.w.sim.Synced(o.ID) {
+			return c.w.strike("after a sync")
+		}
+	}
+	return fmt.Errorf("%w: nobody has the address %s", remote.ErrUnreachable, ep.Address)
+}
+
 // store is the real store, with a chance to be killed around each commit, and tasks that the test keeps.
 type store struct {
 	*state.Store
@@ -286,6 +307,9 @@ func (w *world) leaks() (problems []string) {
 			}
 			delete(servers, o.Name)
 		case "image":
+			if o.Inconsistent {
+				problems = append(problems, fmt.Sprintf("image %d %s may not be readable", o.ID, o.Name))
+			}
 			if !images[fmt.Sprint(o.ID)] {
 				problems = append(problems, fmt.Sprintf("image %d %s is nobody's", o.ID, o.Name))
 			}

@@ -76,7 +76,8 @@ type Config struct {
 	Source Source
 	// Runner opens the runner for a machine type such as amd64; nil leaves it to the first task.
 	Runner func(arch string) (data []byte, name string, err error)
-	// Clean is a shell script that takes everything off a VM which another one must not have.
+	// Clean is a shell script that takes everything off a VM which another one must not have. It must not replace its
+	// shell by exec, for a sync follows.
 	Clean string
 	// Asked is the folder by which others on this host ask for an image (see Ask); empty for none.
 	Asked string

@@ -67,6 +67,9 @@ func TestBake(t *testing.T) {
 			t.Errorf("%s: %q, %v", file, data, err)
 		}
 	}
+	if seen, err := os.ReadFile(filepath.Join(vm.bin, "synced")); err != nil || !strings.Contains(string(seen), "etc\n") {
+		t.Errorf("at the sync there was %q, %v", seen, err)
+	}
 	if refs, err := git(t.Context(), os.Environ(), "-C", filepath.Join(vm.home, ".errand/seed/acme/shop.git"), "branch", "--format=%(refname)"); err != nil || refs != "refs/heads/main\nrefs/heads/other" {
 		t.Errorf("branches %q, %v", refs, err)
 	}

@@ -52,10 +52,9 @@ func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logg
 			}
 		}
 	}
-	if b.cfg.Clean != "" {
-		if err := b.script(ctx, vm.Name, true, "", b.cfg.Clean, stepTime, log.With().Str("step", "clean").Logger()); err != nil {
-			return fmt.Errorf("clean up: %w", err)
-		}
+	// One command, since the clean-up ends logins: then what was written goes to the disk, should the VM be cut off.
+	if err := b.script(ctx, vm.Name, true, "", b.cfg.Clean+"\nsync\n", stepTime, log.With().Str("step", "clean").Logger()); err != nil {
+		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ type cloud struct {
 
 type box struct {
 	home string
+	bin  string // what its commands find first: a sync that only says that it ran
 	ln   net.Listener
 	host ssh.Signer
 	off  bool
@@ -105,7 +106,10 @@ func (c *cloud) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 		return fleet.VM{}, err
 	}
 	name := fmt.Sprintf("%s-g%d", o.Owner, len(c.orders))
-	b := &box{home: c.t.TempDir(), host: newSigner(c.t)}
+	b := &box{home: c.t.TempDir(), bin: c.t.TempDir(), host: newSigner(c.t)}
+	if err := os.WriteFile(filepath.Join(b.bin, "sync"), []byte("#!/bin/sh\nls >\"$0ed\"\n"), 0o700); err != nil {
+		return fleet.VM{}, err
+	}
 	dir, err := os.MkdirTemp("", "bake") // a test's own folder may be too long for a socket
 	if err != nil {
 		return fleet.VM{}, err
@@ -130,7 +134,7 @@ func (c *cloud) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 func (b *box) handle(s gliderssh.Session) {
 	cmd := exec.CommandContext(s.Context(), "sh", "-c", s.RawCommand())
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.home, s, s, s.Stderr()
-	cmd.Env = append(os.Environ(), "HOME="+b.home, "GIT_CONFIG_NOSYSTEM=1")
+	cmd.Env = append(os.Environ(), "HOME="+b.home, "GIT_CONFIG_NOSYSTEM=1", "PATH="+b.bin+":"+os.Getenv("PATH"))
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -191,6 +195,9 @@ func (c *cloud) Image(_ context.Context, vm string, labels map[string]string) (f
 	}
 	if !c.vms[vm].off {
 		return fleet.Image{}, errors.New("it is on")
+	}
+	if _, err := os.Stat(filepath.Join(c.vms[vm].bin, "synced")); err != nil {
+		return fleet.Image{}, fmt.Errorf("what was written is not on the disk: %w", err)
 	}
 	img := fleet.Image{ID: fmt.Sprint(len(c.calls) + 100), Labels: labels, StoredMB: 1200, CreatedAt: c.clock}
 	c.images = append(c.images, img)

@@ -180,6 +180,8 @@ func (c flaky) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, p
 	return []string{"second"}, pin(ctx, []string{ep.HostKeys[0], "second"})
 }
 
+func (flaky) Sync(context.Context, remote.Endpoint) error { return nil }
+
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -22,6 +22,8 @@ type Contact interface {
 	// accepted, before the VM takes the new one. It returns the keys that are accepted from then on. It
 	// may be called again after any failure.
 	Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error)
+	// Sync has a VM that was greeted write what it holds in memory to its disk.
+	Sync(ctx context.Context, ep remote.Endpoint) error
 }
 
 // What a first contact tells of the first boot, wrapped.
@@ -118,10 +120,7 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 	if err != nil {
 		return nil, err
 	}
-	root := ep
-	if root.User = c.Root; root.User == "" {
-		root.User = "root"
-	}
+	root := c.root(ep)
 	made, err := c.asRoot(ctx, root, "make")
 	if err != nil {
 		return nil, fmt.Errorf("have a host key made: %w", err)
@@ -153,6 +152,28 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 		err = res.Check("first command")
 	}
 	return ep.HostKeys, err
+}
+
+// Sync implements Contact.
+func (c SSHContact) Sync(ctx context.Context, ep remote.Endpoint) error {
+	client, err := remote.Dial(ctx, c.root(ep), c.SSH)
+	if err != nil {
+		return fmt.Errorf("log in to sync the disk: %w", err)
+	}
+	defer client.Close()
+	res, err := client.Run(ctx, remote.Cmd{Argv: []string{"sync"}})
+	if err == nil {
+		err = res.Check("sync")
+	}
+	return err
+}
+
+// root returns the endpoint for the login that may change the host key.
+func (c SSHContact) root(ep remote.Endpoint) remote.Endpoint {
+	if ep.User = c.Root; ep.User == "" {
+		ep.User = "root"
+	}
+	return ep
 }
 
 // redial is the pause between two tries to reach an sshd that begins anew.

@@ -34,6 +34,8 @@ type greeter struct {
 	used  int
 	left  int
 	dials int
+
+	synced []string // by whom
 }
 
 func newGreeter(t *testing.T, refuses int) *greeter {
@@ -80,6 +82,11 @@ func (g *greeter) dial(context.Context, string, string) (net.Conn, error) {
 
 func (g *greeter) serve(s gssh.Session) {
 	switch words := s.Command(); words[len(words)-1] {
+	case "sync":
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.synced = append(g.synced, s.User())
+		_ = s.Exit(g.code)
 	case "make":
 		if g.code != 0 {
 			fmt.Fprintln(s.Stderr(), "apt-get: no such package")
@@ -153,5 +160,43 @@ func TestGreetTellsOfTheFirstBoot(t *testing.T) {
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), "no such package") {
 			t.Errorf("exit code %d: %v", code, err)
 		}
+	}
+}
+
+// TestSSHSync wants a VM to be synced as root, over the key that its row has, and a failure to be told.
+func TestSSHSync(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		code    int
+		another bool // it has another key than the row
+		root    string
+		want    []string
+		fails   bool
+	}{
+		"it obeys":         {want: []string{"root"}},
+		"of another login": {root: "admin", want: []string{"admin"}},
+		"it cannot":        {code: 1, want: []string{"root"}, fails: true},
+		"another VM":       {another: true, fails: true},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			g := newGreeter(t, 0)
+			g.code = test.code
+			key := line(g.first)
+			if test.another {
+				key = line(g.next)
+			}
+			contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Root: test.root}
+			err := contact.Sync(t.Context(), remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{key}})
+			if (err != nil) != test.fails {
+				t.Errorf("error is %v", err)
+			}
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if diff := cmp.Diff(test.want, g.synced); diff != "" {
+				t.Errorf("synced by (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -126,6 +127,8 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 		return row, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
 	}
 	f.forget(row.Name)
+	f.sync(ctx, row)
+	f.forget(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
 		var img Image
 		if img, err = f.imaged(ctx, imager, row); err == nil {
@@ -154,6 +157,26 @@ func (f *Fleet) doubt(ctx context.Context, row state.VMRow, cause error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %v", ErrMissing, cause) //nolint:errorlint // it is not ErrNotFound
+}
+
+// syncFor bounds the attempt to have a VM write its disk.
+const syncFor = time.Minute
+
+// sync has a VM that runs write its disk before it is powered off, since it may not obey and be cut off. A VM that
+// cannot be reached is powered off all the same: its disk is all that there is of its work, and one that obeys writes it.
+func (f *Fleet) sync(ctx context.Context, row state.VMRow) {
+	if f.cfg.Contact == nil {
+		return
+	}
+	vm, err := f.Get(ctx, row.Name)
+	if err == nil && vm.State == StateRunning {
+		ctx, cancel := context.WithTimeout(ctx, syncFor)
+		defer cancel()
+		err = f.cfg.Contact.Sync(ctx, vm.Endpoint)
+	}
+	if err != nil {
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("failed to sync the disk; powering the VM off without")
+	}
 }
 
 // imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it.

@@ -80,7 +80,7 @@ func layers() map[string]row {
 		// Where it is put together.
 		"internal/config": {may: "internal/agent internal/bake internal/comment internal/egress internal/gateway internal/pushgate internal/secretscan internal/shellrules internal/subscription state"},
 		"internal/server": {may: "handlers internal/admin internal/agent internal/archive internal/bake internal/callback internal/config internal/durable internal/egress internal/fleet internal/fleet/cloudinit internal/fleet/hetzner internal/fleet/local internal/forge internal/queue internal/remote internal/runlog internal/runnerctl internal/secretscan internal/subscription internal/tether internal/trust internal/watch internal/words internal/workflow state state/kv state/kv/boltkv"},
-		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server"},
+		"cmd/errand":      {may: "internal/bake internal/config internal/costs internal/fleet internal/logview internal/server", tests: "state"},
 		"cmd/errand-runner": {
 			may:   "internal/agentloop internal/agentloop/wire internal/changeset internal/fleet/local/box internal/runner internal/runner/mcp internal/runner/pack internal/runner/proc internal/runner/tetherd internal/runner/work internal/shellrules",
 			tests: "internal/agent internal/agent/agenttest internal/runlog",

@@ -86,7 +86,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 	return bake.New(bake.Config{
 		Groups: s.cfg.Bake, VMs: bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser), Images: images, Asked: dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
-		Runner: s.bakedRunner, Clean: "exec /usr/local/sbin/errand-clean", Now: s.opts.Now, Log: s.opts.Log,
+		Runner: s.bakedRunner, Clean: "/usr/local/sbin/errand-clean", Now: s.opts.Now, Log: s.opts.Log,
 	}), nil
 }
 

@@ -1,7 +1,10 @@
 package hetzner_test
 
 import (
+	"io"
 	"maps"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,5 +131,44 @@ func TestPowerOffOfTheDeaf(t *testing.T) {
 	p.state(provider, "vm-1", fleet.StateRunning)
 	if n := p.actions(p.sim.Objects("server")[0].ID); n["start_server"] != 2 || n["stop_server"] != 1 {
 		t.Errorf("actions: %v", n)
+	}
+}
+
+// outdated is a way to the API whose lists say that every server is off, whatever is true.
+type outdated struct{}
+
+func (outdated) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/servers") {
+		return res, err
+	}
+	text, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	res.Body = io.NopCloser(strings.NewReader(strings.ReplaceAll(string(text), `"status":"running"`, `"status":"off"`)))
+	res.ContentLength = -1
+	res.Header.Del("Content-Length")
+	return res, err
+}
+
+// TestImageOfARunningServerIsRefused wants a server to be off by its own record, not by a list, before its disk is imaged.
+func TestImageOfARunningServerIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	id := p.running(provider, "vm-1").ID
+	blind := p.provider(func(c *hetzner.Config) { c.HTTP = &http.Client{Transport: outdated{}} })
+	if vm, err := blind.Get(t.Context(), "vm-1"); err != nil || vm.State == fleet.StateRunning {
+		t.Fatalf("by the list it is %+v, %v", vm, err)
+	}
+	_, err := blind.Image(t.Context(), id, sleepLabels())
+	wantErr(t, "image", err, fleet.ErrBusy)
+	p.wantCount("image", 0)
+	noErr(t, "power off", provider.PowerOff(t.Context(), id))
+	_, err = blind.Image(t.Context(), id, sleepLabels())
+	noErr(t, "image when it is off", err)
+	for _, o := range p.sim.Objects("image") {
+		if o.Inconsistent {
+			t.Errorf("image %+v", o)
+		}
 	}
 }

@@ -36,6 +36,8 @@ type image struct {
 	location    *location // where its data lies; nil: everywhere
 	disk        string
 	meter       *meter // nil before it is available
+	// inconsistent says that the server was not off, or that its disk lacked what its computer had written.
+	inconsistent bool
 }
 
 func (i *image) about() (int64, string, time.Time, map[string]string) {
@@ -152,7 +154,8 @@ func deleteImage(s *Sim, c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// actCreateImage makes a snapshot; the server's state does not matter, its action locks it.
+// actCreateImage makes a snapshot of a server in whatever state, as the API does; its action locks it. Object says
+// whether the image is one that may not be readable.
 func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 	req, err := decode[schema.ServerActionCreateImageRequest](c)
 	if err != nil {
@@ -177,7 +180,8 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 	img := &image{
 		id: s.nextID(), kind: "snapshot", status: imageCreating, flavor: "unknown", arch: sv.typ.Architecture, diskGB: sv.diskGB,
 		created: c.now, fromID: sv.id, fromName: sv.name, labels: labels, location: sv.location, description: "snapshot",
-		live: sv.status != serverOff,
+		live:         sv.status != serverOff,
+		inconsistent: sv.status != serverOff || !sv.synced,
 	}
 	if sv.image != nil {
 		img.flavor, img.version = sv.image.flavor, sv.image.version

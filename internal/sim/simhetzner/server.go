@@ -40,6 +40,9 @@ type server struct {
 	running    int // actions under way; it is locked while there is one
 	machine    Machine
 	meter      *meter
+	// synced says that all that its computer has written is on the disk: it has shut down by itself, or was told to
+	// sync since it was started last.
+	synced bool
 }
 
 // attachment is a server's place in a network.
@@ -237,7 +240,19 @@ func (s *Sim) WentOff(id int64) bool {
 	defer s.mu.Unlock()
 	sv := s.servers[id]
 	if sv != nil {
-		sv.status = serverOff
+		sv.status, sv.synced = serverOff, true
+	}
+	return sv != nil
+}
+
+// Synced says that a server's computer has just written to its disk what it holds in memory. It reports whether there
+// was such a server.
+func (s *Sim) Synced(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sv := s.servers[id]
+	if sv != nil {
+		sv.synced = true
 	}
 	return sv != nil
 }

@@ -57,7 +57,7 @@ func actPowerOn(s *Sim, c *call, sv *server) (map[string]any, error) {
 	p := plan{command: "start_server", took: s.cfg.Took.Start, server: sv, done: becomes(sv, serverRunning)}
 	if sv.status != serverRunning {
 		p.work = s.power(sv, PowerOn)
-		sv.status = serverStarting
+		sv.status, sv.synced = serverStarting, false
 	}
 	return s.one(s.start(c, p)), nil
 }
@@ -77,7 +77,7 @@ func actShutdown(s *Sim, c *call, sv *server) (map[string]any, error) {
 	if !deaf && sv.status == serverRunning {
 		s.at(c.now.Add(s.cfg.Took.Shutdown), s.power(sv, PowerShutdown), func(_ time.Time, err error) {
 			if err == nil && sv.status == serverRunning {
-				sv.status = serverOff
+				sv.status, sv.synced = serverOff, true
 			}
 		})
 	}
@@ -86,6 +86,7 @@ func actShutdown(s *Sim, c *call, sv *server) (map[string]any, error) {
 
 func actReset(s *Sim, c *call, sv *server) (map[string]any, error) {
 	m := sv.machine
+	sv.synced = false
 	p := plan{command: c.act + "_server", took: s.cfg.Took.Start, server: sv, done: becomes(sv, serverRunning)}
 	if m != nil {
 		p.work = s.begin(func(ctx context.Context) error {
@@ -122,7 +123,7 @@ func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
 	if req.UserData != nil { // otherwise the old one is used again
 		sv.userData = *req.UserData
 	}
-	sv.status = serverRebuilding
+	sv.status, sv.synced = serverRebuilding, false
 	p := plan{command: "rebuild_server", took: s.cfg.Took.Rebuild, server: sv, on: imageRef(img), done: func(_ time.Time, failed bool) {
 		if sv.status = serverRunning; failed {
 			sv.status = serverOff

@@ -1,0 +1,60 @@
+package simhetzner_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+)
+
+// TestInconsistentImages wants an image to be marked unless the server was off, and had shut down or synced before.
+func TestInconsistentImages(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		acts []string
+		want bool
+	}{
+		"running":                      {nil, true},
+		"running, after a sync":        {[]string{"sync"}, true},
+		"shut down":                    {[]string{"shutdown"}, false},
+		"cut off":                      {[]string{"poweroff"}, true},
+		"synced, then cut off":         {[]string{"sync", "poweroff"}, false},
+		"synced before it was started": {[]string{"sync", "poweroff", "poweron", "poweroff"}, true},
+		"synced before a reset":        {[]string{"sync", "reset", "poweroff"}, true},
+		"shut down before a start":     {[]string{"shutdown", "poweron", "poweroff"}, true},
+		"went off by itself":           {[]string{"itself"}, false},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			sv := w.create(t, "vm-1")
+			w.clock.Advance(time.Hour)
+			acts := map[string]func() error{
+				"sync":     func() error { w.Synced(sv.ID); return nil },
+				"itself":   func() error { w.WentOff(sv.ID); return nil },
+				"shutdown": func() error { _, _, err := w.client.Server.Shutdown(t.Context(), sv); return err },
+				"poweroff": func() error { _, _, err := w.client.Server.Poweroff(t.Context(), sv); return err },
+				"poweron":  func() error { _, _, err := w.client.Server.Poweron(t.Context(), sv); return err },
+				"reset":    func() error { _, _, err := w.client.Server.Reset(t.Context(), sv); return err },
+			}
+			for _, act := range test.acts {
+				if err := acts[act](); err != nil {
+					t.Fatalf("%s: %v", act, err)
+				}
+				w.clock.Advance(10 * time.Minute)
+			}
+			if _, _, err := w.client.Server.CreateImage(t.Context(), sv, &hcloud.ServerCreateImageOpts{Type: hcloud.ImageTypeSnapshot}); err != nil {
+				t.Fatal(err)
+			}
+			images := w.Objects("image")
+			if len(images) != 1 || images[0].Inconsistent != test.want {
+				t.Errorf("images are %+v, want inconsistent: %t", images, test.want)
+			}
+		})
+	}
+	w := newWorld(t)
+	if w.Synced(1 << 40) {
+		t.Error("a server that there is not has synced")
+	}
+}
