@@ -123,10 +123,13 @@ func (c *change) spent() {
 	}
 	if *c.e.Money != (Money{}) { // else it was refused one
 		r.Answers++
+		r.Denied = ""
 	}
 	r.Money.Add(*c.e.Money)
 	c.t.Money.Add(*c.e.Money)
 	switch h := r.Held; {
+	case c.e.Waiting != nil && c.e.Waiting.Kind == WaitRefused:
+		r.Denied = c.e.Waiting.Detail
 	case c.e.Waiting != nil:
 		if c.e.Waiting.Kind == WaitTurns && !r.refusedTurns() && c.thisRun() {
 			c.due(dueTurns, r.ID, c.e.Now.Add(turnsGrace))

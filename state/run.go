@@ -63,6 +63,9 @@ type Run struct {
 	Used *Usage `json:"used,omitempty"`
 	// Held is why the gateway refused it the model although the task has money left.
 	Held *Waiting `json:"held,omitempty"`
+	// Denied is why the gateway did not pass on the run's last call of the model, if that was of this call alone; empty if
+	// the model has answered since.
+	Denied string `json:"denied,omitempty"`
 	// Calls are the ids of what its agent said through tools, while it goes on; Concluded is what that says of
 	// its end.
 	Calls     []string    `json:"calls,omitempty"`
@@ -108,18 +111,21 @@ type RunResult struct {
 	Status string `json:"status"`
 	Class  string `json:"class"`
 	// VMEnd is why a VM that is lost (StatusVMLost) is given up, of the list of VM.Why; empty if nothing says why.
-	VMEnd   string    `json:"vm_end,omitempty"`
-	Message string    `json:"message,omitempty"`
-	Session string    `json:"session,omitempty"`
-	Turns   int       `json:"turns,omitempty"`
-	Refused int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused
-	Money   Money     `json:"money"`
-	Used    *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
-	LastSeq int64     `json:"last_seq"`
-	Ended   time.Time `json:"ended"`
-	RetryAt time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
-	Text    string    `json:"text,omitempty"`    // the agent's last words, Markdown, redacted
-	Outcome string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
+	VMEnd   string `json:"vm_end,omitempty"`
+	Message string `json:"message,omitempty"` // one sentence for people, in errand's words
+	// ProgramError is what the agent's program said of its failure. It is for the log and the transcript: people never
+	// read it, and it is not stored with the task.
+	ProgramError string    `json:"program_error,omitempty"`
+	Session      string    `json:"session,omitempty"`
+	Turns        int       `json:"turns,omitempty"`
+	Refused      int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused
+	Money        Money     `json:"money"`
+	Used         *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
+	LastSeq      int64     `json:"last_seq"`
+	Ended        time.Time `json:"ended"`
+	RetryAt      time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
+	Text         string    `json:"text,omitempty"`    // the agent's last words, Markdown, redacted
+	Outcome      string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
 	// Broken is why the closing block cannot be read, empty if it can. Outcome is then what could be told of it, or
 	// with Guess the likeliest. Block is the block as it was written, as far as it is kept.
 	Broken   string   `json:"broken,omitempty"`

@@ -217,8 +217,12 @@ func (c *change) interrupted() {
 	attempt, res := c.t.Run.Attempt, *c.e.Result
 	c.file()
 	if attempt >= c.p.MaxAttempts {
+		hint := ""
+		if res.Status == "crashed" {
+			hint = hintProgram
+		}
 		c.fail(End{Reason: sentence(res.Message, "the agent's run ended without a result ("+res.Status+")"),
-			Hint: "It was tried " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
+			Hint: hint + "It was tried " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
 		return
 	}
 	at := c.e.Now.Add(c.backoff(attempt))
@@ -280,22 +284,7 @@ func (c *change) runFailed() {
 	}
 	c.stopRun("failed") // nothing is left to stop; it saves the work
 	c.file()
-	hint := "Comment `retry` to go on from here, or `retry fresh` for a new VM."
-	switch res.Status {
-	case StatusContextOverflow:
-		hint = "The work is too much for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
-	case StatusMaxTurns:
-		hint = hintTurns(&c.t.Runs[len(c.t.Runs)-1])
-	case "budget":
-		hint = HintBudget
-	case "auth", "billing":
-		hint = "The operator has to see to errand's account, or to what its key may use, at the model's provider; then comment `retry` to go on from here."
-	case StatusStartFailed:
-		hint = "The operator has to install the agent's program where it runs (the log says which); then comment `retry` to go on from here."
-	case "duration":
-		hint = "Comment `retry` to go on: the limit on agent activity starts anew."
-	}
-	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: hint, Class: "agent"}
+	end := End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: c.failureHint(res.Status), Class: "agent"}
 	m := c.t.Money
 	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
 		m.CapMicroUSD = 0 // it did not count for this run

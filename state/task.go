@@ -192,6 +192,7 @@ const (
 	WaitTurns   WaitKind = "turns"   // of a run alone: its turns are used up, for good
 	WaitLimit   WaitKind = "limit"   // a limit of GitHub or of the model's provider
 	WaitKey     WaitKind = "key"     // the provider of the model refuses our key
+	WaitRefused WaitKind = "refused" // of one call alone: the gateway did not pass it on
 	WaitConfig  WaitKind = "config"  // .errand.yml is invalid
 	// WaitPermission: the App's installation lacks a permission.
 	WaitPermission WaitKind = "permission"

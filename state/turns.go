@@ -33,6 +33,7 @@ func (c *change) correct() {
 // API, a crash, silence, or nothing at all. A run that the gateway refused the model ended for that. What is known better
 // stays: the VM was lost, or we stopped it. Other results are returned as they are.
 func (r *Run) Correct(res RunResult) RunResult {
+	res = r.knownBetter(res)
 	switch {
 	case r.refusedTurns():
 		switch res.Status {

@@ -34,7 +34,11 @@ func (v *view) end(f *file, e runlog.End) error {
 		return nil
 	}
 	if !v.q.Events {
-		return v.print(e.Ended, f.seq, "ended: %s", e.Words())
+		words := e.Words()
+		if e.ProgramError != "" {
+			words += "\nthe agent's program said: " + e.ProgramError
+		}
+		return v.print(e.Ended, f.seq, "ended: %s", words)
 	}
 	data, err := json.Marshal(struct {
 		Run  string     `json:"run"`

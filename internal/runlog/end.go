@@ -40,10 +40,12 @@ type End struct {
 	Code   int    `json:"exit_code"`
 	Signal string `json:"exit_signal,omitempty"`
 	// Class is success, retryable or fatal; Error the judgement in a word, such as crashed, empty for a
-	// success; Message one sentence for people.
+	// success; Message one sentence for people, in errand's words.
 	Class   string `json:"exit_class"`
 	Error   string `json:"error_class,omitempty"`
 	Message string `json:"message,omitempty"`
+	// ProgramError is what the agent's program said of its failure, if it did not succeed.
+	ProgramError string `json:"program_error,omitempty"`
 }
 
 // Same reports whether both say the same of how the run ended; what it took may have been counted

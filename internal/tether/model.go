@@ -42,7 +42,7 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 		return // a CLI warms the connection up
 	}
 	t := taskOf(r)
-	refuse := func(kind, message string) { h.refuse(w, t, up, rest, kind, message) }
+	refuse := func(kind, message string) { h.refuse(w, t, up, rest, kind, message, true) }
 	if !up.API.Allows(r.Method, rest) {
 		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
 		return
@@ -75,24 +75,41 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 	case no.again:
 		h.tellRefusal(t, rest, no.words)
 		c.sayAgain(w, no.words)
-	default:
-		refuse("permission_error", no.words)
+	default: // the run remembers which cap or bound it met
+		h.refuse(w, t, up, rest, "permission_error", no.words, false)
 	}
 }
 
-// refuse refuses a call in the API's own form.
-func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string) {
-	h.tellRefusal(t, rest, message)
+// refuse refuses a call in the API's own form. With remember, its run keeps the message: its program may make anything of it.
+func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string, remember bool) {
+	if h.tellRefusal(t, rest, message) && remember {
+		h.denied(t, "errand did not pass on a call of the model: "+message)
+	}
 	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
 		h.cfg.Log.Debug().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: answer")
 	}
 }
 
-// tellRefusal logs that a run is refused the model, now and then.
-func (h *Handler) tellRefusal(t *state.Task, rest, message string) {
-	if untold, ok := h.refused.tell(t.Run.ID, h.now()); ok {
+// denied has a run remember why a call of its was not passed on.
+func (h *Handler) denied(t *state.Task, message string) {
+	if t.Run.Denied == message {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), spendTimeout)
+	defer cancel()
+	why := &state.Waiting{Kind: state.WaitRefused, Detail: message}
+	if err := h.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, state.Money{}, why); err != nil { // people read less then
+		h.cfg.Log.Warn().Err(err).Str("run", t.Run.ID).Msg("tether: failed to store why a call was refused")
+	}
+}
+
+// tellRefusal logs that a run is refused the model, now and then, and reports whether it did.
+func (h *Handler) tellRefusal(t *state.Task, rest, message string) bool {
+	untold, ok := h.refused.tell(t.Run.ID, h.now())
+	if ok {
 		h.cfg.Log.Warn().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
 	}
+	return ok
 }
 
 // pass makes a call that is admitted.

@@ -59,14 +59,18 @@ func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
 	return true
 }
 
-// saySilent answers in the provider's place.
+// saySilent answers in the provider's place, and has the run remember why.
 func (c *call) saySilent(w http.ResponseWriter) {
+	c.h.denied(c.task, c.silentWords())
 	w.Header().Set("Retry-After", askAgainAfter)
 	c.up.API.Hurry(w.Header(), c.h.now())
-	message := fmt.Sprintf("errand: the model's provider `%s` gave no sign of life for %s", c.name, span(c.h.silence()))
-	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", message); err != nil {
+	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", "errand: "+c.silentWords()); err != nil {
 		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
 	}
+}
+
+func (c *call) silentWords() string {
+	return fmt.Sprintf("the model's provider `%s` gave no sign of life for %s", c.name, span(c.h.silence()))
 }
 
 // listen cuts the answer off when nothing of it has come for too long.

@@ -25,12 +25,12 @@ func TestRecord(t *testing.T) {
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, Run: &metered, Runs: []state.Run{
 		run(1, state.RunPlan, "r1"), run(2, state.RunImplement, "r2"), run(3, state.RunCheck, "r3"),
 	}}
-	said := state.RunResult{Class: "retryable", Status: "crashed", Message: "it fell over", Turns: 3, Money: state.Money{InputTokens: 1, OutputTokens: 2, MicroUSD: 3}}
+	said := state.RunResult{Class: "retryable", Status: "crashed", Message: "it fell over", ProgramError: "zorp", Turns: 3, Money: state.Money{InputTokens: 1, OutputTokens: 2, MicroUSD: 3}}
 	exit := runlog.Exit{Cause: runlog.CauseExited, Code: 7, StartedAt: noon.Add(-time.Hour), EndedAt: noon.Add(time.Minute)}
 	want := runlog.End{
 		Task: "acme/shop#3", Run: "r4", VM: "vm-1", Step: "implement", Iteration: 2, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute, Turns: 3,
 		InputTokens: 100, OutputTokens: 10, CostMicroUSD: 5000, Metered: true, Cause: runlog.CauseExited, Code: 7,
-		Class: "retryable", Error: "crashed", Message: "it fell over",
+		Class: "retryable", Error: "crashed", Message: "it fell over", ProgramError: "zorp",
 	}
 	for name, tc := range map[string]struct {
 		task   *state.Task
@@ -51,7 +51,7 @@ func TestRecord(t *testing.T) {
 		"a task that is gone": {nil, "r4", exit, func(e *runlog.End) {
 			*e = runlog.End{
 				Run: "r4", Iteration: 1, Start: exit.StartedAt, Ended: exit.EndedAt, Duration: 61 * time.Minute, Turns: 3,
-				InputTokens: 1, OutputTokens: 2, CostMicroUSD: 3, Cause: runlog.CauseExited, Code: 7, Class: "retryable", Error: "crashed", Message: "it fell over",
+				InputTokens: 1, OutputTokens: 2, CostMicroUSD: 3, Cause: runlog.CauseExited, Code: 7, Class: "retryable", Error: "crashed", Message: "it fell over", ProgramError: "zorp",
 			}
 		}},
 	} {
@@ -100,6 +100,35 @@ func TestEventsAreLogged(t *testing.T) {
 	}
 }
 
+// TestTheProgramsWordsAreLogged: the operator reads what a program said of its failure, with the task and the run.
+func TestTheProgramsWordsAreLogged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		res    state.RunResult
+		logged bool
+	}{
+		"a failure":          {state.RunResult{Status: "overloaded", Class: "retryable", ProgramError: "zorp at capacity"}, true},
+		"nothing said":       {state.RunResult{Status: "crashed", Class: "retryable", Message: "it fell over"}, false},
+		"logged as an error": {state.RunResult{Status: state.StatusStartFailed, Class: "fatal", ProgramError: "zorp at capacity"}, false},
+		"a success":          {state.RunResult{Status: "ok", Class: "success"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log)}}}
+			f.logFailure(c.res)
+			if !c.logged && log.Len() > 0 {
+				t.Errorf("logged: %s", log.String())
+			}
+			for _, want := range []string{`"level":"warn"`, `"task":"7/3"`, `"run":"r4"`, `"program_error":"zorp at capacity"`} {
+				if c.logged && !strings.Contains(log.String(), want) {
+					t.Errorf("it lacks %s: %s", want, log.String())
+				}
+			}
+		})
+	}
+}
+
 // TestAMissingProgramIsLogged: the operator reads at the level error which program has to be installed, and where it
 // was missing. Other ends of runs are no errors of errand's.
 func TestAMissingProgramIsLogged(t *testing.T) {
@@ -120,7 +149,7 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 			var log bytes.Buffer
 			f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log)}}}
 			task := &state.Task{Runs: []state.Run{{ID: "r4", Adapter: c.adapter, VM: "vm-1"}}}
-			f.notStarted(task, state.RunResult{Status: c.status, Message: "sh: claude: not found"})
+			f.notStarted(task, state.RunResult{Status: c.status, ProgramError: "sh: claude: not found"})
 			for _, want := range c.says {
 				if !strings.Contains(log.String(), want) {
 					t.Errorf("it lacks %q: %s", want, log.String())

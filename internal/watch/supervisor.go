@@ -255,8 +255,18 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 		return err
 	}
 	f.compare(applied.Task)
+	f.logFailure(res)
 	f.notStarted(applied.Task, res)
 	return errTold
+}
+
+// logFailure logs what an agent's program said of its failure, which people read in errand's words only.
+func (f *following) logFailure(res state.RunResult) {
+	if res.ProgramError == "" || res.Status == state.StatusStartFailed { // which notStarted logs
+		return
+	}
+	f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", res.Status).Str("program_error", res.ProgramError).
+		Msg("agent run failed")
 }
 
 // notStarted logs an agent's program that could not be started, which only the operator can change. t may be nil.
@@ -264,7 +274,7 @@ func (f *following) notStarted(t *state.Task, res state.RunResult) {
 	if res.Status != state.StatusStartFailed {
 		return
 	}
-	log := f.s.cfg.Log.Error().Str("task", f.task.String()).Str("run", f.run).Str("error", res.Message)
+	log := f.s.cfg.Log.Error().Str("task", f.task.String()).Str("run", f.run).Str("error", res.ProgramError)
 	adapter := ""
 	if t != nil {
 		if r := find(t, f.run); r != nil {

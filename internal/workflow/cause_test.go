@@ -1,24 +1,64 @@
 package workflow
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
 )
+
+// TestEveryStatusHasASentence: each end of a run is told in a sentence of its own, and one that errand does not know as a
+// crash.
+func TestEveryStatusHasASentence(t *testing.T) {
+	t.Parallel()
+	seen := map[string]agent.Status{}
+	for _, s := range append(agent.Statuses(), "from the future") {
+		words := cause(s, 0, runlog.Exit{Cause: runlog.CauseExited})
+		switch before, twice := seen[words]; {
+		case s == agent.StatusOK:
+			if words != "" {
+				t.Errorf("a success has the cause %q", words)
+			}
+			continue
+		case words == "":
+			t.Errorf("%s has no sentence", s)
+		case twice && s != "from the future":
+			t.Errorf("%s and %s read alike: %q", s, before, words)
+		}
+		seen[words] = s
+	}
+}
 
 func TestCause(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		status        agent.Status
-		message, want string
+		status agent.Status
+		http   int
+		exit   runlog.Exit
+		want   string
 	}{
-		"the provider's words": {agent.StatusOverloaded, "API Error: 529 overloaded", "the model's provider is overloaded or failing: 529 overloaded"},
-		"no words":             {agent.StatusNetwork, "", "the model could not be reached, or its answer was cut off"},
-		"the gateway's words":  {agent.StatusAuth, "Failed to authenticate. API Error: 403 errand: the cap is reached", "the cap is reached"},
-		"the agent's own":      {agent.StatusCrashed, "no result", "no result"},
+		"the provider's status":     {agent.StatusOverloaded, 529, runlog.Exit{}, "the model's provider is overloaded or failing (HTTP 529)"},
+		"a model that is not known": {agent.StatusInvalid, 404, runlog.Exit{}, "the model's provider does not know the model, or does not offer it to errand's account (HTTP 404)"},
+		"a status that is none":     {agent.StatusAuth, 99, runlog.Exit{}, "the model's provider refused the call"},
+		"a status beside the cause": {agent.StatusNetwork, 500, runlog.Exit{}, "the model could not be reached, or its answer was cut off"},
+		"a crash with a code":       {agent.StatusCrashed, 0, runlog.Exit{Code: 3}, "the agent's program ended with code 3 before its work was done"},
+		"a crash by a signal":       {agent.StatusCrashed, 0, runlog.Exit{Code: 137, Signal: "killed"}, "the agent's program was killed before its work was done"},
+		"a crash without anything":  {agent.StatusCrashed, 0, runlog.Exit{}, "the agent's program ended without a result"},
+		"the repository's own set-up": {agent.StatusSetupFailed, 0, runlog.Exit{Code: 1, Message: "setup command failed (exit code 1): npm ci"},
+			"setup command failed (exit code 1): npm ci"},
+		"a program that is missing": {agent.StatusStartFailed, 0, runlog.Exit{Code: 127, Message: `exec: "codex": not found in /opt/x`}, "the agent's program could not be started"},
 	} {
-		if got := cause(test.status, test.message); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := cause(test.status, test.http, test.exit); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+	for s, words := range causes() {
+		if strings.ToLower(words[:1]) != words[:1] || strings.HasSuffix(words, ".") {
+			t.Errorf("%s: %q stands after a colon", s, words)
 		}
 	}
 }

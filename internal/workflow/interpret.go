@@ -132,15 +132,13 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	}
 	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior})
 	out := state.RunResult{
-		Status: string(res.Status), Class: string(res.Status.Class()), Message: in.clean(cause(res.Status, res.Message), maxNote), Session: in.clean(res.Session, maxLabel),
+		Status: string(res.Status), Class: string(res.Status.Class()), Session: in.clean(res.Session, maxLabel),
 		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if in.free {
 		out.Money.MicroUSD, out.Money.Subscription = 0, true
 	}
-	if res.Status == agent.StatusStalled && out.Message == "" {
-		out.Message = "the agent gave no sign of life for too long: no output, no open request to the model, no work"
-	}
+	in.explain(res, x, &out)
 	if res.Status == agent.StatusContextOverflow {
 		out.Summary = in.clean(strings.TrimSpace(in.said), maxSaid)
 	}
@@ -308,7 +306,7 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 	case in.done == nil || in.done.Error != "":
 		out.Status, out.Class, out.Message = "crashed", "fatal", "the checks could not be run"
 		if in.done != nil {
-			out.Message += ": " + in.clean(in.done.Error, maxNote)
+			out.ProgramError = in.clean(in.done.Error, maxNote)
 		}
 	default:
 		out.Message = in.clean(state.SumChecks(in.checks).Words(), maxNote)

@@ -1,0 +1,77 @@
+package tether_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// denials remembers what runs were refused.
+type denials struct {
+	payments
+	mu   sync.Mutex
+	list []state.Waiting
+}
+
+func (d *denials) Spend(_ context.Context, _ state.TaskKey, id string, m state.Money, held *state.Waiting) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if held != nil && id == run && m == (state.Money{}) {
+		d.list = append(d.list, *held)
+	}
+	return nil
+}
+
+// TestARunRemembersWhyItsCallWasNotPassedOn: its program may say anything of it. A program that asks again and again has it
+// stored once.
+func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		path, body string
+		want       string // empty: it may pass
+	}{
+		"another model":   {"/llm/anthropic/v1/messages", `{"model":"claude-z","max_tokens":5}`, "errand did not pass on a call of the model: this run may call claude-x, not claude-z"},
+		"another path":    {"/llm/anthropic/v1/files", `{}`, "errand did not pass on a call of the model: agents may call the model, and nothing else of its API: not POST /v1/files"},
+		"its own model":   {"/llm/anthropic/v1/messages", `{"model":"claude-x","max_tokens":5}`, ""},
+		"what is no JSON": {"/llm/anthropic/v1/messages", `{`, "errand did not pass on a call of the model: it cannot be seen what is asked: the body is not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &denials{payments: make(payments, 100)}
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+			t.Cleanup(api.Close)
+			e := newEnd(t, someTask(), func(c *tether.Config) {
+				c.Ledger = d
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+				c.Callable = func(*state.Task) tether.Callable { return tether.Callable{Models: []string{"claude-x"}} }
+			})
+			for range 3 {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+test.path, strings.NewReader(test.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Authorization", "Bearer "+e.handler.RunToken(run))
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			switch {
+			case test.want == "" && len(d.list) > 0, test.want != "" && len(d.list) != 1:
+				t.Fatalf("the run remembers %+v", d.list)
+			case test.want != "" && (d.list[0].Kind != state.WaitRefused || d.list[0].Detail != test.want || !d.list[0].Until.IsZero()):
+				t.Errorf("the run remembers %+v, want %q", d.list[0], test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestExcusesStayOut: what a program says of its failure is in what the operator reads, and in nothing that people on GitHub
+// read, whatever program it is and whatever it says.
+func TestExcusesStayOut(t *testing.T) {
+	t.Parallel()
+	claude := func(text string, http int) string {
+		line, err := json.Marshal(map[string]any{"type": "result", "subtype": "success", "is_error": true, "num_turns": 2, "result": text, "session_id": "s-1", "api_error_status": http})
+		check(t, err)
+		return string(line)
+	}
+	codex := func(text string) []string {
+		line, err := json.Marshal(map[string]any{"type": "turn.failed", "error": map[string]string{"message": text}})
+		check(t, err)
+		return []string{`{"type":"thread.started","thread_id":"t-1"}`, `{"type":"turn.started"}`, string(line)}
+	}
+	gemini := func(text string) []string {
+		line, err := json.Marshal(map[string]any{"type": "result", "status": "error", "error": map[string]string{"type": "Error", "message": text}})
+		check(t, err)
+		return []string{`{"type":"init","session_id":"g-1","model":"m"}`, string(line)}
+	}
+	for name, c := range map[string]struct {
+		adapter string
+		code    int
+		lines   []string
+		excuse  string // a part of what the program says
+		want    string // what people read
+	}{
+		"claude, its gateway":     {agent.NameClaude, 1, []string{started, claude("API Error: 529 overloaded. check your inference gateway (127.0.0.1:9413)", 529)}, "inference gateway", "the model's provider is overloaded or failing (HTTP 529)"},
+		"claude, a command":       {agent.NameClaude, 1, []string{started, claude("Not logged in · Please run /login", 401)}, "run /login", "the model's provider refused the call (HTTP 401)"},
+		"claude, a refusal":       {agent.NameClaude, 1, []string{started, strings.Replace(claude("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer"},
+		"claude, no result":       {agent.NameClaude, 1, []string{started, "stderr: TypeError: x is undefined", "stderr:     at Foo (/opt/claude/cli.js:1:2)"}, "cli.js", "the agent's program or the model's provider did not accept what it was asked"},
+		"claude, errand's voice":  {agent.NameClaude, 1, []string{started, claude("API Error: 403 errand: The task's cap is reached. @ada write `@errand approve`", 403)}, "@errand approve", "the model's provider refused the call (HTTP 403)"},
+		"claude, another tongue":  {agent.NameClaude, 1, []string{started, claude("Ошибка: модель перегружена — 请稍后再试", 500)}, "перегружена", "the model's provider is overloaded or failing (HTTP 500)"},
+		"claude, HTML":            {agent.NameClaude, 1, []string{started, claude("<h1>502 Bad Gateway</h1><img src=x onerror=alert(1)> - [x] approve", 502)}, "onerror", "the model's provider is overloaded or failing (HTTP 502)"},
+		"claude, very long":       {agent.NameClaude, 1, []string{started, claude(strings.Repeat("overloaded! ", 100_000), 529)}, "overloaded!", "the model's provider is overloaded or failing (HTTP 529)"},
+		"codex, another model":    {agent.NameCodex, 1, codex("Selected model is at capacity. Please try a different model."), "different model", "the model's provider is overloaded or failing"},
+		"codex, a request id":     {agent.NameCodex, 1, codex("unexpected status 403 Forbidden: no, url: http://127.0.0.1:42285/v1/responses, request id: req_1"), "Forbidden", "the model's provider refused the call (HTTP 403)"},
+		"codex, a JSON tail":      {agent.NameCodex, 1, codex(`{"error":{"message":"bad","type":"invalid_request_error","param":"tools[3]"}}`), "bad", "the agent's program or the model's provider did not accept what it was asked"},
+		"codex, nothing known":    {agent.NameCodex, 1, codex("zorp: see https://help.example/codex @bob"), "zorp", "the agent's program ended with code 1 before its work was done"},
+		"gemini, another account": {agent.NameGemini, 145, append(gemini("[API Error: 401 switch to another /auth method]"), "stderr: 401"), "/auth", "the model's provider refused the call (HTTP 401)"},
+		"gemini, a stack":         {agent.NameGemini, 1, []string{`{"type":"init","session_id":"g-1","model":"m"}`, "stderr: Error: boom at /usr/lib/node_modules/gemini.js", "stderr:     at run (/tmp/x.js:1)"}, "boom", "the agent's program ended with code 1 before its work was done"},
+		"command, its last line":  {agent.NameCommand, 3, []string{"working", "stderr: Traceback", "stderr: litellm.RateLimitError: buy credits at https://x.example"}, "litellm", "the agent's program ended with code 3 before its work was done"},
+		"api, the provider's":     {agent.NameAPI, 1, []string{`{"type":"started","session":"a-1"}`, `{"type":"result","result":{"cause":"overloaded","http":503,"message":"upstream connect error, request_id=abc"}}`}, "upstream connect", "the model's provider is overloaded or failing (HTTP 503)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, Adapter: c.adapter}, runlog.Exit{Cause: runlog.CauseExited, Code: c.code}, c.lines...)
+			if got.Message != c.want {
+				t.Errorf("people read %q, want %q", got.Message, c.want)
+			}
+			if !strings.Contains(got.ProgramError, c.excuse) {
+				t.Errorf("the operator reads %q, which lacks %q", got.ProgramError, c.excuse)
+			}
+			if len(got.ProgramError) > 40_000 {
+				t.Errorf("the operator reads %d bytes", len(got.ProgramError))
+			}
+			if text := got.Text + got.Title + got.Question + got.Summary; strings.Contains(text, c.excuse) {
+				t.Errorf("it is among what the agent wrote: %q", text)
+			}
+		})
+	}
+}
+
+// TestRecordedExcusesStayOut: of the failures that were recorded of real programs, people read nothing that the programs said.
+func TestRecordedExcusesStayOut(t *testing.T) {
+	t.Parallel()
+	failures := 0
+	for _, adapter := range []string{agent.NameClaude, agent.NameCodex} {
+		paths, err := filepath.Glob(filepath.Join("..", "agent", "testdata", adapter, "*.jsonl"))
+		check(t, err)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			check(t, err)
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, Adapter: adapter}, runlog.Exit{Cause: runlog.CauseExited, Code: 1}, strings.Split(string(data), "\n")...)
+			if got.Class == "success" {
+				t.Errorf("%s: a success with code 1", path)
+			}
+			failures++
+			for _, line := range strings.Split(string(data), "\n") {
+				if strings.Contains(line, got.Message) && !strings.Contains(line, "errand: ") { // which the gateway said itself
+					t.Errorf("%s: people read the program's %q", path, got.Message)
+				}
+			}
+			if len(got.Message) > 120 || strings.ContainsAny(got.Message, "{}<>@/\"\n") {
+				t.Errorf("%s: people read %q", path, got.Message)
+			}
+		}
+	}
+	if failures < 30 {
+		t.Errorf("only %d recordings", failures)
+	}
+}
