@@ -78,7 +78,7 @@ func (c *call) answered(ctx context.Context, answer *http.Response) error {
 }
 
 // trouble looks whether an answer means that every further call would end like this one. What it says is passed
-// on as it is, but for a refused key: that is ours, and nothing that a VM has to read about.
+// on as it is, but for a refused key, which is nothing that a VM has to read about, and for what has programs give up a limit.
 func (c *call) trouble(ctx context.Context, answer *http.Response) error {
 	head, err := io.ReadAll(io.LimitReader(answer.Body, gateway.MaxErrorBody))
 	if err != nil {
@@ -100,8 +100,11 @@ func (c *call) trouble(ctx context.Context, answer *http.Response) error {
 	if err := c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, state.Money{}, row.Waiting()); err != nil {
 		c.h.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
 	}
-	if kind == gateway.TroubleKey {
+	switch kind {
+	case gateway.TroubleKey:
 		c.up.API.RefuseInstead(answer, "permission_error", "errand: "+row.Detail)
+	case gateway.TroubleLimit:
+		c.up.API.GiveUp(answer, row.Until, c.h.now())
 	}
 	return nil
 }

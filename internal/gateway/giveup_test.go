@@ -1,0 +1,55 @@
+package gateway_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/gateway"
+)
+
+// TestGiveUp: an answer that tells of a limit that lasts has each program give up at once, however the provider said it.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		api        gateway.API
+		before     string // Retry-After
+		until      time.Duration
+		after      string
+		replaced   bool
+		mustRemain string
+	}{
+		"claude, a unified limit":        {gateway.Anthropic, "", 5 * time.Hour, "18000", false, "the provider's body"},
+		"claude, told too little":        {gateway.Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
+		"claude, a limit of two minutes": {gateway.Anthropic, "120", 2 * time.Minute, "301", false, "the provider's body"},
+		"codex, would sleep for hours":   {gateway.OpenAI, "18000", 5 * time.Hour, "", false, "the provider's body"},
+		"codex, told nothing":            {gateway.OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
+		"gemini, in the header alone":    {gateway.Gemini, "3600", time.Hour, "3600", true, "Please retry in 3600s"},
+		"gemini, would sleep":            {gateway.Gemini, "", 2 * time.Minute, "301", true, "Please retry in 301s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answer := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("the provider's body"))}
+			if test.before != "" {
+				answer.Header.Set("Retry-After", test.before)
+			}
+			test.api.GiveUp(answer, now.Add(test.until), now)
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := answer.Header.Get("Retry-After"); got != test.after {
+				t.Errorf("retry-after %q, want %q", got, test.after)
+			}
+			if !strings.Contains(string(body), test.mustRemain) || test.replaced != (answer.ContentLength == int64(len(body)) && len(body) > 0) {
+				t.Errorf("body %q of %d bytes", body, answer.ContentLength)
+			}
+			if answer.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("status %d", answer.StatusCode)
+			}
+		})
+	}
+}
