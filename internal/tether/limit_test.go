@@ -1,0 +1,64 @@
+package tether_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+)
+
+// TestALimitThatLastsIsGivenUp: what programs get of an account's limit has them give up at once, in each dialect.
+func TestALimitThatLastsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		api        gateway.API
+		path, body string
+		header     map[string]string
+		long       bool   // its Retry-After is one of hours
+		says       string // in the body
+	}{
+		"claude, a unified limit": {gateway.Anthropic, "/v1/messages", `{"model":"claude-x","max_tokens":5}`,
+			map[string]string{"Anthropic-Ratelimit-Unified-Status": "rejected", "Anthropic-Ratelimit-Unified-Reset": "4102444800"}, true, "theirs"},
+		"claude, a short limit": {gateway.Anthropic, "/v1/messages", `{"model":"claude-x","max_tokens":5}`, map[string]string{"Retry-After": "5"}, false, "theirs"},
+		"codex":                 {gateway.OpenAI, "/v1/responses", `{"model":"gpt-x"}`, map[string]string{"Retry-After": "18000"}, false, "theirs"},
+		"gemini": {gateway.Gemini, "/v1beta/models/gemini-x:generateContent", `{}`,
+			map[string]string{"Retry-After": "18000"}, true, "Please retry in "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for k, v := range test.header {
+					w.Header().Set(k, v)
+				}
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, `{"error":{"message":"theirs"}}`)
+			}))
+			t.Cleanup(api.Close)
+			e := newEnd(t, someTask(), func(c *tether.Config) {
+				c.Models = map[string]tether.Upstream{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+			})
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/llm/p"+test.path, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+e.handler.RunToken(run))
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := resp.Header.Get("Retry-After")
+			if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), test.says) || (len(after) >= 5) != test.long {
+				t.Errorf("status %d, retry-after %q, %s", resp.StatusCode, after, body)
+			}
+		})
+	}
+}
