@@ -67,7 +67,7 @@ published: ## what GitHub publishes about itself, by npm, into .cache/published 
 	echo "npm cannot install what GitHub publishes: the stand-in is not held against it"; test -z "$$ERRAND_REQUIRE_NPM"
 
 # Their own installation scripts are not run: they would only put the programs elsewhere.
-clis: ## the real agent programs, by npm, into .cache/clis/bin (650 MB; ERRAND_REQUIRE_NPM=1 makes their absence an error)
+clis: ## the real agent programs, by npm, into .cache/clis/bin (800 MB; ERRAND_REQUIRE_NPM=1 makes their absence an error)
 	@cmp -s e2e/realcli/package-lock.json .cache/clis/bin/package-lock.json && exit 0; rm -rf .cache/clis; \
 	mkdir -p .cache/clis/bin && cp e2e/realcli/package.json e2e/realcli/package-lock.json .cache/clis && \
 	npm ci --prefix .cache/clis --ignore-scripts --no-audit --no-fund && cd .cache/clis/bin && \

@@ -24,7 +24,7 @@ type real struct {
 // programs are the agent programs by name.
 func programs() map[string]real {
 	return map[string]real{
-		"claude": {adapter: "claude", model: "claude-sonnet-5", userAgent: "claude-cli/2.1.197 ", key: "X-Api-Key: " + demo.ModelKey},
+		"claude": {adapter: "claude", model: "claude-sonnet-5", userAgent: "claude-cli/2.1.330 ", key: "X-Api-Key: " + demo.ModelKey},
 		"codex":  {adapter: "codex", model: "gpt-5.5", userAgent: "codex_exec/0.169.0 ", key: "Authorization: Bearer " + demo.ModelKey},
 	}
 }

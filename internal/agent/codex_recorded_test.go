@@ -19,6 +19,7 @@ func codexRecordings() map[string]recording {
 	all["no_credit"] = recording{scenario: turns(agenttest.Turn{Status: 402, Message: "You exceeded your quota."})}
 	all["usage_limit"] = recording{scenario: turns(agenttest.Turn{Status: 429, Message: "The usage limit has been reached"})}
 	all["too_long"] = recording{scenario: turns(agenttest.Turn{Status: 400, Message: "the conversation is too long"})}
+	all["empty_at_last"] = recording{scenario: turns(agenttest.Turn{Text: "I look around.", Bash: []string{"true"}}, agenttest.Turn{})}
 	all["bad_key"] = recording{scenario: turns(agenttest.Turn{Status: 401, Message: "Incorrect API key provided"})}
 	all["invalid"] = recording{scenario: turns(agenttest.Turn{Status: 400, Message: "Unsupported value"})}
 	all["forbidden"] = recording{scenario: turns(agenttest.Turn{Status: 403, Message: "errand: the task's cap of $5.00 is reached"})}

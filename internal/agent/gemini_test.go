@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,12 @@ func geminiEnds() map[string]judgeCase {
 	}
 	done := []string{geminiInit, geminiSays("Done."), geminiDone}
 	failed := func(message string) []string { return []string{geminiInit, geminiFailed("Error", message)} }
+	problem := func(message string, counted int) []string { // without an exit code
+		return []string{
+			geminiInit, `{"type":"error","severity":"error","message":"` + message + `"}`,
+			fmt.Sprintf(`{"type":"result","status":"error","stats":{"total_tokens":%d,"input_tokens":%[1]d,"output_tokens":0}}`, counted),
+		}
+	}
 	return map[string]judgeCase{
 		"done":                     {lines: done, want: agent.StatusOK},
 		"stopped, exit 0":          {lines: []string{geminiInit, geminiTool}, ended: agent.Ended{StopRequested: true}, want: agent.StatusInterrupted},
@@ -98,6 +105,20 @@ func geminiEnds() map[string]judgeCase {
 		"too long":                 {lines: failed("The input token count (2000000) exceeds the maximum number of tokens allowed"), ended: ended(144, ""), want: agent.StatusContextOverflow},
 		"too large":                {lines: failed("too large"), ended: ended(157, ""), want: agent.StatusContextOverflow},
 		"no network":               {lines: failed("fetch failed"), ended: ended(1, "TypeError: fetch failed\n  cause: Error: connect ECONNREFUSED 127.0.0.1:1"), want: agent.StatusNetwork},
+		"cut off":                  {lines: failed("[API Error: terminated]"), ended: ended(1, "TypeError: terminated"), want: agent.StatusNetwork, says: "terminated"},
+		"cut off after a 429":      {lines: failed("[API Error: terminated]"), ended: ended(1, `{"error":{"code":429}}`+"\nTypeError: terminated"), want: agent.StatusNetwork},
+		"cut off in a piece":       {lines: failed("[API Error: Incomplete JSON segment at the end]"), ended: ended(1, ""), want: agent.StatusNetwork},
+		"a broken socket":          {lines: failed("[API Error: x]"), ended: ended(1, "code: 'UND_ERR_SOCKET'"), want: agent.StatusNetwork},
+		"no headers":               {lines: failed("[API Error: UND_ERR_HEADERS_TIMEOUT]"), ended: ended(1, ""), want: agent.StatusNetwork},
+		"a reset":                  {lines: failed("[API Error: read ECONNRESET]"), ended: ended(1, ""), want: agent.StatusNetwork},
+		"a hang-up":                {lines: failed("[API Error: socket hang up]"), ended: ended(1, ""), want: agent.StatusNetwork},
+		"closed too early":         {lines: failed("[API Error: Invalid response body: Premature close]"), ended: ended(1, ""), want: agent.StatusNetwork},
+		"no fetch":                 {lines: failed("[API Error: exception TypeError: fetch failed sending request]"), ended: ended(1, ""), want: agent.StatusNetwork},
+		"an error named so":        {lines: failed("[API Error: the process was terminated]"), ended: ended(1, ""), want: agent.StatusCrashed},
+		"cut off between pieces":   {lines: problem("Model stream ended without a finish reason.", 0), want: agent.StatusNetwork},
+		"a blocked prompt":         {lines: problem("Model stream ended without a finish reason.", 10), want: agent.StatusRefused, says: "blocks"},
+		"blocked after a tool":     {lines: append([]string{geminiInit, geminiSays("Looking."), geminiTool, geminiOutput}, problem("The model response was blocked due to safety settings.", 10)[1:]...), want: agent.StatusRefused, says: "safety"},
+		"empty after a tool":       {lines: []string{geminiInit, geminiSays("Looking."), geminiTool, geminiOutput, geminiDone}, want: agent.StatusRefused, says: "empty"},
 		"a success with a bad end": {lines: done, ended: ended(9, ""), want: agent.StatusCrashed, says: "code 9"},
 		"an error with exit 0":     {lines: failed("it broke"), want: agent.StatusCrashed, says: "it broke"},
 		"killed":                   {lines: done, ended: agent.Ended{Exit: runlog.Exit{Code: 137, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},

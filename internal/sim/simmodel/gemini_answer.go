@@ -40,6 +40,10 @@ func (a geminiAnswer) finished(of answer) geminiAnswer {
 			a.Candidates[0].Finish = "MAX_TOKENS"
 		case "refusal":
 			a.Candidates[0].Finish = "SAFETY"
+		default:
+			if *of.Stop == strings.ToUpper(*of.Stop) { // in the API's own words, of which it has more
+				a.Candidates[0].Finish = *of.Stop
+			}
 		}
 	}
 	prompt := of.Usage.Input + of.Usage.CacheRead + of.Usage.CacheWrite

@@ -45,7 +45,7 @@ type Turn struct {
 	// Bash are shell commands, each a call of the tool Bash. They come before Tools.
 	Bash  []string `yaml:"bash"`
 	Tools []Call   `yaml:"tools"`
-	// Stop is the stop reason; default tool_use if there are calls, else end_turn.
+	// Stop is the stop reason; default tool_use if there are calls, else end_turn. In capitals it is one of Gemini's own.
 	Stop string `yaml:"stop"`
 
 	// Wait is the name of a gate before which the answer waits until it is released.

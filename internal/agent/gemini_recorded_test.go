@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
+	"github.com/errand-bot/errand/internal/runlog"
+)
+
+// geminiRecordings are ways to end that the real Gemini CLI 0.61.0 was seen in.
+func geminiRecordings() map[string]struct {
+	turns []agenttest.Turn
+	want  agent.Status
+} {
+	type recorded = struct {
+		turns []agenttest.Turn
+		want  agent.Status
+	}
+	all := map[string]recorded{
+		"tools":          {[]agenttest.Turn{{Text: "Looking.", Bash: []string{"echo hi"}}, {Text: "Done."}}, agent.StatusOK},
+		"empty":          {[]agenttest.Turn{{}}, agent.StatusRefused},
+		"empty_at_last":  {[]agenttest.Turn{{Text: "Looking.", Bash: []string{"echo hi"}}, {}}, agent.StatusRefused},
+		"max_tokens":     {[]agenttest.Turn{{Stop: "max_tokens"}}, agent.StatusContextOverflow},
+		"malformed_call": {[]agenttest.Turn{{Stop: "MALFORMED_FUNCTION_CALL"}}, agent.StatusCrashed},
+		"cut":            {[]agenttest.Turn{{Text: "all of it, word by word", Cut: 1}}, agent.StatusNetwork},
+		"cut_at_last":    {[]agenttest.Turn{{Text: "Looking.", Bash: []string{"echo hi"}}, {Text: "all of it, word by word", Cut: 1}}, agent.StatusNetwork},
+	}
+	for name, reason := range map[string]string{
+		"safety": "SAFETY", "recitation": "RECITATION", "other": "OTHER", "prohibited": "PROHIBITED_CONTENT", "blocklist": "BLOCKLIST", "spii": "SPII",
+		"image_safety": "IMAGE_SAFETY",
+	} {
+		all[name] = recorded{[]agenttest.Turn{{Stop: reason}}, agent.StatusRefused}
+	}
+	all["safety_at_last"] = recorded{[]agenttest.Turn{{Text: "Looking.", Bash: []string{"echo hi"}}, {Stop: "SAFETY"}}, agent.StatusRefused}
+	return all
+}
+
+// TestGeminiRecorded reads what the real command line printed, and holds events and judgement against a golden file. With
+// -record, and ERRAND_TEST_FULL set, it runs the real one first.
+func TestGeminiRecorded(t *testing.T) {
+	t.Parallel()
+	for name, rec := range geminiRecordings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join("testdata", "gemini", name+".jsonl")
+			if *record {
+				writeRecording(t, path, recording{scenario: agenttest.Scenario{{Turns: rec.turns}}}, geminiHarness(t))
+			}
+			events, result := readRecording(t, path, agent.NameGemini)
+			golden(t, filepath.Join("testdata", "gemini", name+".golden.json"), struct {
+				Events []runlog.Event
+				Result agent.Result
+			}{events, result})
+			if diff := cmp.Diff(rec.want, result.Status); diff != "" {
+				t.Errorf("%s: %s", result.Message, diff)
+			}
+		})
+	}
+}
