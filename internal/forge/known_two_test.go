@@ -1,0 +1,19 @@
+package forge
+
+import "testing"
+
+// TestCommitsAreKnownByTheirRepository: what GitHub said of a commit of one repository tells nothing of another, which need not have
+// that commit.
+func TestCommitsAreKnownByTheirRepository(t *testing.T) {
+	t.Parallel()
+	k := newKnown()
+	here, there := Repo{ID: 1, Owner: "octo", Name: "app"}, Repo{ID: 2, Owner: "initech", Name: "app"}
+	k.noteTree(here, "c1", "t1")
+	k.noteListing(here, "c1", map[string]TreeEntry{"a": {ID: "b1"}})
+	if k.tree(here, "c1") != "t1" || k.listing(here, "c1")["a"].ID != "b1" {
+		t.Error("what was said is not known")
+	}
+	if k.tree(there, "c1") != "" || k.listing(there, "c1") != nil {
+		t.Error("what was said of one repository is taken for another's")
+	}
+}
