@@ -126,6 +126,7 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 	if row.Phase != state.VMSleeping {
 		return row, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
 	}
+	f.sync(ctx, row)
 	f.forget(row.Name)
 	f.sync(ctx, row)
 	f.forget(row.Name)

@@ -70,6 +70,9 @@ func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
+// Sync implements fleet.Contact.
+func (*account) Sync(context.Context, remote.Endpoint) error { return nil }
+
 // HostKey implements fleet.Contact.
 func (a *account) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 " + row.Name, nil }
 
