@@ -40,9 +40,10 @@ const (
 	VMAsleep VMPhase = "asleep"
 	// VMFailed: It never came up, could not be used, or ended by itself. The poller deletes what is left.
 	VMFailed VMPhase = "failed"
-	// VMDeleting: It is to be deleted, with its image, and the row keeps why. The delete is repeated until the provider has it no more.
+	// VMDeleting: It is to be deleted, with its image, and the row keeps why. The delete is repeated until the provider,
+	// asked for the VM's id, has it no more; its bill is open until then.
 	VMDeleting VMPhase = "deleting"
-	// VMGone: The provider has it no more. The row stays for a day, so that a create that lands late is
+	// VMGone: The provider has confirmed that it has it no more. The row stays for a day, so that a create that lands late is
 	// known for what it is and nobody takes the name again; its bill stays for ever.
 	VMGone VMPhase = "gone"
 )

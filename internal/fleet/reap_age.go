@@ -6,8 +6,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// agedFor is how long a VM that has had its time is kept while its task has work on it that is not put away.
-const agedFor = 24 * time.Hour
+// agedFor is how long a VM that has had its time is kept while its task has work on it that is not put away. With the
+// reaper's grace it is less than the day after which the VM powers itself off.
+const agedFor = 22 * time.Hour
 
 // aged reports whether a VM has had its time. The image of one that sleeps stays as long as its task wants it.
 func aged(row state.VMRow, now time.Time) bool {

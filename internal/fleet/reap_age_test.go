@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestReapForAge: a VM that has had its time goes, a day later and after an alarm if a task's work is on it, and the
+// TestReapForAge: a VM that has had its time goes, 22 hours later and after an alarm if a task's work is on it, and the
 // image of one that sleeps only with its task.
 func TestReapForAge(t *testing.T) {
 	t.Parallel()
@@ -22,8 +22,8 @@ func TestReapForAge(t *testing.T) {
 		alarm bool
 	}{
 		"its task has it":            {task: has, late: time.Minute, alarm: true},
-		"its task has it for long":   {task: has, late: 23 * time.Hour, alarm: true},
-		"its task has had its delay": {task: has, late: 24 * time.Hour, want: "row"},
+		"its task has it for long":   {task: has, late: 21 * time.Hour, alarm: true},
+		"its task has had its delay": {task: has, late: 22 * time.Hour, want: "row"},
 		"its task is over":           {task: over, late: time.Minute, want: "row"},
 		"it sleeps":                  {task: asleep, sleep: true, late: 6 * 24 * time.Hour},
 		"it sleeps and is over":      {task: over, sleep: true, late: time.Minute, want: "row"},

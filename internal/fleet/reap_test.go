@@ -255,3 +255,44 @@ func TestReapRows(t *testing.T) {
 		})
 	}
 }
+
+// TestReapWhatARowSaysIsGone: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its row stays as it is.
+func TestReapWhatARowSaysIsGone(t *testing.T) {
+	t.Parallel()
+	for name, sleeps := range map[string]bool{"gone": false, "asleep": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s, c, store := inShop(t, nil)
+			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			was, why := s.vms[vm.Name], fleet.ReasonDone
+			if sleeps {
+				why = fleet.ReasonAsleep
+				if _, err := f.Snapshot(t.Context(), vm.Name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.Release(t.Context(), vm.Name, why); err != nil {
+				t.Fatal(err)
+			}
+			before := rowOf(t, store, vm.Name)
+			s.vms[vm.Name] = was // it was never deleted
+			for range 8 {
+				c.pass(5 * time.Minute)
+				plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan.Delete = slices.DeleteFunc(plan.Delete, func(i fleet.ReapItem) bool { return i.Kind != fleet.ReapVM })
+				if _, err := f.Reap(t.Context(), plan); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, there := s.vms[vm.Name]; there {
+				t.Error("it lives")
+			}
+			if after := rowOf(t, store, vm.Name); after.Phase != before.Phase || after.Snapshot != before.Snapshot || len(s.images) != map[bool]int{true: 1}[sleeps] {
+				t.Errorf("its row was %+v, it is %+v", before, after)
+			}
+		})
+	}
+}

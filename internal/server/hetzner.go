@@ -54,7 +54,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 			return nil, err
 		}
 		return cloudinit.UserData(cloudinit.Spec{
-			Name: row.Name, HostKey: private, ClientKey: signer.PublicKey(), ContactWithin: contactWithin, HardAfter: 7 * 24 * time.Hour,
+			Name: row.Name, HostKey: private, ClientKey: signer.PublicKey(), ContactWithin: contactWithin, HardAfter: 8 * 24 * time.Hour,
 			Setup: h.Setup,
 		})
 	}
