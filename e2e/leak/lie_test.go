@@ -1,6 +1,7 @@
 package leak_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -74,7 +75,7 @@ func (w *world) watch(r *http.Request) {
 				w.wrong("image %s is deleted, and task %s sleeps as it", one[2], key)
 			}
 		case task.VM != nil && !w.letting[task.VM.Name]:
-			row, err := w.store.VMRow(r.Context(), task.VM.Name)
+			row, err := w.store.VMRow(context.Background(), task.VM.Name)
 			if err == nil && row.ID == one[2] && row.Phase != state.VMAsleep { // that one has an image by now
 				w.wrong("server %s is deleted, and task %s has it", one[2], key)
 			}
@@ -90,7 +91,10 @@ func (w *world) wrong(format string, args ...any) {
 
 // judgeImage notes what is wrong with the image as which a task's VM has been put to sleep.
 func (w *world) judgeImage(t *state.Task, ref string) {
-	row := w.row(t.VM.Name)
+	row, err := w.store.VMRow(context.Background(), t.VM.Name) // errand may have been killed meanwhile
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for _, o := range w.sim.Objects("image") {
 		if fmt.Sprint(o.ID) != ref {
 			continue
