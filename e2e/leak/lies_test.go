@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 )
@@ -194,6 +195,8 @@ func TestSnapshotIsNotLostByOneAnswer(t *testing.T) {
 		"in no list":     {lie: simhetzner.Fault{Path: "^/images", Hide: ".", Count: 1}},
 		"said to be bad": {lie: simhetzner.Fault{Path: "^/images", Claim: "unavailable", Count: 1}},
 		"being made":     {lie: simhetzner.Fault{Path: "^/images", Claim: "creating", Count: 1}},
+		"for a while":    {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found", For: 30 * time.Second}},
+		"made for long":  {lie: simhetzner.Fault{Path: "^/images", Claim: "creating", For: 5 * time.Minute}},
 		"really gone":    {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found"}, gone: true},
 		"really bad":     {lie: simhetzner.Fault{Path: "^/images", Claim: "unavailable"}, gone: true},
 	} {
@@ -213,6 +216,7 @@ func TestSnapshotIsNotLostByOneAnswer(t *testing.T) {
 				return
 			}
 			if err != nil { // it is tried again, as a job is
+				w.clock.Advance(10 * time.Minute)
 				_, err = w.wakes(task)
 			}
 			if err != nil {
@@ -370,7 +374,7 @@ func TestTwinWhileItComesUp(t *testing.T) {
 	w.start()
 	defer w.fleet.Close()
 	twin := int64(0)
-	w.greet = func() {
+	w.greet = func(remote.Endpoint) {
 		if twin == 0 {
 			twin = w.sim.Twin(w.sim.Objects("server")[0].ID)
 		}
@@ -385,6 +389,34 @@ func TestTwinWhileItComesUp(t *testing.T) {
 	w.runs(time.Hour)
 	if all := w.sim.Objects("server"); len(all) != 1 || all[0].ID == twin {
 		t.Errorf("left are %+v, the twin is %d", all, twin)
+	}
+}
+
+// TestTwinIsNotGreeted: while only the twin is listed, it is not taken for the VM that comes up.
+func TestTwinIsNotGreeted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, chances{})
+	w.start()
+	defer w.fleet.Close()
+	key := state.TaskKey{Repo: 1, Issue: 1}
+	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	w.store.tasks[key] = task
+	w.launch(w.within(time.Second), task) // it is made, and not up
+	servers := w.sim.Objects("server")
+	if len(servers) != 1 || task.VM != nil {
+		t.Fatalf("there are %+v, the task has %+v", servers, task.VM)
+	}
+	w.greet = func(e remote.Endpoint) {
+		if want := servers[0].IP + ":22"; e.Address != want {
+			t.Errorf("%s is greeted instead of %s", e.Address, want)
+		}
+	}
+	w.sim.Twin(servers[0].ID)
+	w.clock.Advance(time.Minute)
+	w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: fmt.Sprintf("^%d ", servers[0].ID), For: time.Minute})
+	w.launch(w.within(time.Hour), task)
+	if task.VM == nil || w.row(task.VM.Name).ID != fmt.Sprint(servers[0].ID) {
+		t.Errorf("the task has %+v", task.VM)
 	}
 }
 

@@ -62,7 +62,7 @@ type world struct {
 	until   time.Time // when a span of run ends
 	process context.Context
 	kill    context.CancelFunc
-	greet   func() // is called before a first contact, if set
+	greet   func(remote.Endpoint) // is called before a first contact, if set
 
 	worked  map[string]time.Time // when a run last began on a VM
 	letting map[string]bool      // VMs and images that tasks let go
@@ -224,14 +224,14 @@ type contact struct{ w *world }
 
 func (contact) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 first-" + row.Name, nil }
 
-func (c contact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
-	runs := slices.ContainsFunc(c.w.sim.Objects("server"), func(o simhetzner.Object) bool { return o.Name == row.Name && o.Status == "running" })
+func (c contact) Greet(ctx context.Context, row state.VMRow, e remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	runs := slices.ContainsFunc(c.w.sim.Objects("server"), func(o simhetzner.Object) bool { return e.Address == o.IP+":22" && o.Status == "running" })
 	if !runs {
 		return nil, remote.ErrUnreachable
 	}
 	key := "ssh-ed25519 second-" + row.Name
 	if c.w.greet != nil {
-		c.w.greet()
+		c.w.greet(e)
 	}
 	if err := pin(ctx, []string{"ssh-ed25519 first-" + row.Name, key}); err != nil {
 		return nil, err

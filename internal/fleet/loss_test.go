@@ -1,0 +1,61 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestLossNeedsTwoLooks: a VM that is not found by its id is missing, and lost when a look a minute later misses it, too,
+// unless one in between has found it.
+func TestLossNeedsTwoLooks(t *testing.T) {
+	t.Parallel()
+	type look struct {
+		after  time.Duration
+		missed bool
+		want   error
+	}
+	for name, looks := range map[string][]look{
+		"missed twice":        {{2 * time.Minute, true, fleet.ErrMissing}, {time.Minute, true, fleet.ErrNotFound}},
+		"missed in no time":   {{2 * time.Minute, true, fleet.ErrMissing}, {0, true, fleet.ErrMissing}, {59 * time.Second, true, fleet.ErrMissing}},
+		"found":               {{2 * time.Minute, true, fleet.ErrMissing}, {time.Minute, false, nil}},
+		"found in between":    {{2 * time.Minute, true, fleet.ErrMissing}, {time.Second, false, nil}, {2 * time.Minute, true, fleet.ErrMissing}},
+		"missed for a second": {{2 * time.Minute, true, fleet.ErrMissing}, {time.Second, true, fleet.ErrMissing}, {time.Second, false, nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s, c, store := inShop(t, nil)
+			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			for i, look := range looks {
+				c.pass(look.after)
+				s.missing = map[bool]int{true: 1}[look.missed]
+				if _, err := f.Get(t.Context(), vm.Name); !errors.Is(err, look.want) || (err == nil) != (look.want == nil) {
+					t.Errorf("look %d: %v, want %v", i, err, look.want)
+				}
+			}
+			if row := rowOf(t, store, vm.Name); row.Phase.Over() {
+				t.Errorf("looking alone has ended the row: %+v", row)
+			}
+		})
+	}
+}
+
+// TestRoomOfAnEndedVM: one answer that says that a VM has ended makes no room for another one.
+func TestRoomOfAnEndedVM(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps.VMs = 1 })
+	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	s.end(vm.Name)
+	other := fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}
+	if _, err := f.Acquire(t.Context(), other); !errors.Is(err, fleet.ErrNoCapacity) || rowOf(t, store, vm.Name).Phase.Over() {
+		t.Fatalf("at the first look: %v, the row is %+v", err, rowOf(t, store, vm.Name))
+	}
+	c.pass(time.Minute)
+	_, err := f.Acquire(t.Context(), other) // it counts until it is deleted
+	if row := rowOf(t, store, vm.Name); !errors.Is(err, fleet.ErrNoCapacity) || row.Phase != state.VMFailed || row.Why != string(fleet.ReasonCrashed) {
+		t.Errorf("a minute later: %v, the row is %+v", err, row)
+	}
+}
