@@ -19,11 +19,11 @@ func TestLossNeedsTwoLooks(t *testing.T) {
 		want   error
 	}
 	for name, looks := range map[string][]look{
-		"missed twice":        {{2 * time.Minute, true, fleet.ErrMissing}, {time.Minute, true, fleet.ErrNotFound}},
-		"missed in no time":   {{2 * time.Minute, true, fleet.ErrMissing}, {0, true, fleet.ErrMissing}, {59 * time.Second, true, fleet.ErrMissing}},
-		"found":               {{2 * time.Minute, true, fleet.ErrMissing}, {time.Minute, false, nil}},
-		"found in between":    {{2 * time.Minute, true, fleet.ErrMissing}, {time.Second, false, nil}, {2 * time.Minute, true, fleet.ErrMissing}},
-		"missed for a second": {{2 * time.Minute, true, fleet.ErrMissing}, {time.Second, true, fleet.ErrMissing}, {time.Second, false, nil}},
+		"missed twice":        {{20 * time.Minute, true, fleet.ErrMissing}, {time.Minute, true, fleet.ErrNotFound}},
+		"missed in no time":   {{20 * time.Minute, true, fleet.ErrMissing}, {0, true, fleet.ErrMissing}, {59 * time.Second, true, fleet.ErrMissing}},
+		"found":               {{20 * time.Minute, true, fleet.ErrMissing}, {time.Minute, false, nil}},
+		"found in between":    {{20 * time.Minute, true, fleet.ErrMissing}, {time.Second, false, nil}, {20 * time.Minute, true, fleet.ErrMissing}},
+		"missed for a second": {{20 * time.Minute, true, fleet.ErrMissing}, {time.Second, true, fleet.ErrMissing}, {time.Second, false, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -172,3 +172,22 @@ func TestImageOfARunningServerIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestImageIsOfItsServer: an image with the same labels is not adopted if it was made of another server.
+func TestImageIsOfItsServer(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ids := map[string]bool{}
+	for _, name := range []string{"vm-1", "vm-2"} {
+		p.running(provider, name)
+		noErr(t, "power off", provider.PowerOff(t.Context(), p.id(name)))
+		img, err := provider.Image(t.Context(), p.id(name), sleepLabels())
+		noErr(t, "image", err)
+		ids[img.ID] = true
+		p.clock.Advance(time.Hour)
+	}
+	if len(ids) != 2 || p.count("image") != 2 {
+		t.Errorf("images %v of two servers", ids)
+	}
+}

@@ -31,7 +31,6 @@ type image struct {
 	fromName    string
 	boundTo     *server
 	protected   bool
-	live        bool // its server was not off when it was begun
 	labels      map[string]string
 	location    *location // where its data lies; nil: everywhere
 	disk        string
@@ -180,7 +179,6 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 	img := &image{
 		id: s.nextID(), kind: "snapshot", status: imageCreating, flavor: "unknown", arch: sv.typ.Architecture, diskGB: sv.diskGB,
 		created: c.now, fromID: sv.id, fromName: sv.name, labels: labels, location: sv.location, description: "snapshot",
-		live:         sv.status != serverOff,
 		inconsistent: sv.status != serverOff || !sv.synced,
 	}
 	if sv.image != nil {

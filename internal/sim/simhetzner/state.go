@@ -19,7 +19,6 @@ type Object struct {
 	Where   string            `json:"location,omitempty"`
 	IP      string            `json:"ip,omitempty"`     // of a server's IPv4, or the address
 	Server  int64             `json:"server,omitempty"` // that has it, or of which an image was made
-	Live    bool              `json:"live,omitempty"`   // of an image: its server was not off
 	Created time.Time         `json:"created"`
 	// Inconsistent marks an image that may not be readable: its server was not off, or was cut off without a sync.
 	Inconsistent bool `json:"inconsistent,omitempty"`
@@ -39,7 +38,7 @@ func (s *Sim) Objects(kind string) []Object {
 		return true
 	})...)
 	all = append(all, objects(kind, "image", s.images, func(i *image, o *Object) bool {
-		o.Status, o.Name, o.Server, o.Live, o.Inconsistent = i.status, i.description, i.fromID, i.live, i.inconsistent
+		o.Status, o.Name, o.Server, o.Inconsistent = i.status, i.description, i.fromID, i.inconsistent
 		return i.kind == "snapshot"
 	})...)
 	all = append(all, objects(kind, "ssh_key", s.keys, nil)...)
