@@ -76,9 +76,6 @@ func (*account) Sync(context.Context, remote.Endpoint) error { return nil }
 // HostKey implements fleet.Contact.
 func (a *account) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 " + row.Name, nil }
 
-// Sync implements fleet.Contact.
-func (a *account) Sync(context.Context, remote.Endpoint) error { return nil }
-
 // Greet implements fleet.Contact: the VM can be used as soon as its system is up.
 func (a *account) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	create := a.took.Create
