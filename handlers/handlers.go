@@ -26,8 +26,8 @@ import (
 type Tasks interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	TaskByPR(ctx context.Context, repo int64, number int) (*state.Task, error)
-	OpenTasksOfRepo(ctx context.Context, repo int64) ([]*state.Task, error)
-	OpenTasks(ctx context.Context) ([]*state.Task, error)
+	// Glances says of every open task what mapping has to know.
+	Glances(ctx context.Context) ([]state.Glance, error)
 	// OutOfReach lists tasks that ended because there was no access any more.
 	OutOfReach(ctx context.Context) ([]*state.Task, error)
 }

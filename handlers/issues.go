@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/go-github/v66/github"
 
@@ -79,43 +80,32 @@ func triggerKind(on bool) state.EventKind {
 func (m *Mapper) closed(ctx context.Context, ev state.Event) ([]state.Event, string, error) {
 	ev.Kind = state.EventIssueClosed
 	events := []state.Event{ev}
-	waiting, err := m.waitingFor(ctx, state.WaitBlocked)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, t := range waiting {
-		if t.Key != ev.Task {
-			events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
-		}
-	}
-	return events, "", nil
+	// A blocker may be in another repository.
+	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked && g.Key != ev.Task })
+	return append(events, eventsFor(waiting, state.Event{Kind: state.EventPoked})...), "", err
 }
 
-// waitingFor lists the open tasks that wait for one kind of thing. A blocker may be in another
-// repository, so all are looked at.
-func (m *Mapper) waitingFor(ctx context.Context, kind state.WaitKind) ([]*state.Task, error) {
-	open, err := m.tasks.OpenTasks(ctx)
+// open lists the open tasks that are chosen.
+func (m *Mapper) open(ctx context.Context, choose func(state.Glance) bool) ([]state.Glance, error) {
+	open, err := m.tasks.Glances(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list open tasks: %w", err)
 	}
-	var list []*state.Task
-	for _, t := range open {
-		if t.Waiting != nil && t.Waiting.Kind == kind {
-			list = append(list, t)
-		}
+	return slices.DeleteFunc(open, func(g state.Glance) bool { return !choose(g) }), nil
+}
+
+// eventsFor makes an event like ev for each of some tasks.
+func eventsFor(tasks []state.Glance, ev state.Event) []state.Event {
+	var events []state.Event
+	for _, g := range tasks {
+		ev.Task = g.Key
+		events = append(events, ev)
 	}
-	return list, nil
+	return events
 }
 
 // dependencies pokes what waits for other issues: a blocker or sub-issue was added or removed.
 func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]state.Event, string, error) {
-	waiting, err := m.waitingFor(ctx, state.WaitBlocked)
-	if err != nil {
-		return nil, "", err
-	}
-	var events []state.Event
-	for _, t := range waiting {
-		events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
-	}
-	return events, "nothing waits for other issues", nil
+	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked })
+	return eventsFor(waiting, state.Event{Kind: state.EventPoked}), "nothing waits for other issues", err
 }

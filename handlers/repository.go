@@ -22,17 +22,17 @@ func (m *Mapper) push(ctx context.Context, payload []byte) ([]state.Event, strin
 	if !ok || m.own(e.Sender) {
 		return nil, "no branch, or our own push", nil
 	}
-	open, err := m.tasks.OpenTasksOfRepo(ctx, e.Repo.GetID())
+	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == e.Repo.GetID() })
 	if err != nil {
 		return nil, "", err
 	}
 	var events []state.Event
-	for _, t := range open {
+	for _, g := range open {
 		switch {
-		case t.Branch.Name == branch && t.Branch.Head != "" && !e.GetDeleted():
-			events = append(events, state.Event{Kind: state.EventPushed, Task: t.Key, By: person(e.Sender), Head: e.GetAfter()})
-		case branch == e.Repo.GetDefaultBranch() && t.Waiting != nil && (t.Waiting.Kind == state.WaitConfig || t.Waiting.Kind == state.WaitDisabled) && touchesConfig(e):
-			events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
+		case g.Branch == branch && g.Head != "" && !e.GetDeleted():
+			events = append(events, state.Event{Kind: state.EventPushed, Task: g.Key, By: person(e.Sender), Head: e.GetAfter()})
+		case branch == e.Repo.GetDefaultBranch() && (g.Waiting == state.WaitConfig || g.Waiting == state.WaitDisabled) && touchesConfig(e):
+			events = append(events, state.Event{Kind: state.EventPoked, Task: g.Key})
 		}
 	}
 	return events, "no task on this branch", nil
@@ -99,20 +99,18 @@ func (m *Mapper) status(ctx context.Context, payload []byte) ([]state.Event, str
 
 // checks makes the event for the task whose branch is at a commit.
 func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha, conclusion string) ([]state.Event, string, error) {
-	open, err := m.tasks.OpenTasksOfRepo(ctx, r.GetID())
+	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
 	if err != nil {
 		return nil, "", err
+	}
+	if len(open) == 0 {
+		return nil, "not a head of ours", nil
 	}
 	word := map[string]string{"success": "success", "neutral": "success", "skipped": "success", "pending": "pending", "": "pending"}[conclusion]
 	if word == "" {
 		word = "failure"
 	}
-	for _, t := range open {
-		if t.PR != nil && t.Branch.Head == sha {
-			return []state.Event{{Kind: state.EventChecksChanged, Task: t.Key, Detail: word}}, "", nil
-		}
-	}
-	return nil, "not a head of ours", nil
+	return []state.Event{{Kind: state.EventChecksChanged, Task: open[0].Key, Detail: word}}, "", nil
 }
 
 // repository maps a rename or a transfer: tasks are keyed by id and go on.
@@ -141,16 +139,8 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event,
 
 // eachOf makes an event for every open task of a repository.
 func (m *Mapper) eachOf(ctx context.Context, repo int64, ev state.Event) ([]state.Event, string, error) {
-	open, err := m.tasks.OpenTasksOfRepo(ctx, repo)
-	if err != nil {
-		return nil, "", err
-	}
-	var events []state.Event
-	for _, t := range open {
-		ev.Task = t.Key
-		events = append(events, ev)
-	}
-	return events, "no task there", nil
+	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == repo })
+	return eventsFor(open, ev), "no task there", err
 }
 
 // installation maps the loss of access, and its return.
@@ -159,7 +149,7 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 	if err != nil {
 		return nil, "", err
 	}
-	id, list, ev := e.Installation.GetID(), m.tasks.OpenTasks, state.Event{}
+	id, ev := e.Installation.GetID(), state.Event{}
 	switch a := e.GetAction(); a {
 	case "deleted":
 		ev.Kind, ev.Detail = state.EventGone, "the App was uninstalled"
@@ -170,19 +160,24 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 	case "new_permissions_accepted":
 		return m.granted(ctx, id)
 	case "unsuspend":
-		ev.Kind, ev.Installation, list = state.EventBack, id, m.tasks.OutOfReach
+		return m.again(ctx, id)
 	default:
 		return nil, "nothing follows from " + a, nil
 	}
-	tasks, err := list(ctx)
+	open, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == id })
+	return eventsFor(open, ev), "no task there", err
+}
+
+// again maps an installation that is no longer suspended.
+func (m *Mapper) again(ctx context.Context, id int64) ([]state.Event, string, error) {
+	gone, err := m.tasks.OutOfReach(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	var events []state.Event
-	for _, t := range tasks {
+	for _, t := range gone {
 		if t.Installation == id {
-			ev.Task = t.Key
-			events = append(events, ev)
+			events = append(events, state.Event{Kind: state.EventBack, Task: t.Key, Installation: id})
 		}
 	}
 	return events, "no task there", nil
@@ -190,17 +185,8 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 
 // granted has the tasks of an installation that wait for a permission look again.
 func (m *Mapper) granted(ctx context.Context, installation int64) ([]state.Event, string, error) {
-	open, err := m.tasks.OpenTasks(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	var events []state.Event
-	for _, t := range open {
-		if t.Installation == installation && t.Waiting != nil && t.Waiting.Kind == state.WaitPermission {
-			events = append(events, state.Event{Kind: state.EventPoked, Task: t.Key})
-		}
-	}
-	return events, "no task waits for a permission", nil
+	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == installation && g.Waiting == state.WaitPermission })
+	return eventsFor(waiting, state.Event{Kind: state.EventPoked}), "no task waits for a permission", err
 }
 
 // back maps repositories that the App has access to, perhaps again: who had a task there is told what

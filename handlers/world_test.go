@@ -210,13 +210,13 @@ func (s *tasks) TaskByPR(_ context.Context, repo int64, number int) (*state.Task
 	return nil, s.err
 }
 
-func (s *tasks) OpenTasksOfRepo(_ context.Context, repo int64) (list []*state.Task, err error) {
+func (s *tasks) Glances(context.Context) (open []state.Glance, err error) {
 	for _, t := range s.list {
-		if t.Key.Repo == repo {
-			list = append(list, t)
+		if !t.Ended() {
+			open = append(open, t.Glance())
 		}
 	}
-	return list, s.err
+	return open, s.err
 }
 
 func (s *tasks) OutOfReach(context.Context) (list []*state.Task, err error) {
@@ -228,7 +228,6 @@ func (s *tasks) OutOfReach(context.Context) (list []*state.Task, err error) {
 	return list, s.err
 }
 
-func (s *tasks) OpenTasks(context.Context) ([]*state.Task, error) { return s.list, s.err }
 
 func check(t *testing.T, err error) {
 	t.Helper()

@@ -63,11 +63,20 @@ func (p *packer) unpack(data []byte) ([]byte, error) {
 
 // putJSON stores v under key, compressed and in parts as needed.
 func (p *packer) putJSON(tx kv.Tx, key string, v any) error {
+	packed, err := p.packJSON(key, v)
+	if err != nil {
+		return err
+	}
+	return putBlob(tx, key, packed)
+}
+
+// packJSON returns what putJSON stores.
+func (p *packer) packJSON(key string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", key, err)
+		return nil, fmt.Errorf("encode %s: %w", key, err)
 	}
-	return putBlob(tx, key, p.pack(data))
+	return p.pack(data), nil
 }
 
 // getJSON reads what putJSON stored into v. If there is nothing the error is kv.ErrNotFound.

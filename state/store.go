@@ -52,6 +52,7 @@ type Store struct {
 	turned  func(context.Context, TaskKey)
 	without []Safeguard
 	seed    maphash.Seed // of stamps
+	glances *Digest[Glance]
 }
 
 // Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
@@ -70,6 +71,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
 	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, packer: packer, next: Next, turned: opts.Turned, without: opts.Without}
+	s.glances = NewDigest(s, (*Task).Glance)
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/errand-bot/errand/state/kv"
 )
@@ -21,16 +20,6 @@ func (s *Store) Task(ctx context.Context, key TaskKey) (*Task, error) {
 		return nil, fmt.Errorf("read task %s: %w", key, err)
 	}
 	return task, nil
-}
-
-// OpenTasks returns every task that has not ended, in the order of their keys.
-func (s *Store) OpenTasks(ctx context.Context) ([]*Task, error) {
-	return s.indexed(ctx, preOpen, nil)
-}
-
-// OpenTasksOfRepo returns the tasks of a repository that have not ended.
-func (s *Store) OpenTasksOfRepo(ctx context.Context, repo int64) ([]*Task, error) {
-	return s.indexed(ctx, fmt.Sprintf("%s%d/", preOpen, repo), nil)
 }
 
 // TasksIn returns the tasks in any of the phases. It reads only those.
@@ -60,10 +49,8 @@ func indexOf(p Phase) string {
 	return preOpen
 }
 
-// indexed returns the tasks of an index, all of one moment; only those in certain phases if phases
-// is not empty.
+// indexed returns the tasks of an index that are in any of the phases, all of one moment.
 func (s *Store) indexed(ctx context.Context, prefix string, phases []Phase) ([]*Task, error) {
-	index, _, _ := strings.Cut(prefix, "/")
 	var tasks []*Task
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		tasks = nil
@@ -72,10 +59,10 @@ func (s *Store) indexed(ctx context.Context, prefix string, phases []Phase) ([]*
 			return err
 		}
 		for _, p := range pairs {
-			if len(phases) > 0 && !slices.Contains(phases, phaseOf(p.Value)) {
+			if !slices.Contains(phases, phaseOf(p.Value)) {
 				continue
 			}
-			key, err := ParseTaskKey(p.Key[len(index)+1:])
+			key, err := ParseTaskKey(p.Key[len(prefix):])
 			if err != nil {
 				return err
 			}

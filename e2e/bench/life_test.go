@@ -202,7 +202,7 @@ func TestAnIdleTaskCallsNobody(t *testing.T) {
 	check(t, ada.Assign(demo.Full, i.Number, demo.Machine))
 	var task *state.Task
 	until(t, "a pull request with nothing left to do", func() bool {
-		list, err := w.Server.Store().OpenTasks(t.Context())
+		list, err := w.Server.Store().AllTasks(t.Context(), state.TaskKey{}, 0)
 		check(t, err)
 		if len(list) != 1 || list[0].Phase != state.PhasePROpen || list[0].Status.Shown < list[0].Visible {
 			return false

@@ -259,12 +259,12 @@ func (e *errand) follow() {
 
 // reap deletes VMs that had no owner at two looks.
 func (e *errand) reap() {
-	tasks, err := e.store.OpenTasks(e.ctx)
-	if err != nil {
-		return
-	}
 	owned := map[string]bool{}
-	for _, t := range tasks {
+	err := e.store.EachOpen(e.ctx, func(l state.Listed) error {
+		t, err := l.Load()
+		if err != nil {
+			return err
+		}
 		if t.VM != nil {
 			owned[t.VM.Name] = true
 		}
@@ -273,6 +273,10 @@ func (e *errand) reap() {
 				owned[o.name] = owned[o.name] || o.owner == t.Key.String()
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return
 	}
 	before := e.reaped
 	e.reaped = map[string]bool{}

@@ -26,7 +26,6 @@ import (
 
 // Tasks reads tasks. The signatures are those of state.Store.
 type Tasks interface {
-	OpenTasks(ctx context.Context) ([]*state.Task, error)
 	EachOpen(ctx context.Context, fn func(state.Listed) error) error
 	AllTasks(ctx context.Context, after state.TaskKey, limit int) ([]*state.Task, error)
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
@@ -116,7 +115,7 @@ type Pages struct {
 // Warm reads what the first look would have to wait for: the open tasks, and, beside whoever asks, the
 // ended ones. With ten thousand open tasks that takes a second. Nobody needs to wait for it.
 func (p *Pages) Warm(ctx context.Context) error {
-	if _, err := p.pages.deck.open(ctx); err != nil {
+	if _, err := p.pages.deck.Open(ctx); err != nil {
 		return fmt.Errorf("read the open tasks: %w", err)
 	}
 	if _, err := p.pages.index.ended(ctx); err != nil {
@@ -141,8 +140,9 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the admin pages: %w", err)
 	}
-	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, cfg.Now, cfg.Patience), deck: newDeck(cfg.Store), streams: make(chan struct{}, maxStreams)}
-	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, providers: cfg.Providers, missing: cfg.Missing, index: p.index, now: cfg.Now})
+	deck := newDeck(cfg.Store)
+	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, deck, cfg.Now, cfg.Patience), deck: deck, streams: make(chan struct{}, maxStreams)}
+	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, providers: cfg.Providers, missing: cfg.Missing, index: p.index, deck: deck, now: cfg.Now})
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))

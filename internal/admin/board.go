@@ -30,7 +30,7 @@ type board struct {
 	// Phases has all phases in the order of a life, with the number of tasks in each.
 	Phases []phaseCount `json:"phases"`
 	// Tasks are those that have not ended, in the order of their phases, the longest there first.
-	Tasks []card `json:"tasks"`
+	Tasks []*card `json:"tasks"`
 	// Open is how many there are of them; Tasks of status.json are a page: those from Offset on.
 	Open   int `json:"open"`
 	Offset int `json:"offset"`
@@ -98,7 +98,7 @@ type poison struct {
 func (p *pages) read(ctx context.Context) (*board, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
-	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.source(ctx), Tasks: []card{}, Poison: []poison{}}
+	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.source(ctx), Tasks: []*card{}, Poison: []poison{}}
 	var err error
 	if b.Money, err = p.purse(ctx); err != nil {
 		return nil, err
@@ -118,10 +118,14 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 		order[phase] = i
 		b.Phases = append(b.Phases, phaseCount{phase, counts[phase]})
 	}
-	if b.Tasks, err = p.deck.open(ctx); err != nil {
+	open, err := p.deck.Open(ctx)
+	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(b.Tasks, func(a, b card) int {
+	for _, d := range open {
+		b.Tasks = append(b.Tasks, d.card)
+	}
+	slices.SortStableFunc(b.Tasks, func(a, b *card) int {
 		return cmp.Or(cmp.Compare(order[a.Phase], order[b.Phase]), a.Since.Compare(b.Since))
 	})
 	b.Open = len(b.Tasks)
@@ -144,7 +148,7 @@ func (p *pages) readPoison(ctx context.Context, b *board) error {
 // group is a section of the board.
 type group struct {
 	Phase state.Phase
-	Cards []card
+	Cards []*card
 }
 
 // Groups returns the open tasks by phase, without empty phases.

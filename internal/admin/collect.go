@@ -31,6 +31,7 @@ type collector struct {
 	// providers may be nil
 	providers reader
 	index     *index
+	deck      *deck
 	now       func() time.Time
 }
 
@@ -92,7 +93,7 @@ func (c *collector) money(ctx context.Context, out chan<- prometheus.Metric) err
 
 // tasks counts what the tasks used, and the jobs of those that are open or ended a short while ago.
 func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) error {
-	open, err := c.store.OpenTasks(ctx)
+	open, err := c.deck.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,9 +104,9 @@ func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) err
 	used := newUsage()
 	used.plus(ended.used)
 	queue := newBacklog(c.now())
-	for _, t := range open {
-		used.add(t)
-		if err := queue.read(ctx, c.store, t.Key); err != nil {
+	for _, d := range open {
+		used.add(d.used)
+		if err := queue.read(ctx, c.store, d.key); err != nil {
 			return err
 		}
 	}

@@ -1,65 +1,30 @@
 package admin
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/errand-bot/errand/state"
 )
 
-// deck has the cards of the open tasks. Only tasks that have changed since the last look are read.
-type deck struct {
-	tasks Tasks
-
-	mu    sync.Mutex
-	cards map[state.TaskKey]dealt
-}
-
+// dealt is what the pages keep of an open task.
 type dealt struct {
-	stamp uint64
-	card  card
+	key  state.TaskKey
+	name string // as nameOf makes it
+	card *card
+	used tally
 }
 
-func newDeck(tasks Tasks) *deck { return &deck{tasks: tasks} }
+// deck is the open tasks. Only those that have changed since the last look are read.
+type deck = state.Digest[dealt]
 
-// open returns the cards of all open tasks, as a slice of the caller's own.
-func (d *deck) open(ctx context.Context) ([]card, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := make(map[state.TaskKey]dealt, len(d.cards))
-	list := make([]card, 0, len(d.cards))
-	err := d.tasks.EachOpen(ctx, func(l state.Listed) error {
-		c, ok := d.cards[l.Key]
-		if !ok || c.stamp != l.Stamp {
-			t, err := l.Load()
-			if err != nil {
-				return err
-			}
-			c = dealt{l.Stamp, newCard(t)}
-		}
-		now[l.Key] = c
-		list = append(list, c.card)
-		return nil
+func newDeck(tasks Tasks) *deck {
+	return state.NewDigest(tasks, func(t *state.Task) dealt {
+		c := newCard(t)
+		return dealt{key: t.Key, name: nameOf(t.Repo.Owner, t.Repo.Name, t.Key.Issue), card: &c, used: tallyOf(t)}
 	})
-	if err != nil { // what was read serves the next look, so that a slow disk is got through in the end
-		maps.Copy(now, keepOld(d.cards, now))
-		d.cards = now
-		return nil, err
-	}
-	d.cards = now
-	return list, nil
-}
-
-// keepOld returns the cards that are not among the new ones.
-func keepOld(old, now map[state.TaskKey]dealt) map[state.TaskKey]dealt {
-	rest := maps.Clone(old)
-	maps.DeleteFunc(rest, func(k state.TaskKey, _ dealt) bool { _, ok := now[k]; return ok })
-	return rest
 }
 
 // The pages of status.json.

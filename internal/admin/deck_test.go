@@ -26,7 +26,7 @@ func TestPagesOfTheBoard(t *testing.T) {
 			t.Parallel()
 			b := &board{}
 			for i := range 1200 {
-				b.Tasks = append(b.Tasks, card{Task: fmt.Sprint(i)})
+				b.Tasks = append(b.Tasks, &card{Task: fmt.Sprint(i)})
 			}
 			q, err := url.ParseQuery(c.query)
 			if err != nil {

@@ -283,19 +283,10 @@ func (m *memory) err() error {
 	return nil
 }
 
-func (m *memory) OpenTasks(context.Context) (open []*state.Task, err error) {
+func (m *memory) EachOpen(_ context.Context, fn func(state.Listed) error) error {
+	err := m.err()
 	for _, t := range m.tasks {
-		if !t.Ended() {
-			open = append(open, t)
-		}
-	}
-	return open, m.err()
-}
-
-func (m *memory) EachOpen(ctx context.Context, fn func(state.Listed) error) error {
-	open, err := m.OpenTasks(ctx)
-	for _, t := range open {
-		if err == nil { // its tasks change under the same version
+		if err == nil && !t.Ended() { // its tasks change under the same version
 			err = fn(state.Listed{Key: t.Key, Phase: t.Phase, Stamp: rand.Uint64(), Load: func() (*state.Task, error) { return t, nil }})
 		}
 	}

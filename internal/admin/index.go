@@ -27,6 +27,7 @@ const (
 // has to wait until a large store was read.
 type index struct {
 	tasks    Tasks
+	deck     *deck // the open tasks
 	now      func() time.Time
 	patience time.Duration // a look waits so long for a scan before it takes what an older one found
 
@@ -46,8 +47,8 @@ type found struct {
 	used   usage
 }
 
-func newIndex(tasks Tasks, now func() time.Time, wait time.Duration) *index {
-	return &index{tasks: tasks, now: now, patience: cmp.Or(wait, patience)}
+func newIndex(tasks Tasks, deck *deck, now func() time.Time, wait time.Duration) *index {
+	return &index{tasks: tasks, deck: deck, now: now, patience: cmp.Or(wait, patience)}
 }
 
 // ended returns what is known of the ended tasks. In a small store that is exact; in a large one it may
@@ -125,7 +126,7 @@ func (x *index) scan(ctx context.Context) (*found, error) {
 			if !t.Ended() {
 				continue
 			}
-			f.used.add(t)
+			f.used.add(tallyOf(t))
 			name := nameOf(t.Repo.Owner, t.Repo.Name, t.Key.Issue)
 			if !t.Since.Before(since[name]) { // a repository may have had this name before
 				f.names[name], since[name] = t.Key, t.Since
@@ -156,14 +157,14 @@ func nameOf(owner, repo string, issue int) string {
 // find returns the task of an issue of a repository that is called so now, nil if there is none. An
 // open one comes first.
 func (x *index) find(ctx context.Context, owner, repo string, issue int) (*state.Task, error) {
-	open, err := x.tasks.OpenTasks(ctx)
+	open, err := x.deck.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name := nameOf(owner, repo, issue)
-	for _, t := range open {
-		if nameOf(t.Repo.Owner, t.Repo.Name, t.Key.Issue) == name {
-			return t, nil
+	for _, d := range open {
+		if d.name == name {
+			return x.tasks.Task(ctx, d.key)
 		}
 	}
 	f, err := x.within(ctx, scanBound)
@@ -197,31 +198,54 @@ func newUsage() usage {
 	return usage{runs: map[runLabel]int{}, vms: map[vmLabel]int{}, doubts: map[string]int{}}
 }
 
-// add counts a task.
-func (u *usage) add(t *state.Task) {
+// tally is what one task used.
+type tally struct {
+	runs   []runLabel
+	vms    []vmLabel
+	doubts []string
+	money  state.Money
+	active time.Duration
+}
+
+func tallyOf(t *state.Task) tally {
+	c := tally{money: t.Money, active: t.Active}
 	for i := range t.Runs {
 		verdict, _ := t.Runs[i].Judged()
-		u.runs[runLabel{string(t.Runs[i].Kind), verdict}]++
+		c.runs = append(c.runs, runLabel{string(t.Runs[i].Kind), verdict})
 		if m := t.Runs[i].Miscount(); m != nil {
-			u.doubts[m.Adapter]++
+			c.doubts = append(c.doubts, m.Adapter)
 		}
 	}
 	if r := t.Run; r != nil {
-		u.runs[runLabel{string(r.Kind), string(r.State)}]++
+		c.runs = append(c.runs, runLabel{string(r.Kind), string(r.State)})
 	}
 	for _, vm := range t.VMs {
-		u.vms[vmLabel{vm.Kind, vm.Why}]++
+		c.vms = append(c.vms, vmLabel{vm.Kind, vm.Why})
 	}
 	if t.VM != nil {
-		u.vms[vmLabel{t.VM.Kind, ""}]++
+		c.vms = append(c.vms, vmLabel{t.VM.Kind, ""})
 	}
-	u.input += t.Money.InputTokens
-	u.output += t.Money.OutputTokens
-	u.micro += t.Money.MicroUSD
-	if t.Money.Subscription {
+	return c
+}
+
+// add counts what a task used.
+func (u *usage) add(c tally) {
+	for _, l := range c.runs {
+		u.runs[l]++
+	}
+	for _, l := range c.vms {
+		u.vms[l]++
+	}
+	for _, adapter := range c.doubts {
+		u.doubts[adapter]++
+	}
+	u.input += c.money.InputTokens
+	u.output += c.money.OutputTokens
+	u.micro += c.money.MicroUSD
+	if c.money.Subscription {
 		u.free++
 	}
-	u.active += t.Active
+	u.active += c.active
 }
 
 // plus adds another usage.

@@ -107,7 +107,7 @@ func await(t *testing.T, w *demo.World, what string, ok func(*state.Task) bool) 
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
 	for end := time.Now().Add(2 * time.Minute); ; <-pause.C {
-		list, err := w.Server.Store().OpenTasks(t.Context())
+		list, err := w.Server.Store().AllTasks(t.Context(), state.TaskKey{}, 0)
 		check(t, err)
 		if len(list) == 1 && ok(list[0]) {
 			return list[0]

@@ -100,7 +100,7 @@ const maxHolders = 3
 // holders says which tasks have VMs now, those first that keep theirs until a person acts. Tasks of other
 // repositories are counted and not named: not everybody who reads this may know of them.
 func (v vms) holders(ctx context.Context, waiting *state.Task) string {
-	tasks, err := v.s.store.OpenTasks(ctx)
+	tasks, err := v.s.store.Glances(ctx)
 	if err != nil {
 		v.s.opts.Log.Warn().Err(err).Msg("look for who has the VMs")
 		return "" // the reason is said without them
@@ -109,7 +109,7 @@ func (v vms) holders(ctx context.Context, waiting *state.Task) string {
 	elsewhere := 0
 	for _, t := range tasks {
 		switch name := fmt.Sprintf("#%d (%s)", t.Key.Issue, words.Phase(t.Phase)); {
-		case t.VM == nil || t.Key == waiting.Key:
+		case !t.HasVM || t.Key == waiting.Key:
 		case t.Key.Repo != waiting.Key.Repo:
 			elsewhere++
 		case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer:

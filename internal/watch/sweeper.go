@@ -149,26 +149,28 @@ func (s *Sweeper) fetch(ctx context.Context, d forge.Delivery) error {
 
 // state compares every task, and every issue that should have one, with GitHub.
 func (s *Sweeper) state(ctx context.Context) error {
-	open, err := s.cfg.Store.OpenTasks(ctx)
-	if err != nil {
-		return fmt.Errorf("list open tasks: %w", err)
-	}
 	places, unlisted := s.places(ctx)
 	var limits skipped
-	for _, t := range open {
-		err := s.placed(ctx, t, places)
+	open := map[state.TaskKey]bool{}
+	err := s.cfg.Store.EachOpen(ctx, func(l state.Listed) error {
+		open[l.Key] = true
+		t, err := l.Load()
+		if err == nil {
+			err = s.placed(ctx, t, places)
+		}
 		if err == nil {
 			err = s.task(ctx, t)
 		}
 		if err != nil && ctx.Err() == nil && !limits.task(err) {
-			s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("compare a task with GitHub")
+			s.cfg.Log.Warn().Err(err).Str("task", l.Key.String()).Msg("compare a task with GitHub")
 		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("go over the open tasks: %w", err)
 	}
-	ended := func(k state.TaskKey) bool {
-		return !slices.ContainsFunc(open, func(t *state.Task) bool { return t.Key == k })
-	}
-	maps.DeleteFunc(s.looked, func(k state.TaskKey, _ looks) bool { return ended(k) })
-	maps.DeleteFunc(s.missing, func(k state.TaskKey, _ time.Time) bool { return ended(k) }) // a later life begins with a clean slate
+	maps.DeleteFunc(s.looked, func(k state.TaskKey, _ looks) bool { return !open[k] })
+	maps.DeleteFunc(s.missing, func(k state.TaskKey, _ time.Time) bool { return !open[k] }) // a later life begins with a clean slate
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
 		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.repository(err) { // the others are looked at all the same
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("look for issues without a task")

@@ -22,7 +22,6 @@ type Applier interface {
 type Reader interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	TasksIn(ctx context.Context, phases ...state.Phase) ([]*state.Task, error)
-	OpenTasks(ctx context.Context) ([]*state.Task, error)
 	EachOpen(ctx context.Context, fn func(state.Listed) error) error
 	Wake(ctx context.Context) <-chan struct{}
 }
