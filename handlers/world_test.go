@@ -228,7 +228,6 @@ func (s *tasks) OutOfReach(context.Context) (list []*state.Task, err error) {
 	return list, s.err
 }
 
-
 func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -7,7 +7,6 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -58,8 +57,11 @@ func MkdirAll(dir string, mode os.FileMode) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if err := os.Mkdir(dir, mode); err != nil {
+		info, look := os.Stat(dir) // somebody may have made it meanwhile
+		if look != nil || !info.IsDir() {
+			return err
+		}
 	}
 	if err := SyncDir(above); err != nil {
 		return errors.Join(err, os.Remove(dir)) // the next try must not take it for durable

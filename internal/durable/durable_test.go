@@ -114,3 +114,17 @@ func TestNoPlace(t *testing.T) {
 		t.Errorf("the folder holds %v, %v", entries, err)
 	}
 }
+
+// TestMkdirAllOnAFile: a file is no folder, whether it is in the place of the folder or above it.
+func TestMkdirAllOnAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "below")} {
+		if err := durable.MkdirAll(dir, 0o700); err == nil {
+			t.Errorf("%s was taken for a folder", dir)
+		}
+	}
+}
