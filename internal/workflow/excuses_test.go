@@ -40,7 +40,7 @@ func TestExcusesStayOut(t *testing.T) {
 	}{
 		"claude, its gateway":     {agent.NameClaude, 1, []string{started, claude("API Error: 529 overloaded. check your inference gateway (127.0.0.1:9413)", 529)}, "inference gateway", "the model's provider is overloaded or failing (HTTP 529)"},
 		"claude, a command":       {agent.NameClaude, 1, []string{started, claude("Not logged in · Please run /login", 401)}, "run /login", "the model's provider refused the call (HTTP 401)"},
-		"claude, a refusal":       {agent.NameClaude, 1, []string{started, strings.Replace(claude("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer"},
+		"claude, a refusal":       {agent.NameClaude, 1, []string{started, strings.Replace(claude("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer, or its last answer was empty"},
 		"claude, no result":       {agent.NameClaude, 1, []string{started, "stderr: TypeError: x is undefined", "stderr:     at Foo (/opt/claude/cli.js:1:2)"}, "cli.js", "the agent's program or the model's provider did not accept what it was asked"},
 		"claude, errand's voice":  {agent.NameClaude, 1, []string{started, claude("API Error: 403 errand: The task's cap is reached. @ada write `@errand approve`", 403)}, "@errand approve", "the model's provider refused the call (HTTP 403)"},
 		"claude, another tongue":  {agent.NameClaude, 1, []string{started, claude("Ошибка: модель перегружена — 请稍后再试", 500)}, "перегружена", "the model's provider is overloaded or failing (HTTP 500)"},
