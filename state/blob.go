@@ -93,6 +93,15 @@ func (p *packer) decode(key string, packed []byte, v any) error {
 	if p.known.get(key, packed, v) {
 		return nil
 	}
+	if err := p.decodeOnce(key, packed, v); err != nil {
+		return err
+	}
+	p.known.put(key, packed, v)
+	return nil
+}
+
+// decodeOnce is decode for what is hardly read again soon: it keeps nothing.
+func (p *packer) decodeOnce(key string, packed []byte, v any) error {
 	data, err := p.unpack(packed)
 	if err == nil {
 		err = json.Unmarshal(data, v)
@@ -100,7 +109,6 @@ func (p *packer) decode(key string, packed []byte, v any) error {
 	if err != nil {
 		return fmt.Errorf("decode %s: %w", key, err)
 	}
-	p.known.put(key, packed, v)
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (s *Store) openPage(ctx context.Context, from string) (page []Listed, next 
 			}
 			page = append(page, Listed{Key: key, Phase: phaseOf(p.Value), Stamp: maphash.Bytes(s.seed, data), Load: func() (*Task, error) {
 				var t Task
-				return &t, s.packer.decode(taskKey(key), data, &t)
+				return &t, s.packer.decodeOnce(taskKey(key), data, &t)
 			}})
 		}
 		if len(pairs) == eachPage {

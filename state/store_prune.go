@@ -80,7 +80,7 @@ func (s *Store) pruning(ctx context.Context, key TaskKey, before time.Time) (*pr
 	}
 	var task Task
 	if err == nil {
-		err = s.packer.decode(taskKey(key), one.was, &task)
+		err = s.packer.decodeOnce(taskKey(key), one.was, &task)
 	}
 	if err != nil || !task.Ended() || !task.Since.Before(before) {
 		return nil, err

@@ -118,7 +118,7 @@ func (s *Store) AllTasks(ctx context.Context, after TaskKey, limit int) ([]*Task
 			var task Task
 			data, err := join(r, p.Key, p.Value)
 			if err == nil {
-				err = s.packer.decode(p.Key, data, &task)
+				err = s.packer.decodeOnce(p.Key, data, &task)
 			}
 			if err != nil {
 				return err
