@@ -1,5 +1,6 @@
 // Command count runs `go test -json` with the arguments given and says what came of it: a line per
-// package, the output of what failed, every skip with its reason, and a closing line with the numbers.
+// package, the output of what failed, every skip with its reason, what tests say that they proved (lines that
+// begin with "PROOF: "), and a closing line with the numbers.
 //
 //	go run ./internal/house/count [-slowest N] -- [go test's arguments]
 //

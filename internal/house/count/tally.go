@@ -39,6 +39,7 @@ type tally struct {
 	broken    []string            // failed tests and packages
 	skips     []result
 	times     []result
+	proofs    []string // what tests say that they proved, each line once
 }
 
 func newTally(out io.Writer) *tally {
@@ -74,6 +75,7 @@ func (t *tally) take(e event) {
 	case "build-output":
 		t.print(e.Output)
 	case "output":
+		t.prove(e.Output)
 		if e.Test == "" && isVerdict(e.Output) {
 			t.print(e.Output)
 			if strings.HasSuffix(strings.TrimSpace(e.Output), "(cached)") {
@@ -120,6 +122,22 @@ func (t *tally) end(e event, key string) {
 	}
 }
 
+// proof begins what a test says that it proved: one line with its numbers and, where it drew by chance, the
+// seed to draw the same again. t.Log puts the test's file and line before it.
+const proof = "PROOF: "
+
+// prove keeps a line that says what a test proved.
+func (t *tally) prove(line string) {
+	where, what, found := strings.Cut(line, proof)
+	where = strings.TrimSpace(where)
+	if !found || where != "" && !(strings.HasSuffix(where, ":") && strings.Contains(where, ".go:")) {
+		return // it only speaks of one
+	}
+	if what = strings.TrimSpace(what); !slices.Contains(t.proofs, what) {
+		t.proofs = append(t.proofs, what)
+	}
+}
+
 // isVerdict reports whether a package's line says how it ended.
 func isVerdict(line string) bool {
 	for _, prefix := range []string{"ok ", "ok\t", "FAIL\t", "?   "} {
@@ -142,7 +160,7 @@ func reason(output []string) string {
 	return cmp.Or(strings.Join(said, " "), "no reason given")
 }
 
-// report prints the skips, the slowest tests, what failed, and the closing line.
+// report prints the skips, the slowest tests, what was proved, what failed, and the closing line.
 func (t *tally) report(slowest int) {
 	for _, s := range t.skips {
 		t.print(fmt.Sprintf("SKIP %s: %s\n", s.name, s.why))
@@ -150,6 +168,10 @@ func (t *tally) report(slowest int) {
 	slices.SortFunc(t.times, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
 	for _, r := range t.times[:min(slowest, len(t.times))] {
 		t.print(fmt.Sprintf("SLOW %6.2fs %s\n", r.seconds, r.name))
+	}
+	slices.Sort(t.proofs)
+	for _, what := range t.proofs {
+		t.print(proof + what + "\n")
 	}
 	for _, name := range t.broken {
 		t.print("FAIL " + name + "\n")

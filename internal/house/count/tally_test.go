@@ -53,6 +53,19 @@ func TestTally(t *testing.T) {
 			want: counts{Skipped: 1},
 			says: []string{"SKIP p TestA: a_test.go:3: no bwrap here\n"},
 		},
+		"proved, each line once, also in an earlier run": {
+			events: `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: PROOF: walks: 100 played, seed 1\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"PROOF: controls: 3 planted, 3 noticed\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:9: PROOF: controls: 3 planted, 3 noticed\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:9: not a PROOF: at all\n"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t(cached)\n"}
+{"Action":"pass","Package":"p"}`,
+			want:  counts{Passed: 1},
+			says:  []string{"p TestA\nPROOF: controls: 3 planted, 3 noticed\nPROOF: walks: 100 played, seed 1\n1 of those"},
+			hides: []string{"at all", "b_test.go"},
+		},
 		"a package without tests is no skip": {
 			events: `{"Action":"output","Package":"q","Output":"?   \tq\t[no test files]\n"}
 {"Action":"skip","Package":"q"}`,
