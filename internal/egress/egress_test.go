@@ -10,8 +10,11 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // names is a resolver that knows a few.
@@ -34,7 +37,58 @@ type world struct {
 	client *http.Client
 	dialed chan string
 	told   chan Request
+	heard  atomic.Int64 // bytes that servers were sent
 }
+
+// soon is how long a test waits for what comes at once, unless the machine is very busy or something is broken.
+const soon = 10 * time.Second
+
+// recorded returns what the proxy told of one request that has ended.
+func (w *world) recorded(t *testing.T) Request {
+	t.Helper()
+	select {
+	case r := <-w.told:
+		return r
+	case <-time.After(soon):
+		t.Fatal("the request has not ended, or nothing was told of it")
+		return Request{}
+	}
+}
+
+// tunnel asks for a tunnel to registry.test and returns the connection, which ends soon by itself.
+func (w *world) tunnel(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.proxy.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "CONNECT registry.test:443 HTTP/1.1\r\nHost: registry.test:443\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))
+	if _, err := io.ReadFull(conn, answer); err != nil || !strings.Contains(string(answer), " 200 ") {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	return conn
+}
+
+// heeded counts what is written to a server.
+type heeded struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (h heeded) Write(b []byte) (int, error) {
+	h.n.Add(int64(len(b)))
+	return h.Conn.Write(b)
+}
+
+// CloseWrite ends one direction, as that of a TCP connection does.
+func (h heeded) CloseWrite() error { return h.Conn.(*net.TCPConn).CloseWrite() } //nolint:forcetypeassert // it is one
 
 func newWorld(t *testing.T, allow ...string) *world {
 	t.Helper()
@@ -59,7 +113,11 @@ func newWorld(t *testing.T, allow ...string) *world {
 			case strings.HasSuffix(address, ":443"):
 				to = secure.Listener.Addr().String()
 			}
-			return (&net.Dialer{}).DialContext(ctx, network, to)
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, to)
+			if err != nil {
+				return nil, err
+			}
+			return heeded{conn, &w.heard}, nil
 		},
 		OwnAddresses: func() ([]net.Addr, error) {
 			return []net.Addr{&net.IPNet{IP: net.ParseIP("93.184.215.40"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2606:2800:21f::40"), Mask: net.CIDRMask(64, 128)}}, nil
@@ -113,7 +171,7 @@ func TestAllowedHostsAreReached(t *testing.T) {
 				t.Errorf("%d %q, %v", status, body, err)
 			}
 			w.client.CloseIdleConnections()
-			if r := <-w.told; !r.Allowed || r.Reason != "" || r.Host == "" || r.Received == 0 {
+			if r := w.recorded(t); !r.Allowed || r.Reason != "" || r.Host == "" || r.Received == 0 {
 				t.Errorf("recorded as %+v", r)
 			}
 			if to := <-w.dialed; !strings.HasPrefix(to, "93.184.215.14:") && !strings.HasPrefix(to, "[2606:2800:21f::1]:") {
@@ -164,7 +222,7 @@ func TestOthersAreRefused(t *testing.T) {
 			if err != nil || status != http.StatusForbidden || !strings.Contains(body, why) {
 				t.Errorf("%d %q, %v", status, body, err)
 			}
-			if r := <-w.told; r.Allowed || r.Reason == "" {
+			if r := w.recorded(t); r.Allowed || r.Reason == "" {
 				t.Errorf("recorded as %+v", r)
 			}
 			if len(w.dialed) > 0 {
@@ -182,44 +240,45 @@ func TestOthersAreRefused(t *testing.T) {
 }
 
 // TestATunnelIsForItsHost: whoever asks for a tunnel to one host does not reach another that has the same
-// address, and speaks TLS through it.
+// address, and speaks TLS through it. The host hears nothing.
 func TestATunnelIsForItsHost(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(net.Conn) error{
-		"another server": func(c net.Conn) error {
-			return tls.Client(c, &tls.Config{ServerName: "other.test", InsecureSkipVerify: true}).Handshake() //nolint:gosec // it shall not get so far
-		},
-		"no server": func(c net.Conn) error {
-			return tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // likewise
-		},
-		"no TLS": func(c net.Conn) error {
+	hello := func(server string) func(net.Conn) error {
+		return func(c net.Conn) error {
+			return tls.Client(c, &tls.Config{ServerName: server, InsecureSkipVerify: true}).Handshake() //nolint:gosec // it shall not get so far
+		}
+	}
+	for name, test := range map[string]struct {
+		begin  func(net.Conn) error
+		reason string
+	}{
+		"another server": {hello("other.test"), `the tunnel to registry.test is for the server "other.test"`},
+		"no server":      {hello(""), `the tunnel to registry.test is for the server ""`},
+		"no TLS": {func(c net.Conn) error {
 			if _, err := io.WriteString(c, "SSH-2.0-exfiltrate\r\n"); err != nil {
 				return err
 			}
 			_, err := c.Read(make([]byte, 1))
 			return err
-		},
+		}, "the tunnel to registry.test does not begin with a TLS hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "registry.test")
-			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.proxy.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if _, err := io.WriteString(conn, "CONNECT registry.test:443 HTTP/1.1\r\nHost: registry.test:443\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
-			answer := make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))
-			if _, err := io.ReadFull(conn, answer); err != nil || !strings.Contains(string(answer), " 200 ") {
-				t.Fatalf("%q, %v", answer, err)
-			}
-			if err := begin(conn); err == nil {
+			conn := w.tunnel(t)
+			err := test.begin(conn)
+			_ = conn.Close() // a tunnel that was let through would stay until it is idle for minutes
+			switch {
+			case err == nil:
 				t.Error("it got through")
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				t.Error("the tunnel was not closed")
 			}
-			if r := <-w.told; r.Allowed || r.Reason == "" {
-				t.Errorf("recorded as %+v", r)
+			if r := w.recorded(t); r.Allowed || !strings.Contains(r.Reason, test.reason) || r.Sent != 0 {
+				t.Errorf("recorded as %+v, want the reason %q", r, test.reason)
+			}
+			if n := w.heard.Load(); n > 0 {
+				t.Errorf("the host heard %d bytes", n)
 			}
 		})
 	}
