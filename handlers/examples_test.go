@@ -114,7 +114,7 @@ func TestRealWebhooks(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("the log has complaints:\n%s", log.String())
 	}
-	fmt.Printf("real webhooks: %d, of them %d handled, %d ignored for a stated reason; %d events\n", len(list), handled, len(list)-handled, events)
+	t.Logf("PROOF: real webhooks: %d, of them %d handled, %d ignored for a stated reason; %d events", len(list), handled, len(list)-handled, events)
 }
 
 // drain works through the inbox until nothing is left in it.

@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,8 @@ func TestControls(t *testing.T) {
 			return err
 		}
 	}
+	var planted, noticed atomic.Int64
+	t.Cleanup(func() { t.Logf("PROOF: crash: controls: planted %d noticed %d", planted.Load(), noticed.Load()) })
 	for f, notices := range map[fault]func(*testing.T, fault) error{
 		noAttempted:  crash(newComment, 2, after),
 		noMarkers:    crash(newComment, 2, after),
@@ -82,10 +85,12 @@ func TestControls(t *testing.T) {
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
+			planted.Add(1)
 			err := notices(t, f)
 			if err == nil {
 				t.Fatalf("nobody notices that %s", f)
 			}
+			noticed.Add(1)
 			t.Logf("noticed: %s", fmt.Sprintf("%.600v", err))
 		})
 	}

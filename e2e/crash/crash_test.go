@@ -55,7 +55,7 @@ func TestCrash(t *testing.T) {
 	}
 	_ = g.Wait() // the functions return nil
 	t.Logf("a life has %d failpoints; %d lives took %s", len(all), len(lives), time.Since(begun).Round(time.Second))
-	c.conclude(t, listed)
+	c.conclude(t, "crash", listed)
 }
 
 // dieAgain is lives in which errand dies while it recovers from a death, in what it does then alone.
@@ -80,11 +80,10 @@ type count struct {
 }
 
 // conclude says how many failpoints there were, and wants that all of them were reached and passed.
-func (c *count) conclude(t *testing.T, listed int) {
+func (c *count) conclude(t *testing.T, what string, listed int) {
 	t.Helper()
-	summary := fmt.Sprintf("failpoints: listed %d hit %d passed %d", listed, c.hit, c.passed)
-	fmt.Println(summary)
-	t.Log(summary)
+	summary := fmt.Sprintf("%s: failpoints: listed %d hit %d passed %d", what, listed, c.hit, c.passed)
+	t.Log("PROOF: " + summary)
 	if listed == 0 || c.hit != listed || c.passed != listed {
 		t.Error(summary)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,16 +30,20 @@ func TestKill(t *testing.T) {
 		t.Skip("it takes long: set ERRAND_TEST_FULL=1")
 	}
 	want := quiet(t)
+	var lives, deaths atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("PROOF: crash: %d lives in which errand was killed by SIGKILL %d times", lives.Load(), deaths.Load())
+	})
 	for n := range killLives {
 		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
 			t.Parallel()
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			rnd := rand.New(rand.NewPCG(seed, 0))
-			deaths := 0
-			for life := 0; deaths < kills; life++ {
+			here := 0
+			for life := 0; here < kills; life++ {
 				if life == kills {
-					t.Fatalf("in %d lives errand was killed %d times only", life, deaths)
+					t.Fatalf("in %d lives errand was killed %d times only", life, here)
 				}
 				got, died, err := killed(t, rnd)
 				if err != nil {
@@ -47,9 +52,11 @@ func TestKill(t *testing.T) {
 				if err := want.same(got); err != nil {
 					t.Error(err)
 				}
-				deaths += died
+				here += died
+				lives.Add(1)
+				deaths.Add(int64(died))
 			}
-			t.Logf("killed %d times", deaths)
+			t.Logf("killed %d times", here)
 		})
 	}
 }

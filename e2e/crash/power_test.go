@@ -73,7 +73,7 @@ func TestPowerCut(t *testing.T) {
 			}
 		},
 	})
-	t.Logf("the power was cut %d times; looked for: %v", moments, named)
+	t.Logf("PROOF: crash: a whole life: %d power cuts, after which was looked for: %v", moments, named)
 	if moments < 100 || named["the work of a VM"] == 0 || named["a changeset"] == 0 {
 		t.Errorf("%d moments, named: %v: too little was looked at", moments, named)
 	}

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -11,8 +12,8 @@ import (
 )
 
 const (
-	sampled  = 2   // lives of a sample, beside one in which nothing happens
-	perDrawn = 4   // failpoints in each of them
+	sampled  = 3   // lives of a sample, beside one in which nothing happens
+	perDrawn = 8   // failpoints in each of them
 	surely   = 240 // operations that every life has
 )
 
@@ -67,5 +68,5 @@ func TestSample(t *testing.T) {
 		}
 		c.add(len(hits), len(hits))
 	}
-	c.conclude(t, sampled*perDrawn)
+	c.conclude(t, fmt.Sprintf("crash, a sample drawn with ERRAND_CRASH_SEED=%d", seed), sampled*perDrawn)
 }

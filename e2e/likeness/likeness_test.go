@@ -100,7 +100,7 @@ func TestLikeness(t *testing.T) {
 			t.Errorf("the exception %q, %q is not needed any more: take it out here and in docs/assumptions.md", e.where, e.what)
 		}
 	}
-	fmt.Printf("likeness: %d answers of %d routes, %d webhooks of %d events, %d queries of %d kinds; %d unlike\n",
+	t.Logf("PROOF: likeness: %d answers of %d routes, %d webhooks of %d events, %d queries of %d kinds; %d unlike",
 		j.counts["rest"], len(j.rest.used), j.counts["webhook"], len(j.webhooks.used), j.counts["graphql"], len(j.graphql.used), len(files))
 	if j.counts["rest"] == 0 || j.counts["webhook"] == 0 || j.counts["graphql"] == 0 {
 		t.Error("too little was recorded: nothing is shown")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -84,6 +85,12 @@ func TestCut(t *testing.T) {
 			back: func(_ *life, r *road) error { r.heal(); return nil },
 		},
 	}
+	var played atomic.Int64
+	t.Cleanup(func() {
+		if n := played.Load(); n > 0 {
+			t.Logf("PROOF: real programs: %d cuts in the midst of a call", n)
+		}
+	})
 	for name, p := range programs() {
 		for what, c := range cuts {
 			t.Run(name+"/"+what, func(t *testing.T) {
@@ -105,6 +112,7 @@ func TestCut(t *testing.T) {
 				})
 				l.wantSameRun(before, after)
 				l.wantSameSession(after)
+				played.Add(1)
 			})
 		}
 	}

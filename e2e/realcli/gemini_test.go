@@ -44,6 +44,7 @@ func TestLifeWithGemini(t *testing.T) {
 	t.Run("one session", func(t *testing.T) { wantOneSession(t, task) })
 	t.Run("comments", func(t *testing.T) { l.wantComments(t, res) })
 	t.Run("code", func(t *testing.T) { l.wantCode(t, res) })
+	t.Logf("PROOF: real programs: %s: a whole life, with %d runs and %d requests to the model", p.adapter, len(task.Runs), len(l.Model.Requests()))
 }
 
 // TestToolsWithGemini has Gemini CLI call errand's tools.

@@ -48,6 +48,7 @@ func TestLife(t *testing.T) {
 			t.Run("one session", func(t *testing.T) { wantOneSession(t, task) })
 			t.Run("comments", func(t *testing.T) { l.wantComments(t, res) })
 			t.Run("code", func(t *testing.T) { l.wantCode(t, res) })
+			t.Logf("PROOF: real programs: %s: a whole life, with %d runs and %d requests to the model", name, len(task.Runs), len(l.Model.Requests()))
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -19,6 +20,8 @@ type broken struct{ why string }
 // breaks. A model that notices none of them would prove nothing.
 func TestControls(t *testing.T) {
 	t.Parallel()
+	var planted, fallen atomic.Int64
+	t.Cleanup(func() { t.Logf("PROOF: walks: controls: planted %d noticed %d", planted.Load(), fallen.Load()) })
 	for name, c := range map[string]struct {
 		fault plant
 		want  string // how the complaint begins
@@ -42,6 +45,7 @@ func TestControls(t *testing.T) {
 			if c.full && !isFull() {
 				t.Skip("played with ERRAND_TEST_FULL=1")
 			}
+			planted.Add(1)
 			why := noticed(c.fault, more(c.acts), 600)
 			if why == "" {
 				t.Fatal("no walk noticed it")
@@ -50,6 +54,7 @@ func TestControls(t *testing.T) {
 			if about, _, _ := strings.Cut(why, ":"); about != c.want && !(about == "end" && c.want == "trust") { // who may not begins it anew
 				t.Errorf("it was noticed as %q, want a broken promise about %s", line, c.want)
 			}
+			fallen.Add(1)
 			t.Log(line)
 		})
 	}

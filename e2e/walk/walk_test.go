@@ -40,7 +40,6 @@ func TestMain(m *testing.M) {
 		walks = full
 	case raced:
 		walks = races
-		fmt.Printf("under the race detector: %d walks instead of %d\n", races, sample)
 	}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{
@@ -142,7 +141,7 @@ func TestWalks(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("walks: %d, steps: %d, jobs: %d, runs: %d, seed: %s", sum.walks.Load(), sum.steps.Load(), sum.jobs.Load(), sum.runs.Load(), seedText())
+	t.Logf("PROOF: walks: %d, with %d steps, %d jobs and %d runs, from the seed %s", sum.walks.Load(), sum.steps.Load(), sum.jobs.Load(), sum.runs.Load(), seedText())
 	if t.Failed() {
 		t.Logf("replay a walk by the seed that is named above: make walk SEED=N")
 		return
