@@ -121,7 +121,8 @@ type Parser interface {
 	// set. Texts that are long are cut at 16 KiB, the agent's own words at 256 KiB.
 	Line(line []byte) []runlog.Event
 	// Cut takes the beginning of a line that was too long, in the place of Line. So many bytes are missing at its end. An
-	// answer that came in such a line is not whole: it is never taken for the result, and the judgement says why.
+	// answer that came in such a line is not whole: it is never taken for the result, and the judgement says why. Without a
+	// beginning, the line stands for any number of lines.
 	Cut(line []byte, missing int) []runlog.Event
 	// Exit judges the run. It is called once, after the last line, when every process is gone.
 	Exit(Ended) Result

@@ -15,7 +15,7 @@ const cutTooLong = "the agent's answer was longer than errand keeps of a line (4
 	"was used: it has to be shorter"
 
 // cutNoResult is the same where the cut line cannot be told to be the answer.
-const cutNoResult = "a line of the agent's output was longer than errand keeps of one (4 MiB), and no result came after it: its answer is not known. " +
+const cutNoResult = "a line of the agent's output was longer than errand keeps of one (4 MiB), or whole lines of it were left out, and no result came after that: its answer is not known. " +
 	"It has to be shorter"
 
 // emptyAnswer is what people read about a last answer without a word.

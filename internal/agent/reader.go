@@ -63,6 +63,7 @@ func (r *Reader) Line(l runlog.Line) []runlog.Event {
 			events = []runlog.Event{notice(l.Text)}
 		}
 	case runlog.StreamRunner:
+		Missing(r.parser, l)
 		events = []runlog.Event{notice(l.Text)}
 	default:
 		events = Parse(r.parser, l)
@@ -79,6 +80,14 @@ func Parse(p Parser, l runlog.Line) []runlog.Event {
 		return append(p.Cut([]byte(l.Text), l.Cut), notice(cutNotice(l.Cut)))
 	}
 	return p.Line([]byte(l.Text))
+}
+
+// Missing tells a parser what a remark of the runner says of output that was left out: an answer may have been in it, or
+// a part of one.
+func Missing(p Parser, remark runlog.Line) {
+	if remark.Cut > 0 {
+		p.Cut(nil, remark.Cut)
+	}
 }
 
 // Exit judges the run, after its last line. stopRequested says that we asked for its end.

@@ -25,7 +25,8 @@ type Line struct {
 	Time   time.Time `json:"time"`
 	Stream Stream    `json:"stream"`
 	Text   string    `json:"text"`
-	// Cut is the number of bytes that were left out of Text because the line was too long.
+	// Cut is the number of bytes that were left out of Text because the line was too long. In a remark of the runner, it
+	// is how many bytes of standard output were left out in its place.
 	Cut int `json:"cut,omitempty"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -13,9 +14,10 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// What is kept of the end of a log that has grown too long: an agent's last line is its result.
+// What is kept of the end of a log that has grown too long: an agent's result is its last line, or the last hundreds of
+// lines where the program prints an answer in pieces.
 const (
-	tailLines = 64
+	tailLines = 1024
 	tailBytes = 8 << 20
 )
 
@@ -33,7 +35,8 @@ type logWriter struct {
 	last    time.Time // of the last output of any kind
 	tail    []runlog.Line
 	tailLen int
-	dropped int64
+	dropped int64 // lines that were held back and forgotten
+	missing int64 // bytes of those of standard output
 	err     error
 }
 
@@ -65,6 +68,18 @@ func (w *logWriter) note(format string, args ...any) {
 	w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner, Text: fmt.Sprintf(format, args...)})
 }
 
+// noteMissing is note where bytes of standard output are missing.
+func (w *logWriter) noteMissing(bytes int64, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeMissing(bytes, format, args...)
+}
+
+func (w *logWriter) writeMissing(bytes int64, format string, args ...any) {
+	cut := int(min(bytes, math.MaxInt32))
+	w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner, Text: fmt.Sprintf(format, args...), Cut: cut})
+}
+
 // keepInTail holds a line back that came after the limit, and forgets the oldest such lines.
 func (w *logWriter) keepInTail(line runlog.Line) {
 	if w.tail == nil {
@@ -75,6 +90,9 @@ func (w *logWriter) keepInTail(line runlog.Line) {
 	w.tailLen += len(line.Text)
 	for len(w.tail) > tailLines || (w.tailLen > tailBytes && len(w.tail) > 1) {
 		w.tailLen -= len(w.tail[0].Text)
+		if w.tail[0].Stream == runlog.StreamStdout {
+			w.missing += int64(len(w.tail[0].Text)) + 1
+		}
 		w.tail[0] = runlog.Line{}
 		w.tail = w.tail[1:]
 		w.dropped++
@@ -129,8 +147,7 @@ func (w *logWriter) finish() (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dropped > 0 {
-		w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner,
-			Text: fmt.Sprintf("%d lines were left out here.", w.dropped)})
+		w.writeMissing(w.missing, "%d lines were left out here.", w.dropped)
 	}
 	for _, line := range w.tail {
 		w.write(line)

@@ -107,7 +107,7 @@ func (o *outputFile) Read(p []byte) (int, error) {
 	for {
 		n, dropped, err := o.next(p)
 		if dropped > 0 {
-			o.log.note("%d bytes of the output were left out here: there was more than could be read in time.", dropped)
+			o.log.noteMissing(dropped, "%d bytes of the output were left out here: there was more than could be read in time.", dropped)
 		}
 		if n > 0 || err != nil {
 			return n, err

@@ -172,11 +172,11 @@ func TestHugeLine(t *testing.T) {
 
 func TestFloodKeepsTheEnd(t *testing.T) {
 	t.Parallel()
-	spec := shell("a", "seq 1 1000")
+	spec := shell("a", "seq 1 10000")
 	spec.MaxLog = 100
 	lines, exit := follow(t, start(t, spec), "a", 0)
 	all := texts(lines)
-	if len(all) > 150 || all[0] != "stdout: 1" || all[len(all)-1] != "stdout: 1000" {
+	if len(all) > 1200 || all[0] != "stdout: 1" || all[len(all)-1] != "stdout: 10000" {
 		t.Errorf("%d lines from %q to %q", len(all), all[0], all[len(all)-1])
 	}
 	if !strings.Contains(strings.Join(all, "\n"), "lines were left out here.") {
@@ -200,7 +200,7 @@ func TestLogIsBounded(t *testing.T) {
 	for name, spec := range map[string]runner.Spec{
 		"lines":               shell("a", "seq 1 100000; echo the end"),
 		"empty lines":         shell("a", "yes '' | head -n 200000; echo the end"),
-		"control codes":       shell("a", `head -c 400000 /dev/zero | tr '\0' '\1' | fold -w 1000; echo; echo the end`),
+		"control codes":       shell("a", `head -c 2000000 /dev/zero | tr '\0' '\1' | fold -w 1000; echo; echo the end`),
 		"by a set-up":         setUp("seq 1 100000; echo the end; exit 3"),
 		"errors, by a set-up": setUp("seq 1 100000 >&2; echo the end >&2; exit 3"),
 	} {
@@ -213,7 +213,7 @@ func TestLogIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, most := info.Size(), int64(limit+64*(1000*len(`\u0001`)+150)+1000); got > most {
+			if got, most := info.Size(), int64(limit+1024*(1000*len(`\u0001`)+150)+1000); got > most {
 				t.Errorf("the log has %d bytes, at most %d are allowed", got, most)
 			}
 			all := strings.Join(texts(lines), "\n")

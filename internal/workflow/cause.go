@@ -41,7 +41,7 @@ func causes() map[agent.Status]string {
 		agent.StatusAuth:               "the model's provider refused the call",
 		agent.StatusBilling:            "the model's provider wants to be paid first",
 		agent.StatusContextOverflow:    "the conversation became too long for the model",
-		agent.StatusAnswerCut:          "the agent's answer was longer than errand keeps of a line (4 MiB), so nothing of it was used: it has to be shorter",
+		agent.StatusAnswerCut:          "the agent's answer was longer than errand keeps of a line (4 MiB), or came when there was more output than it keeps of a run, so nothing of it was used: it has to be shorter",
 		agent.StatusLooped:             "the agent did the same again and again, and was stopped for it",
 		agent.StatusRefused:            "the model declined to answer, or its last answer was empty",
 		agent.StatusNoSession:          "the agent's session was not there any more",

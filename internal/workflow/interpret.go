@@ -59,6 +59,9 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 		}
 	}
 	if l.Stream != runlog.StreamStdout {
+		if l.Stream == runlog.StreamRunner && in.parser != nil {
+			agent.Missing(in.parser, l)
+		}
 		return in.stamp(l, []runlog.Event{{Kind: runlog.KindNotice, Text: l.Text}})
 	}
 	if in.parser == nil {

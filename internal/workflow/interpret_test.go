@@ -232,8 +232,9 @@ func TestCutLinesAreTold(t *testing.T) {
 		want  string
 		says  string
 	}{
-		"a plan": {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than errand keeps"},
-		"checks": {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
+		"a plan that was left out": {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more output than it keeps"},
+		"a plan":                   {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than errand keeps"},
+		"checks":                   {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,7 +243,9 @@ func TestCutLinesAreTold(t *testing.T) {
 			in := bareSteps(t, p).Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: c.kind})
 			told := ""
 			for i, l := range c.lines {
-				l.Seq, l.Stream = int64(i+1), runlog.StreamStdout
+				if l.Seq = int64(i + 1); l.Stream == "" {
+					l.Stream = runlog.StreamStdout
+				}
 				for _, e := range in.Line(l) {
 					told += e.Text
 				}
@@ -250,7 +253,7 @@ func TestCutLinesAreTold(t *testing.T) {
 			if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Status != c.want || !strings.Contains(got.Message, c.says) || got.Class != "fatal" {
 				t.Errorf("%s (%s) %q", got.Status, got.Class, got.Message)
 			}
-			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") {
+			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") && !strings.Contains(told, "9 lines were left out") {
 				t.Errorf("told %q", told)
 			}
 		})
