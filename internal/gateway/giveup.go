@@ -30,7 +30,8 @@ func (a API) GiveUp(answer *http.Response, until, now time.Time) {
 		if err != nil { // of a text and a number: cannot happen
 			return
 		}
-		_ = answer.Body.Close() // nothing of it is wanted
+		_ = answer.Body.Close()               // nothing of it is wanted
+		answer.Header.Del("Content-Encoding") // some servers compress whatever was asked
 		answer.Header.Set("Content-Type", "application/json")
 		answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
 		answer.Header.Set("Retry-After", seconds)

@@ -32,7 +32,7 @@ func TestGiveUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			answer := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("the provider's body"))}
+			answer := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: io.NopCloser(strings.NewReader("the provider's body"))}
 			if test.before != "" {
 				answer.Header.Set("Retry-After", test.before)
 			}
@@ -46,6 +46,9 @@ func TestGiveUp(t *testing.T) {
 			}
 			if !strings.Contains(string(body), test.mustRemain) || test.replaced != (answer.ContentLength == int64(len(body)) && len(body) > 0) {
 				t.Errorf("body %q of %d bytes", body, answer.ContentLength)
+			}
+			if test.replaced != (answer.Header.Get("Content-Encoding") == "") {
+				t.Errorf("the header says that the body is encoded by %q", answer.Header.Get("Content-Encoding"))
 			}
 			if answer.StatusCode != http.StatusTooManyRequests {
 				t.Errorf("status %d", answer.StatusCode)

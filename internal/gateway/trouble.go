@@ -24,8 +24,9 @@ const (
 // Agents wait for a limit themselves if it is over within patience; a date further away than farthest is not
 // believed.
 const (
-	patience = time.Minute
-	farthest = 8 * 24 * time.Hour
+	patience   = time.Minute
+	farthest   = 8 * 24 * time.Hour
+	unknownEnd = 15 * time.Minute // of a limit that lasts and does not say until when
 )
 
 // Hurry takes out of a failed answer's header that the program shall come again in more than a minute, if programs
@@ -109,9 +110,7 @@ func (e apiError) says(reason string) bool {
 // limitEnd finds when a limit is over, in the order in which the providers mean it; zero if nothing says so.
 func limitEnd(h http.Header, e apiError, now time.Time) time.Time {
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
-		if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
-			return at
-		}
+		return unifiedEnd(h, now)
 	}
 	switch {
 	case e.Error.ResetsAt > 0 && e.Error.ResetsAt < 1e11:
@@ -141,6 +140,28 @@ func limitEnd(h http.Header, e apiError, now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// unifiedEnd finds when the limit of a subscription is over. It lasts whether the answer says its end or not.
+func unifiedEnd(h http.Header, now time.Time) time.Time {
+	if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
+		return at
+	}
+	var last time.Time
+	for _, window := range []string{"5h", "7d"} {
+		if name := "Anthropic-Ratelimit-Unified-" + window; h.Get(name+"-Status") == "rejected" {
+			if at := unix(h.Get(name + "-Reset")); at.After(last) {
+				last = at
+			}
+		}
+	}
+	if last.IsZero() {
+		last = retryAfter(h.Get("Retry-After"), now)
+	}
+	if last.IsZero() {
+		last = now.Add(unknownEnd)
+	}
+	return last
 }
 
 func unix(s string) time.Time {
