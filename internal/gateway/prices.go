@@ -51,7 +51,8 @@ func (p Price) For(u Usage) Price {
 // Prices are models' prices by name. A name stands for itself and its editions, which follow after a
 // hyphen, an @ or a colon: "claude-sonnet" is also "claude-sonnet-4-5-20250929", "gpt-5" is not "gpt-5.5".
 // A hyphen and a number of one or two digits after a digit is another version: "claude-opus-4" is not "claude-opus-4-5".
-// The longest name that fits counts. Case does not.
+// The longest name that fits counts. Case does not, but of two names that differ in nothing else the one with capitals
+// counts: the prices that errand ships have none.
 type Prices map[string]Price
 
 // fits reports whether a name in the table stands for a model.
@@ -87,11 +88,11 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // Of returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is missed
 // for want of an entry; known is then false.
 func (p Prices) Of(model string) (price Price, known bool) {
-	best := -1
+	best := ""
 	var dearest Price
 	for name, candidate := range p {
-		if fits(name, model) && len(name) > best {
-			best, price = len(name), candidate
+		if fits(name, model) && (len(name) > len(best) || len(name) == len(best) && name < best) {
+			best, price = name, candidate
 		}
 		if candidate.LongPrompt > 0 {
 			candidate = candidate.long()
@@ -101,7 +102,7 @@ func (p Prices) Of(model string) (price Price, known bool) {
 			CacheRead: max(dearest.CacheRead, candidate.CacheRead), CacheWrite: max(dearest.CacheWrite, candidate.CacheWrite),
 		}
 	}
-	if best < 0 {
+	if best == "" {
 		return dearest, false
 	}
 	return price, true

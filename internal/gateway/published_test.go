@@ -35,6 +35,18 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 	}
 }
 
+// TestOwnPriceCountsInAnyCase: an operator's entry takes the place of a shipped one that is written in another case.
+func TestOwnPriceCountsInAnyCase(t *testing.T) {
+	t.Parallel()
+	for range 50 { // a map has no order
+		prices := gateway.DefaultPrices()
+		prices["Claude-Opus-4-5"] = gateway.Price{Input: 7}
+		if got, known := prices.Of("claude-opus-4-5-20251101"); !known || got.Input != 7 {
+			t.Fatalf("%+v, known %t", got, known)
+		}
+	}
+}
+
 // TestPublishedPricesOfModels holds the shipped table against figures that were written down apart from it, for the names
 // by which providers call their models.
 func TestPublishedPricesOfModels(t *testing.T) {
