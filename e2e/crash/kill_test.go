@@ -98,6 +98,7 @@ func killed(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
 	if err := l.world.Start(t.Context()); err != nil {
 		return o, died, err
 	}
+	l.killed = died
 	o, err = l.outcome(t.Context())
 	return o, died, err
 }

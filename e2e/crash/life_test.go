@@ -53,6 +53,7 @@ type life struct {
 	world  *demo.World
 	play   *demo.Play
 	log    *os.File
+	killed int       // how often it was killed as a process of its own
 	waits  time.Time // what errand was seen to wait for last, in its time
 	since  time.Time // since when it was, in real time
 }

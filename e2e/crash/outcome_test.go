@@ -50,6 +50,7 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 	}
 	o := outcome{}
 	o.ofTask(tasks[0])
+	o.Wrong = append(o.Wrong, charges(tasks[0], l.faults())...)
 	if err := o.ofGitHub(l, repo); err != nil {
 		return o, err
 	}

@@ -49,7 +49,7 @@ func TestSample(t *testing.T) {
 	}
 	_ = g.Wait() // the functions return nil
 	if errs[0] == nil {
-		errs[0] = ends[0].same(ends[0])
+		errs[0] = expected().same(ends[0])
 	}
 	if errs[0] != nil {
 		t.Fatalf("a life without a death: %v", errs[0])
