@@ -171,11 +171,23 @@ func (c *change) unused() {
 		c.due(dueUnused, "", at)
 		return
 	}
+	if c.wakes() { // somebody wants it, and it is on no VM yet
+		c.due(dueUnused, "", c.e.Now.Add(wantedFor))
+		return
+	}
 	if c.t.VM == nil && c.t.Wakes() != nil {
 		c.post("forgotten-"+a.VM, Post{Kind: PostVM, Reason: VMForgotten, Items: []string{string(a.Mode)}, By: c.asker()})
 	}
 	c.forget(a.Mode, a.Ref)
 	c.t.Asleep = nil
+}
+
+// wantedFor is how long what was put away stays at least while a VM is to take it over.
+const wantedFor = time.Hour
+
+// wakes reports whether the next VM of the task takes over what was put away, and people need not do anything for that.
+func (c *change) wakes() bool {
+	return c.t.VM == nil && c.t.Wakes() != nil && (c.t.Phase.Working() || c.t.Phase == PhaseInterrupted)
 }
 
 // woken stores the VM on which the work is again, and takes the step for which it was woken. Work that could

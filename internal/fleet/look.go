@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ type sawVM struct {
 }
 
 // Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's
-// facts may be a quarter of an hour old; whether the VM is still there is found out by Client, or by Acquire. ErrMissing
+// facts may be a quarter of an hour old, and older while it does not answer; whether the VM is still there is found out by Client, or by Acquire. ErrMissing
 // says that a VM that should be there was not found, which is not yet believed.
 func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.get(ctx, name, factsFor) }
 
@@ -46,7 +47,8 @@ func (f *Fleet) get(ctx context.Context, name string, within time.Duration) (VM,
 	return f.dressed(vm, row)
 }
 
-// facts asks the provider, or remembers.
+// facts asks the provider, or remembers. What it said of a VM that ran is good for longer while it does not answer: the
+// VM's work does not wait for it, and whoever has the address by now does not have the host key.
 func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration) (VM, error) {
 	if vm, ok := f.remembered(row.Name, within); ok && !another(row, vm.ID) {
 		return vm, nil
@@ -56,11 +58,20 @@ func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration
 		look = f.ask
 	}
 	vm, err := look(ctx, row)
-	if err != nil {
-		return VM{}, err
+	if err == nil {
+		f.remember(vm)
+		return vm, nil
 	}
-	f.remember(vm)
-	return vm, nil
+	if old, ok := f.remembered(row.Name, math.MaxInt64); ok && !another(row, old.ID) && silent(ctx, err) {
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("the provider does not say where the VM is; going by what it said before")
+		return old, nil
+	}
+	return VM{}, err
+}
+
+// silent reports whether an error of a look at a VM says nothing about the VM.
+func silent(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrEnded)
 }
 
 // dressed adds what the row knows about a VM.

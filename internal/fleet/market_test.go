@@ -27,8 +27,9 @@ type shop struct {
 	most    int // so many VMs may there be in the account, 0 for any number
 	cores   int // likewise of their CPUs
 
-	missing      int // so many looks by id find no VM
-	missingImage int // likewise no image
+	missing      int   // so many looks by id find no VM
+	missingImage int   // likewise no image
+	silent       error // what looks by id are answered instead
 }
 
 var (
@@ -133,7 +134,11 @@ func (s *shop) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 	if missing {
 		s.missing--
 	}
+	silent := s.silent
 	s.mux.Unlock()
+	if silent != nil {
+		return fleet.VM{}, silent
+	}
 	name, ok := s.byID(id)
 	if !ok || missing {
 		return fleet.VM{}, fleet.ErrNotFound

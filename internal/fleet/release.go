@@ -128,8 +128,6 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, err
 	}
 	f.sync(ctx, row)
 	f.forget(row.Name)
-	f.sync(ctx, row)
-	f.forget(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
 		var img Image
 		if img, err = f.imaged(ctx, imager, row); err == nil {
