@@ -1,0 +1,77 @@
+package leak_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestLongTroubleLeaksNothing: a server whose deletion the API hinders for an hour goes afterwards, also if errand begins
+// anew meanwhile, and a VM in use outlives the same.
+func TestLongTroubleLeaksNothing(t *testing.T) {
+	t.Parallel()
+	one, list := "^/servers/[0-9]+$", "^/servers$"
+	for name, lies := range map[string][]simhetzner.Fault{
+		"its id is answered by 500":          {{Method: http.MethodGet, Path: one, Status: 500, For: time.Hour}},
+		"every read is answered by 500":      {{Method: http.MethodGet, Path: one, Status: 500, For: time.Hour}, {Method: http.MethodGet, Path: list, Status: 500, For: time.Hour}},
+		"deletions are answered by 500":      {{Method: http.MethodDelete, Path: one, Status: 500, For: time.Hour}},
+		"deletions are refused":              {{Method: http.MethodDelete, Path: one, Code: "forbidden", For: time.Hour}},
+		"deletions fail later":               {{Method: http.MethodDelete, Path: one, ActionCode: "action_failed", For: time.Hour}},
+		"deletions fail, lists have nothing": {{Method: http.MethodDelete, Path: one, Code: "not_found", For: time.Hour}, {Method: http.MethodGet, Path: list, Hide: ".", For: time.Hour}},
+		"too many calls":                     {{Path: ".", Code: "rate_limit_exceeded", For: time.Hour}},
+	} {
+		for how, leave := range map[string]func(*world, *state.Task){
+			"asleep": func(w *world, task *state.Task) { w.sleeps(w.within(time.Hour), task) },
+			"done":   func(w *world, task *state.Task) { w.end(w.within(time.Hour), task) },
+			"busy":   func(*world, *state.Task) {},
+		} {
+			for _, again := range []bool{false, true} {
+				t.Run(how+", "+name+map[bool]string{true: ", begins anew"}[again], func(t *testing.T) {
+					t.Parallel()
+					w, task, server := truthful(t)
+					w.reuse = false
+					w.start()
+					vm := task.VM.Name
+					if how == "asleep" { // the lie is about the deletion
+						w.rest(w.process, task)
+						if _, err := w.fleet.Snapshot(w.within(time.Hour), vm); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for _, lie := range lies {
+						w.lie(lie)
+					}
+					leave(w, task)
+					for i := range 24 {
+						w.runs(5 * time.Minute)
+						if again && i == 5 {
+							w.fleet.Close()
+							w.start()
+						}
+						if _, there := w.server(server.ID); there && !w.row(vm).EndedAt.IsZero() {
+							t.Fatalf("the server is there, and the bill of its row is closed: %+v", w.row(vm))
+						}
+					}
+					_, there := w.server(server.ID)
+					if row := w.row(vm); there != (how == "busy") || row.EndedAt.IsZero() != there || how == "busy" && row.Phase != state.VMBusy {
+						t.Errorf("an hour later it is there: %v, its row is %+v", there, row)
+					}
+					if images := w.sim.Objects("image"); len(images) != map[string]int{"asleep": 1}[how] {
+						t.Errorf("images are %+v", images)
+					}
+					var spans int64
+					day, month, err := w.store.VMSpent(w.process, w.clock.Now())
+					if row := w.row(vm); err == nil {
+						spans = row.Spans(w.clock.Now())
+					}
+					if err != nil || day.VMs != 1 || month.VMs != 1 || month.Spans != spans || spans < 2 {
+						t.Errorf("billed are %+v, %+v (%v), and %d hours have begun", day, month, err, spans)
+					}
+				})
+			}
+		}
+	}
+}

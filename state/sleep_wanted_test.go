@@ -1,0 +1,40 @@
+package state
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWantedWorkIsNotForgotten: what a run waits to take over is not deleted although it is old, until a VM has it.
+func TestWantedWorkIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	keep := DefaultPolicy().KeepAsleep
+	due := Event{Kind: EventDue, Detail: dueUnused}
+	for _, mode := range []SleepMode{SleepArchive, SleepSnapshot} {
+		for _, waits := range []bool{false, true} {
+			l := newLife(t)
+			l.toPreliminary()
+			e := asleepOf("vm1", "a1")
+			e.Asleep.Mode = mode
+			l.do(e)
+			put := l.now
+			l.now = put.Add(keep - time.Minute)
+			l.comment(VerbMessage)
+			if waits {
+				l.do(Event{Kind: EventHeldUp, Waiting: &Waiting{Kind: WaitVM}})
+			}
+			l.now = put.Add(keep)
+			l.do(due)
+			again := jobOf(l.jobs, JobDue)
+			if l.task.Asleep == nil || jobOf(l.jobs, JobForget).Kind != "" || jobOf(l.jobs, JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(wantedFor)) {
+				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Asleep)
+			}
+			l.do(Event{Kind: EventLaunched, Run: l.task.Run.ID, Launch: &Launch{Run: l.task.Run.ID, VM: VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}})
+			l.now = again.NotBefore
+			l.do(due)
+			if l.task.Asleep != nil || jobOf(l.jobs, JobForget).Args["ref"] != "a1" {
+				t.Errorf("%s: what is on a VM again stays: %v", mode, kindsOf(l.jobs))
+			}
+		}
+	}
+}
