@@ -16,7 +16,8 @@ their pages, and set what differs in your configuration. The last column is the 
 
 - A model that is not listed, and has no entry in your configuration, counts at the highest price of every column, so that no cap is missed. The
   status comment and the log then say that no price is set.
-- An entry also counts for editions of its model, such as dated ones: ` + "`claude-opus-4`" + ` is also ` + "`claude-opus-4-20250514`" + `. It does not count for
+- An entry also counts for editions of its model, such as dated ones: ` + "`claude-opus-4`" + ` is also ` + "`claude-opus-4-20250514`" + `
+  and ` + "`claude-opus-4@20250514`" + `. An edition with a price of its own (` + "`gpt-5.5-mini`" + `, if there is one) needs an entry, too. It does not count for
   another version: ` + "`claude-opus-4-9`" + ` is not listed.
 - Names that other clouds and resellers use, such as ` + "`us.anthropic.claude-opus-4-5-20251101-v1:0`" + `, have no price: theirs may differ. Add them.
 - A prompt is long if its input, read from and written to a cache included, has more tokens than the number says. The whole call then costs the
