@@ -45,7 +45,7 @@ func faults() map[string]fault {
 		"slow":               {strike: func(b *rootbox.Box, ctx context.Context) error { return b.Slow(ctx, 512) }},
 		"out of memory":      {do: hog, strike: starve, killed: (*rootbox.Box).Feed},
 		"out of memory, agent": {
-			do: hogs, strike: starve, killed: (*rootbox.Box).Feed, why: "the agent was killed (code 137 killed)",
+			do: hogs, strike: starve, killed: (*rootbox.Box).Feed, why: "the agent's program was killed before its work was done",
 		},
 	}
 }
