@@ -227,17 +227,6 @@ func (a api) IssueText(ctx context.Context, _ forge.Repo, node string) (forge.Co
 	})
 }
 
-func (a api) IssueComments(ctx context.Context, _ forge.Repo, number int) ([]forge.CommentView, error) {
-	return read(ctx, a, "read comments", func() (out []forge.CommentView, err error) {
-		for _, c := range a.issues[number].comments {
-			if !c.gone {
-				out = append(out, c.view())
-			}
-		}
-		return out, nil
-	})
-}
-
 func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, error) {
 	return read(ctx, a, "read issue", func() (forge.Issue, error) {
 		i := a.issues[number]
@@ -251,21 +240,12 @@ func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, 
 // view is an issue as errand reads it.
 func (i *issue) view() forge.Issue {
 	t := i.text()
-	out := forge.Issue{Number: i.number, CreatedAt: i.created, ClosedAt: i.closedAt, IsPR: i.pull != nil}
+	out := forge.Issue{Number: i.number, CreatedAt: i.created, UpdatedAt: i.updated(), ClosedAt: i.closedAt, IsPR: i.pull != nil}
 	out.Issue = state.Issue{Node: i.node, Title: t.title, Body: t.body, Author: personOf(i.author), Labels: slices.Clone(i.labels), Closed: i.closed}
 	if i.assigned {
 		out.Assignees = []state.Person{{ID: assigneeID, Login: assignee}}
 	}
 	return out
-}
-
-func (a api) IssueState(ctx context.Context, _ int64, _, _ string, number int) (bool, error) {
-	return read(ctx, a, "issue state", func() (bool, error) {
-		if a.issues[number] == nil {
-			return false, notFound("issue state")
-		}
-		return !a.issues[number].closed, nil
-	})
 }
 
 func (a api) Blockers(ctx context.Context, r forge.Repo, _ int) ([]forge.Blocker, error) {
@@ -275,25 +255,6 @@ func (a api) Blockers(ctx context.Context, r forge.Repo, _ int) ([]forge.Blocker
 		}
 		return out, nil
 	})
-}
-
-func (a api) LinkedPRs(ctx context.Context, _ forge.Repo, _ int, _ string) ([]forge.LinkedPR, error) {
-	return read(ctx, a, "linked pulls", func() ([]forge.LinkedPR, error) { return nil, nil })
-}
-
-func (a api) File(ctx context.Context, _ forge.Repo, _, _ string) ([]byte, string, error) {
-	text, err := read(ctx, a, "read file", func() (string, error) {
-		if a.config == "" {
-			return "", notFound("read file")
-		}
-		return a.config, nil
-	})
-	return []byte(text), "", err
-}
-
-func (a api) OrgFile(ctx context.Context, _ forge.Repo, _ string) ([]byte, string, error) {
-	_, err := read(ctx, a, "read the organisation's file", nothing(func() error { return notFound("read file") }))
-	return nil, "", err
 }
 
 // What the sweeps ask.

@@ -22,11 +22,12 @@ import (
 
 // machines are VMs and what runs on them. They outlive errand, as real ones do.
 type machines struct {
-	w      *world
-	list   []*machine
-	full   time.Time // no VM can be had until then
-	runs   int
-	spends int64 // all that agents have really cost, in millionths of a dollar
+	workflow.Runner // what no walk plays: a step that calls it fails with a panic
+	w               *world
+	list            []*machine
+	full            time.Time // no VM can be had until then
+	runs            int
+	spends          int64 // all that agents have really cost, in millionths of a dollar
 }
 
 type machine struct {
@@ -207,11 +208,6 @@ func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec
 		return nil
 	})
 	return cs, err
-}
-
-// Lend has nothing to lend: no repository of the walks has test files.
-func (m *machines) Lend(ctx context.Context, vm string, _ work.LendSpec) (work.Lent, error) {
-	return work.Lent{}, m.on(ctx, "lend", vm, func(*machine) error { return nil })
 }
 
 // localID makes a commit id of a VM's.

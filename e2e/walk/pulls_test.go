@@ -43,10 +43,6 @@ func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge
 	})
 }
 
-func (a api) Blob(ctx context.Context, _ forge.Repo, _ string) ([]byte, error) {
-	return read(ctx, a, "read blob", func() ([]byte, error) { return []byte("text\n"), nil })
-}
-
 // Commit publishes: a commit's published id follows from its own and from what it stands on.
 func (a api) Commit(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, onto string, _ map[string]string) (forge.Published, error) {
 	a.w.model.publishes(cs)
@@ -109,6 +105,7 @@ func (h *hub) pr(i *issue) forge.PR {
 	return forge.PR{
 		Number: i.number, Node: i.node, Title: p.title, URL: fmt.Sprintf("https://github.test/%s/%s/pull/%d", owner, repoName, i.number),
 		Open: p.open, Merged: p.merged, Head: h.branches[p.head], HeadBranch: p.head, Base: p.base, By: personOf(nil), MergedBy: mergedBy(p), ClosedAt: i.closedAt,
+		UpdatedAt: i.updated(),
 	}
 }
 
@@ -131,10 +128,6 @@ func (a api) PR(ctx context.Context, _ forge.Repo, number int) (forge.PR, error)
 		}
 		return a.pr(i), nil
 	})
-}
-
-func (a api) Checks(ctx context.Context, _ forge.Repo, _ string) (forge.Checks, error) {
-	return read(ctx, a, "checks", func() (forge.Checks, error) { return forge.Checks{State: forge.ChecksSuccess}, nil })
 }
 
 func (a api) RequestReview(ctx context.Context, _ forge.Repo, _ int, _ string) (string, error) {

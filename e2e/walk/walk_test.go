@@ -179,6 +179,14 @@ func (c *tally) covered(t *testing.T) {
 	for _, m := range moods() {
 		want = append(want, "mood "+m)
 	}
+	for _, op := range calls() {
+		want = append(want, "call "+op)
+	}
+	for what := range c.met {
+		if strings.HasPrefix(what, "call ") && !slices.Contains(want, what) {
+			t.Errorf("%q is not among the calls that are listed", what)
+		}
+	}
 	want = append(want, "asked through a tool", "repair")
 	var missed []string
 	var line strings.Builder

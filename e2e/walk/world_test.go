@@ -119,6 +119,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	w.hit("call " + op)
 	onVM := strings.Contains(op, "VM") || slices.Contains([]string{"place", "prepare", "reset", "rebase", "collect", "lend", "attach tether", "start run", "ask for run", "stop run", "follow"}, op)
 	if !onVM && w.now.Before(w.out) {
 		w.troubled()
