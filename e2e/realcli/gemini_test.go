@@ -1,32 +1,16 @@
 package realcli
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local"
 )
 
-// geminiProgram finds Gemini CLI where it is installed. `make clis` leaves it out: it needs Node.js, and its
-// packages are many.
+// geminiProgram finds Gemini CLI.
 func geminiProgram(t *testing.T) (string, real) {
 	t.Helper()
-	if os.Getenv(full) == "" {
-		t.Skipf("the real gemini is driven only with %s=1", full)
-	}
-	path, err := exec.LookPath("gemini")
-	if err != nil {
-		t.Skip("gemini is not in PATH: no life is played with it")
-	}
-	path, err = filepath.EvalSymlinks(path)
-	check(t, err)
-	if common.Err != nil {
-		t.Fatal(common.Err)
-	}
-	return path, real{adapter: "gemini", model: "gemini-2.5-pro", userAgent: "GeminiCLI", key: "X-Goog-Api-Key: " + demo.ModelKey}
+	return program(t, "gemini"), real{adapter: "gemini", model: "gemini-2.5-pro", userAgent: "GeminiCLI", key: "X-Goog-Api-Key: " + demo.ModelKey}
 }
 
 // TestLifeWithGemini plays the same life with Gemini CLI.
