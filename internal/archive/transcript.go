@@ -59,8 +59,11 @@ type Transcript struct {
 	end  *runlog.End // the newest, if there is one
 	size int64
 	full int64 // the size at which it is shortened next; 0 is never
-	// streams clean the lines of each stream.
-	streams map[runlog.Stream]func(string) string
+	// streams clean the lines of each stream. They remember what came before, so each line is given to them once: cleaned is
+	// line number cleanedSeq, for when it could not be written at first.
+	streams    map[runlog.Stream]func(string) string
+	cleanedSeq int64
+	cleaned    string
 }
 
 // cleanLine takes secrets out of a line.
@@ -154,7 +157,10 @@ func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
 	if l.Seq <= t.last {
 		return nil
 	}
-	l.Text = t.cleanLine(l)
+	if l.Seq != t.cleanedSeq {
+		t.cleanedSeq, t.cleaned = l.Seq, t.cleanLine(l)
+	}
+	l.Text = t.cleaned
 	if err := t.add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)}); err != nil {
 		return err
 	}

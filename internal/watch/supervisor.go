@@ -146,10 +146,13 @@ type following struct {
 	run        string
 	in         Interpreter
 	transcript Transcript
-	last       int64 // last line that the interpreter saw
-	lastOK     time.Time
-	told       time.Time // when the store last heard of it
-	progress   state.Progress
+	last       int64 // last line in the transcript
+	// pending is what the interpreter made of its last line, number seen, until the transcript has it.
+	seen     int64
+	pending  []runlog.Event
+	lastOK   time.Time
+	told     time.Time // when the store last heard of it
+	progress state.Progress
 }
 
 // errTold says that the run's end is in the store.
@@ -187,11 +190,14 @@ func (f *following) record(ctx context.Context, r runlog.Record) error {
 		if r.Line.Seq <= f.last {
 			return nil
 		}
-		events := f.in.Line(*r.Line)
+		if r.Line.Seq > f.seen { // else the transcript could not be written before
+			f.seen, f.pending = r.Line.Seq, f.in.Line(*r.Line)
+		}
+		events := f.pending
 		if err := f.transcript.Add(*r.Line, events); err != nil {
 			return err
 		}
-		f.last = r.Line.Seq
+		f.last, f.pending = r.Line.Seq, nil
 		f.debug(events)
 		f.note(events)
 		return f.tell(ctx, false)

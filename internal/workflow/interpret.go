@@ -59,8 +59,12 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 		}
 	}
 	if l.Stream != runlog.StreamStdout {
-		if l.Stream == runlog.StreamRunner && in.parser != nil {
+		switch {
+		case l.Stream != runlog.StreamRunner:
+		case in.parser != nil:
 			agent.Missing(in.parser, l)
+		default:
+			in.cut = in.cut || l.Cut > 0 // a result may be among what was left out
 		}
 		return in.stamp(l, []runlog.Event{{Kind: runlog.KindNotice, Text: l.Text}})
 	}
@@ -312,7 +316,12 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 			out.ProgramError = in.clean(in.done.Error, maxNote)
 		}
 	default:
-		out.Message = in.clean(state.SumChecks(in.checks).Words(), maxNote)
+		sum := state.SumChecks(in.checks)
+		if !in.done.OK && len(sum.Failed) == 0 {
+			out.Status, out.Class, out.Message = "crashed", "fatal", "a check failed, and its result is missing"
+			break
+		}
+		out.Message = in.clean(sum.Words(), maxNote)
 	}
 	return out
 }

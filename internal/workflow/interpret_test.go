@@ -225,6 +225,7 @@ func TestAnswersWithoutAPlan(t *testing.T) {
 // TestCutLinesAreTold: a line that was too long is told of, and what it may have said is not taken for granted.
 func TestCutLinesAreTold(t *testing.T) {
 	t.Parallel()
+	green := `{"type":"check_result","name":"test","code":0}`
 	done := `{"type":"checks_done","ok":true,"head":"h"}`
 	for name, c := range map[string]struct {
 		kind  state.RunKind
@@ -232,9 +233,11 @@ func TestCutLinesAreTold(t *testing.T) {
 		want  string
 		says  string
 	}{
-		"a plan that was left out": {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more output than it keeps"},
-		"a plan":                   {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than errand keeps"},
-		"checks":                   {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
+		"a plan that was left out":  {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more output than it keeps"},
+		"a plan":                    {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than errand keeps"},
+		"checks":                    {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
+		"checks that were left out": {state.RunCheck, []runlog.Line{{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}, {Text: green}, {Text: done}}, "crashed", "too long"},
+		"a red check is missing":    {state.RunCheck, []runlog.Line{{Text: green}, {Text: strings.Replace(done, "true", "false", 1)}}, "crashed", "its result is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
