@@ -113,10 +113,12 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	if !known && task.Money.Unpriced != p.model {
 		t.Errorf("the model %s has no price, and %q is said to have none", p.model, task.Money.Unpriced)
 	}
-	// Each answer is rounded up to a millionth of a dollar.
-	least := price.Cost(p.usage(u))
-	if got := task.Money.MicroUSD; got < least || got > least+int64(total.Answers) {
-		t.Errorf("it cost %d millionths, and the prices make it %d for %d answers", got, least, total.Answers)
+	var want int64 // the sum over the answers, since a long prompt has prices of its own
+	for _, r := range l.Model.Requests() {
+		want += price.Cost(p.usage(r.Usage))
+	}
+	if got := task.Money.MicroUSD; got != want {
+		t.Errorf("it cost %d millionths, and the prices make it %d for %d answers", got, want, total.Answers)
 	}
 	for _, r := range task.Runs {
 		if m := r.Miscount(); m != nil {

@@ -23,6 +23,8 @@ type Record struct {
 	// Status is what was answered. A cut stream counts as 200.
 	Status int  `json:"status"`
 	Stream bool `json:"stream"`
+	// Usage is what the answer was counted as; zero if there was none, or if it was cut.
+	Usage Usage `json:"usage"`
 }
 
 // recorder keeps the newest records within two bounds.

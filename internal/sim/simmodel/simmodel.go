@@ -203,9 +203,11 @@ func (s *Server) serveModel(w http.ResponseWriter, r *http.Request, d dialect) {
 	rec.Status = http.StatusOK
 	if failure.Status != 0 {
 		rec.Status = failure.Status
+	} else if !play.cut {
+		rec.Usage = play.answer.Usage
 	}
 	s.log.add(rec)
-	s.count(failure.Status, play)
+	s.count(rec)
 	if failure.Status != 0 {
 		failure.Stream = play.stream
 		d.fail(w, failure, id)
@@ -261,13 +263,13 @@ func (s *Server) decide(r *http.Request, body []byte, d dialect) (play, error) {
 }
 
 // count adds one request to the totals.
-func (s *Server) count(status int, p play) {
+func (s *Server) count(rec Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total.Requests++
-	if status == 0 && !p.cut {
+	if rec.Usage != (Usage{}) {
 		s.total.Answers++
-		s.total.Usage = s.total.Usage.add(p.answer.Usage)
+		s.total.Usage = s.total.Usage.add(rec.Usage)
 	}
 }
 
