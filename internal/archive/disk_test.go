@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/disktest"
@@ -157,6 +160,53 @@ func TestFailingCalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestALineIsCleanedOnce: a line that could not be written at first is tried again as it was cleaned then. Whatever takes
+// secrets out of lines remembers those before, and must not be given one twice.
+func TestALineIsCleanedOnce(t *testing.T) {
+	t.Parallel()
+	disktest.Run(t, disktest.Disk{
+		Play: func(t *testing.T, dir string) {
+			d, err := archive.Open(filepath.Join(dir, "data"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			d = d.WithLines(func() func(string) string {
+				return func(line string) string {
+					n++
+					return fmt.Sprintf("%s, number %d", line, n)
+				}
+			})
+			tr := begin(t, d, "r")
+			add(t, tr, line(1, "one"))
+			disktest.Say("broken")
+			for range 3 {
+				if err := tr.Add(line(2, "two"), nil); !errors.Is(err, syscall.EIO) {
+					t.Errorf("got error %v", err)
+				}
+			}
+			disktest.Say("mended")
+			add(t, tr, line(2, "two"))
+			add(t, tr, line(3, "three"))
+			var got []string
+			for _, e := range entries(t, d, "r") {
+				if e.Line != nil {
+					got = append(got, e.Line.Text)
+				}
+			}
+			if diff := cmp.Diff([]string{"one, number 1", "two, number 2", "three, number 3"}, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		},
+		Fail: func(c disktest.Call, said []string) syscall.Errno {
+			if len(said) == 1 && c.Kind == disktest.Write {
+				return syscall.EIO
+			}
+			return 0
+		},
+	})
 }
 
 // TestFullDisk: without room nothing is reported as saved, and nothing is left in part; when there is room again all goes on, in

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -139,19 +138,6 @@ type desk struct {
 	full   atomic.Int32 // how many more writes to transcripts fail
 }
 
-// fullDisk is a transcript whose writes fail for a while.
-type fullDisk struct {
-	watch.Transcript
-	d *desk
-}
-
-func (f fullDisk) Add(l runlog.Line, events []runlog.Event) error {
-	if f.d.full.Add(-1) >= 0 {
-		return syscall.ENOSPC
-	}
-	return f.Transcript.Add(l, events)
-}
-
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	files, err := archive.Open(t.TempDir(), func(s string) string { return s })
@@ -215,29 +201,6 @@ func (d *desk) begin() *state.Run {
 	t := d.running(task, 7)
 	check(d.t, d.files.BeginTranscript(t.Run.ID, runlog.Header{Run: t.Run.ID}))
 	return t.Run
-}
-
-// TestALineThatCannotBeWrittenIsReadOnce: while the transcript's disk is full the line is tried again, and what the agent said
-// in it is still there once when there is room.
-func TestALineThatCannotBeWrittenIsReadOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
-		run := d.begin()
-		d.supervise()
-		d.v.says("start")
-		pass(time.Second)
-		d.full.Store(3)
-		d.v.says("one", "two")
-		pass(time.Minute)
-		d.v.exits()
-		pass(time.Second)
-		if got := d.task().NewestPlan(); got == nil || got.Text != "[start one two]" {
-			t.Errorf("plan %+v", got)
-		}
-		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two"}, d.transcript(run.ID)); diff != "" {
-			t.Errorf("transcript (-want +got):\n%s", diff)
-		}
-	})
 }
 
 func TestARunIsFollowedToItsEnd(t *testing.T) {
