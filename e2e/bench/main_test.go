@@ -8,17 +8,27 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
-// TestMain is also the agent.
+// TestMain is also the agent, and the server and the client of the webhook benchmark.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "simagent" {
 		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // the race detector would make os.Exit wait for a second
+	}
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "hook") {
+		if err := hookProgram(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			syscall.Exit(1)
+		}
+		syscall.Exit(0)
 	}
 	dir, err := os.MkdirTemp("", "errand-bench-")
 	if err != nil {
@@ -31,6 +41,25 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// hookProgram runs hookserver MODE DIR, or hookload ADDRESS DURATION LIMIT.
+func hookProgram(args []string) error {
+	switch {
+	case args[0] == "hookserver" && len(args) == 3:
+		return hookServer(args[1], args[2])
+	case args[0] == "hookload" && len(args) == 4:
+		within, err := time.ParseDuration(args[2])
+		if err != nil {
+			return err
+		}
+		limit, err := strconv.Atoi(args[3])
+		if err != nil {
+			return err
+		}
+		return hookLoad(args[1], within, limit)
+	}
+	return fmt.Errorf("unknown arguments %q", args)
 }
 
 // shared is what several tests use and is expensive to make: it is made when the first one asks.
