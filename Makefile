@@ -38,7 +38,7 @@ endif
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-root race lint fuzz walk bench verify generate build runner release pictures published clis rootfs tidy clean
+.PHONY: help demo test test-full test-root race lint fuzz walk bench verify generate build runner release pictures published clis probot rootfs tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,11 @@ clis: ## the real agent programs, by npm, into .cache/clis/bin (900 MB; Gemini C
 	./claude --version && ./codex --version && ./gemini --version && cp ../package-lock.json . && exit 0; rm -rf "$(CURDIR)/.cache/clis"; \
 	echo "npm cannot install the real agent programs: the tests that need them are skipped"; test -z "$$ERRAND_REQUIRE_NPM"
 
+probot: ## Probot, which webhooks are compared with, by npm, into .cache/probot (90 MB; without it the comparison is left out)
+	@cmp -s e2e/bench/probot/package-lock.json .cache/probot/package-lock.json && exit 0; rm -rf .cache/probot; \
+	mkdir -p .cache/probot && cp e2e/bench/probot/package.json e2e/bench/probot/package-lock.json .cache/probot && \
+	npm ci --prefix .cache/probot --ignore-scripts --no-audit --no-fund || { rm -rf .cache/probot; echo "npm cannot install Probot: webhooks are not compared with it"; }
+
 rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebstrap; takes a minute, once)
 	$(GO) run ./e2e/rootbox/rootfs
 
@@ -94,7 +99,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 walk: ## replay a random walk (SEED=N), or let WALKS new ones go (SEED=N WALKS=1000)
 	$(GO) test ./e2e/walk -run 'TestWalks/shard/0' -count=1 -v -timeout 30m -rapid.seed=$(SEED) -rapid.checks=$(WALKS)
 
-bench: ## all benchmarks, or those that match BENCH
+bench: probot ## all benchmarks, or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 generate: ## write the documents that are made from code

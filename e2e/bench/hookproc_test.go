@@ -50,6 +50,37 @@ func itself(tb testing.TB, args ...string) *exec.Cmd {
 	return exec.CommandContext(tb.Context(), exe, args...)
 }
 
+// probot is the mode of the server that others write Apps with. It stores nothing.
+const probot = "Probot"
+
+// serverCommand returns the command of the server for a mode. The test is skipped where Probot would be needed and is not there.
+func serverCommand(tb testing.TB, mode, dir string) *exec.Cmd {
+	tb.Helper()
+	if mode != probot {
+		return itself(tb, "hookserver", mode, dir)
+	}
+	if reason := noProbot(); reason != "" {
+		tb.Skip("skipped: " + reason)
+	}
+	cmd := exec.CommandContext(tb.Context(), "node", filepath.Join("probot", "server.mjs"))
+	cmd.Env = append(os.Environ(), "PROBOT="+probotDir, "SECRET="+hookSecret, "NODE_ENV=production")
+	return cmd
+}
+
+// probotDir is where make probot installs it.
+const probotDir = "../../.cache/probot"
+
+// noProbot says why Probot cannot be run, "" if it can.
+func noProbot() string {
+	if _, err := exec.LookPath("node"); err != nil {
+		return "Node.js is not installed"
+	}
+	if _, err := os.Stat(filepath.Join(probotDir, "node_modules", "probot")); err != nil {
+		return "Probot is not installed (make probot)"
+	}
+	return ""
+}
+
 // stop ends the server and waits until it has closed its store.
 func (s *serverProcess) stop(tb testing.TB) {
 	tb.Helper()

@@ -22,11 +22,11 @@ import (
 // TestWebhookBenchmark runs what BenchmarkWebhook runs for a moment, so that it cannot rot unnoticed.
 func TestWebhookBenchmark(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{thrownAway, durable} {
+	for _, mode := range []string{thrownAway, durable, probot} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			s := startServer(t, itself(t, "hookserver", mode, dir))
+			s := startServer(t, serverCommand(t, mode, dir))
 			if res := sendSome(t, s.addr, time.Minute, 50); res.Answered != 50 || res.PerSecond <= 0 || res.P50 <= 0 || res.P99 < res.P50 {
 				t.Errorf("outcome %+v, want 50 webhooks answered", res)
 			}
@@ -42,22 +42,29 @@ func TestWebhookBenchmark(t *testing.T) {
 			t.Skip("skipped: wrk is not installed")
 		}
 		dir := t.TempDir()
-		s := startServer(t, itself(t, "hookserver", durable, dir))
+		s := startServer(t, serverCommand(t, durable, dir))
 		res := wrk(t, s.addr, time.Second)
 		s.stop(t)
 		wantStored(t, dir, max(res.Answered, 1), res.Answered+connections)
 	})
 }
 
-// measured is the webhooks per second, and the CPU time of the server for each, of one mode in one round.
+// contender is a server that is measured.
+type contender struct {
+	mode    string
+	known   int // deliveries that its store knows
+	results []measured
+}
+
+// measured is one round of a contender: its webhooks, and the CPU time that each took the server.
 type measured struct {
 	outcome
 	cpu time.Duration
 }
 
 // BenchmarkWebhook compares how fast webhooks are stored and answered with how fast go-githubapp's dispatcher answers
-// those that it throws away. Servers and clients are processes of their own. The modes take turns, so that other
-// programs on this machine disturb all of them, and each ratio is the median of the rounds.
+// those that it throws away, and with how fast Probot does. Servers and clients are processes of their own. The servers
+// take turns, so that other programs on this machine disturb all of them, and each ratio is the median of the rounds.
 func BenchmarkWebhook(b *testing.B) {
 	clients := map[string]client{"own-client": ownClient, "wrk": wrk}
 	for _, place := range []string{"memory", "disk"} {
@@ -89,65 +96,75 @@ func storeFolder(b *testing.B, place string) string {
 	return dir
 }
 
-// compareServers measures every mode in each round and prints the figures.
+// compareServers measures every server in each round and prints the figures.
 func compareServers(b *testing.B, send client, root, how string) {
 	b.Helper()
-	const rounds, warmUp, within = 3, time.Second, 4 * time.Second
-	known := map[string]int{durable: 0, durable + ", 50,000 deliveries known": 50_000}
-	modes := []string{thrownAway, durable, durable + ", 50,000 deliveries known"}
-	results := map[string][]measured{}
+	noop, other := &contender{mode: thrownAway}, &contender{mode: probot}
+	list := []*contender{noop, {mode: durable}, {mode: durable, known: 50_000}}
+	if reason := noProbot(); reason != "" {
+		b.Logf("Probot is not measured: %s", reason)
+	} else {
+		list = append(list, other)
+	}
+	const rounds = 3
 	for range rounds {
-		for _, mode := range modes {
-			dir, err := os.MkdirTemp(root, "store-")
-			check(b, err)
-			program := thrownAway
-			if mode != thrownAway {
-				program = durable
-				prepareStore(b, root, dir, known[mode])
-			}
-			s := startServer(b, itself(b, "hookserver", program, dir))
-			before := send(b, s.addr, warmUp).Answered
-			cpu := s.cpu(b)
-			res := send(b, s.addr, within)
-			results[mode] = append(results[mode], measured{res, (s.cpu(b) - cpu) / time.Duration(res.Answered)})
-			s.stop(b)
-			if program == durable {
-				wantStored(b, dir, before+res.Answered, before+res.Answered+2*connections)
-			}
-			check(b, os.RemoveAll(dir))
+		for _, c := range list {
+			c.results = append(c.results, c.measure(b, send, root))
 		}
 	}
-	for _, mode := range modes {
-		res := results[mode]
-		line := fmt.Sprintf("webhooks of 12 kB over %d connections, %s, %s: %.0f/s, %s of CPU for each, p50 %s, p99 %s (at most 50 ms)", connections, how, mode,
-			median(res, func(m measured) float64 { return m.PerSecond }),
-			micros(median(res, func(m measured) float64 { return float64(m.cpu) })),
-			micros(median(res, func(m measured) float64 { return float64(m.P50) })),
-			micros(median(res, func(m measured) float64 { return float64(m.P99) })))
-		if mode != thrownAway {
-			line += fmt.Sprintf("; %.2f × thrown away (at least 0.6 ×)", medianRatio(res, results[thrownAway]))
+	for _, c := range list {
+		line := fmt.Sprintf("webhooks of 12 kB over %d connections, %s, %s: %.0f/s, %s of CPU for each, p50 %s, p99 %s", connections, how, c.mode,
+			c.median(func(m measured) float64 { return m.PerSecond }),
+			micros(c.median(func(m measured) float64 { return float64(m.cpu) })),
+			micros(c.median(func(m measured) float64 { return float64(m.P50) })),
+			micros(c.median(func(m measured) float64 { return float64(m.P99) })))
+		if c.mode == durable {
+			line += fmt.Sprintf(" (at most 50 ms), %d deliveries known; %.2f × thrown away (at least 0.6 ×)", c.known, c.ratio(noop))
+			if len(other.results) > 0 {
+				line += fmt.Sprintf(", %.2f × Probot (at least 2 ×)", c.ratio(other))
+			}
 		}
 		figure(b, "%s", line)
 	}
 }
 
+// measure measures one round with a new server and store. What is stored in the end has to be what was answered.
+func (c *contender) measure(b *testing.B, send client, root string) measured {
+	b.Helper()
+	const warmUp, within = time.Second, 4 * time.Second
+	dir, err := os.MkdirTemp(root, "store-")
+	check(b, err)
+	prepareStore(b, root, dir, c.known)
+	s := startServer(b, serverCommand(b, c.mode, dir))
+	before := send(b, s.addr, warmUp).Answered
+	cpu := s.cpu(b)
+	res := send(b, s.addr, within)
+	cpu = s.cpu(b) - cpu
+	s.stop(b)
+	if c.mode == durable {
+		wantStored(b, dir, before+res.Answered, before+res.Answered+2*connections)
+	}
+	check(b, os.RemoveAll(dir))
+	return measured{res, cpu / time.Duration(res.Answered)}
+}
+
 func micros(ns float64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
 // median returns the median of a value over the rounds.
-func median(rounds []measured, value func(measured) float64) float64 {
+func (c *contender) median(value func(measured) float64) float64 {
 	var list []float64
-	for _, m := range rounds {
+	for _, m := range c.results {
 		list = append(list, value(m))
 	}
 	slices.Sort(list)
 	return list[len(list)/2]
 }
 
-// medianRatio returns the median of the rounds' ratios.
-func medianRatio(ours, theirs []measured) float64 {
+// ratio returns the median of the rounds' ratios of speed.
+func (c *contender) ratio(to *contender) float64 {
 	var list []float64
-	for i := range ours {
-		list = append(list, ours[i].PerSecond/theirs[i].PerSecond)
+	for i, m := range c.results {
+		list = append(list, m.PerSecond/to.results[i].PerSecond)
 	}
 	slices.Sort(list)
 	return list[len(list)/2]
