@@ -34,6 +34,7 @@ const (
 	keyRoster   = "vms"           // the VMs whose bill is open, and the last intents: what the caps need
 	preVMTask   = "vmbill/task/"  // TASK: what its VMs that are gone have cost
 	preVMMonth  = "vmbill/month/" // MONTH: what VMs that are gone have cost then, and on each of its days
+	preCall     = "call/"         // ID: the Reservation of a call of a model that is not booked yet
 	preUpstream = "upstream/"     // NAME: why no run is started that asks this model provider
 
 	keyVMImages = "vmimages" // the images of VMs' disks whose bill is open

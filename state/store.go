@@ -15,8 +15,8 @@ var (
 	// ErrLeaseLost says that the job is not claimed with this epoch any more: its lease ended and
 	// somebody else has it, or it is done. The worker drops what it was about to say.
 	ErrLeaseLost = errors.New("the job's lease is lost")
-	// ErrSpent says that the delivery was applied before, or that it was never stored.
-	ErrSpent = errors.New("the delivery is spent")
+	// ErrSpent says that the delivery was applied before, or the call booked, or that it was never stored.
+	ErrSpent = errors.New("already spent")
 	// ErrNewerSchema says that a newer errand wrote the store.
 	ErrNewerSchema = errors.New("the store was written by a newer errand")
 	// ErrBadDelivery says that a delivery cannot be stored: its GUID or its size is out of bounds.

@@ -9,11 +9,23 @@ import (
 )
 
 // Ack names what an event came from, which is spent in the transaction that applies the event. At
-// most one of Delivery and Job is set; with neither the event stands for itself.
+// most one of Delivery, Job and Call is set; with none the event stands for itself.
 type Ack struct {
 	Delivery string // a delivery's GUID
 	Job      string // a job's id, with the epoch under which it is claimed
 	Epoch    int64
+	Call     string // the id of a call's Reservation, which the event books
+}
+
+// single reports whether at most one thing is to be spent.
+func (a Ack) single() bool {
+	n := 0
+	for _, id := range []string{a.Delivery, a.Job, a.Call} {
+		if id != "" {
+			n++
+		}
+	}
+	return n <= 1
 }
 
 // Applied is what came of an event.
@@ -31,14 +43,14 @@ const noteSeen = "this was taken into account before"
 // all of it is durable.
 //
 // An event whose ID the task has seen changes nothing but still spends ack. If ack's job is not
-// claimed with ack's epoch the error is ErrLeaseLost, if ack's delivery was spent before it is
-// ErrSpent; then nothing at all has changed.
+// claimed with ack's epoch the error is ErrLeaseLost, if ack's delivery was spent or its call booked
+// before it is ErrSpent; then nothing at all has changed.
 func (s *Store) Apply(ctx context.Context, e Event, ack Ack) (Applied, error) {
 	if e.Task.IsZero() {
 		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind)
 	}
-	if ack.Delivery != "" && ack.Job != "" {
-		return Applied{}, fmt.Errorf("apply %s to %s: both a delivery and a job to spend", e.Kind, e.Task)
+	if !ack.single() {
+		return Applied{}, fmt.Errorf("apply %s to %s: more than one thing to spend", e.Kind, e.Task)
 	}
 	e.Now = s.now()
 	var applied Applied
@@ -84,6 +96,8 @@ func (s *Store) spend(tx kv.Tx, e Event, ack Ack, queue *queue) error {
 	switch {
 	case ack.Delivery != "":
 		return s.spendDelivery(tx, ack.Delivery, e.Now)
+	case ack.Call != "":
+		return s.bookReservation(tx, ack.Call)
 	case ack.Job == "":
 		return nil
 	}

@@ -72,7 +72,7 @@ func (c *checker) check() {
 			c.vm(key)
 		case key == keyRoster:
 			c.roster()
-		case key == keyVMTimes, key == keyVMImages, strings.HasPrefix(key, preVMTask), strings.HasPrefix(key, preVMMonth):
+		case key == keyVMTimes, key == keyVMImages, strings.HasPrefix(key, preVMTask), strings.HasPrefix(key, preVMMonth), strings.HasPrefix(key, preCall):
 			c.want(key, key)
 		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq), strings.HasPrefix(key, prePurse), strings.HasPrefix(key, preUpstream):
 			c.expected[key] = true

@@ -50,7 +50,7 @@ func newWire(b *testing.B, change func(*tether.Config)) *wire {
 	api := httptest.NewServer(http.HandlerFunc(w.answer))
 	b.Cleanup(api.Close)
 	cfg := tether.Config{
-		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Ledger: booked{w.store}, Upstreams: w.store, Prices: gateway.DefaultPrices(), Log: zerolog.Nop(),
+		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: gateway.DefaultPrices(), Log: zerolog.Nop(),
 		Models: map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: gateway.Anthropic}},
 	}
 	if change != nil {
@@ -126,7 +126,7 @@ func BenchmarkGateway(b *testing.B) {
 		w := newWire(b, nil)
 		direct := port{through: w.direct}
 		d, t := w.firstBytes(b, direct, w.vms[0])
-		figure(b, "first byte of an answer to 100 kB, the best of %d rounds of %d calls: direct p50 %s, p99 %s; through tether, gateway and store p50 %s, p99 %s: p99 is %s more (at most 3 ms)", rounds, inRound, d.p50, d.p99, t.p50, t.p99, t.p99-d.p99)
+		figure(b, "first byte of an answer to 100 kB, the best of %d rounds of %d calls: direct p50 %s, p99 %s; through tether, gateway and store p50 %s, p99 %s: p99 is %s more (at most 5 ms)", rounds, inRound, d.p50, d.p99, t.p50, t.p99, t.p99-d.p99)
 		figure(b, "the whole answer, which ends when it is booked on the disk: direct p50 %s, p99 %s; through p50 %s, p99 %s", d.whole50, d.whole99, t.whole50, t.whole99)
 		fast, through := w.speed(b, direct), w.speed(b, w.vms[0])
 		figure(b, "one stream: direct %.0f MB/s, through %.0f MB/s = %.2f ×; a model gives some kB/s", fast, through, through/fast)

@@ -20,8 +20,8 @@ import (
 type booked struct{ s *state.Store }
 
 // Spend does.
-func (l booked) Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error {
-	_, err := l.s.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{})
+func (l booked) Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
+	_, err := l.s.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{Call: call})
 	return err
 }
 

@@ -1,8 +1,12 @@
 package crash
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -45,22 +49,71 @@ func expected() outcome {
 }
 
 // charges says what is wrong with what a life's runs were charged for. The model answers the first plan and the plan twice, as they
-// look at the repository before they are written, and the second plan once; checks ask no model. Each fault may cost one answer
-// that is not booked, because errand died between the answer and its booking, or one that is asked for again.
+// look at the repository before they are written, and the second plan once; checks ask no model. Each fault may cost one more
+// answer, because it is asked for again, or because nobody knows whether errand asked before it died. None may be missing.
 func charges(t *state.Task, faults int) (wrong []string) {
 	answers := []int{2, 1, 2, 4, 0, 3, 0} // as in expected().Runs
 	for i, r := range t.Runs {
 		if i >= len(answers) {
 			break // that there are more runs is said elsewhere
 		}
-		if d := r.Answers - answers[i]; max(d, -d) > faults || answers[i] == 0 && d != 0 {
+		if d := r.Answers - answers[i]; d < 0 || d > faults || answers[i] == 0 && d != 0 {
 			wrong = append(wrong, fmt.Sprintf("run %d, %s, was charged for %d answers, not %d", i+1, r.Kind, r.Answers, answers[i]))
-		}
-		if faults == 0 && answers[i] > 0 && r.Money.MicroUSD <= 0 {
-			wrong = append(wrong, fmt.Sprintf("run %d, %s, was free of charge", i+1, r.Kind))
 		}
 	}
 	return wrong
+}
+
+// bills says what is wrong with what a life was charged, beside what the model's provider bills for it: every answer that it gave
+// is paid for. In a life without a fault that is the sum to the token; each fault may add the estimate of one call of which
+// nobody knows whether it was made. Of an answer that got lost on its way to an errand that lives (unheard) there may be nothing:
+// its provider closed the connection, as one does that bills nothing.
+func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong []string) {
+	var cost, dearest, guess int64
+	answers := -unheard
+	for _, r := range served {
+		if r.Status != http.StatusOK {
+			continue
+		}
+		var asked struct {
+			Model string `json:"model"`
+			Most  int64  `json:"max_tokens"`
+		}
+		if err := json.Unmarshal(r.Body, &asked); err != nil {
+			return append(wrong, "a call that cannot be read: "+err.Error())
+		}
+		price, known := gateway.DefaultPrices().Of(asked.Model)
+		if !known || asked.Most <= 0 {
+			return append(wrong, fmt.Sprintf("a call of %q with %d tokens: its price is not known", asked.Model, asked.Most))
+		}
+		u := r.Usage
+		one := price.Cost(gateway.Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite)})
+		cost, answers = cost+one, answers+1
+		dearest = max(dearest, one)
+		guess = max(guess, price.Cost(gateway.Usage{Input: int64(len(r.Body)), Output: asked.Most}))
+	}
+	booked := 0
+	for _, r := range t.Runs {
+		booked += r.Answers
+	}
+	least, most := cost-int64(unheard)*dearest, cost+int64(faults)*guess
+	if booked < answers || booked > answers+unheard+faults {
+		wrong = append(wrong, fmt.Sprintf("the model answered %d times, and %d answers are booked", answers+unheard, booked))
+	}
+	if got := t.Money.MicroUSD; got < least || got > most {
+		wrong = append(wrong, fmt.Sprintf("the model's provider bills %d millionths of a dollar, and %d are booked (at least %d, at most %d)", cost, got, least, most))
+	}
+	return wrong
+}
+
+// unheard is how many answers of the model were lost on their way to an errand that lived on.
+func (l *life) unheard() (n int) {
+	for _, p := range l.script.reached() {
+		if p.op == "model: ask" && p.when == unheard {
+			n++
+		}
+	}
+	return n
 }
 
 // faults is how many things have happened to a life.

@@ -51,6 +51,7 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 	o := outcome{}
 	o.ofTask(tasks[0])
 	o.Wrong = append(o.Wrong, charges(tasks[0], l.faults())...)
+	o.Wrong = append(o.Wrong, bills(tasks[0], l.world.Model.Requests(), l.faults(), l.unheard())...)
 	if err := o.ofGitHub(l, repo); err != nil {
 		return o, err
 	}
@@ -231,6 +232,13 @@ func (l *life) busy(ctx context.Context) (string, error) {
 	}
 	if len(pending) > 0 {
 		return "delivery " + pending[0].Event, nil
+	}
+	calls, err := store.Reservations(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(calls) > 0 {
+		return "booking a call of run " + calls[0].Run, nil
 	}
 	tasks, err := store.AllTasks(ctx, state.TaskKey{}, 10)
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *Server) makeTether() error {
 	}
 	s.tether = tether.New(tether.Config{
 		Callback: s.callbacks().Serve, Proxy: egress.New(egress.Config{Now: s.opts.Now, Resolver: s.opts.Hooks.Internet.Resolver, Dial: s.opts.Hooks.Internet.Dial}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: upstreams(s.cfg, s.opts.Now, s.learn), Prices: s.cfg.Prices, Ledger: line{s}, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: upstreams(s.cfg, s.opts.Now, s.learn), Prices: s.cfg.Prices, Ledger: line{s}, Journal: s.store, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)

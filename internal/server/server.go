@@ -206,6 +206,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.tether.Recover(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.serve(ctx, s.listener, routes) })
 	if s.adminLn != nil {
@@ -219,6 +222,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return s.keeper.Run(ctx) })
+	g.Go(func() error { return s.tether.Run(ctx) })
 	g.Go(func() error { return s.work(ctx) })
 	return g.Wait()
 }

@@ -180,8 +180,8 @@ func (l line) RunToken(run string) string { return l.s.tether.RunToken(run) }
 func (l line) VMToken(vm string) string { return l.s.tether.VMToken(vm) }
 
 // Spend books what an answer of the model has cost, or that one was refused.
-func (l line) Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error {
-	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{})
+func (l line) Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
+	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{Call: call})
 	return err
 }
 

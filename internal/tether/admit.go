@@ -143,7 +143,7 @@ func (c *call) held(ctx context.Context, why *state.Waiting) error {
 	if h := c.task.Run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
 		return nil // it knows
 	}
-	return c.h.cfg.Ledger.Spend(ctx, c.place.key, c.place.run, state.Money{}, why)
+	return c.h.cfg.Ledger.Spend(ctx, c.place.key, c.place.run, "", state.Money{}, why)
 }
 
 // sayAgain has the program ask again.

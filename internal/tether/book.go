@@ -9,15 +9,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// book pays for a call, which is under way no more.
+// book records the cost of a finished call, which leaves the calls in flight. Held is why the run got no more.
 func (c *call) book(ctx context.Context, u gateway.Usage, held *state.Waiting) {
-	c.h.open.books.Lock()
-	defer c.h.open.books.Unlock()
 	if u.Model == "" {
 		u.Model = c.guess.Model // many servers repeat no name
 	}
-	c.spend(ctx, u, held)
-	c.h.open.drop(c)
+	c.settle(ctx, settlement{cost: c.cost(u), held: held})
 }
 
 // trace notes that the call has gone to the provider.
@@ -35,7 +32,7 @@ func (c *call) end(ctx context.Context) {
 		c.book(ctx, gateway.Usage{Input: c.guess.Input, Output: c.unseen()}, cut.held())
 		return
 	}
-	c.h.open.drop(c)
+	c.settle(ctx, settlement{free: true})
 }
 
 // How fast a model counts as thinking that shows nothing, in tokens a second, and how long it does not count: before

@@ -32,6 +32,8 @@ type call struct {
 	unheard bool          // its provider said nothing for too long
 	place   place         // among the calls under way
 
+	reservation string // its id in the journal; empty if it has none, or none any more
+
 	cut atomic.Pointer[cutOff] // errand has ended it for a cap
 }
 
@@ -97,7 +99,7 @@ func (c *call) trouble(ctx context.Context, answer *http.Response) error {
 	c.h.remember(ctx, c.name, &row)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	if err := c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, state.Money{}, row.Waiting()); err != nil {
+	if err := c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, "", state.Money{}, row.Waiting()); err != nil {
 		c.h.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
 	}
 	switch kind {

@@ -84,11 +84,12 @@ func (o *open) taken(key state.TaskKey, run string, whole bool) (s sums) {
 		case !c.bills || !c.place.admitted:
 		case c.ask.Streams:
 			m, _ := c.h.price(c.up, c.soFar())
-			s.add(c, m, key, run)
+			s.add(c.place, m, key, run)
 		case whole:
-			s.add(c, c.reserved(), key, run)
+			s.add(c.place, c.reserved(), key, run)
 		}
 	}
+	s.addOwed(o, key, run)
 	return s
 }
 

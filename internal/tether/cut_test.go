@@ -34,7 +34,7 @@ func (a *account) Task(_ context.Context, key state.TaskKey) (*state.Task, error
 	return &t, nil
 }
 
-func (a *account) Spend(_ context.Context, key state.TaskKey, _ string, m state.Money, held *state.Waiting) error {
+func (a *account) Spend(_ context.Context, key state.TaskKey, _, _ string, m state.Money, held *state.Waiting) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.day.Add(m)

@@ -20,7 +20,7 @@ type denials struct {
 	list []state.Waiting
 }
 
-func (d *denials) Spend(_ context.Context, _ state.TaskKey, id string, m state.Money, held *state.Waiting) error {
+func (d *denials) Spend(_ context.Context, _ state.TaskKey, id, _ string, m state.Money, held *state.Waiting) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if held != nil && id == run && m == (state.Money{}) {

@@ -41,7 +41,7 @@ func (b *books) Task(context.Context, state.TaskKey) (*state.Task, error) {
 	return &t, nil
 }
 
-func (b *books) Spend(_ context.Context, _ state.TaskKey, _ string, m state.Money, held *state.Waiting) error {
+func (b *books) Spend(_ context.Context, _ state.TaskKey, _, _ string, m state.Money, held *state.Waiting) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.task.Money.Add(m)
@@ -201,7 +201,7 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, resp.Body, 100<<10); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Spend(t.Context(), state.TaskKey{}, run, state.Money{MicroUSD: 2_000_000}, nil); err != nil { // another answer's
+	if err := b.Spend(t.Context(), state.TaskKey{}, run, "", state.Money{MicroUSD: 2_000_000}, nil); err != nil { // another answer's
 		t.Fatal(err)
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<20))

@@ -12,15 +12,23 @@ import (
 
 // Ledger keeps what runs have cost.
 type Ledger interface {
-	// Spend adds what an answer of the model has cost to a run and its task. With held, the run was refused
-	// the model, or the rest of the answer; nothing need have been spent then.
-	Spend(ctx context.Context, task state.TaskKey, run string, m state.Money, held *state.Waiting) error
+	// Spend adds the cost of an answer of the model to a run and its task. With held, the run was refused
+	// the model, or the rest of the answer; nothing need have been spent then. If call is set, it is the id of the
+	// call's reservation, which is deleted with that; if it does not exist any more, the error is state.ErrSpent.
+	Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error
 	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
 	// go on: it is reached, or leaves less than need. Open is what calls in flight take beside what was spent. Free
 	// says that what is asked for costs nothing by the call: caps on cost do not count then.
 	Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error)
 	// Left is what these caps leave.
 	Left(ctx context.Context, open state.Money, free bool) (state.Left, error)
+}
+
+// Journal keeps the reservations of calls, from before a call is passed on until it is booked, over restarts.
+type Journal interface {
+	Reserve(ctx context.Context, r state.Reservation) error
+	Release(ctx context.Context, id string) error
+	Reservations(ctx context.Context) ([]state.Reservation, error)
 }
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
@@ -65,11 +73,14 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 		return
 	}
 	no, err := c.admit(r.Context())
+	if no == nil && err == nil {
+		err = c.reserve(r.Context())
+	}
 	switch {
 	case r.Context().Err() != nil: // its program has given up
-	case err != nil: // what cannot be looked up is not spent
-		h.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: look up what was spent")
-		http.Error(w, "errand: what was spent cannot be looked up now", http.StatusBadGateway)
+	case err != nil: // nothing is spent that cannot be booked
+		h.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: call of a model not passed on: the books cannot be read or written")
+		http.Error(w, "errand: what the call costs cannot be booked now", http.StatusBadGateway)
 	case no == nil:
 		c.pass(w, r, rest)
 	case no.again:
@@ -98,7 +109,7 @@ func (h *Handler) denied(t *state.Task, message string) {
 	ctx, cancel := context.WithTimeout(context.Background(), spendTimeout)
 	defer cancel()
 	why := &state.Waiting{Kind: state.WaitRefused, Detail: message}
-	if err := h.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, state.Money{}, why); err != nil { // people read less then
+	if err := h.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, "", state.Money{}, why); err != nil { // people read less then
 		h.cfg.Log.Warn().Err(err).Str("run", t.Run.ID).Msg("tether: failed to store why a call was refused")
 	}
 }
@@ -171,24 +182,16 @@ func (h *Handler) price(up Upstream, u gateway.Usage) (m state.Money, known bool
 	return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}, known
 }
 
-// spend stores what an answer has cost, and with held that the run got no more. What cannot be stored is added
-// to what the run spends next: it is not forgotten as long as this process lives.
-func (c *call) spend(ctx context.Context, u gateway.Usage, held *state.Waiting) {
-	h, task, run := c.h, c.task.Key, c.task.Run.ID
-	m, known := h.price(c.up, u)
-	log := h.cfg.Log.With().Str("task", task.String()).Str("run", run).Str("model", u.Model).Logger()
+// cost is what usage of a call costs. A model without a price is named in it.
+func (c *call) cost(u gateway.Usage) state.Money {
+	m, known := c.h.price(c.up, u)
 	if !known && u != (gateway.Usage{}) {
 		m.Unpriced = u.Model
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"
 		}
-		log.Warn().Msg("tether: no price is known of this model: it is counted at the dearest of all; add it to prices")
+		c.h.cfg.Log.Warn().Str("task", c.place.key.String()).Str("run", c.place.run).Str("model", u.Model).
+			Msg("tether: no price is known of this model: it is counted at the dearest of all; add it to prices")
 	}
-	m.Add(h.owed.take(run))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
-	defer cancel()
-	if err := h.cfg.Ledger.Spend(ctx, task, run, m, held); err != nil {
-		h.owed.put(run, m)
-		log.Error().Err(err).Int64("micro_usd", m.MicroUSD).Msg("tether: what an answer has cost could not be stored; it is added to the next")
-	}
+	return m
 }

@@ -15,6 +15,7 @@ type open struct {
 	last uint64
 	all  map[*call]struct{}
 	left chan struct{} // closed when one ends; replaced then
+	owed []*settlement // of calls that have ended, which the store has not taken
 
 	// books is held for writing while what a call has used goes from here to the ledger, and for reading while
 	// both are added up: nothing counts twice then, or not at all.
@@ -106,18 +107,25 @@ func (o *open) change() <-chan struct{} {
 // sums is what calls use: of everybody, of a task, of one of its runs.
 type sums struct{ all, task, run state.Money }
 
-func (s *sums) add(c *call, used state.Money, key state.TaskKey, run string) {
+func (s *sums) add(p place, used state.Money, key state.TaskKey, run string) {
 	s.all.Add(used)
-	s.ofTask(c, used, key, run)
+	s.ofTask(p, used, key, run)
+}
+
+// addOwed adds what the store has not taken yet. The lock of open is held.
+func (s *sums) addOwed(o *open, key state.TaskKey, run string) {
+	for _, d := range o.owed {
+		s.add(d.place, d.cost, key, run)
+	}
 }
 
 // ofTask is add, without what everybody uses.
-func (s *sums) ofTask(c *call, used state.Money, key state.TaskKey, run string) {
-	if c.place.key != key {
+func (s *sums) ofTask(p place, used state.Money, key state.TaskKey, run string) {
+	if p.key != key {
 		return
 	}
 	s.task.Add(used)
-	if c.place.run == run {
+	if p.run == run {
 		s.run.Add(used)
 	}
 }
@@ -129,9 +137,10 @@ func (o *open) used(key state.TaskKey, run string) (s sums) {
 	for c := range o.all {
 		if c.place.counter != nil {
 			used, _ := c.h.price(c.up, c.place.counter.Running())
-			s.add(c, used, key, run)
+			s.add(c.place, used, key, run)
 		}
 	}
+	s.addOwed(o, key, run)
 	return s
 }
 
@@ -167,6 +176,7 @@ func (o *open) before(c *call) (b before) {
 	if c.place.number == 0 {
 		return b // it is no call of a model
 	}
+	b.addOwed(o, c.place.key, c.place.run)
 	tasks := map[state.TaskKey]*share{}
 	defer func() {
 		for _, s := range tasks {
@@ -179,7 +189,7 @@ func (o *open) before(c *call) (b before) {
 		}
 		b.any++
 		reserved := other.reserved()
-		b.ofTask(other, reserved, c.place.key, c.place.run)
+		b.ofTask(other.place, reserved, c.place.key, c.place.run)
 		s := tasks[other.place.key]
 		if s == nil {
 			s = &share{}

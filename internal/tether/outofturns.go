@@ -18,5 +18,5 @@ func (c *call) outOfTurns(ctx context.Context) (string, error) {
 	if r.Held != nil && r.Held.Kind == state.WaitTurns {
 		return words, nil // it knows
 	}
-	return words, c.h.cfg.Ledger.Spend(ctx, c.task.Key, r.ID, state.Money{}, r.TurnsUsedUp())
+	return words, c.h.cfg.Ledger.Spend(ctx, c.task.Key, r.ID, "", state.Money{}, r.TurnsUsedUp())
 }

@@ -8,7 +8,8 @@
 // (as an HTTP proxy), and nothing else.
 //
 // Calls of a model count from before they go upstream (open) until they are booked (book), and are let go on by both
-// (admit), so that a cap holds against many at once as well.
+// (admit), so that a cap holds against many at once as well. Each has a reservation in the store from before it goes
+// upstream until it is booked (journal), so that a call is booked once, also if errand dies or the disk is full meanwhile.
 //
 // Start reading at Keeper, then Handler.
 package tether
@@ -71,9 +72,10 @@ type Config struct {
 	Submodule func(t *state.Task, repo string) Reader
 	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
 	Refused func(token string)
-	// Prices say what answers cost; Ledger keeps it.
-	Prices gateway.Prices
-	Ledger Ledger
+	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
+	Prices  gateway.Prices
+	Ledger  Ledger
+	Journal Journal
 	// Callable says which models a task's run may call; nil means the one that it was started with.
 	Callable func(t *state.Task) Callable
 	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
@@ -101,7 +103,6 @@ type Config struct {
 type Handler struct {
 	cfg       Config
 	transport http.RoundTripper // of all upstream calls
-	owed      owed
 	open      open
 	silent    silences
 	turns     turnCount

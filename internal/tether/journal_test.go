@@ -1,0 +1,291 @@
+package tether_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+var errDisk = errors.New("no space left on device")
+
+// bank is a ledger and a journal over one task, as the store is: what is booked deletes its reservation with it.
+type bank struct {
+	ledger
+
+	rows    map[string]state.Reservation
+	refuse  map[string]int // how often an operation fails from now on, without an effect
+	unheard map[string]int // how often it fails from now on, with its effect
+	begun   []string       // operations, in their order
+}
+
+func newBank() *bank {
+	return &bank{rows: map[string]state.Reservation{}, refuse: map[string]int{}, unheard: map[string]int{}}
+}
+
+// do is one operation, which may fail.
+func (b *bank) do(op string, effect func() error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.begun = append(b.begun, op)
+	if b.refuse[op] > 0 {
+		b.refuse[op]--
+		return errDisk
+	}
+	err := effect()
+	if b.unheard[op] > 0 {
+		b.unheard[op]--
+		return errDisk
+	}
+	return err
+}
+
+func (b *bank) Reserve(_ context.Context, r state.Reservation) error {
+	return b.do("reserve", func() error { b.rows[r.ID] = r; return nil })
+}
+
+func (b *bank) Release(_ context.Context, id string) error {
+	return b.do("release", func() error { delete(b.rows, id); return nil })
+}
+
+func (b *bank) Reservations(context.Context) ([]state.Reservation, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.rows)), nil
+}
+
+func (b *bank) Spend(_ context.Context, _ state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
+	if held != nil && call == "" {
+		return nil
+	}
+	return b.do("spend", func() error {
+		if _, ok := b.rows[call]; !ok {
+			return fmt.Errorf("reservation %q: %w", call, state.ErrSpent)
+		}
+		delete(b.rows, call)
+		b.booked, b.runs = append(b.booked, m), append(b.runs, run)
+		return nil
+	})
+}
+
+// left returns what is booked, and how many reservations there are.
+func (b *bank) left() ([]state.Money, int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.booked), len(b.rows)
+}
+
+// banked is an end whose handler books with the bank, and whose model gives this answer.
+func banked(t *testing.T, b *bank, status int, body string) *end {
+	t.Helper()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = b.do("model", func() error { return nil })
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(model.Close)
+	return newEnd(t, someTask(), func(c *tether.Config) {
+		c.Models["anthropic"] = tether.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}
+		c.Prices = gateway.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
+		c.Ledger, c.Journal = b, b
+	})
+}
+
+var oneAnswer = state.Money{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}
+
+// TestCallsAreReservedBeforeTheyGoOut: the reservation is stored before the provider gets the call, and is gone when the
+// call is booked, or when it cost nothing.
+func TestCallsAreReservedBeforeTheyGoOut(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status     int
+		path, body string
+		want       []string
+		booked     []state.Money
+	}{
+		"answered":                      {200, modelPath, usageLine, []string{"reserve", "model", "spend"}, []state.Money{oneAnswer}},
+		"refused by the provider":       {529, modelPath, usageLine, []string{"reserve", "model", "release"}, nil},
+		"of a provider that is gone":    {200, "/llm/gone/v1/messages", "", []string{"reserve", "release"}, nil},
+		"which counts tokens, for free": {200, modelPath + "/count_tokens", `{"input_tokens":5}`, []string{"model"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank()
+			w := banked(t, b, test.status, test.body)
+			ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, bearer(w.handler.RunToken(run)))
+			booked, rows := b.left()
+			if diff := cmp.Diff(test.want, b.begun); diff != "" {
+				t.Errorf("operations (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.booked, booked); diff != "" || rows > 0 {
+				t.Errorf("%d reservations are left; booked (-want +got):\n%s", rows, diff)
+			}
+		})
+	}
+}
+
+// TestNothingIsSpentThatCannotBeReserved: while the store takes no reservation, no provider is asked; a reservation of which
+// nobody knows whether it was stored is deleted.
+func TestNothingIsSpentThatCannotBeReserved(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(b *bank){
+		"a full disk":       func(b *bank) { b.refuse["reserve"] = 1 },
+		"a lost answer":     func(b *bank) { b.unheard["reserve"] = 1 },
+		"and again, at its": func(b *bank) { b.unheard["reserve"], b.refuse["release"] = 1, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank()
+			fail(b)
+			w := banked(t, b, 200, usageLine)
+			runHandler(t, w.handler)
+			status, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			if status != http.StatusBadGateway {
+				t.Errorf("status %d without a reservation", status)
+			}
+			b.wait(t, w.handler, nil)
+			if status, _ = ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run))); status != 200 {
+				t.Errorf("status %d afterwards", status)
+			}
+			b.wait(t, w.handler, []state.Money{oneAnswer})
+		})
+	}
+}
+
+// runHandler has what is owed tried again until the test ends.
+func runHandler(t *testing.T, h *tether.Handler) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = h.Run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// wait waits until no reservation is left and nothing counts beside the books, and wants this to be booked.
+func (b *bank) wait(t *testing.T, h *tether.Handler, want []state.Money) {
+	t.Helper()
+	every := time.NewTicker(10 * time.Millisecond)
+	defer every.Stop()
+	for range every.C {
+		booked, rows := b.left()
+		if rows > 0 || len(booked) < len(want) || h.InFlight() != (state.Money{}) {
+			if t.Context().Err() != nil {
+				t.Fatal("the test's time is over")
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, booked); diff != "" {
+			t.Fatalf("booked (-want +got):\n%s", diff)
+		}
+		return
+	}
+}
+
+// TestCallsAreBookedOnce: a call that the store does not take is booked later, as a call of its own, and one of which nobody
+// knows whether it was booked is not booked again. Meanwhile its cost counts towards the caps.
+func TestCallsAreBookedOnce(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(b *bank){
+		"a full disk":              func(b *bank) { b.refuse["spend"] = 3 },
+		"a lost answer":            func(b *bank) { b.unheard["spend"] = 1 },
+		"a lost answer, then full": func(b *bank) { b.unheard["spend"], b.refuse["spend"] = 2, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank()
+			w := banked(t, b, 200, usageLine)
+			fail(b)
+			for range 2 {
+				ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			}
+			if got := w.handler.InFlight().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
+				t.Errorf("%d counts towards the caps beside the books", got)
+			}
+			runHandler(t, w.handler)
+			b.wait(t, w.handler, []state.Money{oneAnswer, oneAnswer})
+		})
+	}
+}
+
+// TestCallsAreBookedAfterADeath: what was in flight when errand died is booked at the next start, by its length and by the time
+// since, up to its bound.
+func TestCallsAreBookedAfterADeath(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		row  state.Reservation
+		want state.Money
+	}{
+		"at once":         {state.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 1000, MicroUSD: 18000}},
+		"ten seconds ago": {state.Reservation{At: now.Add(-10 * time.Second), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 3000, MicroUSD: 48000}},
+		"yesterday":       {state.Reservation{At: now.Add(-24 * time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 32000, MicroUSD: 483000}},
+		"a bound":         {state.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150}},
+		"a clock set":     {state.Reservation{At: now.Add(time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 2000}, state.Money{InputTokens: 1000, OutputTokens: 2000, MicroUSD: 33000}},
+		"of a provider that is configured no more": {state.Reservation{At: now, Provider: "other", Model: "mystery", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150, Unpriced: "mystery"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank()
+			test.row.ID, test.row.Run, test.row.Task = "a", run, someTask().Key
+			b.rows["a"] = test.row
+			h := tether.New(tether.Config{
+				Ledger: b, Journal: b, Now: func() time.Time { return now }, Log: zerolog.Nop(),
+				Models: map[string]tether.Upstream{"anthropic": {API: gateway.Anthropic}}, Prices: gateway.Prices{"claude": {Input: 3, Output: 15}},
+			})
+			if err := h.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			booked, rows := b.left()
+			if diff := cmp.Diff([]state.Money{test.want}, booked); diff != "" || rows > 0 || b.runs[0] != run {
+				t.Errorf("%d reservations are left; booked for %v (-want +got):\n%s", rows, b.runs, diff)
+			}
+		})
+	}
+}
+
+// TestRecoveryIsTriedAgain: a store that takes nothing at the start does not keep errand from starting; what is owed counts, and is
+// booked when the store takes it.
+func TestRecoveryIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank()
+		for _, id := range []string{"a", "b"} {
+			b.rows[id] = state.Reservation{ID: id, Run: run, Task: someTask().Key, At: time.Now(), Model: "claude-x", Input: 1000, Output: 10}
+		}
+		b.refuse["spend"] = 3
+		h := tether.New(tether.Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: gateway.Prices{"claude": {Input: 3, Output: 15}}})
+		if err := h.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.InFlight().MicroUSD; got != 2*3150 {
+			t.Errorf("%d counts towards the caps", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep(time.Minute)
+		if booked, rows := b.left(); len(booked) != 2 || rows > 0 || h.InFlight() != (state.Money{}) {
+			t.Errorf("booked %+v, %d reservations are left, %+v counts beside them", booked, rows, h.InFlight())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
