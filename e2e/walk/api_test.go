@@ -115,6 +115,7 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 func (a api) Thumbs(ctx context.Context, _ int64, nodes []string) (forge.Thumbs, error) {
 	return read(ctx, a, "thumbs", func() (forge.Thumbs, error) {
 		out := forge.Thumbs{By: map[string][]forge.Thumb{}, Cost: 1, Remaining: 4000}
+		defer func() { a.w.polls.shows(out) }()
 		for _, n := range nodes {
 			if i := a.issueByNode(n); i != nil {
 				if len(i.thumbs) > 0 {

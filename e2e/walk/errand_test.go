@@ -2,7 +2,7 @@ package walk
 
 import (
 	"context"
-	"math"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +27,7 @@ type errand struct {
 	w        *world
 	ctx      context.Context
 	kill     context.CancelFunc
-	store    *state.Store
+	store    journal
 	steps    *workflow.Steps
 	queue    *queue.Queue
 	poller   *watch.Poller
@@ -67,38 +67,40 @@ func (w *world) start() {
 	if b.err != nil {
 		w.fatalf("make errand: %v", b.err)
 	}
-	e := &errand{idle: -1, w: w, store: w.store, follows: map[string]*watch.Following{}}
+	e := &errand{idle: -1, w: w, store: w.journal, follows: map[string]*watch.Following{}}
 	e.ctx, e.kill = context.WithCancel(context.Background())
 	now := func() time.Time { return w.now }
 	gh := api{hub: w.hub}
 	e.steps = workflow.New(workflow.Config{
-		Store: w.store, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: agent.DefaultConfig(),
+		Store: w.journal, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: agent.DefaultConfig(),
 		Redact: b.redact, Scanner: b.scanner, Defaults: state.DefaultSettings(), Now: now,
 		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
 	})
 	e.queue = queue.New(queue.Config{
-		Store: steady{w.store, w}, Handle: w.plant.handle(w, e.steps.Handle), Judge: server.Judge, Now: now, Log: zerolog.Nop(), Lease: server.Lease, Patient: server.Patient, Exclusive: true,
+		Store: w.journal, Handle: w.plant.handle(w, e.steps.Handle), Judge: server.Judge, Now: now, Log: zerolog.Nop(), Lease: server.Lease, Patient: server.Patient, Exclusive: true,
 	})
-	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.store, GitHub: gh, Log: zerolog.Nop(), Now: now})
+	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.journal, GitHub: gh, Log: zerolog.Nop(), Now: now})
 	e.super = watch.NewSupervisor(watch.SupervisorConfig{
-		Store: w.store, Follow: w.machines.follow, Gone: goneForGood, Log: zerolog.Nop(), Now: now,
+		Store: w.journal, Follow: w.machines.follow, Gone: goneForGood, Log: zerolog.Nop(), Now: now,
 		Tether: func(ctx context.Context, t *state.Task) error { return w.machines.Ensure(ctx, t.Run.VM, t.Key) },
 		Interpret: func(t *state.Task, r *state.Run) watch.Interpreter {
 			return w.plant.interpreter(e.steps.Interpret(t, r))
 		},
 		Transcripts: func(string) (watch.Transcript, error) { return transcript{}, nil },
 	})
-	mapper := handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.store)
-	e.inbox = handlers.NewInbox(w.store, w.store, mapper, zerolog.Nop(), now)
+	mapper := handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.journal)
+	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper, zerolog.Nop(), now)
 	e.inbox.Applied = func() { e.nextPoll = earlier(e.nextPoll, w.now.Add(2*time.Second)) }
 	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
-		Store: w.store, GitHub: gh, Inbox: e.inbox, Log: zerolog.Nop(), Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
+		Store: w.journal, GitHub: gh, Inbox: e.inbox, Log: zerolog.Nop(), Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
 	})
 	e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
 	w.errand = e
-	if _, err := w.store.Rescue(e.ctx, w.now.Add(24*time.Hour)); err != nil && e.ctx.Err() == nil {
+	w.itself = true // errand would end, and be started again
+	if _, err := w.journal.Rescue(e.ctx, w.now.Add(24*time.Hour)); err != nil && e.ctx.Err() == nil {
 		w.fatalf("rescue: %v", err)
 	}
+	w.itself = false
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -106,20 +108,6 @@ func earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// steady is the store as the queue sees it: the queue's waits have a jitter, which would make no walk
-// like another, so they are set to powers of two.
-type steady struct {
-	*state.Store
-	w *world
-}
-
-// Retry evens the time out.
-func (s steady) Retry(ctx context.Context, id string, epoch int64, f state.Failed) error {
-	d := f.Retry.Sub(s.w.now).Seconds()
-	f.Retry = s.w.now.Add(time.Duration(math.Exp2(math.Round(math.Log2(max(d, 1))))) * time.Second)
-	return s.Store.Retry(ctx, id, epoch, f)
 }
 
 // up reports whether the process lives.
@@ -179,10 +167,10 @@ func (e *errand) rest() {
 func (e *errand) lanes() (any bool) {
 	w := e.w
 	for _, lane := range w.lanes {
-		if done, err := e.queue.Step(e.ctx, lane); err != nil && e.up() {
+		if done, err := e.queue.Step(e.ctx, lane); err != nil && e.up() && !errors.Is(err, errFull) {
 			w.fatalf("claim a job: %v", err)
 		} else if done {
-			w.jobs++
+			w.done++
 			any = true
 		}
 	}
@@ -204,9 +192,11 @@ func (e *errand) watch() {
 	}
 	if e.up() && !w.now.Before(e.nextPoll) {
 		e.nextPoll = w.now.Add(max(time.Minute, w.coarse))
+		w.polls.begins()
 		if young, _ := e.poller.Poll(e.ctx); young {
 			e.nextPoll = w.now.Add(max(15*time.Second, w.coarse))
 		}
+		w.polls.ends()
 	}
 	if e.up() && !w.now.Before(e.nextHook) {
 		e.nextHook = w.now.Add(max(5*time.Minute, w.coarse))
@@ -221,7 +211,7 @@ func (e *errand) watch() {
 	}
 	if e.up() && !w.now.Before(e.rescue) {
 		e.rescue = w.now.Add(max(time.Minute, w.coarse))
-		if _, err := e.store.Rescue(e.ctx, w.now); err != nil && e.up() {
+		if _, err := e.store.Rescue(e.ctx, w.now); err != nil && e.up() && !errors.Is(err, errFull) {
 			w.fatalf("rescue: %v", err)
 		}
 	}

@@ -32,6 +32,8 @@ type plant struct {
 func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	return func(ctx context.Context, j *state.Job) (state.Event, error) {
 		w.inStep = w.now
+		r := w.jobs.of(j.ID)
+		r.begun, r.err = w.now, nil
 		nothing := state.Event{Kind: workflow.EventNothing}
 		switch {
 		case p.silent && (j.Kind == state.JobStatus || j.Kind == state.JobReact), p.loseLaunch && j.Kind == state.JobLaunch:
@@ -40,6 +42,8 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 			j.Attempted = false
 		}
 		e, err := w.loud(ctx, j, do)
+		r = w.jobs.of(j.ID)
+		r.err = err
 		switch {
 		case err != nil:
 		case (p.ghosts || p.unseen) && j.Kind == state.JobStatus:

@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/errand-bot/errand/state"
@@ -18,7 +17,7 @@ func (w *world) ask(r *run) {
 	for _, c := range []state.Call{
 		{ID: "n-" + r.spec.ID, Tool: state.CallNote, Note: &state.Note{Kind: state.NoteFact, Text: "It turns."}}, question, question,
 	} {
-		out, err := w.store.Apply(context.Background(), state.Event{Kind: state.EventCalled, Task: key, Run: r.spec.ID, Call: &c}, state.Ack{})
+		out, err := w.kept(state.Event{Kind: state.EventCalled, Task: key, Run: r.spec.ID, Call: &c})
 		if err != nil {
 			if w.errand.up() {
 				w.fatalf("call a tool in run %s: %v", r.spec.ID, err)

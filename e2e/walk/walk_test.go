@@ -158,7 +158,7 @@ func oneWalk(r *rapid.T, table []act, sum *tally) {
 	w.play(table, least+w.roll("length", spread))
 	sum.walks.Add(1)
 	sum.steps.Add(int64(w.steps))
-	sum.jobs.Add(int64(w.jobs))
+	sum.jobs.Add(int64(w.done))
 	sum.runs.Add(int64(w.machines.runs))
 	sum.add(met)
 }

@@ -28,7 +28,7 @@ func (m *model) watch() {
 		}
 		limit := g.at.Add(soon + 5*time.Second + w.coarse)
 		if !w.trouble.IsZero() && !w.trouble.Before(g.at.Add(-after)) {
-			limit = w.trouble.Add(after + 2*w.coarse)
+			limit = latest(limit, w.trouble.Add(after+2*w.coarse))
 		}
 		if w.now.After(limit) && w.errand.up() {
 			w.fatalf("silence: @%s triggered #%d at %s, and nothing can be seen of it", g.by.Login, g.on.number, g.at.Sub(began()))
@@ -38,6 +38,13 @@ func (m *model) watch() {
 		m.life(t)
 		m.moves(t)
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // life holds a task against how it was last seen.

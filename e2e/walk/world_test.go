@@ -30,6 +30,9 @@ type world struct {
 	machines *machines
 	db       *memory
 	store    *state.Store
+	journal  journal // the same, as errand sees it
+	jobs     *jobs
+	polls    *polls
 	known    []*state.Task // all tasks at a version of the store
 	knownAt  int
 	errand   *errand
@@ -50,9 +53,9 @@ type world struct {
 	inStep  time.Time     // when the step under way began
 	nested  int
 	plans   int
-	jobs    int
+	done    int // jobs
 	steps   int
-	fast    bool
+	itself  bool // what the store is asked for, the walk asks for
 	trail   []string
 	met     func(string) // for coverage
 	fail    func(string)
@@ -70,7 +73,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 	if err != nil {
 		w.fatalf("open the store: %v", err)
 	}
-	w.store = store
+	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
 	w.db.commit = w.commit
 	for i := range w.lanes { // another order in every walk
 		j := i + w.roll("lane", len(w.lanes)-i)
@@ -84,9 +87,14 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 // fatalf ends the walk: a promise is broken.
 func (w *world) fatalf(format string, args ...any) {
 	if w.broke == "" {
-		w.broke = fmt.Sprintf(format, args...) + "\nthe walk:\n" + strings.Join(w.trail, "\n")
+		w.broke = w.story(format, args...)
 	}
 	w.fail(w.broke)
+}
+
+// story is a complaint, and the walk that led to it.
+func (w *world) story(format string, args ...any) string {
+	return fmt.Sprintf(format, args...) + "\nthe walk:\n" + strings.Join(w.trail, "\n")
 }
 
 // note writes the walk's diary.
@@ -108,7 +116,7 @@ type trouble struct {
 
 // troubles that can be armed. "meanwhile" lets others act while the call is under way.
 func troubles() []string {
-	return []string{"meanwhile", "denied", "lost answer", "limit", "die before", "die after", "slow", "forbidden"}
+	return []string{"meanwhile", "denied", "lost answer", "limit", "die before", "die after", "slow", "forbidden", "store refuses"}
 }
 
 var errCut = errors.New("the connection was cut")
@@ -141,6 +149,9 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 func (w *world) strike(onVM, writes bool) (trouble, bool) {
 	for i := range w.armed {
 		t := &w.armed[i]
+		if t.kind == "store refuses" {
+			continue // at a commit
+		}
 		if t.after--; t.after >= 0 {
 			continue
 		}
@@ -180,7 +191,7 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 	case "slow": // so slow that the lease runs out, and somebody else does the job before this call has its effect
 		w.now = w.now.Add(20 * time.Minute)
 		w.troubled() // the walk has one goroutine: nobody looked anywhere meanwhile
-		if _, err := w.store.Rescue(ctx, w.now); err != nil {
+		if _, err := w.journal.Rescue(ctx, w.now); err != nil {
 			return err
 		}
 		w.nested++
@@ -212,6 +223,9 @@ func temporary(op string, class forge.Class, status int, retry time.Time) error 
 
 // commit is passed by every update of the store.
 func (w *world) commit(ctx context.Context, effect func()) error {
+	if w.full() {
+		return errFull
+	}
 	for i := range w.armed {
 		t := w.armed[i]
 		if !strings.HasPrefix(t.kind, "die") || t.after > 0 {
@@ -228,6 +242,26 @@ func (w *world) commit(ctx context.Context, effect func()) error {
 	}
 	effect()
 	return nil
+}
+
+// full reports whether the store can write nothing: the disk is full. What the walk itself has the store keep, in the
+// place of the gateway, is written all the same.
+func (w *world) full() bool {
+	for i := range w.armed {
+		t := &w.armed[i]
+		if t.kind != "store refuses" || w.itself {
+			continue
+		}
+		if t.after--; t.after >= 0 {
+			continue
+		}
+		w.armed = slices.Delete(w.armed, i, i+1)
+		w.hit("trouble store refuses")
+		w.note("trouble: the store refuses a commit")
+		w.troubled()
+		return true
+	}
+	return false
 }
 
 // die ends errand's process at once; it starts again after a while.
