@@ -64,7 +64,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 	if d.Received.IsZero() {
 		d.Received = s.now()
 	}
-	data := s.packer.pack(d.Payload)
+	data := s.packer.packQuick(d.Payload)
 	parts := split(data)
 	// Parts that do not fit beside the delivery's row go ahead, each on its own; without the row
 	// nobody sees them, and dropLooseParts removes them at the next start.
