@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -141,13 +142,12 @@ func (d *body) add(chunk []byte, n int) error {
 	return nil
 }
 
-// reader reads what readAll has read, before release.
-func (d *body) reader() io.Reader {
-	list := make([]io.Reader, 0, len(d.full)+1)
-	for _, chunk := range append(d.full, d.last) {
-		list = append(list, bytes.NewReader(chunk))
+// bytes returns what readAll has read. It is valid until release: most bodies are not copied.
+func (d *body) bytes() []byte {
+	if len(d.full) == 0 {
+		return d.last
 	}
-	return io.MultiReader(list...)
+	return bytes.Join(append(slices.Clone(d.full), d.last), nil)
 }
 
 // release gives the memory back.

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/palantir/go-githubapp/githubapp"
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/state"
@@ -24,6 +24,8 @@ const (
 	maxPayload = state.MaxPayloadBytes
 	// bodyTimeout is the time in which a webhook has to arrive. GitHub gives up after 10 s.
 	bodyTimeout = 10 * time.Second
+	// storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.
+	storeTimeout = 8 * time.Second
 	// maxBuffered bounds the memory for the bodies of all webhooks whose signature is not known yet.
 	maxBuffered = 32 << 20
 )
@@ -33,14 +35,16 @@ type front struct {
 	secret []byte
 	bodies *bodies
 	within time.Duration // bodyTimeout
-	next   http.Handler
-	log    zerolog.Logger // of what is refused
+	inbox  *Inbox
+	events map[string]map[string]string // that are stored
+	log    zerolog.Logger               // of what is refused
 	forms  []form
 }
 
 // Front returns the webhook route. A request without the headers of a webhook is refused before its body is read. A body is
-// hashed while it arrives, into bounded memory and within bodyTimeout; only if the SHA-256 signature is right does it go on to
-// go-githubapp's dispatcher, which schedules it. The secret must not be empty: the dispatcher would take unsigned requests.
+// hashed while it arrives, into bounded memory and within bodyTimeout. If the SHA-256 signature is right and errand knows
+// the event, the payload is stored in the inbox, and only then is GitHub answered 200. If it cannot be stored the answer is
+// 500: GitHub lists it as failed and the delivery sweep fetches it again. The secret must not be empty.
 func Front(secret string, inbox *Inbox) (http.Handler, error) {
 	if secret == "" {
 		return nil, errors.New("a webhook secret is required: without one anybody could direct the bot")
@@ -48,12 +52,7 @@ func Front(secret string, inbox *Inbox) (http.Handler, error) {
 	// Strangers can have as much refused as they like; the log has some of it.
 	log := inbox.log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
 	return &front{
-		secret: []byte(secret), bodies: newBodies(maxBuffered), within: bodyTimeout, log: log, forms: webhookForms(),
-		next: githubapp.NewEventDispatcher([]githubapp.EventHandler{all{}}, secret, githubapp.WithScheduler(inbox),
-			githubapp.WithErrorCallback(func(w http.ResponseWriter, r *http.Request, err error) {
-				inbox.log.Warn().Err(err).Str("delivery", r.Header.Get("X-Github-Delivery")).Msg("webhook refused")
-				githubapp.DefaultErrorCallback(w, r, err)
-			})),
+		secret: []byte(secret), bodies: newBodies(maxBuffered), within: bodyTimeout, inbox: inbox, events: treatments(), log: log, forms: webhookForms(),
 	}, nil
 }
 
@@ -99,8 +98,31 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret is another one than the App's")
 		return
 	}
-	r.Body = io.NopCloser(body.reader())
-	f.next.ServeHTTP(w, r)
+	f.store(w, r, body)
+}
+
+// store answers a webhook whose signature is right.
+func (f *front) store(w http.ResponseWriter, r *http.Request, body *body) {
+	event, guid := r.Header.Get("X-Github-Event"), r.Header.Get("X-Github-Delivery")
+	if _, known := f.events[event]; !known {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	payload := body.bytes()
+	if mediaType(r.Header.Get("Content-Type")) == typeForm {
+		form, err := url.ParseQuery(string(payload))
+		if err != nil {
+			f.refuse(w, r, http.StatusBadRequest, "the webhook's form could not be read")
+			return
+		}
+		payload = []byte(form.Get("payload"))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeTimeout)
+	defer cancel()
+	if err := f.inbox.Insert(ctx, guid, event, payload); err != nil {
+		f.inbox.log.Error().Err(err).Str("delivery", guid).Msg("failed to store a webhook")
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	}
 }
 
 var tooLarge = fmt.Sprintf("a webhook has at most %d bytes", maxPayload)
@@ -118,22 +140,4 @@ func explain(err error) (status int, words string) {
 	default:
 		return http.StatusBadRequest, "the webhook could not be read"
 	}
-}
-
-// all names every event to the dispatcher, which drops those that no handler names. Handle is never
-// called: the inbox schedules by name.
-type all struct{}
-
-// Handles lists the events that errand knows.
-func (all) Handles() []string {
-	var names []string
-	for name := range treatments() {
-		names = append(names, name)
-	}
-	return names
-}
-
-// Handle says that it must not be called.
-func (all) Handle(context.Context, string, string, []byte) error {
-	return errors.New("deliveries are worked on from the inbox")
 }

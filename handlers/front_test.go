@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -76,8 +74,12 @@ func TestFront(t *testing.T) {
 		broken bool
 		status int
 		stored int
+		want   []byte // what is stored, if it is not the body
 	}{
 		"good":     {body: body, status: http.StatusOK, stored: 1},
+		"ping":     {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "ping") }, status: http.StatusOK, stored: 1},
+		"charset":  {body: body, change: func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }, status: http.StatusOK, stored: 1},
+		"nothing":  {body: []byte{}, status: http.StatusOK, stored: 1},
 		"GET":      {body: body, change: func(r *http.Request) { r.Method = http.MethodGet }, status: http.StatusMethodNotAllowed},
 		"unsigned": {body: body, change: func(r *http.Request) { r.Header.Del("X-Hub-Signature-256") }, status: http.StatusBadRequest},
 		"SHA-1 only": {body: body, change: func(r *http.Request) {
@@ -91,11 +93,15 @@ func TestFront(t *testing.T) {
 			mac.Write(body)
 			r.Header.Set("X-Hub-Signature-256", "sha1="+hex.EncodeToString(mac.Sum(nil)))
 		}, status: http.StatusBadRequest},
-		"another secret":      {body: body, change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, "other")) }, status: http.StatusBadRequest},
-		"another body":        {body: []byte(`{"action":"closed"}`), change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, secret)) }, status: http.StatusBadRequest},
-		"no GUID":             {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Delivery") }, status: http.StatusBadRequest},
-		"no event":            {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Event") }, status: http.StatusBadRequest},
-		"unknown event":       {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "star") }, status: http.StatusAccepted},
+		"another secret": {body: body, change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, "other")) }, status: http.StatusBadRequest},
+		"another body":   {body: []byte(`{"action":"closed"}`), change: func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, secret)) }, status: http.StatusBadRequest},
+		"no GUID":        {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Delivery") }, status: http.StatusBadRequest},
+		"no event":       {body: body, change: func(r *http.Request) { r.Header.Del("X-GitHub-Event") }, status: http.StatusBadRequest},
+		"unknown event":  {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "star") }, status: http.StatusAccepted},
+		"unknown event, another secret": {body: body, change: func(r *http.Request) {
+			r.Header.Set("X-GitHub-Event", "star")
+			r.Header.Set("X-Hub-Signature-256", "sha256="+sign(body, "other"))
+		}, status: http.StatusBadRequest},
 		"a name with a digit": {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "projects_v2_item") }, status: http.StatusAccepted},
 		"too large":           {body: append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 27<<20)...), status: http.StatusRequestEntityTooLarge},
 		"too large, without a length": {
@@ -108,7 +114,20 @@ func TestFront(t *testing.T) {
 		}, status: http.StatusBadRequest},
 		"as a form": {body: []byte("payload=" + url.QueryEscape(string(body))), change: func(r *http.Request) {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		}, status: http.StatusOK, stored: 1},
+		}, status: http.StatusOK, stored: 1, want: body},
+		"as a large form": {body: []byte("x=1&payload=" + url.QueryEscape(string(large))), change: func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8")
+		}, status: http.StatusOK, stored: 1, want: large},
+		"a form without a payload": {body: []byte("x=1"), change: func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}, status: http.StatusOK, stored: 1, want: []byte{}},
+		"an ill-formed form": {body: []byte("payload=%zz"), change: func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}, status: http.StatusBadRequest},
+		"a form of an unknown event": {body: []byte("payload=%zz"), change: func(r *http.Request) {
+			r.Header.Set("X-GitHub-Event", "star")
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}, status: http.StatusAccepted},
 		"store error": {body: body, broken: true, status: http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +146,60 @@ func TestFront(t *testing.T) {
 			if w.Code != c.status || len(list) != c.stored {
 				t.Errorf("answered %d %s, stored %d; want %d and %d", w.Code, strings.TrimSpace(w.Body.String()), len(list), c.status, c.stored)
 			}
+			if c.want == nil {
+				c.want = c.body
+			}
+			if len(list) == 1 && !bytes.Equal(list[0].Payload, c.want) {
+				t.Errorf("stored %.100q, want %.100q", list[0].Payload, c.want)
+			}
 			if strings.Contains(w.Body.String(), "disk full") {
 				t.Error("the answer tells a stranger about our disk")
+			}
+		})
+	}
+}
+
+// nested is a store in which another webhook arrives before the first one is stored.
+type nested struct {
+	*state.Store
+	meanwhile func()
+}
+
+func (n *nested) PutDelivery(ctx context.Context, d state.Delivery) (bool, error) {
+	if meanwhile := n.meanwhile; meanwhile != nil {
+		n.meanwhile = nil
+		meanwhile()
+	}
+	return n.Store.PutDelivery(ctx, d)
+}
+
+// TestWebhooksAtOnceAreNotMixedUp: a body's memory is not used for the next one before the first is stored.
+func TestWebhooksAtOnceAreNotMixedUp(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"small": 10, "one chunk": 32 << 10, "large": 100 << 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &nested{Store: newStore(t)}
+			front, err := handlers.Front(secret, handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now))
+			check(t, err)
+			send := func(guid string) {
+				w := httptest.NewRecorder()
+				front.ServeHTTP(w, request(bytes.Repeat([]byte(guid), size), func(r *http.Request) { r.Header.Set("X-GitHub-Delivery", guid) }))
+				if w.Code != http.StatusOK {
+					t.Errorf("answered %d", w.Code)
+				}
+			}
+			store.meanwhile = func() { send("b") }
+			send("a")
+			list, err := store.PendingDeliveries(t.Context(), 10)
+			check(t, err)
+			if len(list) != 2 {
+				t.Fatalf("%d are stored", len(list))
+			}
+			for _, d := range list {
+				if string(d.Payload) != strings.Repeat(d.GUID, size) {
+					t.Errorf("%s is stored with %d bytes, %.10q", d.GUID, len(d.Payload), d.Payload)
+				}
 			}
 		})
 	}
@@ -230,151 +301,5 @@ func TestDuplicatesAreOneDelivery(t *testing.T) {
 	check(t, err)
 	if len(list) != 1 || fresh != 1 || string(list[0].Payload) != `{"action":"opened"}` {
 		t.Errorf("%d rows, %d new: %v", len(list), fresh, list)
-	}
-}
-
-// applier records events over a real store and fails for some.
-type applier struct {
-	*state.Store
-	mu     sync.Mutex
-	events []string
-	fail   map[state.EventKind]error
-	seen   chan struct{}
-}
-
-func (a *applier) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
-	if err := a.fail[e.Kind]; err != nil {
-		return state.Applied{}, err
-	}
-	applied, err := a.Store.Apply(ctx, e, ack)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.events = append(a.events, fmt.Sprintf("%s #%d acks %q", e.Kind, e.Task.Issue, ack.Delivery))
-	return applied, err
-}
-
-func (a *applier) got() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return strings.Join(a.events, "\n")
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited for %s in vain", what)
-		case <-tick.C:
-		}
-	}
-}
-
-// running is an inbox at work until the test ends.
-func running(t *testing.T, a *applier, list *tasks) *handlers.Inbox {
-	t.Helper()
-	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 99, Assignee: "errand-bot", Label: "errand"}, list)
-	inbox := handlers.NewInbox(a.Store, a, mapper, zerolog.Nop(), time.Now)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- inbox.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		check(t, <-done)
-	})
-	return inbox
-}
-
-func closed(issue int) []byte {
-	return fmt.Appendf(nil, `{"action":"closed","issue":{"number":%d,"title":"t","user":{"id":5,"login":"ada"}},"repository":{"id":70,"name":"slug","owner":{"login":"acme"}},"sender":{"id":5,"login":"ada"}}`, issue)
-}
-
-func (a *applier) empty(t *testing.T) func() bool {
-	return func() bool {
-		list, err := a.PendingDeliveries(t.Context(), 10)
-		check(t, err)
-		return len(list) == 0
-	}
-}
-
-func TestInboxWorksInOrder(t *testing.T) {
-	t.Parallel()
-	a := &applier{Store: newStore(t)}
-	list := &tasks{list: []*state.Task{
-		{Key: state.TaskKey{Repo: 70, Issue: 8}, Waiting: &state.Waiting{Kind: state.WaitBlocked}},
-		{Key: state.TaskKey{Repo: 71, Issue: 9}, Waiting: &state.Waiting{Kind: state.WaitBlocked}},
-	}}
-	for n := 1; n <= 60; n++ { // more than one batch, all there before the worker starts
-		_, err := a.PutDelivery(t.Context(), state.Delivery{GUID: fmt.Sprintf("g-%03d", n), Event: "issues", Payload: closed(n + 100), Received: time.Unix(int64(n), 0)})
-		check(t, err)
-	}
-	inbox := running(t, a, list)
-	until(t, "an empty inbox", a.empty(t))
-	check(t, inbox.Insert(t.Context(), "late", "issues", closed(7)))
-	until(t, "every event", func() bool { return strings.Count(a.got(), "\n") == 3*61-1 })
-	var want []string
-	for n := 1; n <= 61; n++ {
-		guid, issue := fmt.Sprintf("g-%03d", n), n+100
-		if n == 61 {
-			guid, issue = "late", 7
-		}
-		want = append(want, fmt.Sprintf(`issue_closed #%d acks ""`, issue), `poked #8 acks ""`, fmt.Sprintf(`poked #9 acks %q`, guid))
-	}
-	if got := a.got(); got != strings.Join(want, "\n") {
-		t.Errorf("events:\n%s", got)
-	}
-	for _, guid := range []string{"g-001", "late"} {
-		if known, err := a.HasDelivery(t.Context(), guid); !known || err != nil {
-			t.Errorf("%s left no tombstone (%v)", guid, err)
-		}
-	}
-}
-
-func TestInboxSetsPoisonAside(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, setsPoisonAside) // the tries are seconds apart
-}
-
-func setsPoisonAside(t *testing.T) {
-	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueGone: errors.New("boom")}}
-	inbox := running(t, a, &tasks{})
-	check(t, inbox.Insert(t.Context(), "1-garbage", "issues", []byte("{")))
-	check(t, inbox.Insert(t.Context(), "2-failing", "issues", bytes.Replace(closed(3), []byte("closed"), []byte("deleted"), 1)))
-	check(t, inbox.Insert(t.Context(), "good", "issues", closed(4)))
-	check(t, inbox.Insert(t.Context(), "nothing", "issues", []byte(`{"action":"pinned","issue":{"number":4},"repository":{"id":70}}`)))
-	until(t, "an empty inbox", a.empty(t))
-	until(t, "the good one's event", func() bool { return a.got() != "" })
-	poison, err := a.PoisonDeliveries(t.Context(), 10)
-	check(t, err)
-	if len(poison) != 2 || poison[0].GUID != "1-garbage" || poison[1].GUID != "2-failing" || poison[0].Failures != state.MaxDeliveryFailures || poison[0].LastError == "" {
-		t.Errorf("set aside: %+v", poison)
-	}
-	if got := a.got(); got != `issue_closed #4 acks "good"` {
-		t.Errorf("events:\n%s", got)
-	}
-}
-
-// TestInboxTakesSpentForDone: an event whose delivery another worker has spent meanwhile is
-// no failure.
-func TestInboxTakesSpentForDone(t *testing.T) {
-	t.Parallel()
-	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueClosed: fmt.Errorf("apply: %w", state.ErrSpent)}}
-	inbox := running(t, a, &tasks{})
-	check(t, inbox.Insert(t.Context(), "twice", "issues", closed(3)))
-	check(t, inbox.Insert(t.Context(), "next", "ping", []byte(`{}`)))
-	until(t, "the next delivery", func() bool {
-		list, err := a.PendingDeliveries(t.Context(), 10)
-		check(t, err)
-		return len(list) == 1 && list[0].GUID == "twice"
-	})
-	list, err := a.PendingDeliveries(t.Context(), 10)
-	check(t, err)
-	if list[0].Failures != 0 {
-		t.Errorf("counted as %d failures", list[0].Failures)
 	}
 }

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/palantir/go-githubapp/githubapp"
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/state"
 )
 
-// storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.
-const storeTimeout = 8 * time.Second
-
 // Deliveries is what the inbox needs of the store.
 type Deliveries interface {
+	// PutDelivery must not keep the payload: its memory is used for other webhooks afterwards.
 	PutDelivery(ctx context.Context, d state.Delivery) (isNew bool, err error)
 	PendingDeliveries(ctx context.Context, limit int) ([]state.Delivery, error)
 	SpendDelivery(ctx context.Context, guid string) error
@@ -29,8 +26,7 @@ type Applier interface {
 	Wake(ctx context.Context) <-chan struct{}
 }
 
-// Inbox stores webhooks before GitHub is answered, and works through them afterwards. It is a
-// githubapp.Scheduler.
+// Inbox stores webhooks before GitHub is answered, and works through them afterwards.
 type Inbox struct {
 	store  Deliveries
 	apply  Applier
@@ -43,22 +39,13 @@ type Inbox struct {
 	Applied func()
 }
 
-var _ githubapp.Scheduler = (*Inbox)(nil)
-
 // NewInbox returns an Inbox.
 func NewInbox(store Deliveries, apply Applier, mapper *Mapper, log zerolog.Logger, now func() time.Time) *Inbox {
 	return &Inbox{store: store, apply: apply, mapper: mapper, log: log, now: now}
 }
 
-// Schedule stores a delivery under its GUID. Only when it returns nil is GitHub answered 200; an
-// error makes it a 500, which GitHub lists as failed and the delivery sweep fetches again.
-func (b *Inbox) Schedule(ctx context.Context, d githubapp.Dispatch) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	return b.Insert(ctx, d.DeliveryID, d.EventType, d.Payload)
-}
-
-// Insert stores a delivery, as Schedule does, whoever brought it.
+// Insert stores a delivery under its GUID, unless it is known. When it returns nil the delivery is durable. The payload is
+// not used after Insert has returned.
 func (b *Inbox) Insert(ctx context.Context, guid, event string, payload []byte) error {
 	isNew, err := b.store.PutDelivery(ctx, state.Delivery{GUID: guid, Event: event, Payload: payload, Received: b.now()})
 	if err != nil {
