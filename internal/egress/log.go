@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -40,12 +40,15 @@ func (l *Log) path(task string) (string, error) {
 	return filepath.Join(l.dir, task+".jsonl"), nil
 }
 
-// Add writes one request of a task, named as REPOSITORY_ID-ISSUE_NUMBER. It is not synced: a crash of the
+// Add writes one request of a task, named as REPOSITORY_ID-ISSUE_NUMBER; of long texts only the beginning. It is not synced: a crash of the
 // host may lose the last ones.
 func (l *Log) Add(task string, r Request) error {
 	path, err := l.path(task)
 	if err != nil {
 		return err
+	}
+	for _, text := range []*string{&r.Method, &r.Host, &r.Port, &r.Reason} {
+		*text = cut(*text)
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -67,6 +70,17 @@ func (l *Log) Add(task string, r Request) error {
 		err = errors.Join(err, dropEnd(f, int64(n))) // else the next line would be lost with this one
 	}
 	return errors.Join(err, f.Close())
+}
+
+// maxText bounds each text of a request in bytes: what a VM asks for may be as long as a header. No name of a host is longer.
+const maxText = 512
+
+// cut returns the beginning of a text that is too long.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 // dropEnd takes the last bytes of a file away.
@@ -94,9 +108,9 @@ func (l *Log) Last(task string, n int) (list []Request, all int, err error) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("read the requests of a task: %w", err)
 		}
-		for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		for line := range bytes.Lines(data) {
 			var r Request
-			if json.Unmarshal(lines.Bytes(), &r) != nil {
+			if json.Unmarshal(line, &r) != nil {
 				continue // the host died while it was written
 			}
 			all++
