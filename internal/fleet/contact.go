@@ -66,10 +66,11 @@ func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 	if _, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns}); err != nil {
 		return err
 	}
+	vm.State = StateRunning
+	f.remember(vm) // first, since whoever waits for the VM wakes with the event and would ask the provider for it
 	_, up, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
-	if up && err == nil {
-		vm.State = StateRunning
-		f.remember(vm)
+	if !up || err != nil {
+		f.forgetFacts(row.Name)
 	}
 	return err
 }

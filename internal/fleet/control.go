@@ -23,12 +23,6 @@ const (
 	tryFor = 2 * time.Minute
 )
 
-// retry is when a deletion that failed is tried again.
-type retry struct {
-	at time.Time
-	n  int
-}
-
 // Run drives the rows: it looks at the provider each Config.Tick while some VM is on its way up or down,
 // and reaps each Config.ReapEvery. It returns when ctx ends. Only one fleet of a deployment may run.
 func (f *Fleet) Run(ctx context.Context) error {
@@ -212,58 +206,4 @@ func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
 		within = max(within, f.cfg.SetUpWithin)
 	}
 	return now.Sub(row.Since) > max(within, min(2*state.Percentile(measured, 95), 4*within))
-}
-
-// sink moves a row on that is on its way down.
-func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
-	if f.deletes(row.Name) || !f.tries(row.Name) {
-		return nil
-	}
-	if row.Phase == state.VMFailed || row.Spare && row.Phase == state.VMParked {
-		next, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMEnd, Why: row.Why})
-		if err != nil {
-			return err
-		}
-		row = next
-	}
-	if err := f.finish(ctx, row); err != nil {
-		return fmt.Errorf("delete VM %s: %w", row.Name, err)
-	}
-	f.forget(row.Name)
-	return nil
-}
-
-// deletes reports whether somebody is deleting a VM at this moment.
-func (f *Fleet) deletes(name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ending[name] > 0
-}
-
-// begin notes that a VM is being deleted until done is called, so that the poller does not delete it as well.
-func (f *Fleet) begin(name string) (done func()) {
-	f.mu.Lock()
-	f.ending[name]++
-	f.mu.Unlock()
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.ending[name]--; f.ending[name] == 0 {
-			delete(f.ending, name)
-		}
-	}
-}
-
-// tries reports whether a deletion is due, and puts the next one off.
-func (f *Fleet) tries(name string) bool {
-	const longest = 5 * time.Minute
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, r := f.cfg.Now(), f.retries[name]
-	if now.Before(r.at) {
-		return false
-	}
-	r.at, r.n = now.Add(min(f.cfg.Tick<<min(r.n, 10), longest)), r.n+1
-	f.retries[name] = r
-	return true
 }

@@ -116,6 +116,13 @@ func (f *Fleet) remember(vm VM) {
 	}
 }
 
+// forgetFacts drops what the provider said about a VM.
+func (f *Fleet) forgetFacts(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.seen, name)
+}
+
 // forget drops what is remembered about a VM.
 func (f *Fleet) forget(name string) {
 	f.mu.Lock()

@@ -166,13 +166,13 @@ type Fleet struct {
 	listing sync.Mutex // likewise for images
 
 	mu      sync.Mutex
-	polled  time.Time      // when that was
-	checked time.Time      // when the provider was last asked about VMs that are on their way up
-	coming  map[string]VM  // what is known of them, by name
-	listed  []Image        // the last list of images
-	read    time.Time      // when it was read
-	ending  map[string]int // VMs whose deletion is under way
-	money   string         // the currency of the account
+	polled  time.Time                // when that was
+	checked time.Time                // when the provider was last asked about VMs that are on their way up
+	coming  map[string]VM            // what is known of them, by name
+	listed  []Image                  // the last list of images
+	read    time.Time                // when it was read
+	ending  map[string]chan struct{} // VMs whose deletion is under way
+	money   string                   // the currency of the account
 	// usable is the image that was found to be so last, at usableAt.
 	usable   Image
 	usableAt time.Time
@@ -193,7 +193,7 @@ func New(p Provider, cfg Config) *Fleet {
 	cfg = cfg.withDefaults(market)
 	f := &Fleet{
 		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}),
-		coming: map[string]VM{}, ending: map[string]int{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
+		coming: map[string]VM{}, ending: map[string]chan struct{}{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
 		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{},
 	}
 	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)

@@ -71,11 +71,7 @@ func (f *Fleet) delete(ctx context.Context, vm VM, why Reason) error {
 // end ends a row, and what the provider has of it, without keeping it for anybody.
 func (f *Fleet) end(ctx context.Context, name string, why Reason) error {
 	f.forget(name)
-	row, _, err := f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(why)})
-	if err != nil {
-		return err
-	}
-	return f.finish(ctx, row)
+	return f.conclude(ctx, name, why, false)
 }
 
 // reapOnce is one pass of the reapers that run by themselves.

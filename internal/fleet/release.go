@@ -37,22 +37,15 @@ func (f *Fleet) release(ctx context.Context, row state.VMRow, why Reason) error 
 			return err
 		}
 	}
-	if why != ReasonAsleep || row.Phase != state.VMAsleep { // else the row keeps the image
-		next, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMEnd, Why: string(why)})
-		if err != nil {
-			return err
-		}
-		row = next
-	}
-	return f.finish(ctx, row)
+	return f.conclude(ctx, row.Name, why, why == ReasonAsleep)
 }
 
-// finish deletes what the provider has of a row that is over, and stores that it is gone.
+// finish deletes what the provider has of a row that is over, and stores that it is gone. The caller has locked the row's
+// deletion.
 func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 	if waits, err := f.heirWaits(ctx, row); waits || err != nil {
 		return err
 	}
-	defer f.begin(row.Name)()
 	if row.Snapshot == "" || row.EndedAt.IsZero() { // else the provider has confirmed that only the image is left
 		if err := f.deleteOf(ctx, row); err != nil {
 			return err
@@ -228,7 +221,7 @@ func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
 	}
 	for _, row := range rows {
 		if row.Snapshot == id && row.Phase != state.VMGone {
-			if err := f.drop(ctx, row.Name); err != nil {
+			if err := f.conclude(ctx, row.Name, ReasonAsleep, false); err != nil {
 				return fmt.Errorf("forget image %s: %w", id, err)
 			}
 			return nil
@@ -242,15 +235,6 @@ func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
 		return fmt.Errorf("forget image %s: %w", id, err)
 	}
 	return nil
-}
-
-// drop ends an asleep row with its image.
-func (f *Fleet) drop(ctx context.Context, name string) error {
-	row, _, err := f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(ReasonAsleep)})
-	if err != nil {
-		return err
-	}
-	return f.finish(ctx, row)
 }
 
 // wakeInPlace starts a VM that was powered off for an image which did not come about.

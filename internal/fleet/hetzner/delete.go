@@ -91,7 +91,7 @@ func (p *Provider) missedAgain(ctx context.Context, id int64) error {
 
 func (p *Provider) awaitGone(ctx context.Context, id int64) error {
 	gone := false
-	err := p.poll(ctx, goneWithin, func() (bool, error) {
+	err := p.poll(ctx, waitGone, goneWithin, func() (bool, error) {
 		_, err := p.server(ctx, id)
 		if gone = errors.Is(err, fleet.ErrNotFound); gone {
 			err = nil

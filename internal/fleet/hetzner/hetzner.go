@@ -131,10 +131,10 @@ type Provider struct {
 	judged map[int64]judgment // by server
 	// unclaimed are addresses of deleted servers that could not be labeled, by id.
 	unclaimed map[int64]unclaimedAddress
-	// The last server that we have powered off: when it was off, and how long that took.
-	off     schema.Server
-	offAt   time.Time
-	offTook time.Duration
+	// The last server that we have powered off, and when it was off.
+	off   schema.Server
+	offAt time.Time
+	usual map[waitKind]time.Duration // when the first check of a wait is worth its call
 }
 
 var (
@@ -165,7 +165,7 @@ func New(cfg Config) (*Provider, error) {
 	)
 	return &Provider{
 		cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause),
-		judged: map[int64]judgment{}, unclaimed: map[int64]unclaimedAddress{},
+		judged: map[int64]judgment{}, unclaimed: map[int64]unclaimedAddress{}, usual: map[waitKind]time.Duration{},
 	}, nil
 }
 

@@ -35,7 +35,10 @@ func (p *Provider) powerOff(ctx context.Context, id string) error {
 	}
 	p.forget(s.ID)
 	// The API's "done" means only that the VM was told; so nothing rests on this call's outcome.
-	if err := p.act(ctx, s.ID, "shutdown"); err != nil && !errors.Is(err, fleet.ErrUnknownOutcome) {
+	switch err := p.act(ctx, s.ID, "shutdown"); {
+	case err == nil: // whoever finds it off meanwhile need not ask why
+		p.remember(s.ID, judgment{state: fleet.StateOff, status: string(hcloud.ServerStatusOff), rebuild: s.Labels[labelRebuild], at: p.cfg.Now()})
+	case !errors.Is(err, fleet.ErrUnknownOutcome):
 		return err
 	}
 	if off, err := p.awaitOff(ctx, s.ID, obeyFor); off || err != nil {
@@ -54,51 +57,66 @@ func (p *Provider) powerOff(ctx context.Context, id string) error {
 func isOff(s schema.Server) bool { return s.Status == string(hcloud.ServerStatusOff) }
 
 func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (off bool, err error) {
-	p.mu.Lock()
-	first := min(3*p.offTook/4, within)
-	p.mu.Unlock()
-	began := p.cfg.Now()
-	err = p.pollFrom(ctx, first, within, func() (bool, error) {
+	err = p.poll(ctx, waitOff, within, func() (bool, error) {
 		s, err := p.server(ctx, id)
 		if off = err == nil && isOff(s); off {
-			p.rests(s, began)
+			p.rests(s)
 		}
 		return off, err
 	})
 	return off, err
 }
 
-// rests remembers that we have powered a server off, so that nobody has to ask for its actions to know why it is off,
-// and how long that took.
-func (p *Provider) rests(s schema.Server, began time.Time) {
+// rests remembers that we have powered a server off, so that nobody has to ask for its actions to know why it is off.
+func (p *Provider) rests(s schema.Server) {
 	now := p.cfg.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.judged[s.ID] = judgment{state: fleet.StateOff, status: s.Status, rebuild: s.Labels[labelRebuild], at: now}
-	p.off, p.offAt, p.offTook = s, now, now.Sub(began)
+	p.off, p.offAt = s, now
 }
 
-// poll checks until it is done or the time is over, which is no error.
-func (p *Provider) poll(ctx context.Context, within time.Duration, done func() (bool, error)) error {
-	return p.pollFrom(ctx, 0, within, done)
-}
+// waitKind is something that servers take their time for.
+type waitKind string
 
-// pollFrom is poll whose first check is after the time first, or if that is 0 after a fifth of the time, or two of
-// Config.Tick if those are shorter. From then on the time between two checks doubles.
-func (p *Provider) pollFrom(ctx context.Context, first, within time.Duration, done func() (bool, error)) error {
-	if first <= 0 {
-		first = min(within/5, 2*p.cfg.Tick)
-	}
+const (
+	waitOff  waitKind = "off"  // to be off
+	waitGone waitKind = "gone" // to be deleted
+)
+
+// poll checks until it is done or the time is over, which is no error. The first check is after a fifth of the time, or
+// two of Config.Tick if those are shorter, or later if the last wait of the same kind took longer. From then on the time
+// between two checks doubles.
+func (p *Provider) poll(ctx context.Context, kind waitKind, within time.Duration, done func() (bool, error)) error {
+	soonest := min(within/5, 2*p.cfg.Tick)
+	p.mu.Lock()
+	first := min(max(soonest, p.usual[kind]), within)
+	p.mu.Unlock()
 	for wait, waited := first, time.Duration(0); waited < within; wait = min(max(first, waited), within-waited) {
 		if err := p.cfg.Sleep(ctx, wait); err != nil {
 			return err
 		}
 		waited += wait
-		if ok, err := done(); ok || err != nil {
+		ok, err := done()
+		if ok {
+			p.learn(kind, first, waited)
+		}
+		if ok || err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// learn remembers how long a wait took, for the first check of the next one of its kind. One that was over at its first
+// check may have been over sooner, so the next first check is somewhat earlier.
+func (p *Provider) learn(kind waitKind, first, waited time.Duration) {
+	if waited == first {
+		waited -= waited / 8
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.usual[kind] = waited
 }
 
 // act starts an action of a server that takes no arguments.
@@ -110,8 +128,10 @@ func (p *Provider) act(ctx context.Context, id int64, what string) error {
 // PowerOn starts a VM that is off, and returns before it is up.
 func (p *Provider) PowerOn(ctx context.Context, id string) error {
 	s, err := p.oursByID(ctx, id)
-	if err == nil && isOff(s) {
+	if err == nil {
 		p.forget(s.ID)
+	}
+	if err == nil && isOff(s) {
 		err = p.act(ctx, s.ID, "poweron")
 	}
 	if err != nil {

@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// retry is when a deletion that failed is tried again.
+type retry struct {
+	at time.Time
+	n  int
+}
+
+// sink moves a row on that is on its way down.
+func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
+	if f.deletes(row.Name) || !f.tries(row.Name) {
+		return nil
+	}
+	if err := f.conclude(ctx, row.Name, Reason(row.Why), row.Phase == state.VMAsleep); err != nil {
+		return fmt.Errorf("delete VM %s: %w", row.Name, err)
+	}
+	f.forget(row.Name)
+	return nil
+}
+
+// conclude ends a row and deletes what the provider has of it: all but the image, if keepsImage is set and the VM sleeps.
+// Only one caller at a time does this for a VM; those that come second wait, and do what is left.
+func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImage bool) error {
+	unlock, waited, err := f.lockDeletion(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	row, err := f.store.VMRow(ctx, name)
+	if err != nil {
+		return err
+	}
+	if waited && row.Phase == state.VMGone {
+		return nil // the one before us has deleted it
+	}
+	if !keepsImage || row.Phase != state.VMAsleep {
+		if row, _, err = f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(why)}); err != nil {
+			return err
+		}
+	}
+	return f.finish(ctx, row)
+}
+
+// lockDeletion waits until nobody else deletes a VM, and keeps others from it until unlock is called. It reports
+// whether it had to wait. Whoever ends a row locks it first: the poller deletes rows that have ended and are not locked.
+func (f *Fleet) lockDeletion(ctx context.Context, name string) (unlock func(), waited bool, err error) {
+	for {
+		f.mu.Lock()
+		other, busy := f.ending[name]
+		if !busy {
+			done := make(chan struct{})
+			f.ending[name] = done
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.ending, name)
+				close(done)
+			}, waited, nil
+		}
+		f.mu.Unlock()
+		waited = true
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, waited, context.Cause(ctx)
+		}
+	}
+}
+
+// deletes reports whether somebody is deleting a VM at this moment.
+func (f *Fleet) deletes(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ending[name] != nil
+}
+
+// tries reports whether a deletion is due, and puts the next one off.
+func (f *Fleet) tries(name string) bool {
+	const longest = 5 * time.Minute
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, r := f.cfg.Now(), f.retries[name]
+	if now.Before(r.at) {
+		return false
+	}
+	r.at, r.n = now.Add(min(f.cfg.Tick<<min(r.n, 10), longest)), r.n+1
+	f.retries[name] = r
+	return true
+}
