@@ -9,7 +9,13 @@ import (
 
 // CommentsSince is what was said since then.
 func (a api) CommentsSince(ctx context.Context, _ forge.Repo, number int, since time.Time) ([]forge.Spoken, error) {
+	a.w.model.lists(number, "comments", since)
+	return looked(a, func() ([]forge.Spoken, error) { return a.spoken(ctx, number, since) })
+}
+
+func (a api) spoken(ctx context.Context, number int, since time.Time) ([]forge.Spoken, error) {
 	return read(ctx, a, "list comments", func() (out []forge.Spoken, err error) {
+		a.w.model.listed(number, "comments")
 		for _, c := range a.issues[number].comments {
 			if !c.gone && !c.created.Before(since) {
 				out = append(out, forge.Spoken{ID: c.id, Node: c.node, By: c.by(), Body: c.body(), At: c.created, Edited: len(c.bodies) > 1})
@@ -21,11 +27,29 @@ func (a api) CommentsSince(ctx context.Context, _ forge.Repo, number int, since 
 
 // Reviews are the submitted ones.
 func (a api) Reviews(ctx context.Context, _ forge.Repo, number int) ([]forge.Review, error) {
-	return read(ctx, a, "list reviews", func() ([]forge.Review, error) { return a.issues[number].pull.reviews, nil })
+	a.w.model.lists(number, "reviews", time.Time{})
+	return looked(a, func() ([]forge.Review, error) {
+		return read(ctx, a, "list reviews", func() ([]forge.Review, error) {
+			a.w.model.listed(number, "reviews")
+			return a.issues[number].pull.reviews, nil
+		})
+	})
 }
 
 // Installed says that the App still is.
 func (a api) Installed(ctx context.Context, _ int64) error {
 	_, err := read(ctx, a, "look for an installation", nothing(func() error { return nil }))
+	if s := a.w.model.sweeping(); s != nil && err != nil {
+		s.lost = true
+	}
 	return err
+}
+
+// looked tells the model of a look that failed.
+func looked[T any](a api, look func() (T, error)) (T, error) {
+	out, err := look()
+	if err != nil {
+		a.w.model.failed()
+	}
+	return out, err
 }

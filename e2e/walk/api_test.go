@@ -229,12 +229,16 @@ func (a api) IssueText(ctx context.Context, _ forge.Repo, node string) (forge.Co
 }
 
 func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, error) {
-	return read(ctx, a, "read issue", func() (forge.Issue, error) {
-		i := a.issues[number]
-		if i == nil {
-			return forge.Issue{}, notFound("read issue")
-		}
-		return i.view(), nil
+	a.w.model.tries(number)
+	return looked(a, func() (forge.Issue, error) {
+		return read(ctx, a, "read issue", func() (forge.Issue, error) {
+			i := a.issues[number]
+			if i == nil {
+				return forge.Issue{}, notFound("read issue")
+			}
+			a.w.model.reads(number)
+			return i.view(), nil
+		})
 	})
 }
 

@@ -92,10 +92,10 @@ func (w *world) start() {
 	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper, zerolog.Nop(), now)
 	e.inbox.Applied = func() { e.nextPoll = earlier(e.nextPoll, w.now.Add(2*time.Second)) }
 	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
-		Store: w.journal, GitHub: gh, Inbox: e.inbox, Log: zerolog.Nop(), Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
+		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: zerolog.Nop(), Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
 	})
 	e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
-	w.errand = e
+	w.errand, w.model.good = e, map[conversation]time.Time{}
 	w.itself = true // errand would end, and be started again
 	if _, err := w.journal.Rescue(e.ctx, w.now.Add(24*time.Hour)); err != nil && e.ctx.Err() == nil {
 		w.fatalf("rescue: %v", err)
@@ -205,9 +205,11 @@ func (e *errand) watch() {
 	if e.up() && !w.now.Before(e.nextLook) {
 		e.nextLook = w.now.Add(max(15*time.Minute, w.coarse))
 		e.reap()
+		swept := w.model.sweeps()
 		if err := e.sweeper.SweepState(e.ctx); err == nil && e.up() {
 			e.swept = w.now
 		}
+		swept()
 	}
 	if e.up() && !w.now.Before(e.rescue) {
 		e.rescue = w.now.Add(max(time.Minute, w.coarse))

@@ -24,6 +24,8 @@ type model struct {
 	cost     map[string]int64
 	caps     map[string]int64
 	last     map[string]int64 // the newest answers' worth, by task
+	sweep    *sweep
+	good     map[conversation]time.Time // when what stood there was last stored to the last word
 }
 
 // trigger is a person's act that begins a task.

@@ -121,12 +121,15 @@ func (a api) PRTemplate(ctx context.Context, _ forge.Repo, _ string) (string, er
 }
 
 func (a api) PR(ctx context.Context, _ forge.Repo, number int) (forge.PR, error) {
-	return read(ctx, a, "read pull", func() (forge.PR, error) {
-		i := a.issues[number]
-		if i == nil || i.pull == nil {
-			return forge.PR{}, notFound("read pull")
-		}
-		return a.pr(i), nil
+	return looked(a, func() (forge.PR, error) {
+		return read(ctx, a, "read pull", func() (forge.PR, error) {
+			i := a.issues[number]
+			if i == nil || i.pull == nil {
+				return forge.PR{}, notFound("read pull")
+			}
+			a.w.model.reads(number)
+			return a.pr(i), nil
+		})
 	})
 }
 
