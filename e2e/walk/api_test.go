@@ -113,9 +113,8 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 }
 
 func (a api) Thumbs(ctx context.Context, _ int64, nodes []string) (forge.Thumbs, error) {
-	return read(ctx, a, "thumbs", func() (forge.Thumbs, error) {
+	out, err := read(ctx, a, "thumbs", func() (forge.Thumbs, error) {
 		out := forge.Thumbs{By: map[string][]forge.Thumb{}, Cost: 1, Remaining: 4000}
-		defer func() { a.w.polls.shows(out) }()
 		for _, n := range nodes {
 			if i := a.issueByNode(n); i != nil {
 				if len(i.thumbs) > 0 {
@@ -132,6 +131,10 @@ func (a api) Thumbs(ctx context.Context, _ int64, nodes []string) (forge.Thumbs,
 		}
 		return out, nil
 	})
+	if err == nil {
+		a.w.polls.shows(out)
+	}
+	return out, err
 }
 
 func (h *hub) issueByNode(node string) *issue {

@@ -24,6 +24,8 @@ func acts() []act {
 		{"agent", 8, agentMood},
 		{"trouble", 8, armTrouble},
 		{"meanwhile", 6, meanwhile},
+		{"chain", 4, hangChain},
+		{"partial outage", 2, partial},
 		{"webhook", 4, hookMishap},
 		{"kill", 2, killErrand},
 		{"outage", 1, outage},
@@ -133,7 +135,7 @@ func people() []act {
 	var out []act
 	for _, a := range acts() {
 		switch a.name {
-		case "help along", "agent", "trouble", "meanwhile", "webhook", "kill", "outage", "VM":
+		case "help along", "agent", "trouble", "meanwhile", "chain", "partial outage", "webhook", "kill", "outage", "VM":
 		default:
 			out = append(out, a)
 		}
@@ -199,6 +201,7 @@ func (w *world) play(table []act, steps int) {
 		total += a.weight
 	}
 	for range steps {
+		w.grants()
 		n := w.roll("act", total)
 		for _, a := range table {
 			if n -= a.weight; n < 0 {

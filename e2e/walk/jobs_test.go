@@ -144,8 +144,11 @@ func outlives(j *state.Job) bool {
 
 // waits holds a back-off against how often the step went wrong: 2 s, doubled each time up to 5 minutes, a fifth more
 // or less, unless GitHub named a time.
-func (b *jobs) waits(id string, d time.Duration) {
+func (b *jobs) waits(id string, epoch int64, d time.Duration) {
 	r := b.of(id)
+	if !r.held || r.Epoch != epoch { // the store refuses it
+		return
+	}
 	n := r.errors + 1
 	shortest := math.Min(300, math.Exp2(float64(n))) * 0.8
 	longest := math.Min(300, math.Exp2(float64(n+b2i(r.unsure)))) * 1.2

@@ -209,6 +209,11 @@ func unthumb(w *world) bool {
 	if !ok || len(c.thumbs) == 0 {
 		return false
 	}
+	w.unthumb(c)
+	return true
+}
+
+func (w *world) unthumb(c *comment) {
 	by := c.thumbs[0].by
 	w.note("@%s takes the 👍 from comment %d", by.Login, c.id)
 	c.thumbs = c.thumbs[1:]
@@ -217,7 +222,6 @@ func unthumb(w *world) bool {
 			y.undone = w.now
 		}
 	}
-	return true
 }
 
 func tick(w *world) bool {

@@ -32,6 +32,10 @@ type plant struct {
 func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	return func(ctx context.Context, j *state.Job) (state.Event, error) {
 		w.inStep = w.now
+		before := w.job
+		w.job = j
+		defer func() { w.job = before }()
+		w.meets(j)
 		r := w.jobs.of(j.ID)
 		r.begun, r.err = w.now, nil
 		nothing := state.Event{Kind: workflow.EventNothing}

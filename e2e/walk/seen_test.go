@@ -33,7 +33,10 @@ func (p *polls) begins() {
 		if !t.Phase.AwaitsApproval() {
 			continue
 		}
-		if plan := t.NewestPlan(); plan.Posted() {
+		for _, plan := range t.Plans[max(0, len(t.Plans)-2):] { // a 👍 on the one before is answered
+			if !plan.Posted() || t.Approval != nil && t.Approval.Hash == plan.Hash {
+				continue
+			}
 			a := asked{task: t.Key, since: t.Since}
 			if plan.Open() {
 				a.open = plan.Hash

@@ -155,7 +155,7 @@ func TestWalks(t *testing.T) {
 func oneWalk(r *rapid.T, table []act, sum *tally) {
 	met := map[string]int{}
 	w := newWorld(lucky{r}, plant{}, func(what string) { met[what]++ }, func(why string) { r.Fatalf("%s", why) })
-	w.play(table, least+w.roll("length", spread))
+	w.play(w.profiled(table), least+w.roll("length", spread))
 	sum.walks.Add(1)
 	sum.steps.Add(int64(w.steps))
 	sum.jobs.Add(int64(w.done))
@@ -175,6 +175,16 @@ func (c *tally) covered(t *testing.T) {
 	}
 	for _, k := range troubles() {
 		want = append(want, "trouble "+k)
+	}
+	for _, p := range profiles() {
+		want = append(want, "profile "+p.name)
+	}
+	for _, row := range shapes() {
+		for _, k := range row {
+			if k != "none" && !slices.Contains(want, "link "+k) {
+				want = append(want, "link "+k)
+			}
+		}
 	}
 	for _, m := range moods() {
 		want = append(want, "mood "+m)

@@ -180,7 +180,8 @@ var marker = regexp.MustCompile(`<!-- errand:\S+ -->\s*$`)
 // final heals everything, lets time go on and holds what is left against the promises about ends.
 func (m *model) final() {
 	w := m.w
-	w.armed, w.mishap, w.out, w.machines.full, w.mood = nil, mishap{}, time.Time{}, time.Time{}, ""
+	w.armed, w.chains, w.mishap, w.out, w.downUntil, w.machines.full, w.mood = nil, nil, mishap{}, time.Time{}, time.Time{}, time.Time{}, ""
+	w.grants()
 	for _, o := range w.machines.list {
 		o.deaf = time.Time{}
 	}

@@ -41,25 +41,30 @@ type world struct {
 	asleep   map[string][]byte // work that was put away, by name
 	lanes    []state.Lane
 
-	mood    string // of the next run
-	mishap  mishap // of the next webhook
-	armed   []trouble
-	out     time.Time // GitHub is down until then
-	upAt    time.Time // when errand starts again, if it is down
-	trouble time.Time // when something last went wrong
-	blocker *issue    // what the issue waits for
-	plant   plant
-	coarse  time.Duration // the grain of watching in a long span
-	inStep  time.Time     // when the step under way began
-	nested  int
-	plans   int
-	done    int // jobs
-	steps   int
-	itself  bool // what the store is asked for, the walk asks for
-	trail   []string
-	met     func(string) // for coverage
-	fail    func(string)
-	broke   string // the first complaint: the queue takes a panic of a step for an error
+	mood      string // of the next run
+	mishap    mishap // of the next webhook
+	armed     []trouble
+	chains    []*chain
+	job       *state.Job // under way
+	down      string     // the call that fails until downUntil
+	revoked   []grant
+	out       time.Time // GitHub is down until then
+	downUntil time.Time
+	upAt      time.Time // when errand starts again, if it is down
+	trouble   time.Time // when something last went wrong
+	blocker   *issue    // what the issue waits for
+	plant     plant
+	coarse    time.Duration // the grain of watching in a long span
+	inStep    time.Time     // when the step under way began
+	nested    int
+	plans     int
+	done      int // jobs
+	steps     int
+	itself    bool // what the store is asked for, the walk asks for
+	trail     []string
+	met       func(string) // for coverage
+	fail      func(string)
+	broke     string // the first complaint: the queue takes a panic of a step for an error
 }
 
 // began is when every walk begins.
@@ -133,7 +138,16 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 		w.troubled()
 		return temporary(op, forge.ClassTemporary, 503, time.Time{})
 	}
-	t, ok := w.strike(onVM, writes)
+	if err := w.fails(op); err != nil {
+		return err
+	}
+	t, ok := trouble{}, false
+	if kind := w.link(op, onVM, writes); kind != "" {
+		t, ok = w.hung(kind), true
+		w.hit("link " + kind)
+	} else {
+		t, ok = w.strike(onVM, writes)
+	}
 	if !ok {
 		return effect()
 	}

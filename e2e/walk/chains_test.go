@@ -1,0 +1,195 @@
+package walk
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// chain is a row of troubles for one job, and for the jobs that are made anew with its key: each claim meets the next
+// one, at its first call that fits. What goes wrong twice in a row at the same place is met by no roll of the dice.
+type chain struct {
+	kind  state.JobKind
+	op    string // any call, if empty
+	links []string
+	task  state.TaskKey // of the job that it has found
+	key   string
+	live  string // what the claim under way meets
+}
+
+// spot is a call of a job's step.
+type spot struct {
+	kind state.JobKind
+	op   string
+}
+
+// spots are the calls at which a chain can be hung up.
+func spots() []spot {
+	return []spot{
+		{state.JobStatus, "comment"}, {state.JobStatus, "edit"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"},
+		{state.JobMove, "move"}, {state.JobCommit, "publish"}, {state.JobLaunch, "start run"}, {state.JobLaunch, ""}, {state.JobCollect, ""},
+		{state.JobApprove, "permission"}, {state.JobApprove, "read plan"}, {state.JobVet, ""}, {state.JobStart, ""}, {state.JobStop, "stop run"},
+		{state.JobRelease, ""}, {state.JobGather, ""}, {state.JobSleep, ""}, {state.JobReact, ""},
+	}
+}
+
+// shapes are the rows; "none" lets a claim pass.
+func shapes() [][]string {
+	return [][]string{
+		{"lost answer", "forbidden", "forbidden"}, {"lost answer", "die before", "none"}, {"die before", "die before", "denied"},
+		{"denied", "denied", "denied", "denied", "denied", "denied", "denied", "denied", "denied"}, {"limit", "denied"}, {"forbidden"},
+		{"slow", "denied"}, {"lost answer", "none", "denied"}, {"denied", "revoked"}, {"denied", "withdrawn"}, {"none", "revoked"},
+		{"store refuses", "store refuses", "store refuses"}, {"lost answer", "cancelled"}, {"lost answer", "forbidden", "lost answer"},
+	}
+}
+
+func hangChain(w *world) bool {
+	all, rows := spots(), shapes()
+	s, links := all[w.roll("spot", len(all))], rows[w.roll("shape", len(rows))]
+	w.chains = append(w.chains, &chain{kind: s.kind, op: s.op, links: links})
+	w.note("a chain for the next job %s at %q: %s", s.kind, s.op, strings.Join(links, ", "))
+	return true
+}
+
+// meets has a job that begins meet the next link of each chain that is for it.
+func (w *world) meets(j *state.Job) {
+	for _, c := range w.chains {
+		switch {
+		case c.kind != j.Kind || c.key != "" && (c.key != j.Key || c.task != j.Task):
+		case len(c.links) > 0:
+			c.task, c.key = j.Task, j.Key
+			c.live, c.links = c.links[0], c.links[1:]
+		}
+	}
+}
+
+// link is what the chain of the job under way has for a call.
+func (w *world) link(op string, onVM, writes bool) string {
+	if w.job == nil {
+		return ""
+	}
+	for _, c := range w.chains {
+		if c.live == "" || c.live == "none" || c.task != w.job.Task || c.key != w.job.Key || c.op != "" && c.op != op || c.live == "lost answer" && !writes {
+			continue
+		}
+		found := c.live
+		if onVM && (found == "forbidden" || found == "limit") {
+			found = "denied"
+		}
+		c.live = ""
+		return found
+	}
+	return ""
+}
+
+// hung turns a link into a trouble.
+func (w *world) hung(kind string) trouble {
+	t := trouble{kind: kind}
+	switch kind {
+	case "store refuses":
+		w.armed = append(w.armed, t)
+		return trouble{kind: "meanwhile", act: func() {}}
+	case "revoked", "withdrawn", "cancelled":
+		return trouble{kind: "meanwhile", act: func() { w.turnsAway(kind) }}
+	}
+	return t
+}
+
+// turnsAway has whoever approved last lose the permission for a while, take the 👍 back, or cancel.
+func (w *world) turnsAway(how string) {
+	if len(w.model.yeses) == 0 {
+		return
+	}
+	y := w.model.yeses[len(w.model.yeses)-1]
+	switch how {
+	case "revoked":
+		if y.by.canWrite() && !y.by.Bot {
+			w.note("@%s may read only for a while", y.by.Login)
+			w.revoked = append(w.revoked, grant{y.by, y.by.may})
+			w.hub.permit(y.by, state.PermissionRead)
+		}
+	case "withdrawn":
+		if c := y.plan; c != nil && len(c.thumbs) > 0 {
+			w.unthumb(c)
+		}
+	case "cancelled":
+		if y.by.held {
+			w.model.ending(y.on)
+		}
+		w.say(y.by, y.on, "@errand cancel")
+		w.now = w.now.Add(2 * time.Second)
+		w.hub.deliver()
+		if w.errand.up() {
+			w.errand.settle()
+		}
+	}
+}
+
+// grant is what somebody may do again.
+type grant struct {
+	who *account
+	may state.Permission
+}
+
+// grants gives back what was revoked.
+func (w *world) grants() {
+	for _, g := range w.revoked {
+		w.note("@%s may %s again", g.who.Login, g.may)
+		w.hub.permit(g.who, g.may)
+	}
+	w.revoked = nil
+}
+
+// partial lets one kind of calls fail for a while, and no other.
+func partial(w *world) bool {
+	ops := []string{"permission", "read plan", "thumbs", "list comments", "list reviews", "threads", "read issue", "comment", "read delivery", "list issues", "collect", "follow", "stop run"}
+	w.down = ops[w.roll("which calls", len(ops))]
+	w.downUntil = w.now.Add([]time.Duration{time.Minute, 20 * time.Minute, 3 * time.Hour}[w.roll("partial outage", 3)])
+	w.note("every call %q fails until %s", w.down, sub(w.downUntil))
+	w.troubled()
+	return true
+}
+
+// fails reports whether a call is among those that fail for a while.
+func (w *world) fails(op string) error {
+	if op != w.down || !w.now.Before(w.downUntil) {
+		return nil
+	}
+	w.troubled()
+	return temporary(op, forge.ClassTemporary, 503, time.Time{})
+}
+
+// profile is what a walk is mostly about.
+type profile struct {
+	name string
+	acts []string // are done more often than else
+}
+
+func profiles() []profile {
+	return []profile{
+		{name: "plain"},
+		{"chains", []string{"chain"}},
+		{"words", []string{"command", "chatter", "review", "pull comment", "webhook", "partial outage"}},
+		{"thumbs", []string{"thumb", "unthumb", "tick", "approve", "edit plan", "partial outage", "chain"}},
+		{"ends", []string{"unassign", "close", "merge", "close pull", "delete plan", "meanwhile", "chain"}},
+		{"stops", []string{"command", "agent", "VM", "meanwhile", "chain"}},
+	}
+}
+
+// profiled draws what the walk is about.
+func (w *world) profiled(table []act) []act {
+	all := profiles()
+	p := all[w.roll("profile", len(all))]
+	w.hit("profile " + p.name)
+	w.note("the walk is about %s", p.name)
+	table = slices.Clone(table)
+	for i := range table {
+		if slices.Contains(p.acts, table[i].name) {
+			table[i].weight += 60 / len(p.acts)
+		}
+	}
+	return table
+}
