@@ -24,9 +24,9 @@ const (
 	preJobData = "jobdata/"       // JOB: the payload of a job that has one; never changes
 	preJobSeq  = "jobseq/"        // TASK: the number of its last job, decimal
 
-	preInbox    = preWake + "inbox/" // TIME/GUID: a delivery that waits; empty
+	preInbox    = preWake + "inbox/" // TIME/GUID: a delivery that waits: its payload, or nothing if that is large or was stored by schema 1
 	preDelivery = "delivery/"        // GUID: what is known of a delivery; what stays is the tombstone
-	prePayload  = "payload/"         // GUID: its payload, until it is spent
+	prePayload  = "payload/"         // GUID: its payload, until it is spent, if it does not lie in the inbox
 	prePoison   = "poison/"          // TIME/GUID: a delivery that failed too often; empty
 	preTomb     = "tomb/"            // TIME/GUID: when a delivery was spent; empty
 

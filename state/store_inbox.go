@@ -17,6 +17,10 @@ const MaxDeliveryFailures = 5
 // parts are few enough to be spent in one update.
 const MaxPayloadBytes = 25 << 20
 
+// inlineBytes is how large a packed payload may be to lie in the inbox's row. One write less, under a key beside those of
+// the deliveries that came just before, makes commits smaller. Larger ones would make ranges over the inbox slow.
+const inlineBytes = 32 << 10
+
 // roomForHead is what a delivery needs in an update besides its payload.
 const roomForHead = 8 << 10
 
@@ -101,10 +105,15 @@ func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) e
 	return nil
 }
 
-// putDelivery writes a new delivery. Parts that went ahead must still be there: an equal delivery may
+// putDelivery writes a new delivery. An empty row in the inbox says that the payload, if there is one, lies under its own
+// key: that of a large one, and of all that older versions wrote. Parts that went ahead must still be there: an equal delivery may
 // have come and gone meanwhile, or another process may have taken them for loose.
 func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) error {
-	key := prePayload + d.GUID
+	row := deliveryRow{State: deliveryPending, Event: d.Event, Received: d.Received.UTC().Round(0)}
+	inbox, key := timeKey(preInbox, row.Received, d.GUID), prePayload+d.GUID
+	if len(data) > 0 && len(data) <= inlineBytes {
+		return errors.Join(putRow(tx, d.GUID, row), tx.Put(inbox, data))
+	}
 	if ahead {
 		for i := range parts {
 			if _, err := tx.Get(partKey(key, i)); err != nil {
@@ -117,8 +126,7 @@ func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) 
 	} else if err := putBlob(tx, key, data); err != nil {
 		return err
 	}
-	row := deliveryRow{State: deliveryPending, Event: d.Event, Received: d.Received.UTC().Round(0)}
-	return errors.Join(putRow(tx, d.GUID, row), tx.Put(timeKey(preInbox, row.Received, d.GUID), nil))
+	return errors.Join(putRow(tx, d.GUID, row), tx.Put(inbox, nil))
 }
 
 // getDelivery returns what is known of a delivery, nil if nothing is.
@@ -178,7 +186,7 @@ func (s *Store) listDeliveries(ctx context.Context, prefix string, limit int, pa
 			return err
 		}
 		for _, p := range pairs {
-			d, err := s.readDelivery(r, guidOfTimeKey(p.Key), payloads)
+			d, err := s.readDelivery(r, guidOfTimeKey(p.Key), p.Value, payloads)
 			if err != nil {
 				return err
 			}
@@ -192,7 +200,8 @@ func (s *Store) listDeliveries(ctx context.Context, prefix string, limit int, pa
 	return list, nil
 }
 
-func (s *Store) readDelivery(r kv.Reader, guid string, payload bool) (Delivery, error) {
+// readDelivery reads a delivery, with its payload if that is wanted: packed is what its row in the list holds of it.
+func (s *Store) readDelivery(r kv.Reader, guid string, packed []byte, payload bool) (Delivery, error) {
 	row, err := getDelivery(r, guid)
 	if err != nil {
 		return Delivery{}, err
@@ -207,9 +216,11 @@ func (s *Store) readDelivery(r kv.Reader, guid string, payload bool) (Delivery, 
 	if !payload {
 		return d, nil
 	}
-	data, err := getBlob(r, prePayload+guid)
+	if len(packed) == 0 {
+		packed, err = getBlob(r, prePayload+guid)
+	}
 	if err == nil {
-		d.Payload, err = s.packer.unpack(data)
+		d.Payload, err = s.packer.unpack(packed)
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("read payload of delivery %s: %w", guid, err)

@@ -242,3 +242,129 @@ func TestLooseParts(t *testing.T) {
 		t.Errorf("the complete delivery suffered: %v", err)
 	}
 }
+
+// storeAsSchema1 puts a delivery as errand did before payloads lay in the inbox.
+func (s *testStore) storeAsSchema1(t *testing.T, guid, payload string) {
+	t.Helper()
+	row := deliveryRow{State: deliveryPending, Event: "issues", Received: s.time().UTC()}
+	err := s.db.Update(t.Context(), func(tx kv.Tx) error {
+		return errors.Join(putBlob(tx, prePayload+guid, s.packer.pack([]byte(payload))), putRow(tx, guid, row), tx.Put(timeKey(preInbox, row.Received, guid), nil))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPayloadPlaces: wherever a payload lies, it is there until the delivery is spent, and then nothing of it is left.
+func TestPayloadPlaces(t *testing.T) {
+	t.Parallel()
+	largest := noise(inlineBytes - 200) // it is packed as it is, with a head
+	for name, c := range map[string]struct {
+		payload string
+		old     bool
+		inline  bool
+	}{
+		"empty":                   {payload: ""},
+		"small":                   {payload: "{}", inline: true},
+		"compressed":              {payload: strings.Repeat("some text ", 5000), inline: true},
+		"as large as fits a row":  {payload: largest, inline: true},
+		"too large for a row":     {payload: noise(inlineBytes + 1)},
+		"in parts":                {payload: noise(900 << 10)},
+		"of schema 1, empty":      {payload: "", old: true},
+		"of schema 1, small":      {payload: "{}", old: true},
+		"of schema 1, compressed": {payload: strings.Repeat("some text ", 5000), old: true},
+		"of schema 1, in parts":   {payload: noise(900 << 10), old: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			if c.old {
+				s.storeAsSchema1(t, "g", c.payload)
+			} else if !s.put(t, "g", c.payload) {
+				t.Error("it is not new")
+			}
+			wantPayload := func(when string) {
+				t.Helper()
+				list, err := s.PendingDeliveries(t.Context(), 10)
+				if err != nil || len(list) != 1 || string(list[0].Payload) != c.payload {
+					t.Errorf("%s: listed are %d deliveries, error %v", when, len(list), err)
+				}
+				s.wantSound(t)
+			}
+			wantPayload("stored")
+			if s.put(t, "g", "another") {
+				t.Error("a second one with its GUID is new")
+			}
+			if got := s.has(t, prePayload+"g"); got == c.inline {
+				t.Errorf("payload under its own key: %v", got)
+			}
+			s.reopen(t)
+			wantPayload("opened again")
+			for range MaxDeliveryFailures {
+				wantPayload("failed")
+				if _, err := s.FailDelivery(t.Context(), "g", errors.New("boom")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.wantSound(t)
+			if !s.has(t, prePayload+"g") {
+				t.Error("the payload of a delivery that is put aside does not lie under its own key")
+			}
+			if err := s.ReviveDelivery(t.Context(), "g"); err != nil {
+				t.Fatal(err)
+			}
+			wantPayload("revived")
+			s.mustApply(t, event(task1, "save"), Ack{Delivery: "g"})
+			wantPending(t, s, "")
+			s.wantSound(t)
+		})
+		t.Run(name+", spent at once", func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			if c.old {
+				s.storeAsSchema1(t, "g", c.payload)
+			} else {
+				s.put(t, "g", c.payload)
+			}
+			if err := s.SpendDelivery(t.Context(), "g"); err != nil {
+				t.Fatal(err)
+			}
+			s.wantSound(t)
+		})
+	}
+}
+
+// has reports whether a key exists.
+func (s *testStore) has(t *testing.T, key string) (found bool) {
+	t.Helper()
+	err := s.db.View(t.Context(), func(r kv.Reader) error {
+		_, err := r.Get(key)
+		found = err == nil
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestSchema1Opens opens a store of schema 1 with deliveries that wait. An errand that knows only schema 1 must not open it
+// any more: it would not find the payloads of new ones.
+func TestSchema1Opens(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.storeAsSchema1(t, "old", "{}")
+	if err := s.db.Update(t.Context(), func(tx kv.Tx) error { return tx.Put(keySchema, []byte("1")) }); err != nil {
+		t.Fatal(err)
+	}
+	s.reopen(t)
+	s.advance(time.Second)
+	s.put(t, "new", "{}")
+	wantPending(t, s, "old new")
+	if version, err := s.schema(t.Context()); version < 2 || err != nil {
+		t.Errorf("schema %d, error %v; want at least 2", version, err)
+	}
+}

@@ -18,7 +18,7 @@ func (s *Store) SpendDelivery(ctx context.Context, guid string) error {
 	return s.update(ctx, "spend delivery", func(tx kv.Tx) error { return s.spendDelivery(tx, guid, now) })
 }
 
-// spendDelivery deletes the payload and leaves the tombstone.
+// spendDelivery deletes the payload, wherever it lies, and leaves the tombstone.
 func (s *Store) spendDelivery(tx kv.Tx, guid string, now time.Time) error {
 	row, err := getDelivery(tx, guid)
 	if err != nil {
@@ -54,9 +54,23 @@ func (s *Store) FailDelivery(ctx context.Context, guid string, cause error) (fai
 			return nil
 		}
 		row.State = deliveryPoison
-		return errors.Join(tx.Delete(timeKey(preInbox, row.Received, guid)), tx.Put(timeKey(prePoison, row.Received, guid), nil))
+		return putAside(tx, guid, row.Received)
 	})
 	return failures, err
+}
+
+// putAside moves a delivery from the inbox to what is put aside. A payload in its row moves to a key of its own, so that
+// looking at what is put aside, as the pages and metrics do, reads no payloads.
+func putAside(tx kv.Tx, guid string, received time.Time) error {
+	inbox := timeKey(preInbox, received, guid)
+	packed, err := tx.Get(inbox)
+	if err != nil {
+		return err
+	}
+	if len(packed) > 0 {
+		err = putBlob(tx, prePayload+guid, packed)
+	}
+	return errors.Join(err, tx.Delete(inbox), tx.Put(timeKey(prePoison, received, guid), nil))
 }
 
 // ReviveDelivery puts a delivery that was put aside back into the inbox, in its old place, with its
