@@ -113,9 +113,10 @@ type RunResult struct {
 	// VMEnd is why a VM that is lost (StatusVMLost) is given up, of the list of VM.Why; empty if nothing says why.
 	VMEnd   string `json:"vm_end,omitempty"`
 	Message string `json:"message,omitempty"` // one sentence for people, in errand's words
-	// ProgramError is what the agent's program said of its failure. It is for the log and the transcript: people never
-	// read it, and it is not stored with the task.
+	// ProgramError is what the agent's program said of its failure, RunnerNote what the runner on the VM did. They are for
+	// the log and the transcript: people never read them, and they are not stored with the task.
 	ProgramError string    `json:"program_error,omitempty"`
+	RunnerNote   string    `json:"runner_note,omitempty"`
 	Session      string    `json:"session,omitempty"`
 	Turns        int       `json:"turns,omitempty"`
 	Refused      int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused

@@ -33,7 +33,7 @@ func (c *change) correct() {
 // API, a crash, silence, or nothing at all. A run that the gateway refused the model ended for that. What is known better
 // stays: the VM was lost, or we stopped it. Other results are returned as they are.
 func (r *Run) Correct(res RunResult) RunResult {
-	res = r.knownBetter(res)
+	res = r.preferGatewayReason(res)
 	switch {
 	case r.refusedTurns():
 		switch res.Status {
@@ -62,9 +62,7 @@ func (r *Run) Correct(res RunResult) RunResult {
 // status is what a run ends as that was refused the model for this, if its program may have taken that for the given
 // status; empty if the program knows better.
 func (w *Waiting) status(said string) string {
-	switch said {
-	case "auth", "billing", "budget", "rate_limited", "overloaded", "network", "invalid", "refused", "crashed", "stalled", "no_op":
-	default:
+	if !RunStatuses()[said].Held {
 		return ""
 	}
 	switch w.Kind {

@@ -169,8 +169,25 @@ type Result struct {
 	HTTP int
 	// ResetAt is when a limit ends, zero if unknown.
 	ResetAt time.Time
-	// Message is one sentence for people about why Status is not ok.
-	Message string
+	// Why is why Status is not ok, in errand's own words, for people. It is empty where the status says it all.
+	Why string
+	// Said is what the program said of its failure. It is for the log and the transcript, never for people: it names
+	// commands, addresses and request ids that are not theirs to act on, and the agent may have written it.
+	Said string
+}
+
+// verdict is how a run ended, as a Result has it.
+type verdict struct {
+	status    Status
+	why, said string
+}
+
+// maxSaid bounds what is kept of a program's words, in bytes.
+const maxSaid = 2000
+
+// judge puts a verdict into the result.
+func (r *Result) judge(v verdict) {
+	r.Status, r.Why, r.Said = v.status, v.why, cutText(v.said, maxSaid)
 }
 
 // New returns the adapter that the configuration names.

@@ -16,7 +16,7 @@ type apiParser struct {
 	usage   runlog.Usage
 	turns   int
 	last    *wire.Result
-	cut     string // set if a line that was too long may have been the result: what people read of that
+	cut     string // set if a line that was too long may have been the result: why, for people
 }
 
 var _ Parser = (*apiParser)(nil)
@@ -67,7 +67,7 @@ func (p *apiParser) Cut(line []byte, _ int) []runlog.Event {
 	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
 	switch {
 	case l.Type == "", cutIn(at, "type"):
-		p.cut = cutNoResult // it may have been anything
+		p.cut = cutNoResult // its type is not known
 	case l.Type == wire.TypeResult && (l.Result == nil || l.Result.Cause == wire.CauseOK):
 		p.last, p.cut = nil, cutTooLong
 	default:
@@ -104,7 +104,7 @@ func (p *apiParser) result(r *wire.Result) []runlog.Event {
 func (p *apiParser) Exit(e Ended) Result {
 	r := Result{Session: p.session, Usage: p.usage, Turns: p.turns}
 	if p.last != nil {
-		r.Text, r.HTTP, r.Message = p.last.Text, p.last.HTTP, p.last.Message
+		r.Text, r.HTTP = p.last.Text, p.last.HTTP
 		r.Session = firstOf(cutText(p.last.Session, 100), p.session)
 		if s := p.last.Structured; len(s) > 0 && string(s) != "null" {
 			r.Structured = s
@@ -117,40 +117,39 @@ func (p *apiParser) Exit(e Ended) Result {
 			r.ResetAt = time.Unix(at, 0).UTC()
 		}
 	}
-	r.Status, r.Message = p.judge(e, r)
+	r.judge(p.judge(e, r))
 	if r.Status == StatusNoSession {
 		r.Session = ""
 	}
-	r.Message = cutText(r.Message, 2000)
 	return r
 }
 
-func (p *apiParser) judge(e Ended, r Result) (Status, string) {
+func (p *apiParser) judge(e Ended, r Result) verdict {
 	if s := ofCause(e); s != "" {
-		return s, e.Exit.Message
+		return verdict{status: s}
 	}
 	switch {
 	case p.last == nil && p.cut != "" && e.clean():
-		return StatusAnswerCut, p.cut
+		return verdict{status: StatusAnswerCut, why: p.cut}
 	case p.last == nil:
 		return silent(e)
 	}
 	status, ok := apiCauses()[p.last.Cause]
 	switch {
 	case !ok:
-		return StatusCrashed, firstOf(r.Message, fmt.Sprintf("the agent ended as %q", cutText(p.last.Cause, 40)))
+		return verdict{status: StatusCrashed, said: firstOf(p.last.Message, fmt.Sprintf("ended as %q", cutText(p.last.Cause, 40)))}
 	case status != StatusOK:
-		return status, firstOf(r.Message, string(status))
+		return verdict{status: status, said: p.last.Message}
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+		return verdict{status: StatusCrashed, why: endedBadly(e), said: lastLine(e.Stderr)}
 	case e.WantSession != "" && r.Session != e.WantSession:
-		return StatusNoSession, "the agent began another session than the one to resume"
+		return verdict{status: StatusNoSession, why: otherSession}
 	case p.turns == 0:
-		return StatusNoOp, "the agent ended without asking the model"
+		return verdict{status: StatusNoOp}
 	case e.WantSchema && !json.Valid(r.Structured):
-		return StatusNoStructuredOutput, "the agent gave no structured answer"
+		return verdict{status: StatusNoStructuredOutput}
 	}
-	return StatusOK, ""
+	return verdict{status: StatusOK}
 }
 
 // apiCauses are the statuses that the loop may claim; what only we and the runner can know is not

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"net/http"
 	"regexp"
@@ -124,14 +123,13 @@ func (p *claudeParser) Exit(e Ended) Result {
 			r.Structured = s
 		}
 	}
-	r.Status, r.Message = p.judge(e, r)
+	r.judge(p.judge(e, r))
 	if r.Status == StatusNoSession {
 		r.Session = "" // the command made one up
 	}
 	if r.Status == StatusRateLimited && r.ResetAt.IsZero() {
 		r.ResetAt = resetIn(r.Text, e.Exit.EndedAt)
 	}
-	r.Message = cutText(r.Message, 2000)
 	return r
 }
 
@@ -148,36 +146,36 @@ func (r *claudeResult) denials() []string {
 
 // judge finds the status. Its order is the order of trust: what we know, what the runner saw, and
 // only then what the command says.
-func (p *claudeParser) judge(e Ended, r Result) (Status, string) {
+func (p *claudeParser) judge(e Ended, r Result) verdict {
 	if s := ofCause(e); s != "" {
-		return s, e.Exit.Message
+		return verdict{status: s}
 	}
 	switch {
 	case p.last == nil && p.cut != "" && e.clean():
-		return StatusAnswerCut, p.cut
+		return verdict{status: StatusAnswerCut, why: p.cut}
 	case p.last == nil:
 		return silent(e)
 	}
 	last := p.last
 	if len(last.Errors) > 0 && strings.HasPrefix(last.Errors[0], noConversation) {
-		return StatusNoSession, last.Errors[0]
+		return verdict{status: StatusNoSession, said: last.Errors[0]}
 	}
 	switch last.Subtype {
 	case "success":
 	case "error_max_turns":
-		return StatusMaxTurns, last.text()
+		return verdict{status: StatusMaxTurns, said: last.text()}
 	case "error_max_budget_usd":
-		return StatusBudget, last.text()
+		return verdict{status: StatusBudget, said: last.text()}
 	case "error_max_structured_output_retries":
-		return StatusNoStructuredOutput, last.text()
+		return verdict{status: StatusNoStructuredOutput, said: last.text()}
 	default:
 		if strings.HasPrefix(last.Terminal, "aborted_") {
-			return StatusInterrupted, "the run was interrupted"
+			return verdict{status: StatusInterrupted, said: last.text()}
 		}
-		return StatusCrashed, firstOf(last.text(), last.Subtype)
+		return verdict{status: StatusCrashed, said: firstOf(last.text(), last.Subtype)}
 	}
 	if last.IsError {
-		return p.apiFailure(last), last.Result
+		return p.apiFailure(last)
 	}
 	return p.success(e, r)
 }
@@ -185,31 +183,36 @@ func (p *claudeParser) judge(e Ended, r Result) (Status, string) {
 const noConversation = "No conversation found"
 
 // success checks everything that a success must also be.
-func (p *claudeParser) success(e Ended, r Result) (Status, string) {
+func (p *claudeParser) success(e Ended, r Result) verdict {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+		return verdict{status: StatusCrashed, why: endedBadly(e), said: lastLine(e.Stderr)}
 	case e.WantSession != "" && r.Session != e.WantSession:
-		return StatusNoSession, "the agent began another session than the one to resume"
+		return verdict{status: StatusNoSession, why: otherSession}
 	case p.after:
-		return StatusCrashed, "the agent went on with its work after its answer, and ended without another"
+		return verdict{status: StatusCrashed, why: "the agent went on with its work after its answer, and ended without another"}
 	case p.last.Turns == 0:
-		return StatusNoOp, firstOf(p.last.Result, "the agent ended without asking the model")
+		return verdict{status: StatusNoOp, said: p.last.Result}
 	case p.last.Terminal == "hook_stopped":
-		return StatusHookStopped, "a hook stopped the agent"
+		return verdict{status: StatusHookStopped, said: p.last.Result}
 	case p.last.StopReason == "refusal":
-		return StatusRefused, firstOf(p.last.Result, "the model declined")
+		return verdict{status: StatusRefused, why: declined, said: p.last.Result}
 	case e.WantSchema && !json.Valid(r.Structured):
-		return StatusNoStructuredOutput, "the agent gave no structured answer"
+		return verdict{status: StatusNoStructuredOutput}
 	}
-	return StatusOK, ""
+	return verdict{status: StatusOK}
 }
 
 // apiFailure sorts a run that the model's API ended.
-func (p *claudeParser) apiFailure(r *claudeResult) Status {
+func (p *claudeParser) apiFailure(r *claudeResult) verdict {
+	if r.StopReason == "refusal" {
+		return verdict{status: StatusRefused, why: declined, said: r.Result}
+	}
+	return verdict{status: p.apiStatus(r), said: r.Result}
+}
+
+func (p *claudeParser) apiStatus(r *claudeResult) Status {
 	switch {
-	case r.StopReason == "refusal":
-		return StatusRefused
 	case r.Terminal == "prompt_too_long", r.HTTP == http.StatusRequestEntityTooLarge:
 		return StatusContextOverflow
 	case r.HTTP == http.StatusPaymentRequired, p.lastErr == "billing_error":
@@ -229,19 +232,19 @@ func (p *claudeParser) apiFailure(r *claudeResult) Status {
 }
 
 // silent judges a run that printed no result.
-func silent(e Ended) (Status, string) {
+func silent(e Ended) verdict {
 	said := lastLine(e.Stderr)
 	switch {
 	case strings.Contains(e.Stderr, noConversation):
-		return StatusNoSession, said
+		return verdict{status: StatusNoSession, said: said}
 	case e.Exit.Signal != "" || e.Exit.Code > 128:
-		return StatusCrashed, firstOf(said, fmt.Sprintf("the agent was killed (code %d %s)", e.Exit.Code, e.Exit.Signal))
+		return verdict{status: StatusCrashed, said: said}
 	case e.Exit.Code == 126 || e.Exit.Code == 127:
-		return StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
+		return verdict{status: StatusStartFailed, said: said}
 	case e.Exit.Code != 0 && said != "":
-		return StatusInvalid, said
+		return verdict{status: StatusInvalid, said: said}
 	}
-	return StatusCrashed, firstOf(said, fmt.Sprintf("the agent ended with code %d and no result", e.Exit.Code))
+	return verdict{status: StatusCrashed, said: said}
 }
 
 // lastLine returns the last line that says something.

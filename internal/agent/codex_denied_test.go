@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -27,7 +28,7 @@ func TestCodexCountsRefusedCalls(t *testing.T) {
 				return p.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited}})
 			},
 			"reader": func(s string) agent.Result {
-				r := agent.NewReader(newAdapter(t, agent.Config{Adapter: agent.NameCodex}), agent.Spec{})
+				r := agenttest.NewReader(newAdapter(t, agent.Config{Adapter: agent.NameCodex}), agent.Spec{})
 				r.Line(runlog.Line{Seq: 1, Stream: runlog.StreamStderr, Text: s})
 				r.Line(runlog.Line{Seq: 2, Stream: runlog.StreamStdout, Text: s})
 				return r.Exit(runlog.Exit{Cause: runlog.CauseExited}, false)

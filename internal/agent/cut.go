@@ -10,16 +10,29 @@ import (
 // maxJSONDepth is how deeply encoding/json reads.
 const maxJSONDepth = 10_000
 
-// cutTooLong is what people read about an answer that came in a line longer than the runner keeps.
-const cutTooLong = "the agent's answer was longer than errand keeps of a line (4 MiB), so that its end is missing and nothing of it " +
-	"was used: it has to be shorter"
+// cutTooLong says, for people, that an answer came in a line longer than the runner keeps.
+const cutTooLong = "the agent's answer was longer than the 4 MiB that errand keeps of a line, so its end is missing and nothing of it was used: it has to be shorter"
 
-// cutNoResult is the same where the cut line cannot be told to be the answer.
-const cutNoResult = "a line of the agent's output was longer than errand keeps of one (4 MiB), or whole lines of it were left out, and no result came after that: its answer is not known. " +
-	"It has to be shorter"
+// cutNoResult says, for people, that the answer may have been in what the runner did not keep.
+const cutNoResult = "part of the agent's output is missing, because it was more than errand keeps (4 MiB of a line, or the limit of a run), " +
+	"and no result came after that, so its answer is not known: it has to be shorter"
 
-// emptyAnswer is what people read about a last answer without a word.
+// emptyAnswer says, for people, that the last answer had no words.
 const emptyAnswer = "the model's last answer was empty, as when it declines or has no room left"
+
+// declined says, for people, that the model declined.
+const declined = "the model declined to answer"
+
+// otherSession says, for people, that a run did not resume its session.
+const otherSession = "the agent began another session than the one to resume"
+
+// endedBadly says, for people, that a program reported success and ended with an error all the same.
+func endedBadly(e Ended) string {
+	if e.Exit.Signal != "" {
+		return "the agent reported success, but its program was killed"
+	}
+	return fmt.Sprintf("the agent reported success, but its program ended with code %d", e.Exit.Code)
+}
 
 // cutNotice tells of a line that was cut.
 func cutNotice(missing int) string {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 	"github.com/errand-bot/errand/internal/runlog"
 )
@@ -68,7 +69,7 @@ func (d dialect) answer(text string) []string {
 // read gives lines to an adapter's parser, of those that are longer than most only the beginning.
 func readCut(t *testing.T, adapter string, most int, lines []string) (agent.Result, []runlog.Event) {
 	t.Helper()
-	r := agent.NewReader(newAdapter(t, agent.Config{Adapter: adapter, Command: []string{"x"}}), agent.Spec{})
+	r := agenttest.NewReader(newAdapter(t, agent.Config{Adapter: adapter, Command: []string{"x"}}), agent.Spec{})
 	var events []runlog.Event
 	for i, text := range lines {
 		l := runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStdout, Text: text[:min(most, len(text))]}
@@ -94,7 +95,7 @@ func TestTextBeforeToolsIsNoAnswer(t *testing.T) {
 			text  string
 		}{
 			"a whole answer": {append(before[:len(before):len(before)], d.answer("Done.")...), agent.StatusOK, "", "Done."},
-			"a cut answer":   {append(before[:len(before):len(before)], d.answer(long)...), agent.StatusAnswerCut, "longer than errand keeps", ""},
+			"a cut answer":   {append(before[:len(before):len(before)], d.answer(long)...), agent.StatusAnswerCut, "longer than the 4 MiB", ""},
 			"a cut one first": {append(append(append([]string{d.begin}, strings.Split(d.say(long), "\n")...), d.tool, d.output), d.answer("Done.")...),
 				agent.StatusOK, "", "Done."},
 			"a cut tool": {append([]string{d.begin, d.tool, strings.Replace(d.output, "a b", long, 1)}, d.answer("Done.")...), agent.StatusOK, "", "Done."},
@@ -102,8 +103,8 @@ func TestTextBeforeToolsIsNoAnswer(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				got, events := readCut(t, name, most, tc.lines)
-				if got.Status != tc.want || !strings.Contains(got.Message, tc.says) || got.Status == agent.StatusOK && got.Text != tc.text {
-					t.Errorf("%s %q with %.80q, want %s %q with %q", got.Status, got.Message, got.Text, tc.want, tc.says, tc.text)
+				if got.Status != tc.want || !strings.Contains(got.Why+got.Said, tc.says) || got.Status == agent.StatusOK && got.Text != tc.text {
+					t.Errorf("%s %q with %.80q, want %s %q with %q", got.Status, got.Why+got.Said, got.Text, tc.want, tc.says, tc.text)
 				}
 				if told := fmt.Sprint(events); strings.Contains(fmt.Sprint(tc.lines), long) != strings.Contains(told, "a line was too long") {
 					t.Errorf("the events are %.600s", told)
@@ -134,8 +135,8 @@ func TestCutAnywhere(t *testing.T) {
 			for most := 1; most < 800; most += 7 {
 				got, _ := readCut(t, name, most, lines)
 				whole := strings.HasPrefix(got.Text, "All of it: ") && strings.HasSuffix(got.Text, strings.Repeat("ä", 300))
-				if got.Status == agent.StatusOK && !whole || got.Status != agent.StatusOK && got.Message == "" || strings.Contains(got.Message, "code 0 and no result") {
-					t.Errorf("at %d: %s %q with %.60q", most, got.Status, got.Message, got.Text)
+				if got.Status == agent.StatusOK && !whole || got.Status == agent.StatusAnswerCut && got.Why == "" {
+					t.Errorf("at %d: %s %q with %.60q", most, got.Status, got.Why+got.Said, got.Text)
 				}
 			}
 		})
@@ -158,7 +159,7 @@ func TestClaudeGoesOnAfterItsAnswer(t *testing.T) {
 		"a line that is noise": {[]string{"words"}, agent.StatusOK},
 	} {
 		if got, _ := readCut(t, agent.NameClaude, 600, append(lines[:len(lines):len(lines)], tc.more...)); got.Status != tc.want {
-			t.Errorf("%s: %s %q", name, got.Status, got.Message)
+			t.Errorf("%s: %s %q", name, got.Status, got.Why+got.Said)
 		}
 	}
 }
@@ -194,7 +195,7 @@ func TestCodexToolsOfOtherKinds(t *testing.T) {
 		"output comes late":   {[]string{d.tool, d.say("Done."), d.output, d.end}, agent.StatusOK},
 	} {
 		if got, _ := readCut(t, agent.NameCodex, 600, append([]string{d.begin}, tc.lines...)); got.Status != tc.want {
-			t.Errorf("%s: %s %q with %q", name, got.Status, got.Message, got.Text)
+			t.Errorf("%s: %s %q with %q", name, got.Status, got.Why+got.Said, got.Text)
 		}
 	}
 }
@@ -207,8 +208,8 @@ func TestCutOutputOfACommand(t *testing.T) {
 	if want := long[:50] + "… (50 bytes of this line are missing)\nDone."; got.Status != agent.StatusOK || got.Text != want {
 		t.Errorf("%s with %q", got.Status, got.Text)
 	}
-	if got, _ = readCut(t, agent.NameCommand, 50, []string{"Begin.", long, "", " "}); got.Status != agent.StatusAnswerCut || !strings.Contains(got.Message, "4 MiB") {
-		t.Errorf("%s %q", got.Status, got.Message)
+	if got, _ = readCut(t, agent.NameCommand, 50, []string{"Begin.", long, "", " "}); got.Status != agent.StatusAnswerCut || !strings.Contains(got.Why+got.Said, "4 MiB") {
+		t.Errorf("%s %q", got.Status, got.Why+got.Said)
 	}
 }
 
@@ -221,7 +222,7 @@ func TestLongAnswersAreWhole(t *testing.T) {
 			t.Parallel()
 			got, _ := readCut(t, name, 4<<20, append([]string{d.begin}, d.answer(long)...))
 			if got.Status != agent.StatusOK || got.Text != long {
-				t.Errorf("%s %q with %d bytes", got.Status, got.Message, len(got.Text))
+				t.Errorf("%s %q with %d bytes", got.Status, got.Why+got.Said, len(got.Text))
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -28,50 +27,49 @@ func (p *geminiParser) Exit(e Ended) Result {
 	if p.last != nil {
 		r.Usage = p.last.usage()
 	}
-	r.Status, r.Message = p.judge(e, &r)
+	r.judge(p.judge(e, &r))
 	if r.Status == StatusNoSession {
 		r.Session = ""
 	}
 	if r.Status == StatusRateLimited && !e.Exit.EndedAt.IsZero() {
 		r.ResetAt = retryIn(e.Stderr, e.Exit.EndedAt)
 	}
-	r.Message = cutText(r.Message, 2000)
 	return r
 }
 
 // judge finds the status: what we know, what the runner saw, and only then what the program says.
-func (p *geminiParser) judge(e Ended, r *Result) (Status, string) {
+func (p *geminiParser) judge(e Ended, r *Result) verdict {
 	if s := ofCause(e); s != "" {
-		return s, e.Exit.Message
+		return verdict{status: s}
 	}
 	said := p.failure(e)
 	switch {
 	case p.last != nil && p.last.Error.Type == "FatalTurnLimitedError", e.Exit.Code == geminiTurns:
-		return StatusMaxTurns, said
+		return verdict{status: StatusMaxTurns, said: said}
 	case e.Exit.Signal != "":
-		return StatusCrashed, firstOf(said, "the agent was killed: "+e.Exit.Signal)
+		return verdict{status: StatusCrashed, said: said}
 	case e.Exit.Code != 0:
 		return p.failed(e, r, said)
 	case p.last == nil && p.cut != "":
-		return StatusAnswerCut, p.cut
+		return verdict{status: StatusAnswerCut, why: p.cut}
 	case p.last == nil:
-		return StatusCrashed, "the agent ended with code 0 and no result"
+		return verdict{status: StatusCrashed, said: said}
 	case p.last.Status != "success":
 		return p.ofAPI(e, r, said)
 	case e.WantSession != "" && p.session != e.WantSession:
-		return StatusNoSession, "the agent began another session than the one to resume"
+		return verdict{status: StatusNoSession, why: otherSession}
 	case p.looped:
-		return StatusLooped, "the agent did the same again and again, and was stopped by its own program"
+		return verdict{status: StatusLooped}
 	case p.turns == 0:
-		return StatusNoOp, "the agent ended without an answer of the model"
+		return verdict{status: StatusNoOp}
 	case p.cut != "":
-		return StatusAnswerCut, p.cut
+		return verdict{status: StatusAnswerCut, why: p.cut}
 	case e.WantSchema:
-		return StatusNoStructuredOutput, "the agent gave no structured answer"
+		return verdict{status: StatusNoStructuredOutput}
 	case p.answer == "":
-		return StatusRefused, emptyAnswer
+		return verdict{status: StatusRefused, why: emptyAnswer}
 	}
-	return StatusOK, ""
+	return verdict{status: StatusOK}
 }
 
 // failure is what the program said about its failure.
@@ -91,40 +89,40 @@ func (p *geminiParser) failure(e Ended) string {
 }
 
 // failed judges a run by its exit code.
-func (p *geminiParser) failed(e Ended, r *Result, said string) (Status, string) {
+func (p *geminiParser) failed(e Ended, r *Result, said string) verdict {
 	switch e.Exit.Code {
 	case geminiInput:
 		if geminiNoSession.MatchString(e.Stderr) {
-			return StatusNoSession, said
+			return verdict{status: StatusNoSession, said: said}
 		}
-		return StatusInvalid, said
+		return verdict{status: StatusInvalid, said: said}
 	case geminiUntrusted:
-		return StatusInvalid, said
+		return verdict{status: StatusInvalid, said: said}
 	case geminiAuth:
-		return StatusAuth, said
+		return verdict{status: StatusAuth, said: said}
 	case 126, 127:
-		return StatusStartFailed, firstOf(said, "the agent's program was not found or cannot be run")
+		return verdict{status: StatusStartFailed, said: said}
 	}
 	return p.ofAPI(e, r, said)
 }
 
 // ofAPI judges a run that the model's API ended, by what the program says last, and only then by what it has said before.
-func (p *geminiParser) ofAPI(e Ended, r *Result, said string) (Status, string) {
+func (p *geminiParser) ofAPI(e Ended, r *Result, said string) verdict {
 	for _, sign := range geminiSigns() {
 		if strings.Contains(said, sign.part) {
-			return sign.status, firstOf(sign.words, said)
+			return verdict{status: sign.status, why: sign.why, said: said}
 		}
 	}
 	switch {
 	case strings.Contains(said, geminiNoFinish) && p.blocked():
-		return StatusRefused, "the model's provider gave no answer to the prompt, as when it blocks one"
+		return verdict{status: StatusRefused, why: "the model's provider gave no answer to the prompt, as when it blocks one", said: said}
 	case strings.Contains(said, geminiNoFinish), unreachable.MatchString(said):
-		return StatusNetwork, said
+		return verdict{status: StatusNetwork, said: said}
 	}
 	if r.HTTP = firstOf(statusIn(said), statusIn(e.Stderr), statusOfCode(e.Exit.Code)); r.HTTP == 0 && unreachable.MatchString(e.Stderr) {
-		return StatusNetwork, said
+		return verdict{status: StatusNetwork, said: said}
 	}
-	return ofHTTP(r.HTTP, said), firstOf(said, fmt.Sprintf("the agent ended with code %d", e.Exit.Code))
+	return verdict{status: ofHTTP(r.HTTP, said), said: said}
 }
 
 // geminiNoFinish is said of an answer that was cut off between two pieces, and of a prompt that was blocked.
@@ -139,19 +137,18 @@ func (p *geminiParser) blocked() bool {
 	return p.turns == 0 && u.Input+u.CacheRead > 0 && u.Output == 0
 }
 
-// geminiSign is a part of what the program says of an answer that is none, and what that is. Words, if there are any, are
-// better ones for people.
+// geminiSign is a part of the program's message about an answer that failed. Why, if set, is for people.
 type geminiSign struct {
 	part   string
 	status Status
-	words  string
+	why    string
 }
 
 // geminiSigns are in the order in which they are looked for. The filters for prohibited words and personal data look like
 // an empty answer here.
 func geminiSigns() []geminiSign {
 	return []geminiSign{
-		{"response was blocked", StatusRefused, ""},
+		{"response was blocked", StatusRefused, "the model's provider blocked the answer"},
 		{"returned an empty response", StatusRefused, emptyAnswer},
 		{"truncated because it exceeded the token limit", StatusContextOverflow, "the model's answer was cut off because it was too long for the model"},
 	}

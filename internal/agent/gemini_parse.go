@@ -13,7 +13,7 @@ type geminiParser struct {
 	session string
 	said    strings.Builder // of the answer that is being told
 	answer  string          // the words of the newest turn, once they were told whole
-	cut     string          // set if some of those are missing: what people read of that
+	cut     string          // set if some of those are missing: why, for people
 	problem string          // the newest error that the program told of
 	turns   int
 	inTurn  bool // the model speaks: what comes belongs to the turn that was counted
@@ -124,7 +124,7 @@ func (p *geminiParser) Cut(line []byte, _ int) []runlog.Event {
 	var l geminiLine
 	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
 	if l.Type == "" || cutIn(at, "type") {
-		p.cut = cutNoResult // it may have been anything
+		p.cut = cutNoResult // its type is not known
 		return nil
 	}
 	events := p.Line(whole)

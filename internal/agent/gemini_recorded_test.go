@@ -56,7 +56,7 @@ func TestGeminiRecorded(t *testing.T) {
 				Result agent.Result
 			}{events, result})
 			if diff := cmp.Diff(rec.want, result.Status); diff != "" {
-				t.Errorf("%s: %s", result.Message, diff)
+				t.Errorf("%s: %s", result.Why+result.Said, diff)
 			}
 		})
 	}

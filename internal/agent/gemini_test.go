@@ -87,9 +87,9 @@ func geminiEnds() map[string]judgeCase {
 	return map[string]judgeCase{
 		"done":                     {lines: done, want: agent.StatusOK},
 		"stopped, exit 0":          {lines: []string{geminiInit, geminiTool}, ended: agent.Ended{StopRequested: true}, want: agent.StatusInterrupted},
-		"exit 0 and no result":     {lines: []string{geminiInit, geminiSays("Done.")}, want: agent.StatusCrashed, says: "no result"},
+		"exit 0 and no result":     {lines: []string{geminiInit, geminiSays("Done.")}, want: agent.StatusCrashed},
 		"success after a stop":     {lines: done, ended: agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseStopped}}, want: agent.StatusInterrupted},
-		"time up":                  {lines: done, ended: agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseDuration, Message: "as the runner says"}}, want: agent.StatusDuration, says: "as the runner"},
+		"time up":                  {lines: done, ended: agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseDuration, Message: "as the runner says"}}, want: agent.StatusDuration},
 		"another session":          {lines: done, ended: agent.Ended{WantSession: "s2"}, want: agent.StatusNoSession},
 		"no such session":          {ended: ended(42, "YOLO mode is enabled.\nError resuming session: Invalid session identifier \"x\".\n  Searched for sessions in y."), want: agent.StatusNoSession, says: "Invalid session"},
 		"no sessions at all":       {ended: ended(42, "Error resuming session: No previous sessions found for this project."), want: agent.StatusNoSession},
@@ -119,13 +119,13 @@ func geminiEnds() map[string]judgeCase {
 		"a blocked prompt":         {lines: problem("Model stream ended without a finish reason.", 10), want: agent.StatusRefused, says: "blocks"},
 		"blocked after a tool":     {lines: append([]string{geminiInit, geminiSays("Looking."), geminiTool, geminiOutput}, problem("The model response was blocked due to safety settings.", 10)[1:]...), want: agent.StatusRefused, says: "safety"},
 		"empty after a tool":       {lines: []string{geminiInit, geminiSays("Looking."), geminiTool, geminiOutput, geminiDone}, want: agent.StatusRefused, says: "empty"},
-		"a success with a bad end": {lines: done, ended: ended(9, ""), want: agent.StatusCrashed, says: "code 9"},
+		"a success with a bad end": {lines: done, ended: ended(9, ""), want: agent.StatusCrashed},
 		"an error with exit 0":     {lines: failed("it broke"), want: agent.StatusCrashed, says: "it broke"},
-		"killed":                   {lines: done, ended: agent.Ended{Exit: runlog.Exit{Code: 137, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},
+		"killed":                   {lines: done, ended: agent.Ended{Exit: runlog.Exit{Code: 137, Signal: "killed"}}, want: agent.StatusCrashed},
 		"not installed":            {ended: ended(127, "sh: gemini: not found"), want: agent.StatusStartFailed},
 		"never asked":              {lines: []string{geminiInit, geminiDone}, want: agent.StatusNoOp},
 		"declined":                 {lines: []string{geminiInit, geminiTool, geminiOutput, geminiDone}, want: agent.StatusRefused},
-		"going round":              {lines: []string{geminiInit, geminiSays("x"), `{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}`, geminiDone}, want: agent.StatusLooped, says: "again and again"},
+		"going round":              {lines: []string{geminiInit, geminiSays("x"), `{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}`, geminiDone}, want: agent.StatusLooped},
 	}
 }
 
@@ -139,8 +139,8 @@ func TestGeminiEnds(t *testing.T) {
 				p.Line([]byte(line))
 			}
 			r := p.Exit(tc.ended)
-			if r.Status != tc.want || !strings.Contains(r.Message, tc.says) {
-				t.Errorf("status %q with %q, want %q with %q", r.Status, r.Message, tc.want, tc.says)
+			if r.Status != tc.want || !strings.Contains(r.Why+r.Said, tc.says) {
+				t.Errorf("status %q with %q, want %q with %q", r.Status, r.Why+r.Said, tc.want, tc.says)
 			}
 			if r.Status == agent.StatusNoSession && r.Session != "" {
 				t.Errorf("session %q of a run that had none", r.Session)
@@ -212,9 +212,6 @@ func FuzzGeminiParser(f *testing.F) {
 		r := p.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code, EndedAt: time.Unix(1_800_000_000, 0)}, Stderr: stderr})
 		if r.Status == agent.StatusOK && (code != 0 || !spoke || r.Text == "") || r.Status == "" {
 			t.Errorf("status %q of code %d, spoke %v", r.Status, code, spoke)
-		}
-		if r.Status != agent.StatusOK && r.Status != agent.StatusMaxTurns && r.Message == "" && code == 0 {
-			t.Errorf("status %q without a word", r.Status)
 		}
 	})
 }

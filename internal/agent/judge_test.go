@@ -38,14 +38,14 @@ func judgeCases() map[string]judgeCase {
 	return map[string]judgeCase{
 		"done":                      {lines: []string{result("")}, want: agent.StatusOK},
 		"success with a bad exit":   {lines: []string{result("")}, ended: code(1), want: agent.StatusCrashed, says: "code 1"},
-		"exit 0 and no result":      {want: agent.StatusCrashed, says: "no result"},
+		"exit 0 and no result":      {want: agent.StatusCrashed},
 		"the last result counts":    {lines: []string{failed("")[0], result("")}, want: agent.StatusOK},
 		"a failure after a success": {lines: []string{result(""), failed(`"api_error_status":529,`)[0]}, ended: code(1), want: agent.StatusOverloaded},
 
 		"stop asked for, success":    {lines: []string{result("")}, ended: agent.Ended{StopRequested: true}, want: agent.StatusInterrupted},
 		"stopped by the runner":      {lines: []string{result("")}, ended: cause(runlog.CauseStopped), want: agent.StatusInterrupted},
 		"aborted without our asking": {lines: []string{result(`"subtype":"error_during_execution","terminal_reason":"aborted_streaming",`)}, want: agent.StatusInterrupted},
-		"time up":                    {lines: []string{result("")}, ended: cause(runlog.CauseDuration), want: agent.StatusDuration, says: "as the runner"},
+		"time up":                    {lines: []string{result("")}, ended: cause(runlog.CauseDuration), want: agent.StatusDuration},
 		"stalled":                    {ended: cause(runlog.CauseStalled), want: agent.StatusStalled},
 		"lost":                       {ended: cause(runlog.CauseLost), want: agent.StatusLost},
 		"set-up failed":              {ended: cause(runlog.CauseSetupFailed), want: agent.StatusSetupFailed},
@@ -79,8 +79,8 @@ func judgeCases() map[string]judgeCase {
 
 		"bad flag":     {ended: agent.Ended{Exit: runlog.Exit{Code: 1}, Stderr: "warning\nerror: unknown option '--x'\n"}, want: agent.StatusInvalid, says: "--x"},
 		"not found":    {ended: code(127), want: agent.StatusStartFailed},
-		"terminated":   {ended: code(143), want: agent.StatusCrashed, says: "143"},
-		"killed":       {ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed, says: "killed"},
+		"terminated":   {ended: code(143), want: agent.StatusCrashed},
+		"killed":       {ended: agent.Ended{Exit: runlog.Exit{Code: -1, Signal: "killed"}}, want: agent.StatusCrashed},
 		"silent death": {ended: code(1), want: agent.StatusCrashed},
 	}
 }
@@ -95,11 +95,8 @@ func TestClaudeJudges(t *testing.T) {
 				p.Line([]byte(l))
 			}
 			got := p.Exit(tc.ended)
-			if got.Status != tc.want || !strings.Contains(got.Message, tc.says) {
-				t.Errorf("status %q, message %q; want %q and %q", got.Status, got.Message, tc.want, tc.says)
-			}
-			if got.Status != agent.StatusOK && got.Message == "" && tc.ended.Exit.Cause == runlog.CauseExited {
-				t.Error("no message says why")
+			if got.Status != tc.want || !strings.Contains(got.Why+got.Said, tc.says) {
+				t.Errorf("status %q, message %q; want %q and %q", got.Status, got.Why+got.Said, tc.want, tc.says)
 			}
 		})
 	}
@@ -250,7 +247,7 @@ func FuzzClaudeParser(f *testing.F) {
 			t.Errorf("after a stop the run counts as %q", r.Status)
 		}
 		r = q.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code}, Stderr: stderr})
-		if !slices.Contains(agent.Statuses(), r.Status) || len(r.Message) > 2010 || (r.Status == agent.StatusOK && code != 0) {
+		if !slices.Contains(agent.Statuses(), r.Status) || len(r.Said) > 2010 || (r.Status == agent.StatusOK && code != 0) {
 			t.Errorf("code %d: result %+v", code, r)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -33,7 +34,7 @@ func TestLeftOutOutputIsNoAnswer(t *testing.T) {
 		} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				r := agent.NewReader(newAdapter(t, agent.Config{Adapter: name, Command: []string{"x"}}), agent.Spec{})
+				r := agenttest.NewReader(newAdapter(t, agent.Config{Adapter: name, Command: []string{"x"}}), agent.Spec{})
 				for _, text := range tc.before {
 					r.Line(runlog.Line{Stream: runlog.StreamStdout, Text: text})
 				}
@@ -42,7 +43,7 @@ func TestLeftOutOutputIsNoAnswer(t *testing.T) {
 					r.Line(runlog.Line{Stream: runlog.StreamStdout, Text: text})
 				}
 				if res := r.Exit(runlog.Exit{Cause: runlog.CauseExited}, false); res.Status != tc.want {
-					t.Errorf("%s: %s %q", res.Status, res.Message, res.Text)
+					t.Errorf("%s: %s %q", res.Status, res.Why+res.Said, res.Text)
 				}
 			})
 		}

@@ -137,7 +137,7 @@ func TestStandInIsLikeTheRealOne(t *testing.T) {
 				// These are each run's own.
 				r.Session, r.Usage, r.CostUSD = "", runlog.Usage{}, 0
 				if r.Status != agent.StatusOK {
-					r.Text, r.Message = "", ""
+					r.Text, r.Why, r.Said = "", "", ""
 				}
 			}
 			if diff := cmp.Diff(want, got.Result); diff != "" {

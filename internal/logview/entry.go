@@ -38,6 +38,9 @@ func (v *view) end(f *file, e runlog.End) error {
 		if e.ProgramError != "" {
 			words += "\nthe agent's program said: " + e.ProgramError
 		}
+		if e.RunnerNote != "" {
+			words += "\nthe runner said: " + e.RunnerNote
+		}
 		return v.print(e.Ended, f.seq, "ended: %s", words)
 	}
 	data, err := json.Marshal(struct {

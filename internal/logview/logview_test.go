@@ -259,3 +259,29 @@ func TestFollowOverAShortening(t *testing.T) {
 		t.Errorf("a late reader is shown %d lines, the second is %q", len(shown), shown[1])
 	}
 }
+
+// TestWordsAreAttributed: what the program said is told as the program's, what the runner said as the runner's, and errand's own
+// sentence as nobody's.
+func TestWordsAreAttributed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, e := range []runlog.End{{ProgramError: "zorp"}, {RunnerNote: "no space"}, {ProgramError: "zorp", RunnerNote: "no space"}, {}} {
+		e.Cause, e.Class, e.Error, e.Message, e.Ended = runlog.CauseExited, "fatal", "crashed", "It fell over.", noon
+		write(t, dir, fmt.Sprintf("7-1-%d", i+1), "acme/shop#1", noon, runlog.Entry{End: &e})
+	}
+	for i, want := range [][]string{{"the agent's program said: zorp"}, {"the runner said: no space"}, {"the agent's program said: zorp", "the runner said: no space"}, nil} {
+		var out bytes.Buffer
+		if err := Show(t.Context(), &out, Query{Dir: dir, Task: "acme/shop#1", Run: i + 1}); err != nil {
+			t.Fatal(err)
+		}
+		got := out.String()
+		if n := strings.Count(got, " said: "); n != len(want) || strings.Contains(got, "said: It fell over") || !strings.Contains(got, "It fell over.") {
+			t.Errorf("run %d: %s", i, got)
+		}
+		for _, words := range want {
+			if !strings.Contains(got, words) {
+				t.Errorf("run %d lacks %q: %s", i, words, got)
+			}
+		}
+	}
+}

@@ -46,6 +46,8 @@ type End struct {
 	Message string `json:"message,omitempty"`
 	// ProgramError is what the agent's program said of its failure, if it did not succeed.
 	ProgramError string `json:"program_error,omitempty"`
+	// RunnerNote is what the runner on the VM said of the end, such as why a program could not be started.
+	RunnerNote string `json:"runner_note,omitempty"`
 }
 
 // Same reports whether both say the same of how the run ended; what it took may have been counted

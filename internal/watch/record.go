@@ -18,7 +18,7 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 	}
 	e := runlog.End{
 		Run: run, Iteration: 1, Turns: res.Turns, Ended: x.EndedAt, Cause: x.Cause, Code: x.Code, Signal: x.Signal,
-		Class: res.Class, Message: res.Message, ProgramError: res.ProgramError, Start: x.StartedAt,
+		Class: res.Class, Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote, Start: x.StartedAt,
 		InputTokens: res.Money.InputTokens, OutputTokens: res.Money.OutputTokens, CostMicroUSD: res.Money.MicroUSD,
 	}
 	if res.Class != runlog.ClassSuccess {

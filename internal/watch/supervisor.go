@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -266,13 +267,19 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 	return errTold
 }
 
-// logFailure logs what an agent's program said of its failure, which people read in errand's words only.
+// logFailure logs what an agent's program, or the runner, said of a failure, which people read in errand's words only.
 func (f *following) logFailure(res state.RunResult) {
-	if res.ProgramError == "" || res.Status == state.StatusStartFailed { // which notStarted logs
+	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // which notStarted logs
 		return
 	}
-	f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", res.Status).Str("program_error", res.ProgramError).
-		Msg("agent run failed")
+	log := f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", res.Status)
+	if res.ProgramError != "" {
+		log.Str("program_error", res.ProgramError)
+	}
+	if res.RunnerNote != "" {
+		log.Str("runner_note", res.RunnerNote)
+	}
+	log.Msg("agent run failed")
 }
 
 // notStarted logs an agent's program that could not be started, which only the operator can change. t may be nil.
@@ -280,7 +287,7 @@ func (f *following) notStarted(t *state.Task, res state.RunResult) {
 	if res.Status != state.StatusStartFailed {
 		return
 	}
-	log := f.s.cfg.Log.Error().Str("task", f.task.String()).Str("run", f.run).Str("error", res.ProgramError)
+	log := f.s.cfg.Log.Error().Str("task", f.task.String()).Str("run", f.run).Str("error", cmp.Or(res.RunnerNote, res.ProgramError))
 	adapter := ""
 	if t != nil {
 		if r := find(t, f.run); r != nil {

@@ -8,24 +8,26 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// cause returns why a run ended that did not succeed, in a sentence of errand's own. Nothing of it is the program's, whose
-// excuses name commands, addresses and request ids of a VM that is not people's to act on: what the program said goes to
-// the log and the transcript. HTTP is the status of the model's failure, if there was one.
-func cause(s agent.Status, http int, x runlog.Exit) string {
-	words, ok := causes()[s]
+// cause returns why a run ended that did not succeed, in a sentence of errand's own: that of the judgement, or else that of
+// the status. Nothing of it is the program's, whose excuses name commands, addresses and request ids of a VM that is not
+// people's to act on: what the program said goes to the log and the transcript.
+func cause(res agent.Result, x runlog.Exit) string {
+	words, ok := causes()[res.Status]
 	switch {
-	case s == agent.StatusOK:
+	case res.Status == agent.StatusOK:
 		return ""
-	case s == agent.StatusSetupFailed: // the repository's own command, and the end of its output
+	case res.Why != "":
+		return res.Why
+	case res.Status == agent.StatusSetupFailed: // the repository's own command, and the end of its output
 		return firstText(x.Message, words)
-	case !ok, s == agent.StatusCrashed:
+	case !ok, res.Status == agent.StatusCrashed:
 		return crash(x)
 	}
-	if http == 404 && s == agent.StatusInvalid {
+	if res.HTTP == 404 && res.Status == agent.StatusInvalid {
 		words = "the model's provider does not know the model, or does not offer it to errand's account"
 	}
-	if ofModel(s) && http >= 400 && http < 600 {
-		words += fmt.Sprintf(" (HTTP %d)", http)
+	if state.RunStatuses()[string(res.Status)].HTTP && res.HTTP >= 400 && res.HTTP < 600 {
+		words += fmt.Sprintf(" (HTTP %d)", res.HTTP)
 	}
 	return words
 }
@@ -41,7 +43,7 @@ func causes() map[agent.Status]string {
 		agent.StatusAuth:               "the model's provider refused the call",
 		agent.StatusBilling:            "the model's provider wants to be paid first",
 		agent.StatusContextOverflow:    "the conversation became too long for the model",
-		agent.StatusAnswerCut:          "the agent's answer was longer than errand keeps of a line (4 MiB), or came when there was more output than it keeps of a run, so nothing of it was used: it has to be shorter",
+		agent.StatusAnswerCut:          "the agent's answer was too long, so nothing of it was used: it has to be shorter",
 		agent.StatusLooped:             "the agent did the same again and again, and was stopped for it",
 		agent.StatusRefused:            "the model declined to answer, or its last answer was empty",
 		agent.StatusNoSession:          "the agent's session was not there any more",
@@ -56,15 +58,6 @@ func causes() map[agent.Status]string {
 		agent.StatusStartFailed:        "the agent's program could not be started",
 		agent.StatusInvalid:            "the agent's program or the model's provider did not accept what it was asked",
 	}
-}
-
-// ofModel reports whether a status is a failure of the model's API.
-func ofModel(s agent.Status) bool {
-	switch s {
-	case agent.StatusRateLimited, agent.StatusOverloaded, agent.StatusAuth, agent.StatusBilling, agent.StatusInvalid:
-		return true
-	}
-	return false
 }
 
 // crash says how a program ended that gave no reason that errand knows.
@@ -87,10 +80,14 @@ func firstText(texts ...string) string {
 	return ""
 }
 
-// explain puts errand's words for the end of a run into its result, and the program's beside them.
+// explain puts errand's words for the end of a run into its result, and the program's and the runner's beside them.
 func (in *Interpreter) explain(res agent.Result, x runlog.Exit, out *state.RunResult) {
-	out.Message = in.clean(cause(res.Status, res.HTTP, x), maxNote)
-	if res.Status != agent.StatusOK {
-		out.ProgramError = in.clean(firstText(res.Message, x.Message), maxNote)
+	out.Message = in.clean(cause(res, x), maxNote)
+	if res.Status == agent.StatusOK {
+		return
+	}
+	out.ProgramError = in.clean(res.Said, maxNote)
+	if note := in.clean(x.Message, maxNote); note != out.Message {
+		out.RunnerNote = note
 	}
 }

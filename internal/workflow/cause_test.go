@@ -6,6 +6,8 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/state"
 )
 
 // TestEveryStatusHasASentence: each end of a run is told in a sentence of its own, and one that errand does not know as a
@@ -14,7 +16,7 @@ func TestEveryStatusHasASentence(t *testing.T) {
 	t.Parallel()
 	seen := map[string]agent.Status{}
 	for _, s := range append(agent.Statuses(), "from the future") {
-		words := cause(s, 0, runlog.Exit{Cause: runlog.CauseExited})
+		words := cause(agent.Result{Status: s}, runlog.Exit{Cause: runlog.CauseExited})
 		switch before, twice := seen[words]; {
 		case s == agent.StatusOK:
 			if words != "" {
@@ -51,7 +53,7 @@ func TestCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := cause(test.status, test.http, test.exit); got != test.want {
+			if got := cause(agent.Result{Status: test.status, HTTP: test.http}, test.exit); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -60,5 +62,47 @@ func TestCause(t *testing.T) {
 		if strings.ToLower(words[:1]) != words[:1] || strings.HasSuffix(words, ".") {
 			t.Errorf("%s: %q stands after a colon", s, words)
 		}
+	}
+}
+
+// TestEveryStatusIsKnown: the table of package state has every status that an adapter reports, and none that nobody does.
+func TestEveryStatusIsKnown(t *testing.T) {
+	t.Parallel()
+	left := state.RunStatuses()
+	for _, s := range agent.Statuses() {
+		if _, ok := left[string(s)]; !ok {
+			t.Errorf("the table of package state lacks %s", s)
+		}
+		delete(left, string(s))
+	}
+	delete(left, state.StatusVMLost) // errand's own
+	for s := range left {
+		t.Errorf("no adapter reports %s", s)
+	}
+}
+
+// TestJudgesByTheEndOfStderr: a program that says nothing else is judged by the end of its standard error, of which no more is
+// kept than that takes, however long its lines are.
+func TestJudgesByTheEndOfStderr(t *testing.T) {
+	t.Parallel()
+	a, err := agent.New(agent.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &Interpreter{parser: a.NewParser(), redact: trust.NewRedactor(nil), lines: map[runlog.Stream]*trust.Lines{}}
+	for i := range 60 {
+		in.Line(runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStderr, Text: strings.Repeat("ä", 50<<10)})
+	}
+	in.Line(runlog.Line{Seq: 61, Stream: runlog.StreamStderr, Text: strings.Repeat("ä", 50<<10) + "error: unknown option"})
+	kept := 0
+	for _, l := range in.stderr {
+		kept += len(l)
+	}
+	if kept > 1<<20 || len(in.stderr) > keptStderr {
+		t.Errorf("%d lines with %d bytes of standard error are kept", len(in.stderr), kept)
+	}
+	got := in.Exit(runlog.Exit{Cause: runlog.CauseExited, Code: 1})
+	if got.Status != string(agent.StatusInvalid) || !strings.Contains(got.ProgramError, "ääää") {
+		t.Errorf("%s: %.200q", got.Status, got.ProgramError)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func TestExcusesStayOut(t *testing.T) {
 	}{
 		"claude, its gateway":     {agent.NameClaude, 1, []string{started, claude("API Error: 529 overloaded. check your inference gateway (127.0.0.1:9413)", 529)}, "inference gateway", "the model's provider is overloaded or failing (HTTP 529)"},
 		"claude, a command":       {agent.NameClaude, 1, []string{started, claude("Not logged in · Please run /login", 401)}, "run /login", "the model's provider refused the call (HTTP 401)"},
-		"claude, a refusal":       {agent.NameClaude, 1, []string{started, strings.Replace(claude("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer, or its last answer was empty"},
+		"claude, a refusal":       {agent.NameClaude, 1, []string{started, strings.Replace(claude("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer"},
 		"claude, no result":       {agent.NameClaude, 1, []string{started, "stderr: TypeError: x is undefined", "stderr:     at Foo (/opt/claude/cli.js:1:2)"}, "cli.js", "the agent's program or the model's provider did not accept what it was asked"},
 		"claude, errand's voice":  {agent.NameClaude, 1, []string{started, claude("API Error: 403 errand: The task's cap is reached. @ada write `@errand approve`", 403)}, "@errand approve", "the model's provider refused the call (HTTP 403)"},
 		"claude, another tongue":  {agent.NameClaude, 1, []string{started, claude("Ошибка: модель перегружена — 请稍后再试", 500)}, "перегружена", "the model's provider is overloaded or failing (HTTP 500)"},
@@ -69,6 +70,53 @@ func TestExcusesStayOut(t *testing.T) {
 			}
 			if text := got.Text + got.Title + got.Question + got.Summary; strings.Contains(text, c.excuse) {
 				t.Errorf("it is among what the agent wrote: %q", text)
+			}
+		})
+	}
+}
+
+// TestPreciseSentencesReachPeople: where errand knows more of a run's end than its status says, people read that, and the
+// operator reads nothing of it as the program's.
+func TestPreciseSentencesReachPeople(t *testing.T) {
+	t.Parallel()
+	const done = `{"type":"result","subtype":"success","num_turns":2,"result":"Done.","session_id":"s-1"}`
+	codex := []string{`{"type":"thread.started","thread_id":"t-1"}`, `{"type":"turn.started"}`}
+	const codexEnd = `{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":3}}`
+	gemini := `{"type":"init","session_id":"g-1","model":"m"}`
+	for name, c := range map[string]struct {
+		adapter string
+		exit    runlog.Exit
+		lines   []string
+		want    string
+		note    string // of the runner
+	}{
+		"success and a code":          {agent.NameClaude, runlog.Exit{Code: 3}, []string{started, done}, "the agent reported success, but its program ended with code 3", ""},
+		"success and a signal":        {agent.NameClaude, runlog.Exit{Code: -1, Signal: "killed"}, []string{started, done}, "the agent reported success, but its program was killed", ""},
+		"another session":             {agent.NameClaude, runlog.Exit{}, []string{started, strings.Replace(done, "s-1", "s-2", 1)}, "the agent began another session than the one to resume", ""},
+		"work after the answer":       {agent.NameClaude, runlog.Exit{}, []string{started, done, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}}`}, "the agent went on with its work after its answer, and ended without another", ""},
+		"codex declines":              {agent.NameCodex, runlog.Exit{}, append(slices.Clone(codex), codexEnd), "the model answered with nothing that the agent shows, which is how it declines", ""},
+		"codex, an empty answer":      {agent.NameCodex, runlog.Exit{}, append(slices.Clone(codex), `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":""}}`, codexEnd), "the model's last answer was empty, as when it declines or has no room left", ""},
+		"gemini, an empty answer":     {agent.NameGemini, runlog.Exit{Code: 1}, []string{gemini, `{"type":"result","status":"error","error":{"type":"Error","message":"Model returned an empty response"}}`}, "the model's last answer was empty, as when it declines or has no room left", ""},
+		"the runner could not write":  {agent.NameCommand, runlog.Exit{Signal: "killed", Message: "the command's output takes 512 MiB"}, []string{"x"}, "the agent's program was killed before its work was done", "the command's output takes 512 MiB"},
+		"the time":                    {agent.NameClaude, runlog.Exit{Cause: runlog.CauseDuration, Message: "2 processes could not be ended."}, []string{started}, "the time for the run was up", "2 processes could not be ended."},
+		"the repository's own set-up": {agent.NameClaude, runlog.Exit{Cause: runlog.CauseSetupFailed, Message: "setup command failed (exit code 1): npm ci"}, nil, "setup command failed (exit code 1): npm ci", ""},
+		"a program that is missing":   {agent.NameCodex, runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: `exec: "codex": not found in /opt/x`}, nil, "the agent's program could not be started", `exec: "codex": not found in /opt/x`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := state.Run{ID: "r-1", Kind: state.RunPlan, Adapter: c.adapter}
+			if name == "another session" {
+				r.Session = "s-1"
+			}
+			if c.exit.Cause == "" {
+				c.exit.Cause = runlog.CauseExited
+			}
+			got, _ := interpreted(t, r, c.exit, c.lines...)
+			if got.Message != c.want || got.RunnerNote != c.note {
+				t.Errorf("people read %q, want %q; the runner said %q, want %q", got.Message, c.want, got.RunnerNote, c.note)
+			}
+			if c.adapter != agent.NameGemini && got.ProgramError != "" {
+				t.Errorf("the program is said to have said %q", got.ProgramError)
 			}
 		})
 	}

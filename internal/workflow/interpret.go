@@ -40,8 +40,11 @@ func (s *Steps) Interpret(t *state.Task, r *state.Run) *Interpreter {
 	return in
 }
 
-// keptStderr is how many lines of standard error a judgement may look at.
-const keptStderr = 50
+// How much of standard error a judgement may look at: so many lines, and so many bytes at the end of each.
+const (
+	keptStderr     = 50
+	keptStderrLine = 8 << 10
+)
 
 // Line takes one line.
 func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
@@ -52,7 +55,7 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 		l.Text = in.lines[l.Stream].Line(l.Text)
 	}
 	if l.Stream == runlog.StreamStderr {
-		in.stderr = append(in.stderr, l.Text)
+		in.stderr = append(in.stderr, strings.ToValidUTF8(l.Text[max(0, len(l.Text)-keptStderrLine):], ""))
 		in.stderr = in.stderr[max(0, len(in.stderr)-keptStderr):]
 		if p, ok := in.parser.(agent.StderrParser); ok {
 			p.StderrLine(l.Text)

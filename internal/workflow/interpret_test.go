@@ -233,8 +233,8 @@ func TestCutLinesAreTold(t *testing.T) {
 		want  string
 		says  string
 	}{
-		"a plan that was left out":  {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more output than it keeps"},
-		"a plan":                    {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than errand keeps"},
+		"a plan that was left out":  {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more than errand keeps"},
+		"a plan":                    {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than the 4 MiB"},
 		"checks":                    {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
 		"checks that were left out": {state.RunCheck, []runlog.Line{{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}, {Text: green}, {Text: done}}, "crashed", "too long"},
 		"a red check is missing":    {state.RunCheck, []runlog.Line{{Text: green}, {Text: strings.Replace(done, "true", "false", 1)}}, "crashed", "its result is missing"},

@@ -98,11 +98,11 @@ func (p *Process) follow(stdout *os.File) {
 	p.mu.Lock()
 	stopped := p.stopped
 	p.mu.Unlock()
-	want := p.spec.Wants()
+	want := wanted(p.spec)
 	ended := agent.Ended{
 		Exit:          runlog.Exit{Cause: runlog.CauseExited, EndedAt: time.Now()},
 		StopRequested: stopped, Stderr: p.stderr.String(),
-		WantSession: want.Session, WantSchema: want.Schema, Prior: &p.prior,
+		WantSession: want.session, WantSchema: want.schema, Prior: &p.prior,
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
