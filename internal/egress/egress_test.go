@@ -253,6 +253,8 @@ func TestATunnelIsForItsHost(t *testing.T) {
 		reason string
 	}{
 		"another server": {hello("other.test"), `the tunnel to registry.test is for the server "other.test"`},
+		"a server below": {hello("x.registry.test"), `the tunnel to registry.test is for the server "x.registry.test"`},
+		"a server above": {hello("test"), `the tunnel to registry.test is for the server "test"`},
 		"no server":      {hello(""), `the tunnel to registry.test is for the server ""`},
 		"no TLS": {func(c net.Conn) error {
 			if _, err := io.WriteString(c, "SSH-2.0-exfiltrate\r\n"); err != nil {

@@ -104,6 +104,17 @@ func TestEachOfTwoIsJudged(t *testing.T) {
 			policy: has(Tree{"a": files.entry(line)}), want: []string{"a: line 2 holds what looks like a secret (known-value)"},
 		},
 	})
+	checkRule(t, RuleSecrets, map[string]ruleCase{
+		"a copy of what a merge brought, and another file": {
+			build: func(b *builder) {
+				b.mergeOf("main2", b.file("theirs.env", line)).commit(b.file("copy.env", line), b.file("z.env", line+"more\n"))
+			},
+			policy: func(p *Policy) {
+				p.Merge, p.Content = Merge{Commit: "main2", Tree: Tree{"theirs.env": files.entry(line)}, Fork: Tree{}}, files.get
+			},
+			want: []string{"z.env: line 1"},
+		},
+	})
 	checkRule(t, RuleMessages, map[string]ruleCase{
 		"the second message": {build: func(b *builder) { b.commit(b.file("a", "x")).commitAs("Use "+knownSecret, b.file("a", "y")) }, want: []string{"commit2 holds what looks like a secret"}},
 	})
@@ -132,6 +143,24 @@ func TestEachOfTwoIsJudged(t *testing.T) {
 			policy: has(Tree{"a": files.entry("x")}), want: []string{"b: its content is missing"},
 		},
 	})
+}
+
+// TestASecondMergeOfTheSameCommit: it brings in nothing, so that it undoes nothing that the branch made of the first.
+func TestASecondMergeOfTheSameCommit(t *testing.T) {
+	t.Parallel()
+	files := &store{}
+	policy := Policy{Merge: Merge{Commit: "main2", Tree: Tree{"a.go": files.entry("theirs"), "b.go": files.entry("theirs too")}, Fork: Tree{"a.go": files.entry("old")}}}
+	policy.Base = policy.Merge.Fork
+	b := &builder{}
+	b.mergeOf("main2", b.file("a.go", "theirs"), b.file("b.go", "theirs too")).commit(b.file("a.go", "changed"), gone("b.go")).mergeOf("main2")
+	if got := Undone(&b.cs, policy); len(got) > 0 {
+		t.Errorf("%v are undone, want none", got)
+	}
+	b = &builder{}
+	b.mergeOf("main2", b.file("a.go", "theirs")).mergeOf("main2")
+	if got := Undone(&b.cs, policy); len(got) != 1 || got[0] != "b.go" {
+		t.Errorf("%v are undone, want b.go by the first merge", got)
+	}
 }
 
 // TestEachLargeFileIsJudged: one large file that is there, or that is known, does not stand for another.
