@@ -118,6 +118,12 @@ func TestEachOfTwoIsJudged(t *testing.T) {
 	checkRule(t, RuleMessages, map[string]ruleCase{
 		"the second message": {build: func(b *builder) { b.commit(b.file("a", "x")).commitAs("Use "+knownSecret, b.file("a", "y")) }, want: []string{"commit2 holds what looks like a secret"}},
 	})
+}
+
+// TestOneAllowedMergeAllowsNoOther: nor does what it brings in stand for what it does not.
+func TestOneAllowedMergeAllowsNoOther(t *testing.T) {
+	t.Parallel()
+	files := &store{}
 	theirs := Tree{"theirs.go": files.entry("theirs"), ciPath: files.entry("on: push")}
 	merging := func(p *Policy) { p.Merge = Merge{Commit: "main2", Tree: theirs, Fork: Tree{}} }
 	checkRule(t, RuleMerges, map[string]ruleCase{
@@ -140,7 +146,7 @@ func TestEachOfTwoIsJudged(t *testing.T) {
 	checkRule(t, RuleModes, map[string]ruleCase{
 		"content that is missing beside the base's": {
 			build:  func(b *builder) { b.commit(changeset.Change{Path: "b", Mode: changeset.ModeFile, Blob: "nowhere"}) },
-			policy: has(Tree{"a": files.entry("x")}), want: []string{"b: its content is missing"},
+			policy: func(p *Policy) { p.Base, p.Content = Tree{"a": files.entry("x")}, files.get }, want: []string{"b: its content is missing"},
 		},
 	})
 }

@@ -1,6 +1,8 @@
 package watch_test
 
 import (
+	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,3 +82,42 @@ func TestSweepVouchesForNothingNewer(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// TestOneIssueKeepsNoOtherAway: one issue of a repository whose events cannot be read, or do not tell who triggered, for ever,
+// keeps none of the others from being found, whichever comes first and however they were triggered.
+func TestOneIssueKeepsNoOtherAway(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]*simgithub.Fault{
+		"its events cannot be read":  {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusInternalServerError},
+		"its events were taken away": {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusGone},
+		"its events are not there":   {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusNotFound},
+		"nothing is wrong":           nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			for n := 1; n <= 3; n++ {
+				l.issue()
+				check(t, l.ada.Assign(full, n, "errand-bot"))
+			}
+			l.issue()
+			check(t, l.ada.AddLabels(full, 4, "errand"))
+			if fault != nil {
+				check(t, l.sim.Fault(*fault))
+			}
+			var found []int
+			check(t, l.sweeper.SweepState(t.Context()))
+			for _, e := range l.reported(state.EventTriggered) {
+				found = append(found, e.Task.Issue)
+			}
+			slices.Sort(found)
+			want := []int{1, 3, 4}
+			if fault == nil {
+				want = []int{1, 2, 3, 4}
+			}
+			if diff := cmp.Diff(want, found); diff != "" {
+				t.Errorf("found issues (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -30,7 +30,8 @@ func (s *Sweeper) labelled(i forge.Issue) bool {
 }
 
 // triggers reports issues that carry our assignee or label and have no task. Who put it there is
-// taken from the issue's events: it is that person whose permission counts.
+// taken from the issue's events: it is that person whose permission counts. An issue that cannot be read keeps none
+// of the others away.
 func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
 	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
 	type want struct {
@@ -44,18 +45,19 @@ func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo
 	if s.cfg.Label != "" {
 		wants = append(wants, want{forge.Filter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
 	}
+	var errs []error
 	for _, w := range wants {
 		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, w.filter)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		for _, i := range issues {
-			if err := s.found(ctx, repo, r, i, w.via, w.what, w.of); err != nil {
-				return err
+			var limit *forge.LimitError
+			err := s.found(ctx, repo, r, i, w.via, w.what, w.of)
+			if errs = append(errs, err); errors.As(err, &limit) || ctx.Err() != nil {
+				return errors.Join(errs...) // it would meet the others as well
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // found reports one issue, unless it has a task or its task ended after the trigger: the end is the
