@@ -209,6 +209,67 @@ func TestALineIsCleanedOnce(t *testing.T) {
 	})
 }
 
+// TestNewestHalfOutlivesAFailedSync: a transcript that is shortened on a disk whose folder cannot be synced keeps its newest half,
+// each line once, and goes on in the file that has its name.
+func TestNewestHalfOutlivesAFailedSync(t *testing.T) {
+	t.Parallel()
+	disktest.Run(t, disktest.Disk{
+		Play: func(t *testing.T, dir string) {
+			d, err := archive.Open(filepath.Join(dir, "data"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.BeginTranscript("r", runlog.Header{Run: "r"}); err != nil {
+				t.Fatal(err)
+			}
+			d = d.WithTranscripts(8000)
+			tr, err := d.Transcript("r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := 0
+			disktest.Say("broken")
+			for n := range int64(30) {
+				l := runlog.Line{Seq: n + 1, Text: fmt.Sprint(strings.Repeat("x", 500), n+1)}
+				for tried := 0; ; tried++ {
+					err := tr.Add(l, nil)
+					if err == nil {
+						break
+					}
+					if failed++; !errors.Is(err, syscall.EIO) || tried > 2 {
+						t.Fatalf("line %d: %v", n+1, err)
+					}
+				}
+			}
+			disktest.Say("mended")
+			if failed == 0 {
+				t.Error("nothing has failed")
+			}
+			if err := errors.Join(tr.End(runlog.End{Run: "r"}), tr.Close()); err != nil {
+				t.Error(err)
+			}
+			next := int64(31)
+			list := entries(t, d, "r")
+			for i := len(list) - 1; i >= 0; i-- {
+				if l := list[i].Line; l != nil {
+					if next--; l.Seq != next {
+						t.Fatalf("line %d stands before line %d", l.Seq, next+1)
+					}
+				}
+			}
+			if next > 26 {
+				t.Errorf("the lines before line %d are gone", next)
+			}
+		},
+		Fail: func(c disktest.Call, said []string) syscall.Errno {
+			if len(said) == 1 && c.Kind == disktest.Sync && c.Path == "data/transcripts" {
+				return syscall.EIO
+			}
+			return 0
+		},
+	})
+}
+
 // TestFullDisk: without room nothing is reported as saved, and nothing is left in part; when there is room again all goes on, in
 // transcripts that are open, too.
 func TestFullDisk(t *testing.T) {

@@ -34,15 +34,27 @@ func (t *Transcript) shorten() error {
 	if err != nil {
 		return fmt.Errorf("shorten transcript: %w", err)
 	}
-	if err := t.replace(head, gone, r); err != nil {
-		return fmt.Errorf("shorten transcript: %w", err)
+	replaced := t.replace(head, gone, r)
+	if replaced != nil && t.inPlace() {
+		return fmt.Errorf("shorten transcript: %w", replaced)
 	}
 	_ = t.file.Close() // all of it is in the other one
 	if err := t.open(); err != nil {
-		return err
+		return errors.Join(replaced, err)
 	}
 	t.full = max(t.d.most, t.size*3/2) // one that cannot be made shorter is not tried at each line
+	if replaced != nil {
+		return fmt.Errorf("shorten transcript: %w", replaced)
+	}
 	return nil
+}
+
+// inPlace reports whether the file that is written to is still the one that has the transcript's name. A shorter one may have
+// taken its place although an error says that the folder could not be synced.
+func (t *Transcript) inPlace() bool {
+	mine, err := t.file.Stat()
+	named, nerr := os.Stat(t.path)
+	return err != nil || nerr != nil || os.SameFile(mine, named)
 }
 
 // replace writes the shorter file and puts it in the place of the other.
@@ -60,11 +72,11 @@ func (t *Transcript) replace(head []byte, gone runlog.Dropped, rest io.Reader) e
 	if err != nil {
 		return errors.Join(err, out.Close(), os.Remove(out.Name()))
 	}
-	if err := durable.Place(out, t.path); err != nil {
-		return err
+	err = durable.Place(out, t.path)
+	if err == nil || !t.inPlace() {
+		t.size = size
 	}
-	t.size = size
-	return nil
+	return err
 }
 
 // dropOldest reads over at least so many bytes of whole records and counts them, with what an earlier

@@ -161,11 +161,11 @@ func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
 		t.cleanedSeq, t.cleaned = l.Seq, t.cleanLine(l)
 	}
 	l.Text = t.cleaned
-	if err := t.add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)}); err != nil {
-		return err
+	written, err := t.add(runlog.Entry{Line: &l, Events: t.d.cleaned(events)})
+	if written {
+		t.last = l.Seq
 	}
-	t.last = l.Seq
-	return nil
+	return err
 }
 
 // End appends what became of the run. Of several ends that differ the last counts; the same again
@@ -177,7 +177,7 @@ func (t *Transcript) End(e runlog.End) error {
 	if t.end != nil && t.end.Same(e) {
 		return nil
 	}
-	if err := t.add(runlog.Entry{End: &e}); err != nil {
+	if _, err := t.add(runlog.Entry{End: &e}); err != nil {
 		return err
 	}
 	if err := t.file.Sync(); err != nil {
@@ -187,19 +187,20 @@ func (t *Transcript) End(e runlog.End) error {
 	return nil
 }
 
-// add appends an entry, and shortens the file if it has become too large. Of one that cannot be written whole nothing stays.
-func (t *Transcript) add(e runlog.Entry) error {
+// add appends an entry, and shortens the file if it has become too large. Of one that cannot be written whole nothing stays. Written
+// reports whether it is there, also if the file could not be shortened.
+func (t *Transcript) add(e runlog.Entry) (written bool, err error) {
 	before := t.size
 	if err := t.out.Add(e); err != nil {
 		if t.size > before && t.file.Truncate(before) == nil {
 			t.size = before
 		}
-		return fmt.Errorf("append to transcript: %w", err)
+		return false, fmt.Errorf("append to transcript: %w", err)
 	}
 	if t.full == 0 || t.size <= t.full {
-		return nil
+		return true, nil
 	}
-	return t.shorten()
+	return true, t.shorten()
 }
 
 // cleaned returns the events without secrets. Those that were given are left as they are: whoever

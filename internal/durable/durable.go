@@ -1,7 +1,8 @@
 // Package durable writes files and makes folders so that a power cut does not take them away again.
 //
-// What it has reported as written is whole on the disk, under its name; what it could not write has left nothing. Its errors are
-// those of the operating system, wrapped. Start reading at WriteFile.
+// What it has reported as written is whole on the disk, under its name. After an error the old file has the name, or the new one,
+// whole, which a power cut may take away again: the folder could not be synced. Its errors are those of the operating system,
+// wrapped. Start reading at WriteFile.
 package durable
 
 import (
@@ -34,7 +35,7 @@ func WriteFile(path string, data []byte, mode os.FileMode) error {
 }
 
 // Place syncs and closes a file that has been written under another name on the same disk, and gives it its own. After an error
-// it is closed, and not there under the other name.
+// it is closed, and not there under the other name; it may have its own all the same, if the folder could not be synced.
 func Place(f *os.File, path string) error {
 	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {
