@@ -90,6 +90,22 @@ func (p *claudeParser) usage(e Ended) runlog.Usage {
 	return all
 }
 
+// cost is what the program believes that this run has cost, of which it used so much. Where only the cost of the whole session
+// is known, the run's share is that of its tokens.
+func (p *claudeParser) cost(own runlog.Usage) float64 {
+	if p.counted {
+		return clamp(p.ownCost, 0, 1e6)
+	}
+	cost, all := clamp(p.last.CostUSD, 0, 1e6), useOf(p.last.Models)
+	if own == all {
+		return cost
+	}
+	return cost * float64(sum(own)) / float64(max(sum(all), 1))
+}
+
+// sum is how many tokens were used, of every kind.
+func sum(u runlog.Usage) int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
 // tokens takes a count that somebody may have made up.
 func tokens(v float64) int64 {
 	if math.IsNaN(v) {
@@ -113,10 +129,8 @@ func (p *claudeParser) Exit(e Ended) Result {
 		r.Text = p.last.text()
 		r.Session = firstOf(p.last.SessionID, p.session)
 		r.Turns = p.last.Turns
-		r.Usage, r.CostUSD = p.usage(e), clamp(p.last.CostUSD, 0, 1e6)
-		if p.counted {
-			r.CostUSD = clamp(p.ownCost, 0, 1e6)
-		}
+		r.Usage = p.usage(e)
+		r.CostUSD = p.cost(r.Usage)
 		r.HTTP = p.last.HTTP
 		r.Denials = p.last.denials()
 		if s := p.last.Structured; len(s) > 0 && string(s) != "null" {

@@ -73,7 +73,11 @@ func recordResumed(t *testing.T, path, version string) {
 func TestClaudeCountsARunAlone(t *testing.T) {
 	t.Parallel()
 	used := func(field string, n string) string {
-		return `"` + field + `":{"m":{"inputTokens":` + n + `,"outputTokens":` + n + `,"costUSD":` + n + `}},`
+		total := ""
+		if field == "modelUsage" {
+			total = `"total_cost_usd":` + n + `,`
+		}
+		return total + `"` + field + `":{"m":{"inputTokens":` + n + `,"outputTokens":` + n + `,"costUSD":` + n + `}},`
 	}
 	const turn = `"usage":{"input_tokens":5,"output_tokens":5},`
 	for name, tc := range map[string]struct {
@@ -101,6 +105,9 @@ func TestClaudeCountsARunAlone(t *testing.T) {
 			got := p.Exit(tc.ended)
 			if got.Status != agent.StatusOK || got.Usage != *usage(tc.want) {
 				t.Errorf("%s, used %+v, want %d", got.Status, got.Usage, tc.want)
+			}
+			if got.CostUSD != float64(tc.want) { // a dollar for each token of input, and one of output
+				t.Errorf("it has cost $%.2f, want $%d", got.CostUSD, tc.want)
 			}
 		})
 	}
