@@ -60,7 +60,7 @@ func layers() map[string]row {
 		"internal/bake":            {may: "internal/durable internal/fleet internal/remote"},
 		"internal/gateway":         {},
 		"internal/egress":          {},
-		"internal/subscription":    {},
+		"internal/subscription":    {may: "internal/durable"},
 		"internal/callback":        {may: "internal/callback/tools state"},
 		"internal/callback/tools":  {},
 		"internal/tether":          {may: "internal/egress internal/gateway internal/subscription state"},

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // maxLogin bounds a login's file, maxToken one of its tokens, in bytes.
@@ -134,7 +135,8 @@ type place struct {
 	lock *flock.Flock // of a file beside the login, which stays
 }
 
-// newPlace makes room, which is taken on the disk at once: a token for renewals is spent when it is used. It does not wait for another process that renews the same login.
+// newPlace makes room, which is taken on the disk at once: a token for renewals is spent when it is used. It does not wait for
+// another process that renews the same login.
 func newPlace(path string) (*place, error) {
 	p := &place{path: path, lock: flock.New(path+".lock", flock.SetPermissions(0o600))}
 	mine, err := p.lock.TryLock()
@@ -166,17 +168,10 @@ func (p *place) write(l login) error {
 	if err := p.file.Truncate(int64(len(data))); err != nil {
 		return err
 	}
-	if err := errors.Join(p.file.Chmod(0o600), p.file.Sync(), p.file.Close()); err != nil {
+	if err := p.file.Chmod(0o600); err != nil {
 		return err
 	}
-	if err := os.Rename(p.file.Name(), p.path); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(p.path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return durable.Place(p.file, p.path)
 }
 
 // drop removes what was not written, and lets others write. It may be called after write.
