@@ -133,6 +133,11 @@ func (m *model) doubt(y *yes, c *comment, hash, token string) string {
 	if token != "" { // publishing always checks again
 		since = since.Add(-startServes)
 	}
+	return m.doubtAt(y, c, hash, token, since)
+}
+
+// doubtAt says why a yes does not allow a plan at any instant since then.
+func (m *model) doubtAt(y *yes, c *comment, hash, token string, since time.Time) string {
 	switch {
 	case y.plan != nil && y.plan != c:
 		return "to another comment"

@@ -72,6 +72,7 @@ func (w *world) say(by *account, on *issue, words string) *comment {
 	on.comments = append(on.comments, c)
 	w.note("@%s says on #%d: %q", by.Login, on.number, c.body())
 	w.hub.onComment(c, by, "created", "")
+	w.model.said(c)
 	return c
 }
 
@@ -230,8 +231,9 @@ func tick(w *world) bool {
 	if !ok || !by.canWrite() {
 		return false
 	}
+	untold := w.mishap.kind == "lost"
 	w.edit(c, by, strings.NewReplacer("- [ ] **Approve this plan**", "- [x] **Approve this plan**", "- [ ] **Publish these changes**", "- [x] **Publish these changes**").Replace(c.body()))
-	w.model.yeses = append(w.model.yeses, &yes{by: by, at: w.now, on: c.on, plan: c, hash: hashOf(c)})
+	w.model.yeses = append(w.model.yeses, &yes{by: by, at: w.now, on: c.on, plan: c, hash: hashOf(c), untold: untold})
 	return true
 }
 

@@ -24,6 +24,7 @@ type model struct {
 	cost     map[string]int64
 	caps     map[string]int64
 	last     map[string]int64 // the newest answers' worth, by task
+	spoken   []*word
 	sweep    *sweep
 	good     map[conversation]time.Time // when what stood there was last stored to the last word
 }
@@ -48,6 +49,7 @@ type yes struct {
 	hash   string   // of a command that names one
 	bare   bool     // a command that names none
 	undone time.Time
+	untold bool // its webhook was lost for good, and no list of GitHub's has it
 }
 
 // ending is a person's act that ends a task.

@@ -37,7 +37,9 @@ func (m *model) watch() {
 	for _, t := range w.tasks() {
 		m.life(t)
 		m.moves(t)
+		m.answeredYes(t, false)
 	}
+	m.heard(false)
 }
 
 func latest(a, b time.Time) time.Time {
@@ -200,7 +202,9 @@ func (m *model) final() {
 			w.fatalf("moves: at the end task %s is %s and waits for nobody: step %q, jobs %v", t.Key, t.Phase, t.Step, w.jobsOf(t))
 		}
 		m.shownStatus(t)
+		m.answeredYes(t, true)
 	}
+	m.heard(true)
 	m.pulls()
 	m.comments()
 	for _, o := range w.machines.list {
