@@ -84,7 +84,10 @@ func (b *vmImages) take(images []VMImage, whole bool, now time.Time) (ended []VM
 			ended = append(ended, old)
 			continue
 		case !there, i.MicroHour == 0, i.MicroHour == old.MicroHour:
-			i = old
+			currency := i.Currency
+			if i = old; i.Currency == "" && currency != "" { // the offers could not be read when it was booked first
+				i.Currency, changed = currency, true
+			}
 		case old.MicroHour == 0: // its size or price has become known
 			i.CreatedAt, changed = old.CreatedAt, true
 		default: // another price from now on

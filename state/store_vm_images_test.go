@@ -137,3 +137,23 @@ func (s *testStore) vmRow(t *testing.T, name string) VMRow {
 	}
 	return row
 }
+
+// TestCurrencyOfAnImageIsFilledIn wants an image that was booked while the prices could not be read to get its currency
+// with the next list that knows it.
+func TestCurrencyOfAnImageIsFilledIn(t *testing.T) {
+	t.Parallel()
+	for name, price := range map[string]int64{"the price was known": euros / 10, "the price was not known": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			full := s.stored("a")
+			bare := full
+			bare.Currency, bare.MicroHour = "", price
+			s.bookImages(t, true, bare)
+			s.bookImages(t, true, full)
+			s.bookImages(t, true, bare) // a later failure takes nothing back
+			s.reopen(t)
+			s.imagesCost(t, "the first hour", full.MicroHour, full.MicroHour)
+		})
+	}
+}

@@ -138,7 +138,8 @@ func (w *world) mark(name string, kind state.VMEventKind) {
 // sleeps puts the disk away and lets the VM go.
 func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	w.rest(ctx, t)
-	ref, err := w.fleet.Snapshot(ctx, t.VM.Name)
+	img, err := w.fleet.Snapshot(ctx, t.VM.Name)
+	ref := img.ID
 	if err == nil {
 		w.judgeImage(t, ref)
 	}

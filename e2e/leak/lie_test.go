@@ -102,8 +102,8 @@ func (w *world) judgeImage(t *state.Task, ref string) {
 		if o.Created.Before(w.worked[t.VM.Name]) {
 			w.wrong("task %s sleeps as image %s of %s; it worked at %s", t.Key, ref, o.Created, w.worked[t.VM.Name])
 		}
-		if fmt.Sprint(o.Server) != row.ID {
-			w.wrong("task %s sleeps as image %s of server %d; it had server %s", t.Key, ref, o.Server, row.ID)
+		if fmt.Sprint(o.Server) != row.ID || o.Inconsistent {
+			w.wrong("task %s sleeps as image %s of server %d, inconsistent: %v; it had server %s", t.Key, ref, o.Server, o.Inconsistent, row.ID)
 		}
 	}
 }

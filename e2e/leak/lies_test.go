@@ -297,7 +297,7 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 			lie.Method, lie.Path, lie.Count = http.MethodPost, "/actions/create_image$", 1
 			w.lie(lie)
 			if ref, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name); err == nil {
-				t.Fatalf("it sleeps as %s", ref)
+				t.Fatalf("it sleeps as %s", ref.ID)
 			}
 			w.clock.Advance(10 * time.Minute)
 			vm := task.VM.Name

@@ -36,11 +36,11 @@ func TestTwinIsNobodys(t *testing.T) {
 				t.Errorf("the row is %+v", row)
 			}
 			w.rest(w.process, task)
-			ref, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name)
+			img, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if images := w.sim.Objects("image"); len(images) != 1 || images[0].Server != server.ID || fmt.Sprint(images[0].ID) != ref {
+			if images := w.sim.Objects("image"); len(images) != 1 || images[0].Server != server.ID || fmt.Sprint(images[0].ID) != img.ID {
 				t.Errorf("images: %+v", images)
 			}
 			if o, _ := w.server(twin); o.Status != "running" {

@@ -307,8 +307,9 @@ func (w *world) leaks() (problems []string) {
 			}
 			delete(servers, o.Name)
 		case "image":
-			// That a disk was not synced is no leak: it happens when the sync fails and the VM does not shut down either.
-			// TestImagesAreReadable holds what is promised.
+			if o.Inconsistent {
+				problems = append(problems, fmt.Sprintf("image %d %s may not be readable", o.ID, o.Name))
+			}
 			if !images[fmt.Sprint(o.ID)] {
 				problems = append(problems, fmt.Sprintf("image %d %s is nobody's", o.ID, o.Name))
 			}

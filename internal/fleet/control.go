@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,7 @@ const (
 	unknownFor = 10 * time.Minute
 	// tombstones is how long the rows of VMs that are gone stay: longer than a create can land late.
 	tombstones = 24 * time.Hour
-	// tryFor bounds one pass over the VMs.
+	// tryFor bounds one pass over the VMs that come up, and one over those that are to be deleted.
 	tryFor = 2 * time.Minute
 )
 
@@ -27,10 +28,13 @@ const (
 // and reaps each Config.ReapEvery. It returns when ctx ends. Only one fleet of a deployment may run.
 func (f *Fleet) Run(ctx context.Context) error {
 	var reaped time.Time
+	var deleting sync.WaitGroup
+	defer deleting.Wait()
 	for {
 		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn().Err(err).Msg("look at the VMs")
 		}
+		f.deleteInBackground(ctx, &deleting)
 		if now := f.cfg.Now(); now.Sub(reaped) >= f.cfg.ReapEvery {
 			reaped = now
 			f.reapOnce(ctx)
@@ -64,34 +68,17 @@ func (f *Fleet) poll(ctx context.Context) error {
 	return err
 }
 
-// pass looks once, if there is something to look for, and moves rows on.
+// pass looks once, if there is something to look for, and moves rows on that are on their way up.
 func (f *Fleet) pass(ctx context.Context) error {
 	rows, err := f.store.VMRows(ctx)
 	if err != nil {
 		return err
 	}
-	var rising, falling []state.VMRow
-	for _, row := range rows {
-		switch {
-		case row.Phase.Rising():
-			rising = append(rising, row)
-		case row.Phase == state.VMFailed, row.Phase == state.VMDeleting, row.Phase == state.VMAsleep && row.EndedAt.IsZero(), f.spent(row):
-			falling = append(falling, row)
-		}
-	}
-	errs := []error{f.passRising(ctx, rising)}
-	for _, row := range falling {
-		errs = append(errs, f.sink(ctx, row))
-	}
-	return errors.Join(errs...)
+	return f.passRising(ctx, slices.DeleteFunc(rows, func(row state.VMRow) bool { return !row.Phase.Rising() }))
 }
 
-// spent reports whether a spare VM's hour ends.
-func (f *Fleet) spent(row state.VMRow) bool {
-	now := f.cfg.Now()
-	return row.Spare && row.Phase == state.VMParked && !now.Before(SleepAt(row, now, f.margin(row)))
-}
-
+// passRising asks the provider about the rows if that is due, and dials those VMs whose address is known. While the
+// provider does not answer they are dialed all the same.
 func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -100,30 +87,40 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	if err != nil {
 		return err
 	}
-	due := slices.ContainsFunc(rows, func(row state.VMRow) bool { return f.due(row, c) })
+	due := f.mayCheck() && slices.ContainsFunc(rows, func(row state.VMRow) bool { return f.due(row, c) })
+	var checkErr error
 	if due {
-		if err = f.check(ctx, rows, c); err != nil {
-			return err
-		}
+		checkErr = f.check(ctx, rows, c)
+		due = checkErr == nil
 	}
-	var group errgroup.Group
-	if f.cfg.Sleep != nil {
-		group.SetLimit(1) // a test with a clock of its own wants the same each time
-	}
+	group := f.group(len(rows))
 	for _, row := range rows {
 		group.Go(func() error {
 			vm, ok := c.vms[row.Name]
-			advance := f.rise
-			if !due {
-				advance = f.meet
+			var err error
+			if due {
+				err = f.rise(ctx, row, vm, ok)
+			} else {
+				err = f.meet(ctx, row, vm, ok, c)
 			}
-			if err := advance(ctx, row, vm, ok); err != nil {
+			if err != nil {
 				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	return errors.Join(checkErr, group.Wait())
+}
+
+// group runs functions at the same time, at most so many; one after the other for a test with a clock of its own, which
+// wants the same each time.
+func (f *Fleet) group(most int) *errgroup.Group {
+	group := &errgroup.Group{}
+	if f.cfg.Sleep != nil {
+		most = 1
+	}
+	group.SetLimit(most)
+	return group
 }
 
 // rise moves a row on that is on its way up.

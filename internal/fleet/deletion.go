@@ -2,11 +2,16 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/errand-bot/errand/state"
 )
+
+// deletesAtOnce is how many VMs the poller deletes at the same time. Each takes at least some seconds.
+const deletesAtOnce = 4
 
 // retry is when a deletion that failed is tried again.
 type retry struct {
@@ -14,9 +19,68 @@ type retry struct {
 	n  int
 }
 
+// deleteInBackground deletes what is to be deleted, unless that is being done. It does not wait, so that VMs which come
+// up need not wait for those that go; for a test with a clock of its own it does.
+func (f *Fleet) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) {
+	if f.cfg.Sleep != nil {
+		_ = f.deleteDue(ctx, false)
+		return
+	}
+	if !f.deleting.TryLock() {
+		return
+	}
+	wait.Go(func() {
+		defer f.deleting.Unlock()
+		_ = f.deleteDue(ctx, false)
+	})
+}
+
+// deleteDue makes one pass over the rows whose VMs are to be deleted, and returns how many those are. With wait it waits
+// for those that somebody else is deleting.
+func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
+	within, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	all, err := f.store.VMRows(within)
+	group := f.group(deletesAtOnce)
+	var mu sync.Mutex
+	for _, row := range all {
+		if !f.falling(row) {
+			continue
+		}
+		rows++
+		group.Go(func() error {
+			if f.deletes(row.Name) && !wait {
+				return nil
+			}
+			if sinkErr := f.sink(within, row); sinkErr != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				err = errors.Join(err, sinkErr)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if err != nil && ctx.Err() == nil {
+		f.cfg.Log.Warn().Err(err).Msg("failed to delete VMs; retrying")
+	}
+	return rows
+}
+
+// falling reports whether a row's VM is to be deleted.
+func (f *Fleet) falling(row state.VMRow) bool {
+	return row.Phase == state.VMFailed || row.Phase == state.VMDeleting || row.Phase == state.VMAsleep && row.EndedAt.IsZero() || f.spent(row)
+}
+
+// spent reports whether a spare VM's hour ends.
+func (f *Fleet) spent(row state.VMRow) bool {
+	now := f.cfg.Now()
+	return row.Spare && row.Phase == state.VMParked && !now.Before(SleepAt(row, now, f.margin(row)))
+}
+
 // sink moves a row on that is on its way down.
 func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
-	if f.deletes(row.Name) || !f.tries(row.Name) {
+	if ctx.Err() != nil || !f.deletes(row.Name) && !f.tries(row.Name) {
 		return nil
 	}
 	if err := f.conclude(ctx, row.Name, Reason(row.Why), row.Phase == state.VMAsleep); err != nil {

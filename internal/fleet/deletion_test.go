@@ -2,12 +2,14 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -97,4 +99,112 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDeletionsDoNotHoldUpVMs: a VM that comes up is reached as soon as usual while many others are being deleted, which
+// takes long.
+func TestDeletionsDoNotHoldUpVMs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, s, store := inSlowShop(t, 19*time.Second, func(c *fleet.Config) { c.Caps = state.VMCaps{VMs: 50, PerHour: 50} })
+		var failed []string
+		for i := range 12 {
+			vm := get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 5, Issue: 100 + i}})
+			failed = append(failed, vm.Name)
+		}
+		for _, name := range failed {
+			if _, _, err := store.ApplyVM(t.Context(), name, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(6 * time.Second)
+		began := time.Now()
+		get(t, f, fleet.AcquireSpec{Task: shopTask})
+		if took := time.Since(began); took > s.boot+20*time.Second {
+			t.Errorf("the VM was usable after %s", took)
+		}
+		if n := s.deletes.Load(); n >= 12 {
+			t.Errorf("%d deletions were begun at once", n)
+		}
+		time.Sleep(time.Minute)
+		for _, name := range failed {
+			if row := rowOf(t, store, name); row.Phase != state.VMGone {
+				t.Errorf("VM %s is %s", name, row.Phase)
+			}
+		}
+	})
+}
+
+// brokenLists is a shop whose lists cannot be read while it is broken.
+type brokenLists struct {
+	*shop
+	broken atomic.Bool
+	asked  atomic.Int32
+}
+
+func (s *brokenLists) List(ctx context.Context) ([]fleet.VM, error) {
+	if s.broken.Load() {
+		s.asked.Add(1)
+		return nil, errors.New("502 Bad Gateway")
+	}
+	return s.shop.List(ctx)
+}
+
+// Create says where the VM is, as a cloud does.
+func (s *brokenLists) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+	vm, err := s.shop.Create(ctx, spec)
+	vm.Endpoint.Address = "192.0.2.1:22"
+	return vm, err
+}
+
+// bootContact reaches VMs from their boot on.
+type bootContact struct{ after time.Duration }
+
+func (bootContact) HostKey(row state.VMRow) (string, error)     { return "first " + row.Name, nil }
+func (bootContact) Sync(context.Context, remote.Endpoint) error { return nil }
+
+func (c bootContact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+	if time.Since(row.CreatedAt) < c.after {
+		return nil, remote.ErrUnreachable
+	}
+	return []string{"new"}, pin(ctx, []string{"new"})
+}
+
+// TestVMsAreDialedWhileTheProviderFails: VMs whose address is known come up although the provider's lists fail from their
+// order on, also while an order that waits for capacity makes a list due at each tick; and the provider is not asked at
+// each tick.
+func TestVMsAreDialedWhileTheProviderFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, time.Now)
+		s := &brokenLists{shop: newShop(&clock{})}
+		s.now = time.Now
+		f := fleet.New(s, fleet.Config{
+			Deployment: "demo", Store: store, Contact: bootContact{10 * time.Minute}, BootWithin: time.Hour,
+			Candidates: []fleet.Candidate{{Type: "small", Location: "here"}},
+		})
+		defer f.Close()
+		s.answers["large/here"] = fleet.ErrUnknownOutcome
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := make(chan error)
+		go func() {
+			_, err := f.Acquire(ctx, fleet.AcquireSpec{Task: otherTask, Candidates: []fleet.Candidate{{Type: "large", Location: "here"}}})
+			waits <- err
+		}()
+		s.broken.Store(true)
+		began := time.Now()
+		within, done := context.WithTimeout(t.Context(), time.Hour)
+		defer done()
+		if _, err := f.Acquire(within, fleet.AcquireSpec{Task: shopTask}); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 10*time.Minute+10*time.Second {
+			t.Errorf("the VM was usable after %s", took)
+		}
+		if n := s.asked.Load(); n > 20 {
+			t.Errorf("the list was asked for %d times in 10 minutes", n)
+		}
+		cancel()
+		<-waits
+	})
 }

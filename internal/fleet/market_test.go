@@ -218,7 +218,7 @@ func (s *shop) Image(_ context.Context, vm string, labels map[string]string) (fl
 	defer s.mux.Unlock()
 	id := "image-of-" + vm
 	if _, ok := s.images[id]; !ok {
-		s.images[id] = fleet.Image{ID: id, Labels: labels, CreatedAt: s.now(), Location: "there", DiskGB: 160, Arch: "amd64"}
+		s.images[id] = fleet.Image{ID: id, Labels: labels, CreatedAt: s.now(), Location: "there", DiskGB: 160, StoredMB: 1200, Arch: "amd64"}
 	}
 	return s.images[id], nil
 }

@@ -162,13 +162,15 @@ type Fleet struct {
 	cfg      Config
 	pool     *remote.Pool
 
-	polling sync.Mutex // held by who looks at the provider for all
-	listing sync.Mutex // likewise for images
+	polling  sync.Mutex    // held by who looks at the provider for all
+	deleting sync.Mutex    // held by the pass that deletes VMs in the background
+	listing  chan struct{} // has an element while somebody lists images for all
 
 	mu      sync.Mutex
 	polled  time.Time                // when that was
 	checked time.Time                // when the provider was last asked about VMs that are on their way up
 	coming  map[string]VM            // what is known of them, by name
+	recheck retry                    // when that is tried again after it has failed
 	listed  []Image                  // the last list of images
 	read    time.Time                // when it was read
 	ending  map[string]chan struct{} // VMs whose deletion is under way
@@ -192,7 +194,7 @@ func New(p Provider, cfg Config) *Fleet {
 	_, market := p.(Market)
 	cfg = cfg.withDefaults(market)
 	f := &Fleet{
-		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}),
+		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}), listing: make(chan struct{}, 1),
 		coming: map[string]VM{}, ending: map[string]chan struct{}{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
 		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{},
 	}

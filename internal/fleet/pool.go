@@ -173,13 +173,14 @@ func (f *Fleet) rebuildIntent(ctx context.Context, in state.VMIntent, spare stat
 	return f.store.IntendVM(ctx, in, f.caps())
 }
 
-// makeRoom gives a place free if the cap on VMs was reached: of a VM that has ended and nobody noticed, or of a spare one.
+// makeRoom gives a place free if the cap on VMs was reached: of a spare VM, of one that is to be deleted anyway, or of one
+// that has ended and nobody noticed.
 func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) bool {
 	var limit *state.VMLimitError
 	if !errors.As(err, &limit) || limit.Limit != state.LimitVMs {
 		return false
 	}
-	if f.releaseSpare(ctx, rows) {
+	if f.releaseSpare(ctx, rows) || f.deleteDue(ctx, true) > 0 {
 		return true
 	}
 	vms, listErr := f.List(ctx)

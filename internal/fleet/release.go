@@ -88,58 +88,71 @@ func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
 	return err == nil && heir.Phase == state.VMIntended, err
 }
 
-// Snapshot makes an image of the disk of a VM at rest and returns the image's id when it is available and
+// Snapshot makes an image of the disk of a VM at rest and returns it when it is available and
 // stored. The VM is off afterwards: the caller releases it with ReasonAsleep, and the row keeps the image
 // until ForgetImage. It may be called again and goes on where it was. If it fails the VM is usable again,
 // or will be by the next Acquire.
-func (f *Fleet) Snapshot(ctx context.Context, name string) (string, error) {
+func (f *Fleet) Snapshot(ctx context.Context, name string) (Image, error) {
 	row, err := f.store.VMRow(ctx, name)
+	var img Image
 	switch {
-	case err != nil, row.Phase == state.VMAsleep:
+	case err != nil:
+	case row.Phase == state.VMAsleep:
+		img = f.sleepImage(ctx, row)
 	case row.Phase.Over():
 		err = fmt.Errorf("%w: %s %s", ErrEnded, row.Why, row.Detail)
 	default:
-		row, err = f.snapshot(ctx, row)
+		img, err = f.snapshot(ctx, row)
 	}
 	if err != nil {
-		return "", fmt.Errorf("snapshot VM %s: %w", name, err)
+		return Image{}, fmt.Errorf("snapshot VM %s: %w", name, err)
 	}
-	return row.Snapshot, nil
+	return img, nil
 }
 
-func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (state.VMRow, error) {
+// sleepImage returns the image of a VM that sleeps; only its id if the provider does not say more.
+func (f *Fleet) sleepImage(ctx context.Context, row state.VMRow) Image {
+	if imager, ok := f.provider.(Imager); ok {
+		img, err := imager.ImageByID(ctx, row.Snapshot)
+		if err == nil {
+			return img
+		}
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Str("image", row.Snapshot).Msg("failed to read the size of an image")
+	}
+	return Image{ID: row.Snapshot}
+}
+
+func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (img Image, err error) {
 	imager, ok := f.provider.(Imager)
 	if !ok {
-		return row, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
+		return img, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
 	}
-	row, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMSleep})
-	if err != nil {
-		return row, err
+	if row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMSleep}); err != nil {
+		return img, err
 	}
 	if row.Phase != state.VMSleeping {
-		return row, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
+		return img, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
 	}
 	f.sync(ctx, row)
 	f.forget(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
-		var img Image
 		if img, err = f.imaged(ctx, imager, row); err == nil {
-			row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
+			_, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
 			f.bookImages(ctx, []Image{img}, false) // it may be deleted before the reapers list it
-			return row, err
+			return img, err
 		}
 	}
 	if errors.Is(err, ErrNotFound) {
-		return row, f.doubt(ctx, row, err)
+		return img, f.doubt(ctx, row, err)
 	}
 	if ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome) {
-		return row, err // the next call goes on
+		return img, err // the next call goes on
 	}
 	if errors.Is(err, ErrQuota) {
 		f.reportLimit(err)
 	}
 	_, _, restErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRest})
-	return row, errors.Join(err, imager.PowerOn(ctx, row.ID), restErr)
+	return img, errors.Join(err, imager.PowerOn(ctx, row.ID), restErr)
 }
 
 // doubt returns the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be gone, else
@@ -151,24 +164,42 @@ func (f *Fleet) doubt(ctx context.Context, row state.VMRow, cause error) error {
 	return fmt.Errorf("%w: %v", ErrMissing, cause) //nolint:errorlint // it is not ErrNotFound
 }
 
-// syncFor bounds the attempt to have a VM write its disk.
-const syncFor = time.Minute
+const (
+	// syncFor bounds one attempt to have a VM write its disk.
+	syncFor = time.Minute
+	// syncTries is how often that is tried; the time between two tries begins with two ticks and doubles.
+	syncTries = 4
+)
 
-// sync has a VM that runs write its disk before it is powered off, since it may not obey and be cut off. A VM that
-// cannot be reached is powered off all the same: its disk is all that there is of its work, and one that obeys writes it.
+// sync has a VM write its disk before it is powered off, since it may not obey and be cut off. While that fails the VM is
+// left running and it is tried again, whatever the provider says about the VM's state: one answer may be wrong. A VM that
+// cannot be reached is powered off in the end: its disk is all that there is of its work, and one that obeys writes it.
 func (f *Fleet) sync(ctx context.Context, row state.VMRow) {
 	if f.cfg.Contact == nil {
 		return
 	}
+	for try := range syncTries {
+		off, err := f.syncOnce(ctx, row)
+		if err == nil {
+			return
+		}
+		last := try == syncTries-1 || off && try > 0
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Bool("retrying", !last).Msg("failed to sync the disk")
+		if last || f.wait(ctx, f.ticks(2)<<try) != nil {
+			return
+		}
+	}
+}
+
+// syncOnce is one attempt of sync. It reports whether the provider says that the VM is not running.
+func (f *Fleet) syncOnce(ctx context.Context, row state.VMRow) (off bool, err error) {
 	vm, err := f.Get(ctx, row.Name)
-	if err == nil && vm.State == StateRunning {
-		ctx, cancel := context.WithTimeout(ctx, syncFor)
-		defer cancel()
-		err = f.cfg.Contact.Sync(ctx, vm.Endpoint)
-	}
 	if err != nil {
-		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("failed to sync the disk; powering the VM off without")
+		return false, err
 	}
+	within, cancel := context.WithTimeout(ctx, syncFor)
+	defer cancel()
+	return vm.State != StateRunning, f.cfg.Contact.Sync(within, vm.Endpoint)
 }
 
 // imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it.

@@ -93,13 +93,12 @@ func (f *Fleet) early(row state.VMRow, c checks) bool {
 }
 
 // meet tries the first contact with a VM between two checks, whether the provider has said yet that it runs or not.
-func (f *Fleet) meet(ctx context.Context, row state.VMRow, vm VM, known bool) error {
+func (f *Fleet) meet(ctx context.Context, row state.VMRow, vm VM, known bool, c checks) error {
 	if !known || row.Phase == state.VMIntended || another(row, vm.ID) || row.Phase == state.VMCreating && !f.dialable(vm) {
 		return nil
 	}
-	c, err := f.checks(ctx)
-	if err != nil || f.early(row, c) {
-		return err
+	if f.early(row, c) {
+		return nil
 	}
 	return f.greet(ctx, row, vm)
 }
@@ -121,6 +120,9 @@ func (f *Fleet) checks(ctx context.Context) (checks, error) {
 func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
 	list, err := f.List(ctx)
 	if err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.recheck = retry{f.cfg.Now().Add(min(f.cfg.Tick<<min(f.recheck.n, 10), f.ticks(rarest))), f.recheck.n + 1}
 		return err
 	}
 	clear(c.vms)
@@ -131,8 +133,15 @@ func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.checked, f.coming = f.cfg.Now(), maps.Clone(c.vms)
+	f.checked, f.coming, f.recheck = f.cfg.Now(), maps.Clone(c.vms), retry{}
 	return nil
+}
+
+// mayCheck reports whether the last checks went well, or it is time to try again.
+func (f *Fleet) mayCheck() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.cfg.Now().Before(f.recheck.at)
 }
 
 // Images lists this deployment's images, or fails: never a part. The list may be as old as within, so that those
@@ -142,8 +151,12 @@ func (f *Fleet) Images(ctx context.Context, within time.Duration) ([]Image, erro
 	if !ok {
 		return nil, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
 	}
-	f.listing.Lock()
-	defer f.listing.Unlock()
+	select {
+	case f.listing <- struct{}{}:
+		defer func() { <-f.listing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	f.mu.Lock()
 	images, at := f.listed, f.read
 	f.mu.Unlock()

@@ -14,12 +14,16 @@ func TestSnapshotAndWake(t *testing.T) {
 	t.Parallel()
 	f, s, _, store := inShop(t, nil)
 	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	ref, err := f.Snapshot(t.Context(), vm.Name)
+	img, err := f.Snapshot(t.Context(), vm.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := f.Snapshot(t.Context(), vm.Name); err != nil || again != ref || len(s.images) != 1 {
-		t.Errorf("again it is %s, %v", again, err)
+	ref := img.ID
+	if img.StoredMB == 0 {
+		t.Error("nobody knows how large the image is")
+	}
+	if again, err := f.Snapshot(t.Context(), vm.Name); err != nil || again.ID != ref || again.StoredMB != img.StoredMB || len(s.images) != 1 {
+		t.Errorf("again it is %+v, %v", again, err)
 	}
 	if err := f.Release(t.Context(), vm.Name, fleet.ReasonAsleep); err != nil {
 		t.Fatal(err)

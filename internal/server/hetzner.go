@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,18 +107,11 @@ type disks struct{ s *Server }
 
 // Snapshot makes an image of a VM's disk.
 func (d disks) Snapshot(ctx context.Context, vm string) (ref string, bytes int64, err error) {
-	if ref, err = d.s.fleet.Snapshot(ctx, vm); err != nil {
+	img, err := d.s.fleet.Snapshot(ctx, vm)
+	if err != nil {
 		return "", 0, err
 	}
-	images, err := d.s.fleet.Images(ctx, time.Minute)
-	if err != nil {
-		d.s.opts.Log.Warn().Err(err).Str("image", ref).Msg("ask how large an image is") // nothing hangs on it
-		return ref, 0, nil
-	}
-	if i := slices.IndexFunc(images, func(i fleet.Image) bool { return i.ID == ref }); i >= 0 {
-		bytes = images[i].StoredMB << 20
-	}
-	return ref, bytes, nil
+	return img.ID, img.StoredMB << 20, nil
 }
 
 // DeleteSnapshot deletes one.

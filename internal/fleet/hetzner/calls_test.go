@@ -205,7 +205,11 @@ func (a *account) life(task state.TaskKey, snapshot bool) {
 	time.Sleep(time.Until(fleet.SleepAt(row, time.Now(), fleet.Margin(row.Paid, 5*time.Second, 0))))
 	next := fleet.AcquireSpec{Task: task, Gen: 2, FromSleep: vm.Name}
 	if snapshot {
-		a.again("make a snapshot", func() (err error) { next.Image, err = a.fleet.Snapshot(ctx, vm.Name); return err })
+		a.again("make a snapshot", func() error {
+			img, err := a.fleet.Snapshot(ctx, vm.Name)
+			next.Image = img.ID
+			return err
+		})
 		next.FromImage = true
 		a.store.set(task, nil, &state.Asleep{VM: vm.Name, Mode: state.SleepSnapshot, Ref: next.Image})
 	} else {

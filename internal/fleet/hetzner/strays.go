@@ -21,7 +21,7 @@ const (
 	strayAddress  = "primary_ip"
 	strayKey      = "ssh_key"
 	strayFirewall = "firewall"
-	strayImage    = "image"
+	strayImage    = "foreign_image" // fleet.ReapImage stands for the list of this deployment's
 )
 
 // Strays lists what is in the project and is neither a VM nor an image of this deployment, nor in use by

@@ -253,7 +253,7 @@ func TestBakingIsLetOut(t *testing.T) {
 func TestStraysOfOtherKindsAreListed(t *testing.T) {
 	t.Parallel()
 	paths := map[string]string{
-		"server": "^/servers$", "image": "^/images$", "primary_ip": "^/primary_ips$", "volume": "^/volumes$", "ssh_key": "^/ssh_keys$", "firewall": "^/firewalls$",
+		"server": "^/servers$", "foreign_image": "^/images$", "primary_ip": "^/primary_ips$", "volume": "^/volumes$", "ssh_key": "^/ssh_keys$", "firewall": "^/firewalls$",
 	}
 	answers := map[string]simhetzner.Fault{
 		"500": {Status: http.StatusInternalServerError}, "forbidden": {Code: "forbidden"}, "unknown path": {Status: http.StatusNotFound}, "cut": {Cut: true},
