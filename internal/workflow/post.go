@@ -47,6 +47,11 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, fmt.Errorf("post %s: %w", p.Kind, err)
 	}
+	if p.Kind == state.PostPlan && looked && comment.BodyHash(posted.Body) != comment.BodyHash(body) {
+		if posted, err = s.restore(ctx, w, posted, body); err != nil {
+			return state.Event{}, err
+		}
+	}
 	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(posted.Body), Posted: &state.Posted{
 		Key: w.job.Key, Kind: string(p.Kind), ID: posted.ID, Node: posted.Node, URL: posted.URL, At: posted.At, OnPR: p.OnPR,
 	}}
@@ -54,6 +59,17 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 		e.Detail = "looked"
 	}
 	return e, nil
+}
+
+// restore has the comment of a plan say what the plan says: somebody edited it before the store knew that it was there.
+// A 👍 from before approved something else, so the plan counts as posted only now.
+func (s *Steps) restore(ctx context.Context, w *unit, posted forge.Posted, body string) (forge.Posted, error) {
+	again, err := s.GitHub.EditComment(ctx, w.repo, posted.ID, body)
+	if err != nil {
+		return forge.Posted{}, fmt.Errorf("restore the comment of a plan: %w", err)
+	}
+	again.At = s.Now().UTC().Truncate(time.Second)
+	return again, nil
 }
 
 // branchState says whether a canceled task's branch is still there, for its last comment.
