@@ -143,6 +143,9 @@ func (w *world) meter(r *run, cost int64) {
 	}
 }
 
+// resumed reports whether the run goes on with a conversation.
+func (r *run) resumed() bool { return slices.Contains(r.spec.Argv, "--resume") }
+
 // result is the agent's last line, and its exit code.
 func (r *run) result(w *world) (map[string]any, int) {
 	out := map[string]any{"type": "result", "subtype": "success", "is_error": false, "num_turns": 3, "session_id": r.session(), "stop_reason": "end_turn", "terminal_reason": "completed"}
@@ -163,7 +166,7 @@ func (r *run) result(w *world) (map[string]any, int) {
 	case "dear":
 		out["subtype"], out["is_error"] = "error_max_budget_usd", true
 	case "no_session":
-		if slices.Contains(r.spec.Argv, "--resume") {
+		if r.resumed() {
 			out["errors"], out["is_error"] = []string{"No conversation found with session ID: x"}, true
 		}
 	}

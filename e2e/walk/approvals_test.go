@@ -28,6 +28,7 @@ func (m *model) started(r *run) {
 	r.life = t.Gen
 	on := w.hub.issues[t.Key.Issue]
 	m.words(on, r)
+	w.books.may(t, r)
 	if r.repairs() { // it carries nothing out
 		if n := len(r.on.runs); n < 2 || r.on.runs[n-2].mood != "garbled" {
 			w.fatalf("run %s is asked for a closing block that could be read", r.spec.ID)

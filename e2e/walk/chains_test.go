@@ -10,10 +10,11 @@ import (
 )
 
 // chain is a row of troubles for one job, and for the jobs that are made anew with its key: each claim meets the next
-// one, at its first call that fits. What goes wrong twice in a row at the same place is met by no roll of the dice.
+// one, the first of them at a certain call and the others at the first call of all. What goes wrong twice in a row at
+// the same place is met by no roll of the dice.
 type chain struct {
 	kind  state.JobKind
-	op    string // any call, if empty
+	op    string // that the first link is for; any call, if empty
 	links []string
 	task  state.TaskKey // of the job that it has found
 	key   string
@@ -29,8 +30,8 @@ type spot struct {
 // spots are the calls at which a chain can be hung up.
 func spots() []spot {
 	return []spot{
-		{state.JobStatus, "comment"}, {state.JobStatus, "edit"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"},
-		{state.JobMove, "move"}, {state.JobCommit, "publish"}, {state.JobLaunch, "start run"}, {state.JobLaunch, ""}, {state.JobCollect, ""},
+		{state.JobStatus, "comment"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"}, {state.JobMove, "move"},
+		{state.JobCommit, "publish"}, {state.JobLaunch, "start run"}, {state.JobLaunch, ""}, {state.JobCollect, ""}, {state.JobStatus, "edit"},
 		{state.JobApprove, "permission"}, {state.JobApprove, "read plan"}, {state.JobVet, ""}, {state.JobStart, ""}, {state.JobStop, "stop run"},
 		{state.JobRelease, ""}, {state.JobGather, ""}, {state.JobSleep, ""}, {state.JobReact, ""},
 	}
@@ -39,16 +40,20 @@ func spots() []spot {
 // shapes are the rows; "none" lets a claim pass.
 func shapes() [][]string {
 	return [][]string{
-		{"lost answer", "forbidden", "forbidden"}, {"lost answer", "die before", "none"}, {"die before", "die before", "denied"},
+		{"lost answer", "forbidden", "forbidden"}, {"lost answer", "forbidden", "lost answer"}, {"lost answer", "die before", "denied"},
+		{"die before", "die before", "denied"},
 		{"denied", "denied", "denied", "denied", "denied", "denied", "denied", "denied", "denied"}, {"limit", "denied"}, {"forbidden"},
 		{"slow", "denied"}, {"lost answer", "none", "denied"}, {"denied", "revoked"}, {"denied", "withdrawn"}, {"none", "revoked"},
-		{"store refuses", "store refuses", "store refuses"}, {"lost answer", "cancelled"}, {"lost answer", "forbidden", "lost answer"},
+		{"store refuses", "store refuses", "store refuses"}, {"lost answer", "cancelled"},
 	}
 }
 
 func hangChain(w *world) bool {
 	all, rows := spots(), shapes()
-	s, links := all[w.roll("spot", len(all))], rows[w.roll("shape", len(rows))]
+	return w.hang(all[w.roll("spot", len(all))], rows[w.roll("shape", len(rows))])
+}
+
+func (w *world) hang(s spot, links []string) bool {
 	w.chains = append(w.chains, &chain{kind: s.kind, op: s.op, links: links})
 	w.note("a chain for the next job %s at %q: %s", s.kind, s.op, strings.Join(links, ", "))
 	return true
@@ -57,11 +62,17 @@ func hangChain(w *world) bool {
 // meets has a job that begins meet the next link of each chain that is for it.
 func (w *world) meets(j *state.Job) {
 	for _, c := range w.chains {
+		waits := c.live != "" && c.op != "" // the first link, for its call
 		switch {
-		case c.kind != j.Kind || c.key != "" && (c.key != j.Key || c.task != j.Task):
+		case c.kind != j.Kind || !waits && c.key != "" && (c.key != j.Key || c.task != j.Task):
+		case waits:
+			c.task, c.key = j.Task, j.Key
 		case len(c.links) > 0:
 			c.task, c.key = j.Task, j.Key
 			c.live, c.links = c.links[0], c.links[1:]
+			if c.live == "none" {
+				c.live, c.op = "", ""
+			}
 		}
 	}
 }
@@ -72,14 +83,14 @@ func (w *world) link(op string, onVM, writes bool) string {
 		return ""
 	}
 	for _, c := range w.chains {
-		if c.live == "" || c.live == "none" || c.task != w.job.Task || c.key != w.job.Key || c.op != "" && c.op != op || c.live == "lost answer" && !writes {
+		if c.live == "" || c.task != w.job.Task || c.key != w.job.Key || c.op != "" && c.op != op || c.live == "lost answer" && !writes {
 			continue
 		}
 		found := c.live
 		if onVM && (found == "forbidden" || found == "limit") {
 			found = "denied"
 		}
-		c.live = ""
+		c.live, c.op = "", ""
 		return found
 	}
 	return ""
@@ -172,6 +183,7 @@ func profiles() []profile {
 	return []profile{
 		{name: "plain"},
 		{"chains", []string{"chain"}},
+		{"doubts", []string{"chain", "review", "trouble"}},
 		{"words", []string{"command", "chatter", "review", "pull comment", "webhook", "partial outage"}},
 		{"thumbs", []string{"thumb", "unthumb", "tick", "approve", "edit plan", "partial outage", "chain"}},
 		{"ends", []string{"unassign", "close", "merge", "close pull", "delete plan", "meanwhile", "chain"}},
@@ -185,6 +197,10 @@ func (w *world) profiled(table []act) []act {
 	p := all[w.roll("profile", len(all))]
 	w.hit("profile " + p.name)
 	w.note("the walk is about %s", p.name)
+	if p.name == "doubts" { // what is written first is written soon
+		doubtful := shapes()[:3]
+		w.hang(spots()[w.roll("spot", 7)], doubtful[w.roll("shape", len(doubtful))])
+	}
 	table = slices.Clone(table)
 	for i := range table {
 		if slices.Contains(p.acts, table[i].name) {

@@ -159,6 +159,7 @@ func (e *errand) rest() {
 		e.due = due
 		if !due.After(e.w.now) { // it is of a lane that is busy
 			e.due = e.w.now.Add(time.Second)
+			e.rescue = earlier(e.rescue, e.w.now.Add(10*time.Second)) // its lease may be over, also in a long span
 		}
 	}
 }

@@ -235,6 +235,7 @@ func (b *jobs) applied(before, after *state.Task, e state.Event, ack state.Ack) 
 		begun = b.of(ack.Job).begun
 	}
 	b.trusted(before, after, e, begun)
+	b.w.books.applied(before, after, e)
 }
 
 // done holds a job that is over against its claim; one that gave up leaves a doubt where its effect may be there.

@@ -142,6 +142,7 @@ func (m *machines) Place(ctx context.Context, vm string) (runnerctl.Place, error
 // Prepare makes the checkout, or leaves one that is there alone.
 func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (at work.Place, err error) {
 	err = m.on(ctx, "prepare", vm, func(o *machine) error {
+		m.quiet(o, "prepare", "")
 		if o.branch == spec.Branch {
 			at = work.Place{Head: o.head()}
 			return nil
@@ -165,6 +166,7 @@ func (o *machine) head() string {
 
 func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) error {
 	return m.on(ctx, "reset", vm, func(o *machine) error {
+		m.quiet(o, "reset", "")
 		if m.w.hub.commits[spec.Head] == nil {
 			return fmt.Errorf("no commit %s", spec.Head)
 		}
@@ -175,6 +177,7 @@ func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) er
 
 func (m *machines) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (out work.Rebased, err error) {
 	err = m.on(ctx, "rebase", vm, func(o *machine) error {
+		m.quiet(o, "rebase", "")
 		onto := m.w.hub.commits[spec.Onto]
 		if onto == nil {
 			return fmt.Errorf("no commit %s", spec.Onto)
@@ -196,6 +199,7 @@ func (m *machines) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) 
 // Collect reads the commits beyond the base; history that stands elsewhere becomes one commit.
 func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec) (cs *changeset.Changeset, err error) {
 	err = m.on(ctx, "collect", vm, func(o *machine) error {
+		m.quiet(o, "collect", "")
 		base := spec.Base
 		if spec.Newer != "" && o.root == spec.Newer {
 			base = spec.Newer
@@ -260,6 +264,7 @@ func (transcript) Close() error                          { return nil }
 // Start begins a run; a known id again changes nothing.
 func (m *machines) Start(ctx context.Context, vm string, spec runner.Spec) error {
 	return m.on(ctx, "start run", vm, func(o *machine) error {
+		m.quiet(o, "start run", spec.ID)
 		if o.run(spec.ID) == nil {
 			r := m.w.newRun(o, spec)
 			o.runs = append(o.runs, r)

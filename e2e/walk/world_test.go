@@ -33,6 +33,7 @@ type world struct {
 	journal  journal // the same, as errand sees it
 	jobs     *jobs
 	polls    *polls
+	books    *books
 	known    []*state.Task // all tasks at a version of the store
 	knownAt  int
 	errand   *errand
@@ -50,6 +51,8 @@ type world struct {
 	revoked   []grant
 	out       time.Time // GitHub is down until then
 	downUntil time.Time
+	slow      time.Time // when a call last took so long
+	late      bool      // its effect comes now
 	upAt      time.Time // when errand starts again, if it is down
 	trouble   time.Time // when something last went wrong
 	blocker   *issue    // what the issue waits for
@@ -79,6 +82,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 		w.fatalf("open the store: %v", err)
 	}
 	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
+	w.books = newBooks(w)
 	w.db.commit = w.commit
 	for i := range w.lanes { // another order in every walk
 		j := i + w.roll("lane", len(w.lanes)-i)
@@ -204,6 +208,7 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 		return temporary(op, forge.ClassUnknown, 0, time.Time{})
 	case "slow": // so slow that the lease runs out, and somebody else does the job before this call has its effect
 		w.now = w.now.Add(20 * time.Minute)
+		w.slow = w.now
 		w.troubled() // the walk has one goroutine: nobody looked anywhere meanwhile
 		if _, err := w.journal.Rescue(ctx, w.now); err != nil {
 			return err
@@ -217,6 +222,8 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 		if op == "unpack" || op == "pack" { // the stream ends with its connection
 			return context.DeadlineExceeded
 		}
+		w.late = true
+		defer func() { w.late = false }()
 		return cmp.Or(effect(), context.DeadlineExceeded) // a step's context ends before its lease does
 	case "die before":
 		w.die()
