@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +21,9 @@ import (
 
 const (
 	mutantEnv   = "ERRAND_WALK_MUTANT" // names the mutant that a test binary is to play, and says how many walks
-	mutantWalks = 250                  // at most, for a mutant
+	mutantWalks = 1000                 // at most, for a mutant
 	openWalks   = 25                   // for one that is not expected to be noticed
+	noneWalks   = 250                  // without any
 )
 
 // buildMutants builds one test binary with all mutants. Each stays out of the way until the environment names it.
@@ -59,7 +61,7 @@ func buildMutants(t *testing.T, changed map[string]string) string {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(dir, "mutants.test")
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build the mutants: %v\n%s", err, out)
 	}
 	return bin
@@ -81,12 +83,14 @@ func TestMutantsAreNoticed(t *testing.T) {
 	}
 	bin, sum := buildMutants(t, changed), &mutantSum{}
 	t.Cleanup(func() { sum.log(t, list) })
-	t.Run("none", func(t *testing.T) {
-		t.Parallel()
-		if walk, why := runMutant(t, bin, mutant{id: "none"}); why != "" {
-			t.Errorf("without a mutant walk %d complains: %s", walk, why)
-		}
-	})
+	for _, acts := range actsOf(list) { // the walks themselves complain of nothing
+		t.Run("none "+acts, func(t *testing.T) {
+			t.Parallel()
+			if walk, why := runMutant(t, bin, mutant{id: "none", acts: acts}); why != "" {
+				t.Errorf("without a mutant walk %d complains: %s", walk, why)
+			}
+		})
+	}
 	for _, m := range list {
 		t.Run(m.id, func(t *testing.T) {
 			t.Parallel()
@@ -102,6 +106,16 @@ func TestMutantsAreNoticed(t *testing.T) {
 	}
 }
 
+// actsOf lists what the walks of a table's mutants do more often.
+func actsOf(list []mutant) []string {
+	acts := []string{""}
+	for _, m := range list {
+		acts = append(acts, m.acts)
+	}
+	slices.Sort(acts)
+	return slices.Compact(acts)
+}
+
 // playMutant plays walks until one complains and prints which and why, for runMutant.
 func playMutant(t *testing.T, id string) {
 	t.Helper()
@@ -111,7 +125,7 @@ func playMutant(t *testing.T, id string) {
 	}
 	table := more(os.Getenv(mutantEnv + "_ACTS"))
 	for seed := range walks {
-		if why := walkUnder(plant{}, table, uint64(seed)); why != "" {
+		if why := ordinaryWalk(table, uint64(seed)); why != "" {
 			line, rest, _ := strings.Cut(why, "\n")
 			fmt.Printf("noticed %d %s\n", seed+1, line)
 			t.Log(rest)
@@ -121,6 +135,22 @@ func playMutant(t *testing.T, id string) {
 	fmt.Printf("unnoticed %s\n", id)
 }
 
+// ordinaryWalk is a walk as TestWalks plays them, without rapid. It returns how it complains, or nothing.
+func ordinaryWalk(table []act, seed uint64) (why string) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case broken:
+			why = r.why
+		default:
+			panic(r)
+		}
+	}()
+	w := newWorld(chance{rand.New(rand.NewPCG(seed, 7))}, plant{}, func(string) {}, func(why string) { panic(broken{why}) })
+	w.play(w.profiled(table), least+w.roll("length", spread))
+	return ""
+}
+
 var mutantSaid = regexp.MustCompile(`(?m)^(?:noticed (\d+) (.*)|unnoticed .*)$`)
 
 // runMutant runs the binary with one mutant, and returns the first walk that complained, counted from 1, and how.
@@ -128,7 +158,10 @@ func runMutant(t *testing.T, bin string, m mutant) (walk int, why string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestMutantsAreNoticed$", "-test.timeout=10m")
 	walks := mutantWalks
-	if m.open != "" {
+	switch {
+	case m.id == "none":
+		walks = noneWalks
+	case m.open != "":
 		walks = openWalks
 	}
 	cmd.Env = append(os.Environ(), mutantEnv+"="+m.id, mutantEnv+"_ACTS="+m.acts, mutantEnv+"_WALKS="+strconv.Itoa(walks))
