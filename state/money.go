@@ -123,13 +123,15 @@ func (c *change) spent() {
 	}
 	if *c.e.Money != (Money{}) { // else it was refused one
 		r.Answers++
-		r.Denied = ""
+		r.Denied, r.Unfinished = "", nil
 	}
 	r.Money.Add(*c.e.Money)
 	c.t.Money.Add(*c.e.Money)
 	switch h := r.Held; {
 	case c.e.Waiting != nil && c.e.Waiting.Kind == WaitRefused:
 		r.Denied = c.e.Waiting.Detail
+	case c.e.Waiting != nil && c.e.Waiting.answer():
+		r.Unfinished = c.e.Waiting
 	case c.e.Waiting != nil:
 		if c.e.Waiting.Kind == WaitTurns && !r.refusedTurns() && c.thisRun() {
 			c.due(dueTurns, r.ID, c.e.Now.Add(turnsGrace))

@@ -66,6 +66,8 @@ type Run struct {
 	// Denied is why the gateway did not pass on the run's last call of the model, if that was of this call alone; empty if
 	// the model has answered since.
 	Denied string `json:"denied,omitempty"`
+	// Unfinished is set if the model's last answer has no end, and the run's program says nothing of that.
+	Unfinished *Waiting `json:"unfinished,omitempty"`
 	// Calls are the ids of what its agent said through tools, while it goes on; Concluded is what that says of
 	// its end.
 	Calls     []string    `json:"calls,omitempty"`

@@ -50,3 +50,19 @@ func (r *Run) preferGatewayReason(res RunResult) RunResult {
 	}
 	return res
 }
+
+// answer reports whether this is about one answer of the model, not about the run.
+func (w *Waiting) answer() bool { return w.Kind == WaitAnswerCut || w.Kind == WaitAnswerBlocked }
+
+// answerStatus is what a run ends as whose last answer ended like this.
+func (w *Waiting) answerStatus() string {
+	if w.Kind == WaitAnswerCut {
+		return "answer_cut"
+	}
+	return "refused"
+}
+
+// unfinished reports whether the run ended with an answer that has no end, and did not say what it concluded in another way.
+func (r *Run) unfinished() bool {
+	return r.Unfinished != nil && r.Concluded == nil && r.State != RunStopping
+}

@@ -44,3 +44,52 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 		})
 	}
 }
+
+// TestUnfinishedAnswers: a run whose last answer has no end did not succeed, whatever its program says; one that the model
+// answered again afterwards, or that said by errand's tools what it concluded, did.
+func TestUnfinishedAnswers(t *testing.T) {
+	t.Parallel()
+	ends := func(kind WaitKind) Event {
+		return Event{Kind: EventSpent, Money: &Money{OutputTokens: 1}, Waiting: &Waiting{Kind: kind, Detail: "the end is missing"}}
+	}
+	answered := Event{Kind: EventSpent, Money: &Money{OutputTokens: 1}}
+	finish := Event{Kind: EventCalled, Call: &Call{ID: "1", Tool: CallFinish, Result: &Conclusion{Outcome: "done"}}}
+	for name, tc := range map[string]struct {
+		before        []Event
+		status, class string
+		want          string
+	}{
+		"blocked":                 {[]Event{answered, ends(WaitAnswerBlocked)}, "ok", "success", "refused"},
+		"too long":                {[]Event{ends(WaitAnswerCut)}, "ok", "success", "answer_cut"},
+		"answered again":          {[]Event{ends(WaitAnswerCut), answered}, "ok", "success", "ok"},
+		"too long, then blocked":  {[]Event{ends(WaitAnswerCut), ends(WaitAnswerBlocked)}, "ok", "success", "refused"},
+		"failed for another":      {[]Event{ends(WaitAnswerBlocked)}, "duration", "fatal", "duration"},
+		"concluded by the tools":  {[]Event{finish, ends(WaitAnswerBlocked)}, "ok", "success", "ok"},
+		"never":                   {[]Event{answered}, "ok", "success", "ok"},
+		"the VM was lost with it": {[]Event{ends(WaitAnswerCut)}, StatusVMLost, "retryable", StatusVMLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			run := l.task.Run.ID
+			for _, e := range tc.before {
+				e.Run = run
+				l.do(e)
+			}
+			l.end(RunResult{Status: tc.status, Class: tc.class, Outcome: "done", Text: "This much"})
+			var last *Run
+			for i := range l.task.Runs {
+				if l.task.Runs[i].ID == run {
+					last = &l.task.Runs[i]
+				}
+			}
+			if last == nil || last.Status != tc.want || (tc.want == "refused" || tc.want == "answer_cut") && last.Message != "the end is missing" {
+				t.Errorf("the run ended as %+v, want %s", last, tc.want)
+			}
+			if got := last.Answers; got != len(tc.before)-map[bool]int{true: 1}[name == "concluded by the tools"] {
+				t.Errorf("%d answers are counted", got)
+			}
+		})
+	}
+}

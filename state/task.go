@@ -193,7 +193,12 @@ const (
 	WaitLimit   WaitKind = "limit"   // a limit of GitHub or of the model's provider
 	WaitKey     WaitKind = "key"     // the provider of the model refuses our key
 	WaitRefused WaitKind = "refused" // of one call alone: the gateway did not pass it on
-	WaitConfig  WaitKind = "config"  // .errand.yml is invalid
+
+	// Of one answer alone, of whose end the agent's program says nothing.
+	WaitAnswerCut     WaitKind = "answer_cut"     // it reached its output limit
+	WaitAnswerBlocked WaitKind = "answer_blocked" // the provider blocked the rest
+
+	WaitConfig WaitKind = "config" // .errand.yml is invalid
 	// WaitPermission: the App's installation lacks a permission.
 	WaitPermission WaitKind = "permission"
 	WaitEdit       WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan

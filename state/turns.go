@@ -34,6 +34,10 @@ func (c *change) correct() {
 // stays: the VM was lost, or we stopped it. Other results are returned as they are.
 func (r *Run) Correct(res RunResult) RunResult {
 	res = r.preferGatewayReason(res)
+	if res.Class == "success" && r.unfinished() {
+		res.Status, res.Class, res.Message = r.Unfinished.answerStatus(), "fatal", r.Unfinished.Detail
+		return res
+	}
 	switch {
 	case r.refusedTurns():
 		switch res.Status {

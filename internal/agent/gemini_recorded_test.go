@@ -35,6 +35,13 @@ func geminiRecordings() map[string]struct {
 	} {
 		all[name] = recorded{[]agenttest.Turn{{Stop: reason}}, agent.StatusRefused}
 	}
+	// Of the end of an answer that has some text, the program says nothing: the gateway knows it (gateway.Ending).
+	for name, reason := range map[string]string{
+		"safety_after_text": "SAFETY", "prohibited_after_text": "PROHIBITED_CONTENT", "recitation_after_text": "RECITATION", "other_after_text": "OTHER",
+		"max_tokens_after_text": "max_tokens",
+	} {
+		all[name] = recorded{[]agenttest.Turn{{Text: "Looking.", Bash: []string{"echo hi"}}, {Text: "This much can be", Stop: reason}}, agent.StatusOK}
+	}
 	all["safety_at_last"] = recorded{[]agenttest.Turn{{Text: "Looking.", Bash: []string{"echo hi"}}, {Stop: "SAFETY"}}, agent.StatusRefused}
 	return all
 }

@@ -34,6 +34,7 @@ type Counter struct {
 	final   bool  // the stream has said what it used in the end
 	failed  bool  // it has said that it is none
 	shown   int64 // bytes of the answer in a stream
+	ending  Ending
 }
 
 // NewCounter counts an answer of this content type to a request of so many bytes, 0 if that is not known.
@@ -179,4 +180,5 @@ func (c *Counter) event(data string) {
 	c.final = c.final || s.ends()
 	c.failed = c.failed || s.fails()
 	c.shown += s.shows()
+	c.ending = max(c.ending, s.ending())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
 )
 
 // How many bytes of a stream pass between two looks at the caps, and how many may pass after a cap until an
@@ -132,8 +133,28 @@ func (m *metered) settle() {
 		u.Output = max(u.Output, m.call.unseen())
 	}
 	if ok || cut != nil || u.Output > 0 {
-		m.call.book(m.ctx, u, cut.held())
+		m.call.book(m.ctx, u, firstOf(cut.held(), endedAs(m.counter.Ending())))
 	}
+}
+
+// endedAs is what a run has to remember of an answer of whose end its program says nothing; nil for others.
+func endedAs(e gateway.Ending) *state.Waiting {
+	switch e {
+	case gateway.EndingCut:
+		return &state.Waiting{Kind: state.WaitAnswerCut, Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter"}
+	case gateway.EndingBlocked:
+		return &state.Waiting{Kind: state.WaitAnswerBlocked, Detail: "the model's provider blocked the rest of the answer"}
+	}
+	return nil
+}
+
+func firstOf(all ...*state.Waiting) *state.Waiting {
+	for _, w := range all {
+		if w != nil {
+			return w
+		}
+	}
+	return nil
 }
 
 // eventEnd is how many bytes the longest end of an event has.

@@ -1,0 +1,46 @@
+package tether_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestUnfinishedAnswersAreTold: the run comes to know of an answer that was cut off or blocked, of which its program says nothing;
+// of others it does not.
+func TestUnfinishedAnswersAreTold(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]state.WaitKind{"STOP": "", "MAX_TOKENS": state.WaitAnswerCut, "SAFETY": state.WaitAnswerBlocked} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			l := &ledger{}
+			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = fmt.Fprintf(w, "data: {\"modelVersion\":\"gemini-x\",\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"This much\"}]},\"finishReason\":%q}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2}}\n\n", reason)
+			}))
+			t.Cleanup(model.Close)
+			w := newEnd(t, someTask(), func(c *tether.Config) {
+				c.Models["gemini"] = tether.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: gateway.Gemini}
+				c.Ledger, c.Prices = l, gateway.Prices{"gemini": {Input: 1, Output: 1}}
+			})
+			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(w.handler.RunToken(run)))
+			if status != 200 {
+				t.Fatalf("status %d: %s", status, body)
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			got := state.WaitKind("")
+			if l.told != nil {
+				got = l.told.Kind
+			}
+			if got != want {
+				t.Errorf("the run is told %q, want %q", got, want)
+			}
+		})
+	}
+}
