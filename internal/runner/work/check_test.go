@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/runner/proc"
 	"github.com/errand-bot/errand/internal/runner/work"
@@ -164,5 +166,39 @@ func TestCheckCannotBegin(t *testing.T) {
 	}
 	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// burst is a program that does not wait for a full pipe: what it has not taken at the program's exit is lost.
+func burst() {
+	_ = unix.SetNonblock(1, true)
+	data := append(bytes.Repeat([]byte("."), 900<<10), "\nthe reason\n"...)
+	for len(data) > 0 {
+		n, err := unix.Write(1, data)
+		if err != nil {
+			break
+		}
+		data = data[n:]
+	}
+	os.Exit(1)
+}
+
+// TestCheckThatDoesNotWait: the end of what a check says is there, also if the program leaves a full pipe behind.
+func TestCheckThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIP: pipes have one size here")
+	}
+	o := newOrigin(t)
+	dir := prepared(t, o)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, _, _, err := checked(t, t.TempDir(), work.CheckSpec{
+		Dir: dir, Head: git(t, dir, "rev-parse", "HEAD"), Base: o.head, Commands: []work.CheckCommand{{Name: "burst", Command: exe + " burst"}},
+	})
+	if err != nil || len(results) != 1 || results[0].Code != 1 || !strings.HasSuffix(results[0].Tail, "the reason") {
+		t.Errorf("%v: code and end of %.300v", err, results)
 	}
 }

@@ -39,6 +39,7 @@ func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, is
 		return result, err
 	}
 	defer reader.Close()
+	widen(writer)
 	start := time.Now()
 	process, err := proc.Start(proc.Command{
 		Argv: argv,

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == proc.InitCommand {
 		os.Exit(proc.Init(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "burst" {
+		burst()
+	}
 	if len(os.Args) > 2 && os.Args[1] == "lfs" {
 		os.Exit(lfsMain(os.Args[2:]))
 	}
