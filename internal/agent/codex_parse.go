@@ -86,10 +86,10 @@ func (p *codexParser) Line(line []byte) []runlog.Event {
 		p.session = l.ThreadID
 		return []runlog.Event{{Kind: runlog.KindStarted, Session: cutText(l.ThreadID, maxEventText)}}
 	case "item.started":
-		p.works(l.Item.Type)
+		p.dropEarlierText(l.Item.Type)
 		return p.started(l.Item)
 	case "item.updated":
-		p.works(l.Item.Type)
+		p.dropEarlierText(l.Item.Type)
 		return nil
 	case "item.completed":
 		return p.completed(l.Item)
@@ -129,8 +129,8 @@ func (p *codexParser) spoke() {
 	p.answer = true
 }
 
-// works drops what was said before the model went on to use a tool, of whatever kind: that is no answer.
-func (p *codexParser) works(kind string) {
+// dropEarlierText forgets the text before a use of a tool, of whatever kind: it is no answer.
+func (p *codexParser) dropEarlierText(kind string) {
 	switch kind {
 	case "agent_message", "reasoning", "error":
 	default:
@@ -198,7 +198,7 @@ func (p *codexParser) completed(it codexItem) []runlog.Event {
 		if len(events) == 0 {
 			return nil
 		}
-		p.works(it.Type)
+		p.dropEarlierText(it.Type)
 	}
 	delete(p.open, it.ID)
 	p.answer = false

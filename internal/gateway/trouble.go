@@ -26,7 +26,7 @@ const (
 const (
 	patience   = time.Minute
 	farthest   = 8 * 24 * time.Hour
-	unknownEnd = 15 * time.Minute // of a limit that lasts and does not say until when
+	unknownEnd = 15 * time.Minute // assumed for a limit that lasts and names no end
 )
 
 // Hurry takes out of a failed answer's header that the program shall come again in more than a minute, if programs

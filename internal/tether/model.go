@@ -94,15 +94,15 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 // refuse refuses a call in the API's own form. With remember, its run keeps the message: its program may make anything of it.
 func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string, remember bool) {
 	if h.tellRefusal(t, rest, message) && remember {
-		h.denied(t, "errand did not pass on a call of the model: "+message)
+		h.recordDenial(t, "errand did not pass on a call of the model: "+message)
 	}
 	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
 		h.cfg.Log.Debug().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: answer")
 	}
 }
 
-// denied has a run remember why a call of its was not passed on.
-func (h *Handler) denied(t *state.Task, message string) {
+// recordDenial stores why the gateway refused the run's call.
+func (h *Handler) recordDenial(t *state.Task, message string) {
 	if t.Run.Denied == message {
 		return
 	}

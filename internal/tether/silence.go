@@ -61,7 +61,7 @@ func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
 
 // saySilent answers in the provider's place, and has the run remember why.
 func (c *call) saySilent(w http.ResponseWriter) {
-	c.h.denied(c.task, c.silentWords())
+	c.h.recordDenial(c.task, c.silentWords())
 	w.Header().Set("Retry-After", askAgainAfter)
 	c.up.API.Hurry(w.Header(), c.h.now())
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", "errand: "+c.silentWords()); err != nil {
