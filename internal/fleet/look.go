@@ -26,9 +26,9 @@ type sawVM struct {
 	at time.Time
 }
 
-// Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's
-// facts may be a quarter of an hour old, and older while it does not answer; whether the VM is still there is found out by Client, or by Acquire. ErrMissing
-// says that a VM that should be there was not found, which is not yet believed.
+// Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's facts may be a
+// quarter of an hour old, and older while it does not answer; Client and Acquire find out whether the VM is still there.
+// ErrMissing says that the provider did not find the VM, and that this has to be confirmed.
 func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.get(ctx, name, factsFor) }
 
 // get is Get with facts that are at most so old.
@@ -63,7 +63,7 @@ func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration
 		return vm, nil
 	}
 	if old, ok := f.remembered(row.Name, math.MaxInt64); ok && !another(row, old.ID) && silent(ctx, err) {
-		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("the provider does not say where the VM is; going by what it said before")
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("provider unavailable; using cached VM details")
 		return old, nil
 	}
 	return VM{}, err

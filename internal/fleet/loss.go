@@ -56,7 +56,7 @@ func (f *Fleet) confirm(ctx context.Context, row state.VMRow) (VM, error) {
 	}
 	if !again {
 		f.missed[row.Name] = now
-		f.cfg.Log.Warn().Str("vm", row.Name).Str("id", row.ID).Msg(says + "; looking again before it is believed")
+		f.cfg.Log.Warn().Str("vm", row.Name).Str("id", row.ID).Msg(says + "; checking again")
 	}
 	return VM{}, fmt.Errorf("%w: VM %s: %s", ErrMissing, row.Name, says)
 }
@@ -138,7 +138,7 @@ func (f *Fleet) lastingImage(ctx context.Context, id string) (*Image, error) {
 	if !errors.Is(err, ErrNotFound) {
 		return img, err
 	}
-	f.cfg.Log.Warn().Err(err).Msg("the image of a sleeping VM was not found; looking again before it is believed")
+	f.cfg.Log.Warn().Err(err).Msg("image of a suspended VM not found; checking again")
 	if err := f.wait(ctx, f.lossAfter()); err != nil {
 		return nil, err
 	}

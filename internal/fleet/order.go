@@ -112,7 +112,7 @@ func (f *Fleet) reportLimit(cause error) {
 	}}
 }
 
-// clearLimit takes the alarm back: what was ordered was made.
+// clearLimit clears the alarm after an order was carried out.
 func (f *Fleet) clearLimit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -184,6 +184,7 @@ type Fleet struct {
 	seen     map[string]sawVM    // a Market's facts, so that it is not asked again and again
 	sighted  map[string]sighting // by the reapers
 	alarms   map[string]Alarm
+	unread   map[string]int // further passes in which the list of a kind could not be read
 	limit    accountLimit
 	unmet    map[string]error     // why the last first contact with a VM failed
 	missed   map[string]time.Time // since when the provider does not find a VM, see confirm
@@ -196,7 +197,7 @@ func New(p Provider, cfg Config) *Fleet {
 	f := &Fleet{
 		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}), listing: make(chan struct{}, 1),
 		coming: map[string]VM{}, ending: map[string]chan struct{}{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
-		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{},
+		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{}, unread: map[string]int{},
 	}
 	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)
 	return f

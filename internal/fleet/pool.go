@@ -50,7 +50,7 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	row, ok := insured(rows, f.cfg.Pool.Insurance, name)
-	if !ok || f.ages(row) {
+	if !ok || f.nearsMaxAge(row) {
 		return false, nil
 	}
 	var limit *state.VMLimitError
@@ -62,8 +62,8 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// ages reports whether a VM comes near the time at which it goes whoever owns it.
-func (f *Fleet) ages(row state.VMRow) bool {
+// nearsMaxAge reports whether a VM comes near its maximum age.
+func (f *Fleet) nearsMaxAge(row state.VMRow) bool {
 	before := min(12*time.Hour, f.cfg.MaxAge/4)
 	return !row.NotAfter.IsZero() && !f.cfg.Now().Before(row.NotAfter.Add(-before))
 }

@@ -94,7 +94,11 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 	}
 }
 
-// raise remembers alarms and logs those that are new. Those about a kind that could not be listed stay.
+// unreadPasses is after how many further passes a list that could not be read is logged as an error.
+const unreadPasses = 2
+
+// raise remembers alarms and logs those that are new; that a list could not be read is an error only once it has lasted.
+// Alarms about a kind that could not be listed stay.
 func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,12 +110,27 @@ func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 	}
 	for _, a := range alarms {
 		key := a.Kind + " " + a.ID
-		if old, ok := f.alarms[key]; ok {
+		old, known := f.alarms[key]
+		if known {
 			a.Since = old.Since
-		} else {
+		}
+		switch {
+		case a.ID == unlistedID && !known:
+			f.cfg.Log.Warn().Str("kind", a.Kind).Msg("failed to read a list; deleting none of its kind until it can be read")
+		case a.ID == unlistedID:
+			f.unread[a.Kind]++
+			if f.unread[a.Kind] == unreadPasses {
+				f.cfg.Log.Error().Str("kind", a.Kind).Time("since", a.Since).Msg("a person has to look: " + a.Why)
+			}
+		case !known:
 			f.cfg.Log.Error().Str("kind", a.Kind).Str("id", a.ID).Str("name", a.Name).Msg("a person has to look: " + a.Why)
 		}
 		now[key] = a
+	}
+	for kind := range f.unread {
+		if unlisted[kind] == nil {
+			delete(f.unread, kind)
+		}
 	}
 	f.alarms = now
 }

@@ -1,13 +1,18 @@
 package fleet_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
@@ -178,6 +183,33 @@ func TestAlarmsStayWhileTheirListFails(t *testing.T) {
 	reap(t, f, fleet.ReapOptions{})
 	if alarms := f.Alarms(); len(alarms) != 0 {
 		t.Errorf("alarms are %+v", alarms)
+	}
+}
+
+// TestListThatFailsIsAnErrorOnceItLasts: errand reads a list again by itself, so that one failure is a warning.
+func TestListThatFailsIsAnErrorOnceItLasts(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c := newClock()
+	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	f := fleet.New(a, fleet.Config{
+		Deployment: "demo", Store: newStore(t, c.now), Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, Log: zerolog.New(&log),
+	})
+	t.Cleanup(f.Close)
+	var got []string
+	for _, fails := range []bool{true, false, true, true, true, true, false, true, true} {
+		clear(a.fails)
+		if fails {
+			a.fails["vm"] = errors.New("unavailable")
+		}
+		reap(t, f, fleet.ReapOptions{})
+		c.pass(5 * time.Minute)
+		got = append(got, fmt.Sprint(strings.Count(log.String(), `"warn"`), strings.Count(log.String(), `"error"`)))
+		log.Reset()
+	}
+	want := []string{"1 0", "0 0", "1 0", "0 0", "0 1", "0 0", "0 0", "1 0", "0 0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings and errors of each pass (-want +got):\n%s", diff)
 	}
 }
 

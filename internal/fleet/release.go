@@ -202,6 +202,9 @@ func (f *Fleet) syncOnce(ctx context.Context, row state.VMRow) (off bool, err er
 	return vm.State != StateRunning, f.cfg.Contact.Sync(within, vm.Endpoint)
 }
 
+// imageWithin bounds how long a VM stays off for its image.
+const imageWithin = time.Hour
+
 // imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it.
 func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow) (Image, error) {
 	img, err := imager.Image(ctx, row.ID, f.imageLabels(row))
@@ -214,6 +217,9 @@ func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow) (Ima
 			return Image{}, err
 		}
 		at := f.cfg.Now()
+		if at.Sub(row.Since) > imageWithin {
+			return Image{}, errors.Join(fmt.Errorf("%w: image %s is not available after %s", ErrInvalid, img.ID, imageWithin), imager.DeleteImage(ctx, img.ID))
+		}
 		next = at.Add(max(f.ticks(2), at.Sub(row.Since)/growth))
 		now, err := imager.ImageByID(ctx, img.ID)
 		switch {

@@ -30,7 +30,7 @@ const (
 	growth = 3
 )
 
-// ticks is so many of Config.Tick.
+// ticks returns n times Config.Tick.
 func (f *Fleet) ticks(n time.Duration) time.Duration { return n * f.cfg.Tick }
 
 // checks says when the provider is asked about VMs that are on their way up.

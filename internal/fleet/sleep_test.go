@@ -48,6 +48,24 @@ func TestSnapshotAndWake(t *testing.T) {
 	}
 }
 
+// TestImageThatIsNeverReadyIsGivenUp: a VM is not kept off for an image that does not become available.
+func TestImageThatIsNeverReadyIsGivenUp(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := inShop(t, nil)
+	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	began := c.now()
+	s.images["image-of-"+vm.Name] = fleet.Image{ID: "image-of-" + vm.Name, CreatedAt: began.Add(1000 * time.Hour)}
+	if _, err := f.Snapshot(t.Context(), vm.Name); !errors.Is(err, fleet.ErrInvalid) {
+		t.Errorf("error is %v", err)
+	}
+	if took := c.now().Sub(began); took > 2*time.Hour {
+		t.Errorf("it took %s", took)
+	}
+	if row := rowOf(t, store, vm.Name); row.Phase != state.VMParked || len(s.images) != 0 || s.off[vm.Name] {
+		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[vm.Name])
+	}
+}
+
 // TestSnapshotFails wants a VM whose image did not come about to be usable again.
 func TestSnapshotFails(t *testing.T) {
 	t.Parallel()
