@@ -1,8 +1,10 @@
 package state
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,4 +29,19 @@ func (c *change) doubt() {
 		delete(c.t.Doubts, oldest)
 	}
 	c.t.Doubts[f.Key] = f.Doubt
+}
+
+// doubtOf is since when the effect of a job may be there. A branch has one pull request, whichever job of the task's
+// life opens it: after a retry its key is another.
+func (t *Task) doubtOf(j Job) time.Time {
+	doubt := t.Doubts[j.Key]
+	if j.Kind != JobOpenPR {
+		return doubt
+	}
+	for key, at := range t.Doubts {
+		if strings.HasPrefix(key, fmt.Sprintf("%d.%s-", t.Gen, JobOpenPR)) && (doubt.IsZero() || at.Before(doubt)) {
+			doubt = at
+		}
+	}
+	return doubt
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -27,5 +28,43 @@ func TestDoubts(t *testing.T) {
 	}
 	if got := l.task.Doubts; len(got) != maxDoubts || !got["1.b"].IsZero() || got["1.a"].IsZero() {
 		t.Errorf("%d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxDoubts)
+	}
+}
+
+// TestDoubtOfAPullRequest: a branch has one pull request, so that the job of a retry looks for what the one before may have
+// opened, although its key is another. What an earlier life opened is none of its.
+func TestDoubtOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	since := t0.Add(time.Hour)
+	for name, c := range map[string]struct {
+		key  string
+		want time.Time
+	}{
+		"of the job before":     {"1.open_pr-53.3", since},
+		"of an earlier life":    {"0.open_pr-53.3", time.Time{}},
+		"of another kind":       {"1.answer-53.3", time.Time{}},
+		"that left nothing":     {"", time.Time{}},
+		"of a kind with a like": {"1.open_prs-1", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			l.task.Phase, l.task.PR, l.task.Step = PhaseImplementing, nil, JobOpenPR
+			f := &Failure{Job: JobOpenPR, Key: c.key, Class: "github", Reason: "No."}
+			if c.key != "" {
+				f.Doubt = since
+			}
+			l.do(Event{Kind: EventStepFailed, Failure: f})
+			l.want(PhaseFailed)
+			l.comment(VerbRetry)
+			i := slices.IndexFunc(l.jobs, func(j Job) bool { return j.Kind == JobOpenPR })
+			if i < 0 {
+				t.Fatalf("a retry of what failed has the jobs %v", kindsOf(l.jobs))
+			}
+			if j := l.jobs[i]; j.Key == c.key || !j.Doubt.Equal(c.want) {
+				t.Errorf("job %s is to look since %v, want %v", j.Key, j.Doubt, c.want)
+			}
+		})
 	}
 }

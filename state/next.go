@@ -202,7 +202,7 @@ func (c *change) gen() int {
 // add enqueues a job.
 func (c *change) add(j Job) {
 	if c.t != nil {
-		j.Doubt = c.t.Doubts[j.Key]
+		j.Doubt = c.t.doubtOf(j)
 	}
 	if j.Kind == JobStart || j.Kind == JobGather || j.Kind == JobLaunch {
 		j.Vetted = c.e.Vetted
