@@ -147,6 +147,7 @@ func (h *hub) issueByNode(node string) *issue {
 }
 
 func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words string) (forge.Posted, error) {
+	a.w.model.creates(markOf(words))
 	return write(ctx, a, "comment", func() (forge.Posted, error) {
 		i := a.issues[number]
 		if i == nil {
@@ -155,6 +156,7 @@ func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words 
 		c := a.newComment(i, nil, words)
 		i.comments = append(i.comments, c)
 		a.w.model.posted(c)
+		a.w.model.created(markOf(words))
 		return c.posted(), nil
 	})
 }
@@ -176,6 +178,7 @@ func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker 
 		if a.issues[number] == nil {
 			return nil, notFound("find")
 		}
+		a.w.model.looksFor(strings.TrimSpace(marker), since)
 		for _, c := range a.issues[number].comments {
 			touched := c.bodies[len(c.bodies)-1].at
 			if !c.gone && c.author == nil && !touched.Before(since) && strings.Contains(c.body(), marker) {
@@ -189,7 +192,7 @@ func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker 
 func (a api) DeleteComment(ctx context.Context, _ forge.Repo, id int64) error {
 	_, err := write(ctx, a, "delete", nothing(func() error {
 		if c := a.byID(id); c != nil {
-			c.gone = true
+			c.gone, c.removed = true, true
 		}
 		return nil
 	}))

@@ -99,6 +99,7 @@ type comment struct {
 	thumbs   []thumb
 	eyes     bool
 	gone     bool
+	removed  bool  // by errand
 	reviewed int64 // the thread it belongs to, 0 for the conversation
 }
 

@@ -230,8 +230,10 @@ func (b *jobs) applied(before, after *state.Task, e state.Event, ack state.Ack) 
 	if before != nil && !before.Ended() && after != nil && after.Ended() {
 		b.dropped(after)
 	}
+	b.w.model.allowed(before, after, e)
 	begun := b.w.now
 	if ack.Job != "" {
+		b.w.model.told(b.of(ack.Job).Job, e)
 		begun = b.of(ack.Job).begun
 	}
 	b.trusted(before, after, e, begun)

@@ -25,6 +25,8 @@ type model struct {
 	caps     map[string]int64
 	last     map[string]int64 // the newest answers' worth, by task
 	spoken   []*word
+	untold   map[string][]effect // by marker or branch
+	looks    map[claimLook]time.Time
 	sweep    *sweep
 	good     map[conversation]time.Time // when what stood there was last stored to the last word
 }
@@ -77,7 +79,10 @@ type life struct {
 }
 
 func newModel(w *world) *model {
-	return &model{w: w, plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{}}
+	return &model{
+		w: w, untold: map[string][]effect{}, looks: map[claimLook]time.Time{},
+		plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{},
+	}
 }
 
 // What people did.

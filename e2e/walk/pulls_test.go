@@ -80,6 +80,11 @@ func (a api) Move(ctx context.Context, _ forge.Repo, branch, before, after strin
 
 // OpenPR opens one, or returns the one that is open with this head.
 func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.PR, error) {
+	effect := a.w.model.pullOf(want.Head)
+	if want.Look {
+		a.w.model.looksFor(effect, time.Time{})
+	}
+	a.w.model.creates(effect)
 	return write(ctx, a, "open pull", func() (forge.PR, error) {
 		for n := a.last; n > 0; n-- {
 			if p := a.issues[n].pull; p != nil && !a.w.plant.secondPull && p.head == want.Head && (p.open || want.Look && p.merged) {
@@ -93,6 +98,7 @@ func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.
 		i := &issue{number: a.last, node: fmt.Sprintf("PR_%d", a.last), created: a.clock(), texts: []text{{title: want.Title, body: want.Body, at: a.clock()}}}
 		i.pull = &pull{head: want.Head, base: want.Base, title: want.Title, open: true, ours: true}
 		a.issues[i.number] = i
+		a.w.model.created(effect)
 		if a.w.plant.secondPull { // as nothing is looked for, any answer that is lost shows it
 			return forge.PR{}, temporary("open pull", forge.ClassUnknown, 0, time.Time{})
 		}
@@ -164,6 +170,7 @@ func (h *hub) thread(pr int, top int64) *thread {
 }
 
 func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64, words string) (forge.Posted, error) {
+	a.w.model.creates(markOf(words))
 	return write(ctx, a, "reply", func() (forge.Posted, error) {
 		th := a.thread(pr, top)
 		if th == nil {
@@ -172,12 +179,14 @@ func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64,
 		c := a.newComment(a.issues[pr], nil, words)
 		c.reviewed = top
 		th.comments = append(th.comments, c)
+		a.w.model.created(markOf(words))
 		return c.posted(), nil
 	})
 }
 
 func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error) {
 	return read(ctx, a, "find reply", func() (found []forge.Posted, err error) {
+		a.w.model.looksFor(strings.TrimSpace(marker), since)
 		for _, th := range a.issues[number].pull.threads {
 			for _, c := range th.comments {
 				if c.author == nil && !c.gone && !c.created.Before(since) && strings.Contains(c.body(), marker) {

@@ -203,6 +203,8 @@ func (m *model) final() {
 		}
 		m.shownStatus(t)
 		m.answeredYes(t, true)
+		m.exactly(t)
+		m.threads(t)
 	}
 	m.heard(true)
 	m.pulls()

@@ -1,0 +1,113 @@
+package walk
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// exactly holds what stands on GitHub at the end against what the store says stands there: each comment of a task's
+// life is known, and each that is known stands, unless a person deleted it.
+func (m *model) exactly(t *state.Task) {
+	on := m.w.hub.issues[t.Key.Issue]
+	known, kinds := map[int64]bool{t.Status.Comment: true}, map[string]int{}
+	for _, p := range t.Posted {
+		known[p.ID] = true
+		kinds[p.Kind]++
+		m.stands(t, p.ID, p.Kind)
+	}
+	for i := range t.Plans {
+		if p := &t.Plans[i]; p.Posted() {
+			m.stands(t, p.Comment, "plan "+p.Short())
+			m.showsIt(t, p)
+		}
+	}
+	if n := kinds[string(state.PostEnded)]; n > 1 {
+		m.w.fatalf("exactly: task %s has said %d times that it is over", t.Key, n)
+	}
+	if n := kinds[string(state.PostPROpened)]; n > 1 {
+		m.w.fatalf("exactly: task %s has said %d times that its pull request is open", t.Key, n)
+	}
+	lists := [][]*comment{on.comments}
+	if t.PR != nil {
+		lists = append(lists, m.w.hub.issues[t.PR.Number].comments)
+	}
+	life := "<!-- errand:" + strconv.Itoa(t.Gen) + "."
+	for _, list := range lists {
+		for _, c := range list {
+			if c.author == nil && !c.gone && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
+				m.w.fatalf("exactly: comment %d of task %s stands on #%d, and the store does not know it: %s", c.id, t.Key, c.on.number, markOf(c.bodies[0].text))
+			}
+		}
+	}
+}
+
+// stands wants a comment to be there that the store takes for posted. One that a person deleted is not posted again.
+func (m *model) stands(t *state.Task, id int64, what string) {
+	for _, i := range m.w.hub.issues {
+		for _, c := range i.comments {
+			if c.id == id {
+				if c.removed {
+					m.w.fatalf("exactly: task %s links to comment %d (%s), which errand itself has deleted", t.Key, id, what)
+				}
+				return
+			}
+		}
+	}
+	m.w.fatalf("exactly: task %s links to comment %d (%s), which never was", t.Key, id, what)
+}
+
+// showsIt wants the comment of a revision to show this revision, and no other to show it.
+func (m *model) showsIt(t *state.Task, p *state.Plan) {
+	for i := range t.Plans {
+		if o := &t.Plans[i]; o != p && o.Comment == p.Comment {
+			m.w.fatalf("exactly: comment %d of task %s is that of the revisions %s and %s", p.Comment, t.Key, p.Short(), o.Short())
+		}
+	}
+	for _, c := range m.w.hub.issues[t.Key.Issue].comments {
+		if c.id == p.Comment && (hashOf(c) != p.Short() || planToken.FindString(c.bodies[0].text) != planToken.FindString(p.Text)) {
+			m.w.fatalf("exactly: comment %d of task %s is said to show plan %s (%s), and shows %s (%s)", c.id, t.Key,
+				p.Short(), planToken.FindString(p.Text), hashOf(c), planToken.FindString(c.bodies[0].text))
+		}
+	}
+}
+
+// threads wants each remark of somebody who may, in a thread that a round has taken, to be answered once.
+func (m *model) threads(t *state.Task) {
+	if t.Phase != state.PhasePROpen || t.PR == nil {
+		return
+	}
+	for _, th := range m.w.hub.issues[t.PR.Number].pull.threads {
+		top, answers := th.comments[0], 0
+		for _, c := range th.comments {
+			if c.author == nil && !c.gone {
+				answers++
+			}
+		}
+		switch by := top.author; {
+		case answers > 1:
+			m.w.fatalf("threads: thread %d of task %s is answered %d times", th.top, t.Key, answers)
+		case answers == 1 || by.Bot || !by.canWrite() || !by.lost.IsZero() && !by.lost.Before(top.created):
+		case !later(top.created, t.Trigger.At).Equal(top.created): // of a life before
+		default:
+			m.w.fatalf("threads: @%s asked in thread %d of task %s, at %s, and nobody answers: round %d", by.Login, th.top, t.Key, sub(top.created), t.Round)
+		}
+	}
+}
+
+// allowed holds an approval that the store took against what people said: yes to the comment that shows exactly this
+// revision.
+func (m *model) allowed(before, after *state.Task, e state.Event) {
+	if e.Kind != state.EventApproved || before == nil || after == nil || after.Version == before.Version || e.Candidate == nil {
+		return
+	}
+	p := before.PlanByHash(e.Candidate.Hash)
+	if p == nil || p.Publish != nil || !before.Phase.AwaitsPlan() || after.Phase == before.Phase {
+		return
+	}
+	on, token := m.w.hub.issues[e.Task.Issue], planToken.FindString(p.Text)
+	if why := m.unapproved(on, p.Short(), token); why != "" {
+		m.w.complain("approval: plan %s (%s) of task %s counts as approved, but %s", p.Short(), token, e.Task, why)
+	}
+}

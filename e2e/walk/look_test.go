@@ -1,0 +1,79 @@
+package walk
+
+import (
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Before errand writes what it may have written before, it looks: held at the write, so that no second copy has to
+// stand there until the end. A write is told of when the store takes what came of a job with its key; until then its
+// answer may be lost.
+
+// effect is a comment, a reply or a pull request that a job has made.
+type effect struct {
+	at  time.Time
+	job string // task and key
+}
+
+// claimLook is a look for earlier effects within one claim of a job.
+type claimLook struct {
+	job    string
+	claim  int
+	marker string
+}
+
+func markOf(words string) string { return strings.TrimSpace(marker.FindString(words)) }
+
+// creates holds a write that is about to happen against the effects that nobody was told of.
+func (m *model) creates(what string) {
+	j := m.w.job
+	if j == nil || len(m.untold[what]) == 0 {
+		return
+	}
+	m.w.hit("look before a write")
+	first := m.untold[what][0]
+	since, ok := m.looks[claimLook{keyOf(j), j.Attempt, what}]
+	switch {
+	case !ok:
+		m.w.complain("look: job %s of task %s writes %s without a look, and it was written at %s already", j.Key, j.Task, what, sub(first.at))
+	case since.After(first.at):
+		m.w.complain("look: job %s of task %s looked for %s since %s only, and it was written at %s already", j.Key, j.Task, what, sub(since), sub(first.at))
+	}
+}
+
+// created notes that something stands there now.
+func (m *model) created(what string) {
+	if j := m.w.job; j != nil {
+		m.untold[what] = append(m.untold[what], effect{m.w.now, keyOf(j)})
+	}
+}
+
+// looksFor notes a look.
+func (m *model) looksFor(what string, since time.Time) {
+	if j := m.w.job; j != nil {
+		m.looks[claimLook{keyOf(j), j.Attempt, what}] = since
+	}
+}
+
+// told notes that the store knows what came of a job.
+func (m *model) told(j *state.Job, e state.Event) {
+	if e.Kind == state.EventStepFailed {
+		return
+	}
+	for what, list := range m.untold {
+		if list[0].job == keyOf(j) {
+			delete(m.untold, what)
+		}
+	}
+}
+
+// pullOf is the pull request of a branch in one life of its task: that of a life before is no copy.
+func (m *model) pullOf(branch string) string {
+	life := ""
+	if m.w.job != nil {
+		life, _, _ = strings.Cut(m.w.job.Key, ".")
+	}
+	return "pull request of life " + life + " from " + branch
+}
