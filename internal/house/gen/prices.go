@@ -12,7 +12,8 @@ import (
 const pricesHead = `# Prices of models
 
 The table of [` + "`prices`" + `](configuration.md#prices) that errand ships, in dollars per million tokens. Providers change their prices: compare with
-their pages, and set what differs in your configuration. The last column is the day on which a figure stood on the page above its table.
+their pages, which are named above the tables, and set what differs in your configuration. The figures were read from copies of these pages and
+from lists that quote them; the last column is the day for which they give a figure.
 
 - A model that is not listed, and has no entry in your configuration, counts at the highest price of every column, so that no cap is missed. The
   status comment and the log then say that no price is set.
