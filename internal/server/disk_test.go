@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,12 +77,12 @@ func TestKeysWithoutPower(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			disktest.Say(strings.ReplaceAll(string(signer.PublicKey().Marshal()), "\x00", "0"))
+			disktest.Say(hex.EncodeToString(signer.PublicKey().Marshal()))
 			secret, err := secretFile(filepath.Join(dir, "tether_key"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			disktest.Say(strings.ReplaceAll(string(secret), "\x00", "0"))
+			disktest.Say(hex.EncodeToString(secret))
 		},
 		Check: func(t *testing.T, dir string, said []string) {
 			for i, name := range []string{"client_key", "tether_key"} {
@@ -100,7 +101,7 @@ func TestKeysWithoutPower(t *testing.T) {
 					secret, serr := os.ReadFile(filepath.Join(dir, name))
 					got, err = string(secret), serr
 				}
-				if err != nil || len(said) > i && strings.ReplaceAll(got, "\x00", "0") != said[i] || len(got) < 32 {
+				if err != nil || len(said) > i && hex.EncodeToString([]byte(got)) != said[i] || len(got) < 32 {
 					t.Errorf("%s is another one: %v", name, err)
 				}
 			}
