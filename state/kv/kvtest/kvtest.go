@@ -2,8 +2,8 @@
 // on demand for the crash tests of whoever stands on a store.
 //
 // A backend calls Run with a function that opens it. The suite checks the contract as the doc
-// comments of package kv state it: reads and order, atomicity and isolation, the limits, wake-ups,
-// and that what was committed is there after the database was closed and opened again.
+// comments of package kv state it: reads and order, atomicity and isolation (also of many at once), the limits,
+// wake-ups, and that what was committed is there after the database was closed and opened again.
 package kvtest
 
 import (
@@ -46,6 +46,11 @@ func Run(t *testing.T, b Backend) {
 		"limits":           testLimits,
 		"counters":         testCounters,
 		"isolation":        testIsolation,
+		"first comer":      testFirstComer,
+		"last ones":        testLastOnes,
+		"lists":            testLists,
+		"deletions":        testDeletions,
+		"own values":       testOwnValues,
 		"snapshot":         testSnapshot,
 		"panic":            testPanic,
 		"ended context":    testEndedContext,
@@ -54,12 +59,14 @@ func Run(t *testing.T, b Backend) {
 		"random":           testRandom,
 	}
 	for name, test := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := b.Open(t, t.Name(), true)
-			t.Cleanup(func() { closeDB(t, db) })
-			test(t, db)
-		})
+		for how, check := range map[string]bool{"checked": true, "unchecked": false} {
+			t.Run(name+"/"+how, func(t *testing.T) { // a backend may do less where it is not told to look
+				t.Parallel()
+				db := b.Open(t, t.Name(), check)
+				t.Cleanup(func() { closeDB(t, db) })
+				test(t, db)
+			})
+		}
 	}
 	t.Run("durability", func(t *testing.T) { t.Parallel(); testDurability(t, b) })
 	t.Run("close under load", func(t *testing.T) { t.Parallel(); testCloseUnderLoad(t, b) })
