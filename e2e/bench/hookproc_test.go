@@ -146,7 +146,7 @@ func wrk(tb testing.TB, addr string, within time.Duration) outcome {
 		return string(m[1])
 	}
 	latency := func(percent string) time.Duration {
-		d, err := time.ParseDuration(found(`(?m)^\s+` + percent + `%\s+([0-9.]+[mu]?s)$`))
+		d, err := time.ParseDuration(found(`(?m)^\s+` + percent + `%\s+([0-9.]+[mu]?s)\s*$`))
 		check(tb, err)
 		return d
 	}
