@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,6 +143,8 @@ func ordinaryWalk(table []act, seed uint64) (why string) {
 		case nil:
 		case broken:
 			why = r.why
+		case runtime.Error: // the product's own
+			why = "panic: " + r.Error()
 		default:
 			panic(r)
 		}
