@@ -32,7 +32,7 @@ func TestControls(t *testing.T) {
 		"nobody approved":                     {plant{ghosts: true}, "approval", "", false},
 		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
 		"nothing is shown":                    {plant{silent: true}, "silence", "", false},
-		"what was posted is not looked for":   {plant{twice: true}, "twice", "trouble", false},
+		"what was posted is not looked for":   {plant{twice: true}, "look", "trouble", false},
 		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge", false},
 		"what runs cost is not counted":       {plant{freeMoney: true}, "money", "agent", true},
 		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", "", false},
