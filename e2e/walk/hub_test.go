@@ -100,6 +100,7 @@ type comment struct {
 	eyes     bool
 	gone     bool
 	removed  bool  // by errand
+	denied   bool  // GitHub refused a reaction of errand to it for good
 	reviewed int64 // the thread it belongs to, 0 for the conversation
 }
 
