@@ -109,8 +109,9 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 		a.w.model.answered(c.on)
 		return nil
 	}))
-	if c := a.byID(t.ID); c != nil && t.Kind != forge.TargetIssue && refusal(err) != nil {
-		c.denied = true
+	if c := a.byID(t.ID); c != nil && t.Kind != forge.TargetIssue && err != nil {
+		c.failed++
+		c.denied = c.denied || refusal(err) != nil || c.failed >= tries
 	}
 	return err
 }

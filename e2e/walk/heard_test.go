@@ -78,7 +78,7 @@ func (m *model) taken(o *word, t *state.Task) bool {
 		return t.Knows(fmt.Sprintf("review-event:%d", o.review))
 	case o.said.gone || len(o.said.bodies) > 1:
 		return true
-	case o.order && !o.said.denied: // where GitHub refuses the reaction, the word is taken all the same
+	case o.order && !o.said.denied: // where GitHub never takes the reaction, the word is taken all the same
 		return o.said.eyes
 	}
 	here := func(c state.Said) bool { return c.ID == o.said.id }

@@ -100,7 +100,8 @@ type comment struct {
 	eyes     bool
 	gone     bool
 	removed  bool  // by errand
-	denied   bool  // GitHub refused a reaction of errand to it for good
+	failed   int   // how many reactions of errand to it GitHub did not answer, or refused
+	denied   bool  // errand has given up reacting to it
 	reviewed int64 // the thread it belongs to, 0 for the conversation
 }
 

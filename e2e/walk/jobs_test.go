@@ -173,6 +173,9 @@ func named(err error) time.Time {
 	return time.Time{}
 }
 
+// tries is after how many errors errand gives up what nobody waits for.
+const tries = 8
+
 // refusal is GitHub's no that will be the same the next time.
 func refusal(err error) *forge.Error {
 	var f *forge.Error
@@ -250,11 +253,11 @@ func (b *jobs) done(e state.Event, ack state.Ack) {
 	if e.Kind != state.EventStepFailed {
 		return
 	}
-	tries := 8
+	most := tries
 	if patient(r.Kind) {
-		tries = 300
+		most = 300
 	}
-	if n := r.errors + 1; passes(r.err) && n < tries && !r.unsure {
+	if n := r.errors + 1; passes(r.err) && n < most && !r.unsure {
 		b.w.complain("patience: job %s (%s) of task %s gives up after %d errors, and it would pass: %v", r.Key, r.Kind, r.Task, n, r.err)
 	}
 	since := r.Created
