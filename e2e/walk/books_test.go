@@ -66,7 +66,7 @@ func (b *books) ended(e state.Event) {
 	if r.exit.Cause != runlog.CauseExited && r.exit.Cause != runlog.CauseStalled {
 		return // errand, or the VM's end, has stopped it
 	}
-	if r.on.ended || !r.on.deaf.IsZero() || b.w.down == "follow" || b.w.slow.After(r.started) { // it may have been given up before its end could be read
+	if r.on.ended || !r.on.deaf.IsZero() || b.w.down == "follow" || b.w.slow.After(r.started) || b.w.lostSight.After(r.started) { // it may have been given up before its end could be read
 		return
 	}
 	if want := string(r.wanted()); res.Status != want {

@@ -37,7 +37,8 @@ func (m *model) exactly(t *state.Task) {
 	for _, list := range lists {
 		for _, c := range list {
 			key := strings.TrimSuffix(strings.TrimPrefix(markOf(c.bodies[0].text), "<!-- errand:"), " -->")
-			if _, doubted := t.Doubts[key]; doubted { // its job gave up before it could know
+			_, doubted := t.Doubts[key]
+			if _, gaveUp := m.w.jobs.keys[t.Key.String()+" "+key]; doubted || gaveUp && t.Ended() { // its job gave up before it could know, and nobody looks for it after the end
 				continue
 			}
 			if c.author == nil && !c.gone && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
@@ -92,7 +93,7 @@ func (m *model) threads(t *state.Task) {
 		switch by := top.author; {
 		case answers > 1:
 			m.w.fatalf("threads: thread %d of task %s is answered %d times", th.top, t.Key, answers)
-		case answers == 1 || by.Bot || !by.canWrite() || !by.lost.IsZero() && !by.lost.Before(top.created):
+		case answers == 1 || by.Bot || !by.canWrite() || by.won.After(top.created) || !by.lost.IsZero() && !by.lost.Before(top.created):
 		case !later(top.created, t.Trigger.At).Equal(top.created): // of a life before
 		default:
 			m.w.fatalf("threads: @%s asked in thread %d of task %s, at %s, and nobody answers: round %d", by.Login, th.top, t.Key, sub(top.created), t.Round)

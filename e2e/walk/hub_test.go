@@ -46,6 +46,7 @@ type account struct {
 	state.Person
 	may  state.Permission
 	lost time.Time // when write permission was last taken away
+	won  time.Time // when it was last given
 	held bool      // had it ever
 }
 
@@ -185,6 +186,9 @@ func (h *hub) writers() []*account {
 func (h *hub) permit(a *account, may state.Permission) {
 	if a.canWrite() && !may.CanWrite() {
 		a.lost = h.w.now
+	}
+	if !a.canWrite() && may.CanWrite() {
+		a.won = h.w.now
 	}
 	a.may, a.held = may, a.held || may.CanWrite()
 }

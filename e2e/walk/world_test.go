@@ -52,6 +52,7 @@ type world struct {
 	out       time.Time // GitHub is down until then
 	downUntil time.Time
 	slow      time.Time // when a call last took so long
+	lostSight time.Time // when following a run last failed
 	late      bool      // its effect comes now
 	upAt      time.Time // when errand starts again, if it is down
 	trouble   time.Time // when something last went wrong
@@ -157,6 +158,9 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	}
 	w.hit("trouble " + t.kind)
 	w.note("trouble: %s at %q", t.kind, op)
+	if op == "follow" {
+		w.lostSight = w.now
+	}
 	if t.kind != "meanwhile" {
 		w.troubled()
 	}
