@@ -12,9 +12,12 @@ import (
 func (m *model) exactly(t *state.Task) {
 	on := m.w.hub.issues[t.Key.Issue]
 	known, kinds := map[int64]bool{t.Status.Comment: true}, map[string]int{}
+	life := "<!-- errand:" + strconv.Itoa(t.Gen) + "."
 	for _, p := range t.Posted {
 		known[p.ID] = true
-		kinds[p.Kind]++
+		if c := m.w.hub.byID(p.ID); c != nil && strings.Contains(c.bodies[0].text, life) { // the end of the life before may be told late
+			kinds[p.Kind]++
+		}
 		m.stands(t, p.ID, p.Kind)
 	}
 	for i := range t.Plans {
@@ -33,7 +36,6 @@ func (m *model) exactly(t *state.Task) {
 	if t.PR != nil {
 		lists = append(lists, m.w.hub.issues[t.PR.Number].comments)
 	}
-	life := "<!-- errand:" + strconv.Itoa(t.Gen) + "."
 	for _, list := range lists {
 		for _, c := range list {
 			key := strings.TrimSuffix(strings.TrimPrefix(markOf(c.bodies[0].text), "<!-- errand:"), " -->")
