@@ -81,7 +81,9 @@ func (b *books) ended(e state.Event) {
 func (r *run) wanted() agent.Status {
 	switch r.mood {
 	case "no_op":
-		return agent.StatusNoOp
+		if !r.repairs() { // open: one that was asked to repair an answer and said nothing is filed as one that ended well
+			return agent.StatusNoOp
+		}
 	case "turns":
 		return agent.StatusMaxTurns
 	case "crash":

@@ -232,7 +232,11 @@ func tick(w *world) bool {
 		return false
 	}
 	untold := w.mishap.kind == "lost"
-	w.edit(c, by, strings.NewReplacer("- [ ] **Approve this plan**", "- [x] **Approve this plan**", "- [ ] **Publish these changes**", "- [x] **Publish these changes**").Replace(c.body()))
+	ticked := strings.NewReplacer("- [ ] **Approve this plan**", "- [x] **Approve this plan**", "- [ ] **Publish these changes**", "- [x] **Publish these changes**").Replace(c.body())
+	if ticked == c.body() {
+		return false
+	}
+	w.edit(c, by, ticked)
 	w.model.yeses = append(w.model.yeses, &yes{by: by, at: w.now, on: c.on, plan: c, hash: hashOf(c), untold: untold})
 	return true
 }
