@@ -28,6 +28,7 @@ type project struct {
 	sim   *simhetzner.Sim
 	clock *simhetzner.Clock
 	url   string
+	http  *http.Client  // not the default transport: any test server that is closed closes its idle connections, also one that is just used
 	ahead time.Duration // of the API's clock
 }
 
@@ -40,7 +41,7 @@ func newProject(t *testing.T, change func(*simhetzner.Config)) *project {
 	}
 	p.sim = simhetzner.New(cfg)
 	srv := httptest.NewServer(p)
-	p.url = srv.URL + "/v1"
+	p.url, p.http = srv.URL+"/v1", srv.Client()
 	t.Cleanup(srv.Close)
 	t.Cleanup(p.sim.Close)
 	return p
@@ -67,7 +68,7 @@ func (p *project) config() hetzner.Config {
 	settings.Endpoint = p.url
 	return hetzner.Config{
 		Settings: settings, Token: token, Deployment: "test", ClientKey: publicKey(p.t, 1), Now: p.clock.Now,
-		HTTP:  &http.Client{Timeout: time.Minute},
+		HTTP:  p.http,
 		Sleep: func(ctx context.Context, d time.Duration) error { p.clock.Advance(d); return ctx.Err() },
 	}
 }
