@@ -130,7 +130,7 @@ func (m *model) answeredYes(t *state.Task, end bool) {
 			continue
 		case y.plan != nil && y.hash != "" && y.at.Before(t.Since): // a tick is told of once: before its comment was known to stand, it fell on nothing
 			continue
-		case y.by.lost.After(y.at): // it was asked while they might not
+		case y.by.lost.After(y.at), y.by.won.After(y.at): // it was asked while they might not
 			continue
 		case unticked(c.body()) != unticked(c.bodies[0].text) || len(c.bodies) > 1 && y.plan == nil:
 			continue
