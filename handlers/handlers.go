@@ -2,7 +2,8 @@
 //
 // A webhook is verified, written to the store under its GUID and only then answered (Front). A worker
 // takes deliveries in the order of their arrival, decodes each (one file per GitHub event) and maps it
-// to state.Events, which Store.Apply applies in one transaction with the delivery's end. A handler decodes, maps and calls once; it never calls GitHub.
+// to state.Events, which Store.Apply applies in one transaction with the delivery's end. A handler
+// decodes, maps and calls once; it never calls GitHub.
 //
 // Start reading at Front, then Inbox, then Mapper.Map.
 package handlers

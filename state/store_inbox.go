@@ -105,9 +105,9 @@ func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) e
 	return nil
 }
 
-// putDelivery writes a new delivery. An empty row in the inbox says that the payload, if there is one, lies under its own
-// key: that of a large one, and of all that older versions wrote. Parts that went ahead must still be there: an equal delivery may
-// have come and gone meanwhile, or another process may have taken them for loose.
+// putDelivery writes a new delivery. A small payload is stored in the inbox's row. An empty row says that the payload, if
+// there is one, is stored under its own key: it is large, or an older version wrote it. Parts that went ahead must still be
+// there: an equal delivery may have come and gone meanwhile, or another process may have taken them for loose.
 func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) error {
 	row := deliveryRow{State: deliveryPending, Event: d.Event, Received: d.Received.UTC().Round(0)}
 	inbox, key := timeKey(preInbox, row.Received, d.GUID), prePayload+d.GUID

@@ -40,8 +40,8 @@ func (l *Log) path(task string) (string, error) {
 	return filepath.Join(l.dir, task+".jsonl"), nil
 }
 
-// Add writes one request of a task, named as REPOSITORY_ID-ISSUE_NUMBER; of long texts only the beginning. It is not synced: a crash of the
-// host may lose the last ones.
+// Add writes one request of a task, named as REPOSITORY_ID-ISSUE_NUMBER. Long texts are cut to maxText. It is not synced: a
+// crash of the host may lose the last requests.
 func (l *Log) Add(task string, r Request) error {
 	path, err := l.path(task)
 	if err != nil {

@@ -2,6 +2,7 @@ package tether
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -133,7 +134,7 @@ func (m *metered) settle() {
 		u.Output = max(u.Output, m.call.unseen())
 	}
 	if ok || cut != nil || u.Output > 0 {
-		m.call.book(m.ctx, u, firstOf(cut.held(), endedAs(m.counter.Ending())))
+		m.call.book(m.ctx, u, cmp.Or(cut.held(), endedAs(m.counter.Ending())))
 	}
 }
 
@@ -144,15 +145,6 @@ func endedAs(e gateway.Ending) *state.Waiting {
 		return &state.Waiting{Kind: state.WaitAnswerCut, Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter"}
 	case gateway.EndingBlocked:
 		return &state.Waiting{Kind: state.WaitAnswerBlocked, Detail: "the model's provider blocked the rest of the answer"}
-	}
-	return nil
-}
-
-func firstOf(all ...*state.Waiting) *state.Waiting {
-	for _, w := range all {
-		if w != nil {
-			return w
-		}
 	}
 	return nil
 }
