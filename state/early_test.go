@@ -56,3 +56,60 @@ func TestWaitingGoesOn(t *testing.T) {
 		t.Errorf("for something else it waits since %s, now is %s", other.Since, l.now)
 	}
 }
+
+// TestWordsWhileQueuedAreHeardOnce: what people say before a task starts is either in the discussion that its start reads or
+// kept for its first run, whichever comes first. What somebody took back before the reading is in neither.
+func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
+	t.Parallel()
+	read := t0.Add(time.Hour)
+	for name, c := range map[string]struct {
+		by         Person
+		may        Permission
+		mention    bool
+		said       time.Time
+		discussed  bool // the start has read it
+		wantKept   bool
+		wantEyes   bool
+		vouchedFor bool
+	}{
+		"a writer, after the reading":                       {by: writer, may: PermissionWrite, said: read.Add(time.Second), wantKept: true},
+		"a writer, at the reading, not listed yet":          {by: writer, may: PermissionWrite, said: read.Add(-time.Second), wantKept: true},
+		"a writer, before the reading":                      {by: writer, may: PermissionWrite, said: read.Add(-time.Second), discussed: true},
+		"a writer, long before the reading":                 {by: writer, may: PermissionWrite, said: read.Add(-time.Hour), discussed: true},
+		"a writer, long before the reading, and taken back": {by: writer, may: PermissionWrite, said: read.Add(-time.Hour)},
+		"a writer to the bot, after the reading":            {by: writer, may: PermissionWrite, mention: true, said: read.Add(time.Second), wantKept: true, wantEyes: true},
+		"a writer to the bot, before the reading":           {by: writer, may: PermissionWrite, mention: true, said: read.Add(-time.Second), discussed: true, wantEyes: true},
+		"a stranger, after the reading":                     {by: visitor, may: PermissionRead, said: read.Add(time.Second)},
+		"a stranger to the bot, after the reading":          {by: visitor, may: PermissionRead, mention: true, said: read.Add(time.Second)},
+		"a stranger vouched for after the reading":          {by: visitor, may: PermissionRead, said: read.Add(time.Second), vouchedFor: true, wantKept: true},
+		"a stranger vouched for before the reading":         {by: visitor, may: PermissionRead, said: read.Add(-time.Second), discussed: true, vouchedFor: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			m := &Comment{ID: 77, At: c.said, Body: "Mind the tests."}
+			e := Event{Kind: EventCommented, By: c.by, Permission: c.may, At: c.said, Comment: m}
+			if c.mention {
+				e.Orders = []Order{{Verb: VerbMessage, Text: "mind the tests."}}
+			}
+			if c.vouchedFor {
+				e = Event{Kind: EventThumb, By: writer, Permission: PermissionWrite, At: c.said, Comment: m}
+			}
+			l.do(e)
+			l.want(PhaseQueued)
+			if got := l.made(JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
+				t.Errorf("it gets 👀: %v, want %v", got, c.wantEyes)
+			}
+			start := &Start{Settings: DefaultSettings(), Visible: true, Branch: Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
+			if c.discussed {
+				start.Context.Comments = []Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
+			}
+			l.do(Event{Kind: EventStarted, Start: start})
+			l.want(PhasePreliminaryPlanning)
+			if got := len(l.task.Feedback) > 0; got != c.wantKept {
+				t.Errorf("kept for the first run: %+v, want %v", l.task.Feedback, c.wantKept)
+			}
+		})
+	}
+}

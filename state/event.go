@@ -233,6 +233,8 @@ type Start struct {
 	Branch   Branch   `json:"branch"`
 	Ticket   string   `json:"ticket,omitempty"`
 	Visible  bool     `json:"visible"` // there is text for the agent to go by
+	// ReadAt is when the reading of the discussion began.
+	ReadAt time.Time `json:"read_at"`
 }
 
 // Launch is what the job launch did.

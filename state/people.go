@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // begin makes a task of a trigger by a person who may, or the next life of an ended one.
@@ -198,7 +199,7 @@ func (c *change) startRevision(why string) {
 // keep stores a comment as feedback for the next run.
 func (c *change) keep() {
 	m := c.e.Comment
-	c.feedback(Feedback{ID: fmt.Sprintf("comment:%d", m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: c.said(), OnPR: m.OnPR})
+	c.feedback(Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: c.said(), OnPR: m.OnPR})
 }
 
 // said is the text of the comment under way: of one command, or the whole.
@@ -209,13 +210,13 @@ func (c *change) said() string {
 	return c.e.Comment.Body
 }
 
-// keepOrPoke keeps a comment that somebody vouched for; a task that waits for text looks again.
+// keepOrPoke keeps a comment that somebody vouched for; a task that waits for text looks again. While the task is
+// queued, its start may have read the discussion already: see dropRead.
 func (c *change) keepOrPoke() {
-	if c.t.Phase == PhaseQueued {
-		c.again()
-		return
-	}
 	c.vouch()
+	if c.t.Phase == PhaseQueued && c.t.Waiting != nil {
+		c.again()
+	}
 }
 
 // vouched makes the next revision with a comment that somebody gave a 👍 to. The discussion is read
@@ -231,9 +232,13 @@ func (c *change) vouched() {
 // vouchedPrefix begins the ids of feedback that says that a withheld comment became visible.
 const vouchedPrefix = "vouched:"
 
+// commentID and vouchID are the ids of feedback about a comment of GitHub's.
+func commentID(comment int64) string { return fmt.Sprintf("comment:%d", comment) }
+func vouchID(comment int64) string   { return fmt.Sprintf("%s%d", vouchedPrefix, comment) }
+
 // vouch notes that a withheld comment is visible now.
 func (c *change) vouch() {
-	c.feedback(Feedback{ID: fmt.Sprintf("%s%d", vouchedPrefix, c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
+	c.feedback(Feedback{ID: vouchID(c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
 		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
 }
 
@@ -242,12 +247,32 @@ func (c *change) newlyVouched() bool {
 	return slices.ContainsFunc(c.untaken(), func(f Feedback) bool { return strings.HasPrefix(f.ID, vouchedPrefix) })
 }
 
-// heardEarly acknowledges a message to a task that has not begun: its start reads the discussion.
+// heardEarly keeps a comment on a task that has not begun. Its start reads the discussion, but may have read it
+// already when the comment arrives: dropRead tells the two apart. A task that waits for something looks again.
 func (c *change) heardEarly() {
-	c.react("eyes")
+	c.keep()
+	if c.o.Verb == VerbMessage {
+		c.react("eyes")
+	}
 	if c.t.Waiting != nil {
 		c.again()
 	}
+}
+
+// readingTakes is how long GitHub may take to list a new comment, and how far its clock may differ from errand's.
+const readingTakes = time.Minute
+
+// dropRead drops the comments that were kept while the task was queued and that its start has read. A comment that was
+// written well before the reading and is not in the discussion was taken back, and is dropped as well.
+func (c *change) dropRead() {
+	read := map[string]bool{}
+	for _, m := range c.t.Context.Comments {
+		read[commentID(m.ID)], read[vouchID(m.ID)] = true, true
+	}
+	before := c.e.Start.ReadAt.Add(-readingTakes)
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f Feedback) bool {
+		return f.Kind == "comment" && f.Taken == "" && (read[f.ID] || f.At.Before(before))
+	})
 }
 
 // keepMessage keeps a message and says once per run that it is answered later.

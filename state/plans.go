@@ -8,6 +8,7 @@ import (
 // started stores what the job start found and launches the first run.
 func (c *change) started() {
 	c.takeStart()
+	c.dropRead()
 	switch c.t.Settings.Plan {
 	case PlanNone:
 		c.t.Approval = &Approval{By: c.t.Trigger.By, Via: ViaSettings, Given: c.e.Now, At: c.e.Now, Permission: PermissionWrite}

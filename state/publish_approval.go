@@ -60,7 +60,7 @@ func (c *change) publishRevoked() {
 
 // condition takes an approval with conditions as what it is here: a request to change what is there.
 func (c *change) condition(k Candidate) {
-	c.feedback(Feedback{ID: fmt.Sprintf("comment:%d", k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
+	c.feedback(Feedback{ID: commentID(k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
 	c.react("eyes")
 	c.startRevision("@" + k.By.Login + " would approve with a condition")
 }

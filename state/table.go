@@ -152,9 +152,9 @@ func orderRows() []Row {
 		}, do: (*change).answer},
 		{From: []Phase{PhasePROpen}, On: EventCommented, Verb: VerbMessage, To: same, Doc: "gathered for a while into one round", do: (*change).reviewComment},
 		{From: slices.Concat(running, []Phase{PhaseInterrupted, PhaseFailed}), On: EventCommented, Verb: VerbMessage, If: "it mentions the bot", To: same, Doc: "kept, and answered after the run; said so once", when: msg, do: (*change).keepMessage},
-		{From: []Phase{PhaseQueued}, On: EventCommented, Verb: VerbMessage, To: same, Doc: "read when it starts; what waits looks again", do: (*change).heardEarly},
+		{From: []Phase{PhaseQueued}, On: EventCommented, Verb: VerbMessage, To: same, Doc: "👀; read when it starts; what waits looks again", do: (*change).heardEarly},
 		{From: planning, On: EventCommented, To: same, Doc: "kept: the plan under way is revised before it is posted", do: (*change).keep},
-		{From: []Phase{PhaseQueued}, On: EventCommented, If: "it waits for something", To: same, Doc: "look again now", when: func(c *change) bool { return c.t.Waiting != nil }, do: (*change).again},
+		{From: []Phase{PhaseQueued}, On: EventCommented, To: same, Doc: "read when it starts; what waits looks again", do: (*change).heardEarly},
 		{From: slices.Concat(building, []Phase{PhasePROpen, PhaseAwaitingAnswer, PhaseInterrupted, PhaseFailed}), On: EventCommented, If: "on the issue, to nobody in particular", To: same, Doc: "discussion: later prompts carry it", when: func(c *change) bool { return !c.e.Comment.OnPR && len(c.e.Orders) == 0 }, do: (*change).discussed},
 	}
 }

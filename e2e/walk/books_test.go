@@ -69,7 +69,12 @@ func (b *books) ended(e state.Event) {
 	if r.on.ended || !r.on.deaf.IsZero() || b.w.down == "follow" || b.w.slow.After(r.started) || b.w.lostSight.After(r.started) { // it may have been given up before its end could be read
 		return
 	}
-	if want := string(r.wanted()); res.Status != want {
+	switch want := r.wanted(); {
+	case r.repairs() && !maySucceedLater(want): // the work was done before: its answer counts, and people are told that its block could not be read
+		if res.Status != string(agent.StatusOK) || want != agent.StatusOK && res.Broken == "" {
+			b.w.complain("ending: run %s, which repairs an answer, ended as %q (%s), and is filed as %s, broken: %q", e.Run, r.mood, want, res.Status, res.Broken)
+		}
+	case res.Status != string(want):
 		b.w.complain("ending: run %s ended as %q (%s), and is filed as %s", e.Run, r.mood, want, res.Status)
 	}
 	if res.LastSeq != r.exit.LastSeq {
@@ -77,13 +82,16 @@ func (b *books) ended(e state.Event) {
 	}
 }
 
+// maySucceedLater reports whether waiting or money may help against a status.
+func maySucceedLater(s agent.Status) bool {
+	return s == agent.StatusRateLimited || s == agent.StatusAuth || s == agent.StatusBudget
+}
+
 // wanted is the status of a run that ended in its mood.
 func (r *run) wanted() agent.Status {
 	switch r.mood {
 	case "no_op":
-		if !r.repairs() { // open: one that was asked to repair an answer and said nothing is filed as one that ended well
-			return agent.StatusNoOp
-		}
+		return agent.StatusNoOp
 	case "turns":
 		return agent.StatusMaxTurns
 	case "crash":

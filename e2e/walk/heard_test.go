@@ -47,9 +47,6 @@ func (m *model) word(on *issue, o word) {
 	}
 	for _, t := range m.w.tasks() {
 		if !t.Ended() && (t.Key.Issue == on.number && on.pull == nil || t.PR != nil && t.PR.Number == on.number) {
-			if t.Phase == state.PhaseQueued && !o.order {
-				continue // open: what is said after the start has read the conversation, and before it is stored, is lost
-			}
 			o.at, o.task, o.life = m.w.now, t.Key, t.Gen
 			m.spoken = append(m.spoken, &o)
 		}

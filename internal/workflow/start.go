@@ -44,7 +44,7 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, fmt.Errorf("decide what the agent may see: %w", err)
 	}
-	e := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: settings, Context: s.context(w.task, view), Visible: !view.Empty()}}
+	e := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: settings, Context: s.context(w.task, view), Visible: !view.Empty(), ReadAt: at}}
 	if view.Empty() {
 		return e, nil
 	}
