@@ -242,6 +242,9 @@ func (q *queue) nextDue(lane Lane) (next time.Time, found bool) {
 		if j.Lane != lane {
 			continue
 		}
+		if q.waitsForStop(j) {
+			break // the stop has a time of its own
+		}
 		if at := j.dueSince(); !found || at.Before(next) {
 			next, found = at, true
 		}

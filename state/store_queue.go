@@ -184,7 +184,7 @@ func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) er
 }
 
 // first returns the job of a lane that may be claimed now: the oldest that is due, unless one is
-// claimed, or an older one holds the lane.
+// claimed, or an older one holds the lane or has to wait for a stop.
 func (q *queue) first(lane Lane, now time.Time) *Job {
 	if q.busy(lane) != nil {
 		return nil
@@ -193,6 +193,8 @@ func (q *queue) first(lane Lane, now time.Time) *Job {
 		j := &q.jobs[i]
 		switch {
 		case j.Lane != lane:
+		case q.waitsForStop(j):
+			return nil
 		case !j.NotBefore.After(now):
 			return j
 		case j.holdsLane():
@@ -200,6 +202,16 @@ func (q *queue) first(lane Lane, now time.Time) *Job {
 		}
 	}
 	return nil
+}
+
+// waitsForStop reports whether a job works in the checkout of a run that is still to be stopped. The stop is in another lane, and
+// saves what the run left: it would commit what the next run is writing, or read what is being put elsewhere.
+func (q *queue) waitsForStop(j *Job) bool {
+	switch j.Kind {
+	case JobLaunch, JobCollect, JobRebase, JobSleep:
+		return slices.ContainsFunc(q.jobs, func(o Job) bool { return o.Kind == JobStop })
+	}
+	return false
 }
 
 // busy returns the claimed job of a lane, nil if there is none.
