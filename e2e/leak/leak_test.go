@@ -18,7 +18,9 @@ import (
 )
 
 // bad is how often things go wrong here.
-func bad() chances { return chances{kill: 8, lost: 15, failed: 10, late: 150, lie: 15, twin: 100} }
+func bad() chances {
+	return chances{kill: 8, lost: 15, failed: 10, late: 150, lie: 15, twin: 100, deaf: 300}
+}
 
 const (
 	tasksPerSeed = 3
@@ -86,13 +88,14 @@ func (w *world) step(t *state.Task) {
 
 // launch acquires the task's VM, and stores it with a run on it.
 func (w *world) launch(ctx context.Context, t *state.Task) {
-	vm, err := w.fleet.Acquire(ctx, wants(t))
+	vm, err := w.acquire(ctx, t)
 	if err != nil || w.strike("before a launch is stored") != nil {
 		return
 	}
 	if t.VM != nil && t.VM.Name != vm.Name {
 		t.VMs = append(t.VMs, *t.VM)
 	}
+	w.judgeLaunch(vm)
 	t.VM = &state.VM{Name: vm.Name, Gen: vm.Gen}
 	w.mark(vm.Name, state.VMWork)
 	w.worked[vm.Name] = w.clock.Now()
@@ -117,7 +120,16 @@ func wants(t *state.Task) fleet.AcquireSpec {
 
 // wakes acquires the VM of a task that sleeps and stores nothing.
 func (w *world) wakes(t *state.Task) (fleet.VM, error) {
-	return w.fleet.Acquire(w.within(time.Hour), wants(t))
+	return w.acquire(w.within(time.Hour), t)
+}
+
+func (w *world) acquire(ctx context.Context, t *state.Task) (fleet.VM, error) {
+	spec := wants(t)
+	vm, err := w.fleet.Acquire(ctx, spec)
+	if spec.FromImage {
+		w.judgeLostImage(spec.Image, err)
+	}
+	return vm, err
 }
 
 // isGone reports whether errand takes an error for the end of a VM or of an image.
@@ -131,7 +143,7 @@ func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, state
 // mark is what Apply does to the row in the transaction of the task.
 func (w *world) mark(name string, kind state.VMEventKind) {
 	if _, _, err := w.store.Store.ApplyVM(context.Background(), name, state.VMEvent{Kind: kind}); err != nil {
-		w.t.Errorf("%s: %v", kind, err)
+		w.wrong("store", "%s of %s: %v", kind, name, err)
 	}
 }
 
@@ -140,9 +152,6 @@ func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	w.rest(ctx, t)
 	img, err := w.fleet.Snapshot(ctx, t.VM.Name)
 	ref := img.ID
-	if err == nil {
-		w.judgeImage(t, ref)
-	}
 	if err != nil || w.strike("before sleep is stored") != nil {
 		return
 	}
@@ -202,9 +211,18 @@ func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
 		change(w)
 	}
 	w.life()
-	problems := append(w.leaks(), w.unsound()...)
+	problems := slices.Concat(w.wrongs, w.leaks(), w.unsound())
 	w.fleet.Close()
 	return w, problems
+}
+
+// odd changes the world of every third seed.
+func odd(seed int) func(*world) {
+	return func(w *world) {
+		if seed%3 == 2 { // VMs that go soon, and orders that come after
+			w.odds.late, w.reuse = 500, false
+		}
+	}
 }
 
 // TestNothingLeaks ends every seed with exactly the VMs and images that tasks have.
@@ -220,11 +238,7 @@ func TestNothingLeaks(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				w, problems := play(t, uint64(seed), func(w *world) {
-					if seed%3 == 2 { // VMs that go soon, and orders that come after
-						w.odds.late, w.reuse = 500, false
-					}
-				})
+				w, problems := play(t, uint64(seed), odd(seed))
 				if len(problems) > 0 {
 					t.Errorf("leaked:\n%s", strings.Join(problems, "\n"))
 				}
@@ -242,7 +256,7 @@ func TestNothingLeaks(t *testing.T) {
 		t.Logf("%6d %s", counts[what], what)
 	}
 	t.Logf("PROOF: leaks: seeds 0 to %d of VMs' lives, with %d requests to Hetzner's API", seeds-1, counts["requests"])
-	for _, what := range []string{"killed before a request", "killed after a request", "killed after an event", "answer lost", "order late", "answer false", "twin made"} {
+	for _, what := range []string{"killed before a request", "killed after a request", "killed after an event", "answer lost", "order late", "answer false", "twin made", "shutdown not obeyed"} {
 		if counts[what] == 0 {
 			t.Errorf("it never happened: %s", what)
 		}

@@ -16,7 +16,12 @@ func truthful(t *testing.T) (*world, *state.Task, simhetzner.Object) {
 	t.Helper()
 	w := newWorld(t, 1, chances{})
 	w.start()
-	t.Cleanup(func() { w.fleet.Close() })
+	t.Cleanup(func() {
+		w.fleet.Close()
+		for _, wrong := range w.wrongs {
+			t.Error(wrong)
+		}
+	})
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
 	w.store.tasks[key] = task
@@ -321,6 +326,64 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 				t.Errorf("left are %+v, it sleeps as %s", images, task.Asleep.Ref)
 			}
 		})
+	}
+}
+
+// TestALossIsForgottenWhenTheVMIsFound: answers that miss a VM count together only if none between them has found it.
+func TestALossIsForgottenWhenTheVMIsFound(t *testing.T) {
+	t.Parallel()
+	w, task, server := truthful(t)
+	for range 3 {
+		w.clock.Advance(20 * time.Minute) // what is remembered is old
+		w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1})
+		_, missed := w.fleet.Get(w.process, task.VM.Name)
+		if missed == nil || isGone(missed) {
+			t.Errorf("it is missed: %v", missed)
+		}
+		if vm, err := w.fleet.Get(w.process, task.VM.Name); err != nil || vm.ID != fmt.Sprint(server.ID) {
+			t.Errorf("it is there: %+v, %v", vm, err)
+		}
+	}
+}
+
+// TestMissingWhileItComesUp: a VM on its way up that lists leave out is not given up for that.
+func TestMissingWhileItComesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, chances{})
+	w.start()
+	key := state.TaskKey{Repo: 1, Issue: 1}
+	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	w.store.tasks[key] = task
+	w.launch(w.within(time.Second), task) // it is made, and not up
+	w.clock.Advance(2 * time.Minute)
+	w.start() // nothing is remembered
+	defer w.fleet.Close()
+	w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: ".", For: time.Minute})
+	w.launch(w.within(time.Hour), task)
+	if all := w.sim.Objects("server"); task.VM == nil || task.VM.Gen != 1 || len(all) != 1 || len(w.wrongs) > 0 {
+		t.Errorf("the task has %+v, the servers are %+v, %v", task.VM, all, w.wrongs)
+	}
+}
+
+// TestWorkOutlivesTheTimeOfItsVM: a VM that has had its time is not deleted at once while its task's work is on it, so
+// that there is time to archive it, and when the task has let it go it is.
+func TestWorkOutlivesTheTimeOfItsVM(t *testing.T) {
+	t.Parallel()
+	w, task, server := truthful(t)
+	w.rest(w.process, task)
+	row := w.row(task.VM.Name)
+	w.clock.Advance(row.NotAfter.Sub(w.clock.Now()))
+	for range 20 {
+		w.runs(15 * time.Minute)
+		w.clock.Advance(45 * time.Minute)
+	}
+	if _, there := w.server(server.ID); !there || w.row(task.VM.Name).Phase != state.VMParked {
+		t.Errorf("20 hours later its row is %+v", w.row(task.VM.Name))
+	}
+	w.end(w.within(time.Hour), task)
+	w.runs(time.Hour)
+	if o, there := w.server(server.ID); there {
+		t.Errorf("its task is over, and there is %+v", o)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestOneSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, problems := play(t, seed, nil)
+	w, problems := play(t, seed, odd(int(seed)))
 	for _, r := range w.sim.Requests() {
 		if r.Method != "GET" {
 			t.Logf("%+v", r)

@@ -16,10 +16,14 @@ func TestImagesAreReadable(t *testing.T) {
 	tests := map[string]struct {
 		deaf        bool // it does not obey a shutdown
 		unreachable bool // it cannot be logged into
+		offAt       int  // it is said to be off at this answer about it; 0: never
 	}{
 		"it obeys":                 {},
 		"it is cut off":            {deaf: true},
 		"it cannot be logged into": {unreachable: true},
+		"it is said to be off":     {offAt: 1},
+		"and again, and runs":      {offAt: 2},
+		"and is not obeyed":        {offAt: 2, deaf: true},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -32,11 +36,19 @@ func TestImagesAreReadable(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if test.offAt > 0 {
+				if err := w.sim.Fault(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers/[0-9]+$", Claim: "off", Nth: test.offAt, Count: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			w.asleep(state.TaskKey{Repo: 1, Issue: 1})
 			w.clock.Advance(time.Minute)
 			images := w.sim.Objects("image")
 			if len(images) != 1 || images[0].Inconsistent || images[0].Status != "available" {
 				t.Errorf("images are %+v", images)
+			}
+			for _, wrong := range w.wrongs {
+				t.Error(wrong)
 			}
 		})
 	}

@@ -14,14 +14,21 @@ import (
 // TestTwinIsNobodys: a server that came late, with the name of one that a row has, is deleted and never used.
 func TestTwinIsNobodys(t *testing.T) {
 	t.Parallel()
-	for name, hide := range map[string]bool{"both are listed": false, "only the twin is listed": true} {
+	for name, lie := range map[string]simhetzner.Fault{
+		"both are listed":         {},
+		"only the twin is listed": {Method: http.MethodGet, Path: "^/servers$", For: time.Hour}, // and hides the other
+		"volumes are not listed":  {Method: http.MethodGet, Path: "^/volumes$", Status: 500},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, task, server := truthful(t)
 			twin := w.sim.Twin(server.ID)
 			w.clock.Advance(2 * time.Minute)
-			if hide {
-				w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: fmt.Sprintf("^%d ", server.ID), For: time.Hour})
+			if lie.Path == "^/servers$" {
+				lie.Hide = fmt.Sprintf("^%d ", server.ID)
+			}
+			if lie.Path != "" {
+				w.lie(lie)
 			}
 			for range 2 { // the second time after a list, of which something is remembered
 				if vm, err := w.fleet.Get(w.process, task.VM.Name); err != nil || vm.ID != fmt.Sprint(server.ID) {
@@ -108,5 +115,21 @@ func TestTwinIsNotGreeted(t *testing.T) {
 	w.launch(w.within(time.Hour), task)
 	if task.VM == nil || w.row(task.VM.Name).ID != fmt.Sprint(servers[0].ID) {
 		t.Errorf("the task has %+v", task.VM)
+	}
+}
+
+// TestSpareIsNotDeletedBeforeItsHeirHasIt: a spare VM stays while the row that takes it over has not got it yet.
+func TestSpareIsNotDeletedBeforeItsHeirHasIt(t *testing.T) {
+	t.Parallel()
+	w, task, server := truthful(t)
+	w.end(w.process, task) // it is kept for the next task of the repository
+	w.lie(simhetzner.Fault{Method: http.MethodPut, Path: "^/servers/", Status: 500, For: 3 * time.Minute})
+	heir := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, Phase: state.PhaseImplementing}
+	w.store.tasks[heir.Key] = heir
+	w.launch(w.within(time.Minute), heir)
+	w.runs(5 * time.Minute)
+	w.launch(w.within(time.Hour), heir)
+	if heir.VM == nil || w.row(heir.VM.Name).ID != fmt.Sprint(server.ID) {
+		t.Errorf("the heir has %+v, the spare VM was server %d", heir.VM, server.ID)
 	}
 }

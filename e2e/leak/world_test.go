@@ -39,6 +39,7 @@ type chances struct {
 	late   int // an order is carried out up to 40 minutes later, and answered with an error
 	lie    int // an answer about servers or images says what is not so
 	twin   int // an order lands twice
+	deaf   int // a VM does not shut down when it is told to
 }
 
 // world is a deployment with a stand-in of the cloud, and a dice.
@@ -66,6 +67,8 @@ type world struct {
 
 	worked  map[string]time.Time // when a run last began on a VM
 	letting map[string]bool      // VMs and images that tasks let go
+	ran     map[string]string    // the server on which a VM's runs were
+	rumors  map[string]rumors    // false answers, by servers/ID or images/ID
 	wrongs  []string             // what errand did and should not have done
 }
 
@@ -74,7 +77,7 @@ func newWorld(t *testing.T, seed uint64, odds chances) *world {
 	w := &world{
 		t: t, clock: simhetzner.NewClock(time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)), odds: odds, reuse: true,
 		dice: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{},
-		worked: map[string]time.Time{}, letting: map[string]bool{},
+		worked: map[string]time.Time{}, letting: map[string]bool{}, ran: map[string]string{}, rumors: map[string]rumors{},
 	}
 	w.sim = simhetzner.New(simhetzner.Config{Now: w.clock.Now, RateLimit: -1})
 	t.Cleanup(w.sim.Close)
@@ -184,7 +187,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	lie, lies := w.lieAbout(r)
 	twin := order && late == 0 && w.roll(w.odds.twin, "twin made")
 	w.mu.Unlock()
-	w.watch(r)
+	w.judgeRequest(r)
 	switch {
 	case failed:
 		return nil, io.ErrUnexpectedEOF
@@ -202,6 +205,11 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Body = http.NoBody
 	}
+	var before simhetzner.Object
+	var there bool
+	if one := oneOfThem.FindStringSubmatch(r.URL.Path); one != nil {
+		before, there = w.object(strings.TrimSuffix(one[1], "s"), one[2])
+	}
 	rec := httptest.NewRecorder()
 	w.sim.ServeHTTP(rec, r)
 	if late > 0 || lies {
@@ -216,6 +224,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if lost {
 		return nil, io.ErrUnexpectedEOF
 	}
+	w.heard(r, rec.Code, rec.Body.Bytes(), before, there)
 	return rec.Result(), nil
 }
 
@@ -229,6 +238,7 @@ func (c contact) Greet(ctx context.Context, row state.VMRow, e remote.Endpoint, 
 	if !runs {
 		return nil, remote.ErrUnreachable
 	}
+	c.w.judgeGreeting(row, e)
 	key := "ssh-ed25519 second-" + row.Name
 	if c.w.greet != nil {
 		c.w.greet(e)
@@ -277,7 +287,12 @@ func (s *store) ApplyVM(ctx context.Context, name string, e state.VMEvent) (stat
 	if err := s.w.strike("before an event"); err != nil {
 		return state.VMRow{}, false, err
 	}
-	row, changed, err := s.Store.ApplyVM(context.WithoutCancel(ctx), name, e)
+	ctx = context.WithoutCancel(ctx)
+	before, _ := s.VMRow(ctx, name)
+	row, changed, err := s.Store.ApplyVM(ctx, name, e)
+	if changed {
+		s.w.judgeEvent(before, row, e)
+	}
 	return row, changed, errors.Join(err, s.w.strike("after an event"))
 }
 
@@ -344,7 +359,6 @@ func (w *world) unsound() []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	problems = append(problems, w.wrongs...)
 	rows, err := w.store.VMRows(ctx)
 	if err != nil {
 		return []string{err.Error()}

@@ -1,225 +1,192 @@
 package walk
 
 import (
-	"cmp"
-	"errors"
+	"bytes"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"maps"
+	"math/rand/v2"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/errand-bot/errand/e2e/mutants"
 )
 
 const (
 	mutantsFile = "testdata/mutants.txt"
 	top         = "../.." // of the source tree
+
+	mutantWalks = 1000 // at most, for a mutant
+	openWalks   = 25   // for one that is not expected to be noticed
+	noneWalks   = 250  // without any
 )
-
-// A mutant is a bug that is planted in the product's source when a test binary is built, and nowhere else.
-type mutant struct {
-	id, class, bug string
-	edits          []edit
-	want           []string // what the complaint is about, one of these
-	acts           string   // what is done more often than else
-	open           string   // why no walk notices it yet
-	line           int
-}
-
-// An edit replaces a piece of a file. In new, the word mutant stands for a condition that holds while the mutant is
-// played; where it does not hold, new does what old does.
-type edit struct{ file, old, new string }
-
-// readMutants reads the table. The format stands at its top.
-func readMutants(data string) ([]mutant, error) {
-	var list []mutant
-	for i, line := range strings.Split(data, "\n") {
-		key, value, _ := strings.Cut(line, " ")
-		value = strings.TrimSpace(value)
-		if key == "" || key == "#" {
-			continue
-		}
-		if key == "bug" {
-			words := strings.SplitN(value, " ", 3)
-			if len(words) < 3 || words[1] != "2" && words[1] != "3" {
-				return nil, fmt.Errorf("%s:%d: want `bug ID CLASS WORDS`, with a class of 2 or 3", mutantsFile, i+1)
-			}
-			list = append(list, mutant{id: words[0], class: words[1], bug: words[2], line: i + 1})
-			continue
-		}
-		if len(list) == 0 {
-			return nil, fmt.Errorf("%s:%d: a bug begins with `bug`", mutantsFile, i+1)
-		}
-		if err := list[len(list)-1].set(key, value); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", mutantsFile, i+1, err)
-		}
-	}
-	return list, nil
-}
-
-func (m *mutant) set(key, value string) error {
-	if key == "file" {
-		m.edits = append(m.edits, edit{file: value})
-		return nil
-	}
-	last := &edit{}
-	if n := len(m.edits); n > 0 {
-		last = &m.edits[n-1]
-	} else if key == "old" || key == "new" {
-		return fmt.Errorf("%s: name the file first", m.id)
-	}
-	switch key {
-	case "old":
-		last.old = value
-	case "new":
-		last.new = value
-	case "want":
-		m.want = strings.Fields(value)
-	case "acts":
-		m.acts = value
-	case "open":
-		m.open = value
-	default:
-		return fmt.Errorf("%s: no such key: %q", m.id, key)
-	}
-	return nil
-}
-
-// repair is what to do about an entry that does not fit the source any more.
-const repair = "If you changed that code, change the entry: `old` is a piece of the file that is there once, `new` does the same, and the bug where mutant holds. " +
-	"If the code is gone, take the entry away."
-
-var mutantWord = regexp.MustCompile(`\bmutant\b`)
-
-// mutate returns the changed text of every file that the table names, with all mutants in it, and all that is wrong with
-// the table. read returns a file of the source tree.
-func mutate(list []mutant, read func(path string) (string, error)) (map[string]string, error) {
-	type piece struct {
-		from, to int
-		text, id string
-	}
-	var errs []error
-	pieces, known := map[string][]piece{}, map[string]bool{}
-	for _, m := range list {
-		wrong := func(format string, args ...any) {
-			errs = append(errs, fmt.Errorf("%s:%d: mutant %s (%s): "+format, append([]any{mutantsFile, m.line, m.id, m.bug}, args...)...))
-		}
-		if known[m.id] || len(m.edits) == 0 || len(m.want) == 0 && m.open == "" {
-			wrong("every mutant has an id of its own, an edit, and what the walks say of it, or why they do not")
-		}
-		known[m.id] = true
-		if !slices.ContainsFunc(m.edits, func(e edit) bool { return mutantWord.MatchString(e.new) }) {
-			wrong("no new says where mutant holds")
-		}
-		for _, e := range m.edits {
-			source, err := read(e.file)
-			switch n := strings.Count(source, e.old); {
-			case err != nil:
-				wrong("%v. %s", err, repair)
-			case e.old == "" || n != 1:
-				wrong("`%s` is in %s %d times, want once. %s", e.old, e.file, n, repair)
-			default:
-				at := strings.Index(source, e.old)
-				pieces[e.file] = append(pieces[e.file], piece{at, at + len(e.old), mutantWord.ReplaceAllString(e.new, "mutant("+strconv.Quote(m.id)+")"), m.id})
-			}
-		}
-	}
-	out := map[string]string{}
-	for _, file := range slices.Sorted(maps.Keys(pieces)) {
-		list := slices.SortedFunc(slices.Values(pieces[file]), func(a, b piece) int { return cmp.Compare(a.from, b.from) })
-		source, _ := read(file)
-		var text strings.Builder
-		done := 0
-		for i, p := range list {
-			if p.from < done {
-				errs = append(errs, fmt.Errorf("%s: the mutants %s and %s change the same piece of %s", mutantsFile, list[i-1].id, p.id, file))
-				continue
-			}
-			text.WriteString(source[done:p.from] + p.text)
-			done = p.to
-		}
-		out[file] = text.String() + source[done:]
-		if _, err := parser.ParseFile(token.NewFileSet(), file, out[file], parser.SkipObjectResolution); err != nil {
-			errs = append(errs, fmt.Errorf("%s: with its mutants it cannot be parsed: %w", file, err))
-		}
-	}
-	return out, errors.Join(errs...)
-}
-
-func readSource(path string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(path)))
-	return string(data), err
-}
-
-// mutants reads the table and applies it.
-func mutants(t *testing.T) ([]mutant, map[string]string) {
-	t.Helper()
-	data, err := os.ReadFile(mutantsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := readMutants(string(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed, err := mutate(list, readSource)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list, changed
-}
 
 // TestMutantsFitTheSource keeps the table from rotting: it also runs where no mutant is played.
 func TestMutantsFitTheSource(t *testing.T) {
 	t.Parallel()
-	list, changed := mutants(t)
-	t.Logf("%d mutants in %d files", len(list), len(changed))
+	table := mutants.Load(t, mutantsFile, top)
+	t.Logf("%d mutants in %d files", len(table.Mutants), len(table.Changed))
 }
 
-// TestMutantsThatDoNotFitAreExplained: who changes a line that the table names is told which, and what to do.
-func TestMutantsThatDoNotFitAreExplained(t *testing.T) {
+// TestMutantsAreNoticed plays each mutant until a walk complains.
+func TestMutantsAreNoticed(t *testing.T) {
 	t.Parallel()
-	const source = "package a\n\nfunc f(x int) bool { return x > 1 }\n\nfunc g(x int) bool { return x > 2 }\n"
-	const good = "bug M1 3 it is too eager\nfile a.go\nold x > 1\nnew x > 1 || mutant\nwant moves\n"
-	for name, test := range map[string]struct{ table, want string }{
-		"it fits":                  {good, ""},
-		"two places, one of use":   {good + "file a.go\nold func g\nnew func g\n", ""},
-		"not played, with a cause": {"bug M1 3 b\nfile a.go\nold x > 1\nnew x > 1 || mutant\nopen nobody looks\n", ""},
-		"the line was changed": {
-			"# comment\n\nbug M1 3 it is too eager\nfile a.go\nold x >= 1\nnew x >= 1 || mutant\nwant moves\n",
-			"testdata/mutants.txt:3: mutant M1 (it is too eager): `x >= 1` is in a.go 0 times, want once. If you changed that code, change the entry",
-		},
-		"the line is there twice": {"bug M1 3 b\nfile a.go\nold (x int) bool\nnew (x int) bool\nwant moves\n", "`(x int) bool` is in a.go 2 times, want once. If you"},
-		"the file is gone":        {"bug M1 3 b\nfile b.go\nold x\nnew mutant\nwant moves\n", "mutant M1 (b): open b.go: file does not exist. If you"},
-		"nothing is planted":      {"bug M1 3 b\nfile a.go\nold x > 1\nnew x > 3\nwant moves\n", "no new says where mutant holds"},
-		"it is no Go":             {"bug M1 3 b\nfile a.go\nold x > 1\nnew x > || mutant\nwant moves\n", "a.go: with its mutants it cannot be parsed"},
-		"the same id twice":       {good + good, "every mutant has an id of its own"},
-		"two of one piece":        {good + "bug M2 3 b\nfile a.go\nold return x > 1\nnew return mutant\nwant moves\n", "the mutants M2 and M1 change the same piece of a.go"},
-		"nobody notices it":       {"bug M1 3 b\nfile a.go\nold x > 1\nnew x > 1 || mutant\n", "what the walks say of it, or why they do not"},
-		"no class":                {"bug M1 it is too eager\n", "want `bug ID CLASS WORDS`"},
-		"an unknown key":          {good + "wants moves\n", `testdata/mutants.txt:6: M1: no such key: "wants"`},
-		"no bug":                  {"file a.go\n", "a bug begins with `bug`"},
-		"no file":                 {"bug M1 3 b\nold x\n", "name the file first"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	if id := os.Getenv(mutants.Env); id != "" { // this is the binary with the mutants
+		playMutant(t, id)
+		return
+	}
+	table := mutants.Load(t, mutantsFile, top)
+	if !isFull() {
+		t.Skip("played with ERRAND_TEST_FULL=1")
+	}
+	list, bin, sum := table.Mutants, table.Build(t), &mutantSum{}
+	t.Cleanup(func() { sum.log(t, list) })
+	for _, acts := range actsOf(list) { // the walks themselves complain of nothing
+		t.Run("none "+acts, func(t *testing.T) {
 			t.Parallel()
-			list, err := readMutants(test.table)
-			if err == nil {
-				_, err = mutate(list, func(path string) (string, error) {
-					if path != "a.go" {
-						return "", &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
-					}
-					return source, nil
-				})
-			}
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want %q", err, test.want)
+			if walk, why := runMutant(t, bin, mutants.Mutant{ID: "none", Acts: acts}); why != "" {
+				t.Errorf("without a mutant walk %d complains: %s", walk, why)
 			}
 		})
+	}
+	for _, m := range list {
+		t.Run(m.ID, func(t *testing.T) {
+			t.Parallel()
+			walk, why := runMutant(t, bin, m)
+			if why == "" && m.Open == "" {
+				t.Errorf("%s: no walk of %d noticed it", m.Bug, mutantWalks)
+			}
+			if about, _, _ := strings.Cut(why, ":"); why != "" && m.Open == "" && !slices.Contains(m.Want, about) {
+				t.Errorf("%s: walk %d noticed it as %q, want a broken promise about one of %v", m.Bug, walk, why, m.Want)
+			}
+			sum.add(m, walk, why)
+		})
+	}
+}
+
+// actsOf lists what the walks of a table's mutants do more often.
+func actsOf(list []mutants.Mutant) []string {
+	acts := []string{""}
+	for _, m := range list {
+		acts = append(acts, m.Acts)
+	}
+	slices.Sort(acts)
+	return slices.Compact(acts)
+}
+
+// playMutant plays walks until one complains and prints which and why, for runMutant.
+func playMutant(t *testing.T, id string) {
+	t.Helper()
+	walks, err := strconv.Atoi(os.Getenv(mutants.Env + "_WALKS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := more(os.Getenv(mutants.Env + "_ACTS"))
+	for seed := range walks {
+		if why := ordinaryWalk(table, uint64(seed)); why != "" {
+			line, rest, _ := strings.Cut(why, "\n")
+			fmt.Printf("noticed %d %s\n", seed+1, line)
+			t.Log(rest)
+			return
+		}
+	}
+	fmt.Printf("unnoticed %s\n", id)
+}
+
+// ordinaryWalk is a walk as TestWalks plays them, without rapid. It returns how it complains, or nothing.
+func ordinaryWalk(table []act, seed uint64) (why string) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case broken:
+			why = r.why
+		case runtime.Error: // the product's own
+			why = "panic: " + r.Error()
+		default:
+			panic(r)
+		}
+	}()
+	w := newWorld(chance{rand.New(rand.NewPCG(seed, 7))}, plant{}, func(string) {}, func(why string) { panic(broken{why}) })
+	w.play(w.profiled(table), least+w.roll("length", spread))
+	return ""
+}
+
+var mutantSaid = regexp.MustCompile(`(?m)^(?:noticed (\d+) (.*)|unnoticed .*)$`)
+
+// runMutant runs the binary with one mutant, and returns the first walk that complained, counted from 1, and how.
+func runMutant(t *testing.T, bin string, m mutants.Mutant) (walk int, why string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestMutantsAreNoticed$", "-test.timeout=10m")
+	walks := mutantWalks
+	switch {
+	case m.ID == "none":
+		walks = noneWalks
+	case m.Open != "":
+		walks = openWalks
+	}
+	cmd.Env = append(os.Environ(), mutants.Env+"="+m.ID, mutants.Env+"_ACTS="+m.Acts, mutants.Env+"_WALKS="+strconv.Itoa(walks))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	found := mutantSaid.FindStringSubmatch(out.String())
+	if err != nil || found == nil {
+		t.Fatalf("play %s: %v\n%s", m.ID, err, out.Bytes()[max(0, out.Len()-4000):])
+	}
+	if found[1] == "" {
+		return 0, ""
+	}
+	walk, err = strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return walk, found[2]
+}
+
+// mutantSum is what became of all mutants.
+type mutantSum struct {
+	mu    sync.Mutex
+	lines map[string]string
+	walks map[string][]int // of those that were noticed, by class
+}
+
+func (s *mutantSum) add(m mutants.Mutant, walk int, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lines == nil {
+		s.lines, s.walks = map[string]string{}, map[string][]int{}
+	}
+	open := ""
+	if m.Open != "" {
+		open = " (open: " + m.Open + ")"
+	}
+	if why == "" {
+		s.lines[m.ID] = "not noticed" + open
+		return
+	}
+	s.lines[m.ID] = fmt.Sprintf("noticed in walk %d: %s%s", walk, why, open)
+	s.walks[m.Class] = append(s.walks[m.Class], walk)
+}
+
+func (s *mutantSum) log(t *testing.T, list []mutants.Mutant) {
+	planted, open := map[string]int{}, map[string]int{}
+	for _, m := range list {
+		planted[m.Class]++
+		if m.Open != "" && strings.HasPrefix(s.lines[m.ID], "not noticed") {
+			open[m.Class]++
+		}
+		t.Logf("%s, class %s, %s: %s", m.ID, m.Class, m.Bug, s.lines[m.ID])
+	}
+	for _, class := range slices.Sorted(maps.Keys(planted)) {
+		walks := slices.Sorted(slices.Values(s.walks[class]))
+		if len(walks) > 0 {
+			t.Logf("PROOF: walks: mutants of class %s: planted %d noticed %d (median walk %d, latest %d), open %d",
+				class, planted[class], len(walks), walks[len(walks)/2], walks[len(walks)-1], open[class])
+		}
 	}
 }

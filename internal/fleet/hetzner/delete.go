@@ -16,7 +16,7 @@ import (
 const (
 	// goneWithin is how long Delete waits for the end of what it began.
 	goneWithin = 20 * time.Second
-	// lookAgain is the time between two looks at a server that was not found by its id.
+	// lookAgain is the time between two looks at a server, where one answer is not believed.
 	lookAgain = 5 * time.Second
 )
 
@@ -76,10 +76,7 @@ func (p *Provider) delete(ctx context.Context, s schema.Server, why fleet.Reason
 
 // missedAgain returns nil if a server that was not found a moment ago is not found now, either.
 func (p *Provider) missedAgain(ctx context.Context, id int64) error {
-	if err := p.cfg.Sleep(ctx, lookAgain); err != nil {
-		return err
-	}
-	_, err := p.server(ctx, id)
+	_, err := p.serverAgain(ctx, id)
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 		return nil

@@ -19,8 +19,8 @@ const (
 	cutFor  = time.Minute
 )
 
-// PowerOff asks the VM to shut down, and cuts it off if it has not within a minute. Called for one that is
-// off it does nothing.
+// PowerOff asks the VM to shut down, and cuts it off if it has not within a minute. Called for one that is off it does
+// nothing. The API has to say twice that the VM is off, some seconds apart: an image of a VM that runs may not be readable.
 func (p *Provider) PowerOff(ctx context.Context, id string) error {
 	if err := p.powerOff(ctx, id); err != nil {
 		return fmt.Errorf("power off server %s: %w", id, err)
@@ -30,6 +30,9 @@ func (p *Provider) PowerOff(ctx context.Context, id string) error {
 
 func (p *Provider) powerOff(ctx context.Context, id string) error {
 	s, err := p.oursByID(ctx, id)
+	if err == nil && isOff(s) {
+		s, err = p.serverAgain(ctx, s.ID)
+	}
 	if err != nil || isOff(s) {
 		return err
 	}
@@ -59,12 +62,23 @@ func isOff(s schema.Server) bool { return s.Status == string(hcloud.ServerStatus
 func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (off bool, err error) {
 	err = p.poll(ctx, waitOff, within, func() (bool, error) {
 		s, err := p.server(ctx, id)
+		if err == nil && isOff(s) {
+			s, err = p.serverAgain(ctx, id)
+		}
 		if off = err == nil && isOff(s); off {
 			p.rests(s)
 		}
 		return off, err
 	})
 	return off, err
+}
+
+// serverAgain reads a server some seconds after an answer about it that is not believed at once.
+func (p *Provider) serverAgain(ctx context.Context, id int64) (schema.Server, error) {
+	if err := p.cfg.Sleep(ctx, lookAgain); err != nil {
+		return schema.Server{}, err
+	}
+	return p.server(ctx, id)
 }
 
 // rests remembers that we have powered a server off, so that nobody has to ask for its actions to know why it is off.
