@@ -27,6 +27,7 @@ var (
 type rumors struct {
 	first, last time.Time
 	count       int
+	missing     bool // one of them was that there is none
 }
 
 // credible reports whether a loss may be believed: at least two answers said so, that far apart.
@@ -96,7 +97,7 @@ func (w *world) heard(r *http.Request, code int, body []byte, before simhetzner.
 	if was.count == 0 {
 		was.first = now
 	}
-	was.last, was.count = now, was.count+1
+	was.last, was.count, was.missing = now, was.count+1, was.missing || code == http.StatusNotFound
 	w.rumors[key] = was
 }
 
@@ -161,7 +162,8 @@ func (w *world) judgeEvent(before, after state.VMRow, e state.VMEvent) {
 	}
 	server, there := w.object("server", after.ID)
 	said := w.rumorsAbout("servers/" + after.ID)
-	if before.EndedAt.IsZero() && !after.EndedAt.IsZero() && there && after.Heir == "" && !said.credible(apartForDelete) {
+	early := server.Status == "deleting" && said.missing // it is said to be gone while it goes
+	if before.EndedAt.IsZero() && !after.EndedAt.IsZero() && there && after.Heir == "" && !early && !said.credible(apartForDelete) {
 		w.wrong("bill", "row %s (%s) is closed, and its server %s is %s", after.Name, after.Phase, after.ID, server.Status)
 	}
 	switch alive := there && server.Status != "off" && server.Status != "deleting"; {

@@ -48,9 +48,8 @@ type VMs interface {
 // Images makes and keeps images. Every fleet.Imager is one.
 type Images interface {
 	PowerOff(ctx context.Context, id string) error
-	Image(ctx context.Context, id string, labels map[string]string) (fleet.Image, error)
+	fleet.ImageMaker
 	Images(ctx context.Context) ([]fleet.Image, error)
-	DeleteImage(ctx context.Context, id string) error
 }
 
 // Source gives copies of repositories.
@@ -171,45 +170,21 @@ func (b *Baker) take(ctx context.Context, id string, labels map[string]string) (
 	if err := b.cfg.Images.PowerOff(ctx, id); err != nil {
 		return fleet.Image{}, fmt.Errorf("bring the disk to rest: %w", err)
 	}
-	img, err := b.cfg.Images.Image(ctx, id, labels)
-	if errors.Is(err, fleet.ErrUnknownOutcome) || errors.Is(err, fleet.ErrBusy) {
+	img, err := b.make(ctx, id, labels)
+	if errors.Is(err, fleet.ErrUnknownOutcome) {
 		if err := b.cfg.Wait(ctx, pollEvery); err != nil {
 			return fleet.Image{}, err
 		}
-		img, err = b.cfg.Images.Image(ctx, id, labels) // adopts what the first call has made
+		img, err = b.make(ctx, id, labels) // adopts what the first call has made
 	}
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("make the image: %w", err)
 	}
-	until := b.cfg.Now().Add(imageTime)
-	for !img.Ready {
-		if img.Failed {
-			return fleet.Image{}, fmt.Errorf("image %s: the provider could not make it", img.ID)
-		}
-		if b.cfg.Now().After(until) {
-			return fleet.Image{}, fmt.Errorf("image %s: not available after %s", img.ID, imageTime)
-		}
-		if err := b.cfg.Wait(ctx, pollEvery); err != nil {
-			return fleet.Image{}, fmt.Errorf("wait for image %s: %w", img.ID, err)
-		}
-		if img, err = b.look(ctx, img); err != nil {
-			return fleet.Image{}, err
-		}
-	}
 	return img, nil
 }
 
-// look asks for an image again. That the list cannot be had now changes nothing.
-func (b *Baker) look(ctx context.Context, img fleet.Image) (fleet.Image, error) {
-	list, err := b.cfg.Images.Images(ctx)
-	if err != nil {
-		b.cfg.Log.Warn().Err(err).Str("image", img.ID).Msg("look whether the image is available")
-		return img, ctx.Err()
-	}
-	for _, i := range list {
-		if i.ID == img.ID {
-			return i, nil
-		}
-	}
-	return fleet.Image{}, fmt.Errorf("image %s is gone before it was available", img.ID)
+func (b *Baker) make(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
+	return fleet.MakeImage(ctx, b.cfg.Images, fleet.ImageSpec{VM: id, Labels: labels}, fleet.ImageWait{
+		Since: b.cfg.Now(), Within: imageTime, First: pollEvery, Pause: pollEvery, Now: b.cfg.Now, Wait: b.cfg.Wait, Log: b.cfg.Log,
+	})
 }

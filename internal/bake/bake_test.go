@@ -119,8 +119,8 @@ func TestBakeFails(t *testing.T) {
 		"the warming":      {group: Group{Warm: "cat nothing"}, change: func(c *cloud, cfg *Config) { cfg.Source = source(c.t, repository(c.t)) }, want: "warm its caches: exit status 1, after:\ncat: nothing"},
 		"the power":        {change: func(c *cloud, _ *Config) { c.fail["power off"] = lost }, want: "bring the disk to rest: the answer was lost"},
 		"the image":        {change: func(c *cloud, _ *Config) { c.fail["image"] = fleet.ErrInvalid }, want: "make the image: provider refuses", images: 1},
-		"it is unusable":   {change: func(c *cloud, _ *Config) { c.spoil = true }, want: "the provider could not make it", images: 1},
-		"it never is":      {change: func(c *cloud, _ *Config) { c.pending = 1e6 }, want: "not available after 1h0m0s", images: 1},
+		"it is unusable":   {change: func(c *cloud, _ *Config) { c.spoil = true }, want: "image 102 cannot be used"},
+		"it never is":      {change: func(c *cloud, _ *Config) { c.pending = 1e6 }, want: "not available after 1h0m0s"},
 		"the VM will stay": {group: Group{Script: "false"}, change: func(c *cloud, _ *Config) { c.fail["release"] = lost }, want: "the answer was lost"},
 	}
 	for name, tt := range tests {

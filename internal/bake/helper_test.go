@@ -185,7 +185,8 @@ func (c *cloud) PowerOff(_ context.Context, vm string) error {
 	return c.called("power off")
 }
 
-func (c *cloud) Image(_ context.Context, vm string, labels map[string]string) (fleet.Image, error) {
+func (c *cloud) Image(_ context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
+	vm, labels := spec.VM, spec.Labels
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.images {
@@ -202,6 +203,16 @@ func (c *cloud) Image(_ context.Context, vm string, labels map[string]string) (f
 	img := fleet.Image{ID: fmt.Sprint(len(c.calls) + 100), Labels: labels, StoredMB: 1200, CreatedAt: c.clock}
 	c.images = append(c.images, img)
 	return img, c.called("image")
+}
+
+func (c *cloud) ImageByID(ctx context.Context, id string) (fleet.Image, error) {
+	images, err := c.Images(ctx)
+	for _, i := range images {
+		if i.ID == id {
+			return i, err
+		}
+	}
+	return fleet.Image{}, errors.Join(err, fleet.ErrNotFound)
 }
 
 func (c *cloud) Images(context.Context) ([]fleet.Image, error) {

@@ -105,8 +105,9 @@ type Image struct {
 type Imager interface {
 	Provider
 	// Image begins to make an image of a VM that is powered off, and returns it before it is ready.
-	// An image of that VM with exactly these labels is adopted instead of making a second one.
-	Image(ctx context.Context, id string, labels map[string]string) (Image, error)
+	// An image of that VM with exactly these labels is adopted instead of making a second one, unless spec.First is set.
+	// ErrBusy says that nothing was begun.
+	Image(ctx context.Context, spec ImageSpec) (Image, error)
 	// ImageByID returns one image, ErrNotFound if there is none of this deployment.
 	ImageByID(ctx context.Context, id string) (Image, error)
 	// Images lists this deployment's images, or fails: never a part.

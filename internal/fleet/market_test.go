@@ -213,12 +213,12 @@ func (s *shop) PowerOn(_ context.Context, vm string) error {
 	return nil
 }
 
-func (s *shop) Image(_ context.Context, vm string, labels map[string]string) (fleet.Image, error) {
+func (s *shop) Image(_ context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
 	s.mux.Lock()
 	defer s.mux.Unlock()
-	id := "image-of-" + vm
+	id := "image-of-" + spec.VM
 	if _, ok := s.images[id]; !ok {
-		s.images[id] = fleet.Image{ID: id, Labels: labels, CreatedAt: s.now(), Location: "there", DiskGB: 160, StoredMB: 1200, Arch: "amd64"}
+		s.images[id] = fleet.Image{ID: id, Labels: spec.Labels, CreatedAt: s.now(), Location: "there", DiskGB: 160, StoredMB: 1200, Arch: "amd64"}
 	}
 	return s.images[id], nil
 }

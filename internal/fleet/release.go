@@ -127,7 +127,8 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (img Image, err e
 	if !ok {
 		return img, fmt.Errorf("%w: this provider makes no images", ErrInvalid)
 	}
-	if row, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMSleep}); err != nil {
+	row, first, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMSleep})
+	if err != nil {
 		return img, err
 	}
 	if row.Phase != state.VMSleeping {
@@ -136,7 +137,7 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (img Image, err e
 	f.sync(ctx, row)
 	f.forget(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
-		if img, err = f.imaged(ctx, imager, row); err == nil {
+		if img, err = f.imaged(ctx, imager, row, first); err == nil {
 			_, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMImaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
 			f.bookImages(ctx, []Image{img}, false) // it may be deleted before the reapers list it
 			return img, err
@@ -205,36 +206,12 @@ func (f *Fleet) syncOnce(ctx context.Context, row state.VMRow) (off bool, err er
 // imageWithin bounds how long a VM stays off for its image.
 const imageWithin = time.Hour
 
-// imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it.
-func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow) (Image, error) {
-	img, err := imager.Image(ctx, row.ID, f.imageLabels(row))
-	if err != nil {
-		return Image{}, err
-	}
-	next := f.imageReady(ctx, row)
-	for bad := 0; !img.Ready; {
-		if err := f.wait(ctx, next.Sub(f.cfg.Now())); err != nil {
-			return Image{}, err
-		}
-		at := f.cfg.Now()
-		if at.Sub(row.Since) > imageWithin {
-			return Image{}, errors.Join(fmt.Errorf("%w: image %s is not available after %s", ErrInvalid, img.ID, imageWithin), imager.DeleteImage(ctx, img.ID))
-		}
-		next = at.Add(max(f.ticks(2), at.Sub(row.Since)/growth))
-		now, err := imager.ImageByID(ctx, img.ID)
-		switch {
-		case errors.Is(err, ErrNotFound) || err == nil && now.Failed:
-			next = at.Add(f.ticks(2)) // it is believed when it is seen again
-			if bad++; bad > 1 {
-				return Image{}, errors.Join(fmt.Errorf("%w: image %s cannot be used", ErrInvalid, img.ID), imager.DeleteImage(ctx, img.ID))
-			}
-		case err != nil:
-			return Image{}, err
-		default:
-			img, bad = now, 0
-		}
-	}
-	return img, nil
+// imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it. With first its sleep
+// has just begun.
+func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow, first bool) (Image, error) {
+	return MakeImage(ctx, imager, ImageSpec{VM: row.ID, Labels: f.imageLabels(row), First: first}, ImageWait{
+		Since: row.Since, Within: imageWithin, First: f.imageReady(ctx, row), Pause: f.ticks(2), Now: f.cfg.Now, Wait: f.wait, Log: f.cfg.Log,
+	})
 }
 
 // imageLabels name the image that is made of a row's disk in its present sleep. One that an earlier sleep has left has

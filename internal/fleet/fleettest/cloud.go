@@ -98,11 +98,11 @@ func testImage(t *testing.T, w World) {
 	await(t, w, p, "asleep", fleet.StateOff)
 	var made fleet.Image
 	insist(t, w, "image", func() (err error) {
-		made, err = p.Image(deadline(t), vm.ID, labels)
+		made, err = p.Image(deadline(t), fleet.ImageSpec{VM: vm.ID, Labels: labels})
 		return err
 	})
 	t.Cleanup(func() { _ = p.DeleteImage(context.Background(), made.ID) })
-	if again, err := w.Provider(t).(Cloud).Image(deadline(t), vm.ID, labels); err != nil || again.ID != made.ID {
+	if again, err := w.Provider(t).(Cloud).Image(deadline(t), fleet.ImageSpec{VM: vm.ID, Labels: labels}); err != nil || again.ID != made.ID {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	img := awaitImage(t, w, p, made.ID)
@@ -227,7 +227,7 @@ func testLostAnswers(t *testing.T, w World) {
 		{"create", func() error { _, err := w.Provider(t).Create(deadline(t), first); return err }},
 		{"power off", func() error { return w.Provider(t).(Cloud).PowerOff(deadline(t), id) }},
 		{"image", func() error {
-			img, err := w.Provider(t).(Cloud).Image(deadline(t), id, maps.Clone(labels))
+			img, err := w.Provider(t).(Cloud).Image(deadline(t), fleet.ImageSpec{VM: id, Labels: maps.Clone(labels)})
 			image = img.ID
 			return err
 		}},

@@ -23,11 +23,12 @@ type unclaimedAddress struct {
 //
 // A server costs much more than an address, so its deletion never waits for this. Each address is tried once; if that
 // fails it is remembered, and strayAddresses lists it as this deployment's once it is unassigned. After a restart such
-// an address is reported as one without a label.
+// an address is reported as one without a label. An address that the API has said lately to be deleted along with its
+// server is left as it is, and remembered likewise.
 func (p *Provider) claimAddresses(ctx context.Context, s schema.Server) {
 	labels := p.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
-		if id == 0 || !p.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) {
+		if id == 0 || !p.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || p.leaves(id) {
 			continue
 		}
 		_, _, err := call[nothing](ctx, p, request{

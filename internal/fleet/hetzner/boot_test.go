@@ -31,7 +31,7 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, took)
+				a := newAccount(t, took, false)
 				a.deaf = test.deaf
 				for _, f := range test.faults {
 					noErr(t, "set a fault", a.sim.Fault(f))

@@ -40,7 +40,7 @@ func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) er
 // DeleteByID deletes the server of this id, if it is ours, with its addresses. It returns nil when the API, asked for
 // that id, has it no more: twice, some seconds apart, unless it has accepted the deletion.
 func (p *Provider) DeleteByID(ctx context.Context, id string, why fleet.Reason) error {
-	s, err := p.oursByID(ctx, id)
+	s, err := p.toDelete(ctx, id)
 	switch {
 	case errors.Is(err, errNotOurs):
 		return nil

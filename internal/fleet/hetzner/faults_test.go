@@ -123,7 +123,7 @@ func mutations() map[string]mutation {
 		}
 	}
 	image := func(ctx context.Context, provider *hetzner.Provider) error {
-		_, err := provider.Image(ctx, idOf(ctx, provider, "vm-1"), map[string]string{fleet.LabelOwner: "1"})
+		_, err := provider.Image(ctx, fleet.ImageSpec{VM: idOf(ctx, provider, "vm-1"), Labels: map[string]string{fleet.LabelOwner: "1"}})
 		return err
 	}
 	return map[string]mutation{

@@ -135,6 +135,7 @@ type Provider struct {
 	off   schema.Server
 	offAt time.Time
 	usual map[waitKind]time.Duration // when the first check of a wait is worth its call
+	seen  seen
 }
 
 var (
@@ -165,7 +166,7 @@ func New(cfg Config) (*Provider, error) {
 	)
 	return &Provider{
 		cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause),
-		judged: map[int64]judgment{}, unclaimed: map[int64]unclaimedAddress{}, usual: map[waitKind]time.Duration{},
+		judged: map[int64]judgment{}, unclaimed: map[int64]unclaimedAddress{}, usual: map[waitKind]time.Duration{}, seen: newSeen(),
 	}, nil
 }
 

@@ -23,32 +23,26 @@ const labelLocation = "errand-location"
 const statusUnavailable = "unavailable"
 
 // Image begins to make a snapshot of the server of an id, which has to be off, or adopts the one of that server with
-// exactly these labels, also if that one has failed: who wants another deletes it first.
-func (p *Provider) Image(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
-	img, err := p.makeImage(ctx, id, labels)
+// exactly these labels, also if that one has failed: who wants another deletes it first. With spec.First there is none.
+func (p *Provider) Image(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
+	img, err := p.makeImage(ctx, spec)
 	if err != nil {
-		return fleet.Image{}, fmt.Errorf("make an image of server %s: %w", id, err)
+		return fleet.Image{}, fmt.Errorf("make an image of server %s: %w", spec.VM, err)
 	}
 	return img, nil
 }
 
-func (p *Provider) makeImage(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
-	want := p.own(labels)
+func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
+	want := p.own(spec.Labels)
 	if err := checkLabels(want); err != nil {
 		return fleet.Image{}, err
 	}
-	found, err := p.images(ctx, want, false)
-	if err != nil {
-		return fleet.Image{}, err
-	}
-	for _, img := range found {
-		has := maps.Clone(img.Labels)
-		delete(has, labelLocation)
-		if maps.Equal(has, want) && (img.CreatedFrom == nil || strconv.FormatInt(img.CreatedFrom.ID, 10) == id) {
-			return image(img), nil
+	if !spec.First {
+		if img, found, err := p.begunImage(ctx, spec.VM, want); found || err != nil {
+			return img, err
 		}
 	}
-	s, err := p.resting(ctx, id)
+	s, err := p.resting(ctx, spec.VM)
 	if err != nil {
 		return fleet.Image{}, err
 	}
@@ -65,8 +59,22 @@ func (p *Provider) makeImage(ctx context.Context, id string, labels map[string]s
 	if err != nil {
 		return fleet.Image{}, err
 	}
+	p.sawImage(out.Image)
 	p.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image begun")
 	return image(out.Image), nil
+}
+
+// begunImage finds the image of a server that has exactly these labels.
+func (p *Provider) begunImage(ctx context.Context, server string, labels map[string]string) (img fleet.Image, found bool, err error) {
+	list, err := p.images(ctx, labels, false)
+	for _, img := range list {
+		has := maps.Clone(img.Labels)
+		delete(has, labelLocation)
+		if maps.Equal(has, labels) && (img.CreatedFrom == nil || strconv.FormatInt(img.CreatedFrom.ID, 10) == server) {
+			return image(img), true, nil
+		}
+	}
+	return fleet.Image{}, false, err
 }
 
 // ImageByID returns one of this deployment's snapshots.
@@ -81,6 +89,7 @@ func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("get image %s: %w", id, err)
 	}
+	p.sawImage(img)
 	return image(img), nil
 }
 
@@ -117,8 +126,10 @@ func (p *Provider) Images(ctx context.Context) ([]fleet.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
+	p.forgetImages()
 	out := make([]fleet.Image, len(found))
 	for i, img := range found {
+		p.sawImage(img)
 		out[i] = image(img)
 	}
 	return out, nil
@@ -154,16 +165,18 @@ func (p *Provider) DeleteImage(ctx context.Context, id string) error {
 }
 
 func (p *Provider) deleteImage(ctx context.Context, id string) error {
-	img, err := p.imageByID(ctx, id)
-	switch {
-	case errors.Is(err, fleet.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case img.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
-		return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
+	if !p.isOurImage(id) {
+		img, err := p.imageByID(ctx, id)
+		switch {
+		case errors.Is(err, fleet.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case img.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+			return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
+		}
 	}
-	_, _, err = call[nothing](ctx, p, request{method: http.MethodDelete, path: path("/images/%d", img.ID)})
+	_, _, err := call[nothing](ctx, p, request{method: http.MethodDelete, path: "/images/" + id})
 	if errors.Is(err, fleet.ErrNotFound) {
 		return nil
 	}

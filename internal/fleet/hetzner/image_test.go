@@ -23,17 +23,17 @@ func TestImage(t *testing.T) {
 	provider := p.provider(nil)
 	ctx := t.Context()
 	p.running(provider, "vm-1")
-	_, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	_, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	wantErr(t, "image of a VM that runs", err, fleet.ErrBusy)
 	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
 	noErr(t, "power off again", provider.PowerOff(ctx, p.id("vm-1")))
 	p.state(provider, "vm-1", fleet.StateOff)
-	img, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	img, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image", err)
 	if img.Ready || img.Failed || img.ID == "" || img.Location != "fsn1" || img.DiskGB != 160 || img.Arch != "amd64" {
 		t.Errorf("begun: %+v", img)
 	}
-	again, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	again, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	if err != nil || again.ID != img.ID {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -41,7 +41,7 @@ func TestImage(t *testing.T) {
 	more["extra"] = "x" // is not the same
 	delete(more, fleet.LabelKind)
 	p.clock.Advance(time.Hour)
-	other, err := provider.Image(ctx, p.id("vm-1"), more)
+	other, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: more})
 	if err != nil || other.ID == img.ID {
 		t.Errorf("with other labels: %+v, %v", other, err)
 	}
@@ -77,15 +77,15 @@ func TestImageThatFails(t *testing.T) {
 	p.running(provider, "vm-1")
 	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
 	p.fault(simhetzner.Fault{Path: "/actions/create_image$", Unreadable: true, Count: 1})
-	_, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	_, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image", err)
 	p.clock.Advance(time.Hour)
-	bad, err := provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	bad, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	if err != nil || !bad.Failed || bad.Ready {
 		t.Fatalf("after it failed: %+v, %v", bad, err)
 	}
 	noErr(t, "delete", provider.DeleteImage(ctx, bad.ID))
-	_, err = provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	_, err = provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image again", err)
 	p.clock.Advance(time.Hour)
 	images, err := provider.Images(ctx)
@@ -100,7 +100,7 @@ func TestImagesOfOthersStay(t *testing.T) {
 	theirs := p.provider(func(c *hetzner.Config) { c.Deployment, c.ClientKey = "theirs", publicKey(t, 2) })
 	p.running(theirs, "vm-1")
 	noErr(t, "power off", theirs.PowerOff(t.Context(), p.id("vm-1")))
-	img, err := theirs.Image(t.Context(), p.id("vm-1"), sleepLabels())
+	img, err := theirs.Image(t.Context(), fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image", err)
 	p.clock.Advance(time.Hour)
 	ours := p.provider(nil)
@@ -160,11 +160,11 @@ func TestImageOfARunningServerIsRefused(t *testing.T) {
 	if vm, err := blind.Get(t.Context(), "vm-1"); err != nil || vm.State == fleet.StateRunning {
 		t.Fatalf("by the list it is %+v, %v", vm, err)
 	}
-	_, err := blind.Image(t.Context(), id, sleepLabels())
+	_, err := blind.Image(t.Context(), fleet.ImageSpec{VM: id, Labels: sleepLabels()})
 	wantErr(t, "image", err, fleet.ErrBusy)
 	p.wantCount("image", 0)
 	noErr(t, "power off", provider.PowerOff(t.Context(), id))
-	_, err = blind.Image(t.Context(), id, sleepLabels())
+	_, err = blind.Image(t.Context(), fleet.ImageSpec{VM: id, Labels: sleepLabels()})
 	noErr(t, "image when it is off", err)
 	for _, o := range p.sim.Objects("image") {
 		if o.Inconsistent {
@@ -182,7 +182,7 @@ func TestImageIsOfItsServer(t *testing.T) {
 	for _, name := range []string{"vm-1", "vm-2"} {
 		p.running(provider, name)
 		noErr(t, "power off", provider.PowerOff(t.Context(), p.id(name)))
-		img, err := provider.Image(t.Context(), p.id(name), sleepLabels())
+		img, err := provider.Image(t.Context(), fleet.ImageSpec{VM: p.id(name), Labels: sleepLabels()})
 		noErr(t, "image", err)
 		ids[img.ID] = true
 		p.clock.Advance(time.Hour)

@@ -3,6 +3,7 @@ package hetzner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -188,12 +189,10 @@ func (p *Provider) forget(server int64) {
 	delete(p.judged, server)
 }
 
-func (p *Provider) keepJudged(listed map[int64]bool) {
+// forgetUnlisted drops what is remembered of servers that a whole list of this deployment's does not have.
+func (p *Provider) forgetUnlisted(listed map[int64]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id := range p.judged {
-		if !listed[id] {
-			delete(p.judged, id)
-		}
-	}
+	maps.DeleteFunc(p.judged, func(id int64, _ judgment) bool { return !listed[id] })
+	maps.DeleteFunc(p.seen.servers, func(id int64, _ seenServer) bool { return !listed[id] })
 }

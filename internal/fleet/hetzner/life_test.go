@@ -60,7 +60,7 @@ func TestRequestsOfALife(t *testing.T) {
 		noErr(t, "list", err)
 	}
 	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
-	_, err = provider.Image(ctx, p.id("vm-1"), map[string]string{fleet.LabelOwner: "1"})
+	_, err = provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: map[string]string{fleet.LabelOwner: "1"}})
 	noErr(t, "image", err)
 	p.clock.Advance(5 * time.Minute)
 	_, err = provider.Images(ctx)
@@ -243,7 +243,7 @@ func TestSlowThingsAskSeldom(t *testing.T) {
 	}
 	booting := watch(fleet.StateRunning, 16*time.Minute)
 	noErr(t, "power off", provider.PowerOff(ctx, p.id("vm-1")))
-	_, err = provider.Image(ctx, p.id("vm-1"), sleepLabels())
+	_, err = provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image", err)
 	if imaging := watch(fleet.StateOff, 41*time.Minute) - booting; booting > 12 || imaging > 6 {
 		t.Errorf("%d requests while it boots, %d while its image is made", booting, imaging)

@@ -57,6 +57,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		if s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
 			continue // the selector is a filter that nobody vouches for
 		}
+		p.sawServer(s)
 		vm, err := p.vm(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs: %s: %w", s.Name, err)
@@ -64,7 +65,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		vms = append(vms, vm)
 		listed[s.ID] = true
 	}
-	p.keepJudged(listed)
+	p.forgetUnlisted(listed)
 	return vms, nil
 }
 
@@ -119,6 +120,8 @@ func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, erro
 		err = fmt.Errorf("%w: asked for server %d, the answer is about %d", errPassing, number, s.ID)
 	case s.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
 		err = errNotOurs
+	default:
+		p.sawServer(s)
 	}
 	s.ID = number
 	return s, err

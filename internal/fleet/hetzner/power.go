@@ -44,13 +44,13 @@ func (p *Provider) powerOff(ctx context.Context, id string) error {
 	case !errors.Is(err, fleet.ErrUnknownOutcome):
 		return err
 	}
-	if off, err := p.awaitOff(ctx, s.ID, obeyFor); off || err != nil {
+	if off, err := p.awaitOff(ctx, s.ID, waitOff, obeyFor); off || err != nil {
 		return err
 	}
 	if err := p.act(ctx, s.ID, "poweroff"); err != nil && !errors.Is(err, fleet.ErrUnknownOutcome) {
 		return err
 	}
-	off, err := p.awaitOff(ctx, s.ID, cutFor)
+	off, err := p.awaitOff(ctx, s.ID, waitCut, cutFor)
 	if err == nil && !off {
 		err = fmt.Errorf("%w: it is not off after %s", fleet.ErrBusy, obeyFor+cutFor)
 	}
@@ -59,8 +59,8 @@ func (p *Provider) powerOff(ctx context.Context, id string) error {
 
 func isOff(s schema.Server) bool { return s.Status == string(hcloud.ServerStatusOff) }
 
-func (p *Provider) awaitOff(ctx context.Context, id int64, within time.Duration) (off bool, err error) {
-	err = p.poll(ctx, waitOff, within, func() (bool, error) {
+func (p *Provider) awaitOff(ctx context.Context, id int64, kind waitKind, within time.Duration) (off bool, err error) {
+	err = p.poll(ctx, kind, within, func() (bool, error) {
 		s, err := p.server(ctx, id)
 		if err == nil && isOff(s) {
 			s, err = p.serverAgain(ctx, id)
@@ -94,18 +94,31 @@ func (p *Provider) rests(s schema.Server) {
 type waitKind string
 
 const (
-	waitOff  waitKind = "off"  // to be off
+	waitOff  waitKind = "off"  // to be off after they were told to shut down
+	waitCut  waitKind = "cut"  // to be off after they were cut off
 	waitGone waitKind = "gone" // to be deleted
 )
 
-// poll checks until it is done or the time is over, which is no error. The first check is after a fifth of the time, or
-// two of Config.Tick if those are shorter, or later if the last wait of the same kind took longer. From then on the time
+// firstTicks is how many of Config.Tick a wait of a kind takes until its first check while none was measured. Systems
+// take up to half a minute to shut down, and deletions a few seconds.
+func firstTicks(kind waitKind) time.Duration {
+	if kind == waitOff {
+		return 6
+	}
+	return 2
+}
+
+// poll checks until it is done or the time is over, which is no error. The first check is after what the last wait of the
+// same kind took; after firstTicks while there was none, and after half of the time at the latest. From then on the time
 // between two checks doubles.
 func (p *Provider) poll(ctx context.Context, kind waitKind, within time.Duration, done func() (bool, error)) error {
-	soonest := min(within/5, 2*p.cfg.Tick)
 	p.mu.Lock()
-	first := min(max(soonest, p.usual[kind]), within)
+	first, measured := p.usual[kind]
 	p.mu.Unlock()
+	if !measured {
+		first = firstTicks(kind) * p.cfg.Tick
+	}
+	first = min(max(first, min(within/10, p.cfg.Tick)), within/2)
 	for wait, waited := first, time.Duration(0); waited < within; wait = min(max(first, waited), within-waited) {
 		if err := p.cfg.Sleep(ctx, wait); err != nil {
 			return err

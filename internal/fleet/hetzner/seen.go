@@ -1,0 +1,122 @@
+package hetzner
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// seenFor is how long it is believed that a server or an image has this deployment's label, and that an address is
+// deleted along with its server. The reapers' lists, which renew it every few minutes, take back what they do not show.
+// Ids are never used again.
+const seenFor = 15 * time.Minute
+
+// seen is what the API has said of things of this deployment and need not be asked before they are deleted. It is guarded
+// by Provider.mu.
+type seen struct {
+	servers map[int64]seenServer
+	images  map[int64]time.Time
+	// leaving are the addresses that are deleted along with their servers, as the last whole list of addresses says.
+	leaving   map[int64]bool
+	leavingAt time.Time
+}
+
+type seenServer struct {
+	schema.Server
+	at time.Time
+}
+
+func newSeen() seen {
+	return seen{servers: map[int64]seenServer{}, images: map[int64]time.Time{}}
+}
+
+// sawServer remembers a server of this deployment.
+func (p *Provider) sawServer(s schema.Server) {
+	now := p.cfg.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.seen.servers, func(_ int64, old seenServer) bool { return now.Sub(old.at) >= seenFor })
+	p.seen.servers[s.ID] = seenServer{s, now}
+}
+
+// toDelete returns the server of an id, if it is ours. It asks the API unless that has said lately that the server is
+// ours and that its addresses go with it, so that nothing has to be done before the deletion.
+func (p *Provider) toDelete(ctx context.Context, id string) (schema.Server, error) {
+	now := p.cfg.Now()
+	number, err := strconv.ParseInt(id, 10, 64)
+	p.mu.Lock()
+	s, ok := p.seen.servers[number]
+	ok = ok && err == nil && now.Sub(s.at) < seenFor && s.Status != string(hcloud.ServerStatusDeleting) && p.leave(s.Server, now)
+	p.mu.Unlock()
+	if ok {
+		return s.Server, nil
+	}
+	return p.oursByID(ctx, id)
+}
+
+// leave reports whether a server's addresses are deleted along with it. p.mu is held.
+func (p *Provider) leave(s schema.Server, now time.Time) bool {
+	if now.Sub(p.seen.leavingAt) >= seenFor {
+		return false
+	}
+	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
+		if id != 0 && !p.seen.leaving[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// leaves reports whether one address of a server is deleted along with it.
+func (p *Provider) leaves(id int64) bool {
+	now := p.cfg.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen.leaving[id] && now.Sub(p.seen.leavingAt) < seenFor
+}
+
+// sawAddresses remembers which addresses of a whole list are deleted along with their servers.
+func (p *Provider) sawAddresses(list []schema.PrimaryIP) {
+	leaving := map[int64]bool{}
+	for _, i := range list {
+		leaving[i.ID] = i.AutoDelete && i.AssigneeID != nil && *i.AssigneeID != 0
+	}
+	now := p.cfg.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen.leaving, p.seen.leavingAt = leaving, now
+}
+
+// sawImage remembers an image of this deployment.
+func (p *Provider) sawImage(img schema.Image) {
+	now := p.cfg.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.seen.images, func(_ int64, at time.Time) bool { return now.Sub(at) >= seenFor })
+	if img.Labels[fleet.LabelDeployment] == p.cfg.Deployment {
+		p.seen.images[img.ID] = now
+	}
+}
+
+// forgetImages drops what is remembered of images, before a whole list renews it.
+func (p *Provider) forgetImages() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.seen.images)
+}
+
+// isOurImage reports whether the API has said lately that an image is ours.
+func (p *Provider) isOurImage(id string) bool {
+	number, err := strconv.ParseInt(id, 10, 64)
+	now := p.cfg.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.seen.images[number]
+	return err == nil && ok && now.Sub(at) < seenFor
+}
