@@ -65,10 +65,10 @@ func (m *Mapper) ownCommentTouched(e *github.IssueCommentEvent, ev state.Event) 
 		if e.Changes == nil || e.Changes.Body == nil || e.Changes.Body.From == nil {
 			return nil, "nothing of the text changed", nil
 		}
-		only, ticked, choice := comment.BoxTicked(*e.Changes.Body.From, c.GetBody())
+		only, ticked, box := comment.BoxTicked(*e.Changes.Body.From, c.GetBody())
 		ev.Kind, ev.OnlyBoxes, ev.Ticked, ev.At = state.EventPlanEdited, only, ticked, at(c.UpdatedAt)
 		if ticked {
-			ev.Candidate = &state.Candidate{Comment: c.GetID(), Approval: state.Approval{Via: state.ViaBox, Given: at(c.UpdatedAt), Choice: choice}}
+			ev.Candidate = &state.Candidate{Comment: c.GetID(), Named: box.Hash, Approval: state.Approval{Via: state.ViaBox, Given: at(c.UpdatedAt), Choice: box.Choice}}
 		}
 	default:
 		return nil, "nothing follows from " + e.GetAction(), nil

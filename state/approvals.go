@@ -13,11 +13,33 @@ func (c *change) checkCandidate() {
 	k.By = c.e.By
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
+	if p == nil { // it may not be known yet that the comment stands: the check waits for that
+		p = c.planNamed(k.Named)
+	}
 	if p == nil || p.approved() {
 		return
 	}
 	k.Kind, k.Hash = p.Kind, p.Hash
 	c.checkApproval(k)
+}
+
+// unseenTick takes back a tick that a sweep found and no webhook told of. It approves nothing: GitHub names the last editor of a
+// comment, who need not be the one who ticked.
+func (c *change) unseenTick() {
+	if p := c.planByComment(c.e.Comment.ID); p != nil {
+		c.notSeen(p)
+	}
+}
+
+// notSeen takes back a tick in the box of a revision, of which is not known whose it is.
+func (c *change) notSeen(p *Plan) {
+	if !p.Open() || p.approved() || c.e.Approving {
+		return
+	}
+	c.untickJob(p.Comment)
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), NotSeen); c.once(key) {
+		c.post(key, Post{Kind: PostNotCounted, Reason: NotSeen, Hash: p.Hash})
+	}
 }
 
 // lateThumb answers a 👍 on a revision that a change request has overtaken.
@@ -43,6 +65,16 @@ func (c *change) planByComment(id int64) *Plan {
 	for i := range c.t.Plans {
 		if c.t.Plans[i].Comment == id && id != 0 {
 			return &c.t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// planNamed finds the revision that a box names.
+func (c *change) planNamed(short string) *Plan {
+	for i := range c.t.Plans {
+		if p := &c.t.Plans[i]; short != "" && hashNames(short, p.Hash) {
+			return p
 		}
 	}
 	return nil
@@ -250,9 +282,17 @@ func (c *change) revoked() {
 	c.unapprove()
 	c.forgetThumbs()
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
+	c.emptyBox(p, a)
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Detail, a.By.ID)
 	if c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
+	}
+}
+
+// emptyBox takes back the tick of an approval that does not hold any more: nobody else could tick that box.
+func (c *change) emptyBox(p *Plan, a *Approval) {
+	if a.Via == ViaBox && c.e.Detail != NotTicked {
+		c.untickJob(p.Comment)
 	}
 }
 

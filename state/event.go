@@ -92,7 +92,7 @@ type Event struct {
 	Orders    []Order    `json:"orders,omitempty"`
 	Left      []string   `json:"left,omitempty"`       // further commands of the comment, as written, which are not carried out
 	More      int        `json:"more,omitempty"`       // how many there are besides
-	Ticked    bool       `json:"ticked,omitempty"`     // the only change is the approval box, now ticked
+	Ticked    bool       `json:"ticked,omitempty"`     // the only change is the approval box, now ticked; of EventPosted: a box is ticked in what was found
 	OnlyBoxes bool       `json:"only_boxes,omitempty"` // nothing but boxes changed
 	Review    *Review    `json:"review,omitempty"`
 	Merged    bool       `json:"merged,omitempty"`
@@ -101,6 +101,8 @@ type Event struct {
 	// Unvetted is set by Apply if somebody's comment or edit is there but it is not known yet what
 	// that person may do.
 	Unvetted bool `json:"unvetted,omitempty"`
+	// Approving is set by Apply if an approval is being checked.
+	Approving bool `json:"approving,omitempty"`
 	// Wanted is set by Apply if work of the task is queued, or somebody's words are being vetted, so that its VM
 	// may be needed in a moment.
 	Wanted bool `json:"wanted,omitempty"`
@@ -291,6 +293,9 @@ const ViaConfirmed = "confirmed"
 // ViaStart is the Via of what the job start found: an edit, so that it has to begin again, or that the issue
 // is closed.
 const ViaStart = "start"
+
+// ViaSweep is the Via of what a sweep found and no webhook told of.
+const ViaSweep = "sweep"
 
 // NeedsPermission reports whether what an event of this kind does depends on who did it, so that the
 // job vet has to ask GitHub first. Taking the assignment or the label away needs none: GitHub itself

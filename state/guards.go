@@ -20,6 +20,9 @@ func not(f func(*change) bool) func(*change) bool { return func(c *change) bool 
 // allowed reports whether the event's sender may direct the bot.
 func allowed(c *change) bool { return c.e.Permission.CanWrite() }
 
+// via reports whether an event came about in some way.
+func via(how string) func(*change) bool { return func(c *change) bool { return c.e.Via == how } }
+
 // due reports whether a delayed job of that name reported.
 func due(what string) func(*change) bool {
 	return func(c *change) bool { return c.e.Detail == what }
@@ -39,7 +42,7 @@ func (c *change) ticked() bool { return c.e.Ticked && c.e.OnlyBoxes }
 
 // sameTrigger reports whether what was taken back is what started the task.
 func (c *change) sameTrigger() bool {
-	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == "sweep"
+	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == ViaSweep
 }
 
 func (c *change) textAsFrozen() bool {

@@ -279,9 +279,6 @@ func (e Event) needsVet(t *Task) bool {
 	if e.Kind == EventPlanEdited && !e.Ticked {
 		return false // any other edit makes the revision stale, whoever did it
 	}
-	if e.Kind == EventThumb && e.Candidate != nil && t != nil && t.Phase.AwaitsApproval() {
-		return false // the job that checks the approval asks
-	}
 	mention := e.Kind == EventCommented && e.Comment.Mention
 	return e.Kind == EventTriggered || mention || t != nil && !t.Ended()
 }

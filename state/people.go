@@ -75,7 +75,7 @@ func (c *change) outsiderComment() {
 
 // secondTrigger says, once, that the issue has its task already.
 func (c *change) secondTrigger() {
-	if c.e.Via == "sweep" || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
+	if c.e.Via == ViaSweep || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
 		return
 	}
 	c.reply(ReplyOneTask)

@@ -152,7 +152,7 @@ type Approval struct {
 type Candidate struct {
 	Approval
 	Comment int64 `json:"comment"` // of the plan (reaction, box) or of the command
-	// Named is the hash that the person wrote, empty for a bare approve.
+	// Named is the hash that the person wrote, or that of the box; empty for a bare approve and a 👍.
 	Named string `json:"named,omitempty"`
 	Reply int64  `json:"reply,omitempty"` // the comment to answer
 	// Waited counts how often it was checked and then waited for what others had said before.

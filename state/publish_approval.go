@@ -51,7 +51,9 @@ func (c *change) publishDoubted() bool {
 // publishRevoked goes back to waiting: the approval was withdrawn, or the person lost the permission.
 func (c *change) publishRevoked() {
 	a := c.e.Candidate
-	c.planByHash(a.Hash).Publish.Approved, c.t.Work.Approved = nil, ""
+	p := c.planByHash(a.Hash)
+	p.Publish.Approved, c.t.Work.Approved = nil, ""
+	c.emptyBox(p, &a.Approval)
 	c.to(PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
 	if key := fmt.Sprintf("no-%s-%s-%d", ShortHash(a.Hash), c.e.Detail, a.By.ID); c.once(key) {
 		c.post(key, Post{Kind: PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: a.Hash})

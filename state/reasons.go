@@ -13,6 +13,7 @@ const (
 	NotRevoked        = "revoked"          // permission or 👍 was withdrawn before the start
 	NotTicked         = "not_ticked"       // the box is not ticked any more, or somebody else touched it since
 	NotSeveral        = "several_ticked"   // the boxes of several approaches are ticked
+	NotSeen           = "not_seen"         // no webhook told who ticked the box
 	NotErased         = "erased"           // the comment with the command was deleted or hidden
 	NotReworded       = "reworded"         // the comment with the command was edited
 	NotTickNotAllowed = "tick_not_allowed" // the tick was not a writer's

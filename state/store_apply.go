@@ -80,7 +80,7 @@ func (s *Store) apply(tx kv.Tx, e Event, ack Ack) (Applied, error) {
 	if err := s.spend(tx, e, ack, queue); err != nil {
 		return Applied{}, err
 	}
-	e.Unvetted, e.Wanted = queue.unvetted(), queue.wanted()
+	e.Unvetted, e.Wanted, e.Approving = queue.unvetted(), queue.wanted(), queue.approving()
 	applied := Applied{Task: task, Note: noteSeen}
 	if task == nil || e.ID == "" || !task.Knows(e.ID) {
 		applied, err = s.change(tx, task, e, queue)

@@ -132,6 +132,13 @@ func (q *queue) unvetted() bool {
 	})
 }
 
+// approving reports whether an approval is being checked, or who gave it is being vetted.
+func (q *queue) approving() bool {
+	return slices.ContainsFunc(q.jobs, func(j Job) bool {
+		return j.Kind == JobApprove || j.Kind == JobVet && strings.HasPrefix(j.Key, vetPrefix+string(EventPlanEdited))
+	})
+}
+
 // wanted reports whether work of the task is queued, or what somebody said is being vetted.
 func (q *queue) wanted() bool {
 	return q.unvetted() || slices.ContainsFunc(q.jobs, func(j Job) bool { return j.Lane == LaneWork })

@@ -82,6 +82,8 @@ func peopleRows() []Row {
 		{From: awaiting, On: EventIssueEdited, To: planning, Doc: "the new text is frozen and a new revision is made", do: (*change).refreezeAndRevise},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, If: "by a writer, while the task was in the making", To: same, Doc: "the new text is frozen, and everything is read again", when: func(c *change) bool { return c.e.Via == ViaStart }, do: (*change).refreezeAndStart},
 		{From: slices.Concat([]Phase{PhaseQueued}, planning), On: EventIssueEdited, To: same, Doc: "the new text is frozen; the plan under way is revised before it is posted", do: (*change).refreeze},
+		{From: approving, On: EventPlanEdited, If: "a ticked box of which no webhook told", To: same, Doc: "it approves nothing: the tick is taken back, and people are told so", when: via(ViaSweep), do: (*change).unseenTick},
+		{From: open, On: EventPlanEdited, If: "a ticked box of which no webhook told, where nothing waits", To: same, Doc: "nothing", when: via(ViaSweep), do: func(*change) {}},
 		{From: approving, On: EventPlanEdited, If: "only the approval box, ticked, by a writer", To: same, Doc: "the tick is checked as an approval", when: all((*change).ticked, allowed), do: (*change).checkCandidate},
 		{From: open, On: EventPlanEdited, If: "only a tick, by somebody who may not approve or where nothing waits", To: same, Doc: "the tick is taken back", when: (*change).ticked, do: (*change).untick},
 		{From: open, On: EventPlanEdited, If: "only boxes", To: same, Doc: "nothing", when: func(c *change) bool { return c.e.OnlyBoxes }, do: func(*change) {}},

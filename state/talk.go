@@ -88,6 +88,9 @@ func (c *change) planPosted(hash string) {
 		c.startRevision("something trusted was said before it was posted")
 		return // people have seen how far it came; the next revision takes their words in
 	}
+	if c.e.Ticked {
+		c.notSeen(p)
+	}
 	l := c.t.Settings.Limits
 	c.due("remind", hash, c.e.Now.Add(l.Remind))
 	c.due("expire", hash, c.e.Now.Add(l.Expire))

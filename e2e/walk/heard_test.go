@@ -125,8 +125,6 @@ func (m *model) answeredYes(t *state.Task, end bool) {
 		switch {
 		case y.plan == nil && !y.at.After(c.created.Add(35*time.Second)): // one of that time may mean the revision before
 			continue
-		case y.plan != nil && y.hash != "" && y.at.Before(t.Since): // a tick is told of once: before its comment was known to stand, it fell on nothing
-			continue
 		case y.by.lost.After(y.at), y.by.won.After(y.at): // it was asked while they might not
 			continue
 		case unticked(c.body()) != unticked(c.bodies[0].text) || len(c.bodies) > 1 && y.plan == nil:
@@ -141,6 +139,10 @@ func (m *model) answeredYes(t *state.Task, end bool) {
 // toldNo reports whether somebody was answered that their yes does not count.
 func (m *model) toldNo(on *issue, y *yes) bool {
 	return slices.ContainsFunc(on.comments, func(c *comment) bool {
-		return c.author == nil && !c.created.Before(y.at.Truncate(time.Second)) && strings.Contains(c.bodies[0].text, "@"+y.by.Login)
+		if c.author != nil || c.created.Before(y.at.Truncate(time.Second)) {
+			return false
+		}
+		text := c.bodies[0].text
+		return strings.Contains(text, "@"+y.by.Login) || y.hash != "" && strings.Contains(text, "GitHub has not told errand by whom")
 	})
 }

@@ -41,11 +41,11 @@ func ApproachBox(hash string, n int, title string) string {
 
 // BoxTicked compares a plan comment before and after an edit. onlyBox is set if nothing but boxes
 // changed (line ends and trailing space apart); ticked if an approval box of ours went from empty to
-// ticked by that edit, and choice is then its approach, 0 for the plan as it is. An edit that ticks
+// ticked by that edit, and box is then what it approves. An edit that ticks
 // two approaches at once is no tick: it does not say which.
-func BoxTicked(before, after string) (onlyBox, ticked bool, choice int) {
+func BoxTicked(before, after string) (onlyBox, ticked bool, box Box) {
 	if BodyHash(before) != BodyHash(after) {
-		return false, false, 0
+		return false, false, Box{}
 	}
 	was, is := boxes(before), boxes(after)
 	onlyBox = normalBody(before, false) != normalBody(after, false)
@@ -53,13 +53,13 @@ func BoxTicked(before, after string) (onlyBox, ticked bool, choice int) {
 	for key, full := range is {
 		if full && !was[key] {
 			count++
-			choice = key.choice
+			box = key
 		}
 	}
 	if count != 1 {
-		return onlyBox, false, 0
+		return onlyBox, false, Box{}
 	}
-	return onlyBox, true, choice
+	return onlyBox, true, box
 }
 
 // Untick returns a plan comment with every box empty again.
@@ -69,7 +69,7 @@ func Untick(body string) string { return anyBox.ReplaceAllString(body, "${1}"+op
 func UntickOthers(body, hash string, choice int) string {
 	lines := strings.Split(body, "\n")
 	for i, l := range lines {
-		if !boxes(l)[boxKey{state.ShortHash(hash), choice}] {
+		if !boxes(l)[Box{state.ShortHash(hash), choice}] {
 			lines[i] = Untick(l)
 		}
 	}
@@ -81,8 +81,8 @@ func UntickOthers(body, hash string, choice int) string {
 func Ticked(body, hash string) []int {
 	var list []int
 	for key, full := range boxes(body) {
-		if full && key.hash == state.ShortHash(hash) {
-			list = append(list, key.choice)
+		if full && key.Hash == state.ShortHash(hash) {
+			list = append(list, key.Choice)
 		}
 	}
 	slices.Sort(list)
@@ -108,17 +108,18 @@ func normalBody(body string, empty bool) string {
 	return body
 }
 
-type boxKey struct {
-	hash   string
-	choice int
+// Box is what an approval box says that it approves.
+type Box struct {
+	Hash   string // of the revision, the digits that people see
+	Choice int    // the approach, 0 for the plan as it is
 }
 
 // boxes reads the approval boxes of a comment: which are ticked.
-func boxes(body string) map[boxKey]bool {
-	found := map[boxKey]bool{}
+func boxes(body string) map[Box]bool {
+	found := map[Box]bool{}
 	for _, m := range ourBox.FindAllStringSubmatch(normalise(body), -1) {
 		n, _ := strconv.Atoi(m[3])
-		found[boxKey{m[2], n}] = m[1] != " "
+		found[Box{m[2], n}] = m[1] != " "
 	}
 	return found
 }

@@ -39,9 +39,13 @@ func TestBoxTicked(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onlyBox, ticked, choice := BoxTicked(tt.before, tt.after)
-			if onlyBox != tt.onlyBox || ticked != tt.ticked || choice != tt.choice {
-				t.Errorf("got %v %v %d, want %v %v %d", onlyBox, ticked, choice, tt.onlyBox, tt.ticked, tt.choice)
+			onlyBox, ticked, box := BoxTicked(tt.before, tt.after)
+			if onlyBox != tt.onlyBox || ticked != tt.ticked || box.Choice != tt.choice {
+				t.Errorf("got %v %v %d, want %v %v %d", onlyBox, ticked, box.Choice, tt.onlyBox, tt.ticked, tt.choice)
+			}
+			of := map[int]string{0: task.Plans[2].Short(), 1: task.Plans[0].Short(), 2: task.Plans[0].Short()}[tt.choice]
+			if ticked && box.Hash != of {
+				t.Errorf("it approves %q, want %q", box.Hash, of)
 			}
 			if Untick(tick(body, 1)) != body {
 				t.Error("Untick does not give the body back")

@@ -44,8 +44,8 @@ func FuzzRenderPlan(f *testing.F) {
 		if utf8.RuneCountInString(got) > MaxLength {
 			t.Errorf("%d characters", utf8.RuneCountInString(got))
 		}
-		want := map[boxKey]bool{{p.Short(), 1}: false, {p.Short(), 2}: false}
-		if diff := cmp.Diff(want, boxes(got), cmp.AllowUnexported(boxKey{})); diff != "" {
+		want := map[Box]bool{{p.Short(), 1}: false, {p.Short(), 2}: false}
+		if diff := cmp.Diff(want, boxes(got)); diff != "" {
 			t.Errorf("boxes differ:\n%s\n%s", diff, got)
 		}
 		if key, ok := FindMarker(got); !ok || key != "k" || strings.Count(got, "<!-- errand:k -->") != 1 {
@@ -55,8 +55,8 @@ func FuzzRenderPlan(f *testing.F) {
 		if len(heads) < 2 || heads[len(heads)-1] != "Approve revision 2?" {
 			t.Errorf("headings %q in:\n%s", heads, got)
 		}
-		if onlyBox, ticked, choice := BoxTicked(got, strings.Replace(got, "- [ ] **Approve with approach 2**", "- [x] **Approve with approach 2**", 1)); !onlyBox || !ticked || choice != 2 {
-			t.Errorf("a tick is read as %v %v %d in:\n%s", onlyBox, ticked, choice, got)
+		if onlyBox, ticked, box := BoxTicked(got, strings.Replace(got, "- [ ] **Approve with approach 2**", "- [x] **Approve with approach 2**", 1)); !onlyBox || !ticked || box != (Box{p.Short(), 2}) {
+			t.Errorf("a tick is read as %v %v %v in:\n%s", onlyBox, ticked, box, got)
 		}
 	})
 }

@@ -17,6 +17,8 @@ func (p post) notCounted() string {
 	switch p.Reason { // these hold whether or not anybody has approved yet
 	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
 		what = p.named() + " cannot be approved any more"
+	case state.NotSeen:
+		what = "nobody has approved " + p.named() + " yet"
 	}
 	return addressed(p.By, fmt.Sprintf("%s: %s %s", what, why, remedy))
 }
@@ -51,6 +53,8 @@ func (p post) notCountedWords() (why, remedy string) {
 		return "the box was emptied again, or somebody else changed it, before work started.", "Tick it again, or write " + p.approve() + "."
 	case state.NotSeveral:
 		return "several boxes are ticked, so it is not clear which approach is meant. They have been emptied.", p.approaches()
+	case state.NotSeen:
+		return "a box is ticked, but GitHub has not told errand by whom, so it cannot be an approval. It has been emptied.", "Tick it again, or write " + p.approve() + "."
 	case state.NotErased:
 		return "the comment with the command was deleted or hidden before work started.", "To approve " + newest + ", write " + p.approve() + " in a new comment."
 	case state.NotReworded:

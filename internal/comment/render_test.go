@@ -59,7 +59,7 @@ func everything() map[string]said {
 		"waiting/other":       {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
 	for _, reason := range []string{state.NotNoPermission, state.NotBot, state.NotSuperseded, state.NotEdited, state.NotIssueChanged, state.NotOldHash,
-		state.NotTooFresh, state.NotOvertaken, state.NotRevoked, state.NotTicked, state.NotSeveral, state.NotErased, state.NotReworded, state.NotTickNotAllowed, state.NotClosed, state.NotNoneOpen, state.NotDeleted, state.NotChoice, NotQuoted, "another"} {
+		state.NotTooFresh, state.NotOvertaken, state.NotRevoked, state.NotTicked, state.NotSeveral, state.NotSeen, state.NotErased, state.NotReworded, state.NotTickNotAllowed, state.NotClosed, state.NotNoneOpen, state.NotDeleted, state.NotChoice, NotQuoted, "another"} {
 		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
 	}
 	for _, reason := range []string{state.ReplyHelp, state.ReplyUnknown, state.ReplyStatus, state.ReplyNothingToCancel, state.ReplyNothingToRetry, state.ReplyNoneOpen, state.ReplyOneTask,

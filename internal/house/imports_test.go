@@ -73,7 +73,7 @@ func layers() map[string]row {
 
 		// What moves tasks on.
 		"internal/queue":    {may: "state"},
-		"internal/watch":    {may: "internal/forge internal/runlog state"},
+		"internal/watch":    {may: "internal/comment internal/forge internal/runlog state"},
 		"internal/workflow": {may: "internal/agent internal/archive internal/callback internal/callback/tools internal/changeset internal/comment internal/forge internal/pushgate internal/remote internal/runlog internal/runner internal/runner/pack internal/runner/work internal/runnerctl internal/secretscan internal/shellrules internal/trust prompts state", tests: "internal/config internal/fleet"},
 		"internal/admin":    {may: "internal/egress internal/runlog internal/words state"},
 

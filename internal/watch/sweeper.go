@@ -20,6 +20,7 @@ import (
 type Lost interface {
 	deliveries
 	issueReader
+	planReader
 	talk
 	Installations(ctx context.Context) ([]forge.Installation, error)
 	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
@@ -265,7 +266,10 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	if err := s.report(ctx, t, events); err != nil {
 		return err
 	}
-	return s.heard(ctx, t, i, pull, now)
+	if err := s.heard(ctx, t, i, pull, now); err != nil {
+		return err
+	}
+	return s.ticks(ctx, t)
 }
 
 // elsewhere reports whether what GitHub answered with is another issue: it leads from one that was

@@ -50,6 +50,9 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 	if e.Detail = planStands(st, plan); e.Detail == "" {
 		e.Detail = actStands(st, plan, &k.Approval)
 	}
+	if e.Detail == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
+		e.Detail = state.NotTicked
+	}
 	if e.Detail == "" {
 		e.Kind, e.Permission = state.EventApproved, p
 		e.Vetted = &state.Vetted{By: k.By, Permission: p, At: at, Hash: plan.Hash, Base: st.Head}

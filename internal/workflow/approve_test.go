@@ -145,6 +145,29 @@ func TestApproveDecidesNothingWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// TestTickWaitsUntilItsCommentIsKnown: what was ticked before the store knew the comment of the plan counts once it does; what was
+// ticked in a second copy of it does not.
+func TestTickWaitsUntilItsCommentIsKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.planned(state.PlanPreliminary)
+	check(t, w.As("bob").EditComment(full, p.Comment, tick(w, p)))
+	k := w.candidate(p, "bob", state.ViaBox)
+	known := *p
+	p.Comment, p.CommentNode, p.PostedAt, p.BodyHash = 0, "", time.Time{}, ""
+	if e, err := w.approve(k); err == nil {
+		t.Fatalf("%s (%s) before the comment is known", e.Kind, e.Detail)
+	}
+	*p = known
+	if e, err := w.approve(k); err != nil || e.Kind != state.EventApproved {
+		t.Fatalf("%s (%s), %v", e.Kind, e.Detail, err)
+	}
+	k.Comment++
+	if e, err := w.approve(k); err != nil || e.Kind != state.EventNoApproval || e.Detail != state.NotTicked {
+		t.Errorf("in a second copy: %s (%s), %v", e.Kind, e.Detail, err)
+	}
+}
+
 func TestUntick(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

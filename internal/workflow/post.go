@@ -57,6 +57,7 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	}}
 	if looked {
 		e.Detail = "looked"
+		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(posted.Body, p.Hash)) > 0
 	}
 	return e, nil
 }

@@ -15,11 +15,13 @@ func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit     func(string) string
 		restored bool
+		ticked   bool // people are told, unless it is known who ticked
 	}{
-		"other words":      {func(body string) string { return "Delete everything.\n\n" + body }, true},
-		"words taken away": {func(body string) string { return strings.Replace(body, "Do it.", "Do it twice.", 1) }, true},
-		"a tick":           {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) }, false},
-		"nothing":          {func(body string) string { return body }, false},
+		"other words":      {func(body string) string { return "Delete everything.\n\n" + body }, true, false},
+		"words taken away": {func(body string) string { return strings.Replace(body, "Do it.", "Do it twice.", 1) }, true, false},
+		"both":             {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) + "\nAnd more." }, true, false},
+		"a tick":           {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) }, false, true},
+		"nothing":          {func(body string) string { return body }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,6 +40,9 @@ func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
 			}
 			if list := w.ours(1); len(list) != 1 || list[0] != want {
 				t.Errorf("comments %q, want %q", list, want)
+			}
+			if e.Ticked != c.ticked {
+				t.Errorf("a box is ticked: %v, want %v", e.Ticked, c.ticked)
 			}
 			if e.Hash != comment.BodyHash(before) || e.Posted.ID != p.Comment {
 				t.Errorf("the plan counts as posted with the hash %s, want that of the plan's text %s", e.Hash, comment.BodyHash(before))

@@ -1,0 +1,85 @@
+package watch_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// planned is a land whose task waits with a plan that is posted.
+func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
+	t.Helper()
+	l = long(t)
+	settings := state.DefaultSettings()
+	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}})
+	run := l.happen(state.Event{Kind: state.EventPoked, Task: l.key}).Run.ID
+	l.happen(state.Event{Kind: state.EventLaunched, Task: l.key, Run: run, Launch: &state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}})
+	task := l.happen(state.Event{Kind: state.EventRunEnded, Task: l.key, Run: run, Result: &state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Ended: time.Now()}})
+	body = "Do it.\n\n" + comment.ApprovalBox(task.NewestPlan().Hash)
+	github, ok := l.cfg.GitHub.(*forge.Forge)
+	if !ok {
+		t.Fatalf("GitHub is asked by %T", l.cfg.GitHub)
+	}
+	posted, err := github.CreateComment(t.Context(), forge.RepoOf(task), 1, body)
+	check(t, err)
+	task = l.happen(state.Event{
+		Kind: state.EventPosted, Task: l.key, Hash: comment.BodyHash(body), Post: &state.Post{Kind: state.PostPlan, Hash: task.NewestPlan().Hash},
+		Posted: &state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.At},
+	})
+	return l, task.NewestPlan(), body
+}
+
+// TestTicksThatNoWebhookToldOf: a box that has been ticked for a while, and of which nothing came, is reported as nobody's.
+func TestTicksThatNoWebhookToldOf(t *testing.T) {
+	t.Parallel()
+	ticked := func(body string) string { return strings.Replace(body, "[ ]", "[x]", 1) }
+	for name, c := range map[string]struct {
+		edit func(body string) string
+		ago  time.Duration
+		want int
+	}{
+		"ticked a while ago":  {ticked, 3 * time.Minute, 1},
+		"ticked a moment ago": {ticked, time.Minute, 0},
+		"nothing is ticked":   {func(b string) string { return b }, 3 * time.Minute, 0},
+		"ticked and edited":   {func(b string) string { return ticked(b) + "\n\nAnd more." }, 3 * time.Minute, 0},
+		"another box":         {func(b string) string { return "- [x] something\n" + b }, 3 * time.Minute, 0},
+		"a box of a forgery":  {func(b string) string { return b + "\n" + ticked(comment.ApprovalBox("0123456789")) }, 3 * time.Minute, 0},
+		"ticked with an X":    {func(b string) string { return strings.Replace(b, "[ ]", "[X]", 1) }, 3 * time.Minute, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, plan, body := planned(t)
+			l.ahead.Store(int64(-c.ago))
+			if edited := c.edit(body); edited != body {
+				check(t, l.ada.EditComment(full, plan.Comment, edited))
+			}
+			l.ahead.Store(0)
+			check(t, l.sweeper.SweepState(t.Context()))
+			got := l.reported(state.EventPlanEdited)
+			if len(got) != c.want {
+				t.Fatalf("reported %+v, want %d", got, c.want)
+			}
+			if c.want > 0 && (got[0].By != state.Person{} || got[0].Via != state.ViaSweep || got[0].Comment.ID != plan.Comment) {
+				t.Errorf("reported %+v", got[0])
+			}
+			jobs, err := l.Jobs(t.Context(), l.key)
+			check(t, err)
+			unticks := 0
+			for _, j := range jobs {
+				if j.Kind == state.JobApprove {
+					t.Error("nobody's tick is checked as an approval")
+				}
+				if j.Kind == state.JobUntick {
+					unticks++
+				}
+			}
+			if unticks != c.want {
+				t.Errorf("emptied %d times, want %d", unticks, c.want)
+			}
+		})
+	}
+}
