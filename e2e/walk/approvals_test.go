@@ -86,26 +86,10 @@ func (m *model) unapproved(on *issue, hash, token string) string {
 	return all
 }
 
-// precedes reports whether a plan was made before another. After an outage their comments may come in the other order.
-func (m *model) precedes(on *issue, older, newer string) bool {
-	for _, t := range m.w.tasks() {
-		if t.Key.Issue != on.number {
-			continue
-		}
-		at := func(short string) int {
-			return slices.IndexFunc(t.Plans, func(p state.Plan) bool { return p.Short() == short })
-		}
-		if i := at(older); i >= 0 && i < at(newer) {
-			return true
-		}
-	}
-	return false
-}
-
 // unsaid says why nobody's yes to a comment allows its plan, or nothing.
 func (m *model) unsaid(on *issue, c *comment, hash, token string) string {
 	for _, o := range on.comments {
-		if o.author == nil && o.id > c.id && hashOf(o) != hash && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) && !m.precedes(on, hashOf(o), hash) {
+		if o.author == nil && o.id > c.id && hashOf(o) != hash && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
 			return "a newer revision is posted"
 		}
 	}

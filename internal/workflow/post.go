@@ -20,11 +20,8 @@ const lookBack = 2 * time.Minute
 // comment is looked for before it is written again, and a younger twin is removed.
 func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	p := *w.job.Post
-	if p.Kind == state.PostPlan {
-		plan := planByHash(w.task, p.Hash)
-		if plan == nil || plan.Publish != nil && plan.Superseded { // a diff that was replaced before it was shown
-			return done(), nil
-		}
+	if past(w.task, p) {
+		return s.postedBefore(ctx, w)
 	}
 	number := w.task.Key.Issue
 	if p.OnPR && w.task.PR != nil {
@@ -43,23 +40,53 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 			Hint: "Comment `replan` and say what a shorter plan should leave out."}
 	}
 	body, _ := s.Redact.Redact(comment.Render(w.task, p, v))
-	posted, looked, err := s.writeOnce(ctx, w, number, body)
+	c, looked, err := s.writeOnce(ctx, w, number, body)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("post %s: %w", p.Kind, err)
 	}
-	if p.Kind == state.PostPlan && looked && comment.BodyHash(posted.Body) != comment.BodyHash(body) {
-		if posted, err = s.restore(ctx, w, posted, body); err != nil {
+	if p.Kind == state.PostPlan && looked && comment.BodyHash(c.Body) != comment.BodyHash(body) {
+		if c, err = s.restore(ctx, w, c, body); err != nil {
 			return state.Event{}, err
 		}
 	}
-	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(posted.Body), Posted: &state.Posted{
-		Key: w.job.Key, Kind: string(p.Kind), ID: posted.ID, Node: posted.Node, URL: posted.URL, At: posted.At, OnPR: p.OnPR,
+	return posted(w, p, c, looked), nil
+}
+
+// posted is the event of a comment that is there. looked says that an earlier attempt may have made it.
+func posted(w *unit, p state.Post, c forge.Posted, looked bool) state.Event {
+	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(c.Body), Posted: &state.Posted{
+		Key: w.job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.At, OnPR: p.OnPR,
 	}}
 	if looked {
 		e.Detail = "looked"
-		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(posted.Body, p.Hash)) > 0
+		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(c.Body, p.Hash)) > 0
 	}
-	return e, nil
+	return e
+}
+
+// past reports whether a comment would say what holds no more: a revision that a newer one has replaced before it was shown, or a
+// reminder of one that nobody waits for. After an outage such a comment would come late, and after what is true now.
+func past(t *state.Task, p state.Post) bool {
+	switch plan := planByHash(t, p.Hash); p.Kind {
+	case state.PostPlan:
+		return plan == nil || plan.Superseded
+	case state.PostReminder:
+		return plan == nil || plan.Superseded || !t.Phase.AwaitsApproval()
+	}
+	return false
+}
+
+// postedBefore is what an earlier attempt has left of a comment that is not posted any more. That of a plan is folded then.
+func (s *Steps) postedBefore(ctx context.Context, w *unit) (state.Event, error) {
+	p := *w.job.Post
+	if !w.job.Attempted || p.Kind != state.PostPlan {
+		return done(), nil
+	}
+	found, err := s.lookFor(ctx, w, w.task.Key.Issue)
+	if err != nil || len(found) == 0 {
+		return done(), err
+	}
+	return posted(w, p, found[0], true), s.deleteTwins(ctx, w, found[1:])
 }
 
 // restore has the comment of a plan say what the plan says: somebody edited it before the store knew that it was there.
@@ -96,7 +123,7 @@ func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string)
 		return forge.Posted{}, false, err
 	}
 	if before {
-		found, err := s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Key), since(w.job).Add(-lookBack))
+		found, err := s.lookFor(ctx, w, number)
 		if err != nil {
 			return forge.Posted{}, true, err
 		}
@@ -106,6 +133,11 @@ func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string)
 	}
 	posted, err = s.GitHub.CreateComment(ctx, w.repo, number, body)
 	return posted, before, err
+}
+
+// lookFor finds what earlier attempts of a job have written, oldest first.
+func (s *Steps) lookFor(ctx context.Context, w *unit, number int) ([]forge.Posted, error) {
+	return s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Key), since(w.job).Add(-lookBack))
 }
 
 // since is from when on the effect of a job may be there.

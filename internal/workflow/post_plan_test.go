@@ -53,3 +53,52 @@ func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
 		})
 	}
 }
+
+// TestPostOfWhatHoldsNoMore: a revision that a newer one has replaced before it was shown is not shown after it, nor is anybody reminded
+// of a plan that nobody waits for. What an earlier attempt has left of it is found, so that it can be folded.
+func TestPostOfWhatHoldsNoMore(t *testing.T) {
+	t.Parallel()
+	superseded := func(w *world, p *state.Plan) { p.Superseded, p.Comment = true, 0 }
+	for name, c := range map[string]struct {
+		kind     state.PostKind
+		set      func(*world, *state.Plan)
+		there    bool // an earlier attempt had its effect
+		again    bool // and nobody knows
+		comments int
+		posted   bool
+	}{
+		"a plan":                                   {kind: state.PostPlan, set: func(_ *world, p *state.Plan) { p.Comment = 0 }, comments: 1, posted: true},
+		"a replaced plan":                          {kind: state.PostPlan, set: superseded},
+		"a replaced plan that may be there":        {kind: state.PostPlan, set: superseded, again: true},
+		"a replaced plan that is there":            {kind: state.PostPlan, set: superseded, there: true, again: true, comments: 1, posted: true},
+		"a replaced diff that is there":            {kind: state.PostPlan, set: func(w *world, p *state.Plan) { superseded(w, p); p.Publish = &state.Changes{} }, there: true, again: true, comments: 1, posted: true},
+		"a reminder":                               {kind: state.PostReminder, set: func(*world, *state.Plan) {}, comments: 1, posted: true},
+		"a reminder of a replaced plan":            {kind: state.PostReminder, set: func(_ *world, p *state.Plan) { p.Superseded = true }},
+		"a reminder of an approved plan":           {kind: state.PostReminder, set: func(w *world, _ *state.Plan) { w.task.Phase = state.PhaseImplementing }},
+		"a reminder that is there, of such a plan": {kind: state.PostReminder, set: func(w *world, _ *state.Plan) { w.task.Phase = state.PhaseImplementing }, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.planned(state.PlanThorough)
+			if !c.there {
+				check(t, w.ada.DeleteComment(full, p.Comment))
+			}
+			before := len(w.issue().Comments)
+			w.hoursPass()
+			c.set(w, p)
+			e := w.do(state.JobPost, func(j *state.Job) {
+				j.Key, j.Post = "1.plan-"+p.Hash, &state.Post{Kind: c.kind, Hash: p.Hash}
+				if c.again {
+					again(j)
+				}
+			})
+			if posted := e.Kind == state.EventPosted; posted != c.posted {
+				t.Errorf("event %s, want one of a comment: %v", e.Kind, c.posted)
+			}
+			if got := len(w.issue().Comments); got != c.comments {
+				t.Errorf("%d comments (%d before), want %d", got, before, c.comments)
+			}
+		})
+	}
+}
