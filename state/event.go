@@ -236,7 +236,7 @@ type Start struct {
 	Ticket   string   `json:"ticket,omitempty"`
 	Visible  bool     `json:"visible"` // there is text for the agent to go by
 	// ReadAt is when the reading of the discussion began.
-	ReadAt time.Time `json:"read_at"`
+	ReadAt time.Time `json:"read_at,omitzero"`
 }
 
 // Launch is what the job launch did.
