@@ -48,6 +48,7 @@ func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) e
 		return err
 	}
 	spent := desc("vm_spent", "What VMs and images have cost in this day and month of UTC, in units of the currency, with what is reserved.", "period", "currency")
+	images := desc("vm_spent_images", "The part of vm_spent that images cost.", "period", "currency")
 	caps := desc("vm_spent_cap", "The caps of these; 0 bounds nothing.", "period")
 	hours := desc("vm_hours", "Hours of VMs that were begun in this day and month of UTC.", "period")
 	for period, of := range map[string]struct {
@@ -55,6 +56,7 @@ func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) e
 		most int64
 	}{"day": {day, c.caps.MicroDay}, "month": {month, c.caps.MicroMonth}} {
 		gauge(out, spent, units(of.bill.Micro), period, of.bill.Currency)
+		gauge(out, images, units(of.bill.Images), period, of.bill.Currency)
 		gauge(out, caps, units(of.most), period)
 		gauge(out, hours, of.bill.Time.Hours(), period)
 	}

@@ -80,13 +80,14 @@ type vmRow struct {
 // vmSum is what VMs and images have cost in a day or month; a cap of 0 bounds nothing.
 type vmSum struct {
 	Cost     float64 `json:"cost"`
+	Images   float64 `json:"images,omitempty"` // the part of Cost that images cost
 	Cap      float64 `json:"cap"`
 	Currency string  `json:"currency,omitempty"`
 	VMs      int     `json:"vms"`
 	Spans    int64   `json:"spans"`
 	Hours    float64 `json:"hours"`
 
-	micro, microCap int64
+	micro, microImages, microCap int64
 }
 
 // vmTook is how long something took lately.
@@ -103,8 +104,8 @@ func units(micro int64) float64 { return float64(micro) / 1e6 }
 
 func newSum(b state.VMBill, most int64) vmSum {
 	return vmSum{
-		Cost: units(b.Micro), Cap: units(most), Currency: b.Currency, VMs: b.VMs, Spans: b.Spans, Hours: b.Time.Hours(),
-		micro: b.Micro, microCap: most,
+		Cost: units(b.Micro), Images: units(b.Images), Cap: units(most), Currency: b.Currency, VMs: b.VMs, Spans: b.Spans, Hours: b.Time.Hours(),
+		micro: b.Micro, microImages: b.Images, microCap: most,
 	}
 }
 

@@ -138,6 +138,45 @@ func TestVMsJSON(t *testing.T) {
 	}
 }
 
+// TestImagesAreShownBesideVMs: what images cost is in the sums, and shown by itself where there is any.
+func TestImagesAreShownBesideVMs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		microHour int64
+		text      string // on the page
+		json      string
+		metric    string
+	}{
+		"no image":   {metric: "0"},
+		"two images": {microHour: 30_000, text: `€0.53 <span class="dim">images €0.24</span>`, json: `"images": 0.24`, metric: "0.24"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := vmWorld(t)
+			var images []state.VMImage
+			if test.microHour > 0 {
+				for _, id := range []string{"1", "2"} {
+					images = append(images, state.VMImage{ID: id, CreatedAt: w.now(), MicroHour: test.microHour, Currency: "EUR", Paid: time.Hour})
+				}
+			}
+			w.advance(200 * time.Minute)
+			if err := w.store.BookVMImages(t.Context(), images, true); err != nil {
+				t.Fatal(err)
+			}
+			body := w.page("/vms")
+			_, asJSON := w.get("/vms.json")
+			_, metrics := w.get("/metrics")
+			if test.text == "" {
+				wantNot(t, body, ">images ")
+				wantNot(t, asJSON, `"images"`)
+			}
+			want(t, body, test.text)
+			want(t, asJSON, test.json)
+			wantLines(t, metrics, `errand_vm_spent_images{currency="EUR",period="day"} `+test.metric, `errand_vm_spent_images{currency="EUR",period="month"} `+test.metric)
+		})
+	}
+}
+
 func TestVMMetrics(t *testing.T) {
 	t.Parallel()
 	w := vmWorld(t, admin.Alarm{Kind: "volume"})

@@ -76,6 +76,14 @@ func (s vmSum) CostText() string {
 	return words.Cash(s.micro, s.Currency)
 }
 
+// ImagesText is the part of the sum that images cost, or nothing.
+func (s vmSum) ImagesText() string {
+	if s.microImages == 0 {
+		return ""
+	}
+	return words.Cash(s.microImages, s.Currency)
+}
+
 // CapText is the cap, or nothing.
 func (s vmSum) CapText() string {
 	if s.microCap == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/bake"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/cloudinit"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/remote"
@@ -86,7 +87,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 	return bake.New(bake.Config{
 		Groups: s.cfg.Bake, VMs: bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser), Images: images, Asked: dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
-		Runner: s.bakedRunner, Clean: "/usr/local/sbin/errand-clean", Now: s.opts.Now, Log: s.opts.Log,
+		Runner: s.bakedRunner, Clean: cloudinit.CleanCommand, Now: s.opts.Now, Log: s.opts.Log,
 	}), nil
 }
 
