@@ -149,7 +149,10 @@ func (w *world) mark(name string, kind state.VMEventKind) {
 
 // sleeps puts the disk away and lets the VM go.
 func (w *world) sleeps(ctx context.Context, t *state.Task) {
-	w.rest(ctx, t)
+	row, err := w.store.VMRow(context.Background(), t.VM.Name)
+	if err != nil || row.Phase != state.VMSleeping { // else the job is repeated
+		w.rest(ctx, t)
+	}
 	img, err := w.fleet.Snapshot(ctx, t.VM.Name)
 	ref := img.ID
 	if err != nil || w.strike("before sleep is stored") != nil {

@@ -287,48 +287,6 @@ func TestSleepKeepsItsImage(t *testing.T) {
 	}
 }
 
-// TestStaleSnapshotIsNotAdopted: an image of an earlier sleep, whose making was answered by nobody, is not taken for
-// the one of the next sleep.
-func TestStaleSnapshotIsNotAdopted(t *testing.T) {
-	t.Parallel()
-	for name, lie := range map[string]simhetzner.Fault{
-		"answer lost": {Status: http.StatusBadGateway, After: true},
-		"late":        {Status: http.StatusBadGateway, Late: 10 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, task, _ := truthful(t)
-			w.rest(w.process, task)
-			lie.Method, lie.Path, lie.Count = http.MethodPost, "/actions/create_image$", 1
-			w.lie(lie)
-			if ref, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name); err == nil {
-				t.Fatalf("it sleeps as %s", ref.ID)
-			}
-			w.clock.Advance(10 * time.Minute)
-			vm := task.VM.Name
-			w.launch(w.within(time.Hour), task) // somebody wants it: it wakes where it is
-			if task.VM.Name != vm {
-				t.Fatalf("it had %s, it has %s", vm, task.VM.Name)
-			}
-			w.clock.Advance(10 * time.Minute)
-			worked := w.clock.Now()
-			w.sleeps(w.within(time.Hour), task)
-			if task.Asleep == nil {
-				t.Fatal("it does not sleep")
-			}
-			for _, o := range w.sim.Objects("image") {
-				if fmt.Sprint(o.ID) == task.Asleep.Ref && o.Created.Before(worked) {
-					t.Errorf("it sleeps as an image of %s; it worked until %s", o.Created, worked)
-				}
-			}
-			w.runs(2 * time.Hour)
-			if images := w.sim.Objects("image"); len(images) != 1 || fmt.Sprint(images[0].ID) != task.Asleep.Ref {
-				t.Errorf("left are %+v, it sleeps as %s", images, task.Asleep.Ref)
-			}
-		})
-	}
-}
-
 // TestALossIsForgottenWhenTheVMIsFound: answers that miss a VM count together only if none between them has found it.
 func TestALossIsForgottenWhenTheVMIsFound(t *testing.T) {
 	t.Parallel()

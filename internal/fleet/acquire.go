@@ -261,7 +261,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 			return VM{}, fmt.Errorf("wait for VM %s (%s): %w", row.Name, row.Phase, err)
 		}
 		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
-			f.cfg.Log.Warn().Err(err).Msg("look at the VMs") // the next look may go well
+			f.cfg.Log.Warn().Err(err).Msg("failed to check VMs; retrying")
 		}
 		next, err := f.store.VMRow(ctx, row.Name)
 		if err != nil {
@@ -311,7 +311,7 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.
 	case err == nil:
 		return f.made(ctx, row, vm)
 	case errors.Is(err, ErrUnknownOutcome):
-		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("it is not known whether the VM was made; looking again")
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was made; checking again")
 		return row, f.pause(ctx, max(lookAgain-f.cfg.Tick, 0))
 	case errors.Is(err, ErrEnded), errors.Is(err, ErrNameTaken), row.Rebuilds != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)):
 		return f.giveUp(ctx, row, ReasonCreateFailed, err)

@@ -32,7 +32,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	defer deleting.Wait()
 	for {
 		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
-			f.cfg.Log.Warn().Err(err).Msg("look at the VMs")
+			f.cfg.Log.Warn().Err(err).Msg("failed to check VMs; retrying")
 		}
 		f.deleteInBackground(ctx, &deleting)
 		if now := f.cfg.Now(); now.Sub(reaped) >= f.cfg.ReapEvery {
@@ -101,7 +101,7 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 			if due {
 				err = f.rise(ctx, row, vm, ok)
 			} else {
-				err = f.meet(ctx, row, vm, ok, c)
+				err = f.dial(ctx, row, vm, ok, c)
 			}
 			if err != nil {
 				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)

@@ -90,7 +90,7 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 	}
 	_, pruneErr := f.store.PruneVMs(ctx, f.cfg.Now().Add(-tombstones))
 	if err := errors.Join(err, pruneErr); err != nil && ctx.Err() == nil {
-		f.cfg.Log.Error().Err(err).Msg("reap")
+		f.cfg.Log.Error().Err(err).Msg("failed to reap; retrying")
 	}
 }
 

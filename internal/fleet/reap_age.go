@@ -33,8 +33,8 @@ func (f *Fleet) delays(s survey) (out []Alarm) {
 	return out
 }
 
-// owns reports whether a VM is the one that a row has, or is about to delete. One that is gone by the row's account,
-// or sleeps as an image, is nobody's.
+// owns reports whether a VM is the one that a row has, or is about to delete. No row owns a VM that is gone according to
+// its row, or whose disk is an image.
 func owns(row state.VMRow, vm VM) bool {
 	over := row.Phase == state.VMGone || row.Phase == state.VMAsleep && !row.EndedAt.IsZero()
 	return !over && !another(row, vm.ID)

@@ -70,7 +70,7 @@ func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 
 // deleteOf deletes the VM of a row: the one whose id it has, not whatever has its name.
 func (f *Fleet) deleteOf(ctx context.Context, row state.VMRow) error {
-	if row.Phase == state.VMGone || row.Heir != "" { // what came late, or was not taken over, has the name
+	if row.Phase == state.VMGone || row.Heir != "" { // an object that was made late, or not taken over by the heir, has the row's name and no id here
 		return f.provider.Delete(ctx, row.Name, Reason(row.Why))
 	}
 	return f.delete(ctx, VM{Name: row.Name, ID: row.ID}, Reason(row.Why))

@@ -95,8 +95,8 @@ func (f *Fleet) early(row state.VMRow, c checks) bool {
 	return row.Phase == state.VMCreating && f.cfg.Now().Before(row.Intended.Add(from))
 }
 
-// meet tries the first contact with a VM between two checks, whether the provider has said yet that it runs or not.
-func (f *Fleet) meet(ctx context.Context, row state.VMRow, vm VM, known bool, c checks) error {
+// dial tries the first contact with a VM between two checks, whether the provider has said yet that it runs or not.
+func (f *Fleet) dial(ctx context.Context, row state.VMRow, vm VM, known bool, c checks) error {
 	if !known || row.Phase == state.VMIntended || another(row, vm.ID) || row.Phase == state.VMCreating && !f.dialable(vm) {
 		return nil
 	}

@@ -28,7 +28,7 @@ type unclaimedAddress struct {
 func (p *Provider) claimAddresses(ctx context.Context, s schema.Server) {
 	labels := p.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
-		if id == 0 || !p.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || p.leaves(id) {
+		if id == 0 || !p.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || p.addressGoesAlong(id) {
 			continue
 		}
 		_, _, err := call[nothing](ctx, p, request{

@@ -16,7 +16,8 @@ import (
 const (
 	// goneWithin is how long Delete waits for the end of what it began.
 	goneWithin = 20 * time.Second
-	// lookAgain is the time between two looks at a server, where one answer is not believed.
+	// lookAgain is the time between two looks at a server, where one answer is not believed. It is Config.Tick where that is
+	// shorter, as in tests.
 	lookAgain = 5 * time.Second
 )
 

@@ -42,7 +42,7 @@ func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.I
 			return img, err
 		}
 	}
-	s, err := p.resting(ctx, spec.VM)
+	s, err := p.serverOff(ctx, spec.VM)
 	if err != nil {
 		return fleet.Image{}, err
 	}
@@ -59,7 +59,7 @@ func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.I
 	if err != nil {
 		return fleet.Image{}, err
 	}
-	p.sawImage(out.Image)
+	p.rememberImage(out.Image)
 	p.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image begun")
 	return image(out.Image), nil
 }
@@ -89,7 +89,7 @@ func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("get image %s: %w", id, err)
 	}
-	p.sawImage(img)
+	p.rememberImage(img)
 	return image(img), nil
 }
 
@@ -105,8 +105,8 @@ func (p *Provider) imageByID(ctx context.Context, id string) (schema.Image, erro
 	return out.Image, err
 }
 
-// resting finds a server that is off: the API has just said so to PowerOff, or is asked.
-func (p *Provider) resting(ctx context.Context, id string) (schema.Server, error) {
+// serverOff returns a server that is off, as the API has just said to PowerOff or is asked now.
+func (p *Provider) serverOff(ctx context.Context, id string) (schema.Server, error) {
 	p.mu.Lock()
 	last, at := p.off, p.offAt
 	p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *Provider) Images(ctx context.Context) ([]fleet.Image, error) {
 	p.forgetImages()
 	out := make([]fleet.Image, len(found))
 	for i, img := range found {
-		p.sawImage(img)
+		p.rememberImage(img)
 		out[i] = image(img)
 	}
 	return out, nil

@@ -57,7 +57,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		if s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
 			continue // the selector is a filter that nobody vouches for
 		}
-		p.sawServer(s)
+		p.rememberServer(s)
 		vm, err := p.vm(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs: %s: %w", s.Name, err)
@@ -121,7 +121,7 @@ func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, erro
 	case s.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
 		err = errNotOurs
 	default:
-		p.sawServer(s)
+		p.rememberServer(s)
 	}
 	s.ID = number
 	return s, err

@@ -66,7 +66,7 @@ func (p *Provider) awaitOff(ctx context.Context, id int64, kind waitKind, within
 			s, err = p.serverAgain(ctx, id)
 		}
 		if off = err == nil && isOff(s); off {
-			p.rests(s)
+			p.rememberOff(s)
 		}
 		return off, err
 	})
@@ -75,14 +75,14 @@ func (p *Provider) awaitOff(ctx context.Context, id int64, kind waitKind, within
 
 // serverAgain reads a server some seconds after an answer about it that is not believed at once.
 func (p *Provider) serverAgain(ctx context.Context, id int64) (schema.Server, error) {
-	if err := p.cfg.Sleep(ctx, lookAgain); err != nil {
+	if err := p.cfg.Sleep(ctx, min(lookAgain, p.cfg.Tick)); err != nil {
 		return schema.Server{}, err
 	}
 	return p.server(ctx, id)
 }
 
-// rests remembers that we have powered a server off, so that nobody has to ask for its actions to know why it is off.
-func (p *Provider) rests(s schema.Server) {
+// rememberOff stores that we have powered a server off, so that nobody has to ask for its actions to know why it is off.
+func (p *Provider) rememberOff(s schema.Server) {
 	now := p.cfg.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

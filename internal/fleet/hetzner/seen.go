@@ -22,9 +22,9 @@ const seenFor = 15 * time.Minute
 type seen struct {
 	servers map[int64]seenServer
 	images  map[int64]time.Time
-	// leaving are the addresses that are deleted along with their servers, as the last whole list of addresses says.
-	leaving   map[int64]bool
-	leavingAt time.Time
+	// goesAlong has the addresses that are deleted along with their servers, as the last whole list of addresses says.
+	goesAlong   map[int64]bool
+	goesAlongAt time.Time
 }
 
 type seenServer struct {
@@ -36,8 +36,8 @@ func newSeen() seen {
 	return seen{servers: map[int64]seenServer{}, images: map[int64]time.Time{}}
 }
 
-// sawServer remembers a server of this deployment.
-func (p *Provider) sawServer(s schema.Server) {
+// rememberServer stores that the API has just shown a server of this deployment.
+func (p *Provider) rememberServer(s schema.Server) {
 	now := p.cfg.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ func (p *Provider) toDelete(ctx context.Context, id string) (schema.Server, erro
 	number, err := strconv.ParseInt(id, 10, 64)
 	p.mu.Lock()
 	s, ok := p.seen.servers[number]
-	ok = ok && err == nil && now.Sub(s.at) < seenFor && s.Status != string(hcloud.ServerStatusDeleting) && p.leave(s.Server, now)
+	ok = ok && err == nil && now.Sub(s.at) < seenFor && s.Status != string(hcloud.ServerStatusDeleting) && p.addressesGoAlong(s.Server, now)
 	p.mu.Unlock()
 	if ok {
 		return s.Server, nil
@@ -60,41 +60,41 @@ func (p *Provider) toDelete(ctx context.Context, id string) (schema.Server, erro
 	return p.oursByID(ctx, id)
 }
 
-// leave reports whether a server's addresses are deleted along with it. p.mu is held.
-func (p *Provider) leave(s schema.Server, now time.Time) bool {
-	if now.Sub(p.seen.leavingAt) >= seenFor {
+// addressesGoAlong reports whether all addresses of a server are deleted along with it. The caller holds p.mu.
+func (p *Provider) addressesGoAlong(s schema.Server, now time.Time) bool {
+	if now.Sub(p.seen.goesAlongAt) >= seenFor {
 		return false
 	}
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
-		if id != 0 && !p.seen.leaving[id] {
+		if id != 0 && !p.seen.goesAlong[id] {
 			return false
 		}
 	}
 	return true
 }
 
-// leaves reports whether one address of a server is deleted along with it.
-func (p *Provider) leaves(id int64) bool {
+// addressGoesAlong reports whether an address is deleted along with its server.
+func (p *Provider) addressGoesAlong(id int64) bool {
 	now := p.cfg.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.seen.leaving[id] && now.Sub(p.seen.leavingAt) < seenFor
+	return p.seen.goesAlong[id] && now.Sub(p.seen.goesAlongAt) < seenFor
 }
 
-// sawAddresses remembers which addresses of a whole list are deleted along with their servers.
-func (p *Provider) sawAddresses(list []schema.PrimaryIP) {
-	leaving := map[int64]bool{}
+// rememberAddresses stores which addresses of a whole list are deleted along with their servers.
+func (p *Provider) rememberAddresses(list []schema.PrimaryIP) {
+	goesAlong := map[int64]bool{}
 	for _, i := range list {
-		leaving[i.ID] = i.AutoDelete && i.AssigneeID != nil && *i.AssigneeID != 0
+		goesAlong[i.ID] = i.AutoDelete && i.AssigneeID != nil && *i.AssigneeID != 0
 	}
 	now := p.cfg.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.seen.leaving, p.seen.leavingAt = leaving, now
+	p.seen.goesAlong, p.seen.goesAlongAt = goesAlong, now
 }
 
-// sawImage remembers an image of this deployment.
-func (p *Provider) sawImage(img schema.Image) {
+// rememberImage stores that the API has just shown an image, if it is this deployment's.
+func (p *Provider) rememberImage(img schema.Image) {
 	now := p.cfg.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

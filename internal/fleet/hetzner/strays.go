@@ -88,7 +88,7 @@ func (p *Provider) strayAddresses(ctx context.Context) (out []fleet.Stray, err e
 		return nil, err
 	}
 	p.pruneUnclaimed(found)
-	p.sawAddresses(found)
+	p.rememberAddresses(found)
 	for _, i := range found {
 		if i.AssigneeID == nil || *i.AssigneeID == 0 {
 			out = append(out, p.stray(strayAddress, i.ID, i.Name+" "+i.IP, p.addressLabels(i), i.Created))
