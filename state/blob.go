@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"sync"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
@@ -34,6 +35,7 @@ const (
 type packer struct {
 	enc   *zstd.Encoder
 	dec   *zstd.Decoder
+	rooms sync.Pool // of *[]byte, each large enough for what packQuick makes of quickMost bytes
 	known known
 }
 
@@ -64,10 +66,16 @@ func (p *packer) packQuick(data []byte) []byte {
 	if len(data) < compressFrom || len(data) > quickMost {
 		return p.pack(data)
 	}
-	packed := make([]byte, quickHead+s2.MaxEncodedLen(len(data)))
+	room, _ := p.rooms.Get().(*[]byte)
+	if room == nil {
+		room = new(make([]byte, s2.MaxEncodedLen(quickMost)))
+	}
+	defer p.rooms.Put(room)
+	block := s2.Encode(*room, data)
+	packed := make([]byte, quickHead, quickHead+len(block))
 	packed[0] = markQuick
 	binary.BigEndian.PutUint32(packed[1:], crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
-	return packed[:quickHead+len(s2.Encode(packed[quickHead:], data))]
+	return append(packed, block...)
 }
 
 // quickHead is the length of the mark and the checksum. A zstd frame has a checksum of its own.
