@@ -106,39 +106,3 @@ func TestCopy(t *testing.T) {
 		t.Errorf("only %d bytes were copied", len(before))
 	}
 }
-
-// TestKnown: what was decoded before is found by its bytes, as it was, whatever was done with what came out; and
-// no more than some are kept.
-func TestKnown(t *testing.T) {
-	t.Parallel()
-	p, err := newPacker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := []byte(`{"key":{"repo":7,"issue":1},"seen":["a","b"]}`)
-	second := []byte(`{"key":{"repo":7,"issue":1},"seen":["c"]}`)
-	for range 3 {
-		for _, c := range []struct {
-			data []byte
-			want []string
-		}{{first, []string{"a", "b"}}, {first, []string{"a", "b"}}, {second, []string{"c"}}} {
-			var task Task
-			if err := p.decode("task/7/1", c.data, &task); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, task.Seen); diff != "" {
-				t.Fatalf("seen (-want +got):\n%s", diff)
-			}
-			task.Seen[0] = "spoiled"
-		}
-	}
-	for i := range 3 * maxKnown {
-		var m Money
-		if err := p.decode(purseKey(t0.AddDate(0, 0, i).Format(dayForm)), []byte(`{"micro_usd":5}`), &m); err != nil || m.MicroUSD != 5 {
-			t.Fatalf("%+v, %v", m, err)
-		}
-	}
-	if n := len(p.known.list); n != maxKnown {
-		t.Errorf("%d values are kept", n)
-	}
-}

@@ -41,7 +41,6 @@ const (
 
 	keyVMTimes = "vmtimes" // how long VMs take to come up and to be imaged
 
-	prePart = "part/" // KEY/N: the parts of a large value, raw bytes
 )
 
 func taskKey(k TaskKey) string   { return preTask + k.String() }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // MaxOrders bounds the commands that one comment may give.
@@ -297,7 +300,9 @@ const vetPrefix = "vet-"
 
 // clone returns a deep copy.
 func (t *Task) clone() *Task {
-	var c Task
-	copyInto(reflect.ValueOf(&c).Elem(), reflect.ValueOf(t).Elem())
-	return &c
+	c, _ := cloner().Clone(reflect.ValueOf(t).Elem()).Addr().Interface().(*Task)
+	return c
 }
+
+// cloner makes copies of what is stored.
+var cloner = sync.OnceValue(func() *blob.Cloner { return blob.NewCloner(reflect.TypeFor[Task](), reflect.TypeFor[[]Job]()) })

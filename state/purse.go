@@ -80,7 +80,7 @@ func dollars(micro int64) float64 { return float64(micro) / 1e6 }
 
 // purse reads what was spent in a period.
 func (s *Store) purse(r kv.Reader, period string) (m Money, err error) {
-	err = s.packer.getJSON(r, purseKey(period), &m)
+	err = s.codec.GetJSON(r, purseKey(period), &m)
 	if errors.Is(err, kv.ErrNotFound) {
 		return Money{}, nil
 	}
@@ -107,7 +107,7 @@ func (s *Store) pay(tx kv.Tx, before, after *Task, now time.Time) error {
 			return err
 		}
 		m.Add(more)
-		if err := s.packer.putJSON(tx, purseKey(period), m); err != nil {
+		if err := s.codec.PutJSON(tx, purseKey(period), m); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // What Apply and the methods about jobs and deliveries may be refused for. Nothing was changed.
@@ -47,7 +48,7 @@ type Store struct {
 	db      kv.DB
 	now     func() time.Time
 	policy  Policy
-	packer  *packer
+	codec   *blob.Codec
 	next    func(*Task, Event, Policy) Change
 	turned  func(context.Context, TaskKey)
 	without []Safeguard
@@ -58,7 +59,7 @@ type Store struct {
 // Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
 // error is ErrNewerSchema.
 func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
-	packer, err := newPacker()
+	codec, err := blob.New(cloner())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -70,7 +71,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
-	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, packer: packer, next: Next, turned: opts.Turned, without: opts.Without}
+	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, codec: codec, next: Next, turned: opts.Turned, without: opts.Without}
 	s.glances = NewDigest(s, (*Task).Glance)
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

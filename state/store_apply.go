@@ -150,7 +150,7 @@ func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, 
 // getTask returns a task, nil if there is none.
 func (s *Store) getTask(r kv.Reader, key TaskKey) (*Task, error) {
 	var t Task
-	err := s.packer.getJSON(r, taskKey(key), &t)
+	err := s.codec.GetJSON(r, taskKey(key), &t)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -175,7 +175,7 @@ func (s *Store) putTask(tx kv.Tx, before, after *Task) error {
 	if err := indexPR(tx, after.Key, prNumber(before), prNumber(after)); err != nil {
 		return err
 	}
-	return s.packer.putJSON(tx, taskKey(after.Key), after)
+	return s.codec.PutJSON(tx, taskKey(after.Key), after)
 }
 
 // indexPR follows a change of a task's pull request, 0 meaning none.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // Check reads the whole store at one moment and returns every contradiction in it, one sentence
@@ -54,8 +55,8 @@ func (c *checker) want(key, owner string) {
 		c.problem("%s: %s is missing", owner, key)
 		return
 	}
-	for i := range partsOf(value) {
-		c.want(partKey(key, i), owner)
+	for i := range blob.PartCount(value) {
+		c.want(blob.PartKey(key, i), owner)
 	}
 }
 
@@ -88,7 +89,7 @@ func (c *checker) check() {
 func (c *checker) task(key string) {
 	c.want(key, key)
 	var t Task
-	if err := c.store.packer.getJSON(c.r, key, &t); err != nil {
+	if err := c.store.codec.GetJSON(c.r, key, &t); err != nil {
 		c.problem("%v", err)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // Listed is an open task as EachOpen came upon it.
@@ -58,13 +59,13 @@ func (s *Store) openPage(ctx context.Context, from string) (page []Listed, next 
 			if err != nil {
 				return err
 			}
-			data, err := getBlob(r, taskKey(key))
+			data, err := blob.Get(r, taskKey(key))
 			if err != nil {
 				return fmt.Errorf("task %s is listed: %w", key, err)
 			}
 			page = append(page, Listed{Key: key, Phase: phaseOf(p.Value), Stamp: maphash.Bytes(s.seed, data), Load: func() (*Task, error) {
 				var t Task
-				return &t, s.packer.decodeOnce(taskKey(key), data, &t)
+				return &t, s.codec.DecodeUncached(taskKey(key), data, &t)
 			}})
 		}
 		if len(pairs) == eachPage {

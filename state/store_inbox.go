@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // MaxDeliveryFailures is how often a delivery may fail before it is put aside as poison.
@@ -68,8 +69,8 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 	if d.Received.IsZero() {
 		d.Received = s.now()
 	}
-	data := s.packer.packQuick(d.Payload)
-	parts := split(data)
+	data := s.codec.CompressFast(d.Payload)
+	parts := blob.Split(data)
 	// Parts that do not fit beside the delivery's row go ahead, each on its own; without the row
 	// nobody sees them, and dropLooseParts removes them at the next start.
 	ahead := len(data)+roomForHead > kv.MaxUpdateBytes
@@ -98,7 +99,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 
 func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) error {
 	for i, part := range parts {
-		if err := s.update(ctx, "put part", func(tx kv.Tx) error { return tx.Put(partKey(key, i), part) }); err != nil {
+		if err := s.update(ctx, "put part", func(tx kv.Tx) error { return tx.Put(blob.PartKey(key, i), part) }); err != nil {
 			return err
 		}
 	}
@@ -116,14 +117,14 @@ func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) 
 	}
 	if ahead {
 		for i := range parts {
-			if _, err := tx.Get(partKey(key, i)); err != nil {
+			if _, err := tx.Get(blob.PartKey(key, i)); err != nil {
 				return err
 			}
 		}
-		if err := tx.Put(key, headOf(data, parts)); err != nil {
+		if err := tx.Put(key, blob.Head(data, parts)); err != nil {
 			return err
 		}
-	} else if err := putBlob(tx, key, data); err != nil {
+	} else if err := blob.Put(tx, key, data); err != nil {
 		return err
 	}
 	return errors.Join(putRow(tx, d.GUID, row), tx.Put(inbox, nil))
@@ -217,10 +218,10 @@ func (s *Store) readDelivery(r kv.Reader, guid string, packed []byte, payload bo
 		return d, nil
 	}
 	if len(packed) == 0 {
-		packed, err = getBlob(r, prePayload+guid)
+		packed, err = blob.Get(r, prePayload+guid)
 	}
 	if err == nil {
-		d.Payload, err = s.packer.unpack(packed)
+		d.Payload, err = s.codec.Decompress(packed)
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("read payload of delivery %s: %w", guid, err)

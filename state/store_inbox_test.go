@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 func (s *testStore) put(t *testing.T, guid, payload string) bool {
@@ -248,7 +249,7 @@ func (s *testStore) storeAsSchema1(t *testing.T, guid, payload string) {
 	t.Helper()
 	row := deliveryRow{State: deliveryPending, Event: "issues", Received: s.time().UTC()}
 	err := s.db.Update(t.Context(), func(tx kv.Tx) error {
-		return errors.Join(putBlob(tx, prePayload+guid, s.packer.pack([]byte(payload))), putRow(tx, guid, row), tx.Put(timeKey(preInbox, row.Received, guid), nil))
+		return errors.Join(blob.Put(tx, prePayload+guid, s.codec.Compress([]byte(payload))), putRow(tx, guid, row), tx.Put(timeKey(preInbox, row.Received, guid), nil))
 	})
 	if err != nil {
 		t.Fatal(err)

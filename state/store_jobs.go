@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // ClaimReq says what a worker can take.
@@ -292,9 +293,9 @@ func (s *Store) eachQueue(ctx context.Context, fn func(*queue)) error {
 				return err
 			}
 			q := &queue{task: task}
-			data, err := join(r, p.Key, p.Value)
+			data, err := blob.Join(r, p.Key, p.Value)
 			if err == nil {
-				err = s.packer.decode(p.Key, data, &q.jobs)
+				err = s.codec.Decode(p.Key, data, &q.jobs)
 			}
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // The bounds of one call of Prune, which takes about a second then, and of one of its updates, which hold others up.
@@ -72,7 +73,7 @@ type pruning struct {
 func (s *Store) pruning(ctx context.Context, key TaskKey, before time.Time) (*pruning, error) {
 	one := &pruning{key: key}
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
-		one.was, err = getBlob(r, taskKey(key))
+		one.was, err = blob.Get(r, taskKey(key))
 		return err
 	})
 	if errors.Is(err, kv.ErrNotFound) {
@@ -80,14 +81,14 @@ func (s *Store) pruning(ctx context.Context, key TaskKey, before time.Time) (*pr
 	}
 	var task Task
 	if err == nil {
-		err = s.packer.decodeOnce(taskKey(key), one.was, &task)
+		err = s.codec.DecodeUncached(taskKey(key), one.was, &task)
 	}
 	if err != nil || !task.Ended() || !task.Since.Before(before) {
 		return nil, err
 	}
 	one.phase = task.Phase
 	if task.lighten() {
-		one.packed, err = s.packer.packJSON(taskKey(key), &task)
+		one.packed, err = s.codec.EncodeJSON(taskKey(key), &task)
 	}
 	return one, err
 }
@@ -100,7 +101,7 @@ func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err e
 	err = s.update(ctx, "prune tasks", func(tx kv.Tx) error {
 		lighter = 0
 		for _, one := range list {
-			now, err := getBlob(tx, taskKey(one.key))
+			now, err := blob.Get(tx, taskKey(one.key))
 			if errors.Is(err, kv.ErrNotFound) || err == nil && !bytes.Equal(now, one.was) {
 				continue
 			}
@@ -109,7 +110,7 @@ func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err e
 			}
 			if err == nil && one.packed != nil {
 				lighter++
-				err = putBlob(tx, taskKey(one.key), one.packed)
+				err = blob.Put(tx, taskKey(one.key), one.packed)
 			}
 			if err != nil {
 				return err

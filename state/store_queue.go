@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // queue is what lies under jobsKey: the live jobs of one task in the order of their creation. A job
@@ -30,7 +31,7 @@ type payload struct {
 
 func (s *Store) getQueue(r kv.Reader, key TaskKey) (*queue, error) {
 	q := &queue{task: key, unfenced: s.lacks(SafeguardFencing)}
-	err := s.packer.getJSON(r, jobsKey(key), &q.jobs)
+	err := s.codec.GetJSON(r, jobsKey(key), &q.jobs)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
@@ -42,9 +43,9 @@ func (s *Store) putQueue(tx kv.Tx, q *queue) error {
 	case !q.changed:
 		return nil
 	case len(q.jobs) == 0:
-		return deleteBlob(tx, jobsKey(q.task))
+		return blob.Delete(tx, jobsKey(q.task))
 	}
-	return s.packer.putJSON(tx, jobsKey(q.task), q.jobs)
+	return s.codec.PutJSON(tx, jobsKey(q.task), q.jobs)
 }
 
 // enqueue adds a job, subject to Job.Key. A job that waits for its first turn under the same key is
@@ -71,7 +72,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
 	}
 	p := payload{job.Event, job.Post, job.Candidate}
 	if p != (payload{}) {
-		if err := s.packer.putJSON(tx, preJobData+id, p); err != nil {
+		if err := s.codec.PutJSON(tx, preJobData+id, p); err != nil {
 			return err
 		}
 	}
@@ -97,7 +98,7 @@ func nextJobID(tx kv.Tx, key TaskKey) (string, error) {
 // withPayload returns a copy of a job with its payload.
 func (s *Store) withPayload(r kv.Reader, job Job) (*Job, error) {
 	var p payload
-	err := s.packer.getJSON(r, preJobData+job.ID, &p)
+	err := s.codec.GetJSON(r, preJobData+job.ID, &p)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (q *queue) doubted(f *Failure) {
 func (q *queue) remove(tx kv.Tx, id string) error {
 	q.jobs = slices.DeleteFunc(q.jobs, func(j Job) bool { return j.ID == id })
 	q.changed = true
-	return deleteBlob(tx, preJobData+id)
+	return blob.Delete(tx, preJobData+id)
 }
 
 // drop takes out queued jobs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // Task returns a task, nil if there is none.
@@ -116,9 +117,9 @@ func (s *Store) AllTasks(ctx context.Context, after TaskKey, limit int) ([]*Task
 		}
 		for _, p := range pairs {
 			var task Task
-			data, err := join(r, p.Key, p.Value)
+			data, err := blob.Join(r, p.Key, p.Value)
 			if err == nil {
-				err = s.packer.decodeOnce(p.Key, data, &task)
+				err = s.codec.DecodeUncached(p.Key, data, &task)
 			}
 			if err != nil {
 				return err

@@ -27,7 +27,7 @@ type Reservation struct {
 
 // Reserve stores a reservation. It is durable when Reserve returns nil; after an error it may be there.
 func (s *Store) Reserve(ctx context.Context, r Reservation) error {
-	err := s.update(ctx, "reserve call", func(tx kv.Tx) error { return s.packer.putJSON(tx, preCall+r.ID, r) })
+	err := s.update(ctx, "reserve call", func(tx kv.Tx) error { return s.codec.PutJSON(tx, preCall+r.ID, r) })
 	if err != nil {
 		return fmt.Errorf("reserve a call of run %s: %w", r.Run, err)
 	}
@@ -52,7 +52,7 @@ func (s *Store) Reservations(ctx context.Context) (all []Reservation, err error)
 		}
 		for _, p := range pairs {
 			row := Reservation{ID: strings.TrimPrefix(p.Key, preCall)}
-			if err := s.packer.getJSON(r, p.Key, &row); err != nil {
+			if err := s.codec.GetJSON(r, p.Key, &row); err != nil {
 				return err
 			}
 			all = append(all, row)

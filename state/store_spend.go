@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // SpendDelivery spends a delivery that means nothing to any task. If it was spent before, or never
@@ -30,7 +31,7 @@ func (s *Store) spendDelivery(tx kv.Tx, guid string, now time.Time) error {
 	err = errors.Join(
 		tx.Delete(timeKey(preInbox, row.Received, guid)),
 		tx.Delete(timeKey(prePoison, row.Received, guid)),
-		deleteBlob(tx, prePayload+guid),
+		blob.Delete(tx, prePayload+guid),
 	)
 	if s.lacks(SafeguardTombstones) {
 		return errors.Join(err, tx.Delete(preDelivery+guid))
@@ -68,7 +69,7 @@ func putAside(tx kv.Tx, guid string, received time.Time) error {
 		return err
 	}
 	if len(packed) > 0 {
-		err = putBlob(tx, prePayload+guid, packed)
+		err = blob.Put(tx, prePayload+guid, packed)
 	}
 	return errors.Join(err, tx.Delete(inbox), tx.Put(timeKey(prePoison, received, guid), nil))
 }
@@ -131,8 +132,8 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 // dropLooseParts removes the parts of payloads whose delivery was never completed: the process died
 // between the parts and the row.
 func (s *Store) dropLooseParts(ctx context.Context) error {
-	err := s.db.Scan(ctx, prePart+prePayload, "", 0, func(p kv.Pair) error {
-		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], prePart)
+	err := s.db.Scan(ctx, blob.PartPrefix+prePayload, "", 0, func(p kv.Pair) error {
+		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], blob.PartPrefix)
 		return s.update(ctx, "drop loose part", func(tx kv.Tx) error {
 			if _, err := tx.Get(key); !errors.Is(err, kv.ErrNotFound) {
 				return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // ErrNoVMRow says that the store has no VM of this name.
@@ -233,7 +234,7 @@ func (s *Store) PruneVMs(ctx context.Context, before time.Time) (int, error) {
 	for chunk := range slices.Chunk(old, kv.MaxWrites/2) {
 		err := s.update(ctx, "prune VMs", func(tx kv.Tx) error {
 			for _, row := range chunk {
-				if err := deleteBlob(tx, vmKey(row.Name)); err != nil {
+				if err := blob.Delete(tx, vmKey(row.Name)); err != nil {
 					return err
 				}
 			}
@@ -248,7 +249,7 @@ func (s *Store) PruneVMs(ctx context.Context, before time.Time) (int, error) {
 
 func (s *Store) getVM(r kv.Reader, name string) (*VMRow, error) {
 	var row VMRow
-	err := s.packer.getJSON(r, vmKey(name), &row)
+	err := s.codec.GetJSON(r, vmKey(name), &row)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %s", ErrNoVMRow, name)
 	}
@@ -258,4 +259,4 @@ func (s *Store) getVM(r kv.Reader, name string) (*VMRow, error) {
 	return &row, nil
 }
 
-func (s *Store) putVM(tx kv.Tx, row *VMRow) error { return s.packer.putJSON(tx, vmKey(row.Name), row) }
+func (s *Store) putVM(tx kv.Tx, row *VMRow) error { return s.codec.PutJSON(tx, vmKey(row.Name), row) }

@@ -92,7 +92,7 @@ func (s *Store) bookMonth(tx kv.Tx, b billed, from, to, ended time.Time) error {
 			m.Days[day.Day()] = sum
 		}
 	}
-	return s.packer.putJSON(tx, vmMonthKey(from), m)
+	return s.codec.PutJSON(tx, vmMonthKey(from), m)
 }
 
 // monthOf returns the bounds of a time's month, dayOf those of its day, in UTC.
@@ -181,12 +181,12 @@ func (s *Store) viewRoster(ctx context.Context, fn func(kv.Reader, *roster) erro
 }
 
 func (s *Store) getMonth(r kv.Reader, at time.Time) (m vmMonth, err error) {
-	err = ignoreMissing(s.packer.getJSON(r, vmMonthKey(at), &m))
+	err = ignoreMissing(s.codec.GetJSON(r, vmMonthKey(at), &m))
 	return m, err
 }
 
 func (s *Store) getBill(r kv.Reader, key string) (b VMBill, err error) {
-	err = ignoreMissing(s.packer.getJSON(r, key, &b))
+	err = ignoreMissing(s.codec.GetJSON(r, key, &b))
 	return b, err
 }
 
@@ -196,7 +196,7 @@ func (s *Store) addBill(tx kv.Tx, key string, more VMBill) error {
 		return err
 	}
 	b.add(more)
-	return s.packer.putJSON(tx, key, b)
+	return s.codec.PutJSON(tx, key, b)
 }
 
 func ignoreMissing(err error) error {

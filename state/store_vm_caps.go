@@ -177,8 +177,8 @@ func (s *Store) VMsSince(ctx context.Context) (since time.Time, err error) {
 
 func (s *Store) getRoster(r kv.Reader) (*roster, error) {
 	var o roster
-	err := ignoreMissing(s.packer.getJSON(r, keyRoster, &o))
+	err := ignoreMissing(s.codec.GetJSON(r, keyRoster, &o))
 	return &o, err
 }
 
-func (s *Store) putRoster(tx kv.Tx, o *roster) error { return s.packer.putJSON(tx, keyRoster, o) }
+func (s *Store) putRoster(tx kv.Tx, o *roster) error { return s.codec.PutJSON(tx, keyRoster, o) }

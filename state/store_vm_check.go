@@ -4,7 +4,7 @@ package state
 func (c *checker) vm(key string) {
 	c.want(key, key)
 	var row VMRow
-	if err := c.store.packer.getJSON(c.r, key, &row); err != nil {
+	if err := c.store.codec.GetJSON(c.r, key, &row); err != nil {
 		c.problem("%v", err)
 		return
 	}

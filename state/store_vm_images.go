@@ -57,7 +57,7 @@ func (s *Store) BookVMImages(ctx context.Context, images []VMImage, whole bool) 
 		if !changed {
 			return nil
 		}
-		return s.packer.putJSON(tx, keyVMImages, book)
+		return s.codec.PutJSON(tx, keyVMImages, book)
 	})
 	if err != nil {
 		return fmt.Errorf("book VM images: %w", err)
@@ -118,6 +118,6 @@ func (b *vmImages) take(images []VMImage, whole bool, now time.Time) (ended []VM
 }
 
 func (s *Store) getImages(r kv.Reader) (b vmImages, err error) {
-	err = ignoreMissing(s.packer.getJSON(r, keyVMImages, &b))
+	err = ignoreMissing(s.codec.GetJSON(r, keyVMImages, &b))
 	return b, err
 }

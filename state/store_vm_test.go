@@ -289,7 +289,7 @@ func TestCheckFindsBadVMs(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
 			s.bring(t, "a", vmTask, VMCaps{})
-			err := s.update(t.Context(), "spoil", func(tx kv.Tx) error { return s.packer.putJSON(tx, vmKey("x"), spoil) })
+			err := s.update(t.Context(), "spoil", func(tx kv.Tx) error { return s.codec.PutJSON(tx, vmKey("x"), spoil) })
 			if err != nil {
 				t.Fatal(err)
 			}

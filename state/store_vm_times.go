@@ -30,7 +30,7 @@ func Percentile(times []time.Duration, p int) time.Duration {
 // VMTimes returns the times of the last VMs that had to be waited for.
 func (s *Store) VMTimes(ctx context.Context) (times VMTimes, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) error {
-		return ignoreMissing(s.packer.getJSON(r, keyVMTimes, &times))
+		return ignoreMissing(s.codec.GetJSON(r, keyVMTimes, &times))
 	})
 	if err != nil {
 		return VMTimes{}, fmt.Errorf("read VM times: %w", err)
@@ -46,7 +46,7 @@ func (s *Store) recordTime(tx kv.Tx, old, row *VMRow) error {
 		return nil
 	}
 	var times VMTimes
-	if err := ignoreMissing(s.packer.getJSON(tx, keyVMTimes, &times)); err != nil {
+	if err := ignoreMissing(s.codec.GetJSON(tx, keyVMTimes, &times)); err != nil {
 		return err
 	}
 	switch {
@@ -57,7 +57,7 @@ func (s *Store) recordTime(tx kv.Tx, old, row *VMRow) error {
 	default:
 		times.Boot = lastTimes(times.Boot, row.UpAt.Sub(row.Intended))
 	}
-	return s.packer.putJSON(tx, keyVMTimes, times)
+	return s.codec.PutJSON(tx, keyVMTimes, times)
 }
 
 func lastTimes(times []time.Duration, d time.Duration) []time.Duration {

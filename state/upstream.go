@@ -31,7 +31,7 @@ func (u Upstream) Waiting() *Waiting {
 // Upstream returns what keeps runs from asking a provider, nil if nothing does. It may be in the past.
 func (s *Store) Upstream(ctx context.Context, name string) (*Upstream, error) {
 	var u Upstream
-	err := s.db.View(ctx, func(r kv.Reader) error { return s.packer.getJSON(r, preUpstream+name, &u) })
+	err := s.db.View(ctx, func(r kv.Reader) error { return s.codec.GetJSON(r, preUpstream+name, &u) })
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, nil
@@ -47,7 +47,7 @@ func (s *Store) SetUpstream(ctx context.Context, name string, u *Upstream) error
 		if u == nil {
 			return tx.Delete(preUpstream + name)
 		}
-		return s.packer.putJSON(tx, preUpstream+name, u)
+		return s.codec.PutJSON(tx, preUpstream+name, u)
 	})
 }
 
@@ -62,7 +62,7 @@ func (s *Store) Upstreams(ctx context.Context) (map[string]Upstream, error) {
 		}
 		for _, p := range pairs {
 			var u Upstream
-			if err := s.packer.getJSON(r, p.Key, &u); err != nil {
+			if err := s.codec.GetJSON(r, p.Key, &u); err != nil {
 				return err
 			}
 			all[strings.TrimPrefix(p.Key, preUpstream)] = u

@@ -22,7 +22,8 @@ func layers() map[string]row {
 		"state/kv":        {},
 		"state/kv/boltkv": {may: "internal/durable state/kv"},
 		"state/kv/kvtest": {may: "state/kv"},
-		"state":           {may: "state/kv"},
+		"state/kv/blob":   {may: "state/kv"},
+		"state":           {may: "state/kv state/kv/blob"},
 
 		// What others are built of: each knows next to nothing.
 		"prompts":             {},
