@@ -54,6 +54,7 @@ func (c *change) moveTo() {
 func (c *change) finish(phase Phase, end End) {
 	end.At, end.Acted = c.e.Now, c.acted()
 	c.saveUnpublished(end.Reason)
+	unread := c.unreadRun()
 	if c.t.PR != nil && c.e.Kind == EventPRClosed && !c.e.Merged {
 		c.t.PR.State = "closed" // a cancelled task leaves its pull request to people
 	}
@@ -68,12 +69,24 @@ func (c *change) finish(phase Phase, end End) {
 	c.to(phase, end.Reason)
 	c.t.End = &end
 	c.forgetLater()
-	if !stopping && c.t.VM != nil { // else the VM goes when the work is saved
+	switch { // the VM goes when the work is saved
+	case stopping || c.t.VM == nil:
+	case unread != nil:
+		c.saveLeft(unread, end.Reason)
+	default:
 		c.release(string(phase))
 	}
 	if !c.t.mute() && c.t.Outcome != OutcomeReport {
 		c.post("ended", Post{Kind: PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
 	}
+}
+
+// saveLeft has the work saved that a run left which is over: nothing is left to stop.
+func (c *change) saveLeft(r *Run, why string) {
+	j := c.job(JobStop, LaneControl, "stop-"+r.ID)
+	j.Run, j.Priority = r.ID, 2
+	j.Args = map[string]string{"why": why, "vm": c.t.VM.Name}
+	c.add(j)
 }
 
 // release has the VM deleted.

@@ -104,11 +104,38 @@ func (c *change) newestOfPlans() *Plan {
 	return nil
 }
 
-// saveUnpublished keeps changes that wait for approval when the task ends without it.
+// saveUnpublished keeps changes that were read from the VM, and not published, when the task ends: they wait for
+// approval, are being checked, or could not be published.
 func (c *change) saveUnpublished(why string) {
-	if w := c.t.Work; w != nil && c.t.Phase == PhaseAwaitingPublishApproval {
-		c.t.Saved = append(c.t.Saved, SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Why: why})
+	w := c.t.Work
+	if w == nil || w.Ref == "" || w.Head != "" && w.Head == c.t.Branch.Head {
+		return
 	}
+	c.t.Saved = append(c.t.Saved, SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Why: why})
+}
+
+// unreadRun returns the run that was last at work in the task, if what it left on the task's VM is nowhere else: it
+// ended a moment ago, was cut short, or asked something.
+func (c *change) unreadRun() *Run {
+	phase := c.t.Phase
+	if slices.Contains(resumable, phase) {
+		phase = c.t.Resume
+	}
+	if c.t.VM == nil || !slices.Contains(building, phase) || c.t.Work != nil && c.t.Work.Ref != "" {
+		return nil
+	}
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		r := &c.t.Runs[i]
+		if r.Kind == RunCheck || r.Started.IsZero() {
+			continue
+		}
+		saved := slices.ContainsFunc(c.t.Saved, func(s SavedWork) bool { return s.Run == r.ID })
+		if saved || r.Kind != runOfPhase(phase) || r.Round != c.t.Round || !c.t.VM.Holds(r.VM) {
+			return nil
+		}
+		return r
+	}
+	return nil
 }
 
 // whatWaits names what waits for an approval.

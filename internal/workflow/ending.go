@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -33,6 +34,9 @@ func (s *Steps) stop(ctx context.Context, w *unit) (state.Event, error) {
 		return e, nil // of an earlier life, or given up: there is nothing to read it against
 	}
 	cs, err := s.readChangeset(ctx, w, workRoot(t))
+	if err != nil && w.job.Try() < 3 && !runnerctl.Gone(err) {
+		return state.Event{}, fmt.Errorf("save the work of run %s: %w", w.job.Run, err)
+	}
 	if err != nil || cs.Empty() {
 		if err != nil {
 			w.log.Warn().Err(err).Msg("save the work of a stopped run")

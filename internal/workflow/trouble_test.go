@@ -113,7 +113,10 @@ func TestStop(t *testing.T) {
 		t.Errorf("given up: %+v", e)
 	}
 	h.errs["Stop"], h.errs["Collect"] = nil, errors.New("bad object")
-	if e := w.do(state.JobStop, args("why", "cancelled"), stop); e.Kind != state.EventSaved || e.Saved != nil {
+	if _, err := w.try(state.JobStop, args("why", "cancelled"), stop); err == nil {
+		t.Error("work that cannot be read once is given up at once")
+	}
+	if e := w.do(state.JobStop, args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind != state.EventSaved || e.Saved != nil {
 		t.Errorf("unreadable: %+v", e)
 	}
 }
