@@ -246,8 +246,15 @@ func (r *run) commit(w *world) {
 		ID: w.localID(), Tree: fmt.Sprintf("%08x%032x", w.hub.id(), 0xabc), Message: "Work on it",
 		Changes: []changeset.Change{{Path: path, Mode: changeset.ModeFile, Blob: blob}},
 	})
+	w.works.commits(r, r.on.work[len(r.on.work)-1])
 	if r.mood != "protected" { // an agent that is told of a refusal takes it back
-		r.on.work = slices.DeleteFunc(r.on.work, func(c changeset.Commit) bool { return strings.HasPrefix(c.Changes[0].Path, ".github/") })
+		r.on.work = slices.DeleteFunc(r.on.work, func(c changeset.Commit) bool {
+			back := strings.HasPrefix(c.Changes[0].Path, ".github/")
+			if back {
+				w.works.given[c.Tree] = "an agent took it back"
+			}
+			return back
+		})
 	}
 }
 

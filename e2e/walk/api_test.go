@@ -166,13 +166,13 @@ func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words 
 }
 
 func (a api) EditComment(ctx context.Context, _ forge.Repo, id int64, words string) (forge.Posted, error) {
+	a.w.model.shows(id, words)
 	return write(ctx, a, "edit", func() (forge.Posted, error) {
 		c := a.byID(id)
 		if c == nil {
 			return forge.Posted{}, notFound("edit")
 		}
 		c.bodies = append(c.bodies, body{words, nil, a.clock()})
-		a.w.model.edited(c)
 		return c.posted(), nil
 	})
 }
@@ -185,7 +185,7 @@ func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker 
 		a.w.model.looksFor(strings.TrimSpace(marker), since)
 		for _, c := range a.issues[number].comments {
 			touched := c.bodies[len(c.bodies)-1].at
-			if !c.gone && c.author == nil && !touched.Before(since) && strings.Contains(c.body(), marker) {
+			if !c.gone && c.author == nil && c.lists(a.w) && !touched.Before(since) && strings.Contains(c.body(), marker) {
 				out = append(out, c.posted())
 			}
 		}

@@ -103,6 +103,10 @@ func (w *world) hung(kind string) trouble {
 	case "store refuses":
 		w.armed = append(w.armed, t)
 		return trouble{kind: "meanwhile", act: func() {}}
+	case "reviewed":
+		return trouble{kind: "meanwhile", act: w.reviewed}
+	case "busy and forbidden":
+		return trouble{kind: "forbidden", act: w.busy}
 	case "revoked", "withdrawn", "cancelled":
 		return trouble{kind: "meanwhile", act: func() { w.turnsAway(kind) }}
 	}

@@ -8,7 +8,7 @@ import (
 
 // acts is all that can be drawn; what stands first is drawn most.
 func acts() []act {
-	return []act{
+	return append([]act{
 		{"help along", 60, helpAlong},
 		{"open", 3, openIssue},
 		{"assign", 3, trigger1("assigned")},
@@ -46,7 +46,7 @@ func acts() []act {
 		{"merge", 1, merge},
 		{"close pull", 1, closePull},
 		{"delete branch", 1, deleteBranch},
-	}
+	}, trials()...)
 }
 
 // helpAlong does what a person of good will would do now, so that walks come far.
@@ -133,7 +133,7 @@ func meanwhile(w *world) bool {
 // people are the acts that may fall into a call: those of people alone.
 func people() []act {
 	var out []act
-	for _, a := range acts() {
+	for _, a := range acts()[:len(acts())-len(trials())] {
 		switch a.name {
 		case "help along", "agent", "trouble", "meanwhile", "chain", "partial outage", "webhook", "kill", "outage", "VM":
 		default:
@@ -178,15 +178,23 @@ func vmTrouble(w *world) bool {
 		}
 		w.troubled()
 		if w.roll("deaf", 2) == 0 {
+			o.deafSince = w.now
 			o.deaf = w.now.Add([]time.Duration{time.Minute, 25 * time.Minute}[w.roll("deaf", 2)])
 			w.note("VM %s cannot be reached", o.name)
 		} else {
-			o.end(w)
-			w.note("VM %s is lost", o.name)
+			w.loses(o)
 		}
 		return true
 	}
 	return false
+}
+
+// loses has a VM end by itself.
+func (w *world) loses(o *machine) {
+	w.troubled()
+	w.works.gives(o, "it was lost")
+	o.end(w)
+	w.note("VM %s is lost", o.name)
 }
 
 // spans are how long it takes until something else is done.

@@ -51,7 +51,9 @@ func TestControls(t *testing.T) {
 				t.Fatal("no walk noticed it")
 			}
 			line, _, _ := strings.Cut(why, "\n")
-			if about, _, _ := strings.Cut(why, ":"); about != c.want && !(about == "end" && c.want == "trust") { // who may not begins it anew
+			about, _, _ := strings.Cut(why, ":")
+			anew, eyes := about == "end" && c.want == "trust", about == "heard" && c.want == "silence" // who may not begins it anew; words get no 👀 either
+			if about != c.want && !anew && !eyes {
 				t.Errorf("it was noticed as %q, want a broken promise about %s", line, c.want)
 			}
 			fallen.Add(1)

@@ -42,6 +42,7 @@ type errand struct {
 	swept    time.Time // when such a sweep last went well
 	rescue   time.Time
 	followed time.Time
+	born     time.Time
 	reaped   map[string]bool // VMs without an owner at the last look
 	idle     int             // version of the store at which no lane had anything to do
 	due      time.Time       // when a job is due then
@@ -67,7 +68,7 @@ func (w *world) start() {
 	if b.err != nil {
 		w.fatalf("make errand: %v", b.err)
 	}
-	e := &errand{idle: -1, w: w, store: w.journal, follows: map[string]*watch.Following{}}
+	e := &errand{born: w.now, idle: -1, w: w, store: w.journal, follows: map[string]*watch.Following{}}
 	e.ctx, e.kill = context.WithCancel(context.Background())
 	now := func() time.Time { return w.now }
 	gh := api{hub: w.hub}

@@ -89,6 +89,9 @@ func (b *jobs) claimed(j *state.Job) {
 	if t := b.was(j.Task); first && t != nil && t.Ended() && !outlives(j) { // what was under way finds the task ended, also when it is done again
 		b.w.complain("dropped: task %s is over, and its job %s (%s) begins", j.Task, j.Key, j.Kind)
 	}
+	if first {
+		b.w.model.paced(j, b.was(j.Task))
+	}
 	copied := *j
 	*r = record{Job: &copied, held: true, until: j.Until, claims: j.Attempt, errors: j.Failures, attempted: j.Attempted, launch: r.launch}
 }
@@ -237,10 +240,14 @@ func (b *jobs) applied(before, after *state.Task, e state.Event, ack state.Ack) 
 	begun := b.w.now
 	if ack.Job != "" {
 		b.w.model.told(b.of(ack.Job).Job, e)
+		b.w.model.stopped(b.of(ack.Job), e)
+		b.w.model.done(b.of(ack.Job), after, e)
 		begun = b.of(ack.Job).begun
 	}
 	b.trusted(before, after, e, begun)
 	b.w.books.applied(before, after, e)
+	b.w.works.applied(before, after, e)
+	b.w.model.turned(before, after, e)
 }
 
 // done holds a job that is over against its claim; one that gave up leaves a doubt where its effect may be there.

@@ -34,6 +34,8 @@ type machine struct {
 	name, owner string
 	ended       bool      // released, or lost
 	deaf        time.Time // cannot be reached until then
+	deafSince   time.Time
+	given       string // why nobody keeps what is there
 	branch      string
 	root        string // commit that the work stands on
 	work        []changeset.Commit
@@ -97,7 +99,8 @@ func (m *machines) alive() (n int) {
 func (m *machines) Release(ctx context.Context, name, _ string) error {
 	return m.w.gate(ctx, "release VM", true, func() error {
 		for _, o := range m.list {
-			if o.name == name && !m.w.plant.keepVMs {
+			if o.name == name && !o.ended && !m.w.plant.keepVMs {
+				m.w.works.holds(o, "VM "+name+" is deleted")
 				o.end(m.w)
 			}
 		}
@@ -150,6 +153,7 @@ func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec
 		if m.w.hub.commits[spec.Base] == nil {
 			return fmt.Errorf("no commit %s", spec.Base)
 		}
+		m.w.works.holds(o, "VM "+vm+" gets a new checkout")
 		o.branch, o.root, o.work = spec.Branch, spec.Base, nil
 		at = work.Place{Head: spec.Base, Created: true}
 		return nil
@@ -170,6 +174,7 @@ func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) er
 		if m.w.hub.commits[spec.Head] == nil {
 			return fmt.Errorf("no commit %s", spec.Head)
 		}
+		m.w.works.holds(o, "the checkout on VM "+vm+" is put on another commit")
 		o.branch, o.root, o.work = spec.Branch, spec.Head, nil
 		return nil
 	})
@@ -266,6 +271,7 @@ func (m *machines) Start(ctx context.Context, vm string, spec runner.Spec) error
 	return m.on(ctx, "start run", vm, func(o *machine) error {
 		m.quiet(o, "start run", spec.ID)
 		if o.run(spec.ID) == nil {
+			o.given = ""
 			r := m.w.newRun(o, spec)
 			o.runs = append(o.runs, r)
 			m.w.model.started(r)
@@ -348,6 +354,7 @@ func goneForGood(err error) bool {
 func (m *machines) reap(owned map[string]bool) {
 	for _, o := range m.list {
 		if !o.ended && !owned[o.name] && !m.w.plant.keepVMs {
+			m.w.works.holds(o, "VM "+o.name+", which no task has, is deleted")
 			o.end(m.w)
 		}
 	}

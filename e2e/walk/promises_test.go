@@ -27,6 +27,7 @@ type model struct {
 	spoken   []*word
 	untold   map[string][]effect // by marker or branch
 	looks    map[claimLook]time.Time
+	writes   map[string]write1 // by task and key of the job
 	sweep    *sweep
 	good     map[conversation]time.Time // when what stood there was last stored to the last word
 }
@@ -80,7 +81,7 @@ type life struct {
 
 func newModel(w *world) *model {
 	return &model{
-		w: w, untold: map[string][]effect{}, looks: map[claimLook]time.Time{},
+		w: w, untold: map[string][]effect{}, looks: map[claimLook]time.Time{}, writes: map[string]write1{},
 		plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{},
 	}
 }
@@ -128,8 +129,6 @@ func (m *model) answered(on *issue) {
 
 func (m *model) posted(c *comment) { m.visible(c.on) }
 
-func (m *model) edited(*comment) {}
-
 func (m *model) visible(on *issue) {
 	for _, t := range m.triggers {
 		if t.on == on {
@@ -137,8 +136,6 @@ func (m *model) visible(on *issue) {
 		}
 	}
 }
-
-func (m *model) published(string, string, string) {}
 
 func (m *model) planned(r *run) {
 	m.plans[r.token] = &written{token: r.token, text: newest(textToken.FindAllString(issuePart(r.spec.Stdin), -1)), kind: r.step}

@@ -56,6 +56,7 @@ func (a api) Commit(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, 
 			if a.commits[id] == nil {
 				a.commits[id] = &commit{parent: out.Head}
 			}
+			a.w.works.published(id, c.Tree)
 			out.IDs[c.ID], out.Head, out.Tree = id, id, c.Tree
 		}
 		return out, nil
@@ -72,7 +73,7 @@ func (a api) Move(ctx context.Context, _ forge.Repo, branch, before, after strin
 			return &forge.Error{Op: "move", Reason: "The branch has moved.", Class: forge.ClassPermanent, Err: &forge.MovedError{Branch: branch, Want: before, Head: head}}
 		}
 		a.branches[branch] = after
-		a.w.model.published(branch, before, after)
+		a.w.works.moved(after)
 		return nil
 	}))
 	return err
@@ -189,7 +190,7 @@ func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker s
 		a.w.model.looksFor(strings.TrimSpace(marker), since)
 		for _, th := range a.issues[number].pull.threads {
 			for _, c := range th.comments {
-				if c.author == nil && !c.gone && !c.created.Before(since) && strings.Contains(c.body(), marker) {
+				if c.author == nil && !c.gone && c.lists(a.w) && !c.created.Before(since) && strings.Contains(c.body(), marker) {
 					found = append(found, c.posted())
 				}
 			}

@@ -49,6 +49,7 @@ func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, 
 		if err := json.NewDecoder(from).Decode(&p); err != nil {
 			return fmt.Errorf("%w: %w", pack.ErrMalformed, err)
 		}
+		m.w.works.holds(o, "VM "+vm+" takes over other work")
 		o.branch, o.root, o.work, o.blobs = p.Branch, p.Root, p.Work, maps.Clone(p.Blobs)
 		if o.blobs == nil {
 			o.blobs = map[string][]byte{}
@@ -56,6 +57,9 @@ func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, 
 		m.w.hit("woken")
 		return nil
 	})
+	if err != nil {
+		m.w.works.unpacked()
+	}
 	return man, err
 }
 
@@ -75,6 +79,7 @@ func (m files) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error
 
 // OpenSleep opens it again.
 func (m files) OpenSleep(ref, _ string) (*os.File, error) {
+	m.w.works.opened = ref
 	data, ok := m.w.asleep[ref]
 	if !ok {
 		return nil, archive.ErrNoSleep
@@ -92,6 +97,7 @@ func (m files) OpenSleep(ref, _ string) (*os.File, error) {
 
 // DeleteSleep forgets it.
 func (m files) DeleteSleep(ref string) error {
+	m.w.works.forgets(ref)
 	delete(m.w.asleep, ref)
 	return nil
 }

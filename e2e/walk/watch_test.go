@@ -37,6 +37,7 @@ func (m *model) watch() {
 	for _, t := range w.tasks() {
 		m.life(t)
 		m.moves(t)
+		m.reachable(t)
 		m.answeredYes(t, false)
 	}
 	m.heard(false)
@@ -182,7 +183,7 @@ var marker = regexp.MustCompile(`<!-- errand:\S+ -->\s*$`)
 // final heals everything, lets time go on and holds what is left against the promises about ends.
 func (m *model) final() {
 	w := m.w
-	w.armed, w.chains, w.mishap, w.out, w.downUntil, w.machines.full, w.mood = nil, nil, mishap{}, time.Time{}, time.Time{}, time.Time{}, ""
+	w.lag, w.armed, w.chains, w.mishap, w.out, w.downUntil, w.machines.full, w.mood = 0, nil, nil, mishap{}, time.Time{}, time.Time{}, time.Time{}, ""
 	w.grants()
 	for _, o := range w.machines.list {
 		o.deaf = time.Time{}

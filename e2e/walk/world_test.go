@@ -34,6 +34,7 @@ type world struct {
 	jobs     *jobs
 	polls    *polls
 	books    *books
+	works    *works
 	known    []*state.Task // all tasks at a version of the store
 	knownAt  int
 	errand   *errand
@@ -58,6 +59,7 @@ type world struct {
 	trouble   time.Time // when something last went wrong
 	blocker   *issue    // what the issue waits for
 	plant     plant
+	lag       time.Duration // after which GitHub's lists show a comment
 	coarse    time.Duration // the grain of watching in a long span
 	inStep    time.Time     // when the step under way began
 	nested    int
@@ -83,7 +85,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 		w.fatalf("open the store: %v", err)
 	}
 	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
-	w.books = newBooks(w)
+	w.books, w.works = newBooks(w), newWorks(w)
 	w.db.commit = w.commit
 	for i := range w.lanes { // another order in every walk
 		j := i + w.roll("lane", len(w.lanes)-i)
@@ -190,11 +192,7 @@ func (w *world) strike(onVM, writes bool) (trouble, bool) {
 func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() error) error {
 	switch t.kind {
 	case "meanwhile":
-		began := w.inStep
-		w.nested++
-		t.act()
-		w.nested--
-		w.inStep = began
+		w.meanwhile(t.act)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -202,7 +200,10 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 	case "denied":
 		return temporary(op, forge.ClassTemporary, 502, time.Time{})
 	case "forbidden":
-		return temporary(op, forge.ClassPermanent, 403, time.Time{})
+		if t.act != nil {
+			w.meanwhile(t.act)
+		}
+		return cmp.Or(ctx.Err(), refuses(op))
 	case "limit":
 		return temporary(op, forge.ClassTemporary, 429, w.now.Add(64*time.Second))
 	case "lost answer":
@@ -239,6 +240,15 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 	}
 	w.fatalf("no such trouble: %s", t.kind)
 	return nil
+}
+
+// meanwhile lets something happen while a call is under way.
+func (w *world) meanwhile(act func()) {
+	began := w.inStep
+	w.nested++
+	act()
+	w.nested--
+	w.inStep = began
 }
 
 // temporary is an error of GitHub's, or of the way there.

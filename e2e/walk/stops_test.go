@@ -1,0 +1,74 @@
+package walk
+
+import (
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// A run that nobody waits for any more ends, and what is said of it counts for no other; the same of VMs. Both are held
+// at the moment at which the store takes what came of them.
+
+// turned holds what an event did to a task's run and VM against which run and VM it is about.
+func (m *model) turned(before, after *state.Task, e state.Event) {
+	if before == nil || after == nil {
+		return
+	}
+	switch e.Kind {
+	case state.EventRunEnded:
+		if r := before.Run; r != nil && r.ID != e.Run && (after.Run == nil || after.Run.ID != r.ID) {
+			m.w.complain("ending: the end of run %s of task %s counts as that of run %s", e.Run, e.Task, r.ID)
+		}
+	case state.EventReleased:
+		if vm := before.VM; vm != nil && e.VM != "" && vm.Name != e.VM && (after.VM == nil || after.VM.Name != vm.Name) {
+			m.w.complain("ending: the end of VM %s of task %s counts as that of VM %s", e.VM, e.Task, vm.Name)
+		}
+	case state.EventLaunched:
+		m.wanted(after, e)
+	}
+}
+
+// wanted wants a run that has begun to be the task's, or to be stopped.
+func (m *model) wanted(t *state.Task, e state.Event) {
+	r := m.w.machines.byRun(e.Run)
+	if t.Run != nil && t.Run.ID == e.Run || r == nil || r.exit != nil {
+		return
+	}
+	if !m.w.jobs.queued(t, func(j *state.Job) bool { return j.Kind == state.JobStop && j.Run == e.Run }) {
+		m.w.complain("quiet: run %s has begun, task %s (%s) has turned away, and nothing stops it", e.Run, t.Key, t.Phase)
+	}
+}
+
+// stopped holds the end of a job that stops a run: the run is over, or cannot be stopped, tried three times.
+func (m *model) stopped(j *record, e state.Event) {
+	if j.Kind != state.JobStop || e.Kind != state.EventSaved {
+		return
+	}
+	r := m.w.machines.byRun(e.Run)
+	if r == nil {
+		return
+	}
+	if j.errors >= 2 && e.Saved == nil {
+		m.w.works.gives(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
+	}
+	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args["vm"] == r.on.name {
+		m.w.complain("quiet: run %s of task %s goes on, and the job that stops it is done after %d errors", e.Run, e.Task, j.errors)
+	}
+}
+
+// reachable wants a run whose VM cannot be reached to be given up: after ten minutes, which count anew when errand
+// starts again or cannot store it.
+func (m *model) reachable(t *state.Task) {
+	if t.Run == nil || t.Run.State != state.RunActive {
+		return
+	}
+	for _, o := range m.w.machines.list {
+		if o.name != t.Run.VM || o.ended || !m.w.now.Before(o.deaf) {
+			continue
+		}
+		since := later(later(o.deafSince, t.Run.Started), later(m.w.trouble, m.w.errand.born))
+		if m.w.errand.up() && m.w.now.After(since.Add(13*time.Minute+2*m.w.coarse)) {
+			m.w.fatalf("moves: VM %s cannot be reached since %s, and task %s still waits for run %s there", o.name, sub(o.deafSince), t.Key, t.Run.ID)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package walk
+
+import (
+	"context"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// What the store takes for done on GitHub is done there: held when it takes it, so that what follows need not go wrong.
+
+// shows notes what a comment is to say, which a call is about to write.
+func (m *model) shows(id int64, words string) {
+	if j := m.w.job; j != nil {
+		m.writes[keyOf(j)] = write1{id, words}
+	}
+}
+
+// write1 is what a job has written last.
+type write1 struct {
+	id    int64
+	words string
+}
+
+// done holds what a job says it has done against GitHub.
+func (m *model) done(r *record, after *state.Task, e state.Event) {
+	switch e.Kind {
+	case state.EventStatusSent:
+		w, ok := m.writes[keyOf(r.Job)]
+		if c := m.w.hub.byID(e.Status.Comment); c != nil && ok && w.id == c.id && c.body() != w.words {
+			m.w.complain("told: the status comment of task %s counts as brought up to date, and does not say what it was to say", e.Task)
+		}
+	case state.EventMoved:
+		if after != nil && after.Branch.Head != "" && !m.w.works.heads[after.Branch.Head] {
+			m.w.complain("told: branch %s of task %s counts as moved to %.8s, and never was there", after.Branch.Name, e.Task, after.Branch.Head)
+		}
+	case state.EventPROpened:
+		m.gathers(r, after, e)
+	}
+	delete(m.writes, keyOf(r.Job))
+}
+
+// gathers wants what was said on a pull request to be read when errand comes to know of it: nobody tells of it again.
+func (m *model) gathers(r *record, after *state.Task, e state.Event) {
+	if after == nil || after.Phase != state.PhasePROpen || m.w.hub.issues[e.PR.Number] == nil {
+		return
+	}
+	p := m.w.hub.issues[e.PR.Number].pull
+	if len(p.reviews) > 0 && !m.w.jobs.queued(after, func(j *state.Job) bool { return j.Kind == state.JobGather }) {
+		m.w.complain("told: #%d was reviewed before task %s knew of it, and the review is not read", e.PR.Number, e.Task)
+	}
+}
+
+// paced wants the edits of a status comment to keep their distance.
+func (m *model) paced(j *state.Job, t *state.Task) {
+	if j.Kind != state.JobStatus || t == nil || t.Status.At.IsZero() {
+		return
+	}
+	if gap := state.DefaultPolicy().StatusGap; m.w.now.Before(t.Status.At.Add(gap - time.Second)) {
+		m.w.complain("pace: the status comment of task %s is written %s after it was written last", t.Key, m.w.now.Sub(t.Status.At))
+	}
+}
+
+// queued reports whether a task has such a job.
+func (b *jobs) queued(t *state.Task, match func(*state.Job) bool) bool {
+	list, err := b.w.store.Jobs(context.Background(), t.Key)
+	if err != nil {
+		b.w.complain("store: read the jobs of task %s: %v", t.Key, err)
+	}
+	for i := range list {
+		if match(&list[i]) {
+			return true
+		}
+	}
+	return false
+}
