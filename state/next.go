@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -248,6 +249,9 @@ func (c *change) runID() string {
 func (c *change) post(key string, p Post) {
 	j := c.job(JobPost, LaneTalk, key)
 	j.Post = &p
+	if p.OnPR && c.t.PR != nil { // when it is posted the task may be in its next life, with another one
+		j.Args = map[string]string{"number": strconv.Itoa(c.t.PR.Number)}
+	}
 	c.add(j)
 }
 

@@ -50,10 +50,11 @@ const (
 	ReplyMessageKept     = "message_kept"
 	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
 	ReplyNoProposal      = "no_proposal"
-	ReplyTooMany         = "too_many"  // commands in one comment: Post.Items, and Post.Text more, were not carried out
-	ReplyErased          = NotErased   // a comment was deleted or hidden before it was read
-	ReplyReworded        = NotReworded // a comment was edited before it was read
-	ReplyEnded           = "ended"     // the task is over; a message begins nothing
+	ReplyIssueFailed     = "issue_failed" // a proposed issue, Post.Items, could not be created: Post.Text
+	ReplyTooMany         = "too_many"     // commands in one comment: Post.Items, and Post.Text more, were not carried out
+	ReplyErased          = NotErased      // a comment was deleted or hidden before it was read
+	ReplyReworded        = NotReworded    // a comment was edited before it was read
+	ReplyEnded           = "ended"        // the task is over; a message begins nothing
 )
 
 // Why a comment of kind PostWaiting is posted; Post.Text has the details.

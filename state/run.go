@@ -266,4 +266,6 @@ type Posted struct {
 	URL  string    `json:"url"`
 	At   time.Time `json:"at"`
 	OnPR bool      `json:"on_pr,omitempty"`
+	// Number is the pull request that it is on.
+	Number int `json:"number,omitempty"`
 }

@@ -165,7 +165,7 @@ func (c *change) twin(p Posted) {
 	c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := c.jobs[len(c.jobs)-1].Args
 	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)
-	if p.OnPR && c.t.PR != nil {
-		args["number"] = fmt.Sprint(c.t.PR.Number)
+	if p.Number != 0 {
+		args["number"] = strconv.Itoa(p.Number)
 	}
 }

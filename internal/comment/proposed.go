@@ -38,6 +38,15 @@ func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
 	return title, v.marked(body)
 }
 
+// issueFailed says why a proposed issue could not be created.
+func (p post) issueFailed() string {
+	n := "N"
+	if len(p.Items) > 0 {
+		n = p.Items[0]
+	}
+	return addressed(p.By, fmt.Sprintf("proposal %s could not be made an issue. %s %s tries again.", n, sentence(p.Text), p.v.say("create issue "+n)))
+}
+
 // proposals lists the proposed issues that nobody has had created, with the command that does it.
 func proposals(t *state.Task, v View) string {
 	var b strings.Builder

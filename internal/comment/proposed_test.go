@@ -42,6 +42,10 @@ func TestProposals(t *testing.T) {
 	if got := Render(task, state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, Items: []string{"1"}}, v); !strings.Contains(got, "Proposal 1 is [#12](https://github.com/octo/calc/issues/12) now.") {
 		t.Error(got)
 	}
+	failed := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, Items: []string{"2"}, Text: "GitHub did not answer, @octocat.", By: task.Proposed[1].By}
+	if got := Render(task, failed, v); !strings.HasPrefix(got, "@octocat, proposal 2 could not be made an issue. GitHub did not answer, ") || !strings.Contains(got, " `@errand create issue 2` tries again.") {
+		t.Error(got)
+	}
 	for _, n := range []string{"2", "0", "x", "99"} {
 		if got := Render(task, state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, Items: []string{n}}, v); strings.Contains(got, "#") {
 			t.Errorf("%s: %s", n, got)

@@ -69,6 +69,8 @@ func (p post) replyWords() string {
 		return p.created()
 	case state.ReplyNoProposal:
 		return p.noProposal()
+	case state.ReplyIssueFailed:
+		return p.issueFailed()
 	case state.ReplyTooMany:
 		return p.tooMany()
 	case state.ReplyErased:

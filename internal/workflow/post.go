@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,9 +24,9 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	if past(w.task, p) {
 		return s.postedBefore(ctx, w)
 	}
-	number := w.task.Key.Issue
-	if p.OnPR && w.task.PR != nil {
-		number = w.task.PR.Number
+	number, err := numberOf(w)
+	if err != nil {
+		return state.Event{}, err
 	}
 	v, err := s.view(ctx)
 	if err != nil {
@@ -49,19 +50,39 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 			return state.Event{}, err
 		}
 	}
-	return posted(w, p, c, looked), nil
+	return posted(w, number, c, looked), nil
 }
 
 // posted is the event of a comment that is there. looked says that an earlier attempt may have made it.
-func posted(w *unit, p state.Post, c forge.Posted, looked bool) state.Event {
+func posted(w *unit, number int, c forge.Posted, looked bool) state.Event {
+	p := *w.job.Post
 	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(c.Body), Posted: &state.Posted{
 		Key: w.job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.At, OnPR: p.OnPR,
 	}}
+	if p.OnPR {
+		e.Posted.Number = number
+	}
 	if looked {
 		e.Detail = "looked"
 		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(c.Body, p.Hash)) > 0
 	}
 	return e
+}
+
+// numberOf is the issue or pull request that a comment belongs on. The task may have begun anew since it was wanted; jobs of older
+// versions do not name the pull request.
+func numberOf(w *unit) (int, error) {
+	if number := w.job.Args["number"]; number != "" {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return 0, fmt.Errorf("post on pull request %q: %w", number, err)
+		}
+		return n, nil
+	}
+	if w.job.Post.OnPR && w.task.PR != nil {
+		return w.task.PR.Number, nil
+	}
+	return w.task.Key.Issue, nil
 }
 
 // past reports whether a comment would say what holds no more: a revision that a newer one has replaced before it was shown, or a
@@ -86,7 +107,7 @@ func (s *Steps) postedBefore(ctx context.Context, w *unit) (state.Event, error) 
 	if err != nil || len(found) == 0 {
 		return done(), err
 	}
-	return posted(w, p, found[0], true), s.deleteTwins(ctx, w, found[1:])
+	return posted(w, w.task.Key.Issue, found[0], true), s.deleteTwins(ctx, w, found[1:])
 }
 
 // restore has the comment of a plan say what the plan says: somebody edited it before the store knew that it was there.

@@ -342,3 +342,26 @@ func TestTheLastCommentLooksAtTheBranch(t *testing.T) {
 		})
 	}
 }
+
+// TestPostOfAnEarlierLife: the answer to the last comment of a task was lost, and the task began anew before it was looked for. It is
+// found on its pull request, although the task has none now, so that it does not stand twice.
+func TestPostOfAnEarlierLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.openPull()
+	number := w.task.PR.Number
+	ended := func(j *state.Job) {
+		j.Key, j.Post = "1.ended", &state.Post{Kind: state.PostEnded, OnPR: true}
+		j.Args = map[string]string{"number": itoa(int64(number))}
+	}
+	w.do(state.JobPost, ended)
+	w.task.Gen, w.task.PR = 2, nil
+	w.hoursPass()
+	e := w.do(state.JobPost, ended, again)
+	if on, issue := w.ours(number), w.ours(1); len(on) != 1 || len(issue) != 0 || e.Posted.Number != number || e.Detail != "looked" {
+		t.Errorf("on the pull request %q, on the issue %q, event %+v", on, issue, e.Posted)
+	}
+	if _, err := w.try(state.JobPost, ended, args("number", "x")); err == nil {
+		t.Error("a comment on no pull request is posted")
+	}
+}
