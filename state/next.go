@@ -111,6 +111,7 @@ func (c *change) done() Change {
 	if c.t.Resting() && (!c.rested || c.drop) {
 		c.park()
 	}
+	c.t.boundTexts()
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
 }
 
