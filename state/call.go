@@ -257,7 +257,7 @@ func (c *change) createIssue() {
 	default:
 		p.By = c.e.By
 		c.react("eyes")
-		j := c.job(JobIssue, LaneTalk, fmt.Sprintf("%s%d", createIssueKey, p.N))
+		j := c.job(JobIssue, LaneTalk, fmt.Sprintf("create-issue-%d", p.N))
 		j.Args = map[string]string{"n": fmt.Sprint(p.N)}
 		if m := c.e.Comment; m != nil && m.OnPR {
 			j.Args["on_pr"] = "true"
@@ -280,7 +280,7 @@ func (c *change) issueCreated() {
 // issueFailed tells who wanted a proposed issue why it could not be created.
 func (c *change) issueFailed() {
 	f := c.e.Failure
-	_, number, _ := strings.Cut(f.Key, createIssueKey)
+	_, number, _ := strings.Cut(f.Key, "create-issue-")
 	n, err := strconv.Atoi(number)
 	p := c.t.proposal(n)
 	if err != nil || p == nil {
@@ -290,9 +290,6 @@ func (c *change) issueFailed() {
 	post := Post{Kind: PostReply, Reason: ReplyIssueFailed, By: p.By, Items: []string{number}, Text: f.Reason}
 	c.post(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
 }
-
-// createIssueKey begins the keys of jobs of kind JobIssue; the proposal's number follows.
-const createIssueKey = "create-issue-"
 
 func (c *change) replyCreated(p *Proposal) {
 	post := Post{Kind: PostReply, Reason: ReplyIssueCreated, By: c.e.By, Items: []string{fmt.Sprint(p.N)}}
