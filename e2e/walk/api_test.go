@@ -282,7 +282,7 @@ func (a api) Installations(ctx context.Context) ([]forge.Installation, error) {
 
 func (a api) InstallationRepos(ctx context.Context, _ int64) ([]state.Repo, error) {
 	return read(ctx, a, "repositories", func() ([]state.Repo, error) {
-		return []state.Repo{{ID: repoID, Owner: owner, Name: repoName, DefaultBranch: mainBranch}}, nil
+		return []state.Repo{{ID: a.repo, Owner: owner, Name: repoName, DefaultBranch: mainBranch}}, nil
 	})
 }
 

@@ -17,6 +17,9 @@ var planToken = regexp.MustCompile(`PLAN-\d+`)
 
 // started holds the start of a run against what people said.
 func (m *model) started(r *run) {
+	if m.blind {
+		return
+	}
 	w := m.w
 	w.errand.followed = w.now
 	t := m.taskOf(r)
@@ -193,6 +196,9 @@ func (m *model) issueStood(on *issue, token string, then time.Time) bool {
 // publishes holds what is about to be on GitHub against what people let through, where they want to see it
 // first: a comment shows the tree, and somebody who may said yes to it. What was begun rightly goes on.
 func (m *model) publishes(cs *changeset.Changeset) {
+	if m.blind {
+		return
+	}
 	w := m.w
 	for _, t := range w.tasks() {
 		if t.Work == nil || t.Work.LocalHead != cs.Head() || t.Settings.Publish != state.PublishAfterApproval || len(cs.Commits) == 0 {

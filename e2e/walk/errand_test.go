@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/config"
@@ -78,11 +76,11 @@ func (w *world) start() {
 		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
 	})
 	e.queue = queue.New(queue.Config{
-		Store: w.journal, Handle: w.plant.handle(w, e.steps.Handle), Judge: server.Judge, Now: now, Log: zerolog.Nop(), Lease: server.Lease, Patient: server.Patient, Exclusive: true,
+		Store: w.journal, Handle: w.plant.handle(w, e.steps.Handle), Judge: server.Judge, Now: now, Log: w.log, Lease: server.Lease, Patient: server.Patient, Exclusive: true,
 	})
-	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.journal, GitHub: gh, Log: zerolog.Nop(), Now: now})
+	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.journal, GitHub: gh, Log: w.log, Now: now})
 	e.super = watch.NewSupervisor(watch.SupervisorConfig{
-		Store: w.journal, Follow: w.machines.follow, Gone: goneForGood, Log: zerolog.Nop(), Now: now,
+		Store: w.journal, Follow: w.machines.follow, Gone: goneForGood, Log: w.log, Now: now,
 		Tether: func(ctx context.Context, t *state.Task) error { return w.machines.Ensure(ctx, t.Run.VM, t.Key) },
 		Interpret: func(t *state.Task, r *state.Run) watch.Interpreter {
 			return w.plant.interpreter(e.steps.Interpret(t, r))
@@ -90,10 +88,10 @@ func (w *world) start() {
 		Transcripts: func(string) (watch.Transcript, error) { return transcript{}, nil },
 	})
 	mapper := handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.journal)
-	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper, zerolog.Nop(), now)
+	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper, w.log, now)
 	e.inbox.Applied = func() { e.nextPoll = earlier(e.nextPoll, w.now.Add(2*time.Second)) }
 	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
-		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: zerolog.Nop(), Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
+		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: w.log, Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
 	})
 	e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
 	w.errand, w.model.good = e, map[conversation]time.Time{}

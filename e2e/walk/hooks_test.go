@@ -91,7 +91,7 @@ func p[T any](v T) *T { return &v }
 func stamp(t time.Time) *github.Timestamp { return &github.Timestamp{Time: t} }
 
 func (h *hub) repoJSON() *github.Repository {
-	return &github.Repository{ID: p(int64(repoID)), Name: p(repoName), Owner: &github.User{Login: p(owner)}, DefaultBranch: p(mainBranch), HTMLURL: p("https://github.test/" + owner + "/" + repoName)}
+	return &github.Repository{ID: p(h.repo), Name: p(repoName), Owner: &github.User{Login: p(owner)}, DefaultBranch: p(mainBranch), HTMLURL: p("https://github.test/" + owner + "/" + repoName)}
 }
 
 func userJSON(a *account) *github.User {
@@ -162,7 +162,7 @@ func (h *hub) onReview(i *issue, by *account, verdict, words string) {
 
 func (h *hub) onPush(branch string, by *account, before, after string) {
 	h.tell("push", &github.PushEvent{
-		Ref: p("refs/heads/" + branch), Before: p(before), After: p(after), Deleted: p(after == ""), Repo: &github.PushEventRepository{ID: p(int64(repoID)), DefaultBranch: p(mainBranch)},
+		Ref: p("refs/heads/" + branch), Before: p(before), After: p(after), Deleted: p(after == ""), Repo: &github.PushEventRepository{ID: p(h.repo), DefaultBranch: p(mainBranch)},
 		Sender: userJSON(by), Commits: []*github.HeadCommit{{Modified: []string{".errand.yml"}}},
 	})
 }

@@ -28,6 +28,7 @@ const (
 // hub is GitHub: what people and errand did, as it now is. Times are whole seconds, as GitHub's are.
 type hub struct {
 	w        *world
+	repo     int64 // its id
 	people   []*account
 	issues   map[int]*issue // and pull requests
 	last     int            // number of the newest issue or pull request
@@ -144,7 +145,7 @@ type commit struct {
 }
 
 func newHub(w *world) *hub {
-	h := &hub{w: w, issues: map[int]*issue{}, branches: map[string]string{}, commits: map[string]*commit{}, ids: 1000}
+	h := &hub{w: w, repo: repoID, issues: map[int]*issue{}, branches: map[string]string{}, commits: map[string]*commit{}, ids: 1000}
 	for i, p := range []struct {
 		login string
 		may   state.Permission

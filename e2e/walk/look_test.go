@@ -28,6 +28,9 @@ func markOf(words string) string { return strings.TrimSpace(marker.FindString(wo
 
 // creates holds a write that is about to happen against the effects that nobody was told of.
 func (m *model) creates(what string) {
+	if m.blind {
+		return
+	}
 	j := m.w.job
 	if j == nil || len(m.untold[what]) == 0 {
 		return

@@ -147,7 +147,7 @@ func command(w *world) bool {
 		defer w.model.ending(i)
 	}
 	if words == "budget +5" && by.held {
-		w.model.caps[fmt.Sprintf("%d/%d", repoID, i.number)] += 5 * usd
+		w.model.caps[fmt.Sprintf("%d/%d", w.hub.repo, i.number)] += 5 * usd
 	}
 	if strings.HasPrefix(words, "retry") || words == "replan" || strings.HasPrefix(words, "SAY") { // where nothing is, it is a mention
 		w.model.triggered(i, by)

@@ -56,7 +56,7 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 			ada := w.hub.people[0]
 			i := w.hub.issues[j.Task.Issue].view().Issue
 			e = state.Event{Kind: state.EventTriggered, By: ada.Person, Permission: state.PermissionAdmin, Via: "sweep", Issue: &i, Installation: installation,
-				Repo: &state.Repo{ID: repoID, Owner: owner, Name: repoName, DefaultBranch: mainBranch}}
+				Repo: &state.Repo{ID: w.hub.repo, Owner: owner, Name: repoName, DefaultBranch: mainBranch}}
 		}
 		return e, err
 	}

@@ -21,6 +21,9 @@ const (
 // watch holds the world against the promises about time and ends. It is called at every instant at which
 // something happened.
 func (m *model) watch() {
+	if m.blind {
+		return
+	}
 	w := m.w
 	for _, g := range m.triggers {
 		if g.seen || g.dropped || !g.able || !g.by.canWrite() || g.by.Bot || g.by.lost.After(g.at) {

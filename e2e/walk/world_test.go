@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
@@ -66,7 +68,8 @@ type world struct {
 	plans     int
 	done      int // jobs
 	steps     int
-	itself    bool // what the store is asked for, the walk asks for
+	log       zerolog.Logger // drops everything unless it is set
+	itself    bool           // what the store is asked for, the walk asks for
 	trail     []string
 	met       func(string) // for coverage
 	fail      func(string)
