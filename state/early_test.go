@@ -71,6 +71,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 		wantKept   bool
 		wantEyes   bool
 		vouchedFor bool
+		again      bool // it is read once more
 	}{
 		"a writer, after the reading":                       {by: writer, may: PermissionWrite, said: read.Add(time.Second), wantKept: true},
 		"a writer, at the reading, not listed yet":          {by: writer, may: PermissionWrite, said: read.Add(-time.Second), wantKept: true},
@@ -81,7 +82,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 		"a writer to the bot, before the reading":           {by: writer, may: PermissionWrite, mention: true, said: read.Add(-time.Second), discussed: true, wantEyes: true},
 		"a stranger, after the reading":                     {by: visitor, may: PermissionRead, said: read.Add(time.Second)},
 		"a stranger to the bot, after the reading":          {by: visitor, may: PermissionRead, mention: true, said: read.Add(time.Second)},
-		"a stranger vouched for after the reading":          {by: visitor, may: PermissionRead, said: read.Add(time.Second), vouchedFor: true, wantKept: true},
+		"a stranger vouched for after the reading":          {by: visitor, may: PermissionRead, said: read.Add(time.Second), vouchedFor: true, wantKept: true, again: true},
 		"a stranger vouched for before the reading":         {by: visitor, may: PermissionRead, said: read.Add(-time.Second), discussed: true, vouchedFor: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,6 +107,10 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 				start.Context.Comments = []Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
 			}
 			l.do(Event{Kind: EventStarted, Start: start})
+			if c.again {
+				l.want(PhaseQueued, JobStart)
+				l.do(Event{Kind: EventStarted, Start: start})
+			}
 			l.want(PhasePreliminaryPlanning)
 			if got := len(l.task.Feedback) > 0; got != c.wantKept {
 				t.Errorf("kept for the first run: %+v, want %v", l.task.Feedback, c.wantKept)

@@ -3,12 +3,16 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // started stores what the job start found and launches the first run.
 func (c *change) started() {
 	c.takeStart()
 	c.dropRead()
+	if c.readAgain() {
+		return
+	}
 	switch c.t.Settings.Plan {
 	case PlanNone:
 		c.t.Approval = &Approval{By: c.t.Trigger.By, Via: ViaSettings, Given: c.e.Now, At: c.e.Now, Permission: PermissionWrite}
@@ -19,6 +23,18 @@ func (c *change) started() {
 		c.to(PhasePreliminaryPlanning, "planning began")
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// readAgain has the discussion read once more if somebody has vouched for a comment that is withheld in it: that was said while it was
+// read. The agent would be told of a comment that it does not see.
+func (c *change) readAgain() bool {
+	i := slices.IndexFunc(c.untaken(), func(f Feedback) bool { return strings.HasPrefix(f.ID, vouchedPrefix) })
+	if i < 0 || !c.once("read-again-"+c.untaken()[i].ID) {
+		return false
+	}
+	c.work(JobStart)
+	c.jobs[len(c.jobs)-1].NotBefore = c.e.Now.Add(readingTakes / 4)
+	return true
 }
 
 // restarted goes on in the same phase with what was read anew.
@@ -175,7 +191,7 @@ const maxDiscussion = 200
 
 // keepSaid keeps what was answered as discussion: a later run without this session needs it.
 func (c *change) keepSaid(f Feedback) {
-	if f.Kind != "comment" && f.Kind != "answer" {
+	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m Said) bool { return commentID(m.ID) == f.ID }) {
 		return
 	}
 	c.discuss(Said{By: f.By, At: f.At, Body: f.Body})

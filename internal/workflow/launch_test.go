@@ -205,6 +205,33 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 	}
 }
 
+// TestPromptHasACommentOnce: what was said while a plan was made may have been read again with the discussion by the time it is answered.
+func TestPromptHasACommentOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		taken string
+		id    int64
+	}{
+		"to be answered":              {"", 5},
+		"answered before":             {"run-0", 5},
+		"another one, to be answered": {"", 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.task.Phase = state.PhasePreliminaryPlanning
+			w.launching(state.RunPreliminary)
+			w.task.Context.Comments = []state.Said{{ID: c.id, By: w.person("bob"), Body: "Mind the tests."}, {ID: 7, By: w.person("ada"), Body: "And the docs."}}
+			w.task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.person("bob"), Body: "Mind the tests.", Taken: c.taken}}
+			w.launchedWell()
+			want := map[bool]int{true: 1, false: 2}[c.id == 5]
+			if p := w.prompt(); strings.Count(p, "Mind the tests.") != want || !strings.Contains(p, "And the docs.") {
+				t.Errorf("it is there %d times, want %d:\n%s", strings.Count(p, "Mind the tests."), want, p)
+			}
+		})
+	}
+}
+
 // TestLaunchKeepsUnpublishedWork: an attempt that was cut short is gone on with; what a planning run
 // left lying about is not, nor what was built before people asked for a new plan.
 func TestLaunchKeepsUnpublishedWork(t *testing.T) {

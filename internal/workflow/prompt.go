@@ -130,6 +130,9 @@ func promptPlan(p *state.Plan) *prompts.Plan {
 func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 	pivot := approvedPlan(t)
 	for _, c := range t.Context.Comments {
+		if answers(t, c) {
+			continue // it is shown where the agent has to answer it
+		}
 		said := prompts.Said{Author: c.By.Login, At: c.At, Body: s.shown(c.Body)}
 		if pivot != nil && c.At.After(pivot.Made) {
 			d.Since = append(d.Since, said)
@@ -145,6 +148,16 @@ func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: s.shown(f.Body)})
 		}
 	}
+}
+
+// answers reports whether a planning run answers a comment that was read again with the discussion.
+func answers(t *state.Task, c state.Said) bool {
+	if t.Run.Kind != state.RunPreliminary && t.Run.Kind != state.RunPlan {
+		return false
+	}
+	return slices.ContainsFunc(t.Feedback, func(f state.Feedback) bool {
+		return f.Kind == "comment" && f.ID == fmt.Sprintf("comment:%d", c.ID) && (f.Taken == "" || f.Taken == t.Run.ID)
+	})
 }
 
 // shown is a text by a person as the agent may see it: without hidden content and secrets.
