@@ -68,7 +68,7 @@ func pastRows(t *testing.T) []kv.Pair {
 
 // promise is how a complaint of the model begins. The model has not seen how these walks began, so its complaints do not
 // count; all others do, such as a step that panics.
-var promise = regexp.MustCompile(`^(trust|approval|end|silence|moves|money|twice|VMs|look|jobs?|store|status|sleep|books|heard|sweep|polls?|runs?|threads|answers?|window)\b[^\n]*: `)
+var promise = regexp.MustCompile(`^(trust|approval|end|silence|moves|money|twice|VMs|look|jobs?|store|status|sleep|books|heard|sweep|polls?|runs?|threads|answers?|window|kept|told)\b[^\n]*: `)
 
 // earned is an error in the log that a walk earned before it was left: its money is used up, or a person deleted its branch.
 var earned = regexp.MustCompile(`"class":"(budget|github)","message":"job gives up"`)
@@ -175,7 +175,7 @@ func (s *savedWorld) end(t *testing.T, rows []kv.Pair, sum *ends) {
 		t.Fatal(err)
 	}
 	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
-	w.books = newBooks(w)
+	w.books, w.works = newBooks(w), newWorks(w)
 	w.db.commit = w.commit
 	before := map[state.TaskKey]state.Phase{}
 	for _, task := range w.tasks() {
