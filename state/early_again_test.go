@@ -54,3 +54,45 @@ func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestReasonOfAReplanIsHeard: why somebody wants another plan reaches the agent, whether or not GitHub lists the comment yet when the
+// discussion is read again, and once.
+func TestReasonOfAReplanIsHeard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		why    string
+		queued bool
+		listed bool
+		want   int // to be answered, besides the discussion
+	}{
+		"before a plan, not listed yet": {why: "the API has changed", queued: true, want: 1},
+		"before a plan, listed":         {why: "the API has changed", queued: true, listed: true},
+		"after a plan, not listed yet":  {why: "the API has changed", want: 1},
+		"after a plan, listed":          {why: "the API has changed", listed: true, want: 1}, // the prompt has it there alone
+		"without a reason":              {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			if !c.queued {
+				l.start()
+				l.launch()
+				l.end(RunResult{Text: "A plan.", Outcome: "build"})
+				l.postPlan(11)
+			}
+			l.do(Event{Kind: EventCommented, By: writer, Permission: PermissionWrite, Comment: &Comment{ID: 50, Body: "@errand replan " + c.why, At: l.now, Mention: true}, Orders: []Order{{Verb: VerbReplan, Text: c.why}}})
+			start := &Start{Settings: DefaultSettings(), Visible: true, Branch: Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
+			if c.listed {
+				start.Context.Comments = []Said{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
+			}
+			l.do(Event{Kind: EventStarted, Start: start})
+			l.want(PhasePreliminaryPlanning, JobLaunch)
+			if got := l.task.untaken(); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
+				t.Errorf("to be answered: %+v, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func (t *Task) untaken() []Feedback { return (&change{t: t}).untaken() }

@@ -147,6 +147,9 @@ func (c *change) replan() {
 		c.freeze()
 	}
 	c.t.Frozen.Changed, c.t.Waiting = nil, nil
+	if c.o.Text != "" { // why; GitHub may not list it yet when the discussion is read
+		c.keep()
+	}
 	c.dropRun("planned anew")
 	if c.t.Branch.Head != "" { // commits that came to no pull request stay where they are
 		c.t.Branch, c.t.Work, c.t.Fresh = Branch{}, nil, true
