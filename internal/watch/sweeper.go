@@ -255,7 +255,7 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		}
 	}
 	if i.Closed && len(events) == 0 {
-		events = append(events, state.Event{Kind: state.EventIssueClosed})
+		events = append(events, state.Event{Kind: state.EventIssueClosed, At: i.ClosedAt})
 	}
 	if t.Trigger.Via == "assigned" && !s.assigned(i) || t.Trigger.Via == "label" && !s.labelled(i) {
 		events = append(events, state.Event{Kind: state.EventUntriggered, Via: t.Trigger.Via})

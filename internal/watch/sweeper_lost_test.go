@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
@@ -117,6 +118,43 @@ func TestOneIssueKeepsNoOtherAway(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, found); diff != "" {
 				t.Errorf("found issues (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestALateTriggerIsOlderThanTheCloseThatASweepFound: the issue says when it was closed. By errand's clock, two minutes
+// before the close was found would count as after it, for the clocks may differ.
+func TestALateTriggerIsOlderThanTheCloseThatASweepFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		late time.Duration // the trigger, after the close
+		want int           // life
+	}{
+		"a trigger before the close": {-30 * time.Second, 1},
+		"a trigger after it":         {30 * time.Second, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t)
+			l.issue()
+			trigger := func(at time.Time) *state.Task {
+				return l.happen(state.Event{
+					Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: "mention", At: at, Installation: l.inst,
+					Repo: &l.repo, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+				})
+			}
+			trigger(time.Now().Add(-time.Hour))
+			check(t, l.ada.Close(full, 1, ""))
+			i, err := l.cfg.GitHub.Issue(t.Context(), forge.Repo{Installation: l.inst, ID: l.repo.ID, Owner: "acme", Name: "slug"}, 1)
+			check(t, err)
+			check(t, l.sweeper.SweepState(t.Context()))
+			events := l.reported(state.EventIssueClosed)
+			if len(events) != 1 || !events[0].At.Equal(i.ClosedAt) || i.ClosedAt.IsZero() {
+				t.Fatalf("reported %+v, and the issue was closed at %s", events, i.ClosedAt)
+			}
+			if got := trigger(i.ClosedAt.Add(c.late)); got.Gen != c.want {
+				t.Errorf("life %d, want %d", got.Gen, c.want)
 			}
 		})
 	}
