@@ -174,11 +174,27 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 		return "", fmt.Errorf("read what gave the approval: %w", err)
 	}
 	w.base, w.baseAt = st.Head, at
-	if a.Via == state.ViaBox { // it counted: other boxes do not matter any more
-		if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
-			return state.NotTicked, nil
-		}
-		return "", nil
+	if a.Via == state.ViaBox {
+		return s.countedTickStands(ctx, st, plan, a)
 	}
 	return actStands(st, plan, a), nil
+}
+
+// countedTickStands says whether a tick that counted is still there; other boxes do not matter any more. Everybody who can edit the
+// comment may approve, so a box that they leave ticked, or tick again, stands. A bot may not: after its edit, other than errand's own,
+// nobody can tell whose tick it is.
+func (s *Steps) countedTickStands(ctx context.Context, st forge.Standing, plan *state.Plan, a *state.Approval) (why string, err error) {
+	if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
+		return state.NotTicked, nil
+	}
+	if editor := st.Comment.Editor; editor != nil && editor.Bot {
+		self, err := s.GitHub.Self(ctx)
+		if err != nil {
+			return "", err
+		}
+		if editor.ID != self.BotID {
+			return state.NotTicked, nil
+		}
+	}
+	return "", nil
 }

@@ -130,6 +130,9 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 		"ticked again by somebody else": {func(w *world, p *state.Plan) []error {
 			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick), w.edit(p, "ada", box("2"))}
 		}, state.NotTicked, ""},
+		"ticked again by a bot": {func(w *world, p *state.Plan) []error {
+			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick), w.edit(p, "ci[bot]", box("2"))}
+		}, state.NotTicked, state.NotTicked},
 		"another approach ticked instead": {func(w *world, p *state.Plan) []error {
 			return []error{w.edit(p, "bob", box("2")), w.edit(p, "bob", untick), w.edit(p, "bob", box("1"))}
 		}, state.NotTicked, state.NotTicked},
@@ -144,6 +147,8 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.approaches = []string{"Append", "Rewrite"}
+			w.AddBot("ci[bot]")
+			check(t, w.ada.SetPermission(full, "ci[bot]", simgithub.RoleWrite))
 			p := w.planned(state.PlanThorough)
 			check(t, errors.Join(c.act(w, p)...))
 			k := w.candidate(p, "bob", state.ViaBox)
