@@ -152,7 +152,7 @@ func (h *hub) issueByNode(node string) *issue {
 
 func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words string) (forge.Posted, error) {
 	a.w.model.creates(markOf(words))
-	return write(ctx, a, "comment", func() (forge.Posted, error) {
+	out, err := write(ctx, a, "comment", func() (forge.Posted, error) {
 		i := a.issues[number]
 		if i == nil {
 			return forge.Posted{}, notFound("comment")
@@ -163,6 +163,10 @@ func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words 
 		a.w.model.created(markOf(words))
 		return c.posted(), nil
 	})
+	if refusal(err) != nil {
+		a.w.model.barred = append(a.w.model.barred, markOf(words))
+	}
+	return out, err
 }
 
 func (a api) EditComment(ctx context.Context, _ forge.Repo, id int64, words string) (forge.Posted, error) {
@@ -242,8 +246,9 @@ func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, 
 	a.w.model.tries(number)
 	return looked(a, func() (forge.Issue, error) {
 		return read(ctx, a, "read issue", func() (forge.Issue, error) {
-			i := a.issues[number]
-			if i == nil {
+			i, s := a.issues[number], a.w.model.sweeping()
+			if i == nil || i.hiddenFrom(s, a.w.now) {
+				a.w.model.misses(s, number)
 				return forge.Issue{}, notFound("read issue")
 			}
 			a.w.model.reads(number)
@@ -314,7 +319,7 @@ func (a api) IssueActor(ctx context.Context, _ forge.Repo, number int, what, sub
 }
 
 func (a api) FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error) {
-	return read(ctx, a, "failed deliveries", func() (out []forge.Delivery, err error) {
+	out, err := read(ctx, a, "failed deliveries", func() (out []forge.Delivery, err error) {
 		for n, d := range a.failed {
 			if !d.through && !d.at.Before(since) {
 				out = append(out, forge.Delivery{ID: int64(n), GUID: d.guid, Event: d.event, At: d.at})
@@ -322,9 +327,14 @@ func (a api) FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Del
 		}
 		return out, nil
 	})
+	a.w.storage.lists(out)
+	return out, err
 }
 
 func (a api) HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error) {
+	if int(id) < len(a.failed) {
+		a.w.storage.asks(a.failed[id].guid)
+	}
 	d, err := read(ctx, a, "read delivery", func() (*hook, error) {
 		if int(id) >= len(a.failed) {
 			return nil, fmt.Errorf("no delivery %d", id)

@@ -86,6 +86,10 @@ func (w *world) link(op string, onVM, writes bool) string {
 		if c.live == "" || c.task != w.job.Task || c.key != w.job.Key || c.op != "" && c.op != op || c.live == "lost answer" && !writes {
 			continue
 		}
+		if rest, later := strings.CutPrefix(c.live, "later "); later { // it lets one call of the claim pass
+			c.live = rest
+			continue
+		}
 		found := c.live
 		if onVM && (found == "forbidden" || found == "limit") {
 			found = "denied"
@@ -110,10 +114,14 @@ func (w *world) hung(kind string) trouble {
 	case "revoked", "withdrawn", "cancelled":
 		return trouble{kind: "meanwhile", act: func() { w.turnsAway(kind) }}
 	}
+	if how, denied := strings.CutSuffix(kind, ", denied"); denied {
+		return trouble{kind: "denied", act: func() { w.turnsAway(how) }}
+	}
 	return t
 }
 
-// turnsAway has whoever approved last lose the permission for a while, take the 👍 back, or cancel.
+// turnsAway has whoever approved last lose the permission for a while, take the 👍 back, or cancel, or has somebody who
+// decides nothing give the same approval in that person's place.
 func (w *world) turnsAway(how string) {
 	if len(w.model.yeses) == 0 {
 		return
@@ -130,6 +138,8 @@ func (w *world) turnsAway(how string) {
 		if c := y.plan; c != nil && len(c.thumbs) > 0 {
 			w.unthumb(c)
 		}
+	case "replaced":
+		w.replace(y)
 	case "cancelled":
 		if y.by.held {
 			w.model.ending(y.on)

@@ -46,7 +46,7 @@ func acts() []act {
 		{"merge", 1, merge},
 		{"close pull", 1, closePull},
 		{"delete branch", 1, deleteBranch},
-	}, trials()...)
+	}, append(trials(), scenes()...)...)
 }
 
 // helpAlong does what a person of good will would do now, so that walks come far.
@@ -133,7 +133,7 @@ func meanwhile(w *world) bool {
 // people are the acts that may fall into a call: those of people alone.
 func people() []act {
 	var out []act
-	for _, a := range acts()[:len(acts())-len(trials())] {
+	for _, a := range acts()[:len(acts())-len(trials())-len(scenes())] {
 		switch a.name {
 		case "help along", "agent", "trouble", "meanwhile", "chain", "partial outage", "webhook", "kill", "outage", "VM":
 		default:
@@ -145,7 +145,7 @@ func people() []act {
 
 func hookMishap(w *world) bool {
 	kinds := []string{"twice", "late", "failed", "lost"}
-	w.mishap = mishap{kinds[w.roll("mishap", 4)], []time.Duration{3 * time.Second, time.Minute, 8 * time.Minute}[w.roll("late", 3)]}
+	w.mishap = mishap{kind: kinds[w.roll("mishap", 4)], by: []time.Duration{3 * time.Second, time.Minute, 8 * time.Minute}[w.roll("late", 3)]}
 	w.note("the next webhook: %s", w.mishap.kind)
 	return true
 }

@@ -24,14 +24,14 @@ func TestControls(t *testing.T) {
 	t.Cleanup(func() { t.Logf("PROOF: walks: controls: planted %d noticed %d", planted.Load(), fallen.Load()) })
 	for name, c := range map[string]struct {
 		fault plant
-		want  string // how the complaint begins
+		want  string // how the complaint begins, one of these
 		acts  string // what is done more often than else, so that it shows soon
 		full  bool   // it takes long
 	}{
-		"permission is not read":              {plant{anybody: true}, "trust", "mention,chatter", false},
+		"permission is not read":              {plant{anybody: true}, "trust end", "mention,chatter", false},
 		"nobody approved":                     {plant{ghosts: true}, "approval", "", false},
 		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
-		"nothing is shown":                    {plant{silent: true}, "silence", "", false},
+		"nothing is shown":                    {plant{silent: true}, "silence told heard", "", false},
 		"what was posted is not looked for":   {plant{twice: true}, "look", "trouble", false},
 		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge", false},
 		"what runs cost is not counted":       {plant{freeMoney: true}, "money", "agent", true},
@@ -52,8 +52,7 @@ func TestControls(t *testing.T) {
 			}
 			line, _, _ := strings.Cut(why, "\n")
 			about, _, _ := strings.Cut(why, ":")
-			anew, eyes := about == "end" && c.want == "trust", about == "heard" && c.want == "silence" // who may not begins it anew; words get no 👀 either
-			if about != c.want && !anew && !eyes {
+			if !slices.Contains(strings.Fields(c.want), about) {
 				t.Errorf("it was noticed as %q, want a broken promise about %s", line, c.want)
 			}
 			fallen.Add(1)

@@ -87,8 +87,7 @@ func (w *world) start() {
 		},
 		Transcripts: func(string) (watch.Transcript, error) { return transcript{}, nil },
 	})
-	mapper := handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.journal)
-	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper, w.log, now)
+	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper(w), w.log, now)
 	e.inbox.Applied = func() { e.nextPoll = earlier(e.nextPoll, w.now.Add(2*time.Second)) }
 	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
 		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: w.log, Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
@@ -200,7 +199,9 @@ func (e *errand) watch() {
 	}
 	if e.up() && !w.now.Before(e.nextHook) {
 		e.nextHook = w.now.Add(max(5*time.Minute, w.coarse))
+		swept := w.storage.fetches()
 		_ = e.sweeper.SweepDeliveries(e.ctx) // logged there, and tried again
+		swept()
 	}
 	if e.up() && !w.now.Before(e.nextLook) {
 		e.nextLook = w.now.Add(max(15*time.Minute, w.coarse))

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,9 +39,7 @@ func (m *model) exactly(t *state.Task) {
 	}
 	for _, list := range lists {
 		for _, c := range list {
-			key := strings.TrimSuffix(strings.TrimPrefix(markOf(c.bodies[0].text), "<!-- errand:"), " -->")
-			_, doubted := t.Doubts[key]
-			if _, gaveUp := m.w.jobs.keys[t.Key.String()+" "+key]; doubted || gaveUp && t.Ended() { // its job gave up before it could know, and nobody looks for it after the end
+			if m.leftOver(t, markOf(c.bodies[0].text)) {
 				continue
 			}
 			if c.author == nil && !c.gone && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
@@ -48,6 +47,22 @@ func (m *model) exactly(t *state.Task) {
 			}
 		}
 	}
+}
+
+// leftOver reports whether the job of a comment gave up before it could know what stands there; nobody looks for it after
+// the end, nor for a comment that tells of a failure: no other job has its key.
+func (m *model) leftOver(t *state.Task, mark string) bool {
+	key := strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- errand:"), " -->")
+	_, doubted := t.Doubts[key]
+	_, gaveUp := m.w.jobs.keys[t.Key.String()+" "+key]
+	return doubted || gaveUp && (t.Ended() || strings.Contains(key, ".failed-"))
+}
+
+// gaveUp is leftOver for a comment on an issue or a pull request.
+func (m *model) gaveUp(number int, mark string) bool {
+	return slices.ContainsFunc(m.w.tasks(), func(t *state.Task) bool {
+		return (t.Key.Issue == number || t.PR != nil && t.PR.Number == number) && m.leftOver(t, strings.TrimSpace(mark))
+	})
 }
 
 // stands wants a comment to be there that the store takes for posted. One that a person deleted is not posted again.

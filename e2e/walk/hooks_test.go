@@ -45,17 +45,20 @@ func (h *hub) tell(event string, v any) *hook {
 	if h.w.mishap.kind != "" {
 		h.w.troubled()
 	}
-	h.w.mishap = mishap{}
+	if h.w.mishap.more--; h.w.mishap.more < 0 {
+		h.w.mishap = mishap{}
+	}
 	if !k.lost && !k.due.IsZero() {
 		h.hooks = append(h.hooks, k)
 	}
 	return k
 }
 
-// mishap befalls the next webhook.
+// mishap befalls the next webhook, and those that follow it.
 type mishap struct {
 	kind string
 	by   time.Duration
+	more int // webhooks after it that it befalls, too
 }
 
 // deliver brings what is due; errand may be down. It reports whether anything was brought.

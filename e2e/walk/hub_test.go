@@ -72,6 +72,7 @@ type issue struct {
 	comments []*comment
 	thumbs   []thumb
 	eyes     time.Time // errand's 👀
+	hidden   []span    // from the sweeps
 	pull     *pull
 }
 
@@ -127,6 +128,7 @@ type pull struct {
 	title      string
 	open       bool
 	merged     bool
+	unknown    bool // to the store, as somebody closed it: who has errand go on has it open another one
 	mergedBy   *account
 	threads    []*thread
 	reviews    []forge.Review

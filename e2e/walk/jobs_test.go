@@ -237,6 +237,7 @@ func (b *jobs) applied(before, after *state.Task, e state.Event, ack state.Ack) 
 		b.dropped(after)
 	}
 	b.w.model.allowed(before, after, e)
+	b.w.model.moved(before, after, e)
 	begun := b.w.now
 	if ack.Job != "" {
 		b.w.model.told(b.of(ack.Job).Job, e)

@@ -36,7 +36,10 @@ func (w *world) kept(e state.Event) (state.Applied, error) {
 // Apply is held against what the journal knows of the task and of the job that the event comes from.
 func (j journal) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
 	before := j.w.jobs.was(e.Task)
+	j.w.applying = e.Kind
 	out, err := j.Store.Apply(ctx, e, ack)
+	j.w.applying = ""
+	j.w.storage.spent(ack.Delivery, err)
 	j.w.polls.applied(e, err)
 	if err != nil { // a death may have come after the commit
 		delete(j.w.jobs.tasks, e.Task)

@@ -26,17 +26,20 @@ type claimLook struct {
 
 func markOf(words string) string { return strings.TrimSpace(marker.FindString(words)) }
 
+// ofTask tells the equal markers of two tasks apart.
+func ofTask(j *state.Job, what string) string { return j.Task.String() + " " + what }
+
 // creates holds a write that is about to happen against the effects that nobody was told of.
 func (m *model) creates(what string) {
 	if m.blind {
 		return
 	}
 	j := m.w.job
-	if j == nil || len(m.untold[what]) == 0 {
+	if j == nil || len(m.untold[ofTask(j, what)]) == 0 {
 		return
 	}
 	m.w.hit("look before a write")
-	first := m.untold[what][0]
+	first := m.untold[ofTask(j, what)][0]
 	since, ok := m.looks[claimLook{keyOf(j), j.Attempt, what}]
 	switch {
 	case !ok:
@@ -49,7 +52,7 @@ func (m *model) creates(what string) {
 // created notes that something stands there now.
 func (m *model) created(what string) {
 	if j := m.w.job; j != nil {
-		m.untold[what] = append(m.untold[what], effect{m.w.now, keyOf(j)})
+		m.untold[ofTask(j, what)] = append(m.untold[ofTask(j, what)], effect{m.w.now, keyOf(j)})
 	}
 }
 

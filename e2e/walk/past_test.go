@@ -175,7 +175,7 @@ func (s *savedWorld) end(t *testing.T, rows []kv.Pair, sum *ends) {
 		t.Fatal(err)
 	}
 	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
-	w.books, w.works = newBooks(w), newWorks(w)
+	w.books, w.works, w.storage = newBooks(w), newWorks(w), newStorage(w)
 	w.db.commit = w.commit
 	before := map[state.TaskKey]state.Phase{}
 	for _, task := range w.tasks() {

@@ -18,6 +18,7 @@ type model struct {
 	blind    bool // it has not seen how the walk began, and promises nothing
 	triggers []*trigger
 	ends     []ending
+	pullEnds []ending // pull requests that were merged or closed
 	yeses    []*yes
 	plans    map[string]*written // by token
 	lives    map[state.TaskKey]*life
@@ -31,6 +32,12 @@ type model struct {
 	writes   map[string]write1 // by task and key of the job
 	sweep    *sweep
 	good     map[conversation]time.Time // when what stood there was last stored to the last word
+
+	unread    map[int]time.Time       // since when the sweeps cannot find an issue
+	took      map[string]bool         // comments and reviews, by task
+	outages   map[string]int          // in a row, by life of a task
+	explained map[state.TaskKey]int64 // the version of a task whose stop people can read of
+	barred    []string                // markers of comments that GitHub refused for good: nobody writes them again
 }
 
 // trigger is a person's act that begins a task.
@@ -83,6 +90,7 @@ type life struct {
 func newModel(w *world) *model {
 	return &model{
 		w: w, untold: map[string][]effect{}, looks: map[claimLook]time.Time{}, writes: map[string]write1{},
+		unread: map[int]time.Time{}, took: map[string]bool{}, outages: map[string]int{}, explained: map[state.TaskKey]int64{},
 		plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{},
 	}
 }
@@ -220,6 +228,7 @@ func (m *model) vouched(on *issue, version int) bool {
 
 // endedByPull notes that a pull request was merged or closed, which may be the task's.
 func (m *model) endedByPull(on *issue) {
+	m.pullEnds = append(m.pullEnds, ending{on, m.w.now})
 	if l := m.lives[state.TaskKey{Repo: m.w.hub.repo, Issue: on.number}]; l != nil && !l.ended {
 		l.endAct = m.w.now
 	}

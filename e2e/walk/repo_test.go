@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // handed tells of an assignment or a label.
@@ -78,12 +80,17 @@ func review(w *world) bool {
 	}
 	w.note("@%s reviews #%d: %s", by.Login, i.number, verdict)
 	if verdict != "approved" {
-		c := w.hub.newComment(i, by, "Why is that?")
-		i.pull.threads = append(i.pull.threads, &thread{top: c.id, comments: []*comment{c}})
-		c.reviewed = c.id
+		i.remark(w, by)
 	}
 	w.hub.onReview(i, by, verdict, words)
 	return true
+}
+
+// remark begins a thread on a pull request.
+func (i *issue) remark(w *world, by *account) {
+	c := w.hub.newComment(i, by, "Why is that?")
+	i.pull.threads = append(i.pull.threads, &thread{top: c.id, comments: []*comment{c}})
+	c.reviewed = c.id
 }
 
 func pullComment(w *world) bool {
@@ -114,6 +121,7 @@ func closePull(w *world) bool {
 	}
 	by := w.somebody()
 	i.pull.open, i.closed, i.closedAt = false, true, w.hub.clock()
+	i.pull.unknown = !slices.ContainsFunc(w.tasks(), func(t *state.Task) bool { return t.PR != nil && t.PR.Number == i.number })
 	w.note("@%s closes #%d without a merge", by.Login, i.number)
 	w.endOf(i)
 	w.hub.onPull(i, by, "closed")

@@ -42,6 +42,7 @@ func (m *model) watch() {
 		m.moves(t)
 		m.reachable(t)
 		m.answeredYes(t, false)
+		m.endTold(t, false)
 	}
 	m.heard(false)
 }
@@ -67,6 +68,12 @@ func (m *model) life(t *state.Task) {
 	}
 	if t.Ended() && !l.ended {
 		l.ended = true
+		for _, e := range slices.Concat(m.ends, m.pullEnds) { // of several acts that end it, the one that errand came to know of first
+			if e.on.number == t.Key.Issue && e.at.Truncate(time.Second).Equal(t.End.Acted) {
+				l.endAct = e.at
+				break
+			}
+		}
 		w.note("task %s is %s: %s", t.Key, t.Phase, t.End.Reason)
 		if l.endAct.Before(l.trigger) {
 			l.endAct, l.byItself = w.now, true
@@ -195,7 +202,7 @@ func (m *model) final() {
 	w.pass(40 * time.Minute)
 	w.pass(4 * time.Hour)
 	for range 4 { // the status comment comes some seconds after the last event, and a failed one some minutes
-		if !slices.ContainsFunc(w.tasks(), func(t *state.Task) bool { return t.Status.Shown < t.Visible }) {
+		if !slices.ContainsFunc(w.tasks(), func(t *state.Task) bool { return !outOfReach(t) && t.Status.Shown < t.Visible }) {
 			break
 		}
 		w.pass(20 * time.Second)
@@ -207,10 +214,12 @@ func (m *model) final() {
 		}
 		m.shownStatus(t)
 		m.answeredYes(t, true)
+		m.endTold(t, true)
 		m.exactly(t)
 		m.threads(t)
 	}
 	m.heard(true)
+	w.storage.all()
 	m.pulls()
 	m.comments()
 	for _, o := range w.machines.list {
@@ -238,7 +247,7 @@ func (w *world) owned(o *machine) bool {
 
 // shownStatus wants the status comment to show the task as it is.
 func (m *model) shownStatus(t *state.Task) {
-	if t.Status.Shown < t.Visible || m.w.hub.byID(t.Status.Comment) == nil {
+	if !outOfReach(t) && (t.Status.Shown < t.Visible || m.w.hub.byID(t.Status.Comment) == nil) {
 		m.w.fatalf("silence: the status comment of task %s (%s) shows version %d of %d, jobs %v", t.Key, t.Phase, t.Status.Shown, t.Visible, m.w.jobsOf(t))
 	}
 }
@@ -248,7 +257,7 @@ func (m *model) pulls() {
 	heads := map[string]int{}
 	for n := 1; n <= m.w.hub.last; n++ {
 		p := m.w.hub.issues[n].pull
-		if p == nil {
+		if p == nil || p.unknown {
 			continue
 		}
 		if other := heads[p.head]; other != 0 {
@@ -289,7 +298,7 @@ func (m *model) once(n int, list []*comment) {
 		switch {
 		case mark == "":
 			m.w.fatalf("twice: a comment on #%d has no marker: %s", n, words)
-		case marks[mark]:
+		case marks[mark] && !m.gaveUp(n, mark):
 			m.w.fatalf("twice: two comments on #%d have the marker %s", n, mark)
 		case texts[life+words] && credit > 0:
 			credit--

@@ -84,6 +84,7 @@ func (m *model) reads(number int) {
 	if s == nil || s.cur == nil {
 		return
 	}
+	delete(m.unread, number)
 	s.cur.read[number] = m.w.now
 	for _, c := range m.conversations(number) {
 		s.cur.newest[c] = m.newest(c)

@@ -37,6 +37,7 @@ type world struct {
 	polls    *polls
 	books    *books
 	works    *works
+	storage  *storage
 	known    []*state.Task // all tasks at a version of the store
 	knownAt  int
 	errand   *errand
@@ -56,6 +57,7 @@ type world struct {
 	downUntil time.Time
 	slow      time.Time // when a call last took so long
 	lostSight time.Time // when following a run last failed
+	slowly    bool      // such a call is under way
 	late      bool      // its effect comes now
 	upAt      time.Time // when errand starts again, if it is down
 	trouble   time.Time // when something last went wrong
@@ -68,8 +70,9 @@ type world struct {
 	plans     int
 	done      int // jobs
 	steps     int
-	log       zerolog.Logger // drops everything unless it is set
-	itself    bool           // what the store is asked for, the walk asks for
+	applying  state.EventKind // that the store is asked to take now
+	log       zerolog.Logger  // drops everything unless it is set
+	itself    bool            // what the store is asked for, the walk asks for
 	trail     []string
 	met       func(string) // for coverage
 	fail      func(string)
@@ -88,7 +91,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 		w.fatalf("open the store: %v", err)
 	}
 	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
-	w.books, w.works = newBooks(w), newWorks(w)
+	w.books, w.works, w.storage = newBooks(w), newWorks(w), newStorage(w)
 	w.db.commit = w.commit
 	for i := range w.lanes { // another order in every walk
 		j := i + w.roll("lane", len(w.lanes)-i)
@@ -127,6 +130,7 @@ type trouble struct {
 	after int
 	kind  string
 	act   func()
+	op    string // the call, or the event that the store is to take, that it is for; any, if empty
 }
 
 // troubles that can be armed. "meanwhile" lets others act while the call is under way.
@@ -156,7 +160,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 		t, ok = w.hung(kind), true
 		w.hit("link " + kind)
 	} else {
-		t, ok = w.strike(onVM, writes)
+		t, ok = w.strike(op, onVM, writes)
 	}
 	if !ok {
 		return effect()
@@ -173,11 +177,11 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 }
 
 // strike counts the armed trouble down and returns what strikes now.
-func (w *world) strike(onVM, writes bool) (trouble, bool) {
+func (w *world) strike(op string, onVM, writes bool) (trouble, bool) {
 	for i := range w.armed {
 		t := &w.armed[i]
-		if t.kind == "store refuses" {
-			continue // at a commit
+		if t.kind == "store refuses" || t.op != "" && t.op != op {
+			continue // at a commit, or at another call
 		}
 		if t.after--; t.after >= 0 {
 			continue
@@ -194,13 +198,19 @@ func (w *world) strike(onVM, writes bool) (trouble, bool) {
 
 func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() error) error {
 	switch t.kind {
-	case "meanwhile":
-		w.meanwhile(t.act)
-		if err := ctx.Err(); err != nil {
-			return err
+	case "meanwhile", "denied":
+		slow := w.slow
+		if t.act != nil {
+			w.meanwhile(t.act)
 		}
-		return effect()
-	case "denied":
+		switch err := ctx.Err(); {
+		case err != nil:
+			return err
+		case w.slow != slow: // what happened took longer than the lease, before which a step's context ends
+			return context.DeadlineExceeded
+		case t.kind == "meanwhile":
+			return effect()
+		}
 		return temporary(op, forge.ClassTemporary, 502, time.Time{})
 	case "forbidden":
 		if t.act != nil {
@@ -215,6 +225,11 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 		}
 		return temporary(op, forge.ClassUnknown, 0, time.Time{})
 	case "slow": // so slow that the lease runs out, and somebody else does the job before this call has its effect
+		if w.slowly { // no call goes on for longer than that
+			return temporary(op, forge.ClassTemporary, 502, time.Time{})
+		}
+		w.slowly = true
+		defer func() { w.slowly = false }()
 		w.now = w.now.Add(20 * time.Minute)
 		w.slow = w.now
 		w.troubled() // the walk has one goroutine: nobody looked anywhere meanwhile
@@ -257,49 +272,6 @@ func (w *world) meanwhile(act func()) {
 // temporary is an error of GitHub's, or of the way there.
 func temporary(op string, class forge.Class, status int, retry time.Time) error {
 	return &forge.Error{Op: op, Reason: "GitHub did not answer as it should.", Class: class, Status: status, Retry: retry, Err: errCut}
-}
-
-// commit is passed by every update of the store.
-func (w *world) commit(ctx context.Context, effect func()) error {
-	if w.full() {
-		return errFull
-	}
-	for i := range w.armed {
-		t := w.armed[i]
-		if !strings.HasPrefix(t.kind, "die") || t.after > 0 {
-			continue
-		}
-		w.armed = slices.Delete(w.armed, i, i+1)
-		w.hit("trouble " + t.kind)
-		w.note("trouble: %s a commit", t.kind)
-		if t.kind == "die after" {
-			effect()
-		}
-		w.die()
-		return context.Canceled
-	}
-	effect()
-	return nil
-}
-
-// full reports whether the store can write nothing: the disk is full. What the walk itself has the store keep, in the
-// place of the gateway, is written all the same.
-func (w *world) full() bool {
-	for i := range w.armed {
-		t := &w.armed[i]
-		if t.kind != "store refuses" || w.itself {
-			continue
-		}
-		if t.after--; t.after >= 0 {
-			continue
-		}
-		w.armed = slices.Delete(w.armed, i, i+1)
-		w.hit("trouble store refuses")
-		w.note("trouble: the store refuses a commit")
-		w.troubled()
-		return true
-	}
-	return false
 }
 
 // die ends errand's process at once; it starts again after a while.

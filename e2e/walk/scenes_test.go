@@ -1,0 +1,178 @@
+package walk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// scenes are acts that bring about at once what takes several acts in a certain order: single acts meet it too rarely.
+func scenes() []act {
+	return []act{
+		{"approval lost", 1, approvalLost},
+		{"failed webhooks", 1, failedWebhooks},
+		{"plan is gone", 1, planIsGone},
+		{"slow comment", 1, slowComment},
+		{"two outages", 1, twoOutages},
+		{"hidden issue", 1, hideIssue},
+		{"reworded", 1, reworded},
+		{"late trigger", 1, lateTrigger},
+		{"late words", 1, lateWords},
+		{"long review", 1, longReview},
+	}
+}
+
+// approvalLost has an approval stop holding within the step that checks it or that begins what it allows. That step is
+// tried again until what was known when it began is older than startServes.
+func approvalLost(w *world) bool {
+	all := []spot{{state.JobLaunch, ""}, {state.JobApprove, "permission"}, {state.JobApprove, "read plan"}, {state.JobStart, ""}}
+	how := []string{"withdrawn", "revoked", "replaced"}
+	return w.hang(all[w.roll("spot", len(all))], []string{how[w.roll("how", len(how))] + ", denied", "denied", "denied"})
+}
+
+// failedWebhooks has the next three webhooks fail, and the first of them cannot be fetched at once.
+func failedWebhooks(w *world) bool {
+	w.mishap = mishap{kind: "failed", more: 2}
+	w.armed = append(w.armed, trouble{kind: "denied", op: "read delivery"})
+	w.note("the next three webhooks fail, and the first look for one of them, too")
+	return true
+}
+
+// planIsGone has a plan deleted of which only a poll can know, and the store refuses its report.
+func planIsGone(w *world) bool {
+	w.mishap = mishap{kind: "lost"}
+	if !deletePlan(w) {
+		w.mishap = mishap{}
+		return false
+	}
+	w.armed = append(w.armed, trouble{kind: "store refuses", op: string(state.EventStale)})
+	return true
+}
+
+// slowComment has a comment stand there twice: its job was done by somebody else while the first was on its way.
+func slowComment(w *world) bool {
+	return w.hang(spot{[]state.JobKind{state.JobPost, state.JobStatus}[w.roll("which", 2)], "comment"}, []string{"slow"})
+}
+
+// twoOutages has a task set aside twice, and a step of its life is done in between.
+func twoOutages(w *world) bool {
+	denied := slices.Repeat([]string{"denied"}, tries)
+	return w.hang(spot{state.JobLaunch, ""}, denied) && w.hang(spot{state.JobCollect, ""}, slices.Clone(denied))
+}
+
+// span is a part of time.
+type span struct{ from, to time.Time }
+
+// hideIssue has GitHub deny now and then to the sweeps that an issue is there, as it does while it has trouble.
+func hideIssue(w *world) bool {
+	i := w.anIssue()
+	if i == nil {
+		return false
+	}
+	spans := [][]time.Duration{{0, 25 * time.Minute, 70 * time.Minute, 115 * time.Minute}, {0, 50 * time.Minute}, {0, 3 * time.Hour}}[w.roll("hidden", 3)]
+	w.note("#%d cannot be found by the sweeps: %v", i.number, spans)
+	w.troubled()
+	i.hidden = nil
+	if by := w.writer(); by != nil && w.hub.last < 7 && w.roll("another task", 2) == 0 { // which the sweeps look at all the same
+		w.hand(w.open(by), by, "assigned")
+	}
+	for len(spans) > 0 {
+		i.hidden = append(i.hidden, span{w.now.Add(spans[0]), w.now.Add(spans[1])})
+		spans = spans[2:]
+	}
+	return true
+}
+
+// hiddenFrom reports whether a sweep is told that an issue is not there.
+func (i *issue) hiddenFrom(s *sweep, now time.Time) bool {
+	return s != nil && slices.ContainsFunc(i.hidden, func(h span) bool { return !now.Before(h.from) && now.Before(h.to) })
+}
+
+// reworded has somebody say something, and somebody else make something else of it before errand reads it.
+func reworded(w *world) bool {
+	i, by := w.anIssue(), w.writer()
+	editors := slices.DeleteFunc(slices.Clone(w.hub.people), func(a *account) bool { return a == by || !a.canWrite() })
+	if i == nil || by == nil || len(editors) == 0 {
+		return false
+	}
+	w.mishap = mishap{kind: "late", by: []time.Duration{3 * time.Second, time.Minute}[w.roll("late", 2)]}
+	c := w.say(by, i, []string{"SAY I think so too.", "@errand SAY please use another way"}[w.roll("words", 2)])
+	w.now = w.now.Add(time.Second)
+	w.edit(c, editors[w.roll("editor", len(editors))], strings.Replace(c.body(), fmt.Sprintf("say-%dx", c.id), fmt.Sprintf("say-%dx", w.hub.id()), 1))
+	return true
+}
+
+// lateTrigger has somebody hand an issue over that has a task, and end the task at once; the webhook that tells of the
+// first comes when the task is over.
+func lateTrigger(w *world) bool {
+	i, by := w.anIssue(), w.writer()
+	if i == nil || by == nil {
+		return false
+	}
+	if t := w.model.task(i); t == nil || t.Ended() {
+		return false
+	}
+	w.mishap = mishap{kind: "late", by: []time.Duration{time.Minute, 8 * time.Minute}[w.roll("late", 2)]}
+	if what := []string{"assigned", "labeled", "mention"}[w.roll("trigger", 3)]; what == "mention" {
+		w.model.triggered(i, by)
+		w.say(by, i, "@errand plan")
+	} else {
+		w.hand(i, by, what)
+	}
+	w.now = w.now.Add(2 * time.Second)
+	if w.roll("end", 2) == 0 {
+		w.shut(i, by)
+	} else {
+		w.model.ending(i)
+		w.say(by, i, "@errand cancel")
+	}
+	return true
+}
+
+// lateWords has somebody say something of which a sweep knows before the webhook comes that tells of it.
+func lateWords(w *world) bool {
+	w.mishap = mishap{kind: "late", by: 25 * time.Minute}
+	if w.aPull() != nil && w.roll("where", 2) == 0 {
+		return review(w)
+	}
+	return command(w)
+}
+
+// longReview is a review with three threads, of which an answer is refused for good when another one stands.
+func longReview(w *world) bool {
+	i, by := w.aPull(), w.writer()
+	if i == nil || by == nil {
+		return false
+	}
+	w.note("@%s asks three things about #%d", by.Login, i.number)
+	for range 3 {
+		i.remark(w, by)
+	}
+	w.hub.onReview(i, by, "changes_requested", "")
+	return w.hang(spot{state.JobAnswer, "reply"}, []string{"later forbidden"})
+}
+
+// replace takes an approval back, and has somebody give the same one whose word decides nothing.
+func (w *world) replace(y *yes) {
+	c, bot := y.plan, w.hub.person("dependabot[bot]")
+	if c == nil || c.gone {
+		return
+	}
+	if y.hash == "" { // a 👍
+		if slices.ContainsFunc(c.thumbs, func(t thumb) bool { return t.by == y.by }) {
+			w.thumbUp(c, bot)
+			c.thumbs = slices.DeleteFunc(c.thumbs, func(t thumb) bool { return t.by == y.by })
+			w.note("@%s takes the 👍 from comment %d", y.by.Login, c.id)
+			w.model.takenBack(y)
+		}
+		return
+	}
+	if ticked := c.body(); ticked != unticked(ticked) {
+		w.edit(c, w.hub.people[0], unticked(ticked))
+		w.model.takenBack(y)
+		w.edit(c, bot, ticked)
+	}
+}

@@ -1,0 +1,175 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// storage holds what became of the webhooks that errand accepted against what they say: each is applied once, and spent
+// by the transaction that applies the last of it.
+type storage struct {
+	w        *world
+	taken    map[string]state.Delivery // that errand answered with 200, or has fetched
+	applied  map[string]bool           // the last event of it
+	nothing  map[string]bool           // spent, and nothing follows from it
+	vague    map[string]bool           // errand died as the store took it
+	fetching *fetching
+}
+
+// fetching is a sweep for webhooks that did not arrive.
+type fetching struct {
+	nested int
+	listed []string
+	tried  map[string]bool
+}
+
+func newStorage(w *world) *storage {
+	return &storage{w: w, taken: map[string]state.Delivery{}, applied: map[string]bool{}, nothing: map[string]bool{}, vague: map[string]bool{}}
+}
+
+// PutDelivery notes that a webhook was accepted. GitHub, or a sweep, may bring it again: it is known then.
+func (j journal) PutDelivery(ctx context.Context, d state.Delivery) (bool, error) {
+	isNew, err := j.Store.PutDelivery(ctx, d)
+	s := j.w.storage
+	if _, known := s.taken[d.GUID]; err == nil && isNew && known {
+		j.w.complain("storage: the webhook %s (%s) was taken in before, and counts as new", d.GUID, d.Event)
+	}
+	if err == nil {
+		d.Payload = slices.Clone(d.Payload)
+		s.taken[d.GUID] = d
+	}
+	return isNew, err
+}
+
+// SpendDelivery wants nothing to follow from a webhook that is spent by itself.
+func (j journal) SpendDelivery(ctx context.Context, guid string) error {
+	s := j.w.storage
+	d := s.taken[guid]
+	if events, _, err := mapper(j.w).Map(ctx, d.Event, d.GUID, d.Payload); err == nil && len(events) > 0 {
+		j.w.complain("storage: the webhook %s (%s) is spent, and what it says (%s) is not applied by the same transaction", guid, d.Event, events[0].Kind)
+	}
+	err := j.Store.SpendDelivery(ctx, guid)
+	s.settled(guid, s.nothing, err)
+	return err
+}
+
+// spent follows the transaction that applied a webhook's last event.
+func (s *storage) spent(guid string, err error) {
+	if guid == "" {
+		return
+	}
+	if (err == nil || errors.Is(err, state.ErrSpent)) && s.applied[guid] {
+		s.w.complain("storage: the webhook %s (%s) is applied twice", guid, s.taken[guid].Event)
+	}
+	s.settled(guid, s.applied, err)
+}
+
+func (s *storage) settled(guid string, as map[string]bool, err error) {
+	switch {
+	case err == nil:
+		as[guid] = true
+	case !errors.Is(err, errFull): // a death may have come after the commit
+		s.vague[guid] = true
+	}
+}
+
+func mapper(w *world) *handlers.Mapper {
+	return handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.store)
+}
+
+// all wants each webhook that was accepted to have been applied, or to say nothing.
+func (s *storage) all() {
+	pending, err := s.w.store.PendingDeliveries(context.Background(), 10)
+	if err != nil || len(pending) > 0 {
+		s.w.fatalf("storage: %d webhooks are still to be applied at the end: %v", len(pending), err)
+	}
+	for _, guid := range sortedKeys(s.taken) {
+		if !s.applied[guid] && !s.nothing[guid] && !s.vague[guid] {
+			s.w.fatalf("storage: the webhook %s (%s) was accepted, and nobody has applied it", guid, s.taken[guid].Event)
+		}
+	}
+}
+
+// fetches begins a sweep for webhooks, and ends it when the function that it returns is called: one that cannot be
+// fetched keeps none of the others away.
+func (s *storage) fetches() (end func()) {
+	f, e := &fetching{nested: s.w.nested, tried: map[string]bool{}}, s.w.errand
+	s.fetching = f
+	return func() {
+		s.fetching = nil
+		if s.w.errand != e || !e.up() {
+			return
+		}
+		for _, guid := range f.listed {
+			if known, err := s.w.store.HasDelivery(context.Background(), guid); err != nil || !known && !f.tried[guid] {
+				s.w.fatalf("storage: a sweep was told that the webhook %s had not arrived, and has not asked for it: %v", guid, err)
+			}
+		}
+	}
+}
+
+func (s *storage) under() *fetching {
+	if s.fetching == nil || s.fetching.nested != s.w.nested {
+		return &fetching{tried: map[string]bool{}}
+	}
+	return s.fetching
+}
+
+// lists and asks note what a sweep is told of, and what it asks for.
+func (s *storage) lists(list []forge.Delivery) {
+	f := s.under()
+	for _, d := range list {
+		f.listed = append(f.listed, d.GUID)
+	}
+}
+
+func (s *storage) asks(guid string) { s.under().tried[guid] = true }
+
+// commit is passed by every update of the store.
+func (w *world) commit(ctx context.Context, effect func()) error {
+	if w.full() {
+		return errFull
+	}
+	for i := range w.armed {
+		t := w.armed[i]
+		if !strings.HasPrefix(t.kind, "die") || t.after > 0 {
+			continue
+		}
+		w.armed = slices.Delete(w.armed, i, i+1)
+		w.hit("trouble " + t.kind)
+		w.note("trouble: %s a commit", t.kind)
+		if t.kind == "die after" {
+			effect()
+		}
+		w.die()
+		return context.Canceled
+	}
+	effect()
+	return nil
+}
+
+// full reports whether the store can write nothing: the disk is full. What the walk itself has the store keep, in the
+// place of the gateway, is written all the same.
+func (w *world) full() bool {
+	for i := range w.armed {
+		t := &w.armed[i]
+		if t.kind != "store refuses" || w.itself || t.op != "" && t.op != string(w.applying) {
+			continue
+		}
+		if t.after--; t.after >= 0 {
+			continue
+		}
+		w.armed = slices.Delete(w.armed, i, i+1)
+		w.hit("trouble store refuses")
+		w.note("trouble: the store refuses a commit")
+		w.troubled()
+		return true
+	}
+	return false
+}
