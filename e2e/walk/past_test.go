@@ -2,7 +2,6 @@ package walk
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -68,7 +67,7 @@ func pastRows(t *testing.T) []kv.Pair {
 
 // promise is how a complaint of the model begins. The model has not seen how these walks began, so its complaints do not
 // count; all others do, such as a step that panics.
-var promise = regexp.MustCompile(`^(trust|approval|end|silence|moves|money|twice|VMs|look|jobs?|store|status|sleep|books|heard|sweep|polls?|runs?|threads|answers?|window|kept|told)\b[^\n]*: `)
+var promise = regexp.MustCompile(`^(trust|approval|end|silence|moves|money|twice|VMs|look|jobs?|store|status|sleep|books|heard|sweep|polls?|runs?|threads|answers?|window|kept|told): `)
 
 // earned is an error in the log that a walk earned before it was left: its money is used up, or a person deleted its branch.
 var earned = regexp.MustCompile(`"class":"(budget|github)","message":"job gives up"`)
@@ -159,10 +158,9 @@ func (s *savedWorld) end(t *testing.T, rows []kv.Pair, sum *ends) {
 			t.Fatalf("%s", why)
 		}
 	}
-	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
+	w.assemble()
 	w.model.blind = true
 	s.revive(w)
-	w.db, w.knownAt = newMemory(), -1
 	repo := fmt.Sprintf("(^|[/-])%d[/-]", s.Repo)
 	mine := regexp.MustCompile(repo)
 	for _, p := range rows {
@@ -170,13 +168,7 @@ func (s *savedWorld) end(t *testing.T, rows []kv.Pair, sum *ends) {
 			w.db.write(kv.Write{Key: p.Key, Value: bytes.Clone(p.Value)})
 		}
 	}
-	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
-	w.books, w.works, w.storage = newBooks(w), newWorks(w), newStorage(w)
-	w.db.commit = w.commit
+	w.openStore()
 	before := map[state.TaskKey]state.Phase{}
 	for _, task := range w.tasks() {
 		before[task.Key] = task.Phase

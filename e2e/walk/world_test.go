@@ -84,15 +84,8 @@ func began() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) }
 
 func newWorld(d dice, fault plant, met, fail func(string)) *world {
 	w := &world{dice: d, plant: fault, now: began(), files: map[string]*changeset.Changeset{}, asleep: map[string][]byte{}, lanes: state.Lanes(), met: met, fail: fail}
-	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
-	w.db, w.knownAt = newMemory(), -1
-	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})
-	if err != nil {
-		w.fatalf("open the store: %v", err)
-	}
-	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
-	w.books, w.works, w.storage = newBooks(w), newWorks(w), newStorage(w)
-	w.db.commit = w.commit
+	w.assemble()
+	w.openStore()
 	for i := range w.lanes { // another order in every walk
 		j := i + w.roll("lane", len(w.lanes)-i)
 		w.lanes[i], w.lanes[j] = w.lanes[j], w.lanes[i]
@@ -100,6 +93,23 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 	w.hub.config = configs()[max(w.roll("config at first", 10)-4, 0)]
 	w.start()
 	return w
+}
+
+// assemble makes GitHub, the VMs and the model of the promises, with an empty database.
+func (w *world) assemble() {
+	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
+	w.db, w.knownAt = newMemory(), -1
+}
+
+// openStore opens the store of the database, and begins to count what is done there.
+func (w *world) openStore() {
+	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})
+	if err != nil {
+		w.fatalf("open the store: %v", err)
+	}
+	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
+	w.books, w.works, w.storage = newBooks(w), newWorks(w), newStorage(w)
+	w.db.commit = w.commit
 }
 
 // fatalf ends the walk: a promise is broken.
