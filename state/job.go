@@ -85,6 +85,8 @@ type Job struct {
 	Attempt int       `json:"attempt"` // claims so far
 	// Failures counts the claims that ended in an error. Neither a shutdown nor the death of a process is one.
 	Failures int `json:"failures,omitempty"`
+	// Defects counts those of the failures that were errand's own, which no waiting cures.
+	Defects int `json:"defects,omitempty"`
 	// Attempted is set, durably, before the first outside effect: if it is set at the start of a
 	// claim, the effect may have happened and has to be looked for.
 	Attempted bool `json:"attempted,omitempty"`
@@ -163,4 +165,6 @@ type Failed struct {
 	Error string
 	// Retry is when to try again; zero means never (the worker applies EventStepFailed instead).
 	Retry time.Time
+	// Defect says that the error is errand's own.
+	Defect bool
 }

@@ -131,6 +131,9 @@ func (s *Store) Retry(ctx context.Context, id string, epoch int64, f Failed) err
 	at := f.Retry.UTC().Round(0)
 	return s.changeJob(ctx, "retry", id, epoch, func(tx kv.Tx, q *queue, j *Job) error {
 		j.Failures++
+		if f.Defect {
+			j.Defects++
+		}
 		return q.requeue(tx, j.ID, at, f.Error)
 	})
 }

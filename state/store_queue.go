@@ -66,7 +66,8 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job Job, e Event) error {
 		return err
 	}
 	job.ID, job.Task, job.Created, job.State = id, q.task, e.Now, JobQueued
-	job.Epoch, job.Until, job.Attempt, job.Failures, job.Attempted, job.LastError = 0, time.Time{}, 0, 0, !job.Doubt.IsZero(), ""
+	job.Epoch, job.Until, job.Attempt, job.Failures, job.Defects = 0, time.Time{}, 0, 0, 0
+	job.Attempted, job.LastError = !job.Doubt.IsZero(), ""
 	if job.Lane == "" {
 		job.Lane = LaneWork
 	}

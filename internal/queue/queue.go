@@ -243,13 +243,13 @@ func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error
 // failed tries again later, or tells the task that the job gave up.
 func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
 	v := q.cfg.Judge(cause)
-	if v.Temporary && job.Try() < q.tries(job.Kind, v) {
+	if v.Temporary && q.triesAgain(job, v) {
 		at := q.cfg.Now().Add(q.delay(job.Try()))
 		if v.Retry.After(at) {
 			at = v.Retry
 		}
 		log.Warn().Err(cause).Time("again", at).Msg("job goes wrong, will be tried again")
-		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at})
+		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at, Defect: v.Class == ClassInternal})
 	}
 	log.Error().Err(cause).Str("class", v.Class).Msg("job gives up")
 	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error(), Key: job.Key}
@@ -271,15 +271,17 @@ func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zer
 // patientTries is how often a patient job is tried: for about a day, with waits of 5 minutes.
 const patientTries = 300
 
-// ClassInternal is the class of errors of our own making: waiting for long does not cure them.
+// ClassInternal is the class of errors of errand's own: waiting for long does not cure them.
 const ClassInternal = "internal"
 
-// tries is how often a job of a kind is tried.
-func (q *Queue) tries(kind state.JobKind, v Verdict) int {
-	if v.Class != ClassInternal && q.cfg.Patient != nil && q.cfg.Patient(kind) {
-		return max(q.cfg.Tries, patientTries)
+// triesAgain reports whether a job is tried once more after an error that may pass. errand's own errors are counted by
+// themselves: the first of them must not end a patient job that an outage of GitHub has kept for long.
+func (q *Queue) triesAgain(job *state.Job, v Verdict) bool {
+	most := q.cfg.Tries
+	if q.cfg.Patient != nil && q.cfg.Patient(job.Kind) {
+		most = max(most, patientTries)
 	}
-	return q.cfg.Tries
+	return job.Try() < most && (v.Class != ClassInternal || job.Defects+1 < q.cfg.Tries)
 }
 
 // delay is the back-off before the try after the n-th, with jitter.

@@ -119,6 +119,25 @@ func TestNoPatienceWithOurselves(t *testing.T) {
 	})
 }
 
+// TestOutagesAreNoDefects: one error of errand's own does not end a patient job that an outage has kept for long, and what the
+// store refuses once is tried again.
+func TestOutagesAreNoDefects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, tries := &refusing{class: "github"}, 0
+		f := play(t, r, func(_ context.Context, job *state.Job) (state.Event, error) {
+			tries++
+			if r.class = "github"; tries > 9 {
+				r.class = queue.ClassInternal
+			}
+			return state.Event{}, errors.New("no")
+		}, func(state.JobKind) bool { return true })
+		if f.Job != state.JobVet || tries != 9+3 {
+			t.Errorf("after %d tries: %+v", tries, f)
+		}
+	})
+}
+
 // TestDoubt: a job that gives up says whether its effect may be there all the same, and since when.
 func TestDoubt(t *testing.T) {
 	t.Parallel()

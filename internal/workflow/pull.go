@@ -187,7 +187,7 @@ func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
 // may have answered a part of it.
 func roundBegan(t *state.Task) (at time.Time, stopped bool) {
 	for _, r := range t.Runs {
-		if r.Kind == state.RunReview && r.Round == t.Round {
+		if r.Kind == state.RunReview && r.Round == t.Round && !r.Started.IsZero() { // one that could not be launched has none
 			at = r.Started
 			break
 		}

@@ -204,6 +204,29 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 	}
 }
 
+// TestThreadsAreAnsweredOnceAfterALaunchThatFailed: the answers of a round are looked for since its first run that did begin.
+func TestThreadsAreAnsweredOnceAfterALaunchThatFailed(t *testing.T) {
+	t.Parallel()
+	for name, runs := range map[string][]state.Run{
+		"every run began":       {{ID: "r-2", Kind: state.RunReview, Round: 1, Started: time.Now()}},
+		"the first never began": {{ID: "r-2", Kind: state.RunReview, Round: 1}, {ID: "r-3", Kind: state.RunReview, Round: 1, Started: time.Now()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a, _ := w.reviewed()
+			w.rounded()
+			w.task.Runs = runs
+			w.do(state.JobAnswer)
+			w.task.History = append(w.task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now().Add(time.Minute)})
+			w.do(state.JobAnswer, func(j *state.Job) { j.Created = time.Now().Add(time.Hour) }) // after retry
+			if got := w.answers(a.Comments[0].ID); len(got) != 1 {
+				t.Errorf("answers %q", got)
+			}
+		})
+	}
+}
+
 func TestARoundWithoutACommitIsAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
