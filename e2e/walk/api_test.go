@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -204,6 +205,10 @@ func (a api) DeleteComment(ctx context.Context, _ forge.Repo, id int64) error {
 		}
 		return nil
 	}))
+	var refused *forge.Error
+	if c := a.byID(id); c != nil && errors.As(err, &refused) && refused.Class == forge.ClassPermanent {
+		c.undeletable = true
+	}
 	return err
 }
 

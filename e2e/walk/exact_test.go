@@ -42,7 +42,7 @@ func (m *model) exactly(t *state.Task) {
 			if m.leftOver(t, markOf(c.bodies[0].text)) {
 				continue
 			}
-			if c.author == nil && !c.gone && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
+			if c.author == nil && !c.gone && !c.undeletable && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
 				m.w.fatalf("exactly: comment %d of task %s stands on #%d, and the store does not know it: %s", c.id, t.Key, c.on.number, markOf(c.bodies[0].text))
 			}
 		}

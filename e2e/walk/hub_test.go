@@ -93,19 +93,21 @@ type fact struct {
 }
 
 type comment struct {
-	id       int64
-	node     string
-	on       *issue
-	author   *account // nil: errand
-	bodies   []body   // versions, newest last
-	created  time.Time
-	thumbs   []thumb
-	eyes     bool
-	gone     bool
-	removed  bool  // by errand
-	failed   int   // how many reactions of errand to it GitHub did not answer, or refused
-	denied   bool  // errand has given up reacting to it
-	reviewed int64 // the thread it belongs to, 0 for the conversation
+	id      int64
+	node    string
+	on      *issue
+	author  *account // nil: errand
+	bodies  []body   // versions, newest last
+	created time.Time
+	thumbs  []thumb
+	eyes    bool
+	gone    bool
+	removed bool // by errand
+	// undeletable says that GitHub refused errand for good to delete it.
+	undeletable bool
+	failed      int   // how many reactions of errand to it GitHub did not answer, or refused
+	denied      bool  // errand has given up reacting to it
+	reviewed    int64 // the thread it belongs to, 0 for the conversation
 }
 
 // body is a version of a comment; by is nil where errand wrote it.

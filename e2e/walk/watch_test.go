@@ -289,7 +289,7 @@ func (m *model) once(n int, list []*comment) {
 		if c.author != nil {
 			credit++ // who says something may be told the same again
 		}
-		if c.author != nil || c.gone {
+		if c.author != nil || c.gone || c.undeletable {
 			continue
 		}
 		mark := marker.FindString(c.bodies[0].text)

@@ -168,9 +168,12 @@ func (k *works) packed(ref string) (p packed) {
 	return p
 }
 
-// ruled reports whether what people said since means that a commit is not wanted any more.
+// ruled reports whether what people said since means that a commit is not wanted any more. Nor is that of a run that errand
+// never knew to have begun: its task ended while the answer to its start was lost.
 func (k *works) ruled(t *state.Task, p *piece) bool {
-	return t.Gen > p.life || k.w.model.saidSince(t, p.at, "retry fresh", "replan")
+	began := func(r state.Run) bool { return r.ID == p.run && !r.Started.IsZero() }
+	unknown := t.Ended() && !slices.ContainsFunc(t.Runs, began) && (t.Run == nil || !began(*t.Run))
+	return unknown || t.Gen > p.life || k.w.model.saidSince(t, p.at, "retry fresh", "replan")
 }
 
 // saidSince reports whether somebody who may has given one of some commands since then.
