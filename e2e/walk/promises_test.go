@@ -29,7 +29,8 @@ type model struct {
 	spoken   []*word
 	untold   map[string][]effect // by marker or branch
 	looks    map[claimLook]time.Time
-	writes   map[string]write1 // by task and key of the job
+	writes   map[string]write1           // by task and key of the job
+	shownAll map[state.TaskKey]time.Time // when an edit of the status comment was stored that showed all there was
 	sweep    *sweep
 	good     map[conversation]time.Time // when what stood there was last stored to the last word
 
@@ -89,7 +90,7 @@ type life struct {
 
 func newModel(w *world) *model {
 	return &model{
-		w: w, untold: map[string][]effect{}, looks: map[claimLook]time.Time{}, writes: map[string]write1{},
+		w: w, untold: map[string][]effect{}, looks: map[claimLook]time.Time{}, writes: map[string]write1{}, shownAll: map[state.TaskKey]time.Time{},
 		unread: map[int]time.Time{}, took: map[string]bool{}, outages: map[string]int{}, explained: map[state.TaskKey]int64{},
 		plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{},
 	}

@@ -26,6 +26,10 @@ type write1 struct {
 func (m *model) done(r *record, after *state.Task, e state.Event) {
 	switch e.Kind {
 	case state.EventStatusSent:
+		delete(m.shownAll, e.Task)
+		if after != nil && after.Status.Shown >= after.Visible {
+			m.shownAll[e.Task] = m.w.now
+		}
 		w, ok := m.writes[keyOf(r.Job)]
 		if c := m.w.hub.byID(e.Status.Comment); c != nil && ok && w.id == c.id && c.body() != w.words {
 			m.w.complain("told: the status comment of task %s counts as brought up to date, and does not say what it was to say", e.Task)
@@ -51,8 +55,12 @@ func (m *model) gathers(r *record, after *state.Task, e state.Event) {
 	}
 }
 
-// paced wants the edits of a status comment to keep their distance.
+// paced wants the edits of a status comment to keep their distance. After an edit that showed all there was, a job that was
+// queued while it was sent keeps its time, and shows what changes until then.
 func (m *model) paced(j *state.Job, t *state.Task) {
+	if t != nil && !j.Created.After(m.shownAll[t.Key]) {
+		return
+	}
 	if j.Kind != state.JobStatus || t == nil || t.Status.At.IsZero() {
 		return
 	}
