@@ -177,7 +177,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	}
 	w.hit("trouble " + t.kind)
 	w.note("trouble: %s at %q", t.kind, op)
-	if op == "follow" {
+	if op == "follow" || op == "attach tether" { // a run that is followed says every few seconds that it is alive; those here do not
 		w.lostSight = w.now
 	}
 	if t.kind != "meanwhile" {
