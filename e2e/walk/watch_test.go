@@ -85,6 +85,13 @@ func (m *model) life(t *state.Task) {
 func (m *model) begins(t *state.Task, before *life) {
 	w := m.w
 	var by *trigger
+	if before != nil && !before.ended { // its end was not seen: any of the acts since it began may have been that
+		for _, e := range m.ends {
+			if e.on.number == t.Key.Issue && e.at.After(before.trigger) && e.at.Before(before.endAct) {
+				before.endAct = e.at
+			}
+		}
+	}
 	for _, g := range m.triggers {
 		if g.on.number != t.Key.Issue || g.used || !g.by.mightSince(g.at) || g.by.Bot {
 			continue
