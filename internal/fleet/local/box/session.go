@@ -40,20 +40,32 @@ func handleSession(srv *ssh.Server, conn *gossh.ServerConn, ch gossh.NewChannel,
 	ssh.DefaultSessionHandler(srv, conn, ch, channelContext{Context: ctx, closed: closed})
 }
 
+// gated has a shell wait until it is bounded. What it started before would not be: each process has limits of its own.
+const gated = "read -r _ <&3 || exit 126; exec 3<&-; "
+
 // runSession does what sshd does for exec: the line goes to the shell, in a
 // session of its own; the channel stays open until the command has ended and
 // nobody holds its output any more. Unlike sshd, it ends the command's process
 // group when the channel closes first; what has left the group lives on.
 func runSession(s ssh.Session, cfg insideConfig) {
 	closed := s.Context().Value(closedKey{}).(chan struct{})
-	cmd := exec.Command("/bin/sh")
+	cmd := exec.Command("/bin/sh", "-c", gated+"exec /bin/sh")
 	if line := s.RawCommand(); line != "" {
-		cmd = exec.Command("/bin/sh", "-c", line)
+		cmd = exec.Command("/bin/sh", "-c", gated+`exec /bin/sh -c "$1"`, "sh", line)
 	}
 	cmd.Dir = cfg.Home
 	cmd.Env = append(append([]string(nil), cfg.Env...), s.Environ()...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	gate, open, err := os.Pipe()
+	if err != nil {
+		_, _ = io.WriteString(s.Stderr(), "box: "+err.Error()+"\n")
+		_ = s.Exit(126)
+		return
+	}
+	cmd.ExtraFiles = []*os.File{gate} // its file 3
 	copied, closePipes, err := startWithPipes(cmd, s)
+	_ = gate.Close()
+	defer open.Close()
 	if err != nil {
 		_, _ = io.WriteString(s.Stderr(), "box: "+err.Error()+"\n")
 		_ = s.Exit(126)
@@ -61,6 +73,7 @@ func runSession(s ssh.Session, cfg insideConfig) {
 	}
 	defer closePipes()
 	boundCommand(cmd.Process.Pid, cfg.Processes)
+	_, _ = io.WriteString(open, "\n") // if this fails the shell ends, and its exit code is told
 	go forwardSignals(s, cmd.Process.Pid, closed)
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
