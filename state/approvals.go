@@ -13,7 +13,7 @@ func (c *change) checkCandidate() {
 	k.By = c.e.By
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
-	if p == nil { // it may not be known yet that the comment stands: the check waits for that
+	if p == nil { // errand may not know yet that it has posted this comment; the check waits until it does
 		p = c.planNamed(k.Named)
 	}
 	if p == nil || p.approved() {
@@ -23,15 +23,15 @@ func (c *change) checkCandidate() {
 	c.checkApproval(k)
 }
 
-// unseenTick takes back a tick that a sweep found and no webhook told of. It approves nothing: GitHub names the last editor of a
-// comment, who need not be the one who ticked.
+// unseenTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who may
+// not be the person who ticked the box.
 func (c *change) unseenTick() {
 	if p := c.planByComment(c.e.Comment.ID); p != nil {
 		c.notSeen(p)
 	}
 }
 
-// notSeen takes back a tick in the box of a revision, of which is not known whose it is.
+// notSeen clears the box of a revision that an unknown person has ticked, and says so in a comment.
 func (c *change) notSeen(p *Plan) {
 	if !p.Open() || p.approved() || c.e.Approving {
 		return
@@ -289,7 +289,7 @@ func (c *change) revoked() {
 	}
 }
 
-// emptyBox takes back the tick of an approval that does not hold any more: nobody else could tick that box.
+// emptyBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
 func (c *change) emptyBox(p *Plan, a *Approval) {
 	if a.Via == ViaBox && c.e.Detail != NotTicked {
 		c.untickJob(p.Comment)

@@ -81,7 +81,7 @@ func (c *change) finish(phase Phase, end End) {
 	}
 }
 
-// saveLeft has the work saved that a run left which is over: nothing is left to stop.
+// saveLeft queues a job that saves the work of a run that has already ended.
 func (c *change) saveLeft(r *Run, why string) {
 	j := c.job(JobStop, LaneControl, "stop-"+r.ID)
 	j.Run, j.Priority = r.ID, 2

@@ -245,9 +245,14 @@ func (c *change) vouch() {
 		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
 }
 
-// newlyVouched reports whether a comment became visible that no run has seen yet.
-func (c *change) newlyVouched() bool {
-	return slices.ContainsFunc(c.untaken(), func(f Feedback) bool { return strings.HasPrefix(f.ID, vouchedPrefix) })
+// newlyVouched returns the id of the first feedback which says that a comment became visible, if no run has seen it yet.
+func (c *change) newlyVouched() (id string, found bool) {
+	for _, f := range c.untaken() {
+		if strings.HasPrefix(f.ID, vouchedPrefix) {
+			return f.ID, true
+		}
+	}
+	return "", false
 }
 
 // heardEarly keeps a comment on a task that has not begun. Its start reads the discussion, but may have read it

@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // started stores what the job start found and launches the first run.
@@ -25,11 +24,11 @@ func (c *change) started() {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// readAgain has the discussion read once more if somebody has vouched for a comment that is withheld in it: that was said while it was
-// read. The agent would be told of a comment that it does not see.
+// readAgain queues a second reading of the discussion, once, if somebody vouched for a comment while it was read: the agent
+// would otherwise be told of a comment that it cannot see.
 func (c *change) readAgain() bool {
-	i := slices.IndexFunc(c.untaken(), func(f Feedback) bool { return strings.HasPrefix(f.ID, vouchedPrefix) })
-	if i < 0 || !c.once("read-again-"+c.untaken()[i].ID) {
+	id, found := c.newlyVouched()
+	if !found || !c.once("read-again-"+id) {
 		return false
 	}
 	c.work(JobStart)
@@ -221,7 +220,7 @@ func (c *change) reviseAgain() {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
 	c.file()
 	c.dropTaken(run)
-	if c.newlyVouched() {
+	if _, found := c.newlyVouched(); found {
 		c.work(JobStart) // the discussion has to be read anew
 		return
 	}

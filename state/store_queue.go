@@ -213,8 +213,8 @@ func (q *queue) first(lane Lane, now time.Time) *Job {
 	return nil
 }
 
-// waitsForStop reports whether a job works in the checkout of a run that is still to be stopped. The stop is in another lane, and
-// saves what the run left: it would commit what the next run is writing, or read what is being put elsewhere.
+// waitsForStop reports whether a job uses the task's checkout while a run is still to be stopped there. The stop is in another
+// lane and saves the run's work: it could commit files that the next run is writing.
 func (q *queue) waitsForStop(j *Job) bool {
 	switch j.Kind {
 	case JobLaunch, JobCollect, JobRebase, JobSleep:

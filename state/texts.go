@@ -2,22 +2,22 @@ package state
 
 import "unicode/utf8"
 
-// What people said is kept with the task, and the task has to fit into one update of the store: else nothing could happen to it any
-// more. An agent is shown 12,000 characters of a comment.
+// Comments are stored with their task, and a task has to fit into one update of the store: otherwise no event could be applied
+// to it any more. Agents see at most 12,000 characters of a comment.
 const (
-	maxText    = 11_900    // characters of one text
-	maxTexts   = 256 << 10 // bytes of all texts together
-	shortText  = 200       // characters that are left of the oldest ones, where all together are too much
-	maxSayings = 500       // how many the discussion has; GitHub takes at most 2,500 comments on an issue
+	maxText     = 11_900    // characters of one text
+	maxTexts    = 256 << 10 // bytes of all texts together
+	shortText   = 200       // characters that are left of the oldest ones, where all together are too much
+	maxComments = 500       // comments in the discussion; GitHub allows 2,500 on an issue
 )
 
-// restOnGitHub stands where a text was cut.
-const restOnGitHub = "\n… (the rest stands on GitHub)"
+// restOnGitHub marks the place where a text was cut.
+const restOnGitHub = "\n… (the rest is on GitHub)"
 
-// boundTexts cuts what is kept of people's words to what the store can take: long texts, and the oldest ones if there are many. That
-// something is missing is said in its place; the whole stands on GitHub.
+// boundTexts cuts stored comments to a size that the store accepts: each long one, and the oldest ones further if all of them
+// together are too large. Each cut is marked.
 func (t *Task) boundTexts() {
-	t.Context.Comments = t.Context.Comments[max(0, len(t.Context.Comments)-maxSayings):]
+	t.Context.Comments = t.Context.Comments[max(0, len(t.Context.Comments)-maxComments):]
 	all := t.texts()
 	total := 0
 	for _, text := range all {
@@ -34,8 +34,8 @@ func (t *Task) boundTexts() {
 	}
 }
 
-// texts are the words of people that a task keeps: the discussion, then what is to be answered, each with the oldest first. The
-// conditions of approvals are carried out word for word.
+// texts returns the stored comments that may be cut, oldest first: the discussion, then the feedback. Conditions of approvals
+// are never cut.
 func (t *Task) texts() (list []*string) {
 	for i := range t.Context.Comments {
 		list = append(list, &t.Context.Comments[i].Body)

@@ -50,7 +50,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 			start.ReadAt = s.time()
 			if !started {
 				task = apply(Event{Kind: EventStarted, Start: start})
-				if n := len(task.Context.Comments); n != maxSayings || len(task.Feedback) != 1 {
+				if n := len(task.Context.Comments); n != maxComments || len(task.Feedback) != 1 {
 					t.Errorf("%d comments are in the discussion, and %d are to be answered", n, len(task.Feedback))
 				}
 			}

@@ -21,7 +21,7 @@ const lookBack = 2 * time.Minute
 // comment is looked for before it is written again, and a younger twin is removed.
 func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 	p := *w.job.Post
-	if past(w.task, p) {
+	if obsolete(w.task, p) {
 		return s.postedBefore(ctx, w)
 	}
 	number, err := numberOf(w)
@@ -85,9 +85,9 @@ func numberOf(w *unit) (int, error) {
 	return w.task.Key.Issue, nil
 }
 
-// past reports whether a comment would say what holds no more: a revision that a newer one has replaced before it was shown, or a
-// reminder of one that nobody waits for. After an outage such a comment would come late, and after what is true now.
-func past(t *state.Task, p state.Post) bool {
+// obsolete reports whether a comment that is still to be posted is out of date, for example after an outage: a plan that a
+// newer one has replaced, or a reminder of a plan that no longer waits for approval.
+func obsolete(t *state.Task, p state.Post) bool {
 	switch plan := planByHash(t, p.Hash); p.Kind {
 	case state.PostPlan:
 		return plan == nil || plan.Superseded
@@ -97,7 +97,7 @@ func past(t *state.Task, p state.Post) bool {
 	return false
 }
 
-// postedBefore is what an earlier attempt has left of a comment that is not posted any more. That of a plan is folded then.
+// postedBefore looks for an obsolete plan that an earlier attempt may have posted, so that it can be minimized.
 func (s *Steps) postedBefore(ctx context.Context, w *unit) (state.Event, error) {
 	p := *w.job.Post
 	if !w.job.Attempted || p.Kind != state.PostPlan {

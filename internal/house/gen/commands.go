@@ -27,8 +27,8 @@ Three things approve the newest revision, and each is checked again before work 
   has stood for 30 seconds, or is the only one.
 
 ` + "`with: …`" + ` adds conditions, which reach the agent word for word. A plan that offers several approaches is approved with
-the number of one: ` + "`@errand approve 2`" + `, or a tick in its box. What does not count is answered once, with the reason. So is a tick
-of which GitHub's webhook was lost: nobody can tell whose it is, so within a quarter of an hour errand empties the box and asks for the tick again.
+the number of one: ` + "`@errand approve 2`" + `, or a tick in its box. What does not count is answered once, with the reason. If
+GitHub's webhook about a tick is lost, nobody can tell who made it: within a quarter of an hour errand clears the box and asks for the tick again.
 
 An approval can be withdrawn until work starts: take the 👍 back, empty the box, or delete, hide or edit the comment. Edits give
 no commands, so an edited comment approves nothing; write a new one. Other commands that were deleted, hidden or edited before

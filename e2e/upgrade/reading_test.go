@@ -1,4 +1,4 @@
-package past_test
+package upgrade_test
 
 import (
 	"crypto/sha256"

@@ -22,11 +22,11 @@ import (
 )
 
 // The walks that 403b8aa left, each right after a commit, as if it had been killed there: see the README of the folder.
-const past = "../past/testdata/403b8aa"
+const oldVersion = "../upgrade/testdata/403b8aa"
 
 // expand returns the content of a compressed file.
 func expand(name string) ([]byte, error) {
-	packed, err := os.ReadFile(filepath.Join(past, name))
+	packed, err := os.ReadFile(filepath.Join(oldVersion, name))
 	if err != nil {
 		return nil, err
 	}
