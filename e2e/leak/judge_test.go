@@ -35,7 +35,7 @@ func (r rumors) credible(apart time.Duration) bool {
 	return r.count > 1 && r.last.Sub(r.first) >= apart
 }
 
-// Times between two answers after which a loss may be believed, as promised in docs/operations.md. Whoever deletes a
+// Times between two answers after which a loss may be believed, as promised in docs/hetzner.md. Whoever deletes a
 // server does not lose work if it is wrong about the end, and waits less.
 const (
 	apartForWork   = time.Minute

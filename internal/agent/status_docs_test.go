@@ -13,13 +13,13 @@ import (
 // TestEveryEndIsInTheDocs: operators find each end with its class, and no class that it has not.
 func TestEveryEndIsInTheDocs(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "monitoring.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range agent.Statuses() {
 		if row := fmt.Sprintf("\n| `%s` | %s | ", s, s.Class()); s != agent.StatusOK && !strings.Contains(string(docs), row) {
-			t.Errorf("docs/operations.md has no row that begins with %q", row)
+			t.Errorf("docs/monitoring.md has no row that begins with %q", row)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestTheFileOfTheReadme(t *testing.T) {
 // TestTheRepositoryFileOfTheDocs: the example of an .errand.yml is one.
 func TestTheRepositoryFileOfTheDocs(t *testing.T) {
 	t.Parallel()
-	s, err := config.ParseRepo([]byte(inDocument(t, "docs/configuration.md")), operator())
+	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md")), operator())
 	if err != nil || len(s.Check) != 2 || !s.Key.Required {
 		t.Errorf("settings %+v, %v", s, err)
 	}

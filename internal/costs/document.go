@@ -9,7 +9,7 @@ import (
 // seeds are those that the documents sum over: the first five, whatever they give.
 const seeds = 5
 
-// Document is what docs/operations.md says about costs: every generator under every policy, and how the
+// Document is what docs/vm-costs.md says about costs: every generator under every policy, and how the
 // first of them depends on the VM and on what is on its disk.
 func Document() (string, error) {
 	s := DefaultSetting()

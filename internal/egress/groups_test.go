@@ -55,14 +55,14 @@ func TestGroups(t *testing.T) {
 // TestGroupsAreDocumented: the guide names the hosts of each group.
 func TestGroupsAreDocumented(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../docs/operations.md")
+	guide, err := os.ReadFile("../../docs/egress.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range Groups() {
 		row := "| `" + g.Name + "` | " + g.About + " | `" + strings.Join(g.Hosts, "`, `") + "` |\n"
 		if !strings.Contains(string(guide), row) {
-			t.Errorf("docs/operations.md lacks the row\n%s", row)
+			t.Errorf("docs/egress.md lacks the row\n%s", row)
 		}
 	}
 }

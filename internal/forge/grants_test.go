@@ -27,7 +27,7 @@ func TestNeedsAreThoseOfTheManifest(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	manual, err := os.ReadFile("../../docs/operations.md")
+	manual, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestNeedsAreThoseOfTheManifest(t *testing.T) {
 		needs[n.Permission] = n.Level
 		required := map[bool]string{true: "required", false: "optional"}[n.Required]
 		if row := "| `" + n.Permission + ": " + n.Level + "` | " + required + " | " + n.For; !strings.Contains(string(manual), row) {
-			t.Errorf("docs/operations.md has no row %q", row)
+			t.Errorf("docs/install.md has no row %q", row)
 		}
 	}
 	if diff := cmp.Diff(manifest.Permissions, needs); diff != "" {

@@ -25,11 +25,12 @@ is an error, and so is a value of another type. The file is read at the start; a
   directly after a word it leaves those that follow: without a key ` + "`feat({key}): {task}` is `feat: {task}`" + `.
 
 Required: ` + "`github.app_id`, `github.private_key`, `github.webhook_secret`" + `, and ` + "`admin.token` or `admin.listen`" + `. The agent
-claude needs ` + "`models.anthropic`" + `, too.
+claude needs ` + "`models.anthropic`" + `, too. A repository's own settings are in [repository-settings.md](repository-settings.md).
 `
 
-const repositoryHead = `
-## A repository's own settings: ` + "`.errand.yml`" + `
+const repositoryHead = `# A repository's own settings: ` + "`.errand.yml`" + `
+
+<!-- Made by ` + "`make generate`" + ` from the structs in internal/config. -->
 
 This file is read from the default branch, or else from the organisation's ` + "`.github`" + ` repository, when a task starts and
 when it is asked to plan anew. What it leaves out is the operator's. It can lower a limit, never raise one, protect
@@ -78,8 +79,15 @@ func configuration(s *source) (string, error) {
 	}
 	b.WriteString("\n## The operator's file\n")
 	sections(&b, keys)
+	return b.String(), nil
+}
+
+// repositorySettings is docs/repository-settings.md.
+func repositorySettings(s *source) (string, error) {
+	var b strings.Builder
 	b.WriteString(repositoryHead)
-	if keys, err = s.keysOf(reflect.TypeFor[config.RepoFile](), "", reflect.Value{}); err != nil {
+	keys, err := s.keysOf(reflect.TypeFor[config.RepoFile](), "", reflect.Value{})
+	if err != nil {
 		return "", err
 	}
 	b.WriteString("\n| Key | Write | Meaning |\n|---|---|---|\n")

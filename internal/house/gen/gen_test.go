@@ -70,17 +70,20 @@ func TestExample(t *testing.T) {
 // shows.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	t.Parallel()
-	reference, err := os.ReadFile(root + "/docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
+	reference := func(name string) string {
+		text, err := os.ReadFile(root + "/docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
 	example, err := os.ReadFile(root + "/config.example.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	var walk func(v reflect.Type, inExample bool)
-	walk = func(v reflect.Type, inExample bool) {
+	var walk func(v reflect.Type, in string, inExample bool)
+	walk = func(v reflect.Type, in string, inExample bool) {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
 			v = v.Elem()
 		}
@@ -94,17 +97,17 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 				continue
 			}
 			n++
-			if !strings.Contains(string(reference), name+"` |") && !strings.Contains(string(reference), "### `"+name+"`") {
-				t.Errorf("docs/configuration.md does not have %s (%s.%s)", name, v, f.Name)
+			if text := reference(in); !strings.Contains(text, name+"` |") && !strings.Contains(text, "### `"+name+"`") {
+				t.Errorf("docs/%s does not have %s (%s.%s)", in, name, v, f.Name)
 			}
 			if inExample && !strings.Contains(string(example), name+":") {
 				t.Errorf("config.example.yml does not have %s (%s.%s)", name, v, f.Name)
 			}
-			walk(f.Type, inExample)
+			walk(f.Type, in, inExample)
 		}
 	}
-	walk(reflect.TypeFor[config.Config](), true)
-	walk(reflect.TypeFor[config.RepoFile](), false)
+	walk(reflect.TypeFor[config.Config](), "configuration.md", true)
+	walk(reflect.TypeFor[config.RepoFile](), "repository-settings.md", false)
 	if n < 80 {
 		t.Errorf("only %d keys were looked at", n)
 	}
@@ -133,9 +136,9 @@ func TestShownFilesAreValid(t *testing.T) {
 	if err != nil || c.Trigger.Label == "" || len(c.Secrets()) != len(env) {
 		t.Errorf("README.md shows a configuration that cannot be used: %v\n%s", err, shown)
 	}
-	repo, err := config.ParseRepo([]byte(block("docs/configuration.md", "check:")), config.Default().Settings())
+	repo, err := config.ParseRepo([]byte(block("docs/repository-settings.md", "check:")), config.Default().Settings())
 	if err != nil || len(repo.Check) != 2 {
-		t.Errorf("docs/configuration.md shows an .errand.yml that cannot be used: %v", err)
+		t.Errorf("docs/repository-settings.md shows an .errand.yml that cannot be used: %v", err)
 	}
 }
 

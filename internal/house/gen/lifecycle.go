@@ -47,9 +47,6 @@ func lifecycle(s *source) (string, error) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", phases(r.From), on, cell(r.If), phases(r.To), cell(r.Doc))
 	}
-	if err := vmLife(&b, docs); err != nil {
-		return "", err
-	}
 	return b.String(), nil
 }
 

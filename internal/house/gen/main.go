@@ -1,11 +1,12 @@
 // Command gen writes the documents that are made from code, so that they cannot be wrong for long:
 //
-//	docs/lifecycle.md       from the transition table and the doc comments of state
+//	docs/lifecycle.md       from the transition table of tasks and the doc comments of state
+//	docs/vm-lifecycle.md    from that of VMs, likewise
 //	docs/commands.md        from the command table of internal/comment
 //	docs/configuration.md   from the doc comments, keys and defaults of internal/config
-//	config.example.yml      likewise
+//	docs/repository-settings.md, config.example.yml  likewise
 //	docs/prices.md          from the prices of internal/gateway
-//	docs/operations.md      its table of costs, from a simulation by internal/costs
+//	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
 //
 //	go run ./internal/house/gen [-check]
 //
@@ -39,11 +40,13 @@ type document struct {
 func documents() []document {
 	return []document{
 		{"docs/lifecycle.md", lifecycle},
+		{"docs/vm-lifecycle.md", vmLifecycle},
 		{"docs/commands.md", commands},
 		{"docs/configuration.md", configuration},
+		{"docs/repository-settings.md", repositorySettings},
 		{"config.example.yml", example},
 		{"docs/prices.md", prices},
-		{operationsPath, operations},
+		{vmCostsPath, vmCosts},
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-const vmHead = `
-## The life of a VM
+const vmHead = `# The life of a VM
+
+<!-- Made by ` + "`make generate`" + ` from the transition table in state. -->
 
 A VM has a row of its own in the store, from before the first call to the provider until a day after its end. The task's
 phases and the VM's meet in one place: when an event gives a task's run its VM, or ends the run, the row becomes *busy* or
@@ -17,15 +18,20 @@ phases and the VM's meet in one place: when an event gives a task's run its VM, 
 
 `
 
-// vmLife writes the part of docs/lifecycle.md about VMs.
-func vmLife(b *strings.Builder, docs *comments) error {
+// vmLifecycle is docs/vm-lifecycle.md.
+func vmLifecycle(s *source) (string, error) {
+	docs, err := s.load(module + "state")
+	if err != nil {
+		return "", err
+	}
+	b := &strings.Builder{}
 	b.WriteString(vmHead)
 	vmDiagram(b)
 	b.WriteString("\nNot drawn: every phase until *sleeping* leads to *failed* when the VM cannot be used (any more), and every phase to\n*deleting* when it is not wanted any more.\n\n")
 	for _, p := range state.VMPhases() {
 		doc := docs.consts["VM"+strings.ToUpper(string(p[:1]))+string(p[1:])]
 		if doc == "" {
-			return fmt.Errorf("VM phase %s has no doc comment", p)
+			return "", fmt.Errorf("VM phase %s has no doc comment", p)
 		}
 		fmt.Fprintf(b, "- **`%s`** — %s\n", p, after(doc))
 	}
@@ -33,7 +39,7 @@ func vmLife(b *strings.Builder, docs *comments) error {
 	for _, r := range state.VMTable() {
 		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s |\n", vmPhases(r.From), r.On, cell(r.If), vmPhases([]state.VMPhase{r.To}), cell(r.Doc))
 	}
-	return nil
+	return b.String(), nil
 }
 
 // vmDiagram draws the ways of VMs but those to their end.

@@ -9,16 +9,16 @@ import (
 	"github.com/errand-bot/errand/internal/costs"
 )
 
-// The part of docs/operations.md that is made from code stands between these lines.
+// The part of docs/vm-costs.md that is made from code stands between these lines.
 const (
-	operationsPath = "docs/operations.md"
-	costsBegin     = "<!-- Made by `make generate` from internal/costs: begin -->\n"
-	costsEnd       = "<!-- end -->\n"
+	vmCostsPath = "docs/vm-costs.md"
+	costsBegin  = "<!-- Made by `make generate` from internal/costs: begin -->\n"
+	costsEnd    = "<!-- end -->\n"
 )
 
-// operations is docs/operations.md with the table of what VMs cost in it.
-func operations(s *source) (string, error) {
-	data, err := os.ReadFile(filepath.Join(s.root, operationsPath))
+// vmCosts is docs/vm-costs.md with the table of what VMs cost in it.
+func vmCosts(s *source) (string, error) {
+	data, err := os.ReadFile(filepath.Join(s.root, vmCostsPath))
 	if err != nil {
 		return "", err
 	}
