@@ -30,26 +30,14 @@ const (
 	prePoison   = "poison/"          // TIME/GUID: a delivery that failed too often; empty
 	preTomb     = "tomb/"            // TIME/GUID: when a delivery was spent; empty
 
-	preVM       = "vm/"           // NAME: the VMRow
-	keyRoster   = "vms"           // the VMs whose bill is open, and the last intents: what the caps need
-	preVMTask   = "vmbill/task/"  // TASK: what its VMs that are gone have cost
-	preVMMonth  = "vmbill/month/" // MONTH: what VMs that are gone have cost then, and on each of its days
-	preCall     = "call/"         // ID: the Reservation of a call of a model that is not booked yet
-	preUpstream = "upstream/"     // NAME: why no run is started that asks this model provider
-
-	keyVMImages = "vmimages" // the images of VMs' disks whose bill is open
-
-	keyVMTimes = "vmtimes" // how long VMs take to come up and to be imaged
+	preCall     = "call/"     // ID: the Reservation of a call of a model that is not booked yet
+	preUpstream = "upstream/" // NAME: why no run is started that asks this model provider
 
 )
 
 func taskKey(k TaskKey) string   { return preTask + k.String() }
 func jobsKey(k TaskKey) string   { return preJobs + k.String() }
 func jobSeqKey(k TaskKey) string { return preJobSeq + k.String() }
-
-func vmKey(name string) string       { return preVM + name }
-func vmTaskKey(k TaskKey) string     { return preVMTask + k.String() }
-func vmMonthKey(at time.Time) string { return preVMMonth + at.UTC().Format(monthForm) }
 
 func prKey(repo int64, number int) string { return fmt.Sprintf("%s%d/%d", prePR, repo, number) }
 

@@ -56,7 +56,7 @@ func TestBillsOfTwoTasks(t *testing.T) {
 	s.drop(t, "b")
 	got := map[TaskKey]int64{}
 	for _, task := range []TaskKey{vmTask, other, {Repo: 6, Issue: 7}} {
-		bill, err := s.TaskVMBill(t.Context(), task, s.time())
+		bill, err := s.VMs.TaskBill(t.Context(), task, s.time())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,15 +65,15 @@ func TestBillsOfTwoTasks(t *testing.T) {
 	if diff := cmp.Diff(map[TaskKey]int64{vmTask: 2, other: 4, {Repo: 6, Issue: 7}: 0}, got); diff != "" {
 		t.Errorf("spans of each task (-want +got):\n%s", diff)
 	}
-	if day, _, err := s.VMSpent(t.Context(), s.time()); err != nil || day.Spans != 6 {
+	if day, _, err := s.VMs.Spent(t.Context(), s.time()); err != nil || day.Spans != 6 {
 		t.Errorf("of all %d, want 6: %v", day.Spans, err)
 	}
-	row, err := s.VMRow(t.Context(), "a")
+	row, err := s.VMs.Get(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var refused *VMLimitError
-	if err := s.VMSpanAllowed(t.Context(), row, VMCaps{PerTask: 3 * time.Hour, MicroDay: 6 * euros}); !errors.As(err, &refused) || refused.Limit != LimitVMsDay {
+	if err := s.VMs.SpanAllowed(t.Context(), row, VMCaps{PerTask: 3 * time.Hour, MicroDay: 6 * euros}); !errors.As(err, &refused) || refused.Limit != LimitVMsDay {
 		t.Errorf("a third hour of the first task, which would be the seventh of the day: %v", err)
 	}
 }

@@ -24,9 +24,6 @@ var (
 	ErrBadDelivery = errors.New("unacceptable delivery")
 )
 
-// maxConflicts bounds how often an update is tried again when other writers came first.
-const maxConflicts = 20
-
 // Options are what a Store needs besides its database. Policy's zero value means DefaultPolicy.
 type Options struct {
 	Now    func() time.Time // nil means time.Now
@@ -45,6 +42,9 @@ type Options struct {
 // An update reads single keys only, so that it runs on every kv backend: what belongs to one task
 // lies under keys that the task's own key gives (see keys.go), the live jobs of a task in one value.
 type Store struct {
+	// VMs keeps the rows of the tasks' VMs, in the same database.
+	VMs *VMRows
+
 	db      kv.DB
 	now     func() time.Time
 	policy  Policy
@@ -71,7 +71,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
-	s := &Store{db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, codec: codec, next: Next, turned: opts.Turned, without: opts.Without}
+	s := &Store{VMs: NewVMRows(db, codec, now), db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, codec: codec, next: Next, turned: opts.Turned, without: opts.Without}
 	s.glances = NewDigest(s, (*Task).Glance)
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
@@ -87,21 +87,9 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 // work, and if there is none, receive or wait for NextDue.
 func (s *Store) Wake(ctx context.Context) <-chan struct{} { return s.db.Notify(ctx, preWake) }
 
-// update runs fn in an update of this name and tries again when other writers came first.
-func (s *Store) update(ctx context.Context, name string, fn func(kv.Tx) error) error {
-	ctx = kv.Named(ctx, name)
-	var err error
-	for range maxConflicts {
-		if err = s.db.Update(ctx, fn); !errors.Is(err, kv.ErrConflict) {
-			return err
-		}
-	}
-	return err
-}
-
 // SetFact stores a small fact of ours, such as the bot's id or when a sweep last ran.
 func (s *Store) SetFact(ctx context.Context, name string, value []byte) error {
-	err := s.update(ctx, "set fact "+name, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
+	err := kv.Update(ctx, s.db, "set fact "+name, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
 	if err != nil {
 		return fmt.Errorf("store fact %s: %w", name, err)
 	}

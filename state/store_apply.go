@@ -54,7 +54,7 @@ func (s *Store) Apply(ctx context.Context, e Event, ack Ack) (Applied, error) {
 	}
 	e.Now = s.now()
 	var applied Applied
-	err := s.update(ctx, "apply "+string(e.Kind), func(tx kv.Tx) (err error) {
+	err := kv.Update(ctx, s.db, "apply "+string(e.Kind), func(tx kv.Tx) (err error) {
 		applied, err = s.apply(tx, e, ack)
 		return err
 	})
@@ -141,7 +141,7 @@ func (s *Store) change(tx kv.Tx, before *Task, e Event, queue *queue) (Applied, 
 	if err := s.putTask(tx, before, after); err != nil {
 		return Applied{}, err
 	}
-	if err := errors.Join(s.pay(tx, before, after, e.Now), s.followVM(tx, before, after, e.Now)); err != nil {
+	if err := errors.Join(s.pay(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
 		return Applied{}, err
 	}
 	return Applied{Task: after, Changed: true, Note: ch.Note}, nil

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,16 +70,13 @@ func (c *checker) check() {
 			c.queue(key)
 		case strings.HasPrefix(key, preDelivery):
 			c.delivery(key)
-		case strings.HasPrefix(key, preVM):
-			c.vm(key)
-		case key == keyRoster:
-			c.roster()
-		case key == keyVMTimes, key == keyVMImages, strings.HasPrefix(key, preVMTask), strings.HasPrefix(key, preVMMonth), strings.HasPrefix(key, preCall):
+		case strings.HasPrefix(key, preCall):
 			c.want(key, key)
 		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq), strings.HasPrefix(key, prePurse), strings.HasPrefix(key, preUpstream):
 			c.expected[key] = true
 		}
 	}
+	c.store.VMs.Check(c.r, slices.Collect(maps.Keys(c.all)), c.want, c.problem)
 	for key := range c.all {
 		if !c.expected[key] {
 			c.problem("%s belongs to nothing", key)

@@ -82,7 +82,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 			return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
 		}
 	}
-	err = s.update(ctx, "put delivery", func(tx kv.Tx) error {
+	err = kv.Update(ctx, s.db, "put delivery", func(tx kv.Tx) error {
 		isNew = false
 		row, err := getDelivery(tx, d.GUID)
 		if err != nil || row != nil {
@@ -99,7 +99,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 
 func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) error {
 	for i, part := range parts {
-		if err := s.update(ctx, "put part", func(tx kv.Tx) error { return tx.Put(blob.PartKey(key, i), part) }); err != nil {
+		if err := kv.Update(ctx, s.db, "put part", func(tx kv.Tx) error { return tx.Put(blob.PartKey(key, i), part) }); err != nil {
 			return err
 		}
 	}

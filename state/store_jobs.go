@@ -73,7 +73,7 @@ func (j *Job) dueSince() time.Time {
 // claim claims a candidate if it still may be, else returns nil.
 func (s *Store) claim(ctx context.Context, c Job, req ClaimReq, now time.Time) (*Job, error) {
 	var claimed *Job
-	err := s.update(ctx, "claim "+string(c.Kind), func(tx kv.Tx) error {
+	err := kv.Update(ctx, s.db, "claim "+string(c.Kind), func(tx kv.Tx) error {
 		claimed = nil
 		q, err := s.getQueue(tx, c.Task)
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Store) changeJob(ctx context.Context, verb, id string, epoch int64, fn 
 	if err != nil {
 		return fmt.Errorf("%s job: %w", verb, err)
 	}
-	err = s.update(ctx, verb+" job", func(tx kv.Tx) error {
+	err = kv.Update(ctx, s.db, verb+" job", func(tx kv.Tx) error {
 		q, err := s.getQueue(tx, task)
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (s *Store) Rescue(ctx context.Context, now time.Time) (int, error) {
 	total := 0
 	for _, task := range tasks {
 		n := 0
-		err := s.update(ctx, "rescue jobs", func(tx kv.Tx) (err error) {
+		err := kv.Update(ctx, s.db, "rescue jobs", func(tx kv.Tx) (err error) {
 			n, err = s.rescueTask(tx, task, expired)
 			return err
 		})

@@ -40,7 +40,7 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 		if err := list[n].run(ctx, s); err != nil {
 			return fmt.Errorf("migrate to schema %d (%s): %w", n+1, list[n].doc, err)
 		}
-		err := s.update(ctx, "migrate", func(tx kv.Tx) error { return tx.Put(keySchema, strconv.AppendInt(nil, int64(n+1), 10)) })
+		err := kv.Update(ctx, s.db, "migrate", func(tx kv.Tx) error { return tx.Put(keySchema, strconv.AppendInt(nil, int64(n+1), 10)) })
 		if err != nil {
 			return fmt.Errorf("record schema %d: %w", n+1, err)
 		}

@@ -98,7 +98,7 @@ func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err e
 	if len(list) == 0 {
 		return 0, nil
 	}
-	err = s.update(ctx, "prune tasks", func(tx kv.Tx) error {
+	err = kv.Update(ctx, s.db, "prune tasks", func(tx kv.Tx) error {
 		lighter = 0
 		for _, one := range list {
 			now, err := blob.Get(tx, taskKey(one.key))

@@ -27,7 +27,7 @@ type Reservation struct {
 
 // Reserve stores a reservation. It is durable when Reserve returns nil; after an error it may be there.
 func (s *Store) Reserve(ctx context.Context, r Reservation) error {
-	err := s.update(ctx, "reserve call", func(tx kv.Tx) error { return s.codec.PutJSON(tx, preCall+r.ID, r) })
+	err := kv.Update(ctx, s.db, "reserve call", func(tx kv.Tx) error { return s.codec.PutJSON(tx, preCall+r.ID, r) })
 	if err != nil {
 		return fmt.Errorf("reserve a call of run %s: %w", r.Run, err)
 	}
@@ -36,7 +36,7 @@ func (s *Store) Reserve(ctx context.Context, r Reservation) error {
 
 // Release deletes the reservation of a call that cost nothing. It may be repeated.
 func (s *Store) Release(ctx context.Context, id string) error {
-	if err := s.update(ctx, "release call", func(tx kv.Tx) error { return tx.Delete(preCall + id) }); err != nil {
+	if err := kv.Update(ctx, s.db, "release call", func(tx kv.Tx) error { return tx.Delete(preCall + id) }); err != nil {
 		return fmt.Errorf("release the reservation of a call: %w", err)
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 // stored, the error is ErrSpent.
 func (s *Store) SpendDelivery(ctx context.Context, guid string) error {
 	now := s.now()
-	return s.update(ctx, "spend delivery", func(tx kv.Tx) error { return s.spendDelivery(tx, guid, now) })
+	return kv.Update(ctx, s.db, "spend delivery", func(tx kv.Tx) error { return s.spendDelivery(tx, guid, now) })
 }
 
 // spendDelivery deletes the payload, wherever it lies, and leaves the tombstone.
@@ -84,7 +84,7 @@ func (s *Store) ReviveDelivery(ctx context.Context, guid string) error {
 }
 
 func (s *Store) changeDelivery(ctx context.Context, guid string, fn func(kv.Tx, *deliveryRow) error) error {
-	return s.update(ctx, "change delivery", func(tx kv.Tx) error {
+	return kv.Update(ctx, s.db, "change delivery", func(tx kv.Tx) error {
 		row, err := getDelivery(tx, guid)
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 	}
 	const perUpdate = kv.MaxWrites / 2
 	for chunk := range slices.Chunk(old, perUpdate) {
-		err := s.update(ctx, "prune tombstones", func(tx kv.Tx) error {
+		err := kv.Update(ctx, s.db, "prune tombstones", func(tx kv.Tx) error {
 			for _, key := range chunk {
 				if err := errors.Join(tx.Delete(key), tx.Delete(preDelivery+guidOfTimeKey(key))); err != nil {
 					return err
@@ -134,7 +134,7 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 func (s *Store) dropLooseParts(ctx context.Context) error {
 	err := s.db.Scan(ctx, blob.PartPrefix+prePayload, "", 0, func(p kv.Pair) error {
 		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], blob.PartPrefix)
-		return s.update(ctx, "drop loose part", func(tx kv.Tx) error {
+		return kv.Update(ctx, s.db, "drop loose part", func(tx kv.Tx) error {
 			if _, err := tx.Get(key); !errors.Is(err, kv.ErrNotFound) {
 				return err
 			}

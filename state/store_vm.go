@@ -17,6 +17,19 @@ var ErrNoVMRow = errors.New("no such VM in the store")
 // ErrVMOver says that the VM of this name has had its life: it may not be made again.
 var ErrVMOver = errors.New("the VM of this name is over")
 
+// VMRows keeps the rows of VMs, what they have cost, and how long they took to come up. The store that owns the database
+// changes rows as well, in the updates that change their tasks: see [VMRows.Follow].
+type VMRows struct {
+	db    kv.DB
+	codec *blob.Codec
+	now   func() time.Time
+}
+
+// NewVMRows returns the rows in db. Now returns times in UTC without a monotonic part.
+func NewVMRows(db kv.DB, codec *blob.Codec, now func() time.Time) *VMRows {
+	return &VMRows{db: db, codec: codec, now: now}
+}
+
 // VMIntent asks for a row. The fields are those of VMRow.
 type VMIntent struct {
 	Name      string
@@ -37,14 +50,14 @@ type VMIntent struct {
 	Paid      time.Duration
 }
 
-// IntendVM stores that there shall be a VM, in one transaction with the check of the caps (a
+// Intend stores that there shall be a VM, in one transaction with the check of the caps (a
 // *VMLimitError). A row that is there already is returned as it is and takes nothing from the caps; if
 // its life is over the error is ErrVMOver. If the intent rebuilds a spare VM, that one's row is handed
 // over in the same transaction, and takes no place besides.
-func (s *Store) IntendVM(ctx context.Context, in VMIntent, caps VMCaps) (VMRow, error) {
+func (s *VMRows) Intend(ctx context.Context, in VMIntent, caps VMCaps) (VMRow, error) {
 	now := s.now()
 	var row VMRow
-	err := s.update(ctx, "intend VM", func(tx kv.Tx) (err error) {
+	err := kv.Update(ctx, s.db, "intend VM", func(tx kv.Tx) (err error) {
 		row, err = s.intendVM(tx, in, caps, now)
 		return err
 	})
@@ -54,7 +67,7 @@ func (s *Store) IntendVM(ctx context.Context, in VMIntent, caps VMCaps) (VMRow, 
 	return row, nil
 }
 
-func (s *Store) intendVM(tx kv.Tx, in VMIntent, caps VMCaps, now time.Time) (VMRow, error) {
+func (s *VMRows) intendVM(tx kv.Tx, in VMIntent, caps VMCaps, now time.Time) (VMRow, error) {
 	old, err := s.getVM(tx, in.Name)
 	switch {
 	case err == nil && old.Phase.Over():
@@ -89,7 +102,7 @@ func (s *Store) intendVM(tx kv.Tx, in VMIntent, caps VMCaps, now time.Time) (VMR
 }
 
 // inherit takes over the VM object of a spare VM, with what is paid for it.
-func (s *Store) inherit(tx kv.Tx, roster *roster, row *VMRow, now time.Time) error {
+func (s *VMRows) inherit(tx kv.Tx, roster *roster, row *VMRow, now time.Time) error {
 	old, err := s.getVM(tx, row.Rebuilds)
 	if err != nil {
 		return err
@@ -106,13 +119,13 @@ func (s *Store) inherit(tx kv.Tx, roster *roster, row *VMRow, now time.Time) err
 	return s.book(tx, roster, old, &next, now)
 }
 
-// ApplyVM does to a row what the event means, and returns the row and whether it changed. An event
+// Apply does to a row what the event means, and returns the row and whether it changed. An event
 // that does not fit changes nothing. The error for an unknown name is ErrNoVMRow.
-func (s *Store) ApplyVM(ctx context.Context, name string, e VMEvent) (VMRow, bool, error) {
+func (s *VMRows) Apply(ctx context.Context, name string, e VMEvent) (VMRow, bool, error) {
 	e.Now, e.CreatedAt = s.now(), e.CreatedAt.UTC().Round(0)
 	var row VMRow
 	var changed bool
-	err := s.update(ctx, "VM "+string(e.Kind), func(tx kv.Tx) (err error) {
+	err := kv.Update(ctx, s.db, "VM "+string(e.Kind), func(tx kv.Tx) (err error) {
 		row, changed, err = s.applyVM(tx, name, e)
 		return err
 	})
@@ -122,7 +135,7 @@ func (s *Store) ApplyVM(ctx context.Context, name string, e VMEvent) (VMRow, boo
 	return row, changed, nil
 }
 
-func (s *Store) applyVM(tx kv.Tx, name string, e VMEvent) (VMRow, bool, error) {
+func (s *VMRows) applyVM(tx kv.Tx, name string, e VMEvent) (VMRow, bool, error) {
 	old, err := s.getVM(tx, name)
 	if err != nil {
 		return VMRow{}, false, err
@@ -147,9 +160,9 @@ func (s *Store) applyVM(tx kv.Tx, name string, e VMEvent) (VMRow, bool, error) {
 	return row, true, errors.Join(s.putRoster(tx, roster), s.recordTime(tx, old, &row))
 }
 
-// followVM has the row of a task's VM say whether a run is on it, in the transaction that changed the
+// Follow has the row of a task's VM say whether a run is on it, in the transaction that changed the
 // task. A VM without a row is none of the store's.
-func (s *Store) followVM(tx kv.Tx, before, after *Task, now time.Time) error {
+func (s *VMRows) Follow(tx kv.Tx, before, after *Task, now time.Time) error {
 	was, wasBusy := vmOf(before)
 	is, isBusy := vmOf(after)
 	if was == is && wasBusy == isBusy {
@@ -167,7 +180,7 @@ func (s *Store) followVM(tx kv.Tx, before, after *Task, now time.Time) error {
 	return s.nudgeVM(tx, is, VMEvent{Kind: kind, Now: now})
 }
 
-func (s *Store) nudgeVM(tx kv.Tx, name string, e VMEvent) error {
+func (s *VMRows) nudgeVM(tx kv.Tx, name string, e VMEvent) error {
 	if name == "" {
 		return nil
 	}
@@ -186,8 +199,8 @@ func vmOf(t *Task) (name string, busy bool) {
 	return t.VM.Name, t.Run != nil && t.Run.VM == t.VM.Name
 }
 
-// VMRow returns one row, ErrNoVMRow if there is none.
-func (s *Store) VMRow(ctx context.Context, name string) (VMRow, error) {
+// Get returns one row, ErrNoVMRow if there is none.
+func (s *VMRows) Get(ctx context.Context, name string) (VMRow, error) {
 	var row *VMRow
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
 		row, err = s.getVM(r, name)
@@ -199,9 +212,9 @@ func (s *Store) VMRow(ctx context.Context, name string) (VMRow, error) {
 	return *row, nil
 }
 
-// VMRows returns all rows in the order of their names, those of VMs that are gone, too, until they
+// List returns all rows in the order of their names, those of VMs that are gone, too, until they
 // are pruned.
-func (s *Store) VMRows(ctx context.Context) ([]VMRow, error) {
+func (s *VMRows) List(ctx context.Context) ([]VMRow, error) {
 	var rows []VMRow
 	err := s.db.Scan(ctx, preVM, "", 0, func(p kv.Pair) error {
 		var row *VMRow
@@ -223,16 +236,16 @@ func (s *Store) VMRows(ctx context.Context) ([]VMRow, error) {
 	return rows, nil
 }
 
-// PruneVMs forgets the rows of VMs that were gone before a time, and returns how many. It must lie
+// Prune forgets the rows of VMs that were gone before a time, and returns how many. It must lie
 // further back than a create can land late: a day. Their bill stays.
-func (s *Store) PruneVMs(ctx context.Context, before time.Time) (int, error) {
-	rows, err := s.VMRows(ctx)
+func (s *VMRows) Prune(ctx context.Context, before time.Time) (int, error) {
+	rows, err := s.List(ctx)
 	if err != nil {
 		return 0, err
 	}
 	old := slices.DeleteFunc(rows, func(r VMRow) bool { return r.Phase != VMGone || !r.Since.Before(before) })
 	for chunk := range slices.Chunk(old, kv.MaxWrites/2) {
-		err := s.update(ctx, "prune VMs", func(tx kv.Tx) error {
+		err := kv.Update(ctx, s.db, "prune VMs", func(tx kv.Tx) error {
 			for _, row := range chunk {
 				if err := blob.Delete(tx, vmKey(row.Name)); err != nil {
 					return err
@@ -247,7 +260,7 @@ func (s *Store) PruneVMs(ctx context.Context, before time.Time) (int, error) {
 	return len(old), nil
 }
 
-func (s *Store) getVM(r kv.Reader, name string) (*VMRow, error) {
+func (s *VMRows) getVM(r kv.Reader, name string) (*VMRow, error) {
 	var row VMRow
 	err := s.codec.GetJSON(r, vmKey(name), &row)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -259,4 +272,4 @@ func (s *Store) getVM(r kv.Reader, name string) (*VMRow, error) {
 	return &row, nil
 }
 
-func (s *Store) putVM(tx kv.Tx, row *VMRow) error { return s.codec.PutJSON(tx, vmKey(row.Name), row) }
+func (s *VMRows) putVM(tx kv.Tx, row *VMRow) error { return s.codec.PutJSON(tx, vmKey(row.Name), row) }

@@ -11,7 +11,7 @@ import (
 )
 
 // book brings the roster up to date; a row that has ended leaves it, and its bill is closed.
-func (s *Store) book(tx kv.Tx, o *roster, old, row *VMRow, now time.Time) error {
+func (s *VMRows) book(tx kv.Tx, o *roster, old, row *VMRow, now time.Time) error {
 	if row.Task != old.Task && !old.Task.IsZero() { // it goes on without its task, which has paid so far
 		if bill := old.Bill(now); bill != (VMBill{}) {
 			if err := s.addBill(tx, vmTaskKey(old.Task), bill); err != nil {
@@ -58,7 +58,7 @@ type billed interface {
 }
 
 // bookMonths books the bill of what has existed from first to ended.
-func (s *Store) bookMonths(tx kv.Tx, b billed, first, ended time.Time) error {
+func (s *VMRows) bookMonths(tx kv.Tx, b billed, first, ended time.Time) error {
 	from, to := monthOf(first)
 	for range maxBilledMonths {
 		if from.After(ended) {
@@ -72,7 +72,7 @@ func (s *Store) bookMonths(tx kv.Tx, b billed, first, ended time.Time) error {
 	return nil
 }
 
-func (s *Store) bookMonth(tx kv.Tx, b billed, from, to, ended time.Time) error {
+func (s *VMRows) bookMonth(tx kv.Tx, b billed, from, to, ended time.Time) error {
 	bill := b.billIn(from, to, ended)
 	if bill == (VMBill{}) {
 		return nil
@@ -109,7 +109,7 @@ func dayOf(at time.Time) (from, to time.Time) {
 }
 
 // bills sums the closed and the open bills of a time's day and month.
-func (s *Store) bills(r kv.Reader, o *roster, now time.Time) (day, month VMBill, err error) {
+func (s *VMRows) bills(r kv.Reader, o *roster, now time.Time) (day, month VMBill, err error) {
 	monthFrom, monthTo := monthOf(now)
 	dayFrom, dayTo := dayOf(now)
 	m, err := s.getMonth(r, monthFrom)
@@ -132,7 +132,7 @@ func (s *Store) bills(r kv.Reader, o *roster, now time.Time) (day, month VMBill,
 	return day, month, nil
 }
 
-func (s *Store) taskBill(r kv.Reader, o *roster, task TaskKey, now time.Time) (VMBill, error) {
+func (s *VMRows) taskBill(r kv.Reader, o *roster, task TaskKey, now time.Time) (VMBill, error) {
 	bill, err := s.getBill(r, vmTaskKey(task))
 	if err != nil {
 		return VMBill{}, err
@@ -145,9 +145,9 @@ func (s *Store) taskBill(r kv.Reader, o *roster, task TaskKey, now time.Time) (V
 	return bill, nil
 }
 
-// VMSpent returns what VMs and images have cost on the day and in the month of a time, with what is reserved for
+// Spent returns what VMs and images have cost on the day and in the month of a time, with what is reserved for
 // those that are being made.
-func (s *Store) VMSpent(ctx context.Context, at time.Time) (day, month VMBill, err error) {
+func (s *VMRows) Spent(ctx context.Context, at time.Time) (day, month VMBill, err error) {
 	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
 		day, month, err = s.bills(r, o, at)
 		return err
@@ -158,8 +158,8 @@ func (s *Store) VMSpent(ctx context.Context, at time.Time) (day, month VMBill, e
 	return day, month, nil
 }
 
-// TaskVMBill returns what the VMs of a task have cost until a time. It outlives their rows.
-func (s *Store) TaskVMBill(ctx context.Context, task TaskKey, at time.Time) (bill VMBill, err error) {
+// TaskBill returns what the VMs of a task have cost until a time. It outlives their rows.
+func (s *VMRows) TaskBill(ctx context.Context, task TaskKey, at time.Time) (bill VMBill, err error) {
 	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
 		bill, err = s.taskBill(r, o, task, at)
 		return err
@@ -170,7 +170,7 @@ func (s *Store) TaskVMBill(ctx context.Context, task TaskKey, at time.Time) (bil
 	return bill, nil
 }
 
-func (s *Store) viewRoster(ctx context.Context, fn func(kv.Reader, *roster) error) error {
+func (s *VMRows) viewRoster(ctx context.Context, fn func(kv.Reader, *roster) error) error {
 	return s.db.View(ctx, func(r kv.Reader) error {
 		o, err := s.getRoster(r)
 		if err != nil {
@@ -180,17 +180,17 @@ func (s *Store) viewRoster(ctx context.Context, fn func(kv.Reader, *roster) erro
 	})
 }
 
-func (s *Store) getMonth(r kv.Reader, at time.Time) (m vmMonth, err error) {
+func (s *VMRows) getMonth(r kv.Reader, at time.Time) (m vmMonth, err error) {
 	err = ignoreMissing(s.codec.GetJSON(r, vmMonthKey(at), &m))
 	return m, err
 }
 
-func (s *Store) getBill(r kv.Reader, key string) (b VMBill, err error) {
+func (s *VMRows) getBill(r kv.Reader, key string) (b VMBill, err error) {
 	err = ignoreMissing(s.codec.GetJSON(r, key, &b))
 	return b, err
 }
 
-func (s *Store) addBill(tx kv.Tx, key string, more VMBill) error {
+func (s *VMRows) addBill(tx kv.Tx, key string, more VMBill) error {
 	b, err := s.getBill(tx, key)
 	if err != nil {
 		return err

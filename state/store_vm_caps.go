@@ -74,7 +74,7 @@ func rosterCares(old, row *VMRow) bool {
 }
 
 // checkCaps returns a *VMLimitError if a cap forbids the VM of row, which is not in the roster yet.
-func (s *Store) checkCaps(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now time.Time) error {
+func (s *VMRows) checkCaps(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now time.Time) error {
 	taken := 0
 	for _, v := range o.Open {
 		if v.takesPlace() {
@@ -105,7 +105,7 @@ func (o *roster) checkMakes(perHour int, now time.Time) error {
 }
 
 // checkMoney asks whether one more span of row may begin now, under the caps on time and money.
-func (s *Store) checkMoney(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now time.Time) error {
+func (s *VMRows) checkMoney(r kv.Reader, o *roster, row *VMRow, caps VMCaps, now time.Time) error {
 	if row.Rebuilds != "" && row.Spans(now) == 0 {
 		return nil // its span is paid
 	}
@@ -151,9 +151,9 @@ func amount(micro int64, currency string) string {
 	return fmt.Sprintf("%.2f %s", float64(micro)/1e6, currency)
 }
 
-// VMSpanAllowed returns a *VMLimitError if the caps forbid that another span of the VM begins now. It
+// SpanAllowed returns a *VMLimitError if the caps forbid that another span of the VM begins now. It
 // is asked before a paid span ends; what was begun may be used up.
-func (s *Store) VMSpanAllowed(ctx context.Context, row VMRow, caps VMCaps) error {
+func (s *VMRows) SpanAllowed(ctx context.Context, row VMRow, caps VMCaps) error {
 	if row.Paid <= 0 {
 		return nil
 	}
@@ -162,9 +162,9 @@ func (s *Store) VMSpanAllowed(ctx context.Context, row VMRow, caps VMCaps) error
 	return s.viewRoster(ctx, func(r kv.Reader, o *roster) error { return s.checkMoney(r, o, &row, caps, now) })
 }
 
-// VMsSince returns when the first VM was intended in this store, zero if none ever was: what it does not
+// Since returns when the first VM was intended in this store, zero if none ever was: what it does not
 // know of VMs that are older says nothing.
-func (s *Store) VMsSince(ctx context.Context) (since time.Time, err error) {
+func (s *VMRows) Since(ctx context.Context) (since time.Time, err error) {
 	err = s.viewRoster(ctx, func(_ kv.Reader, o *roster) error {
 		since = o.Born
 		return nil
@@ -175,10 +175,10 @@ func (s *Store) VMsSince(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-func (s *Store) getRoster(r kv.Reader) (*roster, error) {
+func (s *VMRows) getRoster(r kv.Reader) (*roster, error) {
 	var o roster
 	err := ignoreMissing(s.codec.GetJSON(r, keyRoster, &o))
 	return &o, err
 }
 
-func (s *Store) putRoster(tx kv.Tx, o *roster) error { return s.codec.PutJSON(tx, keyRoster, o) }
+func (s *VMRows) putRoster(tx kv.Tx, o *roster) error { return s.codec.PutJSON(tx, keyRoster, o) }

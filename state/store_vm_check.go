@@ -1,59 +1,84 @@
 package state
 
-// vm checks one row of a VM.
-func (c *checker) vm(key string) {
-	c.want(key, key)
-	var row VMRow
-	if err := c.store.codec.GetJSON(c.r, key, &row); err != nil {
-		c.problem("%v", err)
-		return
+import (
+	"strings"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Check looks for contradictions in the rows, the bills and the roster. Keys are all keys of the store. It calls want for
+// each key of its own that has to exist, with the key that refers to it, and problem for each contradiction.
+func (s *VMRows) Check(r kv.Reader, keys []string, want func(key, owner string), problem func(format string, args ...any)) {
+	roster := false
+	for _, key := range keys {
+		switch {
+		case strings.HasPrefix(key, preVM):
+			s.checkRow(r, key, want, problem)
+		case key == keyRoster:
+			roster = true
+			want(key, key)
+		case key == keyVMTimes, key == keyVMImages, strings.HasPrefix(key, preVMTask), strings.HasPrefix(key, preVMMonth):
+			want(key, key)
+		}
 	}
-	if vmKey(row.Name) != key {
-		c.problem("%s holds VM %s", key, row.Name)
-	}
-	if row.Phase == VMGone && row.EndedAt.IsZero() {
-		c.problem("%s is gone and has no end", key)
-	}
-	if row.Phase.Over() && row.Why == "" {
-		c.problem("%s is %s for no reason", key, row.Phase)
-	}
-	if row.EndedAt.IsZero() {
-		c.want(keyRoster, key)
+	if roster {
+		s.checkRoster(r, keys, problem)
 	}
 }
 
-// roster checks that exactly the VMs whose bill is open are in it, as their rows say.
-func (c *checker) roster() {
-	c.want(keyRoster, keyRoster)
-	o, err := c.store.getRoster(c.r)
+func (s *VMRows) checkRow(r kv.Reader, key string, want func(key, owner string), problem func(format string, args ...any)) {
+	want(key, key)
+	var row VMRow
+	if err := s.codec.GetJSON(r, key, &row); err != nil {
+		problem("%v", err)
+		return
+	}
+	if vmKey(row.Name) != key {
+		problem("%s holds VM %s", key, row.Name)
+	}
+	if row.Phase == VMGone && row.EndedAt.IsZero() {
+		problem("%s is gone and has no end", key)
+	}
+	if row.Phase.Over() && row.Why == "" {
+		problem("%s is %s for no reason", key, row.Phase)
+	}
+	if row.EndedAt.IsZero() {
+		want(keyRoster, key)
+	}
+}
+
+// checkRoster checks that the roster holds exactly the VMs whose bills are open, with the values of their rows.
+func (s *VMRows) checkRoster(r kv.Reader, keys []string, problem func(format string, args ...any)) {
+	o, err := s.getRoster(r)
 	if err != nil {
-		c.problem("%v", err)
+		problem("%v", err)
 		return
 	}
 	listed := map[string]bool{}
 	for _, v := range o.Open {
-		row, err := c.store.getVM(c.r, v.Name)
+		row, err := s.getVM(r, v.Name)
 		if err != nil {
-			c.problem("%s: %v", keyRoster, err)
+			problem("%s: %v", keyRoster, err)
 			continue
 		}
 		if listed[v.Name] {
-			c.problem("%s has VM %s twice", keyRoster, v.Name)
+			problem("%s has VM %s twice", keyRoster, v.Name)
 		}
 		listed[v.Name] = true
 		if !row.EndedAt.IsZero() {
-			c.problem("%s has VM %s, whose bill is closed", keyRoster, v.Name)
+			problem("%s has VM %s, whose bill is closed", keyRoster, v.Name)
 		}
 		if v.Task != row.Task || !v.CreatedAt.Equal(row.CreatedAt) || v.MicroHour != row.MicroHour || v.Paid != row.Paid || v.Phase.Over() != row.Phase.Over() {
-			c.problem("%s says of VM %s what its row does not", keyRoster, v.Name)
+			problem("%s says of VM %s what its row does not", keyRoster, v.Name)
 		}
 	}
-	for key := range c.all {
-		if len(key) <= len(preVM) || key[:len(preVM)] != preVM {
+	for _, key := range keys {
+		name, ok := strings.CutPrefix(key, preVM)
+		if !ok {
 			continue
 		}
-		if row, err := c.store.getVM(c.r, key[len(preVM):]); err == nil && row.EndedAt.IsZero() && !listed[row.Name] {
-			c.problem("%s is not in %s", key, keyRoster)
+		if row, err := s.getVM(r, name); err == nil && row.EndedAt.IsZero() && !listed[row.Name] {
+			problem("%s is not in %s", key, keyRoster)
 		}
 	}
 }

@@ -39,11 +39,11 @@ func (i VMImage) billIn(from, to, until time.Time) VMBill {
 	return VMBill{Micro: micro, Images: micro, Currency: i.Currency}
 }
 
-// BookVMImages brings the bill of images up to date. With whole the list is all that there is: the bill of an image
+// BookImages brings the bill of images up to date. With whole the list is all that there is: the bill of an image
 // that is missing is closed. Otherwise the images are added to those that are known.
-func (s *Store) BookVMImages(ctx context.Context, images []VMImage, whole bool) error {
+func (s *VMRows) BookImages(ctx context.Context, images []VMImage, whole bool) error {
 	now := s.now()
-	err := s.update(ctx, "book VM images", func(tx kv.Tx) error {
+	err := kv.Update(ctx, s.db, "book VM images", func(tx kv.Tx) error {
 		book, err := s.getImages(tx)
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (b *vmImages) take(images []VMImage, whole bool, now time.Time) (ended []VM
 	return ended, changed
 }
 
-func (s *Store) getImages(r kv.Reader) (b vmImages, err error) {
+func (s *VMRows) getImages(r kv.Reader) (b vmImages, err error) {
 	err = ignoreMissing(s.codec.GetJSON(r, keyVMImages, &b))
 	return b, err
 }

@@ -17,7 +17,7 @@ func (s *testStore) stored(id string) VMImage {
 
 func (s *testStore) bookImages(t *testing.T, whole bool, images ...VMImage) {
 	t.Helper()
-	if err := s.BookVMImages(context.Background(), images, whole); err != nil {
+	if err := s.VMs.BookImages(context.Background(), images, whole); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -25,7 +25,7 @@ func (s *testStore) bookImages(t *testing.T, whole bool, images ...VMImage) {
 // imagesCost wants what images have cost today and this month, and that neither VMs nor hours are counted for them.
 func (s *testStore) imagesCost(t *testing.T, what string, day, month int64) {
 	t.Helper()
-	gotDay, gotMonth, err := s.VMSpent(context.Background(), s.time())
+	gotDay, gotMonth, err := s.VMs.Spent(context.Background(), s.time())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestImagesCost(t *testing.T) {
 	s.imagesCost(t, "another month", 3*hour, 3*hour)
 	s.bookImages(t, true)
 	s.imagesCost(t, "none is left", 3*hour, 3*hour)
-	day, month, err := s.VMSpent(context.Background(), noon)
+	day, month, err := s.VMs.Spent(context.Background(), noon)
 	if err != nil || day.Micro != 13*hour || month.Micro != 13*hour {
 		t.Errorf("in March %+v, %+v, %v", day, month, err)
 	}
@@ -114,12 +114,12 @@ func TestImagesCountTowardsCaps(t *testing.T) {
 			s := newTestStore(t)
 			s.advance(time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC).Sub(s.time()))
 			s.bring(t, "a", vmTask, caps)
-			if err := s.VMSpanAllowed(context.Background(), s.vmRow(t, "a"), caps); err != nil {
+			if err := s.VMs.SpanAllowed(context.Background(), s.vmRow(t, "a"), caps); err != nil {
 				t.Fatal(err)
 			}
 			s.bookImages(t, true, s.stored("image"))
 			var refused *VMLimitError
-			if err := s.VMSpanAllowed(context.Background(), s.vmRow(t, "a"), caps); !errors.As(err, &refused) || refused.Limit != limit {
+			if err := s.VMs.SpanAllowed(context.Background(), s.vmRow(t, "a"), caps); !errors.As(err, &refused) || refused.Limit != limit {
 				t.Errorf("another hour: %v", err)
 			}
 			s.refuses(t, cloudIntent("b", vmTask), caps, limit)
@@ -131,7 +131,7 @@ func TestImagesCountTowardsCaps(t *testing.T) {
 
 func (s *testStore) vmRow(t *testing.T, name string) VMRow {
 	t.Helper()
-	row, err := s.VMRow(context.Background(), name)
+	row, err := s.VMs.Get(context.Background(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func cloudIntent(name string, task TaskKey) VMIntent {
 
 func (s *testStore) intend(t *testing.T, in VMIntent, caps VMCaps) VMRow {
 	t.Helper()
-	row, err := s.IntendVM(context.Background(), in, caps)
+	row, err := s.VMs.Intend(context.Background(), in, caps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (s *testStore) vmEvent(t *testing.T, name string, e VMEvent) VMRow {
 	if e.Kind == VMMade && e.CreatedAt.IsZero() {
 		e.CreatedAt, e.MicroHour, e.Currency, e.Paid = s.time(), euros, "EUR", time.Hour
 	}
-	row, changed, err := s.ApplyVM(context.Background(), name, e)
+	row, changed, err := s.VMs.Apply(context.Background(), name, e)
 	if err != nil || !changed {
 		t.Fatalf("%s to %s (%s): changed %v, %v", e.Kind, name, row.Phase, changed, err)
 	}
@@ -55,12 +55,12 @@ func (s *testStore) drop(t *testing.T, name string) {
 
 func (s *testStore) refuses(t *testing.T, in VMIntent, caps VMCaps, limit string) *VMLimitError {
 	t.Helper()
-	_, err := s.IntendVM(context.Background(), in, caps)
+	_, err := s.VMs.Intend(context.Background(), in, caps)
 	var refused *VMLimitError
 	if !errors.As(err, &refused) || refused.Limit != limit || refused.Hint() == "" || refused.Reason == "" {
 		t.Fatalf("intent %s: %v, want the limit %s", in.Name, err, limit)
 	}
-	if _, err := s.VMRow(context.Background(), in.Name); !errors.Is(err, ErrNoVMRow) {
+	if _, err := s.VMs.Get(context.Background(), in.Name); !errors.Is(err, ErrNoVMRow) {
 		t.Errorf("a refused intent left a row: %v", err)
 	}
 	return refused
@@ -77,10 +77,10 @@ func TestIntendVMTwice(t *testing.T) {
 		t.Errorf("the second intent differs:\n%s", cmp.Diff(first, second))
 	}
 	s.drop(t, "a")
-	if _, err := s.IntendVM(context.Background(), cloudIntent("a", vmTask), VMCaps{}); !errors.Is(err, ErrVMOver) {
+	if _, err := s.VMs.Intend(context.Background(), cloudIntent("a", vmTask), VMCaps{}); !errors.Is(err, ErrVMOver) {
 		t.Errorf("a name is used again: %v", err)
 	}
-	if _, _, err := s.ApplyVM(context.Background(), "b", VMEvent{Kind: VMUp}); !errors.Is(err, ErrNoVMRow) {
+	if _, _, err := s.VMs.Apply(context.Background(), "b", VMEvent{Kind: VMUp}); !errors.Is(err, ErrNoVMRow) {
 		t.Errorf("an event of an unknown VM: %v", err)
 	}
 }
@@ -127,18 +127,18 @@ func TestCapOnTaskHours(t *testing.T) {
 	s.bring(t, "b", vmTask, caps)
 	s.refuses(t, cloudIntent("c", vmTask), caps, LimitVMHours)
 	s.intend(t, cloudIntent("other", TaskKey{Repo: 5, Issue: 8}), caps)
-	row, err := s.VMRow(t.Context(), "b")
+	row, err := s.VMs.Get(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var refused *VMLimitError
-	if err := s.VMSpanAllowed(t.Context(), row, caps); !errors.As(err, &refused) || refused.Limit != LimitVMHours {
+	if err := s.VMs.SpanAllowed(t.Context(), row, caps); !errors.As(err, &refused) || refused.Limit != LimitVMHours {
 		t.Errorf("a fourth hour: %v", err)
 	}
-	if err := s.VMSpanAllowed(t.Context(), row, VMCaps{PerTask: 4 * time.Hour}); err != nil {
+	if err := s.VMs.SpanAllowed(t.Context(), row, VMCaps{PerTask: 4 * time.Hour}); err != nil {
 		t.Errorf("with a higher cap: %v", err)
 	}
-	bill, err := s.TaskVMBill(t.Context(), vmTask, s.time())
+	bill, err := s.VMs.TaskBill(t.Context(), vmTask, s.time())
 	want := VMBill{VMs: 2, Spans: 3, Time: 3 * time.Hour, Micro: 3 * euros, Currency: "EUR"}
 	bill.Currency = "EUR"
 	if err != nil || bill != want {
@@ -160,7 +160,7 @@ func TestCapOnMoney(t *testing.T) {
 	}
 	s.drop(t, "reserved") // was never made
 	s.advance(24*time.Hour - 2*time.Minute)
-	gotDay, gotMonth, err := s.VMSpent(t.Context(), s.time())
+	gotDay, gotMonth, err := s.VMs.Spent(t.Context(), s.time())
 	if err != nil || gotDay.Spans != 9 || gotMonth.Spans != 25 {
 		t.Errorf("spent %+v, %+v, %v", gotDay, gotMonth, err)
 	}
@@ -168,7 +168,7 @@ func TestCapOnMoney(t *testing.T) {
 	s.refuses(t, cloudIntent("c", vmTask), month, LimitVMsMonth)
 	s.advance(31 * 24 * time.Hour)
 	s.intend(t, cloudIntent("c", vmTask), month)
-	closedDay, closedMonth, err := s.VMSpent(t.Context(), testStart.AddDate(0, 0, 1))
+	closedDay, closedMonth, err := s.VMs.Spent(t.Context(), testStart.AddDate(0, 0, 1))
 	closedMonth.VMs, gotMonth.VMs, gotDay.VMs, closedDay.VMs = 0, 0, 0, 0
 	if diff := cmp.Diff([]VMBill{gotDay, gotMonth}, []VMBill{closedDay, closedMonth}); err != nil || diff != "" {
 		t.Errorf("%v; closing the bill changed it (-before +after):\n%s", err, diff)
@@ -182,21 +182,21 @@ func TestHeir(t *testing.T) {
 	s.bring(t, "a", vmTask, caps)
 	heir := cloudIntent("b", TaskKey{Repo: 5, Issue: 8})
 	heir.Rebuilds = "a"
-	if _, err := s.IntendVM(t.Context(), heir, caps); !errors.Is(err, ErrVMOver) {
+	if _, err := s.VMs.Intend(t.Context(), heir, caps); !errors.Is(err, ErrVMOver) {
 		t.Errorf("a VM in use is taken: %v", err)
 	}
 	s.advance(20 * time.Minute)
 	s.vmEvent(t, "a", VMEvent{Kind: VMKeep, Why: "done"})
 	stranger := heir
 	stranger.Name, stranger.Repo = "c", 6
-	if _, err := s.IntendVM(t.Context(), stranger, caps); !errors.Is(err, ErrVMOver) {
+	if _, err := s.VMs.Intend(t.Context(), stranger, caps); !errors.Is(err, ErrVMOver) {
 		t.Errorf("another repository takes it: %v", err)
 	}
 	row := s.intend(t, heir, caps)
 	if row.Spans(s.time()) != 0 || !row.CreatedAt.Equal(testStart) || row.Rebuilds != "a" {
 		t.Errorf("the heir is %+v", row)
 	}
-	old, err := s.VMRow(t.Context(), "a")
+	old, err := s.VMs.Get(t.Context(), "a")
 	if err != nil || old.Phase != VMDeleting || old.Heir != "b" || old.Why != "done" {
 		t.Errorf("the old row is %+v, %v", old, err)
 	}
@@ -205,11 +205,11 @@ func TestHeir(t *testing.T) {
 	s.advance(45 * time.Minute)
 	s.drop(t, "b")
 	for task, want := range map[TaskKey]int64{vmTask: 1, heir.Task: 1} {
-		if bill, err := s.TaskVMBill(t.Context(), task, s.time()); err != nil || bill.Spans != want {
+		if bill, err := s.VMs.TaskBill(t.Context(), task, s.time()); err != nil || bill.Spans != want {
 			t.Errorf("task %s pays %+v, %v", task, bill, err)
 		}
 	}
-	if day, _, err := s.VMSpent(t.Context(), s.time()); err != nil || day.Micro != 2*euros {
+	if day, _, err := s.VMs.Spent(t.Context(), s.time()); err != nil || day.Micro != 2*euros {
 		t.Errorf("the day costs %+v, %v", day, err)
 	}
 }
@@ -228,7 +228,7 @@ func TestRowFollowsTask(t *testing.T) {
 		s.mustApply(t, Event{Kind: EventPoked, Task: vmTask}, Ack{})
 		got := ""
 		for _, name := range []string{"a", "b"} {
-			row, err := s.VMRow(t.Context(), name)
+			row, err := s.VMs.Get(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,17 +260,17 @@ func TestVMRowsAndTimes(t *testing.T) {
 		s.advance(time.Duration(i+1) * time.Minute)
 		s.vmEvent(t, name, VMEvent{Kind: VMUp, Pins: []string{"k"}})
 	}
-	times, err := s.VMTimes(t.Context())
+	times, err := s.VMs.Times(t.Context())
 	if err != nil || Percentile(times.Boot, 50) != 2*time.Minute || Percentile(times.Boot, 95) != 3*time.Minute || Percentile(times.Image, 50) != 0 {
 		t.Errorf("times are %v, %v", times, err)
 	}
 	s.drop(t, "vm0")
 	s.advance(time.Hour)
 	s.drop(t, "vm1")
-	if n, err := s.PruneVMs(t.Context(), s.time().Add(-time.Minute)); n != 1 || err != nil {
+	if n, err := s.VMs.Prune(t.Context(), s.time().Add(-time.Minute)); n != 1 || err != nil {
 		t.Errorf("pruned %d, %v", n, err)
 	}
-	rows, err := s.VMRows(t.Context())
+	rows, err := s.VMs.List(t.Context())
 	if err != nil || len(rows) != 2 || rows[0].Name != "vm1" || rows[0].Phase != VMGone || rows[1].Pins[0] != "k" {
 		t.Errorf("rows are %+v, %v", rows, err)
 	}
@@ -289,14 +289,14 @@ func TestCheckFindsBadVMs(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
 			s.bring(t, "a", vmTask, VMCaps{})
-			err := s.update(t.Context(), "spoil", func(tx kv.Tx) error { return s.codec.PutJSON(tx, vmKey("x"), spoil) })
+			err := kv.Update(t.Context(), s.db, "spoil", func(tx kv.Tx) error { return s.codec.PutJSON(tx, vmKey("x"), spoil) })
 			if err != nil {
 				t.Fatal(err)
 			}
 			if problems, err := s.Check(t.Context()); err != nil || len(problems) == 0 {
 				t.Errorf("nothing is found: %v", err)
 			}
-			err = s.update(t.Context(), "mend", func(tx kv.Tx) error { return tx.Delete(vmKey("x")) })
+			err = kv.Update(t.Context(), s.db, "mend", func(tx kv.Tx) error { return tx.Delete(vmKey("x")) })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,8 +27,8 @@ func Percentile(times []time.Duration, p int) time.Duration {
 	return sorted[min((len(sorted)*p+99)/100, len(sorted))-1]
 }
 
-// VMTimes returns the times of the last VMs that had to be waited for.
-func (s *Store) VMTimes(ctx context.Context) (times VMTimes, err error) {
+// Times returns the times of the last VMs that had to be waited for.
+func (s *VMRows) Times(ctx context.Context) (times VMTimes, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) error {
 		return ignoreMissing(s.codec.GetJSON(r, keyVMTimes, &times))
 	})
@@ -39,7 +39,7 @@ func (s *Store) VMTimes(ctx context.Context) (times VMTimes, err error) {
 }
 
 // recordTime remembers how long the step took that a row has just made.
-func (s *Store) recordTime(tx kv.Tx, old, row *VMRow) error {
+func (s *VMRows) recordTime(tx kv.Tx, old, row *VMRow) error {
 	booted := old.Phase == VMBooting && old.UpAt.IsZero() && !row.UpAt.IsZero()
 	imaged := old.Phase == VMSleeping && row.Phase == VMAsleep
 	if !booted && !imaged {

@@ -43,7 +43,7 @@ func (s *Store) Upstream(ctx context.Context, name string) (*Upstream, error) {
 
 // SetUpstream remembers it; nil forgets it.
 func (s *Store) SetUpstream(ctx context.Context, name string, u *Upstream) error {
-	return s.update(ctx, "remember a provider", func(tx kv.Tx) error {
+	return kv.Update(ctx, s.db, "remember a provider", func(tx kv.Tx) error {
 		if u == nil {
 			return tx.Delete(preUpstream + name)
 		}

@@ -73,7 +73,7 @@ func (a *account) knowsVMs() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if _, err := store.IntendVM(a.t.Context(), state.VMIntent{Name: "first", Owner: "first", Provider: "hetzner"}, state.VMCaps{}); err != nil {
+	if _, err := store.VMs.Intend(a.t.Context(), state.VMIntent{Name: "first", Owner: "first", Provider: "hetzner"}, state.VMCaps{}); err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -134,7 +134,7 @@ func (w *world) judgeDeletion(server simhetzner.Object) {
 		if task.VM == nil || w.letting[task.VM.Name] {
 			continue
 		}
-		row, err := w.store.VMRow(context.Background(), task.VM.Name)
+		row, err := w.store.VMs.Get(context.Background(), task.VM.Name)
 		switch {
 		case err != nil || row.ID != id && w.ran[task.VM.Name] != id:
 		case row.Phase == state.VMAsleep: // as an image, and the task is about to say so
@@ -191,7 +191,7 @@ func (w *world) judgeImage(row state.VMRow) {
 
 // judgeLaunch complains if a run begins on another server than the one that the row has, or than the runs before it.
 func (w *world) judgeLaunch(vm fleet.VM) {
-	row, err := w.store.VMRow(context.Background(), vm.Name)
+	row, err := w.store.VMs.Get(context.Background(), vm.Name)
 	if err != nil || row.ID != vm.ID {
 		w.wrong("id", "VM %s is server %s, and its row has %s (%v)", vm.Name, vm.ID, row.ID, err)
 	}

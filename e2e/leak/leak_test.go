@@ -142,14 +142,14 @@ func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, state
 
 // mark is what Apply does to the row in the transaction of the task.
 func (w *world) mark(name string, kind state.VMEventKind) {
-	if _, _, err := w.store.Store.ApplyVM(context.Background(), name, state.VMEvent{Kind: kind}); err != nil {
+	if _, _, err := w.store.Store.VMs.Apply(context.Background(), name, state.VMEvent{Kind: kind}); err != nil {
 		w.wrong("store", "%s of %s: %v", kind, name, err)
 	}
 }
 
 // sleeps puts the disk away and lets the VM go.
 func (w *world) sleeps(ctx context.Context, t *state.Task) {
-	row, err := w.store.VMRow(context.Background(), t.VM.Name)
+	row, err := w.store.VMs.Get(context.Background(), t.VM.Name)
 	if err != nil || row.Phase != state.VMSleeping { // else the job is repeated
 		w.rest(ctx, t)
 	}

@@ -44,7 +44,7 @@ func (w *world) runs(d time.Duration) { _ = w.fleet.Run(w.within(d)) }
 
 func (w *world) row(name string) state.VMRow {
 	w.t.Helper()
-	row, err := w.store.VMRow(w.process, name)
+	row, err := w.store.VMs.Get(w.process, name)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestLongTroubleLeaksNothing(t *testing.T) {
 						t.Errorf("images are %+v", images)
 					}
 					var spans int64
-					day, month, err := w.store.VMSpent(w.process, w.clock.Now())
+					day, month, err := w.store.VMs.Spent(w.process, w.clock.Now())
 					if row := w.row(vm); err == nil {
 						spans = row.Spans(w.clock.Now())
 					}

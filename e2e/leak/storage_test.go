@@ -33,7 +33,7 @@ func TestStorageIsOnTheBill(t *testing.T) {
 	w.asleep(state.TaskKey{Repo: 1, Issue: 2})
 	check := func(what string) {
 		t.Helper()
-		_, month, err := w.store.VMSpent(t.Context(), w.clock.Now())
+		_, month, err := w.store.VMs.Spent(t.Context(), w.clock.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestShortStorageIsOnTheBill(t *testing.T) {
 	if n := len(w.sim.Objects("image")); n != 0 || task.VM == nil {
 		t.Fatalf("%d images, VM %+v", n, task.VM)
 	}
-	day, _, err := w.store.VMSpent(t.Context(), w.clock.Now())
+	day, _, err := w.store.VMs.Spent(t.Context(), w.clock.Now())
 	if err != nil || day.Images <= 0 || day.Images < w.sim.Bill().Of("image") {
 		t.Errorf("our bill says %+v, the cloud's %d, %v", day, w.sim.Bill().Of("image"), err)
 	}

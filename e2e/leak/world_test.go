@@ -90,7 +90,7 @@ func newWorld(t *testing.T, seed uint64, odds chances) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store = &store{Store: real, w: w, tasks: map[state.TaskKey]*state.Task{}}
+	w.store = &store{Store: real, tasks: map[state.TaskKey]*state.Task{}}
 	return w
 }
 
@@ -117,7 +117,7 @@ func (w *world) start() {
 		w.fleet.Close()
 	}
 	w.fleet = fleet.New(provider, fleet.Config{
-		Deployment: deployment, Store: w.store, Caps: state.VMCaps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
+		Deployment: deployment, Rows: &rows{w.store.VMs, w}, Store: w.store, Caps: state.VMCaps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
 		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}, {Type: "cpx42"}},
 		UserData:   func(row state.VMRow) ([]byte, error) { return []byte("#cloud-config\n# " + row.Name + "\n"), nil },
 		Pool:       fleet.Pool{Reuse: w.reuse}, Without: w.lacks, Tick: 20 * time.Second,
@@ -268,28 +268,33 @@ func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
 	return fmt.Errorf("%w: nobody has the address %s", remote.ErrUnreachable, ep.Address)
 }
 
-// store is the real store, with a chance to be killed around each commit, and tasks that the test keeps.
+// store is the real store, with tasks that the test keeps.
 type store struct {
 	*state.Store
-	w     *world
 	tasks map[state.TaskKey]*state.Task
 }
 
-func (s *store) IntendVM(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error) {
+// rows are the real rows, with a chance to be killed around each commit.
+type rows struct {
+	*state.VMRows
+	w *world
+}
+
+func (s *rows) Intend(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error) {
 	if err := s.w.strike("before an intent"); err != nil {
 		return state.VMRow{}, err
 	}
-	row, err := s.Store.IntendVM(ctx, in, caps)
+	row, err := s.VMRows.Intend(ctx, in, caps)
 	return row, errors.Join(err, s.w.strike("after an intent"))
 }
 
-func (s *store) ApplyVM(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
+func (s *rows) Apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
 	if err := s.w.strike("before an event"); err != nil {
 		return state.VMRow{}, false, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	before, _ := s.VMRow(ctx, name)
-	row, changed, err := s.Store.ApplyVM(ctx, name, e)
+	before, _ := s.Get(ctx, name)
+	row, changed, err := s.VMRows.Apply(ctx, name, e)
 	if changed {
 		s.w.judgeEvent(before, row, e)
 	}
@@ -359,7 +364,7 @@ func (w *world) unsound() []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	rows, err := w.store.VMRows(ctx)
+	rows, err := w.store.VMs.List(ctx)
 	if err != nil {
 		return []string{err.Error()}
 	}

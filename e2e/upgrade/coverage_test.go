@@ -92,7 +92,7 @@ func collect(t *testing.T, known map[string]shape) examples {
 			x.seeValue(t, "job", j, known["job"])
 		}
 	}
-	rows, err := s.VMRows(ctx)
+	rows, err := s.VMs.List(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

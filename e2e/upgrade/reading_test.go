@@ -167,14 +167,14 @@ func (r *reader) deliveries() {
 
 func (r *reader) vms() {
 	ctx := r.Context()
-	rows, err := r.store.VMRows(ctx)
+	rows, err := r.store.VMs.List(ctx)
 	r.must(err)
 	for _, row := range rows {
 		r.out.VMs[row.Name] = brief(row)
 	}
-	r.out.VMTimes, err = r.store.VMTimes(ctx)
+	r.out.VMTimes, err = r.store.VMs.Times(ctx)
 	r.must(err)
-	r.out.Since, err = r.store.VMsSince(ctx)
+	r.out.Since, err = r.store.VMs.Since(ctx)
 	r.must(err)
 }
 
@@ -182,7 +182,7 @@ func (r *reader) rest() {
 	ctx := r.Context()
 	for day := 1; day <= 31; day++ {
 		at := time.Date(2026, 3, day, 23, 59, 0, 0, time.UTC)
-		onDay, inMonth, err := r.store.VMSpent(ctx, at)
+		onDay, inMonth, err := r.store.VMs.Spent(ctx, at)
 		r.must(err)
 		r.out.Bills[at.Format("2006-01-02")] = []state.VMBill{onDay, inMonth}
 		spentOnDay, spentInMonth, err := r.store.Spent(ctx, at)

@@ -35,7 +35,7 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 	gone := image
 	gone.ID = "img-2"
 	for _, images := range [][]state.VMImage{{image, gone}, {image}} {
-		if err := s.BookVMImages(ctx, images, true); err != nil {
+		if err := s.VMs.BookImages(ctx, images, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,11 +47,11 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	vm := state.VMIntent{Name: "errand-new", Task: state.TaskKey{Repo: 900, Issue: 1}, Repo: 900, Owner: "900/1", Gen: 9, Provider: "hetzner", MicroHour: 5, Currency: "EUR", Paid: time.Hour}
-	if _, err := s.IntendVM(ctx, vm, state.VMCaps{}); err != nil {
+	if _, err := s.VMs.Intend(ctx, vm, state.VMCaps{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []state.VMEvent{{Kind: state.VMMade, ID: "1", CreatedAt: now}, {Kind: state.VMEnd, Why: "done"}, {Kind: state.VMDeleted}} {
-		if _, _, err := s.ApplyVM(ctx, vm.Name, e); err != nil {
+		if _, _, err := s.VMs.Apply(ctx, vm.Name, e); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) e
 	if c.vms == nil {
 		return nil
 	}
-	rows, err := c.vms.VMRows(ctx)
+	rows, err := c.vms.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) e
 }
 
 func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) error {
-	day, month, err := c.vms.VMSpent(ctx, c.now())
+	day, month, err := c.vms.Spent(ctx, c.now())
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) e
 }
 
 func (c *collector) vmTimes(ctx context.Context, out chan<- prometheus.Metric) error {
-	times, err := c.vms.VMTimes(ctx)
+	times, err := c.vms.Times(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// VMs reads what is known of VMs. *state.Store has it.
+// VMs reads the rows of VMs. [state.VMRows] implements it.
 type VMs interface {
-	VMRows(ctx context.Context) ([]state.VMRow, error)
-	VMSpent(ctx context.Context, at time.Time) (day, month state.VMBill, err error)
-	VMTimes(ctx context.Context) (state.VMTimes, error)
+	List(ctx context.Context) ([]state.VMRow, error)
+	Spent(ctx context.Context, at time.Time) (day, month state.VMBill, err error)
+	Times(ctx context.Context) (state.VMTimes, error)
 }
 
-var _ VMs = (*state.Store)(nil)
+var _ VMs = (*state.VMRows)(nil)
 
 // Alarm is something at the provider of VMs that errand does not touch and that a person has to see to.
 type Alarm struct {
@@ -141,7 +141,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	defer cancel()
 	now := p.cfg.Now().UTC()
 	b := &vmBoard{At: now, Source: p.source(ctx), VMs: []vmRow{}, Ended: []vmRow{}, Alarms: []Alarm{}, Most: p.cfg.VMCaps.VMs}
-	rows, err := p.cfg.VMs.VMRows(ctx)
+	rows, err := p.cfg.VMs.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	}
 	slices.SortStableFunc(b.Ended, func(a, b vmRow) int { return b.Since.Compare(a.Since) })
 	b.Ended = b.Ended[:min(len(b.Ended), maxVMs)]
-	day, month, err := p.cfg.VMs.VMSpent(ctx, now)
+	day, month, err := p.cfg.VMs.Spent(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	if p.cfg.Alarms != nil {
 		b.Alarms = append(b.Alarms, p.cfg.Alarms()...)
 	}
-	times, err := p.cfg.VMs.VMTimes(ctx)
+	times, err := p.cfg.VMs.Times(ctx)
 	b.Took = tookOf(times)
 	return b, err
 }

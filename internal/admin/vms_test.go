@@ -34,7 +34,7 @@ func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 	var store *state.Store
 	w := newWorld(t, func(c *admin.Config) {
 		store = c.Store.(*state.Store)
-		c.VMs, c.VMCaps, c.Alarms = store, state.VMCaps{VMs: 3, MicroDay: 2_000_000, MicroMonth: 20_000_000}, func() []admin.Alarm { return alarms }
+		c.VMs, c.VMCaps, c.Alarms = store.VMs, state.VMCaps{VMs: 3, MicroDay: 2_000_000, MicroMonth: 20_000_000}, func() []admin.Alarm { return alarms }
 		c.Describe = func(context.Context) (admin.Source, error) { return source(), nil }
 	})
 	w.trigger(1, "Prices are rounded twice")
@@ -44,7 +44,7 @@ func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 		if task.IsZero() {
 			in.Owner = "bake-web"
 		}
-		if _, err := store.IntendVM(ctx, in, state.VMCaps{}); err != nil {
+		if _, err := store.VMs.Intend(ctx, in, state.VMCaps{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 			if e.Kind == state.VMMade {
 				e.ID, e.VMKind, e.Location, e.CreatedAt, e.MicroHour, e.Currency, e.Paid = "4711", "cx43", "fsn1", w.now(), 26_400, "EUR", time.Hour
 			}
-			if _, changed, err := store.ApplyVM(ctx, name, e); err != nil || !changed {
+			if _, changed, err := store.VMs.Apply(ctx, name, e); err != nil || !changed {
 				t.Fatalf("%s of %s: changed %v, %v", e.Kind, name, changed, err)
 			}
 		}
@@ -160,7 +160,7 @@ func TestImagesAreShownBesideVMs(t *testing.T) {
 				}
 			}
 			w.advance(200 * time.Minute)
-			if err := w.store.BookVMImages(t.Context(), images, true); err != nil {
+			if err := w.store.VMs.BookImages(t.Context(), images, true); err != nil {
 				t.Fatal(err)
 			}
 			body := w.page("/vms")
@@ -196,6 +196,6 @@ func TestNoVMs(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	wantNot(t, w.page("/status"), "/vms")
-	w = newWorld(t, func(c *admin.Config) { c.VMs = c.Store.(*state.Store) })
+	w = newWorld(t, func(c *admin.Config) { c.VMs = c.Store.(*state.Store).VMs })
 	want(t, w.page("/vms"), "No VMs", "–")
 }

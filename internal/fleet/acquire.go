@@ -104,7 +104,7 @@ func words(err error) string {
 
 // intend finds the owner's live row, or stores a new intent.
 func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
-	rows, err := f.store.VMRows(ctx)
+	rows, err := f.rows.List(ctx)
 	if err != nil {
 		return intent{}, err
 	}
@@ -127,9 +127,9 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 			return intent{VMRow: row}, refusal(err)
 		}
 	}
-	row, err := f.store.IntendVM(ctx, in, f.caps())
+	row, err := f.rows.Intend(ctx, in, f.caps())
 	if f.makeRoom(ctx, rows, err) {
-		row, err = f.store.IntendVM(ctx, in, f.caps())
+		row, err = f.rows.Intend(ctx, in, f.caps())
 	}
 	if errors.Is(err, state.ErrVMOver) { // somebody was quicker
 		return intent{VMRow: state.VMRow{Gen: gen}}, errLifeOver
@@ -263,7 +263,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn().Err(err).Msg("failed to check VMs; retrying")
 		}
-		next, err := f.store.VMRow(ctx, row.Name)
+		next, err := f.rows.Get(ctx, row.Name)
 		if err != nil {
 			return VM{}, err
 		}

@@ -25,7 +25,7 @@ func inShop(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clo
 	c := newClock()
 	s, store := newShop(c), newStore(t, c.now)
 	cfg := fleet.Config{
-		Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep,
+		Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep,
 		Candidates: []fleet.Candidate{{Type: "small", Location: "here"}, {Type: "small", Location: "there"}, {Type: "large"}},
 	}
 	if change != nil {
@@ -47,7 +47,7 @@ func get(t *testing.T, f *fleet.Fleet, spec fleet.AcquireSpec) fleet.VM {
 
 func rowOf(t *testing.T, s *state.Store, name string) state.VMRow {
 	t.Helper()
-	row, err := s.VMRow(t.Context(), name)
+	row, err := s.VMs.Get(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 			t.Errorf("after %s: %d orders, %v", step.after, got, err)
 		}
 	}
-	rows, err := store.VMRows(t.Context())
+	rows, err := store.VMs.List(t.Context())
 	if err != nil || len(rows) != 1 || rows[0].Phase != state.VMIntended {
 		t.Errorf("rows are %+v, %v", rows, err)
 	}
@@ -127,7 +127,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	if vm := get(t, f, fleet.AcquireSpec{Task: shopTask}); vm.Gen != 1 || vm.Paid != time.Hour || vm.MicroHour != 10_000 {
 		t.Errorf("the VM is %+v", vm)
 	}
-	if day, _, err := store.VMSpent(t.Context(), c.now()); err != nil || day.Micro != 10_000 {
+	if day, _, err := store.VMs.Spent(t.Context(), c.now()); err != nil || day.Micro != 10_000 {
 		t.Errorf("spent %+v, %v", day, err)
 	}
 }

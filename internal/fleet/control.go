@@ -70,7 +70,7 @@ func (f *Fleet) poll(ctx context.Context) error {
 
 // pass looks once, if there is something to look for, and moves rows on that are on their way up.
 func (f *Fleet) pass(ctx context.Context) error {
-	rows, err := f.store.VMRows(ctx)
+	rows, err := f.rows.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (f *Fleet) foreign(row state.VMRow, vm VM) string {
 // late reports whether a VM has had its time to come up. What was measured stretches it.
 func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
 	within := f.cfg.BootWithin
-	times, err := f.store.VMTimes(ctx)
+	times, err := f.rows.Times(ctx)
 	if err != nil {
 		return false
 	}

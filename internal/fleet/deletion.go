@@ -40,7 +40,7 @@ func (f *Fleet) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) {
 func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 	within, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
-	all, err := f.store.VMRows(within)
+	all, err := f.rows.List(within)
 	group := f.group(deletesAtOnce)
 	var mu sync.Mutex
 	for _, row := range all {
@@ -98,7 +98,7 @@ func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImag
 		return err
 	}
 	defer unlock()
-	row, err := f.store.VMRow(ctx, name)
+	row, err := f.rows.Get(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func inSlowShop(t *testing.T, takes time.Duration, change func(*fleet.Config)) (
 	t.Helper()
 	s, store := &slowShop{shop: newShop(&clock{}), takes: takes}, newStore(t, time.Now)
 	s.now = time.Now
-	cfg := fleet.Config{Deployment: "demo", Store: store, Candidates: []fleet.Candidate{{Type: "small", Location: "here"}}}
+	cfg := fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Candidates: []fleet.Candidate{{Type: "small", Location: "here"}}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -64,7 +64,7 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 			return f.Release(context.Background(), vm, fleet.ReasonDone)
 		},
 		"a release after the poller has begun": func(f *fleet.Fleet, s *state.Store, vm string) error {
-			_, _, err := s.ApplyVM(context.Background(), vm, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)})
+			_, _, err := s.VMs.Apply(context.Background(), vm, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)})
 			time.Sleep(6 * time.Second)
 			if err == nil {
 				err = f.Release(context.Background(), vm, fleet.ReasonDone)
@@ -113,7 +113,7 @@ func TestDeletionsDoNotHoldUpVMs(t *testing.T) {
 			failed = append(failed, vm.Name)
 		}
 		for _, name := range failed {
-			if _, _, err := store.ApplyVM(t.Context(), name, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)}); err != nil {
+			if _, _, err := store.VMs.Apply(t.Context(), name, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -180,7 +180,7 @@ func TestVMsAreDialedWhileTheProviderFails(t *testing.T) {
 		s := &brokenLists{shop: newShop(&clock{})}
 		s.now = time.Now
 		f := fleet.New(s, fleet.Config{
-			Deployment: "demo", Store: store, Contact: bootContact{10 * time.Minute}, BootWithin: time.Hour,
+			Deployment: "demo", Rows: store.VMs, Store: store, Contact: bootContact{10 * time.Minute}, BootWithin: time.Hour,
 			Candidates: []fleet.Candidate{{Type: "small", Location: "here"}},
 		})
 		defer f.Close()

@@ -56,7 +56,8 @@ func TestLifeOfAVM(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cfg := fleet.Config{Deployment: "demo", Store: newStore(t, time.Now), SSH: remote.Config{Signer: signer}}
+	store := newStore(t, time.Now)
+	cfg := fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, SSH: remote.Config{Signer: signer}}
 	f := fleet.New(p, cfg)
 	vm := acquire(t, f, "42#7", 1)
 	c, err := f.Client(ctx, vm.Name)
@@ -140,7 +141,8 @@ func TestRunnerClient(t *testing.T) {
 		provider fleet.Provider
 		same     bool
 	}{"one user": {p, true}, "two users": {twoUsers{p}, false}} {
-		f := fleet.New(test.provider, fleet.Config{Deployment: "demo", Store: newStore(t, time.Now), SSH: remote.Config{Signer: signer}})
+		store := newStore(t, time.Now)
+		f := fleet.New(test.provider, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, SSH: remote.Config{Signer: signer}})
 		defer f.Close()
 		vm := acquire(t, f, strings.ReplaceAll(name, " ", "-"), 1)
 		agent, err := f.Client(ctx, vm.Name)

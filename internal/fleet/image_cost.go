@@ -42,7 +42,7 @@ func (f *Fleet) bookImages(ctx context.Context, images []Image, whole bool) {
 		}
 		list = append(list, image)
 	}
-	if err := f.store.BookVMImages(ctx, list, whole); err != nil {
+	if err := f.rows.BookImages(ctx, list, whole); err != nil {
 		f.cfg.Log.Warn().Err(err).Msg("failed to book what images cost; retrying")
 	}
 }

@@ -42,7 +42,7 @@ func TestImagesUseUpTheCaps(t *testing.T) {
 			if err := f.Run(ctx); err != nil {
 				t.Fatal(err)
 			}
-			day, _, err := store.VMSpent(t.Context(), c.now())
+			day, _, err := store.VMs.Spent(t.Context(), c.now())
 			if err != nil {
 				t.Fatal(err)
 			}

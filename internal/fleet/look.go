@@ -33,7 +33,7 @@ func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.get
 
 // get is Get with facts that are at most so old.
 func (f *Fleet) get(ctx context.Context, name string, within time.Duration) (VM, error) {
-	row, err := f.store.VMRow(ctx, name)
+	row, err := f.rows.Get(ctx, name)
 	if errors.Is(err, state.ErrNoVMRow) {
 		return f.provider.Get(ctx, name)
 	}
@@ -170,7 +170,7 @@ func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, err
 
 // apply does an event to a row and wakes those who wait for one.
 func (f *Fleet) apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
-	row, changed, err := f.store.ApplyVM(ctx, name, e)
+	row, changed, err := f.rows.Apply(ctx, name, e)
 	if err != nil || !changed {
 		return row, changed, err
 	}

@@ -63,7 +63,7 @@ func (f *Fleet) createWithRoom(ctx context.Context, want Spec) (VM, error) {
 		if !errors.Is(err, ErrQuota) {
 			return vm, err
 		}
-		rows, rowsErr := f.store.VMRows(ctx)
+		rows, rowsErr := f.rows.List(ctx)
 		if rowsErr != nil || !f.releaseSpare(ctx, rows) {
 			return VM{}, errors.Join(err, rowsErr)
 		}

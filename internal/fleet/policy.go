@@ -18,38 +18,25 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Rows keep what is intended and known about each VM. *state.Store has them.
+// Rows keeps what is intended and known about VMs. [state.VMRows] implements it.
 type Rows interface {
-	IntendVM(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error)
-	ApplyVM(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error)
-	VMRow(ctx context.Context, name string) (state.VMRow, error)
-	VMRows(ctx context.Context) ([]state.VMRow, error)
+	Intend(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error)
+	Apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error)
+	Get(ctx context.Context, name string) (state.VMRow, error)
+	List(ctx context.Context) ([]state.VMRow, error)
+	Prune(ctx context.Context, before time.Time) (int, error)
+	SpanAllowed(ctx context.Context, row state.VMRow, caps state.VMCaps) error
+	Times(ctx context.Context) (state.VMTimes, error)
+	BookImages(ctx context.Context, images []state.VMImage, whole bool) error
+	Since(ctx context.Context) (time.Time, error)
 }
 
-// Books are what the store knows of VMs besides their rows.
-type Books interface {
-	VMSpanAllowed(ctx context.Context, row state.VMRow, caps state.VMCaps) error
-	VMTimes(ctx context.Context) (state.VMTimes, error)
-	BookVMImages(ctx context.Context, images []state.VMImage, whole bool) error
-	VMsSince(ctx context.Context) (time.Time, error)
-	PruneVMs(ctx context.Context, before time.Time) (int, error)
-}
-
-// Facts are small things to remember, and Task whose VM it is.
-type Facts interface {
+// Store remembers small facts and finds the task of a VM. [state.Store] implements it.
+type Store interface {
 	SetFact(ctx context.Context, name string, value []byte) error
 	Fact(ctx context.Context, name string) ([]byte, error)
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 }
-
-// Store is what a fleet needs of the store: *state.Store.
-type Store interface {
-	Rows
-	Books
-	Facts
-}
-
-var _ Store = (*state.Store)(nil)
 
 // Pool is what happens to VMs beyond one task's need.
 type Pool struct {
@@ -67,6 +54,8 @@ type Config struct {
 	// account.
 	Deployment string
 	// Store has the rows. It is needed.
+	// Rows keeps the VMs, Store everything else that the fleet remembers.
+	Rows  Rows
 	Store Store
 	// Caps bound how many VMs there may be and what they may cost. Default: 3 VMs at once, 10 new ones in
 	// an hour.
@@ -158,6 +147,7 @@ func (cfg Config) withDefaults(market bool) Config {
 // nothing that a restart would lose but sightings and what may be asked again.
 type Fleet struct {
 	provider Provider
+	rows     Rows
 	store    Store
 	cfg      Config
 	pool     *remote.Pool
@@ -195,7 +185,7 @@ func New(p Provider, cfg Config) *Fleet {
 	_, market := p.(Market)
 	cfg = cfg.withDefaults(market)
 	f := &Fleet{
-		provider: p, store: cfg.Store, cfg: cfg, changed: make(chan struct{}), listing: make(chan struct{}, 1),
+		provider: p, rows: cfg.Rows, store: cfg.Store, cfg: cfg, changed: make(chan struct{}), listing: make(chan struct{}, 1),
 		coming: map[string]VM{}, ending: map[string]chan struct{}{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
 		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{}, unread: map[string]int{},
 	}

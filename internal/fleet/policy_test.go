@@ -18,7 +18,8 @@ func newFleet(t *testing.T, maxVMs int) (*fleet.Fleet, *memory, *clock) {
 	t.Helper()
 	c := newClock()
 	m := newMemory(c.now)
-	f := fleet.New(m, fleet.Config{Deployment: "demo", Store: newStore(t, c.now), Caps: state.VMCaps{VMs: maxVMs}, Now: c.now, Sleep: c.sleep})
+	store := newStore(t, c.now)
+	f := fleet.New(m, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Caps: state.VMCaps{VMs: maxVMs}, Now: c.now, Sleep: c.sleep})
 	t.Cleanup(f.Close)
 	return f, m, c
 }

@@ -45,7 +45,7 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	if f.cfg.Pool.Insurance <= 0 || !f.scarce(ctx) {
 		return false, nil
 	}
-	rows, err := f.store.VMRows(ctx)
+	rows, err := f.rows.List(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	var limit *state.VMLimitError
-	if err := f.store.VMSpanAllowed(ctx, row, f.caps()); errors.As(err, &limit) {
+	if err := f.rows.SpanAllowed(ctx, row, f.caps()); errors.As(err, &limit) {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -71,14 +71,14 @@ func (f *Fleet) nearsMaxAge(row state.VMRow) bool {
 // SpanAllowed returns a *state.VMLimitError if the caps forbid that another paid span of a VM begins. A VM
 // without a row, or that costs nothing, may go on.
 func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
-	row, err := f.store.VMRow(ctx, name)
+	row, err := f.rows.Get(ctx, name)
 	if errors.Is(err, state.ErrNoVMRow) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return f.store.VMSpanAllowed(ctx, row, f.caps())
+	return f.rows.SpanAllowed(ctx, row, f.caps())
 }
 
 // insured finds a VM among the n oldest that are parked for a task and cost something.
@@ -170,7 +170,7 @@ func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) b
 func (f *Fleet) rebuildIntent(ctx context.Context, in state.VMIntent, spare state.VMRow) (state.VMRow, error) {
 	in.Rebuilds = spare.Name
 	f.forget(spare.Name)
-	return f.store.IntendVM(ctx, in, f.caps())
+	return f.rows.Intend(ctx, in, f.caps())
 }
 
 // makeRoom gives a place free if the cap on VMs was reached: of a spare VM, of one that is to be deleted anyway, or of one

@@ -160,10 +160,10 @@ func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.since, err = f.store.VMsSince(ctx); err != nil {
+	if s.since, err = f.rows.Since(ctx); err != nil {
 		return s, err
 	}
-	if s.rows, err = f.store.VMRows(ctx); err != nil {
+	if s.rows, err = f.rows.List(ctx); err != nil {
 		return s, err
 	}
 	for _, row := range s.rows {
@@ -186,7 +186,7 @@ func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
 }
 
 // load reads a task once.
-func (s *survey) load(ctx context.Context, facts Facts, key state.TaskKey) error {
+func (s *survey) load(ctx context.Context, facts Store, key state.TaskKey) error {
 	if _, ok := s.tasks[key]; ok || key.IsZero() {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (f *Fleet) reap(ctx context.Context, item ReapItem) error {
 // reapVM deletes a VM. Its row ends with it only if the row means this VM and no earlier one: an order that
 // was carried out late has the name of a VM that is gone, whose row may still keep an image.
 func (f *Fleet) reapVM(ctx context.Context, item ReapItem) error {
-	row, err := f.store.VMRow(ctx, item.Name)
+	row, err := f.rows.Get(ctx, item.Name)
 	switch {
 	case errors.Is(err, state.ErrNoVMRow):
 	case err != nil:
@@ -88,7 +88,7 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 			err = errors.Join(err, f.lost(ctx, s))
 		}
 	}
-	_, pruneErr := f.store.PruneVMs(ctx, f.cfg.Now().Add(-tombstones))
+	_, pruneErr := f.rows.Prune(ctx, f.cfg.Now().Add(-tombstones))
 	if err := errors.Join(err, pruneErr); err != nil && ctx.Err() == nil {
 		f.cfg.Log.Error().Err(err).Msg("failed to reap; retrying")
 	}

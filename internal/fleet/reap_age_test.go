@@ -32,7 +32,7 @@ func TestReapForAge(t *testing.T) {
 			t.Parallel()
 			c := newClock()
 			s, store := newShop(c), &tasks{Store: newStore(t, c.now)}
-			f := fleet.New(s, fleet.Config{Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, MaxAge: maxAge, Candidates: []fleet.Candidate{{Type: "small"}}})
+			f := fleet.New(s, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, MaxAge: maxAge, Candidates: []fleet.Candidate{{Type: "small"}}})
 			t.Cleanup(f.Close)
 			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			if test.sleep {

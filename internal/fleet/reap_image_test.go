@@ -14,7 +14,7 @@ func TestReapImages(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	s, store := newShop(c), &tasks{Store: newStore(t, c.now)}
-	f := fleet.New(s, fleet.Config{Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
+	f := fleet.New(s, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
 	store.task = &state.Task{Phase: state.PhasePROpen, VM: &state.VM{Name: vm.Name}, Asleep: &state.Asleep{Ref: "of-the-task"}}
@@ -89,7 +89,7 @@ func TestReapImagesOfRemovedGroups(t *testing.T) {
 			c := newClock()
 			s, store := newShop(c), newStore(t, c.now)
 			f := fleet.New(s, fleet.Config{
-				Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, BaseGroups: test.groups,
+				Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, BaseGroups: test.groups,
 			})
 			t.Cleanup(f.Close)
 			created := c.now()
@@ -100,7 +100,7 @@ func TestReapImagesOfRemovedGroups(t *testing.T) {
 			}
 			if test.image != "" {
 				in := state.VMIntent{Name: "waits", Owner: "waits", Gen: 1, Image: test.image, Provider: "memory"}
-				if _, err := store.IntendVM(t.Context(), in, state.VMCaps{}); err != nil {
+				if _, err := store.VMs.Intend(t.Context(), in, state.VMCaps{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -62,7 +62,8 @@ func orphanage(t *testing.T) (*fleet.Fleet, *audited, *clock) {
 	t.Helper()
 	c := newClock()
 	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
-	f := fleet.New(a, fleet.Config{Deployment: "demo", Store: newStore(t, c.now), Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
+	store := newStore(t, c.now)
+	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	get(t, f, fleet.AcquireSpec{Owner: "ours"})
 	c.pass(time.Second)
@@ -192,8 +193,9 @@ func TestListThatFailsIsAnErrorOnceItLasts(t *testing.T) {
 	var log bytes.Buffer
 	c := newClock()
 	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	store := newStore(t, c.now)
 	f := fleet.New(a, fleet.Config{
-		Deployment: "demo", Store: newStore(t, c.now), Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, Log: zerolog.New(&log),
+		Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, Log: zerolog.New(&log),
 	})
 	t.Cleanup(f.Close)
 	var got []string
@@ -219,7 +221,7 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 	c := newClock()
 	store := newStore(t, c.now)
 	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
-	f := fleet.New(a, fleet.Config{Deployment: "demo", Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
+	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	vm := get(t, f, fleet.AcquireSpec{Owner: "ours"})
 	a.fails["vm"] = errors.New("unavailable")

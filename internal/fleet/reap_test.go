@@ -199,7 +199,7 @@ func tasked(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
 	c := newClock()
 	m := newMemory(c.now)
 	s := &tasks{Store: newStore(t, c.now)}
-	f := fleet.New(m, fleet.Config{Deployment: "demo", Store: s, Now: c.now, Sleep: c.sleep})
+	f := fleet.New(m, fleet.Config{Deployment: "demo", Rows: s.VMs, Store: s, Now: c.now, Sleep: c.sleep})
 	t.Cleanup(f.Close)
 	return f, m, c, s
 }
@@ -241,7 +241,7 @@ func TestReapRows(t *testing.T) {
 			}
 			s.task = test.task
 			if test.work != "" {
-				if _, _, err := s.ApplyVM(t.Context(), name, state.VMEvent{Kind: test.work}); err != nil {
+				if _, _, err := s.VMs.Apply(t.Context(), name, state.VMEvent{Kind: test.work}); err != nil {
 					t.Fatal(err)
 				}
 			}

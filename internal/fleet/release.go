@@ -17,7 +17,7 @@ func (f *Fleet) Release(ctx context.Context, name string, why Reason) error {
 		return fmt.Errorf("release VM %s: reason %q is not in the list", name, why)
 	}
 	f.forget(name)
-	row, err := f.store.VMRow(ctx, name)
+	row, err := f.rows.Get(ctx, name)
 	if errors.Is(err, state.ErrNoVMRow) {
 		err = f.provider.Delete(ctx, name, why)
 	} else if err == nil {
@@ -81,7 +81,7 @@ func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
 	if row.Heir == "" || row.Phase == state.VMGone {
 		return false, nil
 	}
-	heir, err := f.store.VMRow(ctx, row.Heir)
+	heir, err := f.rows.Get(ctx, row.Heir)
 	if errors.Is(err, state.ErrNoVMRow) {
 		return false, nil
 	}
@@ -93,7 +93,7 @@ func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
 // until ForgetImage. It may be called again and goes on where it was. If it fails the VM is usable again,
 // or will be by the next Acquire.
 func (f *Fleet) Snapshot(ctx context.Context, name string) (Image, error) {
-	row, err := f.store.VMRow(ctx, name)
+	row, err := f.rows.Get(ctx, name)
 	var img Image
 	switch {
 	case err != nil:
@@ -229,7 +229,7 @@ func (f *Fleet) imageLabels(row state.VMRow) map[string]string {
 // ForgetImage deletes the image that Snapshot made, when its task has woken from it, or will not any
 // more. It may be called again.
 func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
-	rows, err := f.store.VMRows(ctx)
+	rows, err := f.rows.List(ctx)
 	if err != nil {
 		return fmt.Errorf("forget image %s: %w", id, err)
 	}

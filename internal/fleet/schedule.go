@@ -108,7 +108,7 @@ func (f *Fleet) dial(ctx context.Context, row state.VMRow, vm VM, known bool, c 
 
 // checks returns what is known of the VMs that are on their way up, without asking the provider.
 func (f *Fleet) checks(ctx context.Context) (checks, error) {
-	times, err := f.store.VMTimes(ctx)
+	times, err := f.rows.Times(ctx)
 	if err != nil {
 		return checks{}, err
 	}
@@ -180,7 +180,7 @@ func (f *Fleet) Images(ctx context.Context, within time.Duration) ([]Image, erro
 // imageReady is how long after its order the image of a row's disk is checked for the first time: half of those before it
 // were ready so long after the word to sleep.
 func (f *Fleet) imageReady(ctx context.Context, row state.VMRow) time.Duration {
-	times, err := f.store.VMTimes(ctx)
+	times, err := f.rows.Times(ctx)
 	if usual := state.Percentile(times.Image, 50); err == nil && usual > 0 {
 		return max(row.Since.Add(usual).Sub(f.cfg.Now()), f.ticks(2))
 	}

@@ -148,7 +148,7 @@ func TestInsurance(t *testing.T) {
 	c.pass(time.Minute)
 	second := get(t, f, fleet.AcquireSpec{Task: otherTask})
 	for _, name := range []string{first.Name, second.Name} {
-		if _, _, err := store.ApplyVM(t.Context(), name, state.VMEvent{Kind: state.VMRest}); err != nil {
+		if _, _, err := store.VMs.Apply(t.Context(), name, state.VMEvent{Kind: state.VMRest}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestInsuranceEndsBeforeAge(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Insurance, c.MaxAge = 1, 30*time.Hour })
 	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	if _, _, err := store.ApplyVM(t.Context(), vm.Name, state.VMEvent{Kind: state.VMRest}); err != nil {
+	if _, _, err := store.VMs.Apply(t.Context(), vm.Name, state.VMEvent{Kind: state.VMRest}); err != nil {
 		t.Fatal(err)
 	}
 	s.answers["small/here"] = fleet.ErrNoCapacity

@@ -72,8 +72,9 @@ func TestSyncIsTriedAgainBeforeTheVMIsOff(t *testing.T) {
 			c := newClock()
 			s := &lyingState{shop: newShop(c)}
 			contact := &syncer{fails: test.fails}
+			store := newStore(t, c.now)
 			f := fleet.New(s, fleet.Config{
-				Deployment: "demo", Store: newStore(t, c.now), Now: c.now, Sleep: c.sleep, Contact: contact,
+				Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Contact: contact,
 				Candidates: []fleet.Candidate{{Type: "small", Location: "here"}},
 			})
 			defer f.Close()

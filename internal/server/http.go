@@ -71,7 +71,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 	return admin.New(admin.Config{
 		Store: s.store, Transcripts: s.archive, Diffs: s.archive, Token: s.cfg.Admin.Token.Reveal(), Open: s.adminLn != nil, Secure: strings.HasPrefix(strings.ToLower(s.cfg.PublicURL), "https:"), Facts: s.store, Stopping: ctx.Done(), Log: s.opts.Log, Metrics: s.metrics, Version: s.opts.Version, Now: s.opts.Now,
 		Spent: s.spent, Missing: s.missing, Providers: s.store.Upstreams,
-		VMs: s.store, VMCaps: s.vmCaps(), Alarms: s.alarms,
+		VMs: s.store.VMs, VMCaps: s.vmCaps(), Alarms: s.alarms,
 		Reached:  func(task state.TaskKey, n int) ([]egress.Request, int, error) { return s.reached.Last(owner(task), n) },
 		Describe: s.source,
 	})

@@ -39,7 +39,7 @@ func (s *Server) makeFleet(context.Context) error {
 		s.opts.BinDir = filepath.Dir(exe)
 	}
 	cfg := fleet.Config{
-		Deployment: s.cfg.Deployment, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.cfg.Timing.ReapGrace, Tick: s.cfg.Timing.VMTick,
+		Deployment: s.cfg.Deployment, Rows: s.store.VMs, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.cfg.Timing.ReapGrace, Tick: s.cfg.Timing.VMTick,
 		SSH: remote.Config{Signer: signer, Dial: s.opts.DialVM}, Now: s.opts.Now, Log: s.opts.Log,
 		BaseGroups: slices.AppendSeq([]string{}, maps.Keys(s.cfg.Bake)), // none is not nil: images of removed groups go
 	}

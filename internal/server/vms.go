@@ -58,7 +58,7 @@ func (v vms) putAway(ctx context.Context, t *state.Task) time.Duration {
 	if t.Settings.VM.Sleep != state.SleepSnapshot {
 		return 0
 	}
-	times, err := v.s.store.VMTimes(ctx)
+	times, err := v.s.store.VMs.Times(ctx)
 	if err != nil {
 		v.s.opts.Log.Warn().Err(err).Msg("look how long images take") // the policy's margin stays
 	}

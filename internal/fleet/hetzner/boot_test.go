@@ -41,7 +41,7 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 				name := fleet.VMName("calls", "7-1", 1)
 				for {
 					time.Sleep(time.Second)
-					row, err := a.store.VMRow(t.Context(), name)
+					row, err := a.store.VMs.Get(t.Context(), name)
 					noErr(t, "read the row", err)
 					if row.Phase.Over() {
 						if row.Why != string(test.why) {

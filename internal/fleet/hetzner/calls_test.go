@@ -113,7 +113,7 @@ func newAccount(t *testing.T, took simhetzner.Took, keepAddresses bool) *account
 	})
 	noErr(t, "make the provider", err)
 	a.fleet = fleet.New(provider, fleet.Config{
-		Deployment: "calls", Store: a.store, Caps: state.VMCaps{VMs: 20, PerHour: 100}, Contact: a,
+		Deployment: "calls", Rows: a.store.VMs, Store: a.store, Caps: state.VMCaps{VMs: 20, PerHour: 100}, Contact: a,
 		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}},
 		UserData:   func(state.VMRow) ([]byte, error) { return []byte("#cloud-config\n{}\n"), nil },
 	})
@@ -152,7 +152,7 @@ func (a *account) calls(before map[string]int) (byRoute map[string]int, all int)
 
 func (a *account) apply(vm string, kind state.VMEventKind) {
 	a.t.Helper()
-	if _, _, err := a.store.ApplyVM(a.t.Context(), vm, state.VMEvent{Kind: kind}); err != nil {
+	if _, _, err := a.store.VMs.Apply(a.t.Context(), vm, state.VMEvent{Kind: kind}); err != nil {
 		a.t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func (a *account) life(task state.TaskKey, snapshot bool) {
 	a.run(spec, 10*time.Minute)
 	time.Sleep(7 * time.Minute)
 	vm := a.run(spec, 5*time.Minute)
-	row, err := a.store.VMRow(ctx, vm.Name)
+	row, err := a.store.VMs.Get(ctx, vm.Name)
 	if err != nil {
 		a.t.Error(err)
 		return
