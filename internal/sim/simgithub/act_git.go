@@ -34,17 +34,10 @@ func (x *session) updateRefs(r *Repo, list []refChange) error {
 	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
 		return err
 	}
-	var script strings.Builder
-	script.WriteString("start\n")
-	for n := range list {
-		if err := x.checkRef(r, &list[n]); err != nil {
-			return err
-		}
-		fmt.Fprintf(&script, "update %s %s %s\n", list[n].Name, list[n].After, list[n].Before)
+	if err := x.checkRefs(r, list); err != nil {
+		return err
 	}
-	script.WriteString("prepare\ncommit\n")
-	in := gitCmd{dir: r.Dir, stdin: []byte(script.String()), args: []string{"update-ref", "--stdin"}}
-	if _, _, err := x.s.git.run(in); err != nil {
+	if err := x.s.git.moveRefs(r, list); err != nil {
 		return errUnprocessable("Reference cannot be updated")
 	}
 	for _, c := range list {
@@ -53,6 +46,31 @@ func (x *session) updateRefs(r *Repo, list []refChange) error {
 		}
 	}
 	return nil
+}
+
+// checkRefs refuses changes and fills in what is there now.
+func (x *session) checkRefs(r *Repo, list []refChange) error {
+	for n := range list {
+		if err := x.checkRef(r, &list[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveRefs moves references together. A single one needs no transaction.
+func (g gitRunner) moveRefs(r *Repo, list []refChange) error {
+	if len(list) == 1 && list[0].After != zeroSHA && r.writeRef(list[0].Name, list[0].After) {
+		return nil
+	}
+	var script strings.Builder
+	script.WriteString("start\n")
+	for _, c := range list {
+		fmt.Fprintf(&script, "update %s %s %s\n", c.Name, c.After, c.Before)
+	}
+	script.WriteString("prepare\ncommit\n")
+	_, _, err := g.run(gitCmd{dir: r.Dir, stdin: []byte(script.String()), args: []string{"update-ref", "--stdin"}})
+	return err
 }
 
 // checkRef refuses a change and fills in what is there now.

@@ -64,6 +64,9 @@ func (g gitRunner) resolve(r *Repo, rev string) string {
 	if rev == "" || strings.HasPrefix(rev, "-") {
 		return ""
 	}
+	if sha, known := r.looseResolve(rev); known {
+		return sha
+	}
 	sha, err := g.out(r, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	if err != nil {
 		return ""
@@ -74,8 +77,11 @@ func (g gitRunner) resolve(r *Repo, rev string) string {
 // branch gives the head of a branch, or "" if it does not exist.
 func (g gitRunner) branch(r *Repo, name string) string { return g.resolve(r, "refs/heads/"+name) }
 
-// ref gives the object that a full reference names, or "".
+// ref gives the object that a full reference or another revision names, or "".
 func (g gitRunner) ref(r *Repo, name string) string {
+	if sha, known := r.looseNamed(name); known {
+		return sha
+	}
 	sha, err := g.out(r, "rev-parse", "--verify", "--quiet", name)
 	if err != nil {
 		return ""
@@ -85,6 +91,9 @@ func (g gitRunner) ref(r *Repo, name string) string {
 
 // refs lists full reference names with their objects, below a prefix, sorted by name.
 func (g gitRunner) refs(r *Repo, prefix string) ([]gitRef, error) {
+	if list, known := r.looseRefs(prefix); known {
+		return list, nil
+	}
 	out, err := g.out(r, "for-each-ref", "--format=%(refname) %(objectname) %(objecttype)", prefix)
 	if err != nil {
 		return nil, err
@@ -103,12 +112,21 @@ type gitRef struct{ Name, SHA, Type string }
 
 // isAncestor tells whether old is reachable from new.
 func (g gitRunner) isAncestor(r *Repo, old, new string) bool {
+	if is, known := r.isLooseAncestor(old, new); known {
+		return is
+	}
 	_, code, _ := g.run(gitCmd{dir: r.Dir, args: []string{"merge-base", "--is-ancestor", old, new}})
 	return code == 0
 }
 
 // mergeBase is the best common ancestor, or "" if histories are unrelated.
 func (g gitRunner) mergeBase(r *Repo, a, b string) string {
+	if is, known := r.isLooseAncestor(a, b); is && known {
+		return a
+	}
+	if is, known := r.isLooseAncestor(b, a); is && known {
+		return b
+	}
 	sha, err := g.out(r, "merge-base", a, b)
 	if err != nil {
 		return ""

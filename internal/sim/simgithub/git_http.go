@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // gitPath is an address of smart HTTP, with or without ".git" after the name.
@@ -153,9 +154,9 @@ func (s *Sim) backend(repo *Repo, g gitRequest, x *session) http.Handler {
 	})
 }
 
-// findBackend locates git http-backend.
-func (g gitRunner) findBackend() (string, error) {
-	out, _, err := g.run(gitCmd{dir: g.home, args: []string{"--exec-path"}})
+// findBackend locates git http-backend, once per process.
+var findBackend = sync.OnceValues(func() (string, error) {
+	out, _, err := gitRunner{home: os.TempDir()}.run(gitCmd{dir: os.TempDir(), args: []string{"--exec-path"}})
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +165,7 @@ func (g gitRunner) findBackend() (string, error) {
 		return "", fmt.Errorf("find git http-backend: %w", err)
 	}
 	return path, nil
-}
+})
 
 // push receives a push under the lock, then does all that follows from the references that moved.
 func (s *Sim) push(w http.ResponseWriter, r *http.Request, g gitRequest) {

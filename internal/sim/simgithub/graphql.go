@@ -23,8 +23,13 @@ type graphQL struct {
 	schema *graphql.Schema
 }
 
+// parseSchema parses the schema once per process: its resolvers find their request in the context.
+var parseSchema = sync.OnceValues(func() (*graphql.Schema, error) {
+	return graphql.ParseSchema(schemaText, &rootR{}, graphql.MaxParallelism(1), graphql.UseStringDescriptions())
+})
+
 func newGraphQL(s *Sim) (*graphQL, error) {
-	schema, err := graphql.ParseSchema(schemaText, &rootR{}, graphql.MaxParallelism(1), graphql.UseStringDescriptions())
+	schema, err := parseSchema()
 	if err != nil {
 		return nil, fmt.Errorf("parse GraphQL schema: %w", err)
 	}

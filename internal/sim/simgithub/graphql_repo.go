@@ -141,9 +141,15 @@ func (r *request) object(repo *Repo, rev string) *objectR {
 		return nil
 	}
 	sha := r.s.git.ref(repo, rev)
-	kind, err := r.s.git.out(repo, "cat-file", "-t", sha)
-	if sha == "" || err != nil {
+	if sha == "" {
 		return nil
+	}
+	kind, _, known := repo.object(sha)
+	if !known {
+		var err error
+		if kind, err = r.s.git.out(repo, "cat-file", "-t", sha); err != nil {
+			return nil
+		}
 	}
 	return &objectR{r, repo, sha, kind}
 }

@@ -22,6 +22,11 @@ type listing struct {
 
 // list lists a tree: one level, or all levels. The pathspec is literal.
 func (g gitRunner) list(r *Repo, rev string, recursive bool, paths ...string) ([]listing, error) {
+	if !recursive {
+		if list, known := r.looseList(rev, paths...); known {
+			return list, nil
+		}
+	}
 	args := []string{"--literal-pathspecs", "ls-tree", "-z", "-l"}
 	if recursive {
 		args = append(args, "-r", "-t")
@@ -45,6 +50,9 @@ func (g gitRunner) list(r *Repo, rev string, recursive bool, paths ...string) ([
 
 // blob reads a blob.
 func (g gitRunner) blob(r *Repo, sha string) ([]byte, error) {
+	if kind, content, known := r.object(sha); known && kind == "blob" {
+		return content, nil
+	}
 	b, _, err := g.run(gitCmd{dir: r.Dir, args: []string{"cat-file", "blob", sha}})
 	return b, err
 }

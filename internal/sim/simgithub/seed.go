@@ -70,23 +70,36 @@ func (s *Sim) seedRepo(seed RepoSeed) (*Repo, error) {
 
 // initRepo makes the bare repository, which serves what GitHub serves and never collects garbage by itself.
 func (s *Sim) initRepo(r *Repo) error {
-	init := gitCmd{dir: s.cfg.Dir, args: []string{"init", "--quiet", "--bare", "--template=", r.Dir}}
-	if _, _, err := s.git.run(init); err != nil {
-		return err
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(r.Dir, dir), 0o755); err != nil {
+			return fmt.Errorf("make repository: %w", err)
+		}
 	}
-	if _, err := s.git.out(r, "symbolic-ref", "HEAD", "refs/heads/"+r.DefaultBranch); err != nil {
-		return err
-	}
-	for _, kv := range [][2]string{
-		{"gc.auto", "0"}, {"receive.autogc", "false"}, {"http.receivepack", "true"}, {"uploadpack.allowFilter", "true"},
-		{"uploadpack.allowAnySHA1InWant", "true"}, {"core.logAllRefUpdates", "false"}, {"receive.denyDeleteCurrent", "true"},
-	} {
-		if _, err := s.git.out(r, "config", kv[0], kv[1]); err != nil {
-			return err
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/" + r.DefaultBranch + "\n", "config": bareConfig} {
+		if err := os.WriteFile(filepath.Join(r.Dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("make repository: %w", err)
 		}
 	}
 	return writeHook(r)
 }
+
+// bareConfig is what `git init --bare` writes, with what GitHub serves and without garbage collection.
+const bareConfig = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+	logAllRefUpdates = false
+[gc]
+	auto = 0
+[http]
+	receivepack = true
+[receive]
+	autogc = false
+	denyDeleteCurrent = true
+[uploadpack]
+	allowFilter = true
+	allowAnySHA1InWant = true
+`
 
 func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
 	if seed.FromGit != "" {

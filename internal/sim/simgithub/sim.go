@@ -83,7 +83,7 @@ func New(cfg Config) (*Sim, error) {
 	cfg.Dir = dir
 	cfg = withDefaults(cfg)
 	git := gitRunner{home: cfg.Dir}
-	if git.backend, err = git.findBackend(); err != nil {
+	if git.backend, err = findBackend(); err != nil {
 		return nil, err
 	}
 	records, err := newRecorder(cfg.Record)

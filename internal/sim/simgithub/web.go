@@ -24,13 +24,18 @@ type web struct {
 	drafts map[draftKey][]draft // reviews that are being written, by person and pull request
 }
 
+// parsePages parses the pages' templates once per process.
+var parsePages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "web/*.html"))
+})
+
 // pages serves what is neither API nor git: the pages for people.
 func (s *Sim) pages() http.Handler {
 	css, _ := webFiles.ReadFile("web/style.css") // embedded: it is there
 	js, _ := webFiles.ReadFile("web/page.js")
 	w := &web{
-		s: s, md: newMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},
-		tmpl: template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "web/*.html")),
+		s: s, md: sharedMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},
+		tmpl: parsePages(),
 	}
 	return w.routes()
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -33,6 +34,9 @@ type markdown struct {
 
 // boxes turns a task's box into HTML; n counts the boxes of a text from 0, and label says in plain text what it is for.
 type boxes func(n int, checked bool, label string) string
+
+// sharedMarkdown is made once per process: it takes long, and nothing changes it.
+var sharedMarkdown = sync.OnceValue(newMarkdown)
 
 func newMarkdown() *markdown {
 	m := &markdown{secret: randomHex(16), policy: bluemonday.UGCPolicy()}

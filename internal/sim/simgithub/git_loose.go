@@ -1,0 +1,246 @@
+package simgithub
+
+import (
+	"bytes"
+	"cmp"
+	"compress/zlib"
+	"crypto/sha1" // git's object ids
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A git process takes some milliseconds, and each request needs several. The objects and references of small repositories
+// are files of their own ("loose"), which this file reads and writes directly. Each reader says whether it knows
+// the answer: for packed objects, packed references and everything unusual the caller asks git.
+
+// object reads a loose object; known is false if there is none.
+func (r *Repo) object(sha string) (kind string, body []byte, known bool) {
+	if !validSHA(sha) {
+		return "", nil, false
+	}
+	f, err := os.Open(filepath.Join(r.Dir, "objects", sha[:2], sha[2:]))
+	if err != nil {
+		return "", nil, false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	z, err := zlib.NewReader(f)
+	if err != nil {
+		return "", nil, false
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		return "", nil, false
+	}
+	head, body, ok := bytes.Cut(raw, []byte{0})
+	kind, _, _ = strings.Cut(string(head), " ")
+	return kind, body, ok
+}
+
+// writeObject stores an object and returns its id.
+func (r *Repo) writeObject(kind string, body []byte) (string, error) {
+	raw := append(fmt.Appendf(nil, "%s %d\x00", kind, len(body)), body...)
+	sum := sha1.Sum(raw)
+	sha := hex.EncodeToString(sum[:])
+	dir := filepath.Join(r.Dir, "objects", sha[:2])
+	path := filepath.Join(dir, sha[2:])
+	if _, err := os.Stat(path); err == nil {
+		return sha, nil
+	}
+	var packed bytes.Buffer
+	z, err := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
+	if err == nil {
+		_, err = z.Write(raw)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = writeWhole(path, packed.Bytes())
+	}
+	if err != nil {
+		return "", fmt.Errorf("write git object: %w", err)
+	}
+	return sha, nil
+}
+
+// hasPackedRefs reports whether references may be elsewhere than in files of their own.
+func (r *Repo) hasPackedRefs() bool {
+	_, err := os.Stat(filepath.Join(r.Dir, "packed-refs"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// looseRef reads a full reference name; "" if there is no such reference.
+func (r *Repo) looseRef(name string) (sha string, known bool) {
+	if !validRef(name) {
+		return "", false
+	}
+	text, err := os.ReadFile(filepath.Join(r.Dir, filepath.FromSlash(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", !r.hasPackedRefs()
+	}
+	sha = strings.TrimSuffix(string(text), "\n")
+	return sha, err == nil && validSHA(sha)
+}
+
+// looseRefs lists references below a prefix, sorted by name.
+func (r *Repo) looseRefs(prefix string) (list []gitRef, known bool) {
+	if r.hasPackedRefs() {
+		return nil, false
+	}
+	below := strings.TrimSuffix(prefix, "/") + "/"
+	err := filepath.WalkDir(filepath.Join(r.Dir, "refs"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(r.Dir, path)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(rel)
+		if name != prefix && !strings.HasPrefix(name, below) {
+			return nil
+		}
+		sha, ok := r.looseRef(name)
+		kind, _, found := r.object(sha)
+		if !ok || !found {
+			return fmt.Errorf("%s is not loose", name)
+		}
+		list = append(list, gitRef{Name: name, SHA: sha, Type: kind})
+		return nil
+	})
+	slices.SortFunc(list, func(a, b gitRef) int { return cmp.Compare(a.Name, b.Name) })
+	return list, err == nil
+}
+
+// writeRef points a reference at an object that is there. It reports whether it did.
+func (r *Repo) writeRef(name, sha string) bool {
+	if !validRef(name) || !validSHA(sha) || sha == zeroSHA {
+		return false
+	}
+	kind, _, known := r.object(sha)
+	if !known || r.hasPackedRefs() || kind != "commit" && strings.HasPrefix(name, "refs/heads/") {
+		return false
+	}
+	path := filepath.Join(r.Dir, filepath.FromSlash(name))
+	if os.MkdirAll(filepath.Dir(path), 0o755) != nil {
+		return false
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // as git locks it
+	if err != nil {
+		return false
+	}
+	_, err = lock.WriteString(sha + "\n")
+	err = errors.Join(err, lock.Close())
+	if err == nil {
+		err = os.Rename(lock.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(lock.Name()) // best effort: git says what is wrong
+	}
+	return err == nil
+}
+
+// looseResolve gives the commit that a full id or reference names, or "".
+func (r *Repo) looseResolve(rev string) (sha string, known bool) {
+	sha = rev
+	if !validSHA(rev) {
+		if sha, known = r.looseRef(rev); !known || sha == "" {
+			return "", known
+		}
+	}
+	kind, _, known := r.object(sha)
+	return sha, known && kind == "commit"
+}
+
+// looseNamed gives the object that an id, a full reference or one of these with a path ("ID:PATH"), "^{}" or "^{tree}"
+// names, or "".
+func (r *Repo) looseNamed(name string) (sha string, known bool) {
+	if validSHA(name) {
+		return name, true // git does not look either
+	}
+	if rev, path, hasPath := strings.Cut(name, ":"); hasPath {
+		return r.looseAt(rev, path)
+	}
+	if id, ok := strings.CutSuffix(name, "^{}"); ok {
+		kind, _, known := r.object(id)
+		return id, known && kind != "tag"
+	}
+	if id, ok := strings.CutSuffix(name, "^{tree}"); ok {
+		n, known := r.looseTree(id)
+		return n.sha, known
+	}
+	return r.looseRef(name)
+}
+
+// looseCommit reads a commit.
+func (r *Repo) looseCommit(sha string) (c *gitCommit, known bool) {
+	kind, body, known := r.object(sha)
+	head, message, ok := strings.Cut(string(body), "\n\n")
+	if !known || kind != "commit" || !ok || strings.HasPrefix(message, "\n") || strings.ContainsAny(message, "\x1e\x1f\x00\r") {
+		return nil, false
+	}
+	c = &gitCommit{SHA: sha, Parents: []string{}, Message: strings.TrimRight(message, "\n")}
+	for line := range strings.SplitSeq(head, "\n") {
+		key, value, _ := strings.Cut(line, " ")
+		switch key {
+		case "tree":
+			c.Tree = value
+		case "parent":
+			c.Parents = append(c.Parents, value)
+		case "author":
+			c.Author, ok = parseIdentity(value)
+		case "committer":
+			c.Committer, known = parseIdentity(value)
+		default:
+			return nil, false // an encoding, a signature
+		}
+	}
+	return c, ok && known
+}
+
+// parseIdentity reads NAME <EMAIL> SECONDS ZONE.
+func parseIdentity(s string) (who identity, ok bool) {
+	name, rest, hasEmail := strings.Cut(s, " <")
+	email, when, hasTime := strings.Cut(rest, "> ")
+	seconds, _, _ := strings.Cut(when, " ")
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	return identity{name: name, email: email, at: time.Unix(at, 0).UTC()}, hasEmail && hasTime && err == nil
+}
+
+// isLooseAncestor tells whether old is reachable from new.
+func (r *Repo) isLooseAncestor(old, new string) (is, known bool) {
+	if !validSHA(old) {
+		return false, false
+	}
+	seen := map[string]bool{}
+	for next := []string{new}; len(next) > 0; {
+		sha := next[0]
+		next = next[1:]
+		if seen[sha] {
+			continue
+		}
+		seen[sha] = true
+		c, ok := r.looseCommit(sha)
+		if !ok {
+			return false, false
+		}
+		if sha == old {
+			return true, true
+		}
+		next = append(next, c.Parents...)
+	}
+	_, isCommit := r.looseCommit(old)
+	return false, isCommit
+}

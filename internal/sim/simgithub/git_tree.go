@@ -1,0 +1,271 @@
+package simgithub
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// treeNode is a file, link, submodule or folder of a tree that is read and written without git.
+type treeNode struct {
+	mode string // as git writes it: 40000 of a folder
+	sha  string // of what is stored; "" of a changed folder
+	kids map[string]*treeNode
+}
+
+func (n *treeNode) isDir() bool { return n.mode == "40000" }
+
+// kind is what git calls an object of this mode.
+func (n *treeNode) kind() string {
+	switch n.mode {
+	case "40000":
+		return "tree"
+	case "160000":
+		return "commit"
+	default:
+		return "blob"
+	}
+}
+
+// looseTree reads the tree of a commit, or a tree.
+func (r *Repo) looseTree(rev string) (root *treeNode, known bool) {
+	if c, ok := r.looseCommit(rev); ok {
+		rev = c.Tree
+	}
+	root = &treeNode{mode: "40000", sha: rev}
+	return root, validSHA(rev) && r.open(root)
+}
+
+// open reads a folder's entries, once. It reports whether it could.
+func (r *Repo) open(n *treeNode) bool {
+	if n.kids != nil {
+		return true
+	}
+	n.kids = map[string]*treeNode{}
+	if n.sha == "" || n.sha == emptyTree {
+		return true
+	}
+	kind, body, known := r.object(n.sha)
+	if !known || kind != "tree" {
+		return false
+	}
+	for len(body) > 0 {
+		head, rest, ok := bytes.Cut(body, []byte{0})
+		mode, name, hasName := strings.Cut(string(head), " ")
+		if !ok || !hasName || len(rest) < 20 {
+			return false
+		}
+		n.kids[name] = &treeNode{mode: mode, sha: hex.EncodeToString(rest[:20])}
+		body = rest[20:]
+	}
+	return true
+}
+
+// names lists a folder's entries in git's order, in which a folder sorts as if its name ended with a slash.
+func (n *treeNode) names() []string {
+	key := func(name string) string {
+		if n.kids[name].isDir() {
+			return name + "/"
+		}
+		return name
+	}
+	return slices.SortedFunc(maps.Keys(n.kids), func(a, b string) int { return strings.Compare(key(a), key(b)) })
+}
+
+// set puts something at a path; nil deletes what is there unless it is a folder. It reports whether it could.
+func (r *Repo) set(n *treeNode, path string, leaf *treeNode) bool {
+	if !r.open(n) {
+		return false
+	}
+	name, rest, deep := strings.Cut(path, "/")
+	kid := n.kids[name]
+	if leaf == nil && (kid == nil || kid.isDir() != deep) {
+		return true // there is nothing to delete
+	}
+	n.sha = ""
+	if !deep {
+		if n.kids[name] = leaf; leaf == nil {
+			delete(n.kids, name)
+		}
+		return true
+	}
+	if kid == nil || !kid.isDir() {
+		kid = &treeNode{mode: "40000"}
+		n.kids[name] = kid
+	}
+	if !r.set(kid, rest, leaf) {
+		return false
+	}
+	if len(kid.kids) == 0 {
+		delete(n.kids, name)
+	}
+	return true
+}
+
+// store writes the folders that were changed and returns the tree's id.
+func (r *Repo) store(n *treeNode) (string, error) {
+	if n.sha != "" {
+		return n.sha, nil
+	}
+	var body bytes.Buffer
+	for _, name := range n.names() {
+		kid := n.kids[name]
+		if kid.isDir() {
+			sha, err := r.store(kid)
+			if err != nil {
+				return "", err
+			}
+			kid.sha = sha
+		}
+		id, err := hex.DecodeString(kid.sha)
+		if err != nil {
+			return "", fmt.Errorf("read the id of %s: %w", name, err)
+		}
+		fmt.Fprintf(&body, "%s %s\x00", kid.mode, name)
+		body.Write(id)
+	}
+	sha, err := r.writeObject("tree", body.Bytes())
+	n.sha = sha
+	return sha, err
+}
+
+// changeTree applies entries to a tree or commit, "" for an empty tree. Names that git may refuse are left to git.
+func (r *Repo) changeTree(base string, entries []treeEntry) (sha string, known bool) {
+	root, known := &treeNode{mode: "40000", kids: map[string]*treeNode{}}, true
+	if base != "" {
+		if root, known = r.looseTree(base); !known {
+			return "", false
+		}
+	}
+	for _, e := range entries {
+		leaf, ok := r.leaf(e)
+		if !ok || !r.set(root, e.Path, leaf) {
+			return "", false
+		}
+	}
+	sha, err := r.store(root)
+	return sha, err == nil
+}
+
+// leaf makes what an entry puts at its path; nil if it deletes.
+func (r *Repo) leaf(e treeEntry) (n *treeNode, known bool) {
+	if !validPath(e.Path) || strings.ContainsAny(e.Path, "~\\:") || strings.Contains(strings.ToLower(e.Path), ".git") {
+		return nil, false
+	}
+	sha := ""
+	switch {
+	case e.Content != nil:
+		written, err := r.writeObject("blob", []byte(*e.Content))
+		if err != nil {
+			return nil, false
+		}
+		sha = written
+	case e.SHA == nil:
+		return nil, true
+	default:
+		sha = *e.SHA
+	}
+	if !validSHA(sha) {
+		return nil, false
+	}
+	switch e.Mode {
+	case "040000":
+		n, known := r.looseTree(sha)
+		return n, known && n.sha == sha // no commit
+	case "160000":
+	case "100644", "100755", "120000":
+		if _, err := os.Stat(filepath.Join(r.Dir, "objects", sha[:2], sha[2:])); err != nil {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	return &treeNode{mode: e.Mode, sha: sha}, true
+}
+
+// looseList lists a tree as gitRunner.list does: one level of it, a folder's entries (the path ends with a slash) or
+// what is at a path.
+func (r *Repo) looseList(rev string, paths ...string) (list []listing, known bool) {
+	n, known := r.looseTree(rev)
+	if !known || len(paths) > 1 {
+		return nil, false
+	}
+	at := ""
+	if len(paths) == 1 {
+		path, inside := strings.CutSuffix(paths[0], "/")
+		if n, known = r.find(n, path); !known || n == nil {
+			return nil, known
+		}
+		if !inside || !n.isDir() {
+			return r.listed(n, path, inside)
+		}
+		at = path + "/"
+	}
+	if !r.open(n) {
+		return nil, false
+	}
+	for _, name := range n.names() {
+		l, ok := r.listed(n.kids[name], at+name, false)
+		if !ok {
+			return nil, false
+		}
+		list = append(list, l...)
+	}
+	return list, true
+}
+
+// looseAt gives the object at a path of a commit, or "".
+func (r *Repo) looseAt(rev, path string) (sha string, known bool) {
+	commit, known := r.looseResolve(rev)
+	if !known || commit == "" {
+		return "", known
+	}
+	n, known := r.looseTree(commit)
+	if known && path != "" {
+		n, known = r.find(n, path)
+	}
+	if !known || n == nil {
+		return "", known
+	}
+	return n.sha, true
+}
+
+// find goes to a path below a folder; nil if nothing is there.
+func (r *Repo) find(n *treeNode, path string) (found *treeNode, known bool) {
+	if !validPath(path) {
+		return nil, false
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if !n.isDir() {
+			return nil, true
+		}
+		if !r.open(n) {
+			return nil, false
+		}
+		if n = n.kids[name]; n == nil {
+			return nil, true
+		}
+	}
+	return n, true
+}
+
+// listed is one entry with its size. A file that was asked for as a folder is left to git.
+func (r *Repo) listed(n *treeNode, path string, asFolder bool) (list []listing, known bool) {
+	if asFolder {
+		return nil, false
+	}
+	l := listing{mode: fmt.Sprintf("%06s", n.mode), kind: n.kind(), sha: n.sha, path: path}
+	if l.kind == "blob" {
+		_, content, ok := r.object(n.sha)
+		if !ok {
+			return nil, false
+		}
+		l.size = len(content)
+	}
+	return []listing{l}, true
+}
