@@ -11,17 +11,17 @@ import (
 // storyName is what the documents call a story: a word in code with hyphens.
 var storyName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)+)`")
 
-// TestStoriesOfTheDocs: every story that the operations manual names exists, is marked long if it is
+// TestStoriesOfTheDocs: every story that docs/github-failures.md names exists, is marked long if it is
 // played at length only, and every story about GitHub is named there.
 func TestStoriesOfTheDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/github-failures.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(text), "\n## When GitHub misbehaves\n")
+	_, section, ok := strings.Cut(string(text), "\n## When GitHub fails\n")
 	if !ok {
-		t.Fatal("docs/operations.md has no section about GitHub")
+		t.Fatal("docs/github-failures.md has no section about failures")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	named := map[string]bool{}

@@ -27,15 +27,15 @@ func inDocument(t *testing.T, path string) string {
 	return strings.ReplaceAll("\n"+m[1], "\n"+indent, "\n")
 }
 
-// TestTheFileOfTheReadme: whoever copies it and makes the files that it names can start.
-func TestTheFileOfTheReadme(t *testing.T) {
+// TestConfigurationInInstallGuide: errand accepts the file of docs/install.md once the secrets that it names exist.
+func TestConfigurationInInstallGuide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"webhook-secret", "admin-token", "anthropic-key"} {
 		write(t, filepath.Join(dir, name), strings.Repeat("0123456789abcdef", 4)+"\n")
 	}
 	write(t, filepath.Join(dir, "app.pem"), appKey(t))
-	text := inDocument(t, "README.md")
+	text := inDocument(t, "docs/install.md")
 	if strings.Count(text, "file:/etc/errand/") != 4 {
 		t.Errorf("it names other files:\n%s", text)
 	}
@@ -49,8 +49,8 @@ func TestTheFileOfTheReadme(t *testing.T) {
 	}
 }
 
-// TestTheRepositoryFileOfTheDocs: the example of an .errand.yml is one.
-func TestTheRepositoryFileOfTheDocs(t *testing.T) {
+// TestExampleOfRepositorySettings: the example of an .errand.yml is valid.
+func TestExampleOfRepositorySettings(t *testing.T) {
 	t.Parallel()
 	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md")), operator())
 	if err != nil || len(s.Check) != 2 || !s.Key.Required {

@@ -129,12 +129,12 @@ func TestShownFilesAreValid(t *testing.T) {
 		t.Fatalf("%s shows no file with %q", path, has)
 		return ""
 	}
-	shown := regexp.MustCompile(`file:/etc/errand/(\S+)`).ReplaceAllString(block("README.md", "github:"), "env:$1")
+	shown := regexp.MustCompile(`file:/etc/errand/(\S+)`).ReplaceAllString(block("docs/install.md", "github:"), "env:$1")
 	shown = regexp.MustCompile(`(?m)^ {3}`).ReplaceAllString(shown, "") // it stands in a list
 	env := map[string]string{"app.pem": appKey(t), "webhook-secret": strings.Repeat("w", 16), "admin-token": strings.Repeat("t", 16), "anthropic-key": "k"}
 	c, err := config.Parse([]byte(shown), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 	if err != nil || c.Trigger.Label == "" || len(c.Secrets()) != len(env) {
-		t.Errorf("README.md shows a configuration that cannot be used: %v\n%s", err, shown)
+		t.Errorf("docs/install.md shows a configuration that cannot be used: %v\n%s", err, shown)
 	}
 	repo, err := config.ParseRepo([]byte(block("docs/repository-settings.md", "check:")), config.Default().Settings())
 	if err != nil || len(repo.Check) != 2 {
