@@ -70,7 +70,7 @@ func pastRows(t *testing.T) []kv.Pair {
 var promise = regexp.MustCompile(`^(trust|approval|end|silence|moves|money|twice|VMs|look|jobs?|store|status|sleep|books|heard|sweep|polls?|runs?|threads|answers?|window|kept|told): `)
 
 // earned is an error in the log that a walk earned before it was left: its money is used up, or a person deleted its branch.
-var earned = regexp.MustCompile(`"class":"(budget|github)","message":"job gives up"`)
+var earned = regexp.MustCompile(`"class":"(budget|github)","message":"job failed permanently"`)
 
 // TestTasksOfAnOlderVersionEnd starts today's errand on each walk that 403b8aa left, and does what people of good will would do
 // until every task is over: approve, answer, review, merge. What does not end so is cancelled in the end.

@@ -11,7 +11,7 @@ import (
 
 const lease = 30 * time.Second
 
-// claimElsewhere claims the work of a task as another process would that then dies.
+// claimElsewhere claims the task's work job as another process would, and never finishes it.
 func (w *world) claimElsewhere() *state.Job {
 	w.t.Helper()
 	job, err := w.store.Store.Claim(w.t.Context(), state.ClaimReq{
@@ -23,8 +23,8 @@ func (w *world) claimElsewhere() *state.Job {
 	return job
 }
 
-// TestRescue: the job of a dead process is done when its lease has run out, or at once where no other
-// process can be alive; and what the dead one would still say counts for nothing.
+// TestRescue: the job of a dead process runs again when its lease has expired, or immediately if no other process can
+// hold leases. A late result of the dead process has no effect.
 func TestRescue(t *testing.T) {
 	for name, test := range map[string]struct {
 		exclusive bool
@@ -52,14 +52,14 @@ func TestRescue(t *testing.T) {
 				late.Task = dead.Task
 				_, err := w.store.Apply(w.t.Context(), late, state.Ack{Job: dead.ID, Epoch: dead.Epoch})
 				if err == nil || w.task(1).Version != before {
-					t.Errorf("the dead process changed the task: %v", err)
+					t.Errorf("the late result of the dead process changed the task: %v", err)
 				}
 			})
 		})
 	}
 }
 
-// TestSlowStep: a step that goes on after its lease, deaf to its context, changes nothing.
+// TestSlowStep: a step that ignores its context and returns after its lease changes nothing.
 func TestSlowStep(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Lease = func(state.JobKind) time.Duration { return lease }
@@ -80,13 +80,12 @@ func TestSlowStep(t *testing.T) {
 			t.Errorf("branch %q after %d attempts", name, w.attempts())
 		}
 		if left >= lease || left < lease-10*time.Second {
-			t.Errorf("the step had %v of a lease of %v", left, lease)
+			t.Errorf("the step's timeout was %v for a lease of %v", left, lease)
 		}
 	})
 }
 
-// TestShutdown: steps under way end with the queue, and are taken up at the next start without being
-// counted as failures.
+// TestShutdown: running steps end with the queue and run again after the next start without counting as failures.
 func TestShutdown(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Exclusive = true
@@ -115,7 +114,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestShutdownsAreNoFailures: however often the process was stopped in the middle of a step, the step has all its tries.
+// TestShutdownsAreNoFailures: shutdowns in the middle of a step do not use up the step's tries.
 func TestShutdownsAreNoFailures(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Exclusive, w.cfg.Tries = true, 3
@@ -123,7 +122,7 @@ func TestShutdownsAreNoFailures(t *testing.T) {
 			switch {
 			case n <= 4:
 				<-ctx.Done()
-				return state.Event{}, errTemporary // whatever it says of the shutdown
+				return state.Event{}, errTemporary // any error that a step returns because of the shutdown
 			case n <= 6:
 				return state.Event{}, errTemporary
 			}
@@ -148,8 +147,8 @@ func TestShutdownsAreNoFailures(t *testing.T) {
 	})
 }
 
-// TestLanesDoNotBlock: however much work is stuck, people are heard, answered and shown the status.
-// And a lane that cannot help does not look all the time.
+// TestLanesDoNotBlock: blocked work jobs do not delay jobs of other lanes (comments, status), and a lane without free
+// workers does not poll continuously.
 func TestLanesDoNotBlock(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Rescue = time.Minute
@@ -171,7 +170,7 @@ func TestLanesDoNotBlock(t *testing.T) {
 		before := w.store.count()
 		<-time.After(5 * time.Minute)
 		if n := w.store.count() - before; n > 500 {
-			t.Errorf("%d looks in 5 minutes", n)
+			t.Errorf("%d polls in 5 minutes", n)
 		}
 		if w.attempts() != 1 {
 			t.Errorf("%d at once with one worker", w.attempts())
@@ -179,7 +178,7 @@ func TestLanesDoNotBlock(t *testing.T) {
 		for issue := 1; issue <= 2; issue++ {
 			for _, kind := range w.kinds(issue) {
 				if kind == state.JobReact || kind == state.JobStatus {
-					t.Errorf("task %d: %s waits behind work", issue, kind)
+					t.Errorf("task %d: %s was delayed by a work job", issue, kind)
 				}
 			}
 		}

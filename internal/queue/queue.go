@@ -1,9 +1,11 @@
-// Package queue takes jobs from the store and has them done: claim under a lease, run the step,
-// apply its event, or try again later with back-off. It knows nothing of what a job does.
+// Package queue runs the jobs in the store. For each job it claims a lease, runs the job's step and applies the
+// resulting event; after a temporary error it retries with back-off. It does not know the kinds of jobs.
 //
-// A job is done exactly once in effect: the step's outside call ends before the lease does, the
-// event is applied under the lease's epoch, and a worker that comes too late changes nothing. What a
-// dead process had claimed is rescued when its lease has run out. Start reading at Queue.Run.
+// Each job takes effect exactly once: a step's context ends before its lease does, events are applied under the lease's
+// epoch, and the result of a worker whose lease has expired is rejected. Jobs claimed by a process that died are
+// rescued when their leases expire.
+//
+// Start here: [Queue.Run].
 package queue
 
 import (
@@ -21,14 +23,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Store is what the queue needs of the store.
+// Store is the part of the state store that the queue uses.
 type Store interface {
 	Claimer
 	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
 	Retry(ctx context.Context, id string, epoch int64, f state.Failed) error
 }
 
-// Claimer gives jobs out.
+// A Claimer gives out jobs.
 type Claimer interface {
 	Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error)
 	Rescue(ctx context.Context, now time.Time) (int, error)
@@ -36,49 +38,48 @@ type Claimer interface {
 	Wake(ctx context.Context) <-chan struct{}
 }
 
-// Handler does one job and returns what came of it.
+// A Handler runs one job and returns the event that completes it.
 type Handler func(ctx context.Context, job *state.Job) (state.Event, error)
 
-// Verdict is what an error of a Handler means.
+// A Verdict classifies an error of a [Handler].
 type Verdict struct {
-	Temporary bool      // trying again may help, also after an unknown outcome: the step looks first
-	Retry     time.Time // not before; zero means back-off
-	Reason    string    // one sentence for people
-	Hint      string    // what a person can do
-	Class     string    // operator's word
-	// Waits says that the cause passes, only not soon, such as an outage of a service: a task is set
-	// aside then and tried again by itself, where it would fail otherwise.
+	Temporary bool      // a retry may succeed; after an unknown outcome the step first checks for the effect
+	Retry     time.Time // earliest time of the retry; zero means back-off
+	Reason    string    // one sentence for users
+	Hint      string    // what a user can do about it; may be empty
+	Class     string    // error class for operators and metrics
+	// Waits reports that the cause will pass, but not soon, such as an outage of a service. When retries are used up,
+	// the task then waits and is retried automatically; otherwise it fails.
 	Waits bool
 }
 
-// Config configures a Queue. Zero durations and counts mean the defaults in parentheses.
+// Config configures a [Queue]. Zero durations and counts select the defaults in parentheses.
 type Config struct {
 	Store  Store
 	Handle Handler
 	Judge  func(error) Verdict
 	Now    func() time.Time
 	Log    zerolog.Logger
-	Tries  int // errors after which a job gives up (8)
-	// Patient says that a job of this kind goes on trying while its errors are temporary, for about
-	// a day: nobody is told when it gives up, so that what a person said would be lost in silence.
-	// May be nil.
+	Tries  int // errors after which a job fails permanently (8)
+	// Patient reports whether jobs of this kind are retried for about a day while their errors are temporary. It is for
+	// jobs whose permanent failure would go unnoticed, such as handling a user's comment. It may be nil.
 	Patient func(state.JobKind) bool
-	Backoff time.Duration                     // first wait, doubled each time, with jitter (2 s)
-	Max     time.Duration                     // longest wait (5 min)
-	Lease   func(state.JobKind) time.Duration // how long a job may take
-	Margin  time.Duration                     // a step ends so long before its lease (5 s)
-	// Exclusive says that no other process can hold leases of this store, as with bbolt, whose file
-	// is locked: what is claimed at the start was claimed by a dead process and is given back at once.
+	Backoff time.Duration                     // first back-off, doubled each time, with jitter (2 s)
+	Max     time.Duration                     // longest back-off (5 min)
+	Lease   func(state.JobKind) time.Duration // lease duration for a kind of job
+	Margin  time.Duration                     // time between a step's timeout and the end of its lease (5 s)
+	// Exclusive states that no other process can hold leases of this store, as with bbolt, which locks its file. Jobs
+	// that are claimed when the queue starts then belong to a dead process and are released immediately.
 	Exclusive bool
-	Rescue    time.Duration                          // between two looks for expired leases (10 s)
-	Workers   map[state.Lane]int                     // jobs at once per lane (4)
-	Done      func(*state.Job, time.Duration, error) // for metrics; may be nil
+	Rescue    time.Duration                          // interval between checks for expired leases (10 s)
+	Workers   map[state.Lane]int                     // concurrent jobs per lane (4)
+	Done      func(*state.Job, time.Duration, error) // called after each job, for metrics; may be nil
 }
 
-// Queue runs jobs until its context ends.
+// A Queue runs jobs until its context ends.
 type Queue struct{ cfg Config }
 
-// New returns a Queue.
+// New returns a [Queue] with the defaults filled in.
 func New(cfg Config) *Queue {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
@@ -98,24 +99,24 @@ func New(cfg Config) *Queue {
 	return &Queue{cfg: cfg}
 }
 
-// Run works until ctx ends, then waits for the steps under way, which end with ctx too.
+// Run runs jobs until ctx ends, then waits for the steps in flight, whose contexts end with ctx.
 func (q *Queue) Run(ctx context.Context) error {
-	if q.cfg.Exclusive { // before a lane claims anything of its own
+	if q.cfg.Exclusive { // before any lane claims a job
 		if _, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(24*time.Hour)); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("rescue the jobs of a dead process: %w", err)
+			return fmt.Errorf("rescue jobs of a dead process: %w", err)
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, lane := range state.Lanes() {
-		g.Go(func() error { return q.lane(ctx, lane) })
+		g.Go(func() error { return q.runLane(ctx, lane) })
 	}
 	g.Go(func() error { return q.rescue(ctx) })
 	return g.Wait()
 }
 
-// lane claims jobs of one lane and keeps a bounded number of them under way. Lanes do not share
-// workers: a long step of one task never delays a cancel of another.
-func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
+// runLane claims jobs of one lane and keeps a bounded number of them in flight. Lanes do not share workers, so a long
+// step never delays the cancellation of another task.
+func (q *Queue) runLane(ctx context.Context, lane state.Lane) error {
 	wake := q.cfg.Store.Wake(ctx)
 	workers := q.cfg.Workers[lane]
 	if workers == 0 {
@@ -124,7 +125,7 @@ func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
 	slots := make(chan struct{}, workers)
 	var g errgroup.Group
 	defer func() { _ = g.Wait() }() // the functions return nil
-	vain := 0                       // looks in a row that found nothing although something is due
+	vain := 0                       // consecutive polls that found nothing although a job was due
 	for {
 		select {
 		case slots <- struct{}{}:
@@ -146,20 +147,20 @@ func (q *Queue) lane(ctx context.Context, lane state.Lane) error {
 			return nil
 		}
 		if err != nil {
-			q.cfg.Log.Error().Err(err).Str("lane", string(lane)).Msg("claim a job")
+			q.cfg.Log.Error().Err(err).Str("lane", string(lane)).Msg("failed to claim a job")
 		}
 		vain = q.wait(ctx, wake, vain)
 	}
 }
 
 const (
-	idle     = 5 * time.Second       // the longest sleep without a wake-up, should one be lost
-	shortest = 50 * time.Millisecond // the shortest one, doubled while there is nothing for this lane
+	idle     = 5 * time.Second       // longest sleep, in case a wake-up is lost
+	shortest = 50 * time.Millisecond // shortest sleep, doubled after each empty poll
 )
 
-// wait sleeps until something changed in the store or the next delayed job is due. What is due but
-// was not to be had belongs to a lane whose workers are all busy: it is looked for less and less
-// often. It returns the number of looks in vain so far.
+// wait sleeps until the store changes or the next delayed job is due. A job that is due but could not be claimed
+// belongs to a lane whose workers are all busy, so wait polls less and less often. It returns the new number of empty
+// polls.
 func (q *Queue) wait(ctx context.Context, wake <-chan struct{}, vain int) int {
 	d := idle
 	if at, ok, err := q.cfg.Store.NextDue(ctx); err == nil && ok {
@@ -180,8 +181,8 @@ func (q *Queue) wait(ctx context.Context, wake <-chan struct{}, vain int) int {
 	return vain + 1
 }
 
-// Step claims the job of a lane that is due first and does it before it returns; false says that none
-// is due. Run does the same side by side; Step is for whoever has a clock of his own.
+// Step claims the job of a lane that is due first and runs it before returning. It returns false if no job is due. Run
+// does the same concurrently; Step is for tests that control the clock.
 func (q *Queue) Step(ctx context.Context, lane state.Lane) (bool, error) {
 	job, err := q.cfg.Store.Claim(ctx, state.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
 	if err != nil || job == nil {
@@ -191,7 +192,7 @@ func (q *Queue) Step(ctx context.Context, lane state.Lane) (bool, error) {
 	return true, nil
 }
 
-// do runs one job and applies what came of it.
+// do runs one job and applies its event.
 func (q *Queue) do(ctx context.Context, job *state.Job) {
 	log := q.cfg.Log.With().Str("task", job.Task.String()).Str("job", string(job.Kind)).Str("job_id", job.ID).Int("attempt", job.Attempt).Logger()
 	begun := q.cfg.Now()
@@ -203,22 +204,22 @@ func (q *Queue) do(ctx context.Context, job *state.Job) {
 		q.cfg.Done(job, q.cfg.Now().Sub(begun), err)
 	}
 	if err != nil && ctx.Err() != nil {
-		return // shutting down: the lease runs out, or is taken up at the next start
+		return // shutting down: the lease expires or is rescued at the next start
 	}
 	if err == nil {
 		err = q.apply(ctx, job, event)
 	}
-	// An event that the store does not take, such as one that is too large, is a failure like any
-	// other: else the job would be done again and again, whenever its lease has run out.
+	// An event that the store rejects, for example because it is too large, counts as a failure. Otherwise the job
+	// would run again each time its lease expires.
 	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
-		err = q.failed(ctx, job, err, log)
+		err = q.handleFailure(ctx, job, err, log)
 	}
 	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
-		log.Error().Err(err).Msg("settle a job")
+		log.Error().Err(err).Msg("failed to complete a job")
 	}
 }
 
-// handle runs the step; a panic of it is an error like any other.
+// handle runs the step and turns a panic into an error.
 func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -229,7 +230,7 @@ func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err
 	return q.cfg.Handle(ctx, job)
 }
 
-// apply spends the job with its event.
+// apply completes the job with its event.
 func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error {
 	ev.Task = job.Task
 	applied, err := q.cfg.Store.Apply(ctx, ev, state.Ack{Job: job.ID, Epoch: job.Epoch})
@@ -240,20 +241,20 @@ func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error
 	return nil
 }
 
-// failed tries again later, or tells the task that the job gave up.
-func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
+// handleFailure schedules a retry, or reports the permanent failure to the task.
+func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, log zerolog.Logger) error {
 	v := q.cfg.Judge(cause)
-	if v.Temporary && q.triesAgain(job, v) {
+	if v.Temporary && q.canRetry(job, v) {
 		at := q.cfg.Now().Add(q.delay(job.Try()))
 		if v.Retry.After(at) {
 			at = v.Retry
 		}
-		log.Warn().Err(cause).Time("again", at).Msg("job goes wrong, will be tried again")
+		log.Warn().Err(cause).Time("retry_at", at).Msg("job failed; retrying")
 		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at, Defect: v.Class == ClassInternal})
 	}
-	log.Error().Err(cause).Str("class", v.Class).Msg("job gives up")
+	log.Error().Err(cause).Str("class", v.Class).Msg("job failed permanently")
 	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error(), Key: job.Key}
-	if job.Attempted { // and what came of that is not known, else it would be done
+	if job.Attempted { // the outcome is unknown: a job with a known outcome would be done
 		f.Doubt = job.Created
 		if !job.Doubt.IsZero() {
 			f.Doubt = job.Doubt
@@ -268,15 +269,15 @@ func (q *Queue) failed(ctx context.Context, job *state.Job, cause error, log zer
 	return q.apply(ctx, job, state.Event{Kind: state.EventStepFailed, Run: job.Run, Post: job.Post, Failure: f})
 }
 
-// patientTries is how often a patient job is tried: for about a day, with waits of 5 minutes.
+// patientTries is the number of tries of a patient job: about a day at 5 minutes each.
 const patientTries = 300
 
-// ClassInternal is the class of errors of errand's own: waiting for long does not cure them.
+// ClassInternal is the class of errand's own errors. Long retries do not resolve them.
 const ClassInternal = "internal"
 
-// triesAgain reports whether a job is tried once more after an error that may pass. errand's own errors are counted by
-// themselves: the first of them must not end a patient job that an outage of GitHub has kept for long.
-func (q *Queue) triesAgain(job *state.Job, v Verdict) bool {
+// canRetry reports whether a job may be retried after a temporary error. Internal errors are counted separately: the
+// first one must not end a patient job that has been retried for long because GitHub was down.
+func (q *Queue) canRetry(job *state.Job, v Verdict) bool {
 	most := q.cfg.Tries
 	if q.cfg.Patient != nil && q.cfg.Patient(job.Kind) {
 		most = max(most, patientTries)
@@ -284,7 +285,7 @@ func (q *Queue) triesAgain(job *state.Job, v Verdict) bool {
 	return job.Try() < most && (v.Class != ClassInternal || job.Defects+1 < q.cfg.Tries)
 }
 
-// delay is the back-off before the try after the n-th, with jitter.
+// delay returns the back-off after the n-th try, with jitter.
 func (q *Queue) delay(n int) time.Duration {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = q.cfg.Backoff, q.cfg.Max, 2, 0.2
@@ -295,15 +296,15 @@ func (q *Queue) delay(n int) time.Duration {
 	return d
 }
 
-// rescue gives expired leases back now and again.
+// rescue periodically releases expired leases.
 func (q *Queue) rescue(ctx context.Context) error {
 	for {
 		n, err := q.cfg.Store.Rescue(ctx, q.cfg.Now())
 		if err != nil && ctx.Err() == nil {
-			q.cfg.Log.Error().Err(err).Msg("rescue jobs")
+			q.cfg.Log.Error().Err(err).Msg("failed to rescue jobs")
 		}
 		if n > 0 {
-			q.cfg.Log.Info().Int("jobs", n).Msg("rescued jobs whose lease had run out")
+			q.cfg.Log.Info().Int("jobs", n).Msg("rescued jobs with expired leases")
 		}
 		timer := time.NewTimer(q.cfg.Rescue + rand.N(q.cfg.Rescue/4+1))
 		select {

@@ -15,12 +15,12 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// refusing is a store that does not take one kind of event.
+// refusing is a store that rejects one kind of event.
 type refusing struct {
 	*state.Store
 	kind    state.EventKind
 	refused int
-	class   string // of every error
+	class   string // class of every error
 	failed  chan state.Failure
 }
 
@@ -35,7 +35,7 @@ func (r *refusing) Apply(ctx context.Context, e state.Event, ack state.Ack) (sta
 	return r.Store.Apply(ctx, e, ack)
 }
 
-// play triggers a task, so that its jobs are there, and works until a job gives up.
+// play triggers a task, which creates jobs, and runs jobs until one fails permanently.
 func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.JobKind) bool) state.Failure {
 	t.Helper()
 	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
@@ -70,8 +70,8 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 	return f
 }
 
-// TestEventThatIsNotTaken: a job whose event the store never takes gives up, as one that fails does.
-func TestEventThatIsNotTaken(t *testing.T) {
+// TestRejectedEventFailsTheJob: a job whose event the store always rejects fails permanently.
+func TestRejectedEventFailsTheJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &refusing{kind: "huge"}
@@ -84,7 +84,7 @@ func TestEventThatIsNotTaken(t *testing.T) {
 	})
 }
 
-// TestPatience: what a person said is not lost because GitHub was down for an hour.
+// TestPatience: a user's comment is not lost because GitHub was down for an hour.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,15 +97,15 @@ func TestPatience(t *testing.T) {
 			}
 			return state.Event{}, errors.New("GitHub is down")
 		}, func(k state.JobKind) bool { return k == state.JobVet })
-		// The vet got through; what gave up is one of the jobs that followed.
+		// The vet job succeeded; the job that failed is one of those that followed.
 		if f.Job == state.JobVet || time.Since(begun) < 2*time.Hour {
 			t.Errorf("after %s: %+v", time.Since(begun), f)
 		}
 	})
 }
 
-// TestNoPatienceWithOurselves: a defect of ours is told soon, not after a day of trying.
-func TestNoPatienceWithOurselves(t *testing.T) {
+// TestInternalErrorsAreReportedSoon: an internal error is reported soon, not after a day of retries.
+func TestInternalErrorsAreReportedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, tries := &refusing{class: queue.ClassInternal}, 0
@@ -119,9 +119,9 @@ func TestNoPatienceWithOurselves(t *testing.T) {
 	})
 }
 
-// TestOutagesAreNoDefects: one error of errand's own does not end a patient job that an outage has kept for long, and what the
-// store refuses once is tried again.
-func TestOutagesAreNoDefects(t *testing.T) {
+// TestInternalErrorDuringOutage: one internal error does not end a patient job that an outage has delayed for long, and
+// an event that the store rejects once is retried.
+func TestInternalErrorDuringOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, tries := &refusing{class: "github"}, 0
@@ -138,8 +138,8 @@ func TestOutagesAreNoDefects(t *testing.T) {
 	})
 }
 
-// TestDoubt: a job that gives up says whether its effect may be there all the same, and since when.
-func TestDoubt(t *testing.T) {
+// TestUnknownOutcome: a job that fails permanently reports whether and since when its effect may exist.
+func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, begun := &refusing{}, time.Now()
@@ -147,7 +147,7 @@ func TestDoubt(t *testing.T) {
 			if err := r.MarkAttempted(ctx, job.ID, job.Epoch); err != nil {
 				return state.Event{}, err
 			}
-			return state.Event{}, errors.New("no answer came")
+			return state.Event{}, errors.New("no response")
 		}, nil)
 		if f.Key == "" || !f.Doubt.Equal(begun) {
 			t.Errorf("%+v", f)
@@ -155,8 +155,9 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
-// TestTheFirstDoubtStays: an effect that may be there since the first of several equal jobs gave up is looked for since then.
-func TestTheFirstDoubtStays(t *testing.T) {
+// TestFirstUnknownOutcomeIsKept: if the first of several equal jobs failed with an unknown outcome, later jobs check
+// for its effect from the time of that first job on.
+func TestFirstUnknownOutcomeIsKept(t *testing.T) {
 	inBubble(t, func(w *world) {
 		var failures []state.Failure
 		w.store.failing = func(f state.Failure) { failures = append(failures, f) }
@@ -165,7 +166,7 @@ func TestTheFirstDoubtStays(t *testing.T) {
 				return state.Event{}, err
 			}
 			if job.Attempt == 1 {
-				return state.Event{}, errTemporary // no answer came
+				return state.Event{}, errTemporary // no response arrived
 			}
 			return state.Event{}, errPermanent
 		})
@@ -177,30 +178,30 @@ func TestTheFirstDoubtStays(t *testing.T) {
 		first := w.seen[0].Created
 		for i, j := range w.seen[2:] {
 			if !j.Attempted || !j.Doubt.Equal(first) || !j.Created.After(first) {
-				t.Errorf("claim %d was attempted %v and looks from %s on, want %s", i+3, j.Attempted, j.Doubt, first)
+				t.Errorf("claim %d: attempted %v, checks from %s on, want %s", i+3, j.Attempted, j.Doubt, first)
 			}
 		}
 		for i, f := range failures {
 			if !f.Doubt.Equal(first) {
-				t.Errorf("failure %d tells of a doubt since %s, want %s", i+1, f.Doubt, first)
+				t.Errorf("failure %d: unknown outcome since %s, want %s", i+1, f.Doubt, first)
 			}
 		}
 	})
 }
 
-// TestADoubtReachesTheJobBehind: a job that was queued while an equal one was under way looks, too, for what that one may
-// have left when it gave up.
-func TestADoubtReachesTheJobBehind(t *testing.T) {
+// TestUnknownOutcomeReachesQueuedJob: a job that was queued while an equal one was in flight also checks for the effect
+// of that one if it fails.
+func TestUnknownOutcomeReachesQueuedJob(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, n int) (state.Event, error) {
 			switch err := w.store.MarkAttempted(ctx, job.ID, job.Epoch); {
 			case n > 2 || err != nil:
 				return nothing, err
 			case n == 1:
-				return state.Event{}, errTemporary // no answer came
+				return state.Event{}, errTemporary // no response arrived
 			}
 			key := state.TaskKey{Repo: 7, Issue: 1}
-			for _, kind := range []state.EventKind{state.EventLocked, state.EventUnlocked} { // a newer version is to be shown
+			for _, kind := range []state.EventKind{state.EventLocked, state.EventUnlocked} { // queues a job that shows a newer version
 				if _, err := w.store.Apply(ctx, state.Event{Kind: kind, Task: key}, state.Ack{}); err != nil {
 					return state.Event{}, err
 				}
@@ -213,7 +214,7 @@ func TestADoubtReachesTheJobBehind(t *testing.T) {
 			t.Fatalf("claims %+v", w.seen)
 		}
 		if j := w.seen[2]; !j.Attempted || !j.Doubt.Equal(w.seen[0].Created) {
-			t.Errorf("the next was attempted %v and looks from %s on, want %s", j.Attempted, j.Doubt, w.seen[0].Created)
+			t.Errorf("next claim: attempted %v, checks from %s on, want %s", j.Attempted, j.Doubt, w.seen[0].Created)
 		}
 	})
 }

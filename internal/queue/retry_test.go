@@ -22,15 +22,15 @@ var (
 	errPermanent = errors.New("GitHub said no")
 )
 
-// nothing is an event that no row of the table knows: it spends the job and changes nothing.
+// nothing is an event that no row of the table matches: it completes the job and changes nothing.
 var nothing = state.Event{Kind: "nothing"}
 
-// claims counts what a queue asks of the store.
+// claims counts the queue's calls to the store.
 type claims struct {
 	*state.Store
 	mu sync.Mutex
 	n  int
-	// failing is told of jobs that give up; it may be nil.
+	// failing is called with permanent failures; it may be nil.
 	failing func(state.Failure)
 }
 
@@ -54,18 +54,18 @@ func (c *claims) count() int {
 	return c.n
 }
 
-// world is a real store and what a queue does with its jobs. It lives in a bubble of virtual time.
+// world is a real store and the queue's activity on it, in a bubble of virtual time.
 type world struct {
 	t     *testing.T
 	store *claims
 	cfg   queue.Config
 
 	mu   sync.Mutex
-	seen []state.Job // attempts at the jobs that the test is about
+	seen []state.Job // attempts at the jobs under test
 	at   []time.Time
 }
 
-// inBubble runs a test in virtual time over a real store in a temporary folder.
+// inBubble runs a test in virtual time with a real store in a temporary folder.
 func inBubble(t *testing.T, test func(*world)) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "errand.db")
@@ -89,7 +89,7 @@ func judge(err error) queue.Verdict {
 	return queue.Verdict{Temporary: !errors.Is(err, errPermanent), Reason: "It went wrong.", Hint: "Do it right.", Class: "github"}
 }
 
-// trigger begins a task, which makes jobs in several lanes; the one of kind start is work.
+// trigger starts a task, which creates jobs in several lanes. The job of kind start is in the work lane.
 func (w *world) trigger(issue int) {
 	w.t.Helper()
 	_, err := w.store.Apply(w.t.Context(), state.Event{
@@ -102,7 +102,7 @@ func (w *world) trigger(issue int) {
 	}
 }
 
-// handle has jobs of a kind done by fn, which gets the number of the attempt; all others do nothing.
+// handle runs fn for jobs of one kind, with the number of the attempt. All other jobs do nothing.
 func (w *world) handle(kind state.JobKind, fn func(ctx context.Context, job *state.Job, n int) (state.Event, error)) {
 	w.cfg.Handle = func(ctx context.Context, job *state.Job) (state.Event, error) {
 		if job.Kind != kind {
@@ -116,14 +116,14 @@ func (w *world) handle(kind state.JobKind, fn func(ctx context.Context, job *sta
 	}
 }
 
-// attempts returns how often the jobs that the test is about were begun.
+// attempts returns the number of attempts at the jobs under test.
 func (w *world) attempts() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
 
-// run starts a queue and returns what ends it and waits for that.
+// run starts a queue and returns a function that stops it and waits for it.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
@@ -136,7 +136,7 @@ func (w *world) run() (stop func()) {
 	}
 }
 
-// runFor runs a queue for a while.
+// runFor runs a queue for d.
 func (w *world) runFor(d time.Duration) {
 	stop := w.run()
 	<-time.After(d)
@@ -250,7 +250,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestSetAside: a task whose step cannot be done for now is set aside, not given up.
+// TestSetAside: a task whose step cannot succeed for now waits instead of failing.
 func TestSetAside(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Tries = 3
@@ -267,7 +267,7 @@ func TestSetAside(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: an error may say when to try again, as a limit does; back-off never shortens that.
+// TestRetryAfter: an error such as a rate limit may set the time of the retry; back-off never shortens it.
 func TestRetryAfter(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Rescue = time.Minute
