@@ -67,7 +67,7 @@ func TestBake(t *testing.T) {
 		}
 	})
 	eventually(t, "the image, and the end of the VM that it was made in", func() bool {
-		return l.logged("the image is available") && len(l.world.Cloud.Objects("server")) == 0
+		return l.logged("image available") && len(l.world.Cloud.Objects("server")) == 0
 	})
 	images := l.world.Cloud.Objects("image")
 	if len(images) != 1 || images[0].Labels[fleet.LabelGroup] != "web" || images[0].Labels[fleet.LabelKind] != fleet.ImageBase {

@@ -13,25 +13,25 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// Somebody on this host may ask the errand that has the store open for an image, by a file in a folder
-// that belongs to errand's user alone: GROUP.wanted. The answer is GROUP.result.
+// A process on this host can ask the running errand, which has the store open, to bake an image. It writes the request
+// GROUP.wanted into a folder that only errand's user can access, and errand answers with GROUP.result.
 const (
 	wantedExt = ".wanted"
 	resultExt = ".result"
-	// lookEvery is how often that folder is looked at, and how often who asked looks for the answer.
-	lookEvery = 2 * time.Second
+	// askEvery applies to both sides: errand looks for requests and the requester looks for the answer.
+	askEvery = 2 * time.Second
 )
 
-// Result is how a baking that was asked for has ended.
+// Result is the outcome of a requested bake.
 type Result struct {
-	// Asked is the question that it answers.
+	// Asked is the ID of the request.
 	Asked string `json:"asked"`
 	Image string `json:"image,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Ask has another errand bake an image of a group and waits for the end of it, or of ctx. id tells this
-// question from others. dir is Config.Asked of the other one.
+// Ask requests a bake of a group's image from another errand process and waits until it finishes or ctx ends. id
+// identifies the request; dir is that process's Config.Asked.
 func Ask(ctx context.Context, dir, group, id string, wait func(context.Context, time.Duration) error) (Result, error) {
 	if !groupName.MatchString(group) {
 		return Result{}, fmt.Errorf("bake %s: %w", group, ErrUnknownGroup)
@@ -46,15 +46,15 @@ func Ask(ctx context.Context, dir, group, id string, wait func(context.Context, 
 			return r, nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Result{}, fmt.Errorf("look for an image of %s: %w", group, err)
+			return Result{}, fmt.Errorf("wait for an image of %s: %w", group, err)
 		}
-		if err := wait(ctx, lookEvery); err != nil {
+		if err := wait(ctx, askEvery); err != nil {
 			return Result{}, err
 		}
 	}
 }
 
-// putFile writes a file whole or not at all.
+// putFile writes a file atomically.
 func putFile(path string, data []byte) error {
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -62,8 +62,8 @@ func putFile(path string, data []byte) error {
 	return durable.WriteFile(path, data, 0o600)
 }
 
-// answer bakes what somebody has asked for. A question is taken away before the baking begins, so that
-// one that ends this process is not asked again and again.
+// answer serves pending requests. It removes a request before it bakes the image, so that a bake that crashes the
+// process is not repeated after each restart.
 func (b *Baker) answer(ctx context.Context) {
 	if b.cfg.Asked == "" {
 		return
@@ -78,21 +78,21 @@ func (b *Baker) answer(ctx context.Context) {
 			err = os.Remove(path)
 		}
 		if err != nil {
-			b.cfg.Log.Warn().Err(err).Str("group", name).Msg("read who asks for a base image")
+			b.cfg.Log.Warn().Err(err).Str("group", name).Msg("failed to read requests for base images")
 			continue
 		}
 		r := Result{Asked: string(id)}
 		img, err := b.Bake(ctx, name)
 		if r.Image = img.ID; err != nil {
 			r.Error = err.Error()
-			b.cfg.Log.Error().Err(err).Str("group", name).Msg("bake the base image that was asked for")
+			b.cfg.Log.Error().Err(err).Str("group", name).Msg("failed to bake the requested base image")
 		}
 		data, err := json.Marshal(r)
 		if err == nil {
 			err = putFile(filepath.Join(b.cfg.Asked, name+resultExt), data)
 		}
 		if err != nil {
-			b.cfg.Log.Warn().Err(err).Str("group", name).Msg("answer who asked for a base image")
+			b.cfg.Log.Warn().Err(err).Str("group", name).Msg("failed to answer a request for a base image")
 		}
 	}
 }

@@ -1,13 +1,13 @@
-// Package bake makes base images: disks with packages, tool chains, an agent's program, a copy of each
-// repository and warm caches, so that a VM made from one can begin at once.
+// Package bake builds base images: disks with packages, tool chains, an agent program, a copy of each repository and
+// warm caches, so that work on a VM made from one can start immediately.
 //
-// An image belongs to a group of repositories of the configuration. It is made in a VM of its own, which the
-// fleet provides and which is deleted whatever happens: the operator's script runs as root, then what
-// errand adds, then everything is taken off that one VM must not share with another (host keys, credentials, the traces of
-// its first boot), and the disk at rest becomes the image. Nothing secret ever reaches the VM: repositories come as
-// git bundles. Of each group the last two images are kept, so that one that turns out bad has a predecessor.
+// An image belongs to a configured group of repositories. It is built in a dedicated VM, which the fleet provides and
+// which is always deleted: the operator's script runs as root, errand adds its own files, everything that VMs must not
+// share is removed (host keys, credentials, traces of the first boot), and the disk of the powered-off VM becomes the
+// image. No secret reaches the VM: repositories are copied as git bundles. The two newest images of each group are
+// kept, so that a bad image has a predecessor.
 //
-// Start reading at Baker.Bake, which is the order of all that.
+// Start here: [Baker.Bake].
 package bake
 
 import (
@@ -23,73 +23,74 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// Order asks for the VM in which an image is made.
+// An Order requests the VM in which an image is built.
 type Order struct {
-	// Owner is what the VM's name is derived from: the same for every try at the same image.
+	// Owner determines the VM's name; it is the same for every attempt at the same image.
 	Owner string
-	// Image, Type and Location are the provider's words; empty ones are the fleet's to choose.
+	// Image, Type and Location are the provider's identifiers. The fleet chooses where one is empty.
 	Image, Type, Location string
-	// Labels are put on the VM besides the fleet's own.
+	// Labels are added to the fleet's own labels of the VM.
 	Labels map[string]string
 }
 
-// VMs provides the VM in which an image is made.
+// VMs provides the VM in which an image is built.
 type VMs interface {
-	// Acquire returns a VM that can be used, making it if there is none.
+	// Acquire returns a usable VM, creating it if necessary.
 	Acquire(ctx context.Context, o Order) (fleet.VM, error)
-	// Connect returns the live connection to it, as root or as the agent's user. It belongs to VMs.
+	// Connect returns a live connection to the VM, as root or as the agent's user. VMs owns and closes it.
 	Connect(ctx context.Context, vm string, root bool) (*remote.Client, error)
-	// Release deletes it.
+	// Release deletes the VM.
 	Release(ctx context.Context, vm string, why fleet.Reason) error
-	// Sweep deletes the VMs of bakings that somebody began and did not end.
+	// Sweep deletes the VMs of interrupted bakes.
 	Sweep(ctx context.Context) error
 }
 
-// Images makes and keeps images. Every fleet.Imager is one.
+// Images creates, lists and deletes images. Every [fleet.Imager] implements it.
 type Images interface {
 	PowerOff(ctx context.Context, id string) error
 	fleet.ImageMaker
 	Images(ctx context.Context) ([]fleet.Image, error)
 }
 
-// Source gives copies of repositories.
+// A Source provides copies of repositories.
 type Source interface {
-	// Bundle returns a git bundle with all branches of a repository, which the caller closes.
+	// Bundle returns a git bundle with all branches of a repository. The caller closes it.
 	Bundle(ctx context.Context, repo string) (Bundle, error)
 }
 
-// Bundle is a repository as a file.
+// A Bundle is an open git bundle of a repository.
 type Bundle struct {
 	io.ReadCloser
 	Size int64 // in bytes
-	// Head is its default branch.
+	// Head is the repository's default branch.
 	Head string
 }
 
-// Config is what a Baker is made of.
+// Config holds the dependencies of a [Baker].
 type Config struct {
 	Groups Groups
 	VMs    VMs
 	Images Images
-	// Source may be nil: then no repository is copied, and nothing is warmed.
+	// Source may be nil: then no repository is copied and no cache is warmed.
 	Source Source
-	// Runner opens the runner for a machine type such as amd64; nil leaves it to the first task.
+	// Runner opens the errand-runner binary for a machine type such as amd64. If it is nil, the first task installs the
+	// runner.
 	Runner func(arch string) (data []byte, name string, err error)
-	// Clean is a shell script that takes everything off a VM which another one must not have. It must not replace its
-	// shell by exec, for a sync follows.
+	// Clean is a shell script that removes everything from a VM that VMs must not share. It must not replace its shell
+	// with exec, because a sync follows.
 	Clean string
-	// Asked is the folder by which others on this host ask for an image (see Ask); empty for none.
+	// Asked is the folder for requests of other processes on this host (see [Ask]). Empty disables requests.
 	Asked string
-	// Now, Wait and Log are the clock, how to wait, and where to tell; time.Now and a timer by default.
+	// Now, Wait and Log default to time.Now, a timer and no log.
 	Now  func() time.Time
 	Wait func(ctx context.Context, d time.Duration) error
 	Log  zerolog.Logger
 }
 
-// Baker bakes images, one of a group at a time. It keeps nothing: what is there is in the images' labels.
+// A Baker bakes images, one per group at a time. It keeps no state of its own: the images' labels hold all of it.
 type Baker struct{ cfg Config }
 
-// New returns a Baker.
+// New returns a [Baker].
 func New(cfg Config) *Baker {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -100,7 +101,7 @@ func New(cfg Config) *Baker {
 	return &Baker{cfg: cfg}
 }
 
-// wait waits, or returns when ctx ends.
+// wait sleeps for d or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -112,18 +113,18 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Bounds of what is not the operator's to bound.
+// Limits that the operator cannot configure.
 const (
 	imageTime   = 60 * time.Minute // until an image is available
 	releaseTime = 2 * time.Minute
 	pollEvery   = 10 * time.Second
 )
 
-// ErrUnknownGroup: the configuration has no such group.
+// ErrUnknownGroup is returned for a group that is not in the configuration.
 var ErrUnknownGroup = errors.New("no such group under `bake`")
 
-// Bake makes a new image of a group and returns it when it is available. Older images than the one before
-// are deleted then. The VM is deleted whatever happens; if that fails, too, the fleet's reaper will do it.
+// Bake builds a new image of a group and returns it when it is available. It then deletes all but the two newest images
+// of the group. The VM is deleted even after an error; if that deletion fails, the fleet's reaper repeats it.
 func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err error) {
 	group, ok := b.cfg.Groups[name]
 	if !ok {
@@ -140,7 +141,7 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
 	log = log.With().Str("vm", vm.Name).Logger()
-	log.Info().Msg("baking begins")
+	log.Info().Msg("baking an image")
 	defer func() {
 		why := fleet.ReasonDone
 		if err != nil {
@@ -155,30 +156,30 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	if err := b.fill(ctx, vm, group, log); err != nil {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
-	if img, err = b.take(ctx, vm.ID, labels); err != nil {
+	if img, err = b.createImage(ctx, vm.ID, labels); err != nil {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
-	log.Info().Str("image", img.ID).Int64("stored_mb", img.StoredMB).Dur("took", b.cfg.Now().Sub(began)).Msg("the image is available")
+	log.Info().Str("image", img.ID).Int64("stored_mb", img.StoredMB).Dur("took", b.cfg.Now().Sub(began)).Msg("image available")
 	if err := b.prune(ctx, name, log); err != nil {
-		return img, fmt.Errorf("bake %s: the image is there, but older ones are, too: %w", name, err)
+		return img, fmt.Errorf("bake %s: the image is available, but deleting older ones failed: %w", name, err)
 	}
 	return img, nil
 }
 
-// take makes the image of the disk of the VM with an id and waits until it can be used.
-func (b *Baker) take(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
+// createImage creates an image from the disk of VM id and waits until the image is available.
+func (b *Baker) createImage(ctx context.Context, id string, labels map[string]string) (fleet.Image, error) {
 	if err := b.cfg.Images.PowerOff(ctx, id); err != nil {
-		return fleet.Image{}, fmt.Errorf("bring the disk to rest: %w", err)
+		return fleet.Image{}, fmt.Errorf("power off: %w", err)
 	}
 	img, err := b.make(ctx, id, labels)
 	if errors.Is(err, fleet.ErrUnknownOutcome) {
 		if err := b.cfg.Wait(ctx, pollEvery); err != nil {
 			return fleet.Image{}, err
 		}
-		img, err = b.make(ctx, id, labels) // adopts what the first call has made
+		img, err = b.make(ctx, id, labels) // adopts the image if the first call created it
 	}
 	if err != nil {
-		return fleet.Image{}, fmt.Errorf("make the image: %w", err)
+		return fleet.Image{}, fmt.Errorf("create the image: %w", err)
 	}
 	return img, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// repository makes one with a commit and returns its folder.
+// repository creates a git repository with one commit and returns its folder.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func source(t *testing.T, from string) Git {
 	}}
 }
 
-// TestBake makes an image with all that belongs to one.
+// TestBake checks the whole content of an image.
 func TestBake(t *testing.T) {
 	t.Parallel()
 	c, src := newCloud(t), source(t, repository(t))
@@ -68,17 +68,17 @@ func TestBake(t *testing.T) {
 		}
 	}
 	if seen, err := os.ReadFile(filepath.Join(vm.bin, "synced")); err != nil || !strings.Contains(string(seen), "etc\n") {
-		t.Errorf("at the sync there was %q, %v", seen, err)
+		t.Errorf("files at the time of the sync: %q, %v", seen, err)
 	}
 	if refs, err := git(t.Context(), os.Environ(), "-C", filepath.Join(vm.home, ".errand/seed/acme/shop.git"), "branch", "--format=%(refname)"); err != nil || refs != "refs/heads/main\nrefs/heads/other" {
 		t.Errorf("branches %q, %v", refs, err)
 	}
 	config, err := os.ReadFile(filepath.Join(vm.home, ".errand/seed/acme/shop.git/config"))
 	if err != nil || strings.Contains(string(config), "remote") {
-		t.Errorf("the copy knows where it is from: %s, %v", config, err)
+		t.Errorf("the copy still has a remote: %s, %v", config, err)
 	}
 	if left, err := os.ReadDir(src.Dir); err != nil || len(left) > 0 {
-		t.Errorf("left here: %v, %v", left, err)
+		t.Errorf("files left on this host: %v, %v", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(vm.home, work)); err == nil {
 		t.Error("the checkout is still there")
@@ -89,7 +89,7 @@ func TestBake(t *testing.T) {
 	if !vm.root || c.released["bake-web-g1"] != fleet.ReasonDone {
 		t.Errorf("root %t, released %q", vm.root, c.released)
 	}
-	for _, part := range []string{`"message":"installing"`, `"step":"script"`, `"message":"Begin"`, "the image is available"} {
+	for _, part := range []string{`"message":"installing"`, `"step":"script"`, `"message":"Begin"`, "image available"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log lacks %s:\n%s", part, log)
 		}
@@ -99,7 +99,7 @@ func TestBake(t *testing.T) {
 	}
 }
 
-// TestBakeFails: whatever goes wrong, the VM goes and the error says what it was.
+// TestBakeFails: after any failure the VM is deleted and the error names the cause.
 func TestBakeFails(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the answer was lost")
@@ -108,20 +108,20 @@ func TestBakeFails(t *testing.T) {
 		change  func(*cloud, *Config)
 		want    string
 		images  int
-		nothing bool // no VM was made
+		nothing bool // no VM was created
 	}{
-		"no such group":    {change: func(_ *cloud, cfg *Config) { cfg.Groups = nil }, want: "no such group", nothing: true},
-		"no VM":            {change: func(c *cloud, _ *Config) { c.fail["acquire"] = fleet.ErrNoCapacity }, want: "no VM to be had", nothing: true},
-		"the script":       {group: Group{Script: "echo one\necho two >&2\nfalse\necho three"}, want: "run the script: exit status 1, after:\none\ntwo"},
-		"it takes long":    {group: Group{Script: "echo waiting; sleep 60", Timeout: 300 * time.Millisecond}, want: "it took longer than 300ms"},
-		"the clean-up":     {change: func(_ *cloud, cfg *Config) { cfg.Clean = "echo no; exit 3" }, want: "clean up: exit status 3, after:\nno"},
-		"the repository":   {change: func(_ *cloud, cfg *Config) { cfg.Source = noSource{errors.New("no access")} }, want: "copy acme/shop: no access"},
-		"the warming":      {group: Group{Warm: "cat nothing"}, change: func(c *cloud, cfg *Config) { cfg.Source = source(c.t, repository(c.t)) }, want: "warm its caches: exit status 1, after:\ncat: nothing"},
-		"the power":        {change: func(c *cloud, _ *Config) { c.fail["power off"] = lost }, want: "bring the disk to rest: the answer was lost"},
-		"the image":        {change: func(c *cloud, _ *Config) { c.fail["image"] = fleet.ErrInvalid }, want: "make the image: provider refuses", images: 1},
-		"it is unusable":   {change: func(c *cloud, _ *Config) { c.spoil = true }, want: "image 102 cannot be used"},
-		"it never is":      {change: func(c *cloud, _ *Config) { c.pending = 1e6 }, want: "not available after 1h0m0s"},
-		"the VM will stay": {group: Group{Script: "false"}, change: func(c *cloud, _ *Config) { c.fail["release"] = lost }, want: "the answer was lost"},
+		"no such group":              {change: func(_ *cloud, cfg *Config) { cfg.Groups = nil }, want: "no such group", nothing: true},
+		"no VM":                      {change: func(c *cloud, _ *Config) { c.fail["acquire"] = fleet.ErrNoCapacity }, want: "no VM to be had", nothing: true},
+		"the script":                 {group: Group{Script: "echo one\necho two >&2\nfalse\necho three"}, want: "run the script: exit status 1, after:\none\ntwo"},
+		"it takes long":              {group: Group{Script: "echo waiting; sleep 60", Timeout: 300 * time.Millisecond}, want: "it took longer than 300ms"},
+		"the clean-up":               {change: func(_ *cloud, cfg *Config) { cfg.Clean = "echo no; exit 3" }, want: "clean up: exit status 3, after:\nno"},
+		"the repository":             {change: func(_ *cloud, cfg *Config) { cfg.Source = noSource{errors.New("no access")} }, want: "copy acme/shop: no access"},
+		"the warming":                {group: Group{Warm: "cat nothing"}, change: func(c *cloud, cfg *Config) { cfg.Source = source(c.t, repository(c.t)) }, want: "warm its caches: exit status 1, after:\ncat: nothing"},
+		"power-off fails":            {change: func(c *cloud, _ *Config) { c.fail["power off"] = lost }, want: "power off: the answer was lost"},
+		"image creation fails":       {change: func(c *cloud, _ *Config) { c.fail["image"] = fleet.ErrInvalid }, want: "create the image: provider refuses", images: 1},
+		"it is unusable":             {change: func(c *cloud, _ *Config) { c.spoil = true }, want: "image 102 cannot be used"},
+		"it never becomes available": {change: func(c *cloud, _ *Config) { c.pending = 1e6 }, want: "not available after 1h0m0s"},
+		"the VM will stay":           {group: Group{Script: "false"}, change: func(c *cloud, _ *Config) { c.fail["release"] = lost }, want: "the answer was lost"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestBakeFails(t *testing.T) {
 	}
 }
 
-// TestBakeIsCut: a context that ends still lets the VM go.
+// TestBakeIsCut: the VM is deleted even if the context ends.
 func TestBakeIsCut(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
@@ -162,7 +162,7 @@ func TestBakeIsCut(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: an image whose answer was lost is found again, and is the only one.
+// TestLostAnswer: an image is found again if the response to its creation was lost, and no second one is created.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
@@ -173,7 +173,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestKeepsTwo: the last two stay, those of other groups, too, and what is no base image.
+// TestKeepsTwo: the two newest images are kept, as are images of other groups and images that are not base images.
 func TestKeepsTwo(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)

@@ -17,21 +17,21 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// SeedDir is where copies of repositories lie in an image, below the home of the agent's user: bare, one
-// folder OWNER/NAME.git each, in lower case. A checkout takes from them what it would else fetch.
+// SeedDir is the folder with copies of repositories in an image, relative to the home of the agent's user. Each copy is
+// a bare repository OWNER/NAME.git in lower case. Checkouts take objects from it instead of fetching them.
 const SeedDir = ".errand/seed"
 
-// work is where a repository is checked out while its caches are warmed: where tasks have it, too, because
-// some caches know paths.
+// work is the folder in which a repository is checked out to warm its caches. It is the same as for tasks, because some
+// caches contain paths.
 const work = "work"
 
 const (
-	stepTime  = 10 * time.Minute // for what errand does itself
-	tailLines = 30               // of a command that failed
+	stepTime  = 10 * time.Minute // for errand's own steps
+	tailLines = 30               // of a failed command's output
 	maxLine   = 2000
 )
 
-// fill does everything that an image is made for.
+// fill installs everything that belongs into the image.
 func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logger) error {
 	limit := g.Timeout
 	if limit <= 0 {
@@ -43,7 +43,7 @@ func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logg
 		}
 	}
 	if err := b.putRunner(ctx, vm); err != nil {
-		return fmt.Errorf("bring the runner: %w", err)
+		return fmt.Errorf("install the runner: %w", err)
 	}
 	if b.cfg.Source != nil {
 		for _, repo := range g.named() {
@@ -52,19 +52,21 @@ func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logg
 			}
 		}
 	}
-	// One command, since the clean-up ends logins: then what was written goes to the disk, should the VM be cut off.
+	// Cleaning and syncing is one command, because the clean-up disables logins. The sync writes everything to the disk
+	// in case the power is cut.
 	if err := b.script(ctx, vm.Name, true, "", b.cfg.Clean+"\nsync\n", stepTime, log.With().Str("step", "clean").Logger()); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
 }
 
-// putRunner copies the runner to where it is looked for before it is copied.
+// putRunner copies the runner to the place where later connections look for an installed one.
 func (b *Baker) putRunner(ctx context.Context, vm fleet.VM) error {
 	if b.cfg.Runner == nil || vm.Facts[fleet.FactRunner] != "" {
 		return nil
 	}
-	// Where the agent's user may not change the runner it is root's, as good as the runner's own.
+	// If the folder is not writable by the agent's user, root owns the runner, which is as safe as the runner user
+	// owning it.
 	dir := vm.Facts[fleet.FactRunnerDir]
 	cl, err := b.cfg.VMs.Connect(ctx, vm.Name, dir != "")
 	if err != nil {
@@ -85,8 +87,8 @@ func (b *Baker) putRunner(ctx context.Context, vm fleet.VM) error {
 	return cl.Copy(ctx, bytes.NewReader(data), int64(len(data)), path.Join(dir, name), 0o755)
 }
 
-// seedScript makes the bare copy from a bundle; it takes the bundle, the folder and the default branch. No
-// way back to where it came from stays.
+// seedScript creates the bare copy from a bundle. Its arguments are the bundle, the target folder and the default
+// branch. It removes the remote.
 const seedScript = `rm -rf -- "$2"
 mkdir -p -- "$(dirname "$2")"
 git clone --quiet --mirror -- "$1" "$2"
@@ -95,14 +97,14 @@ git -C "$2" symbolic-ref HEAD "refs/heads/$3"
 rm -f -- "$1"
 `
 
-// warmScript checks a copy out, runs what $3 says in it, and takes the checkout away.
+// warmScript checks a copy out, runs the commands in $3 there and deletes the checkout.
 const warmScript = `rm -rf -- "$2"
 git clone --quiet --shared -- "$1" "$2"
 (cd "$2" && bash --norc -euo pipefail -c "$3")
 rm -rf -- "$2"
 `
 
-// seed puts a copy of a repository on the VM and fills caches from it.
+// seed puts a copy of a repository on the VM and warms caches from it.
 func (b *Baker) seed(ctx context.Context, vm fleet.VM, repo, warm string, limit time.Duration, log zerolog.Logger) error {
 	bundle, err := b.cfg.Source.Bundle(ctx, repo)
 	if err != nil {
@@ -131,7 +133,7 @@ func (b *Baker) seed(ctx context.Context, vm fleet.VM, repo, warm string, limit 
 	return nil
 }
 
-// ScriptError says that a script on the VM failed, with the end of what it wrote.
+// A ScriptError reports that a script on the VM failed, with the end of its output.
 type ScriptError struct {
 	Code int
 	Tail string
@@ -141,9 +143,8 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("exit status %d, after:\n%s", e.Code, e.Tail)
 }
 
-// script runs a text by bash, which ends at the first command that fails. What it writes goes to the
-// log, line by line. It has no input: its text comes as an argument, so that nothing of it is read by
-// what it calls.
+// script runs text with bash, which exits at the first failing command. Output goes to the log line by line. Standard
+// input is empty: the text is passed as an argument, so that the commands it runs cannot read the script.
 func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text string, limit time.Duration, log zerolog.Logger, args ...string) error {
 	cl, err := b.cfg.VMs.Connect(ctx, vm, root)
 	if err != nil {
@@ -151,7 +152,7 @@ func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text stri
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
-	// Without --norc bash reads its start file if an SSH server runs it, and that file is not made for -u.
+	// Without --norc bash reads its start file when run by an SSH server; that file is not written for -u.
 	argv := append([]string{"bash", "--norc", "-c", "exec bash --norc -euo pipefail -c \"$0\" bake \"$@\" 2>&1 </dev/null", text}, args...)
 	out, wait, err := cl.Stream(ctx, remote.Cmd{Argv: argv, Dir: dir, Env: map[string]string{"DEBIAN_FRONTEND": "noninteractive"}})
 	if err != nil {
@@ -159,11 +160,11 @@ func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text stri
 	}
 	tail, rerr := follow(out, log)
 	if rerr != nil {
-		_ = out.Close() // which ends the command, if it has not ended
+		_ = out.Close() // ends the command if it is still running
 	}
 	res, err := wait()
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%w; at last it wrote:\n%s", cause, tail)
+		return fmt.Errorf("%w; last output:\n%s", cause, tail)
 	}
 	if err := errors.Join(err, rerr); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text stri
 	return nil
 }
 
-// follow logs what comes and returns the last lines of it.
+// follow logs each line and returns the last ones.
 func follow(r io.Reader, log zerolog.Logger) (string, error) {
 	var last []string
 	lines := bufio.NewReaderSize(r, maxLine)
@@ -187,7 +188,7 @@ func follow(r io.Reader, log zerolog.Logger) (string, error) {
 			return strings.Join(last, "\n"), err
 		}
 		text := strings.ToValidUTF8(string(line), "?")
-		for more && err == nil { // the rest of a line that is too long
+		for more && err == nil { // skips the rest of a line that is too long
 			_, more, err = lines.ReadLine()
 		}
 		log.Info().Msg(text)

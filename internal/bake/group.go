@@ -13,35 +13,36 @@ import (
 	"time"
 )
 
-// Groups are base images that are baked, by the name of the group of repositories that each is for.
+// Groups maps the names of repository groups to their base images.
 type Groups map[string]Group
 
-// Group is a base image for some repositories.
+// A Group is the base image of some repositories.
 type Group struct {
-	// Repos are the repositories whose VMs are made from it, as OWNER/NAME or OWNER/*. Of each that is
-	// named in full a copy is put into the image.
+	// Repos are the repositories whose VMs are made from this image, as OWNER/NAME or OWNER/*. Repositories named in
+	// full are copied into the image.
 	Repos []string `yaml:"repos"`
-	// Image is what it is baked on, the provider's name of it; hetzner.image unless set.
+	// Image is the provider's name of the image to build on; hetzner.image unless set.
 	Image string `yaml:"image"`
-	// Type is the kind of VM it is baked in, the first of hetzner.candidates that can be had unless set. Its disk is
-	// the least that a VM made from the image needs: take a small one.
+	// Type is the VM type to build on; unless set, the first available entry of hetzner.candidates. VMs made from the
+	// image need at least its disk size, so choose a small one.
 	Type string `yaml:"type"`
-	// Location is where it is baked, the cheapest place of the type unless set. VMs there are made from it soonest.
+	// Location is the provider's location to build in; unless set, the cheapest one for the type. VMs there start
+	// soonest from the image.
 	Location string `yaml:"location"`
-	// Script is run as root by bash: packages, tool chains, the agent's program, each in the version you want.
+	// Script runs as root in bash to install packages, tool chains and the agent program, each in the version you want.
 	Script string `yaml:"script"`
-	// Warm is run by bash as the agent's user in a checkout of each repository, to fill caches in its home.
+	// Warm runs in bash as the agent's user in a checkout of each repository, to fill caches in the user's home.
 	Warm string `yaml:"warm"`
-	// Timeout bounds script and warm, each; 45 minutes unless set.
+	// Timeout limits script and warm, each; 45 minutes unless set.
 	Timeout time.Duration `yaml:"timeout"`
-	// Every is how often it is baked anew by itself; 0 is only when something above has changed.
+	// Every is the interval of automatic rebuilds; with 0 the image is rebuilt only when something above changes.
 	Every time.Duration `yaml:"every"`
 }
 
-// DefaultTimeout is Group.Timeout unless it is set.
+// DefaultTimeout is the default of Group.Timeout.
 const DefaultTimeout = 45 * time.Minute
 
-// maxGroups bounds the groups, since each keeps two images.
+// maxGroups limits the number of groups, since each keeps two images.
 const maxGroups = 20
 
 var (
@@ -49,7 +50,7 @@ var (
 	repoPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/(\*|[A-Za-z0-9._-]+)$`)
 )
 
-// Problems says what is wrong with the groups, each with its key below `bake`.
+// Problems returns the mistakes in the groups, each with its key below `bake`.
 func (g Groups) Problems() (list []string) {
 	if len(g) > maxGroups {
 		list = append(list, fmt.Sprintf("%d groups; at most %d", len(g), maxGroups))
@@ -70,22 +71,21 @@ func (g Groups) Problems() (list []string) {
 			if !repoPattern.MatchString(repo) {
 				say(key, "%q: write OWNER/NAME or OWNER/*", repo)
 			} else if other, taken := owner[strings.ToLower(repo)]; taken {
-				say(key, "%s is in the group %s, too", repo, other)
+				say(key, "%s is also in the group %s", repo, other)
 			}
 			owner[strings.ToLower(repo)] = name
 		}
 		if group.Timeout < 0 {
-			say(".timeout", "has to be above zero")
+			say(".timeout", "must be above zero")
 		}
 		if group.Every < 0 || group.Every > 0 && group.Every < time.Hour {
-			say(".every", "write 0, or an hour at least")
+			say(".every", "write 0 or at least an hour")
 		}
 	}
 	return list
 }
 
-// Of returns the group of a repository, which is the one that names it in full, else the one that
-// names its owner.
+// Of returns the group of a repository: the one that names it in full, else the one that names its owner.
 func (g Groups) Of(repo string) (name string, ok bool) {
 	repo = strings.ToLower(repo)
 	for _, want := range []string{repo, path.Dir(repo) + "/*"} {
@@ -98,16 +98,16 @@ func (g Groups) Of(repo string) (name string, ok bool) {
 	return "", false
 }
 
-// named are the repositories that are named in full.
+// named returns the repositories that are named in full.
 func (g Group) named() []string {
 	return slices.DeleteFunc(slices.Clone(g.Repos), func(r string) bool { return strings.HasSuffix(r, "/*") })
 }
 
-// digest tells two recipes apart.
+// digest returns a hash of the recipe.
 func (g Group) digest() string {
 	data, err := json.Marshal([]any{g.named(), g.Image, g.Type, g.Location, g.Script, g.Warm})
 	if err != nil {
-		panic(err) // texts always encode
+		panic(err) // strings always encode
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])

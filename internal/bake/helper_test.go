@@ -24,8 +24,8 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// cloud is VMs that are an SSH server in this process with a home each, and images that are labels. Like the real one
-// it makes no image of a VM that is not off, and shows it as available only later.
+// cloud simulates VMs by an SSH server in this process with one home each, and images by their labels. Like the real
+// provider it only images powered-off VMs and makes an image available after a delay.
 type cloud struct {
 	t      *testing.T
 	signer ssh.Signer
@@ -36,19 +36,19 @@ type cloud struct {
 	images   []fleet.Image
 	released map[string]fleet.Reason
 	calls    []string
-	fail     map[string]error // the next call of that name fails with it
-	pending  int              // looks until a new image is available
+	fail     map[string]error // the next call of that name returns this error
+	pending  int              // reads until a new image is available
 	spoil    bool             // new images fail
 	orders   []Order
 }
 
 type box struct {
 	home string
-	bin  string // what its commands find first: a sync that only says that it ran
+	bin  string // folder of commands that shadow others: a sync that records its calls
 	ln   net.Listener
 	host ssh.Signer
 	off  bool
-	root bool // somebody was logged in as root
+	root bool // whether someone logged in as root
 }
 
 var (
@@ -77,7 +77,7 @@ func newSigner(t *testing.T) ssh.Signer {
 	return signer
 }
 
-// called counts a call, and fails it if it is to fail. The lock is held.
+// called counts a call and returns its planned error. The caller holds the lock.
 func (c *cloud) called(what string) error {
 	c.calls = append(c.calls, what)
 	err := c.fail[what]
@@ -110,7 +110,7 @@ func (c *cloud) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 	if err := os.WriteFile(filepath.Join(b.bin, "sync"), []byte("#!/bin/sh\nls >\"$0ed\"\n"), 0o700); err != nil {
 		return fleet.VM{}, err
 	}
-	dir, err := os.MkdirTemp("", "bake") // a test's own folder may be too long for a socket
+	dir, err := os.MkdirTemp("", "bake") // t.TempDir may be too long for a socket path
 	if err != nil {
 		return fleet.VM{}, err
 	}
@@ -130,7 +130,7 @@ func (c *cloud) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 	return fleet.VM{Name: name, ID: name, State: fleet.StateRunning, Facts: map[string]string{fleet.FactHome: b.home}}, nil
 }
 
-// handle runs a command as the real shell would, in the box's home.
+// handle runs a command with a real shell in the VM's home.
 func (b *box) handle(s gliderssh.Session) {
 	cmd := exec.CommandContext(s.Context(), "sh", "-c", s.RawCommand())
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.home, s, s, s.Stderr()
@@ -244,7 +244,7 @@ func (c *cloud) DeleteImage(_ context.Context, id string) error {
 	return nil
 }
 
-// ids are those of the images that there are.
+// ids returns the IDs of all images.
 func (c *cloud) ids() (list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +254,7 @@ func (c *cloud) ids() (list []string) {
 	return list
 }
 
-// baker returns a Baker on the cloud, and what it logs.
+// baker returns a [Baker] on the cloud and its log.
 func (c *cloud) baker(groups Groups, change func(*Config)) (*Baker, *lines) {
 	log := &lines{}
 	cfg := Config{Groups: groups, VMs: c, Images: c, Now: c.now, Wait: c.wait, Log: zerolog.New(log)}
@@ -264,7 +264,7 @@ func (c *cloud) baker(groups Groups, change func(*Config)) (*Baker, *lines) {
 	return New(cfg), log
 }
 
-// lines is a log that may be read.
+// lines is a log that tests can read.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -282,7 +282,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// noSource has nothing.
+// noSource has no repositories.
 type noSource struct{ err error }
 
 func (s noSource) Bundle(context.Context, string) (Bundle, error) { return Bundle{}, s.err }

@@ -13,15 +13,15 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// Labels of base images, besides the fleet's.
+// Labels of base images, in addition to the fleet's.
 const (
-	// LabelDigest tells the recipe by which the image was made.
+	// LabelDigest is the digest of the recipe.
 	LabelDigest = "errand-recipe"
-	// LabelBaked is when its baking began, in Unix seconds. It makes each image's labels its own.
+	// LabelBaked is the start of the bake in Unix seconds. It makes each image's labels unique.
 	LabelBaked = "errand-baked"
 )
 
-// kept is how many images of a group stay.
+// kept is the number of images kept per group.
 const kept = 2
 
 func (b *Baker) labels(name string, g Group, at time.Time) map[string]string {
@@ -30,13 +30,13 @@ func (b *Baker) labels(name string, g Group, at time.Time) map[string]string {
 	}
 }
 
-// Of returns the base images of a group that can be used, newest first.
+// Of returns the available base images of a group, newest first.
 func Of(images []fleet.Image, group string) []fleet.Image {
 	list := all(images, group)
 	return slices.DeleteFunc(list, func(i fleet.Image) bool { return !i.Ready || i.Failed })
 }
 
-// all are the base images of a group in whatever state, newest first.
+// all returns the base images of a group in any state, newest first.
 func all(images []fleet.Image, group string) []fleet.Image {
 	var list []fleet.Image
 	for _, i := range images {
@@ -48,7 +48,7 @@ func all(images []fleet.Image, group string) []fleet.Image {
 	return list
 }
 
-// prune deletes all images of a group but the last two that can be used, and those that are being made.
+// prune deletes the images of a group except the two newest available ones and those in creation.
 func (b *Baker) prune(ctx context.Context, group string, log zerolog.Logger) error {
 	list, err := b.cfg.Images.Images(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *Baker) prune(ctx context.Context, group string, log zerolog.Logger) err
 			errs = append(errs, fmt.Errorf("delete image %s: %w", i.ID, err))
 			continue
 		}
-		log.Info().Str("image", i.ID).Bool("failed", i.Failed).Msg("an older image is deleted")
+		log.Info().Str("image", i.ID).Bool("failed", i.Failed).Msg("older image deleted")
 	}
 	return errors.Join(errs...)
 }

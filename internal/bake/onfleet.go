@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// Fleet is what is needed of the fleet: *fleet.Fleet has it.
+// Fleet is the part of the fleet that baking uses. *fleet.Fleet implements it.
 type Fleet interface {
 	Acquire(ctx context.Context, spec fleet.AcquireSpec) (fleet.VM, error)
 	Get(ctx context.Context, name string) (fleet.VM, error)
@@ -21,8 +21,8 @@ type Fleet interface {
 
 var _ Fleet = (*fleet.Fleet)(nil)
 
-// OnFleet bakes in VMs of a fleet, with its rows, caps, reapers and host keys. ssh is how its VMs are
-// reached; root has the same client key as the agent's user.
+// OnFleet returns VMs of a fleet, subject to its rows, caps, reapers and host keys. ssh configures the connections;
+// root accepts the same client key as the agent's user.
 func OnFleet(f Fleet, ssh remote.Config, root string) VMs {
 	return &onFleet{fleet: f, ssh: ssh, root: root, clients: map[string]*remote.Client{}}
 }
@@ -33,10 +33,10 @@ type onFleet struct {
 	root  string
 
 	mu      sync.Mutex
-	clients map[string]*remote.Client // of root, by VM
+	clients map[string]*remote.Client // connections as root, by VM
 }
 
-// Acquire gets a VM that belongs to no task. What an earlier try has left is no good beginning: it goes.
+// Acquire creates a VM that belongs to no task. It first deletes leftovers of earlier attempts.
 func (o *onFleet) Acquire(ctx context.Context, order Order) (fleet.VM, error) {
 	if err := o.sweep(ctx, order.Labels[fleet.LabelGroup]); err != nil {
 		return fleet.VM{}, err
@@ -44,14 +44,14 @@ func (o *onFleet) Acquire(ctx context.Context, order Order) (fleet.VM, error) {
 	return o.fleet.Acquire(ctx, fleet.AcquireSpec{Owner: order.Owner, Image: order.Image, Labels: order.Labels, Candidates: order.candidates()})
 }
 
-// Sweep deletes the VMs of all bakings.
+// Sweep deletes the VMs of all bakes.
 func (o *onFleet) Sweep(ctx context.Context) error { return o.sweep(ctx, "") }
 
-// sweep deletes the VMs of a group's bakings, or of all.
+// sweep deletes the VMs of a group's bakes, or of all.
 func (o *onFleet) sweep(ctx context.Context, group string) error {
 	vms, err := o.fleet.List(ctx)
 	if err != nil {
-		return fmt.Errorf("look for VMs of earlier bakings: %w", err)
+		return fmt.Errorf("list VMs of earlier bakes: %w", err)
 	}
 	var errs []error
 	for _, vm := range vms {
@@ -62,7 +62,7 @@ func (o *onFleet) sweep(ctx context.Context, group string) error {
 	return errors.Join(errs...)
 }
 
-// candidates are what may be ordered; none leaves it to the fleet.
+// candidates returns the candidates to order; none leaves the choice to the fleet.
 func (o Order) candidates() []fleet.Candidate {
 	if o.Type == "" {
 		return nil
@@ -70,7 +70,7 @@ func (o Order) candidates() []fleet.Candidate {
 	return []fleet.Candidate{{Type: o.Type, Location: o.Location}}
 }
 
-// Connect has a connection of its own for root, and the fleet's for the agent's user.
+// Connect opens a separate connection for root and uses the fleet's for the agent's user.
 func (o *onFleet) Connect(ctx context.Context, vm string, root bool) (*remote.Client, error) {
 	if !root {
 		return o.fleet.Client(ctx, vm)
@@ -96,14 +96,14 @@ func (o *onFleet) Connect(ctx context.Context, vm string, root bool) (*remote.Cl
 	return cl, nil
 }
 
-// Release closes what Connect opened and gives the VM back.
+// Release closes connections opened by Connect and deletes the VM.
 func (o *onFleet) Release(ctx context.Context, vm string, why fleet.Reason) error {
 	o.mu.Lock()
 	cl := o.clients[vm]
 	delete(o.clients, vm)
 	o.mu.Unlock()
 	if cl != nil {
-		_ = cl.Close() // the VM goes anyway
+		_ = cl.Close() // the VM is deleted anyway
 	}
 	return o.fleet.Release(ctx, vm, why)
 }

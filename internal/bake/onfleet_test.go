@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// someFleet is a fleet of the cloud's boxes, and of VMs that are only names.
+// someFleet is a fleet of the cloud's VMs and of VMs that are only names.
 type someFleet struct {
 	*cloud
 	specs []fleet.AcquireSpec
@@ -49,8 +49,8 @@ func baking(group, name string) fleet.VM {
 	return fleet.VM{Name: name, Labels: map[string]string{fleet.LabelKind: fleet.ImageBaking, fleet.LabelGroup: group}}
 }
 
-// TestOnFleet: what earlier bakings of the group have left goes first, and nothing else; root has one
-// connection, which ends with the VM.
+// TestOnFleet: VMs left by earlier bakes of the group are deleted first, and no others. Root has one connection, which
+// ends with the VM.
 func TestOnFleet(t *testing.T) {
 	t.Parallel()
 	f := &someFleet{cloud: newCloud(t), list: []fleet.VM{baking("web", "old"), baking("app", "other"), {Name: "of-a-task"}}}
@@ -83,8 +83,8 @@ func TestOnFleet(t *testing.T) {
 	if diff := cmp.Diff([]string{"old", vm.Name, "old", "other"}, f.gone); diff != "" {
 		t.Error(diff)
 	}
-	f.err = errors.New("the list is not whole")
+	f.err = errors.New("incomplete list")
 	if _, err := vms.Acquire(t.Context(), order); !errors.Is(err, f.err) || len(f.specs) != 1 {
-		t.Errorf("it goes on without a list: %v", err)
+		t.Errorf("it continued without a list: %v", err)
 	}
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// The rhythm of Run.
+// Intervals of [Baker.Run].
 const (
 	tick     = 10 * time.Minute
-	patience = 6 * time.Hour // after a try that failed
+	patience = 6 * time.Hour // after a failed attempt
 )
 
-// Run bakes what is due until ctx ends: a group without an image, one whose recipe has changed, and one
-// whose image is older than Every; and what somebody asks for. A group that could not be baked is tried
-// again six hours later. Only one Run may go on at a time.
+// Run bakes due images until ctx ends: for groups without an image, with a changed recipe, or with an image older than
+// Every, and on request. A failed group is retried six hours later. Only one Run may be active at a time.
 func (b *Baker) Run(ctx context.Context) error {
 	if err := b.cfg.VMs.Sweep(ctx); err != nil && ctx.Err() == nil {
-		b.cfg.Log.Warn().Err(err).Msg("delete the VMs of bakings that were cut short")
+		b.cfg.Log.Warn().Err(err).Msg("failed to delete the VMs of interrupted bakes")
 	}
 	tried := map[string]time.Time{}
 	for {
@@ -28,7 +27,7 @@ func (b *Baker) Run(ctx context.Context) error {
 		for end := b.cfg.Now().Add(tick); b.cfg.Now().Before(end); {
 			pause := tick
 			if b.cfg.Asked != "" {
-				pause = lookEvery
+				pause = askEvery
 			}
 			if err := b.cfg.Wait(ctx, pause); err != nil {
 				return err
@@ -38,14 +37,14 @@ func (b *Baker) Run(ctx context.Context) error {
 	}
 }
 
-// pass bakes what is due now. tried is when groups failed.
+// pass bakes the images that are due now. tried holds the times of failures by group.
 func (b *Baker) pass(ctx context.Context, tried map[string]time.Time) {
 	if len(b.cfg.Groups) == 0 {
 		return
 	}
 	images, err := b.cfg.Images.Images(ctx)
 	if err != nil {
-		b.cfg.Log.Warn().Err(err).Msg("look which base images are due")
+		b.cfg.Log.Warn().Err(err).Msg("failed to determine which base images are due")
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Groups)) {
@@ -56,17 +55,17 @@ func (b *Baker) pass(ctx context.Context, tried map[string]time.Time) {
 		if why == "" {
 			continue
 		}
-		b.cfg.Log.Info().Str("group", name).Str("why", why).Msg("a base image is due")
+		b.cfg.Log.Info().Str("group", name).Str("why", why).Msg("base image due")
 		if _, err := b.Bake(ctx, name); err != nil {
 			tried[name] = b.cfg.Now()
 			if ctx.Err() == nil {
-				b.cfg.Log.Error().Err(err).Str("group", name).Msg("bake a base image")
+				b.cfg.Log.Error().Err(err).Str("group", name).Msg("failed to bake a base image")
 			}
 		}
 	}
 }
 
-// due says why a group has to be baked, or nothing.
+// due returns the reason why a group's image must be baked, or an empty string.
 func due(images []fleet.Image, name string, g Group, now time.Time) string {
 	list := Of(images, name)
 	switch {

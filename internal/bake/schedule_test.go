@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// TestRun plays ten days of a schedule: at first, when the recipe has changed, and when an image is old.
+// TestRun simulates ten days of a schedule: without an image, with a changed recipe and with an old image.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunIsPatient: what fails is tried again after hours, not at once.
+// TestRunIsPatient: a failed bake is retried after hours, not immediately.
 func TestRunIsPatient(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
@@ -76,7 +76,7 @@ func TestRunIsPatient(t *testing.T) {
 	}
 }
 
-// noVMs never has any.
+// noVMs never provides a VM.
 type noVMs struct{ *cloud }
 
 func (n noVMs) Acquire(_ context.Context, o Order) (fleet.VM, error) {
@@ -84,14 +84,14 @@ func (n noVMs) Acquire(_ context.Context, o Order) (fleet.VM, error) {
 	return fleet.VM{}, fleet.ErrNoCapacity
 }
 
-// TestAsk: somebody without the store asks who has it, and gets the answer to this question, not to the last one.
+// TestAsk: a process without the store gets the answer to its own request, not to an earlier one.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	c, dir := newCloud(t), filepath.Join(t.TempDir(), "bake")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}, "bad": {Repos: []string{"zoo/*"}, Script: "exit 7"}}, func(cfg *Config) { cfg.Asked = dir })
-	turn := func(context.Context, time.Duration) error { b.answer(ctx); return nil } // the other one, between two looks
+	turn := func(context.Context, time.Duration) error { b.answer(ctx); return nil } // the other process works between two polls
 	first, err := Ask(ctx, dir, "web", "one", turn)
 	if err != nil || first.Image == "" || first.Error != "" {
 		t.Fatalf("%+v, %v", first, err)
@@ -125,7 +125,7 @@ func TestGroups(t *testing.T) {
 	}
 	want := []string{
 		"Bad_: a name has", "none.repos: write at least one", `odd.repos[0]: "acme": write OWNER/NAME`, `odd.repos[1]: "zoo/../x"`,
-		"odd.repos[2]: ACME/* is in the group Bad_, too", "odd.timeout: has to be", "odd.every: write 0",
+		"odd.repos[2]: ACME/* is also in the group Bad_", "odd.timeout: must be above", "odd.every: write 0",
 	}
 	got := bad.Problems()
 	if len(got) != len(want) {

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// cloneTime bounds what git does here for one repository.
+// cloneTime limits the git commands for one repository.
 const cloneTime = 30 * time.Minute
 
-// Git is a Source that clones repositories on this host, so that no credential has to reach a VM.
+// Git is a [Source] that clones repositories on this host, so that no credential reaches a VM.
 type Git struct {
-	// Dir is where copies are kept until they have been sent.
+	// Dir holds copies until they have been sent.
 	Dir string
-	// Remote says where a repository, as OWNER/NAME, is cloned from, and the value of the Authorization header for
-	// that, which may be empty.
+	// Remote returns the clone URL of a repository OWNER/NAME and the value of its Authorization header, which may be
+	// empty.
 	Remote func(ctx context.Context, repo string) (url, authorization string, err error)
 }
 
 var _ Source = Git{}
 
-// errEmpty: there is nothing to copy.
+// errEmpty is returned for a repository without branches.
 var errEmpty = errors.New("the repository has no branch")
 
-// Bundle clones all branches of a repository and packs them. Closing the bundle deletes it.
+// Bundle clones all branches of a repository into a bundle. Closing the bundle deletes it.
 func (g Git) Bundle(ctx context.Context, repo string) (_ Bundle, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cloneTime, fmt.Errorf("cloning took longer than %s", cloneTime))
 	defer cancel()
@@ -37,11 +37,11 @@ func (g Git) Bundle(ctx context.Context, repo string) (_ Bundle, err error) {
 		return Bundle{}, err
 	}
 	if err := os.MkdirAll(g.Dir, 0o700); err != nil {
-		return Bundle{}, fmt.Errorf("make a place for copies: %w", err)
+		return Bundle{}, fmt.Errorf("create the folder for copies: %w", err)
 	}
 	dir, err := os.MkdirTemp(g.Dir, "bake-")
 	if err != nil {
-		return Bundle{}, fmt.Errorf("make a place for a copy: %w", err)
+		return Bundle{}, fmt.Errorf("create a folder for a copy: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -73,7 +73,7 @@ func (g Git) Bundle(ctx context.Context, repo string) (_ Bundle, err error) {
 	return openBundle(dir, file, head)
 }
 
-// git runs git and returns what it prints.
+// git runs git and returns its output.
 func git(ctx context.Context, env []string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "git", args...)
 	c.Env, c.WaitDelay = env, 5*time.Second
@@ -89,7 +89,7 @@ func git(ctx context.Context, env []string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// bundleFile is a file that goes with its folder.
+// bundleFile is a file that is deleted with its folder.
 type bundleFile struct {
 	*os.File
 	dir string
@@ -102,10 +102,10 @@ func openBundle(dir, path, head string) (Bundle, error) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return Bundle{}, errors.Join(fmt.Errorf("look at the bundle: %w", err), f.Close())
+		return Bundle{}, errors.Join(fmt.Errorf("stat the bundle: %w", err), f.Close())
 	}
 	return Bundle{ReadCloser: &bundleFile{f, dir}, Size: info.Size(), Head: head}, nil
 }
 
-// Close closes and deletes it.
+// Close closes the bundle and deletes it.
 func (b *bundleFile) Close() error { return errors.Join(b.File.Close(), os.RemoveAll(b.dir)) }

@@ -20,8 +20,8 @@ func (p *provider) in(t *testing.T, dir string) *subscription.Source {
 	return p.source()
 }
 
-// TestPowerCut: a renewed login that is in use is in its file after the power fails, whichever calls of the disk have failed
-// before; without it nobody could renew it any more.
+// TestPowerCut: after a power cut the file contains the renewed login that is in use, even if earlier disk calls
+// failed. Without it the login could not be renewed.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]disktest.Kind{"": "", "write": disktest.Write, "sync": disktest.Sync, "close": disktest.Close, "rename": disktest.Rename} {
@@ -33,7 +33,7 @@ func TestPowerCut(t *testing.T) {
 					Play: func(t *testing.T, dir string) {
 						p, _ := newProvider(t)
 						s := p.in(t, dir)
-						for _, path := range []string{p.path, dir} { // it was there before
+						for _, path := range []string{p.path, dir} { // it existed before
 							f, err := os.Open(path)
 							if err != nil {
 								t.Fatal(err)
@@ -50,7 +50,7 @@ func TestPowerCut(t *testing.T) {
 							}
 							disktest.Say(text)
 							if tried == 0 && nth == 1 && name != "" {
-								t.Error("a call has failed, and nobody says so")
+								t.Error("a disk call failed, but no error was returned")
 							}
 							return
 						}
@@ -80,8 +80,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestFullDisk: on a full disk the token for renewals is not spent, the old login stays whole and in use, and when there is room it is
-// renewed.
+// TestFullDisk: on a full disk the refresh token is not used and the old login stays intact and in use. It is renewed
+// when there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 256<<10, func(t *testing.T, dir string) {
@@ -91,10 +91,10 @@ func TestFullDisk(t *testing.T) {
 			free := disktest.Fill(t, dir, left)
 			token(t, s, "access-0")
 			if p.count() != 0 {
-				t.Errorf("with %d bytes of room the token for renewals was spent", left)
+				t.Errorf("with %d bytes of space the refresh token was used", left)
 			}
 			if _, err := os.Stat(p.path + ".new"); err == nil {
-				t.Error("the room that was tried is not given back")
+				t.Error("the reserved space was not released")
 			}
 			free()
 		}

@@ -13,28 +13,27 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// maxLogin bounds a login's file, maxToken one of its tokens, in bytes.
+// Size limits of a login file and of one token, in bytes.
 const (
 	maxLogin = 64 << 10
 	maxToken = 8 << 10
 )
 
-// section is where in its file Claude Code keeps its login.
+// section is the key of the login in Claude Code's file.
 const section = "claudeAiOauth"
 
-// login is what a file holds. What else stands in there is kept as it is.
+// A login is the content of a login file. Unknown content is kept.
 type login struct {
 	Access  string
 	Refresh string
-	Ends    time.Time // of Access; zero if nobody knows
+	Ends    time.Time // expiry of Access; zero if unknown
 
-	before string // the token for renewals that this one took the place of
+	before string // the refresh token that this one replaced
 	file   map[string]json.RawMessage
-	own    map[string]json.RawMessage // of the section
+	own    map[string]json.RawMessage // unknown keys of the section
 }
 
-// Secrets returns the tokens in a file, for redaction, and what is wrong with it, in words that say what to do. The
-// error is ErrRefused.
+// Secrets returns the tokens in a login file, for redaction. Its error wraps [ErrRefused] and states what to do.
 func Secrets(path string) ([]string, error) {
 	l, err := read(path)
 	if err != nil {
@@ -43,7 +42,7 @@ func Secrets(path string) ([]string, error) {
 	return []string{l.Access, l.Refresh}, nil
 }
 
-// read reads a login. The error is ErrRefused.
+// read reads a login. Its error wraps [ErrRefused].
 func read(path string) (login, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -55,9 +54,9 @@ func read(path string) (login, error) {
 	case err != nil:
 		return login{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	case !info.Mode().IsRegular():
-		return login{}, fmt.Errorf("%w: %s is no file", ErrRefused, path)
+		return login{}, fmt.Errorf("%w: %s is not a file", ErrRefused, path)
 	case info.Mode().Perm()&0o077 != 0:
-		return login{}, fmt.Errorf("%w: others than errand may read %s; close it with chmod 600", ErrRefused, path)
+		return login{}, fmt.Errorf("%w: other users can read %s; run chmod 600 on it", ErrRefused, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxLogin+1))
 	if err != nil {
@@ -70,27 +69,28 @@ func read(path string) (login, error) {
 	return l, nil
 }
 
-// parse reads what a file holds. Errors go on where the file's name ends, and quote nothing of it.
+// parse parses the content of a login file. Its errors continue a sentence that starts with the file name, and quote
+// none of the content.
 func parse(data []byte) (l login, err error) {
 	if len(data) > maxLogin {
 		return l, fmt.Errorf("is larger than %d bytes", maxLogin)
 	}
 	if json.Unmarshal(data, &l.file) != nil {
-		return l, errors.New("is no JSON; take the file .credentials.json of Claude Code")
+		return l, errors.New("is not JSON; use Claude Code's file .credentials.json")
 	}
 	if _, codex := l.file["tokens"]; codex {
-		return l, errors.New("is a login of Codex, which errand does not use; write a key for that provider, or take the file .credentials.json of Claude Code")
+		return l, errors.New("is a login of Codex, which errand does not support; configure a key for that provider, or use Claude Code's file .credentials.json")
 	}
 	var own struct {
 		Access  string `json:"accessToken"`
 		Refresh string `json:"refreshToken"`
-		Ends    int64  `json:"expiresAt"` // in milliseconds
+		Ends    int64  `json:"expiresAt"` // milliseconds since the epoch
 	}
 	if json.Unmarshal(l.file[section], &own) != nil || json.Unmarshal(l.file[section], &l.own) != nil || l.own == nil {
-		return l, errors.New("is no login of Claude Code; log in there, and take its file .credentials.json")
+		return l, errors.New("is not a login of Claude Code; log in there and use its file .credentials.json")
 	}
 	if !isToken(own.Access) || own.Refresh != "" && !isToken(own.Refresh) {
-		return l, errors.New("has no tokens as a header can carry them; log in again")
+		return l, errors.New("has no valid tokens; log in again")
 	}
 	l.Access, l.Refresh = own.Access, own.Refresh
 	if own.Ends > 0 && own.Ends < 1e15 {
@@ -99,7 +99,7 @@ func parse(data []byte) (l login, err error) {
 	return l, nil
 }
 
-// isToken reports whether a header can carry it.
+// isToken reports whether s is a valid value for a header.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' {
@@ -109,7 +109,7 @@ func isToken(s string) bool {
 	return s != "" && len(s) <= maxToken
 }
 
-// encode writes a login in the form of its file.
+// encode returns the login in the format of its file.
 func (l login) encode() ([]byte, error) {
 	file, own := map[string]any{}, map[string]any{}
 	for key, value := range l.file {
@@ -127,16 +127,16 @@ func (l login) encode() ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// place is a new file beside a login's, which takes its place when it is on disk, and the right to write one: of all
-// processes, one at a time has it.
+// A place is a reserved new file next to a login, which atomically replaces the login once written. It holds a lock, so
+// that one process at a time renews the login.
 type place struct {
 	path string
 	file *os.File
-	lock *flock.Flock // of a file beside the login, which stays
+	lock *flock.Flock // lock file next to the login, which stays
 }
 
-// newPlace makes room, which is taken on the disk at once: a token for renewals is spent when it is used. It does not wait for
-// another process that renews the same login.
+// newPlace locks the login and reserves disk space for a new one, because a refresh token is invalid once used. It does
+// not wait for another process that holds the lock.
 func newPlace(path string) (*place, error) {
 	p := &place{path: path, lock: flock.New(path+".lock", flock.SetPermissions(0o600))}
 	mine, err := p.lock.TryLock()
@@ -156,7 +156,7 @@ func newPlace(path string) (*place, error) {
 	return p, nil
 }
 
-// write writes a login and lets it take the old one's place. When it returns nil, a loss of power does not lose it.
+// write replaces the login. When it returns nil, the new login survives a loss of power.
 func (p *place) write(l login) error {
 	data, err := l.encode()
 	if err != nil {
@@ -174,9 +174,9 @@ func (p *place) write(l login) error {
 	return durable.Place(p.file, p.path)
 }
 
-// drop removes what was not written, and lets others write. It may be called after write.
+// drop removes an unused reservation and releases the lock. It may be called after write.
 func (p *place) drop() {
-	_ = p.file.Close()           // closed before, if it was written
-	_ = os.Remove(p.file.Name()) // likewise gone
+	_ = p.file.Close()           // already closed after write
+	_ = os.Remove(p.file.Name()) // already renamed after write
 	_ = p.lock.Close()
 }

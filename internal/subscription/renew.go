@@ -12,42 +12,42 @@ import (
 	"time"
 )
 
-// errorCode is the form of the words by which OAuth says why it refuses.
+// errorCode matches the error codes of OAuth.
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// ask has the provider renew a login. It does not follow redirects, which would lead a token elsewhere.
-func (s *Source) ask(ctx context.Context, l login) (login, error) {
+// requestRenewal asks the provider to renew a login. It does not follow redirects, which would send a token elsewhere.
+func (s *Source) requestRenewal(ctx context.Context, l login) (login, error) {
 	body, err := json.Marshal(map[string]string{"grant_type": "refresh_token", "refresh_token": l.Refresh, "client_id": s.cfg.ClientID})
 	if err != nil {
-		return login{}, fmt.Errorf("ask for a renewed login: %w", err)
+		return login{}, fmt.Errorf("renew the login: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.RenewURL, bytes.NewReader(body))
 	if err != nil {
-		return login{}, fmt.Errorf("ask for a renewed login: %w", err)
+		return login{}, fmt.Errorf("renew the login: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "errand")
 	resp, err := s.cfg.Transport.RoundTrip(req)
 	if err != nil {
-		return login{}, fmt.Errorf("ask for a renewed login: %w", err)
+		return login{}, fmt.Errorf("renew the login: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxLogin))
 	if err != nil {
-		return login{}, fmt.Errorf("read the answer to a renewal: %w", err)
+		return login{}, fmt.Errorf("read the response to a renewal: %w", err)
 	}
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return l.next(answer, s.cfg.Now())
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return login{}, fmt.Errorf("%w: it was not renewed (status %d%s)", ErrRefused, resp.StatusCode, why(answer))
+		return login{}, fmt.Errorf("%w: it was not renewed (status %d%s)", ErrRefused, resp.StatusCode, oauthError(answer))
 	}
-	return login{}, fmt.Errorf("ask for a renewed login: status %d", resp.StatusCode)
+	return login{}, fmt.Errorf("renew the login: status %d", resp.StatusCode)
 }
 
-// why is the word by which an answer says what is wrong, as far as it is one.
-func why(answer []byte) string {
+// oauthError returns the error code in a response, or an empty string.
+func oauthError(answer []byte) string {
 	var said struct {
 		Error json.RawMessage `json:"error"`
 	}
@@ -58,19 +58,19 @@ func why(answer []byte) string {
 	return ", " + word
 }
 
-// next is the login that an answer makes of this one. Its error does not mean that the old one still works.
+// next returns the login with the tokens of a response. After an error the old login may no longer work.
 func (l login) next(answer []byte, now time.Time) (login, error) {
 	var said struct {
 		Access  string  `json:"access_token"`
 		Refresh string  `json:"refresh_token"`
-		Ends    float64 `json:"expires_in"` // in seconds
+		Ends    float64 `json:"expires_in"` // seconds
 	}
 	if json.Unmarshal(answer, &said) != nil || !isToken(said.Access) || said.Refresh != "" && !isToken(said.Refresh) {
-		return login{}, errors.New("read the answer to a renewal: it holds no token")
+		return login{}, errors.New("read the response to a renewal: it contains no token")
 	}
 	n := login{Access: said.Access, Refresh: said.Refresh, before: l.Refresh, file: l.file, own: l.own}
 	if n.Refresh == "" {
-		n.Refresh = l.Refresh // it is not changed
+		n.Refresh = l.Refresh // it is unchanged
 	}
 	const longest = 10 * 365 * 24 * 60 * 60
 	if said.Ends > 0 && said.Ends < longest {

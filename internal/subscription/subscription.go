@@ -1,12 +1,14 @@
-// Package subscription holds what calls on a subscription to a provider of models are made with, in place of a
-// key: a token that lives for long, or a login, of which the token for calls lives for hours and has to be renewed.
+// Package subscription provides the token for model calls on a subscription, in place of an API key: either a
+// long-lived token or a login, whose access token lives for hours and must be renewed.
 //
-// A login is a file that only errand may read, in the form in which Claude Code keeps its own. Whoever renews it
-// gets another token for the next renewal, too, and the old one is worth nothing from then on. The new ones are
-// therefore on disk before anybody uses them, and one renewal is under way at a time. What no program can prevent:
-// if errand dies after the provider has answered and before that is on disk, a person has to log in again.
+// A login is a file that only errand may read, in Claude Code's format. Each renewal also returns a new refresh token
+// and invalidates the old one. Therefore the new tokens are written to disk before they are used, and only one renewal
+// is in flight at a time. One failure cannot be prevented: if errand dies between the provider's response and the
+// write, a person must log in again.
 //
-// The package knows neither tasks nor the gateway, and never logs a token. Start reading at Source.
+// The package does not know tasks or the gateway, and never logs a token.
+//
+// Start here: [Source].
 package subscription
 
 import (
@@ -20,49 +22,50 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// ErrRefused says that a person has to act: the provider does not renew the login, there is nothing to renew it
-// with, or its file cannot be used. Its text names no secret.
+// ErrRefused reports that a person must act: the provider does not renew the login, the login has no refresh token, or
+// its file is unusable. Its text contains no secret.
 var ErrRefused = errors.New("the subscription cannot be used")
 
-// Where and as whom a login of Claude Code is renewed, as of that program in 2026. Both are public.
+// Endpoint and client ID for renewing a login of Claude Code, as used by that program in 2026. Both are public.
 const (
 	RenewURL = "https://platform.claude.com/v1/oauth/token"
 	ClientID = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
 )
 
 const (
-	// early is how long before its end a token is renewed, and left over for a call that begins meanwhile.
+	// early is how long before its expiry a token is renewed, so that calls can finish with it.
 	early = 5 * time.Minute
-	// renewTimeout bounds one renewal, all of it.
+	// renewTimeout limits one renewal in total.
 	renewTimeout = 30 * time.Second
 )
 
-// Config is what a Source is made of: Token, or Login and where it is renewed.
+// Config configures a [Source]: either Token, or Login and the renewal endpoint.
 type Config struct {
-	// Token is used as it is, as long as the provider takes it.
+	// Token is used unchanged as long as the provider accepts it.
 	Token string
-	// Login is the path of the file with the login. It is written anew at each renewal, in its folder.
+	// Login is the path of the login file. Each renewal replaces the file in its folder.
 	Login string
-	// RenewURL and ClientID are the constants of these names unless set.
+	// RenewURL and ClientID default to the constants of these names.
 	RenewURL, ClientID string
-	// Transport carries renewals; nil is http.DefaultTransport.
+	// Transport sends renewals; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// Learned hears of each secret before it is used or written, so that it can be blanked everywhere. It may be nil.
+	// Learned is called with each secret before it is used or written, so that it can be redacted everywhere. It may be
+	// nil.
 	Learned func(secrets ...string)
-	Now     func() time.Time // nil is the clock
+	Now     func() time.Time // nil means time.Now
 }
 
-// Source gives the token that calls are made with. It is safe for concurrent use.
+// A Source provides the token for model calls. It is safe for concurrent use.
 type Source struct {
 	cfg Config
 	one singleflight.Group
 
 	mu      sync.Mutex
-	unsaved *login // renewed, and not on disk yet: nobody uses it before it is
-	told    string // the token that Learned has heard of last
+	unsaved *login // renewed but not written yet, so not in use
+	learned string // the token last passed to Learned
 }
 
-// New makes a Source. It reads nothing.
+// New returns a [Source]. It reads no file.
 func New(cfg Config) *Source {
 	if cfg.RenewURL == "" {
 		cfg.RenewURL = RenewURL
@@ -82,10 +85,11 @@ func New(cfg Config) *Source {
 	return &Source{cfg: cfg}
 }
 
-// Login is the file that is used, empty for a token. A person who replaces it is heard at the next call.
+// Login returns the path of the login file, empty for a token. A replaced file is used from the next call on.
 func (s *Source) Login() string { return s.cfg.Login }
 
-// Token returns the token for a call, renewed if it is about to end. The error is ErrRefused, or it passes.
+// Token returns the token for a call, renewing it if it is about to expire. An error wraps [ErrRefused] or is
+// temporary.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	if s.cfg.Login == "" {
 		return s.cfg.Token, nil
@@ -99,21 +103,21 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	}
 	token, err := s.renewed(ctx, l.Access)
 	if err != nil && !errors.Is(err, ErrRefused) && l.Ends.After(s.cfg.Now()) {
-		return l.Access, nil // it lives on for a while, and the next call tries again
+		return l.Access, nil // the token is still valid for a while; the next call retries
 	}
 	return token, err
 }
 
-// Renew returns a token for another try of a call for which the provider refused this one. If somebody has renewed
-// it meanwhile, that is it. The error is ErrRefused, or it passes.
+// Renew returns a token for retrying a call after the provider refused the given token. If that token has been replaced
+// since, Renew returns the current one. An error wraps [ErrRefused] or is temporary.
 func (s *Source) Renew(ctx context.Context, refused string) (string, error) {
 	if s.cfg.Login == "" {
-		return "", fmt.Errorf("%w: the provider does not take the token", ErrRefused)
+		return "", fmt.Errorf("%w: the provider rejected the token", ErrRefused)
 	}
 	return s.renewed(ctx, refused)
 }
 
-// renewed has all who want a renewal wait for the same one, which goes on whoever of them gives up.
+// renewed lets all callers wait for the same renewal, which continues if a caller gives up.
 func (s *Source) renewed(ctx context.Context, old string) (string, error) {
 	done := s.one.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
@@ -129,24 +133,24 @@ func (s *Source) renewed(ctx context.Context, old string) (string, error) {
 	}
 }
 
-// renew has the login renewed, unless the token is another one than the old by now, and lives.
+// renew renews the login unless it already has another token than old that is not about to expire.
 func (s *Source) renew(ctx context.Context, old string) (string, error) {
-	if l, err := s.current(); err != nil || s.lives(l, old) {
+	if l, err := s.current(); err != nil || s.isFresh(l, old) {
 		return l.Access, err
 	}
-	place, err := newPlace(s.cfg.Login) // a disk that cannot be written is found while the old token still works
+	place, err := newPlace(s.cfg.Login) // detects an unwritable disk while the old token still works
 	if err != nil {
-		return "", fmt.Errorf("make room for a renewed login: %w", err)
+		return "", fmt.Errorf("reserve space for a renewed login: %w", err)
 	}
 	defer place.drop()
-	l, err := read(s.cfg.Login) // again: it is nobody else's to write from here on
+	l, err := read(s.cfg.Login) // read again: from here on this process holds the lock
 	switch {
-	case err != nil || s.lives(l, old):
+	case err != nil || s.isFresh(l, old):
 		return l.Access, err
 	case l.Refresh == "":
-		return "", fmt.Errorf("%w: %s has no token to renew it with", ErrRefused, s.cfg.Login)
+		return "", fmt.Errorf("%w: %s has no refresh token", ErrRefused, s.cfg.Login)
 	}
-	next, err := s.ask(ctx, l)
+	next, err := s.requestRenewal(ctx, l)
 	if err != nil {
 		return "", err
 	}
@@ -160,20 +164,20 @@ func (s *Source) renew(ctx context.Context, old string) (string, error) {
 	return next.Access, nil
 }
 
-// lives reports whether a login has another token than the old, and one that does not end soon.
-func (s *Source) lives(l login, old string) bool {
+// isFresh reports whether a login has another token than old, and one that is not about to expire.
+func (s *Source) isFresh(l login, old string) bool {
 	return l.Access != "" && l.Access != old && (l.Ends.IsZero() || l.Ends.Sub(s.cfg.Now()) > early)
 }
 
-// current is the login as it is on disk. One that could not be written before is written now.
+// current returns the login on disk. It first writes a renewed login that could not be written before.
 func (s *Source) current() (l login, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err = read(s.cfg.Login)
-	if u := s.unsaved; u != nil && (err != nil || l.Refresh == u.before || l.Refresh == u.Refresh) { // else somebody has logged in anew
+	if u := s.unsaved; u != nil && (err != nil || l.Refresh == u.before || l.Refresh == u.Refresh) { // otherwise a person has logged in again
 		place, err := newPlace(s.cfg.Login)
 		if err != nil {
-			return login{}, fmt.Errorf("make room for a renewed login: %w", err)
+			return login{}, fmt.Errorf("reserve space for a renewed login: %w", err)
 		}
 		defer place.drop()
 		if err := place.write(*u); err != nil {
@@ -184,8 +188,8 @@ func (s *Source) current() (l login, err error) {
 		return login{}, err
 	}
 	s.unsaved = nil
-	if l.Access != s.told {
-		s.told = l.Access
+	if l.Access != s.learned {
+		s.learned = l.Access
 		s.cfg.Learned(l.Access, l.Refresh)
 	}
 	return l, nil

@@ -18,15 +18,15 @@ import (
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
-// provider renews logins: each token for renewals once.
+// provider renews logins. Each refresh token works once.
 type provider struct {
 	*httptest.Server
-	path   string // of the login
+	path   string // path of the login
 	gate   chan struct{}
-	answer func(w http.ResponseWriter) // instead
+	answer func(w http.ResponseWriter) // replaces the response if set
 
 	mu      sync.Mutex
-	n       int // renewals
+	n       int // number of renewals
 	asked   int
 	refresh string
 	learned map[string]bool
@@ -115,8 +115,8 @@ func token(t *testing.T, s *subscription.Source, want string) {
 	}
 }
 
-// TestRenewedInTime: a login is renewed shortly before its end, is on disk then with all else that stands in its
-// file, and another process goes on with it.
+// TestRenewedInTime: a login is renewed shortly before its expiry, is then on disk with all unknown content, and
+// another process can use it.
 func TestRenewedInTime(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
@@ -148,18 +148,17 @@ func TestRenewedInTime(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if left, _ := filepath.Glob(p.path + "?*"); !slices.Equal(left, []string{p.path + ".lock"}) { // the lock's file holds nothing, and stays
-		t.Errorf("left behind: %v", left)
+	if left, _ := filepath.Glob(p.path + "?*"); !slices.Equal(left, []string{p.path + ".lock"}) { // the lock file is empty and stays
+		t.Errorf("leftover files: %v", left)
 	}
 	for _, secret := range []string{"access-0", "refresh-0", "access-1", "refresh-1", "access-2", "refresh-2"} {
 		if !p.learned[secret] {
-			t.Errorf("nobody was told to blank %s", secret)
+			t.Errorf("%s was not reported for redaction", secret)
 		}
 	}
 }
 
-// TestOneAtATime: many calls with a token that the provider refuses make one renewal, and a call that comes late
-// with the old one makes none.
+// TestOneAtATime: many calls with a refused token cause one renewal, and a later call with the old token causes none.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
@@ -189,7 +188,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestGivenUp: whoever gives a call up does not spoil the renewal that it began.
+// TestGivenUp: a caller that gives up does not abort the renewal it began.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
@@ -205,7 +204,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestRefused: a person has to act, is told why without any token, and is heard without a restart.
+// TestRefused: the error asks a person to act and contains no token, and a new login is used without a restart.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
@@ -218,7 +217,7 @@ func TestRefused(t *testing.T) {
 	token(t, s, "access-9")
 	p.login(t, "access-9", "", start)
 	if _, err := s.Token(t.Context()); !errors.Is(err, subscription.ErrRefused) {
-		t.Errorf("nothing to renew it with: %v", err)
+		t.Errorf("without a refresh token: %v", err)
 	}
 	fixed := subscription.New(subscription.Config{Token: "long-lived"})
 	token(t, fixed, "long-lived")
@@ -227,7 +226,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPasses: what will pass is no reason to call a person. A token that still lives is used meanwhile.
+// TestPasses: temporary errors do not ask a person to act. A token that is still valid is used meanwhile.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
@@ -256,11 +255,11 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestNoRoom: where nothing can be written the token for renewals is not spent; a folder that is back is enough.
+// TestNoRoom: if nothing can be written, the refresh token is not used. Restoring the folder is sufficient.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
-	if err := os.Mkdir(p.path+".new", 0o700); err != nil { // also root cannot write a file of this name
+	if err := os.Mkdir(p.path+".new", 0o700); err != nil { // not even root can write a file of this name
 		t.Fatal(err)
 	}
 	if text, err := s.Renew(t.Context(), "access-0"); err == nil || p.count() != 0 {
@@ -274,7 +273,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestFiles: what cannot be used is said with what to do, and without what stands in it.
+// TestFiles: an unusable file is reported with advice and without its content.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	const good = `{"claudeAiOauth":{"accessToken":"sk-secret","refreshToken":"rt-secret"}}`
@@ -284,13 +283,13 @@ func TestFiles(t *testing.T) {
 	}{
 		"good":      {good, "", 0o600},
 		"open":      {good, "chmod 600", 0o640},
-		"no JSON":   {"sk-secret", "no JSON", 0o600},
-		"a list":    {`["sk-secret"]`, "no JSON", 0o600},
+		"no JSON":   {"sk-secret", "not JSON", 0o600},
+		"a list":    {`["sk-secret"]`, "not JSON", 0o600},
 		"Codex":     {`{"OPENAI_API_KEY":null,"tokens":{"access_token":"sk-secret"}}`, "login of Codex", 0o600},
-		"others":    {`{"accessToken":"sk-secret"}`, "no login of Claude Code", 0o600},
-		"null":      {`{"claudeAiOauth":null}`, "no login of Claude Code", 0o600},
-		"no token":  {`{"claudeAiOauth":{"refreshToken":"rt-secret"}}`, "no tokens", 0o600},
-		"two lines": {`{"claudeAiOauth":{"accessToken":"sk-\r\nsecret"}}`, "no tokens", 0o600},
+		"others":    {`{"accessToken":"sk-secret"}`, "not a login of Claude Code", 0o600},
+		"null":      {`{"claudeAiOauth":null}`, "not a login of Claude Code", 0o600},
+		"no token":  {`{"claudeAiOauth":{"refreshToken":"rt-secret"}}`, "no valid tokens", 0o600},
+		"two lines": {`{"claudeAiOauth":{"accessToken":"sk-\r\nsecret"}}`, "no valid tokens", 0o600},
 		"large":     {good + strings.Repeat(" ", 70_000), "larger", 0o600},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,14 +318,14 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestDurableBeforeUsed: a renewed login that cannot be written is not used; as soon as it can be it is, though the
-// old one is worth nothing any more. A process that dies in between finds the old one, and says so.
+// TestDurableBeforeUsed: a renewed login that cannot be written is not used, although the old one is invalid; it is
+// used as soon as it is written. A process that starts in between finds the old login and returns an error.
 func TestDurableBeforeUsed(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
 	p.answer = func(w http.ResponseWriter) {
 		p.answer, p.refresh = nil, "refresh-1"
-		if err := os.Remove(p.path + ".new"); err != nil { // so that it cannot take the old one's place
+		if err := os.Remove(p.path + ".new"); err != nil { // so that it cannot replace the old one
 			t.Error(err)
 		}
 		_, _ = fmt.Fprint(w, `{"access_token":"access-1","refresh_token":"refresh-1","expires_in":28800}`)
@@ -334,7 +333,7 @@ func TestDurableBeforeUsed(t *testing.T) {
 	if text, err := s.Renew(t.Context(), "access-0"); err == nil || errors.Is(err, subscription.ErrRefused) {
 		t.Fatalf("%q, %v", text, err)
 	}
-	if _, err := p.source().Renew(t.Context(), "access-0"); !errors.Is(err, subscription.ErrRefused) { // another life
+	if _, err := p.source().Renew(t.Context(), "access-0"); !errors.Is(err, subscription.ErrRefused) { // after a restart
 		t.Errorf("%v", err)
 	}
 	token(t, s, "access-1")
