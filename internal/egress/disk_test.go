@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/disktest"
 )
 
-// TestFullDisk: on a full disk a request is not logged, which is said, and the next one that is logged is read again.
+// TestFullDisk: on a full disk logging a request returns an error, and requests that are logged later remain readable.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 256<<10, func(t *testing.T, dir string) {
@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		free := disktest.Fill(t, dir, 0)
 		logged := 1
-		for err = nil; err == nil; logged++ { // what is left of the file's last block
+		for err = nil; err == nil; logged++ { // fills the rest of the file's last block
 			err = add(logged)
 		}
 		if !errors.Is(err, syscall.ENOSPC) {

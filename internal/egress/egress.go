@@ -1,12 +1,14 @@
-// Package egress is the VMs' way to package registries: an HTTP proxy with an allow-list.
+// Package egress is the HTTP proxy through which VMs reach package registries. It has an allow-list.
 //
-// A VM whose firewall is shut reaches nothing but what is answered through its tether, and a request for
-// another host that comes that way ends here. Hosts are allowed by name and port. A name is looked up
-// once, here; every address that it has must be a public one, and not this host's own, for whose services its
-// own requests may count as trusted. The connection goes to one of those addresses, so that a name which changes its mind reaches nothing inside. Addresses in place of names
-// are refused. In a tunnel the server name of the TLS hello has to be the name that was asked for.
+// A VM with a closed firewall reaches only the services behind its tether; its requests for other hosts end here. Hosts
+// are allowed by name and port. The proxy resolves a name once. All its addresses must be public and none may belong to
+// this host, whose services might trust the proxy's requests. The proxy connects to one of these addresses, so DNS
+// rebinding cannot reach internal services. It refuses IP addresses in place of names. In a tunnel the server name of
+// the TLS hello must equal the requested name.
 //
-// Every request is told to Config.Record, allowed or not. Start reading at Proxy.ServeHTTP, then Policy.
+// Every request is reported to the record function of [Proxy.Serve], allowed or not.
+//
+// Start here: [Proxy.Serve], then [Policy].
 package egress
 
 import (
@@ -22,17 +24,17 @@ import (
 	"time"
 )
 
-// Bounds of what a VM may use at once and for how long.
+// Limits per VM and per request.
 const (
-	maxOpen       = 64               // requests and tunnels of one VM at once
-	lookUpTimeout = 10 * time.Second // of a name
-	dialTimeout   = 15 * time.Second // of all addresses of a name together
-	helloTimeout  = 15 * time.Second // until a tunnel's client has said which server it means
+	maxOpen       = 64               // concurrent requests and tunnels of one VM
+	lookUpTimeout = 10 * time.Second // resolving a name
+	dialTimeout   = 15 * time.Second // connecting, over all addresses of a name
+	helloTimeout  = 15 * time.Second // until the client of a tunnel has sent its TLS hello
 	idleTimeout   = 5 * time.Minute  // without a byte in either direction
-	answerTimeout = 5 * time.Minute  // until the head of an answer
+	answerTimeout = 5 * time.Minute  // until the response header
 )
 
-// Request is what became of one request.
+// A Request is the record of one finished request.
 type Request struct {
 	At       time.Time     `json:"at"`
 	Took     time.Duration `json:"took"`
@@ -40,37 +42,38 @@ type Request struct {
 	Host     string        `json:"host"`
 	Port     string        `json:"port"`
 	Allowed  bool          `json:"allowed"`
-	Reason   string        `json:"reason,omitempty"` // of a refusal or a failure, one sentence
-	Sent     int64         `json:"sent"`             // bytes from the VM, tunnels only
+	Reason   string        `json:"reason,omitempty"` // one sentence if the request was refused or failed
+	Sent     int64         `json:"sent"`             // bytes from the VM; tunnels only
 	Received int64         `json:"received"`         // bytes to the VM
 }
 
-// Resolver looks names up; *net.Resolver does.
+// A Resolver resolves host names. *net.Resolver implements it.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Config configures a Proxy.
+// Config configures a [Proxy].
 type Config struct {
-	// Resolver defaults to the host's own.
+	// Resolver defaults to net.DefaultResolver.
 	Resolver Resolver
-	// Dial connects to an address; the default is a plain dialler.
+	// Dial connects to an address; it defaults to a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// OwnAddresses are those of this host's interfaces, asked for with each request; the default is net.InterfaceAddrs.
+	// OwnAddresses returns the addresses of this host's interfaces. It is called for each request and defaults to
+	// net.InterfaceAddrs.
 	OwnAddresses func() ([]net.Addr, error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Proxy answers the requests of VMs for other hosts. It is safe for concurrent use.
+// A Proxy serves the requests of VMs for other hosts. It is safe for concurrent use.
 type Proxy struct {
 	cfg Config
 
 	mu   sync.Mutex
-	open map[string]int // by VM
+	open map[string]int // connections by VM
 }
 
-// New returns a Proxy.
+// New returns a [Proxy].
 func New(cfg Config) *Proxy {
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
@@ -87,10 +90,10 @@ func New(cfg Config) *Proxy {
 	return &Proxy{cfg: cfg, open: map[string]int{}}
 }
 
-// Asks reports whether a request is one for a proxy: a tunnel, or for an address of another host.
-func Asks(r *http.Request) bool { return r.Method == http.MethodConnect || r.URL.IsAbs() }
+// IsProxyRequest reports whether r is a request to a proxy: a CONNECT, or one with an absolute URL.
+func IsProxyRequest(r *http.Request) bool { return r.Method == http.MethodConnect || r.URL.IsAbs() }
 
-// Serve answers one request of a VM by a policy, and tells record what became of it, once.
+// Serve answers one request of a VM according to policy and calls record once with the outcome.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, vm string, policy Policy, record func(Request)) {
 	begun := p.cfg.Now()
 	done := Request{At: begun, Method: r.Method}
@@ -113,10 +116,10 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, vm string, policy 
 	}
 }
 
-// errAnswered marks the failure of a request whose answer had begun.
+// errAnswered marks the failure of a request after its response had begun.
 var errAnswered = errors.New("broken off")
 
-// RefusedError says why a host is not reached. Its text may be shown to the agent.
+// A RefusedError explains why a host is not reachable. Its text may be shown to the agent.
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return e.Why }
@@ -148,7 +151,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, vm string, policy 
 	return forward(w, r, done, dial)
 }
 
-// enter takes one of the VM's places.
+// enter claims one of the VM's maxOpen connections.
 func (p *Proxy) enter(vm string) (release func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +168,8 @@ func (p *Proxy) enter(vm string) (release func(), err error) {
 	}, nil
 }
 
-// lookUp returns the addresses of a name. One that is not public, or is this host's, spoils them all: it is no
-// name of a registry, or somebody plays with it.
+// lookUp resolves a name. It fails if any address is not public or belongs to this host, because that is not a registry
+// or someone manipulates the name.
 func (p *Proxy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
@@ -192,7 +195,7 @@ func (p *Proxy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	return list, nil
 }
 
-// ownAddresses returns the addresses of this host's interfaces as they are now.
+// ownAddresses returns the current addresses of this host's interfaces.
 func (p *Proxy) ownAddresses() (map[netip.Addr]bool, error) {
 	list, err := p.cfg.OwnAddresses()
 	if err != nil {
@@ -211,7 +214,7 @@ func (p *Proxy) ownAddresses() (map[netip.Addr]bool, error) {
 	return own, nil
 }
 
-// dial connects to the first of the addresses that answers.
+// dial connects to the first address that accepts a connection.
 func (p *Proxy) dial(ctx context.Context, addresses []netip.Addr, port string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -226,7 +229,7 @@ func (p *Proxy) dial(ctx context.Context, addresses []netip.Addr, port string) (
 	return nil, errors.Join(errs...)
 }
 
-// meter counts what is written through it.
+// meter counts the bytes written through it.
 type meter struct {
 	io.Writer
 	n *atomic.Int64

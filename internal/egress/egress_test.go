@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// names is a resolver that knows a few.
+// names is a resolver with fixed entries.
 type names map[string][]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -31,31 +31,31 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	return out, nil
 }
 
-// world is a proxy between a client and two servers that pretend to be on the internet.
+// world is a proxy between a client and two servers that act as internet hosts.
 type world struct {
 	proxy  *httptest.Server
 	client *http.Client
 	dialed chan string
 	told   chan Request
-	heard  atomic.Int64 // bytes that servers were sent
+	heard  atomic.Int64 // bytes sent to servers
 }
 
-// soon is how long a test waits for what comes at once, unless the machine is very busy or something is broken.
+// soon is the timeout of tests for something that happens immediately unless it is broken.
 const soon = 10 * time.Second
 
-// recorded returns what the proxy told of one request that has ended.
+// recorded returns the record of one finished request.
 func (w *world) recorded(t *testing.T) Request {
 	t.Helper()
 	select {
 	case r := <-w.told:
 		return r
 	case <-time.After(soon):
-		t.Fatal("the request has not ended, or nothing was told of it")
+		t.Fatal("the request has not ended or was not recorded")
 		return Request{}
 	}
 }
 
-// tunnel asks for a tunnel to registry.test and returns the connection, which ends soon by itself.
+// tunnel opens a tunnel to registry.test. The connection is closed automatically.
 func (w *world) tunnel(t *testing.T) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.proxy.Listener.Addr().String())
@@ -76,7 +76,7 @@ func (w *world) tunnel(t *testing.T) net.Conn {
 	return conn
 }
 
-// heeded counts what is written to a server.
+// heeded counts the bytes written to a server.
 type heeded struct {
 	net.Conn
 	n *atomic.Int64
@@ -87,7 +87,7 @@ func (h heeded) Write(b []byte) (int, error) {
 	return h.Conn.Write(b)
 }
 
-// CloseWrite ends one direction, as that of a TCP connection does.
+// CloseWrite closes the write side, as on a TCP connection.
 func (h heeded) CloseWrite() error { return h.Conn.(*net.TCPConn).CloseWrite() } //nolint:forcetypeassert // it is one
 
 func newWorld(t *testing.T, allow ...string) *world {
@@ -138,7 +138,7 @@ func newWorld(t *testing.T, allow ...string) *world {
 	return w
 }
 
-// get asks for an address through the proxy.
+// get requests an address through the proxy.
 func (w *world) get(t *testing.T, address string) (status int, body string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -205,16 +205,16 @@ func TestOthersAreRefused(t *testing.T) {
 		"http://host6.test/":           "2606:2800:21f::40, which is errand's own host",
 		"http://x.registry.test/":      "is not on the list",
 		"http://169.254.169.254.:80/":  "is an address",
-		"http://2852039166/":           "is an address", // 169.254.169.254 in one number, in hexadecimal, in octal, and short
+		"http://2852039166/":           "is an address", // 169.254.169.254 as one number, in hexadecimal, in octal, and shortened
 		"http://0xa9fea9fe/":           "is an address",
 		"http://0251.0376.0251.0376/":  "is an address",
 		"http://169.254.43518/":        "is an address",
 		"http://0/":                    "is an address",
-		"http://[fd00:ec2::254]/":      "is an address", // what some clouds have instead
+		"http://[fd00:ec2::254]/":      "is an address", // metadata address of some clouds
 		"http://[::ffff:a9fe:a9fe]/":   "is an address",
 		"http://[64:ff9b::a9fe:a9fe]/": "is an address",
 		"http://[fe80::1%25eth0]/":     "is an address",
-		"http://localhost/":            "is no name of a host",
+		"http://localhost/":            "is not a host name",
 		"http://registry.test@x.test/": "x.test:80 is not on the list",
 		"http://registry.test:8443/":   "registry.test:8443 is not on the list",
 		"http://registry.test:65536/":  "registry.test:65536 is not on the list",
@@ -244,9 +244,9 @@ func TestOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestATunnelIsForItsHost: whoever asks for a tunnel to one host does not reach another that has the same
-// address, and speaks TLS through it. The host hears nothing.
-func TestATunnelIsForItsHost(t *testing.T) {
+// TestTunnelIsLimitedToItsHost: a tunnel to one host cannot be used for TLS with another host at the same address. That host
+// receives no byte.
+func TestTunnelIsLimitedToItsHost(t *testing.T) {
 	t.Parallel()
 	hello := func(server string) func(net.Conn) error {
 		return func(c net.Conn) error {
@@ -274,10 +274,10 @@ func TestATunnelIsForItsHost(t *testing.T) {
 			w := newWorld(t, "registry.test")
 			conn := w.tunnel(t)
 			err := test.begin(conn)
-			_ = conn.Close() // a tunnel that was let through would stay until it is idle for minutes
+			_ = conn.Close() // a tunnel let through by mistake would stay open until its idle timeout
 			switch {
 			case err == nil:
-				t.Error("it got through")
+				t.Error("the handshake succeeded")
 			case errors.Is(err, os.ErrDeadlineExceeded):
 				t.Error("the tunnel was not closed")
 			}

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Group is hosts that belong together and that an allow-list has by one name. What is said to them inside of TLS is not
-// seen: whoever has an account there can publish something.
+// A Group is a named set of hosts for allow-lists. The proxy does not see requests inside TLS: an agent with an account
+// at one of the hosts can publish there.
 type Group struct {
 	Name  string
-	About string // what they are, in a few words
+	About string // short description
 	Hosts []string
 }
 
-// Groups are all that there are, by name.
+// Groups returns all groups by name.
 func Groups() []Group {
 	return []Group{
 		{"containers", "Images: Docker Hub, GitHub, Quay, Google, Microsoft, Amazon's public gallery; each with the hosts that it sends its clients to for layers", []string{
@@ -35,11 +35,11 @@ func Groups() []Group {
 	}
 }
 
-// Registries are the allow-list of whoever wrote none: the groups of the usual languages' package registries. Images of containers are
-// not in it.
+// Registries returns the default allow-list: the package registries of common languages. Container registries are not
+// in it.
 func Registries() []string { return []string{"debian", "go", "java", "npm", "python", "ruby", "rust"} }
 
-// Hosts are the entries of an allow-list with each group's hosts in place of its name.
+// Hosts replaces the groups in an allow-list by their hosts.
 func Hosts(entries []string) []string {
 	var out []string
 	for _, entry := range entries {
@@ -53,7 +53,7 @@ func Hosts(entries []string) []string {
 }
 
 func named(name string) (Group, bool) {
-	if strings.ContainsAny(name, ".:") { // a host, as nearly all are
+	if strings.ContainsAny(name, ".:") { // a host: most entries are hosts
 		return Group{}, false
 	}
 	groups := Groups()
@@ -71,7 +71,7 @@ func groupNames() string {
 	return strings.Join(names, ", ")
 }
 
-// toAdd is what an operator would write to have a host reached.
+// toAdd returns the allow-list entry that would permit a host.
 func toAdd(host, port string) string {
 	for _, g := range Groups() {
 		if slices.ContainsFunc(g.Hosts, func(entry string) bool { return matches(entry, host, port) }) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGroups: a name stands for its hosts, and images of containers are not to be had unless somebody says so.
+// TestGroups: a group is replaced by its hosts, and container registries are not reachable by default.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -52,7 +52,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsAreDocumented: the guide names the hosts of each group.
+// TestGroupsAreDocumented: docs/operations.md lists the hosts of each group.
 func TestGroupsAreDocumented(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/egress.md")

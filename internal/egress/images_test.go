@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// image is a registry's only one: acme/hello:1, whose layers another host has.
+// image is the only image of a registry, acme/hello:1. Its layers are served by another host.
 type image struct {
 	manifest []byte
-	blobs    map[string][]byte // by digest
+	blobs    map[string][]byte // blobs by digest
 }
 
 func newImage(t *testing.T) image {
@@ -53,7 +53,7 @@ func newImage(t *testing.T) image {
 	return i
 }
 
-// ServeHTTP answers under the names ghcr.io and pkg-containers.githubusercontent.com.
+// ServeHTTP serves the hosts ghcr.io and pkg-containers.githubusercontent.com.
 func (i image) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	digest := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	switch data, ok := i.blobs[digest]; {
@@ -70,8 +70,8 @@ func (i image) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestImagesArePulled has skopeo and podman, where they are, fetch an image as they would from GitHub: all that they need is
-// what a run's environment says.
+// TestImagesArePulled pulls an image with skopeo and podman, if installed, as from GitHub, configured only by a run's
+// environment.
 func TestImagesArePulled(t *testing.T) {
 	t.Parallel()
 	for program, args := range map[string][]string{
@@ -102,7 +102,7 @@ func TestImagesArePulled(t *testing.T) {
 	}
 }
 
-// pulled is what a program printed, and what was written down of its requests.
+// pulled is a program's output and the log of its requests.
 type pulled struct{ printed, told string }
 
 func pull(t *testing.T, program string, args []string, allow []string) (out pulled, err error) {
@@ -120,7 +120,7 @@ func pull(t *testing.T, program string, args []string, allow []string) (out pull
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open.Add(1)
 		defer open.Done()
-		if !strings.HasPrefix(r.Header.Get("Proxy-Authorization"), "Basic ") { // what a run's token comes in
+		if !strings.HasPrefix(r.Header.Get("Proxy-Authorization"), "Basic ") { // form in which clients send a run's token
 			w.WriteHeader(http.StatusProxyAuthRequired)
 			return
 		}
@@ -145,7 +145,7 @@ func pull(t *testing.T, program string, args []string, allow []string) (out pull
 	cmd.Env = append(os.Environ(), "HTTPS_PROXY="+address, "https_proxy="+address, "NO_PROXY=127.0.0.1", "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
 	printed, err := cmd.CombinedOutput()
 	proxy.Close()
-	open.Wait() // all has been told
+	open.Wait() // all requests are recorded
 	out.printed = string(printed)
 	return out, err
 }

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// maxLog bounds a task's file; when it is full it becomes the older one of two.
+// maxLog limits a task's file in bytes. A full file replaces the older one of at most two.
 const maxLog = 1 << 20
 
-// Log keeps what became of requests, in a file for each task. It is safe for concurrent use.
+// A Log records requests in files, by task. It is safe for concurrent use.
 type Log struct {
 	dir string
 	mu  sync.Mutex
@@ -25,10 +25,10 @@ type Log struct {
 
 var taskName = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
 
-// OpenLog makes the folder of a Log.
+// OpenLog creates the folder of a [Log].
 func OpenLog(dir string) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of requests: %w", err)
+		return nil, fmt.Errorf("create the folder for request logs: %w", err)
 	}
 	return &Log{dir: dir}, nil
 }
@@ -40,8 +40,8 @@ func (l *Log) path(task string) (string, error) {
 	return filepath.Join(l.dir, task+".jsonl"), nil
 }
 
-// Add writes one request of a task, named as REPOSITORY_ID-ISSUE_NUMBER. Long texts are cut to maxText. It is not synced: a
-// crash of the host may lose the last requests.
+// Add appends one request of a task, named REPOSITORY_ID-ISSUE_NUMBER. It cuts long texts to maxText. The file is not
+// synced: a crash of the host may lose the last requests.
 func (l *Log) Add(task string, r Request) error {
 	path, err := l.path(task)
 	if err != nil {
@@ -67,15 +67,16 @@ func (l *Log) Add(task string, r Request) error {
 	}
 	n, err := f.Write(append(line, '\n'))
 	if err != nil && n > 0 {
-		err = errors.Join(err, dropEnd(f, int64(n))) // else the next line would be lost with this one
+		err = errors.Join(err, dropEnd(f, int64(n))) // remove the partial line, which would also make the next one unreadable
 	}
 	return errors.Join(err, f.Close())
 }
 
-// maxText bounds each text of a request in bytes: what a VM asks for may be as long as a header. No name of a host is longer.
+// maxText limits each text of a request in bytes, because a VM can send texts as long as a header. Host names are
+// always shorter.
 const maxText = 512
 
-// cut returns the beginning of a text that is too long.
+// cut shortens a text to maxText.
 func cut(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -83,7 +84,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// dropEnd takes the last bytes of a file away.
+// dropEnd truncates a file by n bytes.
 func dropEnd(f *os.File, n int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -92,7 +93,7 @@ func dropEnd(f *os.File, n int64) error {
 	return f.Truncate(info.Size() - n)
 }
 
-// Last returns the newest requests of a task, oldest first, and how many there are in all.
+// Last returns the newest n requests of a task, oldest first, and the total number of stored requests.
 func (l *Log) Last(task string, n int) (list []Request, all int, err error) {
 	path, err := l.path(task)
 	if err != nil {
@@ -111,7 +112,7 @@ func (l *Log) Last(task string, n int) (list []Request, all int, err error) {
 		for line := range bytes.Lines(data) {
 			var r Request
 			if json.Unmarshal(line, &r) != nil {
-				continue // the host died while it was written
+				continue // a partial line: the host crashed while it was written
 			}
 			all++
 			if list = append(list, r); len(list) > 2*n {
@@ -122,7 +123,7 @@ func (l *Log) Last(task string, n int) (list []Request, all int, err error) {
 	return list[max(0, len(list)-n):], all, nil
 }
 
-// Prune deletes the logs of tasks that nothing was added to since a time.
+// Prune deletes the logs of tasks without requests since before.
 func (l *Log) Prune(before time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ func TestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const many = 10_000 // more than one file holds
+	const many = 10_000 // more than fits into one file
 	for i := range many {
 		if err := l.Add("7-1", Request{Method: "CONNECT", Host: fmt.Sprintf("h%d.test", i), Port: "443", Reason: "because it is on no list of anybody"}); err != nil {
 			t.Fatal(err)

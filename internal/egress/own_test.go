@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestOwnAddressesAreThoseOfTheMoment: a host may get an address while errand runs, and one that cannot say which
-// it has reaches nothing.
-func TestOwnAddressesAreThoseOfTheMoment(t *testing.T) {
+// TestOwnAddressesAreCurrent: addresses that this host gets while errand runs are refused, and if the
+// addresses cannot be listed every request is refused.
+func TestOwnAddressesAreCurrent(t *testing.T) {
 	t.Parallel()
 	address := net.ParseIP("93.184.215.14")
 	var own []net.Addr
@@ -39,7 +39,7 @@ func TestOwnAddressesAreThoseOfTheMoment(t *testing.T) {
 	}
 }
 
-// TestOwnAddressesByDefault asks this host.
+// TestOwnAddressesByDefault lists this host's addresses.
 func TestOwnAddressesByDefault(t *testing.T) {
 	t.Parallel()
 	own, err := New(Config{}).ownAddresses()

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Policy is what a task's VM may reach.
+// A Policy defines which hosts a task's VM may reach.
 type Policy struct {
-	// Allow lists hosts: "proxy.example.org", "*.example.org" for everything below it (and not itself),
-	// each with ":PORT" where that is neither 443 nor 80. Groups are not known here; see Hosts.
+	// Allow lists hosts: "proxy.example.org", or "*.example.org" for all its subdomains (but not itself), each with
+	// ":PORT" for ports other than 443 and 80. It does not contain groups; see [Hosts].
 	Allow []string
 }
 
@@ -22,7 +22,7 @@ var (
 	portName = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
 )
 
-// Check returns an error unless an entry of an allow-list is well formed.
+// Check returns an error if an entry of an allow-list is malformed.
 func Check(entry string) error {
 	if _, ok := named(entry); ok {
 		return nil
@@ -34,13 +34,13 @@ func Check(entry string) error {
 	return nil
 }
 
-// judge returns a *RefusedError unless the policy lets a host be reached.
+// judge returns a *[RefusedError] if the policy does not allow the host and port.
 func (p Policy) judge(host, port string) error {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || looksLikeAddress(host) {
 		return refuse("%s is an address; only names are reached", host)
 	}
 	if !hostName.MatchString(host) || strings.HasPrefix(host, "*") {
-		return refuse("%q is no name of a host", host)
+		return refuse("%q is not a host name", host)
 	}
 	if slices.ContainsFunc(p.Allow, func(entry string) bool { return matches(entry, host, port) }) {
 		return nil
@@ -48,7 +48,7 @@ func (p Policy) judge(host, port string) error {
 	return refuse("%s is not on the list of hosts that may be reached; the operator can add %s to egress.allow", net.JoinHostPort(host, port), toAdd(host, port))
 }
 
-// matches reports whether an entry of the list means this host and port.
+// matches reports whether an entry of the list covers this host and port.
 func matches(entry, host, port string) bool {
 	name, wanted, fixed := strings.Cut(entry, ":")
 	if fixed && port != wanted || !fixed && port != "443" && port != "80" {
@@ -60,37 +60,37 @@ func matches(entry, host, port string) bool {
 	return host == name
 }
 
-// looksLikeAddress reports whether resolvers could read the name as an IPv4 address: 127.1, 0x7f000001,
-// 2130706433. No top-level domain is a number.
+// looksLikeAddress reports whether resolvers could parse the name as an IPv4 address: 127.1, 0x7f000001, 2130706433. No
+// top-level domain is numeric.
 func looksLikeAddress(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	return last == "" || last[0] >= '0' && last[0] <= '9'
 }
 
-// target reads host and port of what is asked for.
+// target returns the requested host and port.
 func target(r *http.Request) (host, port string, err error) {
 	address, fallback := r.URL.Host, "80"
 	if r.Method == http.MethodConnect {
 		address, fallback = r.Host, "443"
 	} else if r.URL.Scheme != "http" {
-		return "", "", refuse("%s is not spoken by this proxy", r.URL.Scheme)
+		return "", "", refuse("this proxy does not support %s", r.URL.Scheme)
 	}
 	host, port, err = net.SplitHostPort(address)
 	if err != nil {
 		host, port = address, fallback
 	}
 	if host = strings.ToLower(strings.TrimSuffix(host, ".")); host == "" || !portName.MatchString(port) {
-		return "", "", refuse("%q is no host", address)
+		return "", "", refuse("%q is not a host", address)
 	}
 	return host, port, nil
 }
 
-// special are the ranges that are nobody's public address although Go's own predicates do not say so: those of the
-// IANA registries of special-purpose addresses, and public ones that clouds use for services inside them.
+// special returns ranges that are not public although Go's predicates do not exclude them: those of the IANA
+// special-purpose registries, and public ones that clouds use for internal services.
 func special() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
-		"168.63.129.16/32",              // Azure: the agent of a VM gets its certificates and settings there
+		"168.63.129.16/32",              // Azure: serves certificates and settings to a VM's agent
 		"161.26.0.0/16", "166.8.0.0/14", // IBM Cloud: services on its private network
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
@@ -100,10 +100,11 @@ func special() []netip.Prefix {
 	return list
 }
 
-// global is what of IPv6 has been given out; the rest of it leads elsewhere or, with an IPv4 address in it, around.
+// global returns the allocated part of the IPv6 space. Other addresses are not routed, or embed an IPv4 address and
+// would bypass the checks.
 func global() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
-// public reports whether an address is one of the internet at large.
+// public reports whether a is a public internet address.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global().Contains(a) {

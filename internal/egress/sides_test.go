@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAnEntryOpensNoNeighbor: an entry opens its own host and port, and says nothing of others that look like it.
-func TestAnEntryOpensNoNeighbor(t *testing.T) {
+// TestEntryAllowsNoSimilarHost: an entry allows its own host and port and no similar ones.
+func TestEntryAllowsNoSimilarHost(t *testing.T) {
 	t.Parallel()
 	p := Policy{Allow: []string{"registry.test:8080", "*.below.test", "*.port.test:8443", "plain.test"}}
 	for at, want := range map[string]bool{
@@ -36,8 +36,8 @@ func TestAnEntryOpensNoNeighbor(t *testing.T) {
 	}
 }
 
-// TestEachGroupOfAList: groups and hosts stand beside each other in any order, and each keeps its place.
-func TestEachGroupOfAList(t *testing.T) {
+// TestGroupsKeepTheirOrder: groups and hosts can be mixed in any order, and the order is kept.
+func TestGroupsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	want := []string{"proxy.golang.org", "sum.golang.org", "a.test", "registry.npmjs.org", "registry.yarnpkg.com", "b.test"}
 	if diff := cmp.Diff(want, Hosts([]string{"go", "a.test", "npm", "b.test"})); diff != "" {
@@ -50,9 +50,9 @@ func TestEachGroupOfAList(t *testing.T) {
 	}
 }
 
-// TestEachVMHasItsPlaces: one VM that has used all of its places takes none of another's, and each place that it gives
-// back serves once.
-func TestEachVMHasItsPlaces(t *testing.T) {
+// TestConnectionLimitIsPerVM: a VM that has used its connections takes none from another VM, and each released one can be
+// used once.
+func TestConnectionLimitIsPerVM(t *testing.T) {
 	t.Parallel()
 	p := New(Config{})
 	var release []func()
@@ -65,30 +65,29 @@ func TestEachVMHasItsPlaces(t *testing.T) {
 	}
 	for n := range maxOpen {
 		if !enter("vm-1") {
-			t.Fatalf("the first VM has %d places, want %d", n, maxOpen)
+			t.Fatalf("the first VM has %d connections, want %d", n, maxOpen)
 		}
 	}
 	if enter("vm-1") {
-		t.Error("the first VM has a place too many")
+		t.Error("the first VM got one connection too many")
 	}
 	if !enter("vm-2") {
-		t.Error("the second VM has no place because the first has used its own")
+		t.Error("the second VM got no connection because the first has used its own")
 	}
 	release[0]()
 	if !enter("vm-1") || enter("vm-1") {
-		t.Error("a place that is given back does not serve exactly once")
+		t.Error("a released connection cannot be used exactly once")
 	}
 	for _, free := range release[1:] {
 		free()
 	}
 	if p.open["vm-1"] != 0 || p.open["vm-2"] != 1 {
-		t.Errorf("at the end the places are %v", p.open)
+		t.Errorf("open connections at the end: %v", p.open)
 	}
 }
 
-// TestEachAddressOfAName: every address is judged, whichever stands first, and one that does not answer keeps nobody from
-// the next.
-func TestEachAddressOfAName(t *testing.T) {
+// TestAllAddressesAreChecked: all addresses are checked, in any order, and an address that does not respond is skipped.
+func TestAllAddressesAreChecked(t *testing.T) {
 	t.Parallel()
 	const first, second = "93.184.215.14", "2606:2800:21f::1"
 	var dialed []string
@@ -117,16 +116,15 @@ func TestEachAddressOfAName(t *testing.T) {
 		t.Fatalf("%v, %v", list, err)
 	}
 	if _, err := p.dial(t.Context(), []netip.Addr{list[0], list[1]}, "8443"); err == nil {
-		t.Error("nobody answers, and it is no error")
+		t.Error("no address responded, but no error was returned")
 	}
 	if diff := cmp.Diff([]string{first + ":8443", "[" + second + "]:8443"}, dialed); diff != "" {
 		t.Errorf("dialed (-want +got):\n%s", diff)
 	}
 }
 
-// TestTheHostHeaderSaysNothing: a request is passed on to the host that was judged under that host's name, whatever else its
-// header says.
-func TestTheHostHeaderSaysNothing(t *testing.T) {
+// TestHostHeaderIsIgnored: a request goes to the checked host with that host's name, whatever its Host header.
+func TestHostHeaderIsIgnored(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{"http://registry.test/": "for registry.test ", "http://registry.test:8080/": "for registry.test:8080 "} {
 		w := newWorld(t, "registry.test", "registry.test:8080")
@@ -148,8 +146,8 @@ func TestTheHostHeaderSaysNothing(t *testing.T) {
 	}
 }
 
-// TestEachTaskHasItsLog: tasks share neither their requests, nor the older ones of a full file, nor their age.
-func TestEachTaskHasItsLog(t *testing.T) {
+// TestLogsAreSeparate: tasks share neither requests, nor older files, nor ages.
+func TestLogsAreSeparate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := OpenLog(dir)
@@ -157,7 +155,7 @@ func TestEachTaskHasItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks := []string{"7-1", "7-11", "77-1"}
-	for _, host := range []string{"first", "second"} { // each fills its file, and begins another
+	for _, host := range []string{"first", "second"} { // each fills its file and starts another one
 		for _, task := range tasks {
 			if err := l.Add(task, Request{Host: host + "." + task + ".test"}); err != nil {
 				t.Fatal(err)
@@ -196,7 +194,7 @@ func TestEachTaskHasItsLog(t *testing.T) {
 	}
 }
 
-// full fills a log with lines that say nothing.
+// full fills a log with irrelevant lines.
 func full(name string) error {
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -206,9 +204,8 @@ func full(name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestALongRequestHidesNoOther: what a VM asks for may be as long as a header; it takes little room, and what is asked
-// before and after it stays readable.
-func TestALongRequestHidesNoOther(t *testing.T) {
+// TestLongRequestHidesNoOther: a very long request is stored cut, and the requests before and after it stay readable.
+func TestLongRequestHidesNoOther(t *testing.T) {
 	t.Parallel()
 	l, err := OpenLog(t.TempDir())
 	if err != nil {
@@ -233,8 +230,8 @@ func TestALongRequestHidesNoOther(t *testing.T) {
 	}
 }
 
-// TestALongLineOfAnOlderLogHidesNoOther: an older version wrote what a VM asked for in full.
-func TestALongLineOfAnOlderLogHidesNoOther(t *testing.T) {
+// TestLongLineOfOlderLogHidesNoOther: older versions stored long requests uncut.
+func TestLongLineOfOlderLogHidesNoOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := OpenLog(dir)

@@ -15,19 +15,19 @@ import (
 	"testing"
 )
 
-// TestTunnelsToOtherPorts: a tunnel leads to the ports of the list, however they are written.
+// TestTunnelsToOtherPorts: tunnels reach only the ports in the list, in any spelling.
 func TestTunnelsToOtherPorts(t *testing.T) {
 	t.Parallel()
 	for target, why := range map[string]string{
 		"registry.test:22":           "registry.test:22 is not on the list",
 		"registry.test:25":           "registry.test:25 is not on the list",
 		"registry.test:8443":         "registry.test:8443 is not on the list",
-		"registry.test:0443":         "is no host",
+		"registry.test:0443":         "is not a host",
 		"registry.test:https":        "",
 		"registry.test:":             "",
 		"registry.test:443:443":      "",
-		":443":                       "is no host",
-		"*.below.test:443":           "is no name of a host",
+		":443":                       "is not a host",
+		"*.below.test:443":           "is not a host name",
 		"below.test:443":             "is not on the list",
 		"169.254.169.254:80":         "is an address",
 		"[fd00:ec2::254]:80":         "is an address",
@@ -65,7 +65,7 @@ func TestTunnelsToOtherPorts(t *testing.T) {
 	}
 }
 
-// rebinds gives the address of a name that is public once, and after that one inside.
+// rebinds resolves a name to a public address the first time and to an internal one afterwards.
 type rebinds struct{ asked atomic.Int32 }
 
 func (r *rebinds) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
@@ -75,9 +75,9 @@ func (r *rebinds) LookupNetIP(context.Context, string, string) ([]netip.Addr, er
 	return []netip.Addr{netip.MustParseAddr("169.254.169.254")}, nil
 }
 
-// TestANameThatChangesItsMind: between judging an address and connecting to it no name is looked up, and the next request
-// is judged by what the name has become.
-func TestANameThatChangesItsMind(t *testing.T) {
+// TestRebindingNameIsRefused: between the check of an address and the connection the name is not resolved again, and
+// the next request checks the name's new address.
+func TestRebindingNameIsRefused(t *testing.T) {
 	t.Parallel()
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }))
 	t.Cleanup(far.Close)
@@ -103,8 +103,8 @@ func TestANameThatChangesItsMind(t *testing.T) {
 	}
 }
 
-// TestARedirectIsJudgedAnew: the proxy follows none, and where the client does, that is a request of its own.
-func TestARedirectIsJudgedAnew(t *testing.T) {
+// TestRedirectIsCheckedAgain: the proxy follows no redirects; if the client does, that is a separate request.
+func TestRedirectIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	for to, why := range map[string]string{
 		"http://169.254.169.254/hetzner/v1/userdata": "is an address",
@@ -117,7 +117,7 @@ func TestARedirectIsJudgedAnew(t *testing.T) {
 			told := make(chan Request, 10)
 			p := New(Config{Resolver: names{"registry.test": {"93.184.215.14"}, "other.test": {"93.184.215.15"}}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if !strings.HasPrefix(address, "93.184.215.14:") {
-					return nil, errors.New("nobody may come here")
+					return nil, errors.New("this must not be reached")
 				}
 				return (&net.Dialer{}).DialContext(ctx, network, far.Listener.Addr().String())
 			}})
@@ -141,7 +141,7 @@ func TestARedirectIsJudgedAnew(t *testing.T) {
 				t.Errorf("%d %q", res.StatusCode, body)
 			}
 			if first, second := <-told, <-told; !first.Allowed || second.Allowed {
-				t.Errorf("written down as %+v and %+v", first, second)
+				t.Errorf("recorded as %+v and %+v", first, second)
 			}
 		})
 	}

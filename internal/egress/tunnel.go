@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// tunnel connects a VM's client to a host, byte by byte, once the client's TLS hello names that host.
+// tunnel relays bytes between a VM's client and a host after the client's TLS hello has named that host.
 func tunnel(w http.ResponseWriter, r *http.Request, done *Request, dial func(context.Context) (net.Conn, error)) error {
 	far, err := dial(r.Context())
 	if err != nil {
@@ -26,7 +26,7 @@ func tunnel(w http.ResponseWriter, r *http.Request, done *Request, dial func(con
 	defer far.Close()
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return fmt.Errorf("take the connection over: %w", err)
+		return fmt.Errorf("hijack the connection: %w", err)
 	}
 	defer near.Close()
 	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
@@ -41,10 +41,10 @@ func tunnel(w http.ResponseWriter, r *http.Request, done *Request, dial func(con
 	return nil
 }
 
-// errHello ends the handshake that is only begun to read the client's first message.
+// errHello aborts the handshake that only serves to parse the client's first message.
 var errHello = errors.New("hello was read")
 
-// readHello reads the client's first message and returns its bytes, if it is a TLS hello for this host.
+// readHello reads the client's first message and returns its bytes if it is a TLS hello for host.
 func readHello(near net.Conn, from io.Reader, host string) ([]byte, error) {
 	var seen bytes.Buffer
 	name, heard := "", false
@@ -66,7 +66,7 @@ func readHello(near net.Conn, from io.Reader, host string) ([]byte, error) {
 	return seen.Bytes(), nil
 }
 
-// listening reads from a connection and writes nothing to it.
+// listening reads from a connection and discards writes.
 type listening struct {
 	net.Conn
 	from io.Reader
@@ -75,7 +75,7 @@ type listening struct {
 func (l listening) Read(b []byte) (int, error)  { return l.from.Read(b) }
 func (l listening) Write(b []byte) (int, error) { return len(b), nil }
 
-// splice copies both ways until both have ended or nothing has passed for a while, and says how much.
+// splice copies in both directions until both are closed or idle, and returns the number of bytes.
 func splice(near net.Conn, from *bufio.Reader, far net.Conn, first []byte) (sent, received int64) {
 	var up, down atomic.Int64
 	idle := time.AfterFunc(idleTimeout, func() { _, _ = near.Close(), far.Close() })
@@ -95,7 +95,7 @@ func splice(near net.Conn, from *bufio.Reader, far net.Conn, first []byte) (sent
 	return up.Load(), down.Load()
 }
 
-// lively puts the end of an idle connection off with every byte.
+// lively extends the idle timeout of a connection with every read.
 type lively struct {
 	io.Writer
 	idle *time.Timer
@@ -106,7 +106,7 @@ func (l lively) Write(b []byte) (int, error) {
 	return l.Writer.Write(b)
 }
 
-// closeWrite tells the other side that no more comes; where that cannot be told the connection is closed.
+// closeWrite closes the write side, or the connection if it has no separate sides.
 func closeWrite(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -115,7 +115,7 @@ func closeWrite(c net.Conn) {
 	_ = c.Close()
 }
 
-// forward passes a plain request on and its answer back.
+// forward passes a plain request and its response on.
 func forward(w http.ResponseWriter, r *http.Request, done *Request, dial func(context.Context) (net.Conn, error)) error {
 	transport := &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
@@ -127,7 +127,7 @@ func forward(w http.ResponseWriter, r *http.Request, done *Request, dial func(co
 	(&httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1,
 		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.Out.Host = done.Host // whatever the Host header said
+			pr.Out.Host = done.Host // instead of the client's Host header
 			if done.Port != "80" {
 				pr.Out.Host = net.JoinHostPort(done.Host, done.Port)
 			}
@@ -138,12 +138,12 @@ func forward(w http.ResponseWriter, r *http.Request, done *Request, dial func(co
 	}).ServeHTTP(counted{w, &received}, r)
 	done.Received = received.Load()
 	if failed != nil {
-		return fmt.Errorf("ask %s: %w", done.Host, failed)
+		return fmt.Errorf("forward to %s: %w", done.Host, failed)
 	}
 	return nil
 }
 
-// counted counts an answer's body.
+// counted counts the bytes of a response body.
 type counted struct {
 	http.ResponseWriter
 	n *atomic.Int64
@@ -155,5 +155,5 @@ func (c counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets the answer be flushed.
+// Unwrap lets http.ResponseController flush the response.
 func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }

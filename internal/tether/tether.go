@@ -162,7 +162,7 @@ func (h *Handler) For(p Peer) http.Handler {
 			http.Error(w, "errand: this path leads out of itself", http.StatusBadRequest)
 			return
 		}
-		if !egress.Asks(r) { // which has a bound of its own
+		if !egress.IsProxyRequest(r) { // which has a bound of its own
 			if !vm.requests.TryAcquire(1) {
 				h.crowded(w, r)
 				return
@@ -176,7 +176,7 @@ func (h *Handler) For(p Peer) http.Handler {
 		}
 		if !h.authorised(r, t, p) {
 			log.Msg("tether: wrong token")
-			if egress.Asks(r) { // some clients show their password only when they are asked for it
+			if egress.IsProxyRequest(r) { // some clients show their password only when they are asked for it
 				w.Header().Set("Proxy-Authenticate", `Basic realm="errand"`)
 				http.Error(w, "errand: the token is not this run's", http.StatusProxyAuthRequired)
 				return
@@ -185,7 +185,7 @@ func (h *Handler) For(p Peer) http.Handler {
 			return
 		}
 		log.Msg("tether")
-		if egress.Asks(r) {
+		if egress.IsProxyRequest(r) {
 			h.pass(w, r, t, p)
 			return
 		}
@@ -224,7 +224,7 @@ func taskOf(r *http.Request) *state.Task { return r.Context().Value(taskKey{}).(
 // the run's alone: what stays behind on a VM, such as a daemon that pulls images, has no way out between runs.
 func (h *Handler) authorised(r *http.Request, t *state.Task, p Peer) bool {
 	shown := shownToken(r)
-	ok := !egress.Asks(r) && subtle.ConstantTimeCompare([]byte(shown), []byte(h.VMToken(p.VM))) == 1
+	ok := !egress.IsProxyRequest(r) && subtle.ConstantTimeCompare([]byte(shown), []byte(h.VMToken(p.VM))) == 1
 	if t.Run != nil && t.Run.VM == p.VM || t.Run != nil && t.Run.State == state.RunLaunching {
 		ok = ok || subtle.ConstantTimeCompare([]byte(shown), []byte(h.RunToken(t.Run.ID))) == 1
 	}
@@ -255,7 +255,7 @@ func shownToken(r *http.Request) string {
 			return t
 		}
 	}
-	if t := r.Header.Get("Proxy-Authorization"); t != "" && egress.Asks(r) {
+	if t := r.Header.Get("Proxy-Authorization"); t != "" && egress.IsProxyRequest(r) {
 		r = &http.Request{Header: http.Header{"Authorization": {t}}}
 	}
 	_, password, _ := r.BasicAuth()

@@ -24,7 +24,7 @@ func (h *Handler) told(p Peer, next http.Handler) http.Handler {
 	often := rate.NewLimiter(rate.Every(toldEvery), toldAtOnce)
 	var untold atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if egress.Asks(r) || r.Method == http.MethodHead { // a CLI warms its connection up, without a token
+		if egress.IsProxyRequest(r) || r.Method == http.MethodHead { // a CLI warms its connection up, without a token
 			next.ServeHTTP(w, r)
 			return
 		}
