@@ -87,7 +87,7 @@ func (m *model) moved(before, after *state.Task, e state.Event) {
 	m.setAside(before, after, e)
 	if s := m.sweeping(); s != nil && e.Kind == state.EventGone {
 		if since, ok := m.unread[e.Task.Issue]; !ok || m.w.now.Sub(since) < time.Hour {
-			m.w.complain("gone: task %s ends because its issue was out of reach for long, and that was so since %s only", e.Task, sub(since))
+			m.w.complain("gone: task %s ends because its issue was unreachable for too long, and that was so since %s only", e.Task, sub(since))
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestDenialsApart: GitHub denies an issue now and then. Only what it denies for an hour without a break ends a task, and a
-// denial of an earlier life is none of a later one.
+// TestDenialsApart: GitHub occasionally denies access to an issue. Only denials for an hour without interruption end a
+// task, and denials before a restart of the task do not count.
 func TestDenialsApart(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
@@ -27,12 +27,12 @@ func TestDenialsApart(t *testing.T) {
 	for i, c := range []struct {
 		after  time.Duration
 		denied bool
-		renew  bool // the task ends by a person's act and begins anew
+		renew  bool // a person ends the task and it starts again
 		want   []string
 	}{
 		{0, true, false, nil},
 		{30 * time.Minute, false, false, nil},
-		{40 * time.Minute, true, false, nil}, // more than an hour after the first, but it was there between
+		{40 * time.Minute, true, false, nil}, // more than an hour after the first, but readable in between
 		{30 * time.Minute, true, false, nil},
 		{time.Minute, true, true, nil},
 		{40 * time.Minute, true, false, nil},
@@ -54,24 +54,24 @@ func TestDenialsApart(t *testing.T) {
 	}
 }
 
-// TestTwoWhoCanBeAssigned: an issue is errand's while the machine user or the App's own account is assigned, whoever else is
-// or was.
+// TestTwoWhoCanBeAssigned: a task continues while the machine user or the App's own account is assigned, whatever the
+// other assignees.
 func TestTwoWhoCanBeAssigned(t *testing.T) {
 	t.Parallel()
 	untriggered := []string{"untriggered assigned by "}
 	for name, c := range map[string]struct {
-		assignee string // the machine user of the configuration
+		assignee string // the configured machine user
 		assigned []string
-		label    string // the issue has
+		label    string // the issue's label
 		want     []string
 	}{
 		"the machine user":                    {"errand-bot", []string{"errand-bot"}, "", nil},
-		"in other letters":                    {"Errand-Bot", []string{"errand-bot"}, "", nil},
-		"beside a person":                     {"errand-bot", []string{"bob", "errand-bot"}, "", nil},
+		"in different case":                   {"Errand-Bot", []string{"errand-bot"}, "", nil},
+		"with a person":                       {"errand-bot", []string{"bob", "errand-bot"}, "", nil},
 		"a person instead":                    {"errand-bot", []string{"bob"}, "", untriggered},
 		"another machine user":                {"errand-2", []string{"errand-bot"}, "", untriggered},
-		"nobody, though it has the label":     {"errand-bot", nil, "errand", untriggered},
-		"somebody, where none is configured":  {"", []string{"bob"}, "", untriggered},
+		"none, with the label":                {"errand-bot", nil, "errand", untriggered},
+		"a person, none configured":           {"", []string{"bob"}, "", untriggered},
 		"the machine user, and another label": {"errand-bot", []string{"errand-bot"}, "errand-2", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestTwoWhoCanBeAssigned(t *testing.T) {
 	}
 }
 
-// TestOwnAccountsAreAssignees: the id of the App's account counts beside the login of the machine user, and no other.
+// TestOwnAccountsAreAssignees: the App's account (by ID) and the machine user (by login) count as errand, and no other.
 func TestOwnAccountsAreAssignees(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestOwnAccountsAreAssignees(t *testing.T) {
 	}
 }
 
-// TestOtherBotsAreHeard: only what we said ourselves is left out of what the sweep finds; what another bot may do is judged
-// where everybody is.
+// TestOtherBotsAreHeard: the sweep ignores only errand's own comments. Permissions of other bots are checked like
+// everyone's.
 func TestOtherBotsAreHeard(t *testing.T) {
 	t.Parallel()
 	l := long(t)
@@ -133,7 +133,7 @@ func TestOtherBotsAreHeard(t *testing.T) {
 	}
 }
 
-// TestInstallationsAreSeenApart: a 👍 that stands in one installation is reported once, whatever happens in another.
+// TestInstallationsAreSeenApart: a 👍 in one installation is reported once, whatever happens in other installations.
 func TestInstallationsAreSeenApart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)

@@ -11,70 +11,71 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// talk is what people say to us, of which a webhook may be lost for good.
+// talk reads comments and reviews, whose webhooks may have been lost for good.
 type talk interface {
 	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Spoken, error)
 	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
 }
 
-// lookBack is how much before the last look is looked again: lists lag behind, and clocks differ.
+// lookBack is the overlap of consecutive reads, because lists lag behind and clocks differ.
 const lookBack = 2 * time.Minute
 
-// looks says when the conversations of a task were last looked at, each: its pull request may be known later than its issue.
-type looks struct{ issue, pull time.Time }
+// readTimes holds when the conversations of a task were last read. The pull request may become known later than the
+// issue.
+type readTimes struct{ issue, pull time.Time }
 
-// swept is from when on what was said in a conversation of a task is looked at: since the last look, at first since the
-// task began, as far back as deliveries are kept.
-func (s *Sweeper) swept(t *state.Task, last time.Time) time.Time {
+// readSince returns the time from which comments in a conversation are read: the last read, or at first the start of
+// the task, limited to the time for which deliveries are kept.
+func (s *Sweeper) readSince(t *state.Task, last time.Time) time.Time {
 	since := s.cfg.Now().Add(-kept)
 	if !last.IsZero() {
 		since = last.Add(-lookBack)
 	}
-	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) { // what was said before is in the discussion that the start reads
+	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) { // earlier comments are in the discussion that the start step reads
 		since = began
 	}
 	return since
 }
 
-// discussed reports whether a comment of the second in which the task began, which is as fine as GitHub's
-// times are, is in the discussion that the start has read.
+// discussed reports whether the discussion that the start step read contains a comment made in the second in which the
+// task began. GitHub's times are in seconds.
 func discussed(t *state.Task, c forge.Spoken) bool {
 	return !c.At.After(t.Trigger.At) &&
 		(slices.ContainsFunc(t.Context.Comments, func(said state.Said) bool { return said.ID == c.ID }) ||
 			slices.ContainsFunc(t.Context.Withheld, func(w state.Withheld) bool { return w.ID == c.ID }))
 }
 
-// heard stores comments and reviews whose webhooks were lost, in the words of those webhooks. What is
-// known already changes nothing: the store remembers the ids. now is when the issue and the pull request were read; a
-// conversation counts as looked at once all that was said there is stored.
-func (s *Sweeper) heard(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR, now time.Time) error {
-	last := s.looked[t.Key]
-	if since := s.swept(t, last.issue); !i.UpdatedAt.Before(since) {
-		if err := s.heardIn(ctx, t, i, t.Key.Issue, since, false); err != nil {
+// storeLostTalk stores comments and reviews whose webhooks were lost, as those webhooks. The store ignores known IDs.
+// now is the time when the issue and the pull request were read; a conversation counts as read once all its comments
+// are stored.
+func (s *Sweeper) storeLostTalk(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR, now time.Time) error {
+	last := s.lastRead[t.Key]
+	if since := s.readSince(t, last.issue); !i.UpdatedAt.Before(since) {
+		if err := s.storeLostComments(ctx, t, i, t.Key.Issue, since, false); err != nil {
 			return err
 		}
 	}
 	last.issue = now
-	s.looked[t.Key] = last
+	s.lastRead[t.Key] = last
 	if pr == nil {
 		return nil
 	}
-	if since := s.swept(t, last.pull); !pr.UpdatedAt.Before(since) {
-		if err := s.heardIn(ctx, t, i, pr.Number, since, true); err != nil {
+	if since := s.readSince(t, last.pull); !pr.UpdatedAt.Before(since) {
+		if err := s.storeLostComments(ctx, t, i, pr.Number, since, true); err != nil {
 			return err
 		}
-		if err := s.reviewed(ctx, t, pr.Number, since); err != nil {
+		if err := s.storeLostReviews(ctx, t, pr.Number, since); err != nil {
 			return err
 		}
 	}
 	last.pull = now
-	s.looked[t.Key] = last
+	s.lastRead[t.Key] = last
 	return nil
 }
 
-// heardIn stores the comments of one conversation. One that was edited is left out: what stands there
-// may be somebody else's words, and the agent reads it in the discussion.
-func (s *Sweeper) heardIn(ctx context.Context, t *state.Task, i forge.Issue, number int, since time.Time, onPR bool) error {
+// storeLostComments stores the comments of one conversation except edited ones: their text may be another person's, and
+// the agent reads them in the discussion.
+func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.Issue, number int, since time.Time, onPR bool) error {
 	list, err := s.cfg.GitHub.CommentsSince(ctx, forge.RepoOf(t), number, since)
 	if err != nil {
 		return err
@@ -98,8 +99,8 @@ func (s *Sweeper) heardIn(ctx context.Context, t *state.Task, i forge.Issue, num
 	return nil
 }
 
-// reviewed stores the reviews of a pull request.
-func (s *Sweeper) reviewed(ctx context.Context, t *state.Task, number int, since time.Time) error {
+// storeLostReviews stores the reviews of a pull request.
+func (s *Sweeper) storeLostReviews(ctx context.Context, t *state.Task, number int, since time.Time) error {
 	list, err := s.cfg.GitHub.Reviews(ctx, forge.RepoOf(t), number)
 	if err != nil {
 		return err
@@ -118,7 +119,8 @@ func (s *Sweeper) reviewed(ctx context.Context, t *state.Task, number int, since
 	return nil
 }
 
-// insert stores the webhook that GitHub would have sent, once: its id is made from that of the thing.
+// insert stores the webhook that GitHub would have sent. Its delivery ID is derived from the ID of the comment or
+// review, so that it is stored once.
 func (s *Sweeper) insert(ctx context.Context, t *state.Task, event, action string, id int64, by state.Person, more map[string]any) error {
 	guid := fmt.Sprintf("swept-%s-%d", event, id)
 	known, err := s.cfg.Store.HasDelivery(ctx, guid)
@@ -132,12 +134,12 @@ func (s *Sweeper) insert(ctx context.Context, t *state.Task, event, action strin
 	}
 	payload, err := json.Marshal(more)
 	if err != nil {
-		return fmt.Errorf("write a webhook down: %w", err)
+		return fmt.Errorf("store a webhook: %w", err)
 	}
 	if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
 		return err
 	}
-	s.cfg.Log.Info().Str("task", t.Key.String()).Str("delivery", guid).Str("by", by.Login).Msg("found what somebody said and no webhook had told")
+	s.cfg.Log.Info().Str("task", t.Key.String()).Str("delivery", guid).Str("by", by.Login).Msg("found a comment or review whose webhook was lost")
 	return nil
 }
 

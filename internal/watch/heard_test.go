@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// long is a land with a task of issue 1 that began an hour ago.
+// long returns a land with a task of issue 1 that began an hour ago.
 func long(t *testing.T) *land {
 	t.Helper()
 	l := newLand(t)
@@ -24,7 +24,7 @@ func long(t *testing.T) *land {
 	return l
 }
 
-// stored lists the deliveries that the sweep wrote, after two sweeps.
+// stored runs two sweeps and lists the deliveries they stored.
 func (l *land) stored() (guids []string) {
 	l.t.Helper()
 	for range 2 {
@@ -38,8 +38,7 @@ func (l *land) stored() (guids []string) {
 	return guids
 }
 
-// TestWordsThatDidNotArrive: what somebody said is stored once as the webhook that was lost. What is
-// known, what we wrote ourselves and what was edited since is not.
+// TestWordsThatDidNotArrive: a comment is stored once as the lost webhook, unless it is known, errand's own or edited.
 func TestWordsThatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	l := long(t)
@@ -47,7 +46,7 @@ func TestWordsThatDidNotArrive(t *testing.T) {
 	check(t, err)
 	edited, err := l.sim.As("bob").Comment(full, 1, "fine")
 	check(t, err)
-	l.ahead.Store(int64(time.Second)) // an edit in the second of the comment cannot be told
+	l.ahead.Store(int64(time.Second)) // an edit in the same second as the comment is not visible
 	check(t, l.ada.EditComment(full, edited.ID, "@errand approve"))
 	if diff := cmp.Diff([]string{fmt.Sprintf("swept-issue_comment-%d", k.ID)}, l.stored()); diff != "" {
 		t.Fatalf("stored (-want +got):\n%s", diff)
@@ -59,7 +58,7 @@ func TestWordsThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestReviewsThatDidNotArrive: likewise for reviews of the task's pull request.
+// TestReviewsThatDidNotArrive: lost reviews of the task's pull request are stored.
 func TestReviewsThatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	l := long(t)
@@ -77,8 +76,8 @@ func TestReviewsThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestTransferThatDidNotArrive: a repository is known by its id, under whatever owner and installation.
-// One that nothing reaches any more ends its tasks after a while, also if it can still be read.
+// TestTransferThatDidNotArrive: a repository is identified by its ID under any owner and installation. Without any
+// installation its tasks end after a while, even if it is readable.
 func TestTransferThatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	for name, installed := range map[string]bool{"to an owner with the App": true, "to one without": false} {
@@ -105,8 +104,8 @@ func TestTransferThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestIssueTransferThatDidNotArrive: GitHub leads from the old address to the new issue, which is
-// another one.
+// TestIssueTransferThatDidNotArrive: GitHub redirects from the old address to the transferred issue, which is a
+// different issue.
 func TestIssueTransferThatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	l := long(t)

@@ -16,14 +16,14 @@ var (
 	task = state.TaskKey{Repo: 70, Issue: 1}
 )
 
-// life is a real store in which a test brings tasks where it wants them, by the events of a life.
+// life is a real store in which tests move tasks to a phase by applying events.
 type life struct {
 	*state.Store
 	t *testing.T
 
 	mu     sync.Mutex
-	events []state.Event           // that the watcher under test applied
-	refuse func(state.Event) error // of the store, of what the watcher reports; nil takes all
+	events []state.Event           // applied by the watcher under test
+	refuse func(state.Event) error // the store's errors for events of the watcher; nil accepts all
 }
 
 func newLife(t *testing.T) *life {
@@ -36,7 +36,7 @@ func newLife(t *testing.T) *life {
 	return &life{Store: store, t: t}
 }
 
-// Apply is how the watcher under test reports; what it says is kept.
+// Apply records and applies events of the watcher under test.
 func (l *life) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
 	l.mu.Lock()
 	refuse := l.refuse
@@ -65,7 +65,7 @@ func (l *life) reported(kind state.EventKind) (list []state.Event) {
 	return list
 }
 
-// happen applies an event of the life itself and returns the task.
+// happen applies an event that does not come from the watcher and returns the task.
 func (l *life) happen(e state.Event) *state.Task {
 	l.t.Helper()
 	if e.Task.IsZero() {
@@ -92,7 +92,7 @@ func (l *life) queued(key state.TaskKey, installation int64, via string) *state.
 	})
 }
 
-// running has an agent at work on the preliminary plan.
+// running returns a task with an active run of the preliminary plan.
 func (l *life) running(key state.TaskKey, installation int64) *state.Task {
 	l.t.Helper()
 	l.queued(key, installation, "assigned")
@@ -100,7 +100,7 @@ func (l *life) running(key state.TaskKey, installation int64) *state.Task {
 	return l.launched(t)
 }
 
-// launched starts the run that a task wants.
+// launched starts the run that a task has requested.
 func (l *life) launched(t *state.Task) *state.Task {
 	l.t.Helper()
 	launch := &state.Launch{Run: t.Run.ID, VM: state.VM{Name: "vm-1"}, Started: time.Now()}
@@ -121,7 +121,7 @@ func (l *life) planned(t *state.Task, comment int64, node string) *state.Task {
 	})
 }
 
-// waits makes a task with a posted plan.
+// waits returns a task with a posted plan.
 func (l *life) waits(key state.TaskKey, installation int64, comment int64, node string) *state.Task {
 	l.t.Helper()
 	return l.planned(l.running(key, installation), comment, node)

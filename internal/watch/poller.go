@@ -14,12 +14,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Thumber reads the 👍 on comments of one installation, up to 100 comments for one point.
+// A Thumber reads the 👍 on comments of one installation. Up to 100 comments cost one rate limit point.
 type Thumber interface {
 	Thumbs(ctx context.Context, installation int64, nodes []string) (forge.Thumbs, error)
 }
 
-// PollerConfig configures a Poller. Zero durations mean the defaults in parentheses.
+// PollerConfig configures a [Poller]. Zero durations select the defaults in parentheses.
 type PollerConfig struct {
 	Store interface {
 		Reader
@@ -28,28 +28,29 @@ type PollerConfig struct {
 	GitHub Thumber
 	Log    zerolog.Logger
 	Now    func() time.Time
-	Young  time.Duration // a plan is young for so long (10 min)
-	Fast   time.Duration // between polls while a plan is young (15 s)
-	Slow   time.Duration // otherwise (60 s)
-	Gap    time.Duration // at least, however often it is poked (2 s)
-	Low    int           // with fewer points left than this, polls are slow (1000)
+	Young  time.Duration // age up to which a plan is polled at the fast interval (10 min)
+	Fast   time.Duration // interval while a plan is young (15 s)
+	Slow   time.Duration // interval otherwise (60 s)
+	Gap    time.Duration // minimum interval, also when poked (2 s)
+	Low    int           // below this many remaining points polls are slow (1000)
 	Polled func(cost int)
 }
 
-// Poller reads reactions: one call per installation for all plans that wait, and for the comments
-// that are withheld from the agent until somebody vouches for them.
+// A Poller reads reactions, with one call per installation: those on plans that await approval, and on comments that
+// the agent cannot see until somebody with write access approves them.
 type Poller struct {
 	cfg  PollerConfig
 	poke chan struct{}
-	// seen holds, by installation, the reactions that were reported in the task's phase and still stand, so that one that
-	// does not count is not reported at every poll. It is forgotten at a restart: the store knows what counted.
+	// seen holds, by installation, the reactions that were reported in the task's current phase and still exist, so
+	// that one that was not accepted is not reported at each poll. It is lost at a restart, because the store knows
+	// which reactions counted.
 	seen map[int64]map[string]bool
 	low  bool
-	// known is what each task waited for at the last poll.
+	// known is the state of each task at the last poll.
 	known map[state.TaskKey]waits
 }
 
-// NewPoller returns a Poller.
+// NewPoller returns a [Poller].
 func NewPoller(cfg PollerConfig) *Poller {
 	for _, d := range []struct {
 		at  *time.Duration
@@ -65,7 +66,7 @@ func NewPoller(cfg PollerConfig) *Poller {
 	return &Poller{cfg: cfg, poke: make(chan struct{}, 1), seen: map[int64]map[string]bool{}}
 }
 
-// Poke asks for a poll out of turn, because something else happened on an issue.
+// Poke requests a poll ahead of schedule, after an event on an issue.
 func (p *Poller) Poke() {
 	select {
 	case p.poke <- struct{}{}:
@@ -82,7 +83,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		if young && !p.low {
 			d = p.cfg.Fast
 		}
-		if !any { // nothing waits: the store says when something does
+		if !any { // no task needs polls: the store reports the next change
 			if !pause(ctx, p.cfg.Slow, wake) {
 				return nil
 			}
@@ -94,11 +95,12 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// poll reads the reactions on all that waits. young says that a plan was posted lately.
+// poll reads the reactions on all marked comments. young reports a recently posted plan, any whether there are marked
+// comments at all.
 func (p *Poller) poll(ctx context.Context) (young, any bool) {
 	waiting, err := p.waiting(ctx)
 	if err != nil {
-		p.cfg.Log.Error().Err(err).Msg("list tasks for the reaction poll")
+		p.cfg.Log.Error().Err(err).Msg("failed to list tasks for the reaction poll")
 		return false, false
 	}
 	by := map[int64]map[string]mark{}
@@ -122,14 +124,14 @@ func (p *Poller) poll(ctx context.Context) (young, any bool) {
 	return young, any
 }
 
-// waits is what a poll needs of one task.
+// waits is the data that a poll needs of one task.
 type waits struct {
 	stamp        uint64
 	installation int64
 	marks        map[string]mark
 }
 
-// waiting lists what each task waits for. Only tasks that have changed since the last poll are read.
+// waiting returns the data of each task. It reads only tasks that have changed since the last poll.
 func (p *Poller) waiting(ctx context.Context) (map[state.TaskKey]waits, error) {
 	now := map[state.TaskKey]waits{}
 	err := p.cfg.Store.EachOpen(ctx, func(l state.Listed) error {
@@ -158,16 +160,16 @@ func polled(ph state.Phase) bool {
 	return ph.AwaitsApproval() || ph.Working() || ph == state.PhasePreliminaryPlanning || ph == state.PhasePlanning || ph == state.PhaseQueued
 }
 
-// mark is a comment whose reactions matter.
+// A mark is a comment whose reactions are polled.
 type mark struct {
 	task     state.TaskKey
-	since    time.Time       // the task has been in its phase
-	plan     *state.Plan     // a revision
-	withheld *state.Withheld // or an outsider's text
+	since    time.Time       // start of the task's current phase
+	plan     *state.Plan     // set for a plan revision
+	withheld *state.Withheld // set for a withheld text
 }
 
-// marks lists the comments of a task whose reactions matter now: the newest two revisions while one
-// waits or is being made anew (the older one so that a 👍 on it is answered), and withheld text.
+// marks returns the comments of a task whose reactions are relevant now: the newest two plan revisions while one awaits
+// approval or is being replaced (so that a 👍 on the older one gets a reply), and withheld texts.
 func marks(t *state.Task) map[string]mark {
 	out := map[string]mark{}
 	planning := t.Phase == state.PhasePreliminaryPlanning || t.Phase == state.PhasePlanning
@@ -177,7 +179,7 @@ func marks(t *state.Task) map[string]mark {
 		for i := max(0, len(t.Plans)-2); i < len(t.Plans); i++ {
 			if p := &t.Plans[i]; p.Posted() && (t.Approval == nil || t.Approval.Hash != p.Hash) && (p.Publish == nil || p.Publish.Approved == nil) {
 				short := *p
-				short.Text = "" // what is kept between polls is small
+				short.Text = "" // keeps the data between polls small
 				out[p.CommentNode] = mark{task: t.Key, since: t.Since, plan: &short}
 			}
 		}
@@ -197,7 +199,7 @@ func marks(t *state.Task) map[string]mark {
 	return out
 }
 
-// read asks for the reactions of one installation and reports the new ones.
+// read requests the reactions of one installation and reports the new ones.
 func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mark) error {
 	nodes := slices.Sorted(maps.Keys(ms))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -211,14 +213,14 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	}
 	p.low = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
 	stand := map[string]bool{}
-	for _, node := range nodes { // always in the same order
+	for _, node := range nodes { // in a fixed order
 		list := thumbs.By[node]
 		for i := len(list) - 1; i >= 0; i-- { // oldest first
 			id := "thumb:" + list[i].Node
 			standing := id + " " + ms[node].since.Format(time.RFC3339Nano)
 			if !p.seen[installation][standing] {
 				if err := p.report(ctx, ms[node], list[i], id); err != nil {
-					return err // those that were reported are known to the store
+					return err // the store knows those that were already reported
 				}
 			}
 			stand[standing] = true
@@ -236,7 +238,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	return nil
 }
 
-// report turns one 👍 into an event.
+// report applies one 👍 as an event.
 func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb, id string) error {
 	if m.task.IsZero() {
 		return nil

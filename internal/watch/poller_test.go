@@ -16,10 +16,10 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// thumbs is GitHub's side of the poll.
+// thumbs simulates GitHub's side of the poll.
 type thumbs struct {
 	mu        sync.Mutex
-	at        []time.Duration // of each call, since the first
+	at        []time.Duration // times of the calls since the first
 	begun     time.Time
 	asked     [][]string
 	by        map[string][]forge.Thumb
@@ -45,7 +45,7 @@ func (g *thumbs) set(f func()) {
 	f()
 }
 
-// calls returns when calls were made since the last time it was asked, and forgets them.
+// calls returns and clears the times of calls.
 func (g *thumbs) calls() []time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -54,13 +54,13 @@ func (g *thumbs) calls() []time.Duration {
 	return list
 }
 
-// inBubble runs a test with time of its own.
+// inBubble runs a test in virtual time.
 func inBubble(t *testing.T, f func(*testing.T)) {
 	t.Parallel()
 	synctest.Test(t, f)
 }
 
-// pass lets virtual time pass and everything settle.
+// pass advances virtual time and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -134,7 +134,7 @@ func TestNothingIsPolledWhileNothingWaits(t *testing.T) {
 		polling(t, l, g)
 		pass(time.Hour)
 		if n := len(g.calls()); n != 0 {
-			t.Errorf("%d polls for nothing", n)
+			t.Errorf("%d polls without a waiting task", n)
 		}
 		l.waits(task, 7, 100, "IC_1")
 		pass(time.Second)
@@ -173,7 +173,8 @@ func TestEveryThumbIsReportedOnce(t *testing.T) {
 	})
 }
 
-// A 👍 that was of no use beside another approval is reported again when that one was withdrawn, however soon.
+// TestThumbsAreReportedAgainAfterAWithdrawal: a 👍 that was ignored because of another approval is reported again when
+// that approval is withdrawn.
 func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
@@ -204,7 +205,7 @@ func TestAFailedPollLosesNothing(t *testing.T) {
 		g.set(func() { g.err = nil })
 		pass(20 * time.Second)
 		if n := len(l.reported(state.EventThumb)); n != 1 {
-			t.Errorf("%d events after the poll came through, want 1", n)
+			t.Errorf("%d events after the successful poll, want 1", n)
 		}
 	})
 }
@@ -224,7 +225,8 @@ func TestADeletedPlanBecomesStale(t *testing.T) {
 	})
 }
 
-// TestWhatIsPolled: the newest two revisions, also while the next is being made, and withheld texts.
+// TestNewestRevisionsArePolled: polls cover the newest two revisions, also while the next one is written, and withheld
+// texts.
 func TestWhatIsPolled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l, g := newLife(t), &thumbs{}
@@ -261,7 +263,7 @@ func TestWhatIsPolled(t *testing.T) {
 	})
 }
 
-// TestInstallationsArePolledApart: one call each, and the failure of one does not stop the other.
+// TestInstallationsArePolledApart: each installation is polled separately, and a failure of one does not affect others.
 func TestInstallationsArePolledApart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l, g := newLife(t), &thumbs{err: errors.New("suspended")}

@@ -8,8 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// record is what a transcript says of a run at its end. t is the task as the store has it, nil if it
-// is gone.
+// record returns the final record of a run for its transcript. t is the task in the store, nil if it no longer exists.
 func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
 	if t != nil {
 		if r := find(t, run); r != nil {
@@ -39,8 +38,8 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 	return e
 }
 
-// Unread is what a transcript says at its end of a run of the task that was stopped, or never began, and whose exit
-// nobody has read: what the store knows of it, and why it was turned away from.
+// Unread returns the final transcript record of a run that was stopped or never started and whose exit was not read. It
+// contains the store's data on the run, including the reason why the task abandoned it.
 func Unread(t *state.Task, r *state.Run) runlog.End {
 	e := runlog.End{
 		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted",
@@ -61,7 +60,7 @@ func Unread(t *state.Task, r *state.Run) runlog.End {
 		e.Message += "; "
 	}
 	if r.Started.IsZero() {
-		e.Message += "it never began, as far as is known"
+		e.Message += "as far as is known, it never started"
 	} else {
 		e.Message += "its end could not be read from its VM"
 	}
@@ -71,7 +70,7 @@ func Unread(t *state.Task, r *state.Run) runlog.End {
 	return e
 }
 
-// find returns the task's run, nil if it has been forgotten.
+// find returns the task's run, nil if it is no longer stored.
 func find(t *state.Task, run string) *state.Run {
 	if t.Run != nil && t.Run.ID == run {
 		return t.Run
@@ -84,7 +83,7 @@ func find(t *state.Task, run string) *state.Run {
 	return nil
 }
 
-// known adds what we know better than the VM.
+// known fills in values for which the store is more reliable than the VM.
 func known(e *runlog.End, t *state.Task, r *state.Run) {
 	e.VM, e.Step = r.VM, string(r.Kind)
 	if !r.Started.IsZero() {

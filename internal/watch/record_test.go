@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestRecord: what we know counts for more than what the VM says, and what nobody knows stays empty.
+// TestRecord: the store's values override the VM's, and unknown values stay empty.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -66,16 +66,16 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestUnread: what the store knows of a run whose exit nobody has read.
+// TestUnread: the record of a run whose exit was not read contains the store's data.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, End: &state.End{Reason: "@ada cancelled it"}, Runs: []state.Run{
-		{ID: "r1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Message: "the VM could not be had"},
+		{ID: "r1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Message: "no VM was available"},
 		{ID: "r2", Seq: 2, Kind: state.RunPlan, VM: "vm-1", State: state.RunEnded, Started: noon, Ended: noon.Add(time.Minute), Turns: 3, Metered: true, Money: state.Money{InputTokens: 10, OutputTokens: 2, MicroUSD: 4}},
 	}}
 	for i, want := range []runlog.End{
-		{Task: "acme/shop#3", Run: "r1", Step: "plan", Iteration: 1, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "the VM could not be had; it never began, as far as is known"},
+		{Task: "acme/shop#3", Run: "r1", Step: "plan", Iteration: 1, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "no VM was available; as far as is known, it never started"},
 		{
 			Task: "acme/shop#3", Run: "r2", VM: "vm-1", Step: "plan", Iteration: 2, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute, Turns: 3, Metered: true,
 			InputTokens: 10, OutputTokens: 2, CostMicroUSD: 4, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "@ada cancelled it; its end could not be read from its VM",
@@ -87,7 +87,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestEventsAreLogged: at the level debug, a line for each event, and not the whole of what is long.
+// TestEventsAreLogged: the debug log has one line per event, with long texts cut.
 func TestEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 2, zerolog.InfoLevel: 0} {
@@ -100,7 +100,7 @@ func TestEventsAreLogged(t *testing.T) {
 	}
 }
 
-// TestTheProgramsWordsAreLogged: the operator reads what a program said of its failure, with the task and the run.
+// TestTheProgramsWordsAreLogged: the log contains a failed program's own message, with the task and the run.
 func TestTheProgramsWordsAreLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,8 +129,8 @@ func TestTheProgramsWordsAreLogged(t *testing.T) {
 	}
 }
 
-// TestAMissingProgramIsLogged: the operator reads at the level error which program has to be installed, and where it
-// was missing. Other ends of runs are no errors of errand's.
+// TestAMissingProgramIsLogged: the error log names the program to install and the place where it is missing. Other ends
+// of runs are not logged as errors.
 func TestAMissingProgramIsLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -158,12 +158,13 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 			if c.says == nil && log.Len() > 0 {
 				t.Errorf("logged: %s", log.String())
 			}
-			f.notStarted(nil, state.RunResult{Status: c.status}) // the task is gone
+			f.notStarted(nil, state.RunResult{Status: c.status}) // the task no longer exists
 		})
 	}
 }
 
-// TestATranscriptHasTheCauseOfTheTask: what errand knows of a run's end is in its record, not what its program made of it.
+// TestATranscriptHasTheCauseOfTheTask: the final record contains errand's reason for the end of a run, not the
+// program's interpretation.
 func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
 	t.Parallel()
 	crashed := state.RunResult{Status: "crashed", Class: "retryable", Message: "403 Forbidden"}

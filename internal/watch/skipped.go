@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// skipped counts what one sweep could not read because of a limit of GitHub's, so that each limit is logged once.
+// skipped counts the reads of one sweep that failed because of a GitHub rate limit, so that each limit is logged once.
 type skipped struct {
 	limits map[limitKey]*skippedCount
 }
@@ -25,7 +25,7 @@ type skippedCount struct {
 	tasks, repositories int
 }
 
-// task counts a task if a limit kept it from being read, and reports whether it did.
+// task counts err if it is a rate limit error of a task, and reports whether it is.
 func (s *skipped) task(err error) bool {
 	c := s.of(err)
 	if c != nil {
@@ -34,7 +34,7 @@ func (s *skipped) task(err error) bool {
 	return c != nil
 }
 
-// repository counts a repository likewise.
+// repository does the same for a repository.
 func (s *skipped) repository(err error) bool {
 	c := s.of(err)
 	if c != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 )
 
-// TestALimitIsLoggedOnce: a sweep that meets one limit at many repositories says so in one line; whatever else goes
-// wrong has a line of its own.
+// TestALimitIsLoggedOnce: a sweep that hits one limit at many repositories logs one line; every other error has its own
+// line.
 func TestALimitIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

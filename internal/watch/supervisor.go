@@ -16,55 +16,54 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Records is a run's log as it grows. Next returns io.EOF after the exit.
+// Records is a growing log of a run. Next returns io.EOF after the exit record.
 type Records interface {
 	Next() (runlog.Record, error)
 	Close() error
 }
 
-// Interpreter makes events and a judgement of one run's lines. It sees every line from the first.
+// An Interpreter converts the lines of one run to events and a result. It must get every line from the first.
 type Interpreter interface {
 	Line(l runlog.Line) []runlog.Event
 	Exit(x runlog.Exit) state.RunResult
 }
 
-// Transcript keeps what a run said. Add drops lines that it has already, by number. End takes what
-// became of the run, and may be repeated.
+// A Transcript stores the output of a run. Add ignores lines that it already has, by number. End stores the outcome and
+// may be repeated.
 type Transcript interface {
 	Add(l runlog.Line, events []runlog.Event) error
 	End(e runlog.End) error
 	Close() error
 }
 
-// SupervisorConfig configures a Supervisor. Zero durations mean the defaults in parentheses.
+// SupervisorConfig configures a [Supervisor]. Zero durations select the defaults in parentheses.
 type SupervisorConfig struct {
 	Store interface {
 		Reader
 		Applier
 	}
-	// Follow opens a run's log after line from. Gone reports whether an error of it means that the
-	// VM will not come back.
+	// Follow opens a run's log after line from. Gone reports whether its error means that the VM is lost.
 	Follow func(ctx context.Context, vm, run string, from int64) (Records, error)
 	Gone   func(error) bool
-	// Tether has the VM's way out open while the run goes on.
+	// Tether keeps the VM's tether open during the run.
 	Tether      func(ctx context.Context, t *state.Task) error
 	Interpret   func(t *state.Task, r *state.Run) Interpreter
 	Transcripts func(run string) (Transcript, error)
 	Log         zerolog.Logger
 	Now         func() time.Time
-	Every       time.Duration // between two signs of life in the store (5 s)
-	GiveUp      time.Duration // a VM that cannot be reached for so long is lost (10 min)
+	Every       time.Duration // interval between stored activity updates (5 s)
+	GiveUp      time.Duration // time after which an unreachable VM counts as lost (10 min)
 }
 
-// Supervisor follows every active run until its end, also over restarts of errand and cut
-// connections: the run goes on without us, and its log is read on from where we were.
+// A Supervisor follows every active run until its end, across restarts of errand and lost connections: a run does not
+// depend on errand, and its log is read on from the last stored line.
 type Supervisor struct {
-	cfg SupervisorConfig
-	mu  sync.Mutex
-	on  map[string]bool // runs that are being followed
+	cfg      SupervisorConfig
+	mu       sync.Mutex
+	followed map[string]bool // runs that are followed now
 }
 
-// NewSupervisor returns a Supervisor.
+// NewSupervisor returns a [Supervisor].
 func NewSupervisor(cfg SupervisorConfig) *Supervisor {
 	if cfg.Every == 0 {
 		cfg.Every = 5 * time.Second
@@ -72,7 +71,7 @@ func NewSupervisor(cfg SupervisorConfig) *Supervisor {
 	if cfg.GiveUp == 0 {
 		cfg.GiveUp = 10 * time.Minute
 	}
-	return &Supervisor{cfg: cfg, on: map[string]bool{}}
+	return &Supervisor{cfg: cfg, followed: map[string]bool{}}
 }
 
 // Run follows runs until ctx ends.
@@ -83,7 +82,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for {
 		tasks, err := s.cfg.Store.TasksIn(ctx, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview)
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Error().Err(err).Msg("list active runs")
+			s.cfg.Log.Error().Err(err).Msg("failed to list active runs")
 		}
 		for _, t := range tasks {
 			if t.Run == nil || t.Run.State != state.RunActive || !s.take(t.Run.ID) {
@@ -103,31 +102,31 @@ func (s *Supervisor) Run(ctx context.Context) error {
 func (s *Supervisor) take(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.on[run] {
+	if s.followed[run] {
 		return false
 	}
-	s.on[run] = true
+	s.followed[run] = true
 	return true
 }
 
 func (s *Supervisor) drop(run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.on, run)
+	delete(s.followed, run)
 }
 
-// Follows reports whether a run is being followed: whoever follows it also ends its transcript.
+// Follows reports whether a run is being followed. If so, the supervisor also ends its transcript.
 func (s *Supervisor) Follows(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.on[run]
+	return s.followed[run]
 }
 
 // follow reads a run to its end and reports it.
 func (s *Supervisor) follow(ctx context.Context, t *state.Task) {
 	f, err := s.Follow(t)
 	if err != nil {
-		s.cfg.Log.Error().Err(err).Str("run", t.Run.ID).Msg("open the transcript")
+		s.cfg.Log.Error().Err(err).Str("run", t.Run.ID).Msg("failed to open the transcript")
 		return
 	}
 	defer f.Close()
@@ -140,7 +139,7 @@ func (s *Supervisor) follow(ctx context.Context, t *state.Task) {
 	}
 }
 
-// following is one run being followed.
+// following is the state of following one run.
 type following struct {
 	s          *Supervisor
 	task       state.TaskKey
@@ -148,18 +147,18 @@ type following struct {
 	in         Interpreter
 	transcript Transcript
 	last       int64 // last line in the transcript
-	// pending is what the interpreter made of its last line, number seen, until the transcript has it.
-	seen     int64
-	pending  []runlog.Event
-	lastOK   time.Time
-	told     time.Time // when the store last heard of it
-	progress state.Progress
+	// pending are the events of line seen, until the transcript has that line.
+	seen       int64
+	pending    []runlog.Event
+	lastOK     time.Time
+	reportedAt time.Time // last activity update in the store
+	progress   state.Progress
 }
 
-// errTold says that the run's end is in the store.
-var errTold = errors.New("told")
+// errReported signals that the run's end is stored.
+var errReported = errors.New("told")
 
-// read follows the run over one connection. ended says that its end is in the store.
+// read follows the run over one connection. ended reports that its end is stored.
 func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err error) {
 	if err := f.s.cfg.Tether(ctx, t); err != nil {
 		return false, err
@@ -179,19 +178,19 @@ func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err er
 		}
 		f.lastOK = f.s.cfg.Now()
 		if err := f.record(ctx, r); err != nil {
-			return errors.Is(err, errTold), err
+			return errors.Is(err, errReported), err
 		}
 	}
 }
 
-// record takes one record in.
+// record processes one record.
 func (f *following) record(ctx context.Context, r runlog.Record) error {
 	switch {
 	case r.Line != nil:
 		if r.Line.Seq <= f.last {
 			return nil
 		}
-		if r.Line.Seq > f.seen { // else the transcript could not be written before
+		if r.Line.Seq > f.seen { // otherwise an earlier write of the line to the transcript failed
 			f.seen, f.pending = r.Line.Seq, f.in.Line(*r.Line)
 		}
 		events := f.pending
@@ -201,17 +200,17 @@ func (f *following) record(ctx context.Context, r runlog.Record) error {
 		f.last, f.pending = r.Line.Seq, nil
 		f.debug(events)
 		f.note(events)
-		return f.tell(ctx, false)
+		return f.reportProgress(ctx, false)
 	case r.Exit != nil:
 		return f.end(ctx, *r.Exit, f.in.Exit(*r.Exit))
 	}
-	return f.tell(ctx, false)
+	return f.reportProgress(ctx, false)
 }
 
-// maxDebug bounds what the log shows of one event, in characters; the transcript has all of it.
+// maxDebug limits the text of one logged event in characters. The transcript has the full text.
 const maxDebug = 200
 
-// debug logs what the agent does, for operators who ask for that.
+// debug logs the agent's events at the debug level.
 func (f *following) debug(events []runlog.Event) {
 	for i := range events {
 		e := &events[i]
@@ -220,7 +219,7 @@ func (f *following) debug(events []runlog.Event) {
 	}
 }
 
-// note keeps what people may want to see of some events.
+// note keeps the parts of events that people see, such as the last activity.
 func (f *following) note(events []runlog.Event) {
 	f.progress.Sign, f.progress.LastSeq = f.s.cfg.Now(), f.last
 	for _, e := range events {
@@ -236,18 +235,18 @@ func (f *following) note(events []runlog.Event) {
 	}
 }
 
-// tell stores a sign of life, not too often.
-func (f *following) tell(ctx context.Context, now bool) error {
-	if f.progress.LastSeq == 0 || !now && f.s.cfg.Now().Sub(f.told) < f.s.cfg.Every {
+// reportProgress stores an activity update, at most once per Every unless now is true.
+func (f *following) reportProgress(ctx context.Context, now bool) error {
+	if f.progress.LastSeq == 0 || !now && f.s.cfg.Now().Sub(f.reportedAt) < f.s.cfg.Every {
 		return nil
 	}
-	f.told = f.s.cfg.Now()
+	f.reportedAt = f.s.cfg.Now()
 	p := f.progress
 	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, Progress: &p}, state.Ack{})
 	return err
 }
 
-// end stores the run's end: in its transcript, then with the task.
+// end stores the run's end, first in its transcript, then in the task.
 func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult) error {
 	res.LastSeq = f.last
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
@@ -261,15 +260,16 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 	if err != nil {
 		return err
 	}
-	f.compare(applied.Task)
+	f.compareTokens(applied.Task)
 	f.logFailure(res)
 	f.notStarted(applied.Task, res)
-	return errTold
+	return errReported
 }
 
-// logFailure logs what an agent's program, or the runner, said of a failure, which people read in errand's words only.
+// logFailure logs the failure message of an agent's program or of the runner. Comments only have errand's wording of
+// it.
 func (f *following) logFailure(res state.RunResult) {
-	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // which notStarted logs
+	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // notStarted logs these
 		return
 	}
 	log := f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", res.Status)
@@ -282,7 +282,7 @@ func (f *following) logFailure(res state.RunResult) {
 	log.Msg("agent run failed")
 }
 
-// notStarted logs an agent's program that could not be started, which only the operator can change. t may be nil.
+// notStarted logs that an agent's program could not be started, which only the operator can fix. t may be nil.
 func (f *following) notStarted(t *state.Task, res state.RunResult) {
 	if res.Status != state.StatusStartFailed {
 		return
@@ -295,11 +295,11 @@ func (f *following) notStarted(t *state.Task, res state.RunResult) {
 			log.Str("adapter", r.Adapter).Str("vm", r.VM)
 		}
 	}
-	log.Str("remedy", install(adapter)).Msg("the agent's program could not be started")
+	log.Str("remedy", installHint(adapter)).Msg("the agent's program could not be started")
 }
 
-// install says how an adapter's program comes onto VMs.
-func install(adapter string) string {
+// install returns instructions for installing an adapter's program on VMs.
+func installHint(adapter string) string {
 	program := map[string]string{
 		"claude": "Claude Code (npm install -g @anthropic-ai/claude-code)",
 		"codex":  "Codex (npm install -g @openai/codex)",
@@ -311,8 +311,8 @@ func install(adapter string) string {
 	return "install " + program + " on the VMs, or on this host for local boxes, or change the adapter's `command` in errand.yml"
 }
 
-// compare logs that the agent's program and the gateway have counted different tokens. t may be nil.
-func (f *following) compare(t *state.Task) {
+// compare logs if the agent's program and the gateway report different token counts. t may be nil.
+func (f *following) compareTokens(t *state.Task) {
 	if t == nil {
 		return
 	}
@@ -324,19 +324,18 @@ func (f *following) compare(t *state.Task) {
 		f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("adapter", m.Adapter).
 			Int64("said_input_tokens", m.SaidInput).Int64("said_output_tokens", m.SaidOutput).
 			Int64("counted_input_tokens", m.CountedInput).Int64("counted_output_tokens", m.CountedOutput).
-			Msg("an agent's program says to have used other tokens than the gateway counted; the gateway's count is what counts")
+			Msg("agent-reported tokens differ from the gateway's; using the gateway's count")
 	}
 }
 
-// superseded reports whether nobody waits for this run any more.
+// superseded reports whether the task no longer waits for this run.
 func (f *following) superseded(ctx context.Context) bool {
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	return err == nil && (t == nil || t.Run == nil || t.Run.ID != f.run || t.Run.State != state.RunActive)
 }
 
-// letGo ends the transcript of a run that nobody waits for any more and that cannot be read to its end: most of the
-// time its VM is gone.
-func (f *following) letGo(ctx context.Context, cause error, log zerolog.Logger) {
+// abandon ends the transcript of a superseded run that cannot be read to its end, usually because its VM was deleted.
+func (f *following) abandon(ctx context.Context, cause error, log zerolog.Logger) {
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	if err == nil && t != nil {
 		if r := find(t, f.run); r != nil && !r.Told {
@@ -344,14 +343,14 @@ func (f *following) letGo(ctx context.Context, cause error, log zerolog.Logger) 
 		}
 	}
 	if err != nil {
-		log.Error().Err(err).AnErr("cause", cause).Msg("end the transcript of a run that was stopped")
+		log.Error().Err(err).AnErr("cause", cause).Msg("failed to end the transcript of a stopped run")
 	}
 }
 
-// lost reports a VM that will not come back.
+// lost reports that the VM is lost.
 func (f *following) lost(ctx context.Context, cause error, log zerolog.Logger) {
 	res := state.RunResult{Status: state.StatusVMLost, Class: "retryable", Message: "the VM was lost", Ended: f.s.cfg.Now()}
-	if err := f.end(ctx, runlog.Exit{Cause: runlog.CauseLost}, res); err != nil && !errors.Is(err, errTold) {
-		log.Error().Err(err).AnErr("cause", cause).Msg("report a lost VM")
+	if err := f.end(ctx, runlog.Exit{Cause: runlog.CauseLost}, res); err != nil && !errors.Is(err, errReported) {
+		log.Error().Err(err).AnErr("cause", cause).Msg("failed to report a lost VM")
 	}
 }

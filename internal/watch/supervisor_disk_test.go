@@ -24,8 +24,8 @@ func (f fullDisk) Add(l runlog.Line, events []runlog.Event) error {
 	return f.Transcript.Add(l, events)
 }
 
-// TestALineThatCannotBeWrittenIsReadOnce: while the transcript's disk is full the line is tried again, and what the agent said
-// in it is still there once when there is room.
+// TestALineThatCannotBeWrittenIsReadOnce: while the transcript's disk is full the line is retried, and its events
+// appear once when there is space.
 func TestALineThatCannotBeWrittenIsReadOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDesk(t)

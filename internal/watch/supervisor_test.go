@@ -20,14 +20,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// vm is a run on its VM as the runner shows it: a log that grows, and connections that may be cut.
+// vm simulates a run on its VM: a growing log, and connections that can be cut.
 type vm struct {
 	mu     sync.Mutex
 	log    []runlog.Record
 	grown  chan struct{} // closed when the log grew or a connection was cut
 	cuts   int
-	broken error   // of every new connection
-	from   []int64 // what each connection began after
+	broken error   // error of every new connection
+	from   []int64 // start line of each connection
 	gone   bool
 }
 
@@ -72,7 +72,7 @@ func (v *vm) follow(_ context.Context, name, _ string, from int64) (watch.Record
 	return &records{v: v, at: int(from), cuts: v.cuts, ctx: ctx, cancel: cancel}, nil
 }
 
-// connections lists what each connection began after.
+// connections returns the start line of each connection.
 func (v *vm) connections() []int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *records) Next() (runlog.Record, error) {
 		case <-grown:
 		case <-r.ctx.Done():
 			return runlog.Record{}, io.EOF
-		case <-time.After(3 * time.Second): // the runner's sign of life
+		case <-time.After(3 * time.Second): // the runner's heartbeat
 			return runlog.Record{Alive: true}, nil
 		}
 	}
@@ -114,7 +114,7 @@ func (r *records) Next() (runlog.Record, error) {
 
 func (r *records) Close() error { r.cancel(); return nil }
 
-// parrot makes one event of each line and takes the lines' number for the result.
+// parrot makes one event of each line and counts the lines as the result.
 type parrot struct{ lines []string }
 
 func (p *parrot) Line(l runlog.Line) []runlog.Event {
@@ -129,13 +129,13 @@ func (p *parrot) Exit(x runlog.Exit) state.RunResult {
 	return state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: fmt.Sprint(p.lines), Session: "s-1", Ended: x.EndedAt}
 }
 
-// desk is a supervisor over a real store and real transcripts.
+// desk is a supervisor with a real store and real transcripts.
 type desk struct {
 	*life
 	v      *vm
 	files  *archive.Dir
 	tether error
-	full   atomic.Int32 // how many more writes to transcripts fail
+	full   atomic.Int32 // number of further transcript writes that fail
 }
 
 func newDesk(t *testing.T) *desk {
@@ -145,7 +145,7 @@ func newDesk(t *testing.T) *desk {
 	return &desk{life: newLife(t), v: newVM(), files: files}
 }
 
-// supervise starts a supervisor, as errand does at its start.
+// supervise starts a supervisor, as errand does when it starts.
 func (d *desk) supervise() (stop func()) {
 	s := watch.NewSupervisor(watch.SupervisorConfig{
 		Store: d.life, Follow: d.v.follow, Gone: func(err error) bool { return errors.Is(err, errGone) }, Now: time.Now,
@@ -161,7 +161,7 @@ func (d *desk) supervise() (stop func()) {
 	return stop
 }
 
-// transcript reads the lines that were kept of a run.
+// transcript returns the stored lines of a run.
 func (d *desk) transcript(run string) []string {
 	d.t.Helper()
 	f, err := d.files.OpenTranscript(run)
@@ -178,7 +178,7 @@ func (d *desk) transcript(run string) []string {
 	return out
 }
 
-// ends reads what a run's transcript says of its end.
+// ends returns the final records in a run's transcript.
 func (d *desk) ends(run string) []runlog.End {
 	d.t.Helper()
 	f, err := d.files.OpenTranscript(run)
@@ -195,7 +195,7 @@ func (d *desk) ends(run string) []runlog.End {
 	return out
 }
 
-// begin has an agent at work, its transcript begun.
+// begin starts a run with its transcript.
 func (d *desk) begin() *state.Run {
 	d.t.Helper()
 	t := d.running(task, 7)
@@ -213,7 +213,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		d.v.says("two")
 		pass(6 * time.Second)
 		if r := d.task().Run; r.Session != "s-1" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.Sign.IsZero() {
-			t.Errorf("signs of life: %+v", r)
+			t.Errorf("activity updates: %+v", r)
 		}
 		d.v.exits()
 		pass(time.Second)
@@ -251,7 +251,7 @@ func TestSignsOfLifeAreRationed(t *testing.T) {
 			pass(100 * time.Millisecond)
 		}
 		if n := len(d.reported(state.EventProgress)); n < 5 || n > 7 {
-			t.Errorf("%d signs of life in 30 s of 300 lines, want about one in 5 s", n)
+			t.Errorf("%d activity updates in 30 s of 300 lines, want about one in 5 s", n)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestACutConnectionIsTakenUpAgain(t *testing.T) {
 		pass(time.Minute)
 		d.v.change(func() { d.v.cuts++; d.v.broken = errCut })
 		d.v.says("three")
-		pass(5 * time.Minute) // less than it may be away
+		pass(5 * time.Minute) // shorter than the limit for unreachable VMs
 		d.v.change(func() { d.v.broken = nil })
 		pass(30 * time.Second)
 		d.v.exits()
@@ -286,8 +286,8 @@ func TestACutConnectionIsTakenUpAgain(t *testing.T) {
 	})
 }
 
-// TestARestartLosesNothing: a new supervisor reads the log from its first line, for the interpreter
-// has to see all of it, and the transcript has each line once.
+// TestARestartLosesNothing: a new supervisor reads the log from its first line, because the interpreter needs all
+// lines, and the transcript has each line once.
 func TestARestartLosesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -316,12 +316,12 @@ func TestARestartLosesNothing(t *testing.T) {
 func TestALostVM(t *testing.T) {
 	for name, c := range map[string]struct {
 		bend  func(d *desk)
-		after time.Duration // it must be known by then
-		not   time.Duration // and not yet then
+		after time.Duration // the loss is reported before this time
+		not   time.Duration // and not before this time
 	}{
-		"gone":           {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errGone }) }, 5 * time.Second, 0},
-		"unreachable":    {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errCut }) }, 11 * time.Minute, 9 * time.Minute},
-		"tether is gone": {func(d *desk) { d.v.change(func() { d.tether = errGone; d.v.cuts++ }) }, 5 * time.Second, 0},
+		"gone":          {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errGone }) }, 5 * time.Second, 0},
+		"unreachable":   {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errCut }) }, 11 * time.Minute, 9 * time.Minute},
+		"tether closed": {func(d *desk) { d.v.change(func() { d.tether = errGone; d.v.cuts++ }) }, 5 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestALostVM(t *testing.T) {
 				c.bend(d)
 				pass(c.not)
 				if c.not > 0 && d.task().Phase != state.PhasePreliminaryPlanning {
-					t.Errorf("given up within %s", c.not)
+					t.Errorf("reported as lost within %s", c.not)
 				}
 				pass(c.after - c.not)
 				got := d.task()
@@ -345,8 +345,8 @@ func TestALostVM(t *testing.T) {
 	}
 }
 
-// TestASilentRunIsNotLost: an agent may think, or a build may run, for longer than a VM may be out
-// of reach; one cut after that is not the end.
+// TestASilentRunIsNotLost: a run may be silent for longer than a VM may be unreachable; a lost connection after that
+// does not mean that the VM is lost.
 func TestASilentRunIsNotLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -367,7 +367,7 @@ func TestASilentRunIsNotLost(t *testing.T) {
 	})
 }
 
-// TestASupersededRunIsLetGo: nobody waits for a stopped run any more, so its log is not followed on.
+// TestASupersededRunIsLetGo: the log of a stopped run is not followed further.
 func TestASupersededRunIsLetGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -379,7 +379,7 @@ func TestASupersededRunIsLetGo(t *testing.T) {
 		d.v.cut()
 		pass(time.Minute)
 		if n := len(d.v.connections()); n > 1 {
-			t.Errorf("%d connections, the later ones for nobody", n)
+			t.Errorf("%d connections, some of them after the run was superseded", n)
 		}
 		if got := d.task(); got.Phase != state.PhaseCancelled {
 			t.Errorf("phase %s", got.Phase)

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Lost is what the sweeps ask GitHub.
+// Lost is the part of GitHub's API that sweeps use.
 type Lost interface {
 	deliveries
 	issueReader
@@ -40,12 +40,12 @@ type issueReader interface {
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 }
 
-// Inserter stores a delivery that was fetched, as if it had come by itself.
+// An Inserter stores a fetched delivery as if GitHub had sent it.
 type Inserter interface {
 	Insert(ctx context.Context, guid, event string, payload []byte) error
 }
 
-// SweeperConfig configures a Sweeper.
+// SweeperConfig configures a [Sweeper].
 type SweeperConfig struct {
 	Store interface {
 		Reader
@@ -59,22 +59,22 @@ type SweeperConfig struct {
 	BotID           int64
 	BotLogin        string
 	Assignee, Label string
-	Deliveries      time.Duration // between sweeps for lost webhooks (5 min)
-	State           time.Duration // between comparisons with GitHub's state (15 min)
-	GoneAfter       time.Duration // an issue that cannot be read for so long is gone (1 h)
+	Deliveries      time.Duration // interval of sweeps for lost webhooks (5 min)
+	State           time.Duration // interval of comparisons with GitHub's state (15 min)
+	GoneAfter       time.Duration // time after which an unreadable issue counts as gone (1 h)
 }
 
-// Sweeper finds what was missed: webhooks that GitHub could not deliver, and states that no webhook
-// told us of. Events are hints; GitHub's present state is the truth.
+// A Sweeper finds missed changes: webhooks that GitHub could not deliver, and state changes for which no webhook
+// arrived. Events are hints; GitHub's current state is authoritative.
 type Sweeper struct {
 	cfg SweeperConfig
-	// missing has since when an issue cannot be read. It is forgotten at a restart.
+	// missing holds since when issues have been unreadable. It is lost at a restart.
 	missing map[state.TaskKey]time.Time
-	// looked has when what people say in a task was last looked at. It is forgotten at a restart.
-	looked map[state.TaskKey]looks
+	// looked holds when a task's conversations were last read. It is lost at a restart.
+	lastRead map[state.TaskKey]readTimes
 }
 
-// NewSweeper returns a Sweeper.
+// NewSweeper returns a [Sweeper].
 func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.Deliveries == 0 {
 		cfg.Deliveries = 5 * time.Minute
@@ -85,24 +85,24 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.GoneAfter == 0 {
 		cfg.GoneAfter = time.Hour
 	}
-	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}, looked: map[state.TaskKey]looks{}}
+	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}, lastRead: map[state.TaskKey]readTimes{}}
 }
 
-// kept is how far back GitHub keeps deliveries.
+// kept is how long GitHub keeps deliveries.
 const kept = 72 * time.Hour
 
-// Run sweeps at the start and then now and again until ctx ends.
+// Run sweeps at the start and then periodically until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	var lastState time.Time
 	ctx = forge.WithPurpose(ctx, forge.ForSweep)
 	for {
 		if err := s.deliveries(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn().Err(err).Msg("sweep for lost webhooks")
+			s.cfg.Log.Warn().Err(err).Msg("failed to sweep for lost webhooks")
 		}
 		if s.cfg.Now().Sub(lastState) >= s.cfg.State {
 			lastState = s.cfg.Now()
 			if err := s.state(ctx); err != nil && ctx.Err() == nil {
-				s.cfg.Log.Warn().Err(err).Msg("compare with GitHub's state")
+				s.cfg.Log.Warn().Err(err).Msg("failed to compare with GitHub's state")
 			}
 		}
 		if !pause(ctx, min(s.cfg.Deliveries, s.cfg.State), nil) {
@@ -111,8 +111,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// deliveries fetches webhooks whose every delivery failed. One that cannot be had keeps none of the
-// others away.
+// deliveries fetches webhooks for which every delivery attempt failed. An error with one does not affect the others.
 func (s *Sweeper) deliveries(ctx context.Context) error {
 	failed, err := s.cfg.GitHub.FailedDeliveries(ctx, s.cfg.Now().Add(-kept))
 	if err != nil {
@@ -128,11 +127,11 @@ func (s *Sweeper) deliveries(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// fetch stores a failed delivery that is not known yet.
+// fetch stores a failed delivery unless it is known.
 func (s *Sweeper) fetch(ctx context.Context, d forge.Delivery) error {
 	known, err := s.cfg.Store.HasDelivery(ctx, d.GUID)
 	if err != nil {
-		return fmt.Errorf("look a delivery up: %w", err)
+		return fmt.Errorf("look up a delivery: %w", err)
 	}
 	if known {
 		return nil
@@ -144,7 +143,7 @@ func (s *Sweeper) fetch(ctx context.Context, d forge.Delivery) error {
 	if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
 		return err
 	}
-	s.cfg.Log.Info().Str("delivery", guid).Str("event", event).Msg("fetched a webhook that had not arrived")
+	s.cfg.Log.Info().Str("delivery", guid).Str("event", event).Msg("fetched a lost webhook")
 	return nil
 }
 
@@ -163,32 +162,31 @@ func (s *Sweeper) state(ctx context.Context) error {
 			err = s.task(ctx, t)
 		}
 		if err != nil && ctx.Err() == nil && !limits.task(err) {
-			s.cfg.Log.Warn().Err(err).Str("task", l.Key.String()).Msg("compare a task with GitHub")
+			s.cfg.Log.Warn().Err(err).Str("task", l.Key.String()).Msg("failed to compare a task with GitHub")
 		}
 		return ctx.Err()
 	})
 	if err != nil {
-		return fmt.Errorf("go over the open tasks: %w", err)
+		return fmt.Errorf("list the open tasks: %w", err)
 	}
-	maps.DeleteFunc(s.looked, func(k state.TaskKey, _ looks) bool { return !open[k] })
-	maps.DeleteFunc(s.missing, func(k state.TaskKey, _ time.Time) bool { return !open[k] }) // a later life begins with a clean slate
+	maps.DeleteFunc(s.lastRead, func(k state.TaskKey, _ readTimes) bool { return !open[k] })
+	maps.DeleteFunc(s.missing, func(k state.TaskKey, _ time.Time) bool { return !open[k] }) // a restarted task starts without old denials
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
-		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.repository(err) { // the others are looked at all the same
-			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("look for issues without a task")
+		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.repository(err) { // an error does not affect other repositories
+			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("failed to look for issues without a task")
 		}
 	}
 	limits.log(&s.cfg.Log)
 	return unlisted
 }
 
-// place is where a repository is now.
+// place is a repository's current name and installation.
 type place struct {
 	installation int64
 	repo         state.Repo
 }
 
-// places lists the repositories that we have access to, by id. Those of an installation that cannot
-// be listed are left out.
+// places returns the repositories that errand can access, by ID. It omits installations that cannot be listed.
 func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 	places := map[int64]place{}
 	installations, err := s.cfg.GitHub.Installations(ctx)
@@ -200,8 +198,8 @@ func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 			continue
 		}
 		repos, err := s.cfg.GitHub.InstallationRepos(ctx, in.ID)
-		if err != nil && ctx.Err() == nil { // it may have been suspended just now
-			s.cfg.Log.Warn().Err(err).Int64("installation", in.ID).Msg("list an installation's repositories")
+		if err != nil && ctx.Err() == nil { // it may have just been suspended
+			s.cfg.Log.Warn().Err(err).Int64("installation", in.ID).Msg("failed to list an installation's repositories")
 		}
 		for _, r := range repos {
 			places[r.ID] = place{in.ID, r}
@@ -210,8 +208,8 @@ func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 	return places, nil
 }
 
-// placed tells a task what its repository is called now and whose installation reaches it. A public
-// repository can be read without any: that nothing reaches it any more has to be asked for.
+// placed updates a task's repository name and installation. Public repositories are readable without an installation,
+// so a removed installation must be checked for explicitly.
 func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]place) error {
 	p, listed := places[t.Key.Repo]
 	if !listed {
@@ -231,7 +229,7 @@ func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]pl
 	return nil
 }
 
-// task reports how an issue or pull request differs from what the task knows.
+// task reports how an issue or pull request differs from the task's state.
 func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	repo, now := forge.RepoOf(t), s.cfg.Now()
 	i, err := s.cfg.GitHub.Issue(ctx, repo, t.Key.Issue)
@@ -257,7 +255,7 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	if i.Closed && len(events) == 0 {
 		events = append(events, state.Event{Kind: state.EventIssueClosed, At: i.ClosedAt})
 	}
-	if t.Trigger.Via == "assigned" && !s.assigned(i) || t.Trigger.Via == "label" && !s.labelled(i) {
+	if t.Trigger.Via == "assigned" && !s.isAssigned(i) || t.Trigger.Via == "label" && !s.isLabeled(i) {
 		events = append(events, state.Event{Kind: state.EventUntriggered, Via: t.Trigger.Via})
 	}
 	if i.Locked != t.Locked {
@@ -266,20 +264,20 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	if err := s.report(ctx, t, events); err != nil {
 		return err
 	}
-	if err := s.heard(ctx, t, i, pull, now); err != nil {
+	if err := s.storeLostTalk(ctx, t, i, pull, now); err != nil {
 		return err
 	}
 	return s.ticks(ctx, t)
 }
 
-// elsewhere reports whether what GitHub answered with is another issue: it leads from one that was
-// transferred to what became of it.
+// elsewhere reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
+// one.
 func elsewhere(t *state.Task, i forge.Issue) bool {
 	here := fmt.Sprintf("/%s/issues/%d", t.Repo.FullName(), t.Key.Issue)
 	return i.Node != t.IssueNode && i.URL != "" && !strings.HasSuffix(strings.ToLower(i.URL), strings.ToLower(here))
 }
 
-// report applies what was seen of a task.
+// report applies the events found for a task.
 func (s *Sweeper) report(ctx context.Context, t *state.Task, events []state.Event) error {
 	for _, e := range events {
 		e.Task = t.Key
@@ -290,9 +288,9 @@ func (s *Sweeper) report(ctx context.Context, t *state.Task, events []state.Even
 	return nil
 }
 
-// unreadable ends a task whose issue, repository or installation has been out of reach for long: the
-// webhook that says so may be lost, and nobody could tell the bot any more. GitHub itself now and
-// then denies for a while what is there, so that one answer is not believed.
+// unreadable ends a task whose issue, repository or installation has been unreachable for GoneAfter: the webhook for
+// the removal may be lost, and nobody could give errand commands there. GitHub sometimes denies access to existing
+// issues for a while, so a single denial is not sufficient.
 func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) error {
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrNotInstalled) {
 		return err
@@ -306,7 +304,7 @@ func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) erro
 		return err
 	}
 	delete(s.missing, t.Key)
-	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("the issue has been out of reach for long: its task ends")
-	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Detail: "its issue was out of reach for long"}, state.Ack{})
+	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
+	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Detail: "its issue was unreachable for too long"}, state.Ack{})
 	return err
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestOutOfReach: a task ends when its issue has been out of reach for long, not when GitHub denies it
-// once.
+// TestOutOfReach: a task ends when its issue has been unreachable for long, not after a single denial.
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
@@ -36,7 +35,7 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
-// TestRenameThatDidNotArrive: tasks learn from the sweep what their repository is called now.
+// TestRenameThatDidNotArrive: the sweep updates a renamed repository in its tasks.
 func TestRenameThatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
@@ -51,8 +50,8 @@ func TestRenameThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestSweepVouchesForNothingNewer: who assigned the bot answers for the text as it stood then. What
-// was changed before the sweep found the issue is nobody's word.
+// TestSweepVouchesForNothingNewer: assigning the bot approves the issue text at that time. Changes between the
+// assignment and the sweep are not approved.
 func TestSweepVouchesForNothingNewer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -84,15 +83,15 @@ func TestSweepVouchesForNothingNewer(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestOneIssueKeepsNoOtherAway: one issue of a repository whose events cannot be read, or do not tell who triggered, for ever,
-// keeps none of the others from being found, whichever comes first and however they were triggered.
+// TestOneIssueKeepsNoOtherAway: an issue whose events are permanently unreadable or incomplete does not prevent the
+// sweep from finding others, in any order and with any trigger.
 func TestOneIssueKeepsNoOtherAway(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]*simgithub.Fault{
-		"its events cannot be read":  {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusInternalServerError},
-		"its events were taken away": {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusGone},
-		"its events are not there":   {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusNotFound},
-		"nothing is wrong":           nil,
+		"its events cannot be read": {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusInternalServerError},
+		"its events were deleted":   {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusGone},
+		"it has no events":          {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusNotFound},
+		"nothing is wrong":          nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,13 +122,13 @@ func TestOneIssueKeepsNoOtherAway(t *testing.T) {
 	}
 }
 
-// TestALateTriggerIsOlderThanTheCloseThatASweepFound: the issue says when it was closed. By errand's clock, two minutes
-// before the close was found would count as after it, for the clocks may differ.
+// TestALateTriggerIsOlderThanTheCloseThatASweepFound: the close event has the issue's own closing time. With errand's
+// clock, a trigger shortly before the sweep would count as later than the close.
 func TestALateTriggerIsOlderThanTheCloseThatASweepFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		late time.Duration // the trigger, after the close
-		want int           // life
+		late time.Duration // delay of the trigger after the close
+		want int           // expected life of the task
 	}{
 		"a trigger before the close": {-30 * time.Second, 1},
 		"a trigger after it":         {30 * time.Second, 2},

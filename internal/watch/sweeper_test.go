@@ -24,16 +24,16 @@ var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Genera
 
 const full = "acme/slug"
 
-// land is a GitHub, a real client of it, and a store.
+// land is a simulated GitHub with a real client, and a store.
 type land struct {
 	*life
 	sim     *simgithub.Sim
 	ada     simgithub.Person
 	repo    state.Repo
-	key     state.TaskKey // of issue 1
+	key     state.TaskKey // task of issue 1
 	inst    int64
-	status  atomic.Int64 // that our webhook answers
-	ahead   atomic.Int64 // nanoseconds by which GitHub's clock is ahead
+	status  atomic.Int64 // response status of errand's webhook
+	ahead   atomic.Int64 // how far GitHub's clock is ahead, in nanoseconds
 	cfg     watch.SweeperConfig
 	sweeper *watch.Sweeper
 }
@@ -115,7 +115,7 @@ func (l *land) begun(via string) *state.Task {
 	})
 }
 
-// kinds sweeps and lists what was reported.
+// kinds sweeps and lists the reported events.
 func (l *land) kinds() (list []string) {
 	l.t.Helper()
 	check(l.t, l.sweeper.SweepState(l.t.Context()))
@@ -156,7 +156,7 @@ func TestALostWebhookIsFetchedOnce(t *testing.T) {
 	if diff := cmp.Diff(string(failed.Payload), string(list[0].Payload)); diff != "" {
 		t.Errorf("payload (-sent +fetched):\n%s", diff)
 	}
-	check(t, l.SpendDelivery(t.Context(), failed.GUID)) // it was worked on, and left its tombstone
+	check(t, l.SpendDelivery(t.Context(), failed.GUID)) // it was processed and its tombstone remains
 	check(t, l.sweeper.SweepDeliveries(t.Context()))
 	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 0 || err != nil {
 		t.Errorf("fetched %d again, error %v", len(list), err)
@@ -218,7 +218,8 @@ func TestIssuesWithoutTheirTaskAreFound(t *testing.T) {
 	}
 }
 
-// TestAFoundTriggerIsAsGoodAsItsWebhook: the person whose permission counts is the one who assigned.
+// TestAFoundTriggerIsAsGoodAsItsWebhook: a found trigger requires the permission of the person who assigned, as the
+// webhook would.
 func TestAFoundTriggerIsAsGoodAsItsWebhook(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
@@ -238,7 +239,7 @@ func TestAFoundTriggerIsAsGoodAsItsWebhook(t *testing.T) {
 	jobs, err := l.Jobs(t.Context(), l.key)
 	check(t, err)
 	if len(jobs) != 1 || jobs[0].Kind != state.JobVet {
-		t.Errorf("jobs %+v, want one that asks for bob's permission", jobs)
+		t.Errorf("jobs %+v, want one that checks bob's permission", jobs)
 	}
 }
 
@@ -310,8 +311,7 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 	}
 }
 
-// TestAnEndedTaskIsNotRevivedByItsOldTrigger: the label was there while the task lived; that
-// somebody cancelled it is the later word.
+// TestAnEndedTaskIsNotRevivedByItsOldTrigger: a cancellation is later than the label that was set before it.
 func TestAnEndedTaskIsNotRevivedByItsOldTrigger(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
@@ -347,7 +347,7 @@ func TestSweepsRunByThemselves(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadKeepsNothingElseAway: one delivery or one repository may fail for ever.
+// TestUnreadableDeliveriesAffectNoOther: a delivery or repository that always fails does not affect the others.
 func TestWhatCannotBeReadKeepsNothingElseAway(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
@@ -371,7 +371,7 @@ func TestWhatCannotBeReadKeepsNothingElseAway(t *testing.T) {
 		t.Errorf("found %d triggers in the other repository", len(events))
 	}
 	if err := l.sweeper.SweepDeliveries(t.Context()); err == nil {
-		t.Error("a delivery that cannot be had is no error")
+		t.Error("a delivery that cannot be fetched causes no error")
 	}
 	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 2 || err != nil {
 		t.Errorf("fetched %d of the other two, error %v", len(list), err)

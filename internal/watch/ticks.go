@@ -9,13 +9,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// planReader reads the comment of a plan as it stands.
+// planReader reads the current comment of a plan.
 type planReader interface {
 	Standing(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.Standing, error)
 }
 
-// ticks reports a ticked box of the plan that a task waits with. A tick is known from its webhook, which names who made it; where a
-// box has been ticked for a while and nothing came of it, that webhook is lost. One that was ticked a moment ago is left for later.
+// ticks reports a ticked box of the plan that awaits approval. Normally a webhook reports the tick and names the
+// person. A box that has been ticked for a while without effect means that the webhook was lost. A recent tick is left
+// for the next sweep.
 func (s *Sweeper) ticks(ctx context.Context, t *state.Task) error {
 	p := t.NewestPlan()
 	if !t.Phase.AwaitsApproval() || p == nil || !p.Open() {

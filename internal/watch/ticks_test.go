@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// planned is a land whose task waits with a plan that is posted.
+// planned returns a land whose task waits with a posted plan.
 func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	t.Helper()
 	l = long(t)
@@ -33,7 +33,7 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	return l, task.NewestPlan(), body
 }
 
-// TestTicksThatNoWebhookToldOf: a box that has been ticked for a while, and of which nothing came, is reported as nobody's.
+// TestTicksThatNoWebhookToldOf: a box that has been ticked for a while without effect is reported without a person.
 func TestTicksThatNoWebhookToldOf(t *testing.T) {
 	t.Parallel()
 	ticked := func(body string) string { return strings.Replace(body, "[ ]", "[x]", 1) }
@@ -71,7 +71,7 @@ func TestTicksThatNoWebhookToldOf(t *testing.T) {
 			unticks := 0
 			for _, j := range jobs {
 				if j.Kind == state.JobApprove {
-					t.Error("nobody's tick is checked as an approval")
+					t.Error("a tick without a person is checked as an approval")
 				}
 				if j.Kind == state.JobUntick {
 					unticks++

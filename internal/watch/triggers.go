@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func (s *Sweeper) assigned(i forge.Issue) bool {
+func (s *Sweeper) isAssigned(i forge.Issue) bool {
 	for _, p := range i.Assignees {
 		if p.ID == s.cfg.BotID || s.cfg.Assignee != "" && strings.EqualFold(p.Login, s.cfg.Assignee) {
 			return true
@@ -20,7 +20,7 @@ func (s *Sweeper) assigned(i forge.Issue) bool {
 	return false
 }
 
-func (s *Sweeper) labelled(i forge.Issue) bool {
+func (s *Sweeper) isLabeled(i forge.Issue) bool {
 	for _, l := range i.Labels {
 		if strings.EqualFold(l, s.cfg.Label) {
 			return true
@@ -29,9 +29,8 @@ func (s *Sweeper) labelled(i forge.Issue) bool {
 	return false
 }
 
-// triggers reports issues that carry our assignee or label and have no task. Who put it there is
-// taken from the issue's events: it is that person whose permission counts. An issue that cannot be read keeps none
-// of the others away.
+// triggers reports issues that have errand's assignee or label and no task. The issue's events show who set it, and
+// that person's permission counts. An unreadable issue does not affect the others.
 func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
 	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
 	type want struct {
@@ -51,18 +50,17 @@ func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo
 		errs = append(errs, err)
 		for _, i := range issues {
 			var limit *forge.LimitError
-			err := s.found(ctx, repo, r, i, w.via, w.what, w.of)
+			err := s.reportTrigger(ctx, repo, r, i, w.via, w.what, w.of)
 			if errs = append(errs, err); errors.As(err, &limit) || ctx.Err() != nil {
-				return errors.Join(errs...) // it would meet the others as well
+				return errors.Join(errs...) // the limit affects the others, too
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// found reports one issue, unless it has a task or its task ended after the trigger: the end is the
-// later word.
-func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
+// reportTrigger reports one issue, unless it has a task or its task ended after the trigger.
+func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
 	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
 	t, err := s.cfg.Store.Task(ctx, key)
 	if err != nil || t != nil && !t.Ended() {
@@ -77,21 +75,21 @@ func (s *Sweeper) found(ctx context.Context, repo forge.Repo, r state.Repo, i fo
 	}
 	issue := i.Issue
 	if issue.Unvouched, err = s.changedSince(ctx, repo, i, at); err != nil {
-		return fmt.Errorf("see whether %s#%d was edited: %w", repo.FullName(), i.Number, err)
+		return fmt.Errorf("check for edits of %s#%d: %w", repo.FullName(), i.Number, err)
 	}
 	e := state.Event{
 		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
 		Repo: &r, Installation: repo.Installation, Issue: &issue,
 	}
 	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
-		return fmt.Errorf("report a trigger that had not arrived: %w", err)
+		return fmt.Errorf("report a lost trigger: %w", err)
 	}
-	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without its task")
+	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without a task")
 	return nil
 }
 
-// changedSince reports whether title or body may be others than who triggered saw: there is no
-// webhook that has them as they were.
+// changedSince reports whether the title or body may have changed after the trigger. No webhook has their earlier
+// version.
 func (s *Sweeper) changedSince(ctx context.Context, repo forge.Repo, i forge.Issue, at time.Time) (bool, error) {
 	text, err := s.cfg.GitHub.IssueText(ctx, repo, i.Node)
 	if err != nil || !text.EditedAt.Before(at) {

@@ -16,8 +16,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestAThumbIsReportedUntilTheStoreTakesIt: a 👍 that the store could not take, several times in a row, is none that was
-// seen; those before it are not reported twice to more effect.
+// TestAThumbIsReportedUntilTheStoreTakesIt: a 👍 that the store rejected, even repeatedly, is reported again, and
+// earlier ones take effect once.
 func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
@@ -55,7 +55,7 @@ func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 	})
 }
 
-// TestADeletedPlanIsReportedUntilTheStoreTakesIt: likewise for a plan whose comment is gone.
+// TestADeletedPlanIsReportedUntilTheStoreTakesIt: a deleted plan comment is reported until the store accepts the event.
 func TestADeletedPlanIsReportedUntilTheStoreTakesIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
@@ -76,7 +76,7 @@ func TestADeletedPlanIsReportedUntilTheStoreTakesIt(t *testing.T) {
 	})
 }
 
-// failingInbox stores nothing for so many times.
+// failingInbox rejects a number of deliveries.
 type failingInbox struct {
 	inserter
 	left int
@@ -90,7 +90,7 @@ func (i *failingInbox) Insert(ctx context.Context, guid, event string, payload [
 	return i.inserter.Insert(ctx, guid, event, payload)
 }
 
-// reviewable is a land whose task has a pull request, and a sweep that looked once at all that was said.
+// reviewable returns a land whose task has a pull request, after one sweep that read everything.
 func reviewable(t *testing.T, opened func(l *land, number int)) (*land, int, *time.Time) {
 	t.Helper()
 	l := long(t)
@@ -111,7 +111,7 @@ func openedNow(l *land, number int) {
 	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, PR: &state.PR{Number: number, State: "open"}})
 }
 
-// sweepAt lets time pass, for us and for GitHub, and sweeps.
+// sweepAt advances the clocks of errand and GitHub and sweeps.
 func (l *land) sweepAt(now *time.Time, after time.Duration) {
 	l.t.Helper()
 	*now = now.Add(after)
@@ -129,8 +129,8 @@ func (l *land) guids() (list []string) {
 	return list
 }
 
-// TestWordsAreFoundAfterLooksThatFailed: a look that failed, however often, is no look: what was said since the last good
-// one is found by the next good one.
+// TestWordsAreFoundAfterLooksThatFailed: failed reads do not count: the next successful one finds all comments since
+// the last successful one.
 func TestWordsAreFoundAfterLooksThatFailed(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -174,7 +174,7 @@ func TestWordsAreFoundAfterLooksThatFailed(t *testing.T) {
 	}
 }
 
-// TestWordsAreFoundAfterTheStoreFailed: likewise if what was found could not be stored.
+// TestWordsAreFoundAfterTheStoreFailed: comments that could not be stored are found again.
 func TestWordsAreFoundAfterTheStoreFailed(t *testing.T) {
 	t.Parallel()
 	l, number, now := reviewable(t, openedNow)
@@ -195,8 +195,8 @@ func TestWordsAreFoundAfterTheStoreFailed(t *testing.T) {
 	}
 }
 
-// TestEarlyReviewsAreFound: a pull request may have been there for long before the store knew of it, because the answer to
-// its opening was lost: what people said there meanwhile is found, however often the issue was looked at.
+// TestEarlyReviewsAreFound: if the response to opening a pull request was lost, the store learns of it late. Reviews
+// made meanwhile are found, however often the issue was read.
 func TestEarlyReviewsAreFound(t *testing.T) {
 	t.Parallel()
 	l, number, now := reviewable(t, func(*land, int) {})

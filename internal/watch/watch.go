@@ -1,9 +1,9 @@
-// Package watch looks where nobody tells us: at reactions, which GitHub sends no webhook for, at
-// webhooks that got lost, at GitHub's present state, and at runs on their VMs. What it sees becomes
-// events in the store; it does nothing else.
+// Package watch finds changes that no webhook reports: reactions, lost webhooks, differences from GitHub's current
+// state, and the progress of runs on their VMs. It applies them as events to the store and does nothing else.
 //
-// Each watcher is a Run(ctx) that ends with its context. Start reading at Poller for reactions,
-// Supervisor for runs, Sweeper for what was missed.
+// Each watcher has a Run method that ends with its context.
+//
+// Start here: [Poller] for reactions, [Supervisor] for runs, [Sweeper] for missed changes.
 package watch
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Applier applies what a watcher saw.
+// An Applier applies events.
 type Applier interface {
 	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
 }
 
-// Reader reads tasks.
+// A Reader reads tasks.
 type Reader interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	TasksIn(ctx context.Context, phases ...state.Phase) ([]*state.Task, error)
@@ -26,7 +26,7 @@ type Reader interface {
 	Wake(ctx context.Context) <-chan struct{}
 }
 
-// pause waits for d, a poke or the end of ctx, and reports whether to go on.
+// pause waits for d, a poke or the end of ctx. It returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration, poke <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
