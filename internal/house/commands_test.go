@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,33 +73,46 @@ func checkGoCall(t *testing.T, path string, m []string) {
 	t.Errorf("%s says go %s %s -run %s, which runs nothing", path, m[1], m[2], m[3])
 }
 
-// TestArchitectureCanBeFollowed: each of the ten steps through the code has a link, and what it names
-// stands in one of the files that it links to.
+// TestArchitectureCanBeFollowed: each step of the three walks through the code links to a file, and the names in it are
+// in one of the files that it links to.
 func TestArchitectureCanBeFollowed(t *testing.T) {
 	t.Parallel()
-	_, text, _ := strings.Cut(string(read(t, "docs/architecture.md")), "## One webhook")
-	text, _, _ = strings.Cut(text, "\n## ")
-	steps := stepMark.Split(text, -1)[1:]
-	if len(steps) != 10 {
-		t.Fatalf("there are %d steps, not 10", len(steps))
-	}
-	names := 0
-	for i, step := range steps {
-		var sources strings.Builder
-		for _, m := range target.FindAllStringSubmatch(step, -1) {
-			sources.Write(read(t, m[1]))
+	for heading, want := range map[string]struct{ steps, names int }{
+		"## One webhook, ten steps":                         {10, 10},
+		"## One model call, from the agent to the bill":     {8, 5},
+		"## One changeset, from the VM to the pull request": {8, 5},
+	} {
+		_, text, _ := strings.Cut(string(read(t, "docs/architecture.md")), heading+"\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		steps := stepMark.Split(text, -1)[1:]
+		if len(steps) != want.steps {
+			t.Errorf("%s has %d steps, not %d", heading, len(steps), want.steps)
 		}
-		if sources.Len() == 0 {
-			t.Errorf("step %d links to no file", i+1)
+		names := 0
+		for i, step := range steps {
+			names += checkStep(t, fmt.Sprintf("%s, step %d", heading, i+1), step)
 		}
-		for _, m := range codeWord.FindAllStringSubmatch(step, -1) {
-			names++
-			if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(sources.String()) {
-				t.Errorf("step %d names %s, which is in none of its files", i+1, m[0])
-			}
+		if names < want.names {
+			t.Errorf("%s: only %d names were checked", heading, names)
 		}
 	}
-	if names < 10 {
-		t.Errorf("only %d names were looked for", names)
+}
+
+// checkStep returns how many names of the step it checked.
+func checkStep(t *testing.T, at, step string) int {
+	t.Helper()
+	var sources strings.Builder
+	for _, m := range target.FindAllStringSubmatch(step, -1) {
+		sources.Write(read(t, m[1]))
 	}
+	if sources.Len() == 0 {
+		t.Errorf("%s links to no file", at)
+	}
+	names := codeWord.FindAllStringSubmatch(step, -1)
+	for _, m := range names {
+		if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(sources.String()) {
+			t.Errorf("%s names %s, which is in none of its files", at, m[0])
+		}
+	}
+	return len(names)
 }
