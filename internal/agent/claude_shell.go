@@ -125,7 +125,7 @@ func serverNames(mcp json.RawMessage) []string {
 // checkShell refuses beginnings of commands that would be more, or something else, in a program's rules.
 func checkShell(list []string) error {
 	for _, c := range list {
-		if !shellrules.Plain(c) {
+		if !shellrules.IsPlain(c) {
 			return fmt.Errorf("%q is no beginning of a command", c)
 		}
 	}

@@ -126,7 +126,7 @@ func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) 
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil || !info.ModTime().Before(before) || sub == sleeps && !strings.HasPrefix(e.Name(), durable.Temporary) {
+			if err != nil || !info.ModTime().Before(before) || sub == sleeps && !strings.HasPrefix(e.Name(), durable.TempPrefix) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(d.path, sub, e.Name())); err != nil {

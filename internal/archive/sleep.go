@@ -56,7 +56,7 @@ func (d *Dir) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)
 	if _, err := d.file(sleeps, task, sleepExt); err != nil {
 		return Sleep{}, err
 	}
-	f, err := os.CreateTemp(filepath.Join(d.path, sleeps), durable.Temporary+"*") // 0600
+	f, err := os.CreateTemp(filepath.Join(d.path, sleeps), durable.TempPrefix+"*") // 0600
 	if err != nil {
 		return Sleep{}, fmt.Errorf("save the sleep archive: %w", err)
 	}

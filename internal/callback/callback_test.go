@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart makes the service anew: what it knew by itself is gone.
+// restart replaces the service by a new one without in-memory state.
 func (w *world) restart() {
 	w.service = callback.New(callback.Config{
 		Store: w, Log: zerolog.Nop(),
@@ -108,7 +108,7 @@ func quoted(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TestTaken: what fits is kept with the task, cleaned.
+// TestTaken: valid calls are stored with the task, cleaned.
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,7 +141,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestRefused: what does not fit is refused with words for the agent, and changes nothing.
+// TestRefused: invalid calls are refused with a message for the agent, and change nothing.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ tool, arguments, want string }{
@@ -182,7 +182,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRepeated: the same call gets the same answer and counts once; what could not be kept is not said to be.
+// TestRepeated: a repeated call gets the same answer and counts once; a call that could not be stored is not
+// acknowledged.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +203,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestFlood: a run that calls without end is refused, and the task stays small.
+// TestFlood: endless calls are refused, and the task stays small.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -223,8 +224,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestReadsAreCountedOverARestart: a run gets its context so often, whatever becomes of errand meanwhile, and what it
-// says itself is counted apart.
+// TestReadsAreCountedOverARestart: the limit on context calls survives a restart of errand and does not affect other
+// calls.
 func TestReadsAreCountedOverARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -250,7 +251,7 @@ func TestReadsAreCountedOverARestart(t *testing.T) {
 	}
 }
 
-// FuzzServe: whatever is sent, it is answered, and the task stays what it was or within its bounds.
+// FuzzServe checks that every request is answered, and that the task stays unchanged or within its limits.
 func FuzzServe(f *testing.F) {
 	for i := range tools.Names() {
 		f.Add(uint8(i), `{"id":"12345678","arguments":{"kind":"fact","text":"x","question":"q","title":"t","body":"b","outcome":"done"}}`)

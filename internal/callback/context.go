@@ -13,13 +13,13 @@ import (
 // maxContext bounds an answer in bytes.
 const maxContext = 100_000
 
-// context says what the agent wants to know.
-func (s *Service) context(ctx context.Context, t *state.Task, call tools.Call) (string, error) {
+// answerContext returns the context that the agent asked for.
+func (s *Service) answerContext(ctx context.Context, t *state.Task, call tools.Call) (string, error) {
 	var in tools.ContextInput
-	if err := arguments(call.Arguments, &in); err != nil {
+	if err := decodeArguments(call.Arguments, &in); err != nil {
 		return "", err
 	}
-	if err := s.count(ctx, t, state.Call{ID: call.ID, Tool: state.CallContext}); err != nil {
+	if err := s.recordRead(ctx, t, state.Call{ID: call.ID, Tool: state.CallContext}); err != nil {
 		return "", err
 	}
 	text := ""
@@ -49,22 +49,22 @@ func (s *Service) context(ctx context.Context, t *state.Task, call tools.Call) (
 	return text, nil
 }
 
-// count counts a call with the task, so that it is bounded over a restart of errand, too.
-func (s *Service) count(ctx context.Context, t *state.Task, call state.Call) error {
+// recordRead records a context call with the task, so that the limit per run survives a restart of errand.
+func (s *Service) recordRead(ctx context.Context, t *state.Task, call state.Call) error {
 	if why := t.Refuses(t.Run.ID, call); why != "" {
 		return refusal(why)
 	}
 	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, Call: &call}, state.Ack{})
 	if err != nil {
-		return fmt.Errorf("count what the agent asked for: %w", err)
+		return fmt.Errorf("record the request for context: %w", err)
 	}
-	if !done.Changed { // others were counted meanwhile
+	if !done.Changed { // other calls reached the limit meanwhile
 		return refuse("a run may ask for context %d times, while it goes on", state.MaxReads)
 	}
 	return nil
 }
 
-// notes lists what agents kept so far.
+// notes formats the notes that agents stored for the task.
 func notes(t *state.Task) string {
 	if len(t.Notes) == 0 {
 		return "No notes were kept so far."
@@ -76,7 +76,7 @@ func notes(t *state.Task) string {
 	return b.String()
 }
 
-// checks are the newest results of the repository's own commands.
+// checks formats the newest results of the repository's own commands.
 func checks(t *state.Task) string {
 	var list []state.CheckResult
 	if t.Work != nil {
@@ -90,9 +90,9 @@ func checks(t *state.Task) string {
 		} else if c.Skipped != "" {
 			result = "skipped, " + c.Skipped
 		}
-		fmt.Fprintf(&b, "## %s: %s\n\n%s\n\n", firstOf(c.Name, c.Command), result, c.Tail)
+		fmt.Fprintf(&b, "## %s: %s\n\n%s\n\n", firstNonEmpty(c.Name, c.Command), result, c.Tail)
 	}
-	for _, f := range t.Feedback { // of commits that are being put right
+	for _, f := range t.Feedback { // of commits that are being fixed
 		if f.Kind == "checks" {
 			fmt.Fprintf(&b, "## Failed last time\n\n%s\n\n", f.Body)
 		}

@@ -1,11 +1,13 @@
-// Package changeset holds the commits that a run made, as data: what leaves a VM instead of a push.
+// Package changeset represents the commits of a run as data. A VM has no push access: its commits leave it as a
+// changeset.
 //
-// A changeset is the chain of commits between the head that the orchestrator knows (Base) and the
-// head of the agent's branch, each with its parents, its message and the paths that differ from its
-// first parent. Whoever receives one must treat it as untrusted: the agent may have written it.
-// Validate checks its form; internal/pushgate judges its content; internal/forge publishes it.
+// A changeset is the chain of commits between the head that the orchestrator knows (Base) and the head of the agent's
+// branch, each with its parents, its message and the paths that differ from its first parent. A receiver must treat it
+// as untrusted, because the agent may have written it. [Changeset.Validate] checks its form; internal/pushgate judges
+// its content; internal/forge publishes it.
 //
-// The package knows nothing of git commands, GitHub or VMs. Start reading at Changeset.
+// The package runs no git command and depends on neither GitHub nor VMs. Start here: [Changeset], and [Decode] for one
+// that comes from a VM.
 package changeset
 
 // Mode is a git file mode in its octal text form.
@@ -28,11 +30,11 @@ type Changeset struct {
 	// Blobs holds the content of every path that was added or modified, keyed by git blob id.
 	// encoding/json writes it as base64.
 	Blobs map[string][]byte `json:"blobs"`
-	// LFS holds the content of large files that pointers among the blobs name, keyed by its SHA-256. One
-	// that is not here was not on the VM, or was too large: pushgate refuses it unless GitHub has it.
+	// LFS holds the content of large files that LFS pointers among the blobs refer to, keyed by SHA-256 in hexadecimal.
+	// An object is missing if it was not on the VM or was too large; pushgate then refuses its pointer unless GitHub
+	// has the object.
 	LFS map[string][]byte `json:"lfs,omitempty"`
-	// Notes are remarks of whoever collected the changeset, such as "a rewritten history became
-	// one commit". They are shown to people.
+	// Notes are remarks of the collector, such as "a rewritten history became one commit". They are shown to people.
 	Notes []string `json:"notes,omitempty"`
 }
 

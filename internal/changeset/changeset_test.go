@@ -69,10 +69,10 @@ func TestEncodeAndDecode(t *testing.T) {
 	}
 }
 
-// change is the first change of a changeset.
+// change returns the first change of a changeset.
 func change(c *changeset.Changeset) *changeset.Change { return &c.Commits[0].Changes[0] }
 
-// path makes a changeset delete one path.
+// path returns an alteration after which the changeset only deletes the path p.
 func path(p string) func(*changeset.Changeset) {
 	return func(c *changeset.Changeset) {
 		c.Commits = c.Commits[:1]
@@ -81,7 +81,7 @@ func path(p string) func(*changeset.Changeset) {
 	}
 }
 
-// large makes the first change a pointer to a large file that the changeset brings.
+// large turns the first change into a pointer to a large file that the changeset includes.
 func large(c *changeset.Changeset, content string) changeset.Pointer {
 	p, text := changeset.PointerTo([]byte(content))
 	delete(c.Blobs, change(c).Blob)
@@ -91,7 +91,7 @@ func large(c *changeset.Changeset, content string) changeset.Pointer {
 	return p
 }
 
-// alterations are what may be wrong with a changeset.
+// alterations modify a valid changeset; want is empty if it stays valid.
 var alterations = map[string]struct {
 	change func(*changeset.Changeset)
 	want   string // part of the error; empty: valid
@@ -101,7 +101,7 @@ var alterations = map[string]struct {
 	"empty commit":            {func(c *changeset.Changeset) { c.Commits[1].Changes = nil }, ""},
 	"base is a name":          {func(c *changeset.Changeset) { c.Base = "main" }, "base"},
 	"base in capitals":        {func(c *changeset.Changeset) { c.Base = strings.ToUpper(base) }, "base"},
-	"commit id":               {func(c *changeset.Changeset) { c.Commits[0].ID = "x" }, "id is no commit id"},
+	"commit id":               {func(c *changeset.Changeset) { c.Commits[0].ID = "x" }, "id is not a commit id"},
 	"commit twice":            {func(c *changeset.Changeset) { c.Commits[1].ID = first }, "twice"},
 	"commit is the base":      {func(c *changeset.Changeset) { c.Commits[0].ID = base }, "twice"},
 	"tree id":                 {func(c *changeset.Changeset) { c.Commits[0].Tree = "" }, "tree"},
@@ -121,11 +121,11 @@ var alterations = map[string]struct {
 	"unknown mode":            {func(c *changeset.Changeset) { change(c).Mode = "rw-r--" }, "unknown mode"},
 	"mode too short":          {func(c *changeset.Changeset) { change(c).Mode = "0644" }, "unknown mode"},
 	"unknown old mode":        {func(c *changeset.Changeset) { change(c).OldMode = "0" }, "unknown old mode"},
-	"blob id":                 {func(c *changeset.Changeset) { change(c).Blob = "../../x" }, "no object id"},
+	"blob id":                 {func(c *changeset.Changeset) { change(c).Blob = "../../x" }, "not an object id"},
 	"deleted with content":    {func(c *changeset.Changeset) { change(c).Mode = ""; change(c).OldMode = changeset.ModeFile }, "with content"},
 	"deleted from nothing":    {func(c *changeset.Changeset) { change(c).Mode = ""; change(c).Blob = "" }, "neither"},
 	"blob missing":            {func(c *changeset.Changeset) { delete(c.Blobs, change(c).Blob) }, "missing"},
-	"blob of another content": {func(c *changeset.Changeset) { c.Blobs[change(c).Blob] = []byte("x") }, "another id"},
+	"blob of another content": {func(c *changeset.Changeset) { c.Blobs[change(c).Blob] = []byte("x") }, "does not match its id"},
 	"blob of no path":         {func(c *changeset.Changeset) { c.Blobs[changeset.BlobID(nil)] = []byte{} }, "no path"},
 	"a large file":            {func(c *changeset.Changeset) { large(c, "content") }, ""},
 	"a large file that is another": {func(c *changeset.Changeset) {
@@ -133,7 +133,7 @@ var alterations = map[string]struct {
 		for oid := range c.LFS {
 			c.LFS[oid] = []byte("contenx")
 		}
-	}, "is another one"},
+	}, "does not match its id"},
 	"a large file of no pointer": {func(c *changeset.Changeset) {
 		p, _ := changeset.PointerTo([]byte("x"))
 		c.LFS = map[string][]byte{p.OID: []byte("x")}

@@ -11,24 +11,24 @@ import (
 	"strconv"
 )
 
-// Limits bound what Decode and Validate accept, so that a hostile VM can exhaust nothing. They are
-// far above what may be published: that is pushgate's.
+// Limits bound the changesets that [Decode] and [Changeset.Validate] accept, so that a hostile VM cannot exhaust
+// memory. They are far above the limits of publishing, which internal/pushgate enforces.
 type Limits struct {
 	// Encoded is the size of the JSON in bytes.
 	Encoded int64
-	// Blobs is the sum of all blobs' and large files' sizes in bytes.
+	// Blobs is the total size of all blobs and large files in bytes.
 	Blobs int64
-	// LFS is the sum of large files' sizes alone.
+	// LFS is the total size of large files in bytes.
 	LFS int64
 	// Commits is the number of commits.
 	Commits int
-	// Changes is the number of changes of all commits together.
+	// Changes is the number of changes in all commits together.
 	Changes int
-	// Message and Path are the largest message and path in bytes; Notes the number of notes.
+	// Message and Path are the maximum sizes of a message and a path in bytes; Notes is the maximum number of notes.
 	Message, Path, Notes int
 }
 
-// DefaultLimits are what the runner keeps to.
+// DefaultLimits returns the limits that the runner keeps to.
 func DefaultLimits() Limits {
 	return Limits{
 		Encoded: 128 << 20,
@@ -45,11 +45,11 @@ func DefaultLimits() Limits {
 // ErrTooLarge is wrapped by errors about a limit that was exceeded.
 var ErrTooLarge = errors.New("changeset too large")
 
-// ErrMalformed is matched by every error about what a changeset says, rather than about reading it:
-// the same bytes are refused again.
+// ErrMalformed is matched by every error about the content of a changeset, as opposed to reading it. Retrying with the
+// same bytes fails again.
 var ErrMalformed = errors.New("changeset malformed")
 
-// formError is an error that matches ErrMalformed and keeps its own words.
+// formError is an error that matches [ErrMalformed] and keeps its own text.
 type formError struct{ error }
 
 func malformed(err error) error { return formError{err} }
@@ -58,7 +58,7 @@ func (e formError) Is(target error) bool { return target == ErrMalformed }
 
 func (e formError) Unwrap() error { return e.error }
 
-// Encode writes the changeset as one JSON object and a line end. It does not validate.
+// Encode writes the changeset as one JSON object and a newline. It does not validate.
 func Encode(w io.Writer, c *Changeset) error {
 	if err := json.NewEncoder(w).Encode(c); err != nil {
 		return fmt.Errorf("encode changeset: %w", err)
@@ -66,8 +66,9 @@ func Encode(w io.Writer, c *Changeset) error {
 	return nil
 }
 
-// Decode reads one changeset that strangers may have written. It reads at most the limit, refuses
-// unknown fields and whatever follows the object, and validates.
+// Decode reads and validates one untrusted changeset. It reads at most limits.Encoded bytes and refuses unknown fields
+// and data after the object. Errors about the content match [ErrMalformed], and [ErrTooLarge] if a limit is exceeded;
+// read errors match neither.
 func Decode(r io.Reader, limits Limits) (*Changeset, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limits.Encoded+1))
 	if err != nil {
@@ -83,7 +84,7 @@ func Decode(r io.Reader, limits Limits) (*Changeset, error) {
 		return nil, malformed(fmt.Errorf("decode changeset: %w", err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, malformed(errors.New("decode changeset: something follows its end"))
+		return nil, malformed(errors.New("decode changeset: unexpected data after the object"))
 	}
 	if err := c.Validate(limits); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func Decode(r io.Reader, limits Limits) (*Changeset, error) {
 	return &c, nil
 }
 
-// BlobID returns the id that git gives to a blob of this content.
+// BlobID returns the id that git gives to a blob with this content.
 func BlobID(content []byte) string {
 	h := sha1.New() //nolint:gosec // git's object ids are SHA-1
 	h.Write([]byte("blob " + strconv.Itoa(len(content)) + "\x00"))

@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// FuzzDecode: whatever a VM sends, what is accepted keeps to the limits, leads nowhere but into the
-// tree, has for every id the content of that id, and comes back the same from its wire form.
+// FuzzDecode checks that every accepted changeset is within the limits, contains only paths inside the tree and content
+// that matches its id, and survives a round trip unchanged.
 func FuzzDecode(f *testing.F) {
 	data, err := json.Marshal(sample())
 	if err != nil {
@@ -38,8 +38,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEncode builds a sound changeset from a few letters: all such are accepted, and come back the
-// same; with one byte of content changed they are not.
+// FuzzEncode builds valid changesets from a short plan. Each is accepted and survives a round trip; with one byte of
+// content changed it is refused.
 func FuzzEncode(f *testing.F) {
 	f.Add([]byte("\x00a.txt\x01b/c\x02d\x03e\x04f"), "first", []byte("text\n"))
 	f.Add([]byte("\x05x\x00\x01x\x02"), "ümlaut\n\nbody", []byte{0, 0xff})
@@ -57,7 +57,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// build reads each byte of a plan as a step: a new commit, or a change of a path named by it.
+// build interprets each byte of a plan as a step: a new commit, or a change of a path derived from the byte.
 func build(plan []byte, message string, content []byte) *changeset.Changeset {
 	message = strings.ToValidUTF8(strings.ReplaceAll(message[:min(len(message), 1000)], "\x00", ""), "")
 	c := &changeset.Changeset{Base: base, Blobs: map[string][]byte{}}
@@ -81,7 +81,7 @@ func build(plan []byte, message string, content []byte) *changeset.Changeset {
 	return c
 }
 
-// checkAccepted says of an accepted changeset what publishing relies on, in words of its own.
+// checkAccepted verifies, with its own code, the properties that publishing relies on.
 func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 	t.Helper()
 	changes, size := 0, int64(0)
@@ -116,7 +116,7 @@ func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 	}
 }
 
-// checkPath refuses what could be written outside the tree, or into git's own folder, on any system.
+// checkPath fails for paths outside the tree or inside git's directory on any system.
 func checkPath(t *testing.T, p string, l changeset.Limits) {
 	t.Helper()
 	if len(p) > l.Path || strings.ContainsFunc(p, unicode.IsControl) {
@@ -130,7 +130,7 @@ func checkPath(t *testing.T, p string, l changeset.Limits) {
 	}
 }
 
-// checkRoundTrip writes a changeset and reads it again, twice: the same, to the byte.
+// checkRoundTrip encodes and decodes a changeset twice and expects identical bytes.
 func checkRoundTrip(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 	t.Helper()
 	l.Encoded = changeset.DefaultLimits().Encoded // spaces and names of escapes may make it longer

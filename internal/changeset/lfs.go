@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// MaxPointer is the size in bytes that a pointer of Git LFS stays under by its specification.
+// MaxPointer is the size in bytes that an LFS pointer must stay below, by its specification.
 const MaxPointer = 1024
 
-// Pointer is what Git LFS commits in place of a large file.
+// Pointer refers to a large file. Git LFS commits it in place of the file.
 type Pointer struct {
 	// OID is the SHA-256 of the object, in lower-case hexadecimal digits.
 	OID string
-	// Size is the object's in bytes.
+	// Size is the size of the object in bytes.
 	Size int64
 }
 
-// The two lines of a pointer that matter.
+// The required lines of a pointer.
 var (
 	pointerOID  = regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`)
 	pointerSize = regexp.MustCompile(`(?m)^size ([0-9]{1,15})$`)
 )
 
-// ParsePointer reports whether content is, or pretends to be, a pointer of Git LFS, and what it points to
-// if it is a valid one; else the pointer is zero.
-func ParsePointer(content []byte) (p Pointer, is bool) {
+// ParsePointer parses an LFS pointer. isPointer reports whether content is, or claims to be, a pointer; p is zero
+// unless the pointer is valid.
+func ParsePointer(content []byte) (p Pointer, isPointer bool) {
 	if len(content) >= MaxPointer {
 		return Pointer{}, false
 	}
 	text := string(content)
-	// The second is that of old releases.
+	// The second prefix is that of old releases.
 	if !strings.HasPrefix(text, "version https://git-lfs.github.com/spec/") && !strings.HasPrefix(text, "version https://hawser.github.com/spec/") {
 		return Pointer{}, false
 	}
@@ -48,19 +48,19 @@ func ParsePointer(content []byte) (p Pointer, is bool) {
 	return Pointer{OID: oid[1], Size: n}, true
 }
 
-// PointerTo returns the pointer to an object of this content, and how it is written.
+// PointerTo returns the pointer to an object with this content, and its text.
 func PointerTo(content []byte) (p Pointer, text string) {
 	sum := sha256.Sum256(content)
 	p = Pointer{OID: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 	return p, p.String()
 }
 
-// String writes the pointer as it is committed.
+// String returns the pointer as it is committed.
 func (p Pointer) String() string {
 	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", p.OID, p.Size)
 }
 
-// Pointers returns the valid pointers among the files of all commits, each with the first path that has it.
+// Pointers returns the valid pointers in all commits, each with the first path that contains it.
 func (c *Changeset) Pointers() map[Pointer]string {
 	found := map[Pointer]string{}
 	for _, commit := range c.Commits {
@@ -76,7 +76,8 @@ func (c *Changeset) Pointers() map[Pointer]string {
 	return found
 }
 
-// validateLFS holds each object to its id and to a pointer of the changeset. Content is that of all blobs.
+// validateLFS checks that each object matches its id and that a pointer of the changeset refers to it. content is the
+// total size of all blobs in bytes.
 func (c *Changeset) validateLFS(limits Limits, content int64) error {
 	if len(c.LFS) == 0 {
 		return nil
@@ -89,9 +90,9 @@ func (c *Changeset) validateLFS(limits Limits, content int64) error {
 		}
 		got, _ := PointerTo(object)
 		if got.OID != oid {
-			return fmt.Errorf("large file %s is another one", clip(oid))
+			return fmt.Errorf("large file %s does not match its id", quoteLimited(oid))
 		}
-		if _, is := named[got]; !is {
+		if _, isNamed := named[got]; !isNamed {
 			return fmt.Errorf("large file %s: no pointer names it", oid)
 		}
 	}

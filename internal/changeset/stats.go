@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Stats sums a changeset up. A path that several commits touch counts once, by its net effect as
-// far as the changeset shows it.
+// Stats summarizes a changeset. A path that several commits touch counts once, by its net effect as far as the
+// changeset shows it.
 type Stats struct {
 	Commits  int
 	Added    int
 	Modified int
 	Deleted  int
-	// Bytes is the size of all content.
+	// Bytes is the size of all blobs.
 	Bytes int64
 }
 
-// Paths is the number of paths that differ in the end.
+// Paths returns the number of paths with a net change.
 func (s Stats) Paths() int { return s.Added + s.Modified + s.Deleted }
 
 // Stats counts commits, paths and bytes.
@@ -52,8 +52,8 @@ func (c *Changeset) Stats() Stats {
 	return stats
 }
 
-// Digest returns a hash over all that the changeset says, remarks included: whoever has approved a
-// digest has approved this changeset and no other.
+// Digest returns the SHA-256, in hexadecimal, of the encoded changeset including its notes. An approval of a digest
+// therefore covers this changeset only.
 func (c *Changeset) Digest() (string, error) {
 	h := sha256.New()
 	if err := Encode(h, c); err != nil {

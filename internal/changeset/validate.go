@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Validate checks the changeset's form: ids, the chain of parents, messages, modes, paths, and that
-// the blobs are exactly those that the changes name, with the content that their ids say. It cannot
-// check trees, or what a path was at the base; which modes may be published is pushgate's affair. The
-// error names what is wrong and where, and matches ErrMalformed.
+// Validate checks the changeset's form: ids, the chain of parents, messages, modes, paths, and that the blobs are
+// exactly those that the changes refer to and match their ids. It cannot check trees, or the state of a path at the
+// base; internal/pushgate decides which modes may be published. The error describes the first problem and its place,
+// and matches [ErrMalformed].
 func (c *Changeset) Validate(limits Limits) error {
 	if err := c.validate(limits); err != nil {
 		return malformed(fmt.Errorf("validate changeset: %w", err))
@@ -21,7 +21,7 @@ func (c *Changeset) Validate(limits Limits) error {
 
 func (c *Changeset) validate(limits Limits) error {
 	if !IsID(c.Base) {
-		return fmt.Errorf("base %q is no commit id", clip(c.Base))
+		return fmt.Errorf("base %q is not a commit id", quoteLimited(c.Base))
 	}
 	switch {
 	case len(c.Commits) > limits.Commits:
@@ -49,7 +49,7 @@ func (c *Changeset) validateCommits(limits Limits) error {
 			return fmt.Errorf("%w: more than %d changes", ErrTooLarge, limits.Changes)
 		}
 		if err := commit.validate(previous, seen, limits); err != nil {
-			return fmt.Errorf("commit %d (%s): %w", i+1, clip(commit.ID), err)
+			return fmt.Errorf("commit %d (%s): %w", i+1, quoteLimited(commit.ID), err)
 		}
 		seen[commit.ID] = true
 		previous = commit.ID
@@ -60,21 +60,21 @@ func (c *Changeset) validateCommits(limits Limits) error {
 func (c *Commit) validate(previous string, seen map[string]bool, limits Limits) error {
 	switch {
 	case !IsID(c.ID):
-		return errors.New("its id is no commit id")
+		return errors.New("its id is not a commit id")
 	case seen[c.ID]:
-		return errors.New("it comes twice")
+		return errors.New("it occurs twice")
 	case !IsID(c.Tree):
-		return fmt.Errorf("tree %q is no id", clip(c.Tree))
+		return fmt.Errorf("tree %q is not an object id", quoteLimited(c.Tree))
 	case len(c.Parents) < 1 || len(c.Parents) > 2:
 		return fmt.Errorf("it has %d parents, not one or two", len(c.Parents))
 	case c.Parents[0] != previous:
-		return fmt.Errorf("its first parent is %s, not %s", clip(c.Parents[0]), previous)
+		return fmt.Errorf("its first parent is %s, not %s", quoteLimited(c.Parents[0]), previous)
 	case len(c.Parents) == 2 && (!IsID(c.Parents[1]) || seen[c.Parents[1]] || c.Parents[1] == c.ID):
-		return fmt.Errorf("its second parent %q is no commit outside the chain", clip(c.Parents[1]))
+		return fmt.Errorf("its second parent %q is not a commit outside the chain", quoteLimited(c.Parents[1]))
 	case len(c.Message) > limits.Message:
 		return fmt.Errorf("%w: message of %d bytes, at most %d", ErrTooLarge, len(c.Message), limits.Message)
 	case !utf8.ValidString(c.Message) || strings.ContainsRune(c.Message, 0):
-		return errors.New("its message is not UTF-8 or holds a NUL")
+		return errors.New("its message is not UTF-8 or contains a NUL")
 	}
 	return validateChanges(c.Changes, limits)
 }
@@ -83,10 +83,10 @@ func validateChanges(changes []Change, limits Limits) error {
 	present := make(map[string]bool, len(changes))
 	for i, change := range changes {
 		if err := change.validate(limits); err != nil {
-			return fmt.Errorf("path %q: %w", clip(change.Path), err)
+			return fmt.Errorf("path %q: %w", quoteLimited(change.Path), err)
 		}
 		if i > 0 && changes[i-1].Path >= change.Path {
-			return fmt.Errorf("path %q: not sorted, or twice", clip(change.Path))
+			return fmt.Errorf("path %q: not sorted, or twice", quoteLimited(change.Path))
 		}
 		present[change.Path] = !change.Deleted()
 	}
@@ -96,7 +96,7 @@ func validateChanges(changes []Change, limits Limits) error {
 		}
 		for dir := parent(change.Path); dir != ""; dir = parent(dir) {
 			if present[dir] {
-				return fmt.Errorf("path %q: %q cannot be a file and a directory", clip(change.Path), clip(dir))
+				return fmt.Errorf("path %q: %q cannot be a file and a directory", quoteLimited(change.Path), quoteLimited(dir))
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (c Change) validate(limits Limits) error {
 		return err
 	}
 	if c.OldMode != "" && !c.OldMode.known() {
-		return fmt.Errorf("unknown old mode %q", clip(string(c.OldMode)))
+		return fmt.Errorf("unknown old mode %q", quoteLimited(string(c.OldMode)))
 	}
 	if c.Deleted() {
 		switch {
@@ -129,14 +129,14 @@ func (c Change) validate(limits Limits) error {
 	}
 	switch {
 	case !c.Mode.octal():
-		return fmt.Errorf("unknown mode %q", clip(string(c.Mode)))
+		return fmt.Errorf("unknown mode %q", quoteLimited(string(c.Mode)))
 	case !IsID(c.Blob):
-		return fmt.Errorf("%q is no object id", clip(c.Blob))
+		return fmt.Errorf("%q is not an object id", quoteLimited(c.Blob))
 	}
 	return nil
 }
 
-// octal reports whether the mode is written as git writes modes: six octal digits.
+// octal reports whether the mode has git's form: six octal digits.
 func (m Mode) octal() bool {
 	return len(m) == 6 && strings.Trim(string(m), "01234567") == ""
 }
@@ -150,9 +150,9 @@ func (m Mode) known() bool {
 	}
 }
 
-// CheckPath returns an error unless the path is relative, clean, valid UTF-8 without control
-// characters, and leads neither out of the tree nor into a .git directory by any of the spellings
-// that file systems take for it.
+// CheckPath returns an error unless the path is relative, clean, valid UTF-8 without control characters, and leads
+// neither out of the tree nor into a .git directory under any spelling that a file system accepts for it. limit is the
+// maximum length in bytes.
 func CheckPath(path string, limit int) error {
 	switch {
 	case path == "":
@@ -162,14 +162,14 @@ func CheckPath(path string, limit int) error {
 	case !utf8.ValidString(path):
 		return errors.New("not UTF-8")
 	case strings.ContainsFunc(path, unicode.IsControl):
-		return errors.New("holds a control character")
+		return errors.New("contains a control character")
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		switch {
 		case part == "":
 			return errors.New("absolute, or with an empty part")
 		case part == "." || part == "..":
-			return errors.New("holds a . or .. part")
+			return errors.New("contains a . or .. part")
 		case isDotGit(part):
 			return errors.New("leads into a .git directory")
 		}
@@ -177,8 +177,8 @@ func CheckPath(path string, limit int) error {
 	return nil
 }
 
-// isDotGit follows git's own protection: case, trailing dots and spaces, NTFS short names and
-// streams, and characters that HFS+ ignores. A backslash is a separator on Windows.
+// isDotGit applies git's own protection: case, trailing dots and spaces, NTFS short names and streams, and characters
+// that HFS+ ignores. A backslash is a separator on Windows.
 func isDotGit(part string) bool {
 	if strings.ContainsRune(part, '\\') {
 		for piece := range strings.SplitSeq(part, `\`) {
@@ -212,28 +212,28 @@ func (c *Changeset) validateBlobs(limits Limits) error {
 			}
 			used[change.Blob] = true
 			if _, ok := c.Blobs[change.Blob]; !ok {
-				return fmt.Errorf("path %q: content %s is missing", clip(change.Path), change.Blob)
+				return fmt.Errorf("path %q: content %s is missing", quoteLimited(change.Path), change.Blob)
 			}
 		}
 	}
 	var total int64
 	for id, content := range c.Blobs {
 		if !used[id] {
-			return fmt.Errorf("content %s belongs to no path", clip(id))
+			return fmt.Errorf("content %s belongs to no path", quoteLimited(id))
 		}
 		if total += int64(len(content)); total > limits.Blobs {
 			return fmt.Errorf("%w: more than %d bytes of content", ErrTooLarge, limits.Blobs)
 		}
 		if BlobID(content) != id {
-			return fmt.Errorf("content %s has another id", id)
+			return fmt.Errorf("content %s does not match its id", id)
 		}
 	}
 	return c.validateLFS(limits, total)
 }
 
-// clip bounds what strangers wrote for an error message. What is too long is left out as a whole: whoever takes
-// secrets out of messages would not know the beginning of one.
-func clip(text string) string {
+// quoteLimited returns untrusted text for an error message. It replaces a text that is too long by its size instead of
+// cutting it, because the redactor could not recognize the beginning of a secret.
+func quoteLimited(text string) string {
 	const most = 200
 	if len(text) <= most {
 		return text

@@ -118,6 +118,6 @@ func (l ShellList) problems(r *report, key string) {
 	for i, c := range l {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		r.unless(c != allShell, at, "all stands alone: write shell: all, or only the commands that may be called")
-		r.unless(shellrules.Plain(c) && len(c) <= maxDenyChars, at, "%q: write how the command begins, such as go or npm run, without quotes, brackets and *", cut(c))
+		r.unless(shellrules.IsPlain(c) && len(c) <= maxDenyChars, at, "%q: write how the command begins, such as go or npm run, without quotes, brackets and *", cut(c))
 	}
 }

@@ -1,8 +1,10 @@
-// Package durable writes files and makes folders so that a power cut does not take them away again.
+// Package durable writes files and creates folders that survive a power cut.
 //
-// What it has reported as written is whole on the disk, under its name. After an error the old file has the name, or the new one,
-// whole, which a power cut may take away again: the folder could not be synced. Its errors are those of the operating system,
-// wrapped. Start reading at WriteFile.
+// A function that returns nil guarantees that its file is complete on disk under its name. After an error the name
+// refers to the old file or to the new one, complete; a power cut may still undo the new name if its folder could not
+// be synced. Errors are those of the operating system, wrapped.
+//
+// Start here: [WriteFile].
 package durable
 
 import (
@@ -12,13 +14,13 @@ import (
 	"path/filepath"
 )
 
-// Temporary is how the names of files begin that are being written. One that a dead process left may be removed.
-const Temporary = ".new-"
+// TempPrefix starts the names of files that are being written. A file that a dead process left with it may be removed.
+const TempPrefix = ".new-"
 
-// WriteFile puts a file with this content in place of what has its name. Whenever the process dies or the power fails, the name
-// stands for the old file or for the new one, whole.
+// WriteFile atomically replaces the file at path. If the process dies or the power fails, path refers to the complete
+// old file or to the complete new one.
 func WriteFile(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), Temporary+"*")
+	f, err := os.CreateTemp(filepath.Dir(path), TempPrefix+"*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
@@ -34,8 +36,9 @@ func WriteFile(path string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-// Place syncs and closes a file that has been written under another name on the same disk, and gives it its own. After an error
-// it is closed, and not there under the other name; it may have its own all the same, if the folder could not be synced.
+// Place syncs and closes f, which has been written under a temporary name on the same disk, and renames it to path.
+// After an error f is closed and its temporary name is gone; path may refer to it nevertheless, if the folder could not
+// be synced.
 func Place(f *os.File, path string) error {
 	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {
@@ -47,7 +50,7 @@ func Place(f *os.File, path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// MkdirAll makes a folder and those above it, as far as they are missing.
+// MkdirAll creates a folder and its missing parents, and makes them durable.
 func MkdirAll(dir string, mode os.FileMode) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -59,13 +62,13 @@ func MkdirAll(dir string, mode os.FileMode) error {
 		}
 	}
 	if err := os.Mkdir(dir, mode); err != nil {
-		info, look := os.Stat(dir) // somebody may have made it meanwhile
-		if look != nil || !info.IsDir() {
+		info, statErr := os.Stat(dir) // another process may have created it
+		if statErr != nil || !info.IsDir() {
 			return err
 		}
 	}
 	if err := SyncDir(above); err != nil {
-		return errors.Join(err, os.Remove(dir)) // the next try must not take it for durable
+		return errors.Join(err, os.Remove(dir)) // the next attempt must not mistake it for durable
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// write makes a folder and writes a file in it twice, and says what is stored.
+// write creates a folder and writes a file in it twice, and reports each completed step.
 func write(t *testing.T, dir string) {
 	dir = filepath.Join(dir, "a", "b")
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
@@ -27,7 +27,7 @@ func write(t *testing.T, dir string) {
 	}
 }
 
-// is checks that the file is the last one that was stored, or already the next one, and whole.
+// is checks that the file is complete and is the last one that was reported as stored, or the next one.
 func is(t *testing.T, dir string, said []string) {
 	t.Helper()
 	if len(said) == 0 {
@@ -47,13 +47,14 @@ func is(t *testing.T, dir string, said []string) {
 	}
 }
 
-// TestPowerCut: whenever the power fails, what was reported as written is there, whole.
+// TestPowerCut: files that were reported as written are complete after a power cut.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{Play: write, Check: is})
 }
 
-// TestFailingCalls has each call fail, one after the other: it is reported, the file before stays, and nothing else does.
+// TestFailingCalls makes each call fail in turn: the error is reported, the old file stays, and no temporary file is
+// left.
 func TestFailingCalls(t *testing.T) {
 	t.Parallel()
 	for errno, kinds := range map[syscall.Errno][]disktest.Kind{
@@ -115,7 +116,7 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// TestMkdirAllOnAFile: a file is no folder, whether it is in the place of the folder or above it.
+// TestMkdirAllOnAFile: MkdirAll fails if a file is in place of the folder or of a parent.
 func TestMkdirAllOnAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -96,8 +96,8 @@ func (s *store) get(blob string) ([]byte, bool) {
 	return data.([]byte), true
 }
 
-// ruleCase is one changeset and what one rule says about it, as "path: detail" lines of which each
-// has to contain its wanted text.
+// ruleCase is one changeset and the expected refusals of one rule, as "path: detail" lines. Each refusal must contain
+// its wanted text.
 type ruleCase struct {
 	build  func(b *builder)
 	policy func(p *Policy)

@@ -66,7 +66,7 @@ func TestSymlinks(t *testing.T) {
 				}
 				calls := 0
 				p.Content = func(string) ([]byte, bool) {
-					if calls++; calls > maxOldLinks {
+					if calls++; calls > maxBaseLinks {
 						panic("asked for too many links")
 					}
 					return []byte("elsewhere"), true
@@ -88,12 +88,12 @@ func TestLFS(t *testing.T) {
 		return func(b *builder) { b.commit(b.file("big.bin", content)) }
 	}
 	checkRule(t, RuleLFS, map[string]ruleCase{
-		"no such object":      {build: one(pointer(oid)), want: []string{"big.bin: the LFS object ab12ab12ab12… that it points to"}},
+		"no such object":      {build: one(pointer(oid)), want: []string{"big.bin: the LFS object ab12ab12ab12… it refers to"}},
 		"an object that is":   {build: one(pointer(oid)), policy: func(p *Policy) { p.LFSObjects = map[changeset.Pointer]bool{{OID: oid, Size: 12345}: true} }},
 		"moved from the base": {build: one(pointer(oid)), policy: func(p *Policy) { p.Base = Tree{"old.bin": {Mode: changeset.ModeFile, Blob: blobID(pointer(oid))}} }},
-		"a broken id":         {build: one(pointer("xyz")), want: []string{"begins like an LFS pointer but is none"}},
-		"no size":             {build: one(strings.Replace(pointer(oid), "size 12345", "size many", 1)), want: []string{"is none"}},
-		"a huge size":         {build: one(strings.Replace(pointer(oid), "12345", strings.Repeat("9", 30), 1)), want: []string{"is none"}},
+		"a broken id":         {build: one(pointer("xyz")), want: []string{"begins like an LFS pointer but is not one"}},
+		"no size":             {build: one(strings.Replace(pointer(oid), "size 12345", "size many", 1)), want: []string{"is not one"}},
+		"a huge size":         {build: one(strings.Replace(pointer(oid), "12345", strings.Repeat("9", 30), 1)), want: []string{"is not one"}},
 		"a text about it":     {build: one("See " + pointer(oid))},
 		"a long document":     {build: one(pointer(oid) + strings.Repeat("x", changeset.MaxPointer))},
 		"a link":              {build: func(b *builder) { b.commit(b.link("a", "version https")) }},
@@ -102,7 +102,7 @@ func TestLFS(t *testing.T) {
 	})
 }
 
-// TestBroughtLargeFiles: what a changeset brings is taken up to the limit, and searched for secrets.
+// TestBroughtLargeFiles: included large files are accepted up to the limit and searched for secrets.
 func TestBroughtLargeFiles(t *testing.T) {
 	t.Parallel()
 	brought := func(contents ...string) func(*builder) {
@@ -132,7 +132,7 @@ func TestBroughtLargeFiles(t *testing.T) {
 		}, want: []string{"neither on the VM nor at GitHub"}},
 	})
 	checkRule(t, RuleSecrets, map[string]ruleCase{
-		"a secret within": {build: brought("x\ntoken = " + fakeToken() + "\n"), want: []string{"0.bin: line 2 holds what looks like a secret"}},
+		"a secret within": {build: brought("x\ntoken = " + fakeToken() + "\n"), want: []string{"0.bin: line 2 contains text that looks like a secret"}},
 	})
 }
 
@@ -155,9 +155,9 @@ func TestSecrets(t *testing.T) {
 		"renamed": withBase("old.env", line),
 	}
 	checkRule(t, RuleSecrets, map[string]ruleCase{
-		"a token":                  {build: one("a.env", "x\n"+line), want: []string{"a.env: line 2 holds what looks like a secret (github-token)"}},
+		"a token":                  {build: one("a.env", "x\n"+line), want: []string{"a.env: line 2 contains text that looks like a secret (github-token)"}},
 		"talk of tokens":           {build: one("a.md", "Set the token in `GITHUB_TOKEN`.\n")},
-		"a known value":            {build: one("a.md", "the word is "+knownSecret), want: []string{"line 1 holds what looks like a secret (known-value)"}},
+		"a known value":            {build: one("a.md", "the word is "+knownSecret), want: []string{"line 1 contains text that looks like a secret (known-value)"}},
 		"known, in a binary":       {build: one("a.bin", "\x00\x00"+knownSecret), want: []string{"known-value"}},
 		"removed later":            {build: func(b *builder) { b.commit(b.file("a.env", line)).commit(b.file("a.env", "x\n")) }, want: []string{"a.env: line 1"}},
 		"there before":             {build: one("a.env", "more\n"+line), policy: base["same"]},
@@ -169,13 +169,13 @@ func TestSecrets(t *testing.T) {
 		"pattern in a free path":   {build: one("x/testdata/a.env", line), policy: func(p *Policy) { p.Operator.SecretsAllowedIn = []string{"**/testdata/**"} }},
 		"known value in free path": {build: one("x/testdata/a.env", knownSecret), policy: func(p *Policy) { p.Operator.SecretsAllowedIn = []string{"**"} }, want: []string{"known-value"}},
 		"deleting a file":          {build: func(b *builder) { b.commit(gone("a.env")) }, policy: base["same"]},
-		"in a name":                {build: one("a-"+knownSecret, "x"), want: []string{"a-[redacted]: the path's name holds a secret"}},
+		"in a name":                {build: one("a-"+knownSecret, "x"), want: []string{"a-[redacted]: the path's name contains a secret"}},
 		"in a link":                {build: func(b *builder) { b.commit(b.link("a", knownSecret)) }, want: []string{"a: line 1"}},
 		"no scanner":               {build: one("a", "x"), policy: func(p *Policy) { p.Scanner = nil }, want: []string{"could not be searched"}},
 	})
 }
 
-// TestSecretsInNames: a name is published as well as a content is.
+// TestSecretsInNames: secrets in names of files are refused like those in content.
 func TestSecretsInNames(t *testing.T) {
 	t.Parallel()
 	one := func(path string) func(*builder) {
@@ -194,12 +194,12 @@ func TestSecretsInNames(t *testing.T) {
 	}
 	encoded := base64.StdEncoding.EncodeToString([]byte("xx" + knownSecret))
 	checkRule(t, RuleSecrets, map[string]ruleCase{
-		"of a file":            {build: one("notes/" + fakeToken() + "/a.txt"), want: []string{"notes/[redacted]/a.txt: the path's name holds what looks like a secret (github-token)"}},
+		"of a file":            {build: one("notes/" + fakeToken() + "/a.txt"), want: []string{"notes/[redacted]/a.txt: the path's name contains text that looks like a secret (github-token)"}},
 		"of a folder":          {build: one(fakeToken() + "/a.txt"), want: []string{"[redacted]/a.txt: "}},
-		"known":                {build: one("a/" + knownSecret + "/b"), want: []string{"a/[redacted]/b: the path's name holds a secret"}},
-		"known, encoded":       {build: one("a/" + encoded), want: []string{"the path's name holds a secret"}},
+		"known":                {build: one("a/" + knownSecret + "/b"), want: []string{"a/[redacted]/b: the path's name contains a secret"}},
+		"known, encoded":       {build: one("a/" + encoded), want: []string{"the path's name contains a secret"}},
 		"of a link":            {build: func(b *builder) { b.commit(b.link(fakeToken(), "a")) }, want: []string{"[redacted]: "}},
-		"what a link leads to": {build: func(b *builder) { b.commit(b.link("a", "b/"+fakeToken())) }, want: []string{"a: line 1 holds"}},
+		"what a link leads to": {build: func(b *builder) { b.commit(b.link("a", "b/"+fakeToken())) }, want: []string{"a: line 1 contains"}},
 		"of a submodule": {build: func(b *builder) {
 			b.commit(changeset.Change{Path: fakeToken(), Mode: changeset.ModeSubmodule, Blob: "c0ffee"})
 		}, want: []string{"[redacted]: "}},
@@ -211,7 +211,7 @@ func TestSecretsInNames(t *testing.T) {
 		"moved":                           {build: func(b *builder) { b.commit(gone("a/"+fakeToken()), b.file("b/"+fakeToken(), "x")) }, policy: base("a/" + fakeToken())},
 		"moved from where nothing was":    {build: func(b *builder) { b.commit(gone("a/"+fakeToken()), b.file("b/"+fakeToken(), "x")) }, policy: base("c"), want: []string{"b/[redacted]"}},
 		"parted by what is not shown":     {build: one("b/" + fakeToken()[:9] + "\ufe0f" + fakeToken()[9:]), policy: allowed([]string{"**"}), want: []string{"b/[redacted]"}},
-		"known, parted":                   {build: one(knownSecret[:5] + "\u034f\u200d" + knownSecret[5:]), want: []string{"[redacted]: the path's name holds what looks like a secret, with"}},
+		"known, parted":                   {build: one(knownSecret[:5] + "\u034f\u200d" + knownSecret[5:]), want: []string{"[redacted]: the path's name contains text that looks like a secret, split"}},
 		"parted in the base":              {build: one(knownSecret[:5] + "\ufe0f" + knownSecret[5:]), policy: base(knownSecret[:5] + "\ufe0f" + knownSecret[5:])},
 		"allowed":                         {build: one("testdata/" + fakeToken()), policy: allowed([]string{"testdata/**"})},
 		"allowed, and given up":           {build: one("testdata/" + fakeToken()), policy: allowed([]string{"testdata/**"}, "other/**"), want: []string{"testdata/[redacted]"}},
@@ -247,21 +247,21 @@ func TestRefusalsHoldNoSecret(t *testing.T) {
 				all := r.Rule + r.Path + r.Detail + r.Remedy
 				for _, secret := range append(strings.Split(slashed, "/"), knownSecret) {
 					if strings.Contains(all, secret) && (s == known || secret == knownSecret) {
-						t.Errorf("%s: refusal tells %q: %+v", name, secret, r)
+						t.Errorf("%s: refusal contains %q: %+v", name, secret, r)
 					}
 				}
 				if half := knownSecret[7:]; strings.Contains(all, half) {
-					t.Errorf("%s: refusal tells %q: %+v", name, half, r)
+					t.Errorf("%s: refusal contains %q: %+v", name, half, r)
 				}
 				if s != known && strings.Contains(all, fakeToken()) {
-					t.Errorf("%s: refusal tells a token: %+v", name, r)
+					t.Errorf("%s: refusal contains a token: %+v", name, r)
 				}
 			}
 		}
 	}
 	err := fmt.Errorf("%w: path %q: not sorted", changeset.ErrMalformed, strings.Repeat("x", 140)+knownSecret)
 	if r, ok := Unreadable(err, scanner(t)); !ok || strings.Contains(r.Detail, knownSecret[:8]) {
-		t.Errorf("what cannot be read tells a secret: %+v", r)
+		t.Errorf("the refusal of an unreadable changeset contains a secret: %+v", r)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestMessages(t *testing.T) {
 		"bidi":             {build: say("Fix \u202egnihton"), want: []string{"control or invisible"}},
 		"tag characters":   {build: say("Fix \U000E0041"), want: []string{"control or invisible"}},
 		"not UTF-8":        {build: say("Fix \xff"), want: []string{"UTF-8"}},
-		"a secret":         {build: say("Use " + fakeToken()), want: []string{"holds what looks like a secret"}},
+		"a secret":         {build: say("Use " + fakeToken()), want: []string{"contains text that looks like a secret"}},
 		"mentions are not": {build: say("Thank @octocat, fixes other/repo#3")},
 	})
 }

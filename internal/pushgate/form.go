@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// Unreadable returns the refusal of a changeset that could not be read, and whether err is about
-// that. What the error quotes was said by a VM, so only its last clause is shown, without secrets, and cut.
+// Unreadable returns the refusal of a changeset that could not be read. ok is false if err has another cause. Because a
+// VM wrote the text that err quotes, only its last clause is shown, redacted and truncated.
 func Unreadable(err error, scanner *secretscan.Scanner) (Refusal, bool) {
 	switch {
 	case errors.Is(err, changeset.ErrTooLarge):
@@ -19,14 +19,14 @@ func Unreadable(err error, scanner *secretscan.Scanner) (Refusal, bool) {
 		}, true
 	case errors.Is(err, changeset.ErrMalformed):
 		return Refusal{
-			Rule: RuleForm, Detail: "what the VM says about the commits is not in order (" + lastClause(err, scanner) + ")",
-			Remedy: "do the work again on a new VM; if it happens again, look into what ran on this one",
+			Rule: RuleForm, Detail: "the VM's description of the commits is invalid (" + lastClause(err, scanner) + ")",
+			Remedy: "do the work again on a new VM; if it happens again, check the processes on this one",
 		}, true
 	}
 	return Refusal{}, false
 }
 
-// lastClause is the innermost part of an error's words, in one line.
+// lastClause returns the innermost part of an error's text, on one line.
 func lastClause(err error, scanner *secretscan.Scanner) string {
 	const most = 160
 	text := strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?")
@@ -36,7 +36,7 @@ func lastClause(err error, scanner *secretscan.Scanner) string {
 		}
 	}
 	if scanner != nil {
-		text = withoutSecrets(scanner, text)
+		text = redact(scanner, text)
 	}
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"

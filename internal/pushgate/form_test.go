@@ -30,7 +30,7 @@ func TestUnreadable(t *testing.T) {
 		"none":                {},
 		"something else":      {err: fmt.Errorf("reach the VM: %w", context.DeadlineExceeded)},
 		"not JSON":            {err: decode("{", changeset.DefaultLimits()), rule: RuleForm, detail: "(unexpected EOF)"},
-		"two objects":         {err: decode(`{"base":"`+broken.Base+`"}{}`, changeset.DefaultLimits()), rule: RuleForm, detail: "(something follows its end)"},
+		"two objects":         {err: decode(`{"base":"`+broken.Base+`"}{}`, changeset.DefaultLimits()), rule: RuleForm, detail: "(unexpected data after the object)"},
 		"a hostile id, cut":   {err: fmt.Errorf("from VM x: %w", decode(wire.String(), changeset.DefaultLimits())), rule: RuleForm, detail: "(commit 1 (a text of 10000 bytes)"},
 		"too large":           {err: decode("{      }", small), rule: RuleSize, detail: "(more than 4 bytes encoded)"},
 		"too large to be run": {err: fmt.Errorf("%w: %w", changeset.ErrTooLarge, context.Canceled), rule: RuleSize, detail: "(context canceled)"},

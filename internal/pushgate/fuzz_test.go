@@ -33,7 +33,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// What a published message must not hold, said in another way than the code says it.
+// Forbidden parts of a published message, expressed independently of the code under test.
 var (
 	callsSomebody = regexp.MustCompile(`(?:^|\W)@[A-Za-z0-9]`)
 	creditsOthers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:co-authored-by|signed-off-by|skip-checks)[ \t\pZ]*:`)
@@ -41,8 +41,8 @@ var (
 	closesAnIssue = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[*_~"')]*[\s\pZ:][\s\pZ\pM:*_~()"'\[]*([\w./-]*)#(\d+)\b`)
 )
 
-// FuzzSafeMessage: whatever the agent wrote, the message calls nobody, credits nobody, skips no checks and
-// closes no issue but the task's own, and making it safe again changes nothing.
+// FuzzSafeMessage checks that no message mentions or credits people, skips checks or closes another issue, and that
+// SafeMessage is idempotent.
 func FuzzSafeMessage(f *testing.F) {
 	f.Add("Fix @a, closes x/y#2\n\nCo-authored-by: z\n[skip ci]\r\n")
 	f.Add("fixes\u00a0#12 `@ada` .@ada /@ada closes:\u2003*x/y#3* _fixes_\n#4")

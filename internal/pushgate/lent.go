@@ -6,16 +6,17 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// minLent is how long what is in such a file has to be to be told from anything else, in bytes.
-const minLent = 12
+// minLentBytes is the minimum size of a lent file whose content is searched for; shorter content could match by
+// accident.
+const minLentBytes = 12
 
-// judgeLent refuses files that an operator lent to the checkout for its tests, in any commit: by their path, which
-// file systems may write in another case, and by what is in them, whatever their path.
+// judgeLent refuses, in every commit, the files that an operator lent to the checkout for its tests: by path, in any
+// spelling that a file system treats as equal, and by content under any path.
 func judgeLent(s *subject) []Refusal {
 	published := s.published()
 	const remedy = "take it out of every commit; tests read it where it lies, and it is put there for every run"
 	var refusals []Refusal
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(_ judgedCommit, change changeset.Change) {
 		if change.Deleted() || len(s.policy.Lent) == 0 {
 			return
 		}
@@ -28,7 +29,7 @@ func judgeLent(s *subject) []Refusal {
 			switch {
 			case canonical(path) == canonical(change.Path):
 				refusals = append(refusals, Refusal{Rule: RuleTestFiles, Path: change.Path, Detail: "this is a file that the operator of errand lends to tests", Remedy: remedy})
-			case len(lent) >= minLent && strings.Contains(string(data), lent):
+			case len(lent) >= minLentBytes && strings.Contains(string(data), lent):
 				refusals = append(refusals, Refusal{Rule: RuleTestFiles, Path: change.Path, Detail: "it holds a file that the operator of errand lends to tests", Remedy: remedy})
 			}
 		}

@@ -2,7 +2,7 @@ package pushgate
 
 import "testing"
 
-// What an operator lends to tests is published under no path, in no case of its name, in no commit.
+// Lent files are refused under every path, in every spelling of their names, and in every commit.
 func TestLent(t *testing.T) {
 	t.Parallel()
 	const key = "first line of a lent key\nsecond line\n"

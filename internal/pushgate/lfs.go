@@ -6,16 +6,16 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// judgeLFS refuses pointers to large files that nobody has: such a commit could be fetched but not
-// checked out. A large file is there if GitHub has it, or if the changeset brings it, within the limit. A
-// pointer that the base already has, under whatever path, is taken for good.
+// judgeLFS refuses pointers to large files that do not exist: such a commit could be fetched but not checked out. A
+// large file exists if GitHub has it, or if the changeset includes it within the limit. A pointer that the base already
+// contains, under any path, is accepted.
 func judgeLFS(s *subject) []Refusal {
 	published := s.published()
 	var refusals []Refusal
 	var total int64
 	var largest changeset.Pointer
 	known, at := map[changeset.Pointer]bool{}, ""
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(_ judgedCommit, change changeset.Change) {
 		if change.Mode != changeset.ModeFile && change.Mode != changeset.ModeExecutable || published[change.Blob] {
 			return
 		}
@@ -24,7 +24,7 @@ func judgeLFS(s *subject) []Refusal {
 		if !isPointer || s.policy.LFSObjects[p] {
 			return
 		}
-		if r, bad := s.large(change.Path, p); bad {
+		if r, bad := s.judgePointer(change.Path, p); bad {
 			refusals = append(refusals, r)
 			return
 		}
@@ -45,19 +45,19 @@ func judgeLFS(s *subject) []Refusal {
 	return refusals
 }
 
-// large refuses one pointer, if its large file is not there or is too large.
-func (s *subject) large(path string, p changeset.Pointer) (r Refusal, bad bool) {
+// judgePointer refuses a pointer whose large file is missing or too large.
+func (s *subject) judgePointer(path string, p changeset.Pointer) (r Refusal, bad bool) {
 	r = Refusal{Rule: RuleLFS, Path: path}
-	object, brought := s.cs.LFS[p.OID]
+	object, included := s.cs.LFS[p.OID]
 	switch most := s.policy.MaxLFSBytes; {
 	case p.OID == "":
-		r.Detail = "the file begins like an LFS pointer but is none"
+		r.Detail = "the file begins like an LFS pointer but is not one"
 		r.Remedy = "add the content itself with `git add`, which makes the pointer"
 	case p.Size > most:
 		r.Detail = fmt.Sprintf("the large file has %.1f MB, and errand uploads at most %.1f MB", mb(p.Size), mb(most))
 		r.Remedy = "make it smaller, or leave it as it is and have a person push it"
-	case !brought || int64(len(object)) != p.Size:
-		r.Detail = fmt.Sprintf("the LFS object %s… that it points to is neither on the VM nor at GitHub", p.OID[:12])
+	case !included || int64(len(object)) != p.Size:
+		r.Detail = fmt.Sprintf("the LFS object %s… it refers to is neither on the VM nor at GitHub", p.OID[:12])
 		r.Remedy = "add the content itself with `git add`, which makes the pointer, or leave the file as it is"
 	default:
 		return Refusal{}, false
@@ -65,7 +65,7 @@ func (s *subject) large(path string, p changeset.Pointer) (r Refusal, bad bool) 
 	return r, true
 }
 
-// published is the set of blobs that the base, or a base commit that is merged, has already.
+// published returns the blobs that are already in the base or in a merged commit of the base branch.
 func (s *subject) published() map[string]bool {
 	if s.blobs != nil {
 		return s.blobs

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// fold returns the spelling that two names share if some file system takes them for the same: it ignores case,
-// Unicode form and the characters that HFS+ leaves out of a comparison.
+// fold returns a spelling that is equal for two names if some file system treats them as equal: it ignores case,
+// Unicode form and the characters that HFS+ ignores in comparisons.
 func fold(name string) string {
 	return norm.NFC.String(cases.Fold().String(norm.NFC.String(visible(name))))
 }
 
-// canonical returns the path that p could be taken for, by a file system or a program that reads names loosely.
-// Beyond fold it ignores the width of characters, reads a backslash as a separator, and drops what Windows drops
-// of a name: dots and spaces at its end, and the name of a stream.
+// canonical returns the path that a file system or a program with lenient name matching could resolve p to. Beyond
+// [fold], it ignores the width of characters, treats a backslash as a separator, and drops the parts of a name that
+// Windows drops: trailing dots and spaces, and the name of a stream.
 func canonical(p string) string {
-	parts := strings.Split(strings.ReplaceAll(loose(p), `\`, "/"), "/")
+	parts := strings.Split(strings.ReplaceAll(looseForm(p), `\`, "/"), "/")
 	for i, name := range parts {
 		name, _, _ = strings.Cut(name, ":")
 		if trimmed := strings.TrimRight(name, " ."); trimmed != "" {
@@ -30,14 +30,14 @@ func canonical(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// loose is what canonical does to single characters, so that it may be applied to a pattern, too.
-func loose(s string) string {
+// looseForm normalizes single characters as [canonical] does, so it can be applied to patterns, too.
+func looseForm(s string) string {
 	s = visible(norm.NFKC.String(visible(s)))
 	s = norm.NFKC.String(cases.Fold().String(s))
-	return strings.ReplaceAll(s, "ı", "i") // Turkish, whose capital is the ASCII one
+	return strings.ReplaceAll(s, "ı", "i") // the Turkish dotless i, whose capital is the ASCII I
 }
 
-// visible removes the characters that are not shown, joiners and variation selectors among them.
+// visible removes characters that are not displayed, including joiners and variation selectors.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if ignorable(r) || unicode.IsControl(r) {
@@ -47,7 +47,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// ignorable reports whether a character is one that Unicode lets programs ignore.
+// ignorable reports whether Unicode allows programs to ignore the character.
 func ignorable(r rune) bool {
 	switch {
 	case unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
@@ -58,8 +58,7 @@ func ignorable(r rune) bool {
 	return false
 }
 
-// shortName matches the names of at most eight characters, and three more after a dot, that Windows makes up for
-// longer ones: HUSKY~1 is .husky.
+// shortName matches the 8.3 names that Windows generates for longer names: HUSKY~1 stands for .husky.
 var shortName = regexp.MustCompile(`^[^.~]{1,6}~[0-9]{1,6}(?:\.[^.]{0,3})?$`)
 
 func isShortName(name string) bool {
@@ -67,7 +66,7 @@ func isShortName(name string) bool {
 	return len([]rune(stem)) <= 8 && shortName.MatchString(name)
 }
 
-// isGitDir knows the spellings under which some file system takes a name for .git.
+// isGitDir reports whether some file system resolves a part of the name to .git.
 func isGitDir(name string) bool {
 	for part := range strings.SplitSeq(canonical(name), "/") {
 		if part == ".git" || part == "git~1" {

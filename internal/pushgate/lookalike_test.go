@@ -26,7 +26,8 @@ func refusedBy(t testing.TB, path string, policy Policy) []string {
 	return rules
 }
 
-// TestDefaultProtected: what runs or directs something by itself is protected unless an operator says otherwise.
+// TestDefaultProtected: files that run commands or instruct tools automatically are protected unless the operator makes
+// an exception.
 func TestDefaultProtected(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -54,7 +55,7 @@ func TestDefaultProtected(t *testing.T) {
 	}
 }
 
-// TestLookAlikes: what some system takes for a protected path, or for git's own directory, is refused.
+// TestLookAlikes: paths that some system resolves to a protected path or to git's directory are refused.
 func TestLookAlikes(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -89,7 +90,7 @@ func TestLookAlikes(t *testing.T) {
 		"git's directory, short and joined": "g\u200cit~1/config",
 	} {
 		if rules := refusedBy(t, path, Policy{}); len(rules) == 0 {
-			t.Errorf("%s: %+q is let pass", name, path)
+			t.Errorf("%s: %+q is accepted", name, path)
 		}
 	}
 	for _, path := range []string{"docs/👨\u200d👩\u200d👧.md", "ünï/日本語.md", "a~b.txt", "notes~12345678.txt", "x.txt.~1~", "naïve️.md"} {
@@ -104,7 +105,7 @@ func TestLookAlikes(t *testing.T) {
 		b := &builder{}
 		b.commit(b.link("a", target))
 		if got := Judge(&b.cs, Policy{Scanner: scanner(t)}); len(got) == 0 {
-			t.Errorf("a link to %+q is let pass", target)
+			t.Errorf("a link to %+q is accepted", target)
 		}
 	}
 	b := &builder{}
@@ -114,7 +115,7 @@ func TestLookAlikes(t *testing.T) {
 	}
 }
 
-// disguise writes a path in another way that some system reads as the same.
+// disguise returns a different spelling of a path that some system resolves to the same file.
 func disguise(path string, rng *rand.Rand) string {
 	var b strings.Builder
 	for _, r := range path {
@@ -135,7 +136,7 @@ func disguise(path string, rng *rand.Rand) string {
 	return b.String()
 }
 
-// TestDisguisedPathsAreRefused draws ways of writing protected paths.
+// TestDisguisedPathsAreRefused tries random spellings of protected paths.
 func TestDisguisedPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	paths := []string{".errand.yml", ".husky/pre-commit", ".github/workflows/ci.yml", "x/.claude/settings.json", "AGENTS.md", "docs/CODEOWNERS", ".git/config", ".gitmodules", "skip/Jenkinsfile"}
@@ -143,12 +144,12 @@ func TestDisguisedPathsAreRefused(t *testing.T) {
 	for range 1000 {
 		path := disguise(paths[rng.IntN(len(paths))], rng)
 		if rules := refusedBy(t, path, Policy{}); len(rules) == 0 {
-			t.Fatalf("%+q is let pass", path)
+			t.Fatalf("%+q is accepted", path)
 		}
 	}
 }
 
-// plainly normalizes a path in another way than the code does.
+// plainly normalizes a path independently of the code under test.
 func plainly(path string) string {
 	path = runes.Remove(runes.Predicate(func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r >= 0xFE00 && r <= 0xFE0F
@@ -156,22 +157,22 @@ func plainly(path string) string {
 	return strings.ToLower(strings.ToUpper(norm.NFKC.String(path)))
 }
 
-// FuzzLookAlikes: whatever normalizes to a protected path is refused, and no exception for that path lets anything
-// else pass.
+// FuzzLookAlikes checks that every path that normalizes to a protected one is refused, and that an exception for that
+// path allows no other spelling.
 func FuzzLookAlikes(f *testing.F) {
 	for _, path := range []string{".husky/x", "pkg/CLAUDE.md", ".hu\u017fky/x", "AGENTS\u200d.md", ".ｇithub/workflows/a", ".g\u200cit/x", "a/b.go", "agents.md", ".claude"} {
 		f.Add(path)
 	}
-	patterns := guards(DefaultProtected())
+	patterns := prepareGlobs(DefaultProtected())
 	f.Fuzz(func(t *testing.T, path string) {
 		plain := plainly(path)
 		change := changeset.Change{Path: plain, Mode: changeset.ModeFile}
 		git := slices.Contains(strings.Split(plain, "/"), ".git")
-		if !git && !slices.ContainsFunc(patterns, protecting(change)) {
+		if !git && !slices.ContainsFunc(patterns, protects(change)) {
 			return
 		}
 		if rules := refusedBy(t, path, Policy{}); len(rules) == 0 {
-			t.Errorf("%+q is let pass, which is %q to some", path, plain)
+			t.Errorf("%+q is accepted although some systems resolve it to %q", path, plain)
 		}
 		except := Policy{Operator: Settings{Unprotected: []string{globFor(plain)}}}
 		if rules := refusedBy(t, path, except); len(rules) == 0 && path != plain {
@@ -180,7 +181,7 @@ func FuzzLookAlikes(f *testing.F) {
 	})
 }
 
-// TestCanonicalKeepsOrdinaryPaths: an ordinary path is its own canonical form but for case.
+// TestCanonicalKeepsOrdinaryPaths: an ordinary path changes at most in case.
 func TestCanonicalKeepsOrdinaryPaths(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"a/b.go", "..a/b..c", "docs/ünï.md", "a b/c-d_e.txt", "a/.../b"} {

@@ -8,27 +8,27 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// Merge is the commit of the base branch that may be merged in, as the orchestrator read it. The zero
-// value allows no merge.
+// Merge describes the commit of the base branch that may be merged, as the orchestrator read it. The zero value allows
+// no merge.
 type Merge struct {
-	// Commit is its id.
+	// Commit is the commit's id.
 	Commit string
-	// Tree is its tree.
+	// Tree is the commit's tree.
 	Tree Tree
-	// Fork is the tree of the commit at which the changeset's base and the base branch parted. Without it,
-	// every path that differs between the two counts as changed on both sides.
+	// Fork is the tree of the merge base of the changeset's base and the base branch. Without it, every path that
+	// differs between the two counts as changed on both sides.
 	Fork Tree
 }
 
-// allows reports whether a commit is a merge of nothing but the allowed commit.
+// allows reports whether a commit merges exactly the allowed commit.
 func (m Merge) allows(commit *changeset.Commit) bool {
 	return m.Commit != "" && m.Tree != nil && len(commit.Parents) == 2 && commit.Parents[1] == m.Commit
 }
 
-// takeMerge finds the changes of an allowed merge that count: each path whose result is not the one of a
-// three-way merge. A path that the base branch changed and that the result has as it was before is
-// such a change, although the commit does not differ from its first parent there.
-func (s *subject) takeMerge(j *judged, fork, ours Tree) {
+// collectMergeChanges adds the changes of an allowed merge that need judging: the paths whose result differs from that
+// of a three-way merge. This includes a path where the merge drops the base branch's change, although the commit does
+// not differ from its first parent there.
+func (s *subject) collectMergeChanges(j *judgedCommit, fork, ours Tree) {
 	j.undone = map[string]bool{}
 	paths := map[string]bool{}
 	for _, tree := range []Tree{ours, j.merged, s.final} {
@@ -43,7 +43,7 @@ func (s *subject) takeMerge(j *judged, fork, ours Tree) {
 		}
 		j.undone[path] = theirs != fork[path] && (is == was || is == fork[path])
 		old := was
-		if is == was { // the change is the base branch's, taken back
+		if is == was { // the merge reverts the base branch's change
 			old = theirs
 			j.before[path] = theirs.Blob
 		}
@@ -51,8 +51,8 @@ func (s *subject) takeMerge(j *judged, fork, ours Tree) {
 	}
 }
 
-// Undone lists the paths that the base branch changed and whose change a merge in cs leaves out, also in
-// the end.
+// Undone returns the paths whose change on the base branch is dropped by a merge in cs and is still missing at the end,
+// sorted.
 func Undone(cs *changeset.Changeset, policy Policy) []string {
 	s := newSubject(cs, policy)
 	undone := map[string]bool{}
@@ -66,8 +66,8 @@ func Undone(cs *changeset.Changeset, policy Policy) []string {
 	return slices.Sorted(maps.Keys(undone))
 }
 
-// judgeMerges demands one chain of commits from Base. The only other parent that a commit may have
-// is one allowed commit of the base branch, in second place.
+// judgeMerges requires one chain of commits from Base. The only other parent that a commit may have is the allowed
+// commit of the base branch, in second place.
 func judgeMerges(s *subject) []Refusal {
 	var refusals []Refusal
 	refuse := func(commit *changeset.Commit, detail, remedy string) {

@@ -31,7 +31,7 @@ func newMergeWorld() *mergeWorld {
 	return w
 }
 
-// clean are the changes of a merge that takes all that the base branch changed, and of both.go theirs.
+// clean returns the changes of a merge that takes all changes of the base branch, and its version of both.go.
 func clean(b *builder) []changeset.Change {
 	return []changeset.Change{
 		b.file(ciPath, "v2"), b.file("both.go", "both theirs"),
@@ -40,7 +40,7 @@ func clean(b *builder) []changeset.Change {
 	}
 }
 
-// only are the changes of a clean merge at the given paths: of the others, it keeps what the branch had.
+// only returns the changes of a clean merge at the given paths; all other paths keep the branch's version.
 func only(b *builder, paths ...string) (list []changeset.Change) {
 	for _, c := range clean(b) {
 		for _, path := range paths {
@@ -52,7 +52,7 @@ func only(b *builder, paths ...string) (list []changeset.Change) {
 	return list
 }
 
-// A merge is judged by what it makes of both sides, not by how it differs from its first parent.
+// A merge is judged by its result compared to both sides, not to its first parent only.
 func TestMergesAreJudgedAgainstBothSides(t *testing.T) {
 	t.Parallel()
 	w := newMergeWorld()
@@ -98,8 +98,8 @@ func TestMergesAreJudgedAgainstBothSides(t *testing.T) {
 	})
 }
 
-// The work that a branch has is not the agent's to throw away unseen either: what a merge drops of it is a
-// change. In a conflict the base's version is one that everybody has seen.
+// A merge that drops the branch's work is judged like any change. In a conflict, the base's version is accepted,
+// because it is already published.
 func TestAMergeThatDropsTheBranchIsJudged(t *testing.T) {
 	t.Parallel()
 	w := newMergeWorld()
@@ -148,7 +148,7 @@ func TestUndone(t *testing.T) {
 	}
 }
 
-// A merge that throws away a large base asks GitHub for none of the files.
+// A merge that discards the changes of a large base branch reads none of its files from GitHub.
 func TestAMergeThatKeepsTheBranchReadsNoFiles(t *testing.T) {
 	t.Parallel()
 	base, theirs := Tree{}, Tree{}
@@ -167,7 +167,7 @@ func TestAMergeThatKeepsTheBranchReadsNoFiles(t *testing.T) {
 	}
 }
 
-// A directory that a file takes the place of is deleted path by path: none vanishes unsaid.
+// A file may replace a directory only if the changeset deletes each path in it.
 func TestAFileReplacesADirectoryOnlyWithItsDeletions(t *testing.T) {
 	t.Parallel()
 	files := &store{}

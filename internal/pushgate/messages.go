@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxMessageBytes is the longest commit message that is published.
+// maxMessageBytes is the maximum size of a published commit message.
 const maxMessageBytes = 10_000
 
-// judgeMessages refuses messages that deceive a reader or tell a secret. What is merely unwanted in
-// a message is taken out by SafeMessage and is no reason to refuse.
+// judgeMessages refuses messages that deceive a reader or contain a secret. Merely unwanted text is removed by
+// [SafeMessage] instead.
 func judgeMessages(s *subject) []Refusal {
 	var refusals []Refusal
 	for _, j := range s.commits {
@@ -34,7 +34,7 @@ func judgeMessages(s *subject) []Refusal {
 			refuse("has control or invisible characters", "write it as plain text")
 		}
 		if s.policy.Scanner != nil && len(s.policy.Scanner.Find(message)) > 0 {
-			refuse("holds what looks like a secret", "reword it without the secret")
+			refuse("contains text that looks like a secret", "reword it without the secret")
 		}
 	}
 	return refusals

@@ -6,21 +6,22 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// judgeModes refuses modes that git does not store and content that is not there to be judged.
+// judgeModes refuses modes that git does not store, and content that is missing from the changeset and so cannot be
+// judged.
 func judgeModes(s *subject) []Refusal {
 	var refusals []Refusal
 	published := s.published()
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(_ judgedCommit, change changeset.Change) {
 		switch change.Mode {
 		case "", changeset.ModeSubmodule:
 		case changeset.ModeFile, changeset.ModeExecutable, changeset.ModeSymlink:
 			if published[change.Blob] {
-				return // a merge that undoes a change of the base brings nothing along
+				return // a merge that reverts a change of the base adds no content
 			}
 			if _, ok := s.content(change.Blob); !ok {
 				refusals = append(refusals, Refusal{
 					Rule: RuleModes, Path: change.Path, Detail: "its content is missing from the changeset",
-					Remedy: "run the task again; if it happens again, report it as a fault of errand",
+					Remedy: "run the task again; if it happens again, report it as a bug in errand",
 				})
 			}
 		default:
@@ -33,11 +34,11 @@ func judgeModes(s *subject) []Refusal {
 	return refusals
 }
 
-// judgeSubmodules refuses to add or move a submodule: it would pull in code that nobody here has
-// seen. Removing one is allowed.
+// judgeSubmodules refuses to add or move a submodule, because that would bring in code that has not been judged.
+// Removing one is allowed.
 func judgeSubmodules(s *subject) []Refusal {
 	var refusals []Refusal
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(_ judgedCommit, change changeset.Change) {
 		switch {
 		case change.Mode == changeset.ModeSubmodule:
 			refusals = append(refusals, Refusal{

@@ -18,24 +18,24 @@ const (
 	maxNameBytes = 255
 )
 
-// judgePaths refuses paths that cannot be checked out everywhere, or that mean something else when
-// they are. Deleting such a path is allowed, as long as it is a path at all.
+// judgePaths refuses paths that cannot be checked out on every system, or that mean something else there. Deleting such
+// a path is allowed as long as it is a valid path.
 func judgePaths(s *subject) []Refusal {
 	var refusals []Refusal
 	refuse := func(path, detail, remedy string) {
 		refusals = append(refusals, Refusal{Rule: RulePaths, Path: path, Detail: detail, Remedy: remedy})
 	}
-	s.each(func(_ judged, change changeset.Change) {
-		if detail := badForm(change.Path); detail != "" {
+	s.each(func(_ judgedCommit, change changeset.Change) {
+		if detail := pathProblem(change.Path); detail != "" {
 			refuse(change.Path, detail, "use a plain path inside the repository")
 			return
 		}
 		if change.Deleted() {
 			return
 		}
-		detail := badName(change.Path)
+		detail := nameProblem(change.Path)
 		if detail == "" && !s.inBase(change.Path) {
-			detail = standsForAnother(change.Path)
+			detail = shortNameProblem(change.Path)
 		}
 		if detail != "" {
 			refuse(change.Path, detail, "choose a name that every system can hold")
@@ -47,8 +47,8 @@ func judgePaths(s *subject) []Refusal {
 	return refusals
 }
 
-// badForm says why a path is none that may ever be published.
-func badForm(p string) string {
+// pathProblem returns why a path may never be published, or "".
+func pathProblem(p string) string {
 	switch {
 	case p == "":
 		return "the path is empty"
@@ -67,8 +67,8 @@ func badForm(p string) string {
 	return ""
 }
 
-// badName says why some system cannot hold a new path.
-func badName(p string) string {
+// nameProblem returns why some system cannot store a new path, or "".
+func nameProblem(p string) string {
 	if len(p) > maxPathBytes {
 		return fmt.Sprintf("the path has %d bytes, and at most %d are portable", len(p), maxPathBytes)
 	}
@@ -80,15 +80,15 @@ func badName(p string) string {
 			return fmt.Sprintf("the name `%s` has characters that Windows does not allow", name)
 		case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 			return fmt.Sprintf("the name `%s` ends in a dot or a space", name)
-		case reserved(name):
+		case isWindowsDevice(name):
 			return fmt.Sprintf("the name `%s` is a device on Windows", name)
 		}
 	}
 	return ""
 }
 
-// standsForAnother says if a new path has a part that Windows may take for another file.
-func standsForAnother(p string) string {
+// shortNameProblem returns why Windows may resolve a part of a new path to another file, or "".
+func shortNameProblem(p string) string {
 	for name := range strings.SplitSeq(p, "/") {
 		if isShortName(name) {
 			return fmt.Sprintf("the name `%s` has the form of a short name, which may stand for another file on Windows", name)
@@ -103,7 +103,7 @@ func (s *subject) inBase(path string) bool {
 	return ok
 }
 
-func reserved(name string) bool {
+func isWindowsDevice(name string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	switch strings.TrimRight(stem, " ") {
 	case "con", "prn", "aux", "nul", "conin$", "conout$":
@@ -115,15 +115,14 @@ func reserved(name string) bool {
 	return strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")
 }
 
-// collisions pairs new paths (or their directories) with others that differ only in case or in
-// Unicode form, new paths with a file where they need a directory, and new files with a directory that
-// is still there.
+// collisions returns pairs of paths that collide: new paths (or their directories) with others that differ only in case
+// or Unicode form, new paths with a file where they need a directory, and new files with a directory that still exists.
 func (s *subject) collisions() [][2]string {
 	old := map[string]bool{}
 	for p := range s.policy.Base {
 		withParents(p, func(name string) { old[name] = true })
 	}
-	spellings := map[string]string{} // folded → the least spelling, the base's before a new one
+	spellings := map[string]string{} // folded → the smallest spelling, with the base's before new ones
 	learn := func(name string) {
 		known, ok := spellings[fold(name)]
 		better := old[name] && !old[known] || old[name] == old[known] && name < known
@@ -140,7 +139,7 @@ func (s *subject) collisions() [][2]string {
 	}
 	var pairs [][2]string
 	for _, p := range s.touched {
-		if other, ok := below[p]; ok { // its content would vanish without a change that says so
+		if other, ok := below[p]; ok { // otherwise the directory's content would vanish without a recorded change
 			pairs = append(pairs, [2]string{p, other})
 		}
 		withParents(p, func(name string) {
@@ -155,7 +154,7 @@ func (s *subject) collisions() [][2]string {
 	return pairs
 }
 
-// withParents visits a path and each directory above it.
+// withParents calls visit for a path and each of its parent directories.
 func withParents(p string, visit func(string)) {
 	for p != "." && p != "/" && p != "" {
 		visit(p)
@@ -163,8 +162,8 @@ func withParents(p string, visit func(string)) {
 	}
 }
 
-// invisible knows the characters that hide or reorder text. Joiners and variation selectors are
-// not among them, because emoji and several scripts need them.
+// invisible reports whether a character hides or reorders text. Joiners and variation selectors do not count, because
+// emoji and several scripts need them.
 func invisible(r rune) bool {
 	switch {
 	case r == 0x00AD, r == 0x061C, r == 0x180E, r == 0xFEFF:

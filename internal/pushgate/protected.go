@@ -10,20 +10,20 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// DefaultProtected returns the globs that are protected unless the operator makes an exception: what
-// runs by itself with somebody's rights (CI, hooks, editors' tasks), what directs the agents of whoever works in the
-// repository, and what decides about errand or about who must review.
+// DefaultProtected returns the globs that are protected unless the operator makes an exception: files that run
+// automatically with somebody's permissions (CI, hooks, editors' tasks), files that instruct coding agents, and files
+// that configure errand or determine required reviewers.
 func DefaultProtected() []string {
 	return slices.Concat([]string{
 		".errand.yml", ".errand/**",
 		"CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS",
 		"**/.husky/**", ".githooks/**", ".git-hooks/**", ".pre-commit-config.{yml,yaml}",
 		"lefthook*.{yml,yaml,toml,json}", ".lefthook*.{yml,yaml,toml,json}", ".lefthook/**", ".overcommit.yml",
-		".lfsconfig", // where everybody's large files go
+		".lfsconfig", // determines where large files are uploaded
 	}, protectedCI(), protectedAgents(), protectedEditors())
 }
 
-// protectedCI lists the files that tell CI systems what to run, with their secrets.
+// protectedCI returns the files that configure CI systems, whose jobs run with secrets.
 func protectedCI() []string {
 	return []string{
 		".github/workflows/**", ".github/actions/**",
@@ -39,7 +39,7 @@ func protectedCI() []string {
 	}
 }
 
-// protectedAgents lists the files that coding agents obey when they find them in a checkout.
+// protectedAgents returns the files from which coding agents take instructions in a checkout.
 func protectedAgents() []string {
 	return []string{
 		"**/AGENTS.md", "**/AGENTS.override.md", "**/CLAUDE.md", "**/CLAUDE.local.md", "**/GEMINI.md",
@@ -49,7 +49,7 @@ func protectedAgents() []string {
 	}
 }
 
-// protectedEditors lists the files that make an editor or a shell run something when a folder is opened.
+// protectedEditors returns the files that make an editor or a shell run commands when a folder is opened.
 func protectedEditors() []string {
 	return []string{
 		"**/.vscode/**", "**/*.code-workspace", "**/.devcontainer/**", "**/.devcontainer.json",
@@ -57,57 +57,57 @@ func protectedEditors() []string {
 	}
 }
 
-// judgeProtected compares paths in their canonical form, because a checkout on macOS or Windows does.
+// judgeProtected compares paths in their canonical form, as a checkout on macOS or Windows does.
 func judgeProtected(s *subject) []Refusal {
 	for _, list := range [][]string{s.policy.Operator.Protected, s.policy.Operator.Unprotected, s.policy.Repository.Protected, s.policy.Repository.Unprotected} {
 		if err := CheckGlobs(list); err != nil {
 			return []Refusal{{Rule: RuleProtected, Detail: "the configured list cannot be used: " + err.Error(), Remedy: "correct the list of protected paths"}}
 		}
 	}
-	operators := guards(slices.Concat(DefaultProtected(), s.policy.Operator.Protected))
-	own := guards(s.policy.Repository.Protected)
+	operators := prepareGlobs(slices.Concat(DefaultProtected(), s.policy.Operator.Protected))
+	own := prepareGlobs(s.policy.Repository.Protected)
 	var refusals []Refusal
-	s.each(func(j judged, change changeset.Change) {
-		refused := func(by guard, operators bool) {
+	s.each(func(j judgedCommit, change changeset.Change) {
+		refused := func(by protectedGlob, operators bool) {
 			r := Refusal{
 				Rule: RuleProtected, Path: change.Path, Detail: fmt.Sprintf("the path is protected by `%s`", by.glob),
-				Remedy: orSet("leave it as it is and describe the wanted change in the pull request", s.unprotect(change.Path, by.glob, operators)...),
+				Remedy: withSuggestions("leave it as it is and describe the wanted change in the pull request", s.suggestUnprotect(change.Path, by.glob, operators)...),
 			}
 			if j.undone[change.Path] {
 				r.Detail += fmt.Sprintf(", and merge %s undoes the base branch's change to it", shortID(j.commit.ID))
-				r.Remedy = orSet("merge again and take the path as the base branch has it", s.unprotect(change.Path, by.glob, operators)...)
+				r.Remedy = withSuggestions("merge again and take the path as the base branch has it", s.suggestUnprotect(change.Path, by.glob, operators)...)
 			}
 			refusals = append(refusals, r)
 		}
-		if i := slices.IndexFunc(operators, protecting(change)); i >= 0 && !s.policy.unprotected(change.Path) {
+		if i := slices.IndexFunc(operators, protects(change)); i >= 0 && !s.policy.unprotected(change.Path) {
 			refused(operators[i], true)
-		} else if i := slices.IndexFunc(own, protecting(change)); i >= 0 {
+		} else if i := slices.IndexFunc(own, protects(change)); i >= 0 {
 			refused(own[i], false)
 		}
 	})
 	return refusals
 }
 
-// unprotected reports whether the operator excepts a path and the repository does not give that up.
+// unprotected reports whether the operator makes an exception for the path and the repository does not withdraw it.
 func (p *Policy) unprotected(path string) bool {
 	own := p.Repository.Unprotected
 	return matchesExactly(p.Operator.Unprotected, path) && (own == nil || matchesExactly(own, path))
 }
 
-// unprotect says which settings would let a change of the path pass; none if they cannot be written down.
-func (s *subject) unprotect(path, glob string, operators bool) (needed []suggestion) {
+// suggestUnprotect returns the settings that would allow a change of the path, or nil if no setting could be shown.
+func (s *subject) suggestUnprotect(path, glob string, operators bool) (needed []suggestion) {
 	own := s.policy.Repository
 	add := func(key string, list []string, operator bool) bool {
-		value, ok := listOf(list)
+		value, ok := yamlList(list)
 		needed = append(needed, suggestion{key: key, value: value, operator: operator})
 		return ok
 	}
 	except := s.globFor(path)
-	if _, ok := listOf([]string{except}); !ok {
+	if _, ok := yamlList([]string{except}); !ok {
 		except = glob
 	}
 	if !matchesExactly([]string{except}, path) {
-		return nil // a look-alike with such a name is excepted by nothing that could be shown
+		return nil // no glob that can be shown matches such a look-alike
 	}
 	if operators {
 		if !matchesExactly(s.policy.Operator.Unprotected, path) && !add("unprotected", append(slices.Clone(s.policy.Operator.Unprotected), except), true) {
@@ -117,26 +117,26 @@ func (s *subject) unprotect(path, glob string, operators bool) (needed []suggest
 			return nil
 		}
 	}
-	protects := protecting(changeset.Change{Path: path, Mode: changeset.ModeFile})
-	rest := slices.DeleteFunc(slices.Clone(own.Protected), func(glob string) bool { return protects(guards([]string{glob})[0]) })
+	isProtectedBy := protects(changeset.Change{Path: path, Mode: changeset.ModeFile})
+	rest := slices.DeleteFunc(slices.Clone(own.Protected), func(glob string) bool { return isProtectedBy(prepareGlobs([]string{glob})[0]) })
 	if len(rest) < len(own.Protected) && !add("protected", rest, false) {
 		return nil
 	}
 	return needed
 }
 
-// A guard is a glob prepared for comparisons.
-type guard struct {
+// A protectedGlob is a glob prepared for comparisons.
+type protectedGlob struct {
 	glob, pattern string
-	// fixed is what stands before the first wildcard, at the root or anywhere.
+	// fixed is the part before the first wildcard, relative to the root or, with anywhere, to any directory.
 	fixed    string
 	anywhere bool
 }
 
-func guards(globs []string) []guard {
-	list := make([]guard, 0, len(globs))
+func prepareGlobs(globs []string) []protectedGlob {
+	list := make([]protectedGlob, 0, len(globs))
 	for _, glob := range globs {
-		g := guard{glob: glob, pattern: loose(glob)}
+		g := protectedGlob{glob: glob, pattern: looseForm(glob)}
 		var below, rest string
 		below, g.anywhere = strings.CutPrefix(g.pattern, "**/")
 		if g.fixed, rest = doublestar.SplitPattern(below); !strings.ContainsAny(rest, `*?[{\`) {
@@ -147,10 +147,10 @@ func guards(globs []string) []guard {
 	return list
 }
 
-// protecting returns whether a guard protects what the change would change.
-func protecting(change changeset.Change) func(guard) bool {
-	spellings := slices.Compact([]string{canonical(change.Path), loose(change.Path)})
-	return func(g guard) bool {
+// protects returns a predicate that reports whether a glob protects the changed path.
+func protects(change changeset.Change) func(protectedGlob) bool {
+	spellings := slices.Compact([]string{canonical(change.Path), looseForm(change.Path)})
+	return func(g protectedGlob) bool {
 		return slices.ContainsFunc(spellings, func(path string) bool {
 			ok, err := doublestar.Match(g.pattern, path)
 			return err == nil && ok || !change.Deleted() && g.replacedBy(path)
@@ -158,9 +158,9 @@ func protecting(change changeset.Change) func(guard) bool {
 	}
 }
 
-// replacedBy reports whether a file or a link at the path stands where the protected paths' own directory would be,
-// which moves all of them away.
-func (g guard) replacedBy(path string) bool {
+// replacedBy reports whether a file or link at the path would replace the directory of the protected paths, and so
+// remove all of them.
+func (g protectedGlob) replacedBy(path string) bool {
 	for {
 		if g.fixed == path || strings.HasPrefix(g.fixed, path+"/") {
 			return true

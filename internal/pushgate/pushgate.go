@@ -1,14 +1,14 @@
-// Package pushgate judges a changeset before anything of it is published.
+// Package pushgate decides whether a changeset may be published.
 //
-// A changeset comes from a VM on which an agent did as it liked, so every rule here assumes that
-// it may be hostile. The package is pure: it reads nothing but its arguments, gives the same
-// answer every time, and never changes the changeset. What the base branch holds is told to it
-// through Policy.
+// A changeset comes from a VM on which an agent had full control, so every rule assumes that it may be hostile. The
+// package is pure: it reads only its arguments, is deterministic, and never modifies the changeset. The state of the
+// base branch is passed in [Policy].
 //
-// Each rule is one file. A commit message is judged here and, in what is no danger but a nuisance
-// (mentions, closing keywords, trailers), made harmless by SafeMessage. Whether a changeset is
-// well formed at all is changeset's own affair; Judge only refuses what it cannot judge.
-// Start reading at Judge.
+// Each rule has its own file. Commit messages are judged here; text that is a nuisance rather than a danger (mentions,
+// closing keywords, trailers) is neutralized by [SafeMessage]. The form of a changeset is checked by package changeset;
+// Judge refuses only what it cannot judge.
+//
+// Start here: [Judge].
 package pushgate
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// The rules, as people see them in a refusal.
+// The rules, by the names that refusals show to people.
 const (
 	RuleForm       = "form" // see Unreadable
 	RuleMerges     = "merges"
@@ -36,52 +36,53 @@ const (
 	RuleMessages   = "messages"
 )
 
-// Refusal is one reason why a changeset is not published. It is shown to people and to the agent,
-// and never holds a secret.
+// Refusal is one reason why a changeset is not published. It is shown to people and to the agent, and never contains a
+// secret.
 type Refusal struct {
 	// Rule is one of the Rule constants.
 	Rule string
-	// Path is the path that the refusal is about, empty when it is about a commit or the whole.
+	// Path is the affected path, empty if the refusal concerns a commit or the whole changeset.
 	Path string
-	// Detail says what is wrong, as a clause without a full stop.
+	// Detail describes the problem, as a clause without a full stop.
 	Detail string
-	// Remedy says what to do about it, likewise.
+	// Remedy describes how to solve it, in the same form.
 	Remedy string
 }
 
-// Entry is a path's mode and blob in a tree.
+// Entry is the mode and blob of a path in a tree.
 type Entry struct {
 	Mode changeset.Mode
 	Blob string
 }
 
-// Tree is a commit's whole tree by path, as the orchestrator read it from GitHub. Only files,
-// symlinks and submodules are in it, no directories.
+// Tree is a commit's whole tree by path, as the orchestrator read it from GitHub. It contains files, symlinks and
+// submodules, but no directories.
 type Tree map[string]Entry
 
-// Policy is what a changeset is judged by. The zero value of each field is its strict default.
+// Policy contains the settings and the state of the base that a changeset is judged against. The zero value of each
+// field is its strictest default.
 type Policy struct {
-	// Operator is what the operator has set. DefaultProtected is protected besides.
+	// Operator holds the operator's settings. [DefaultProtected] applies in addition.
 	Operator Settings
-	// Repository is what the repository has set itself, which can only be stricter.
+	// Repository holds the repository's own settings, which can only be stricter.
 	Repository Settings
-	// MaxCommits is the most commits; 0 means DefaultMaxCommits.
+	// MaxCommits is the maximum number of commits; 0 means [DefaultMaxCommits].
 	MaxCommits int
-	// Scanner finds secrets. Without one everything that adds content is refused.
+	// Scanner finds secrets. Without one, every changeset with commits is refused.
 	Scanner *secretscan.Scanner
-	// Lent is the content by path of files that an operator lent to the checkout: neither is published, the
-	// content under no path.
+	// Lent holds the content, by path, of files that an operator lent to the checkout. Neither their paths nor their
+	// content may be published, the content under any path.
 	Lent map[string]string
-	// Base is the tree at the changeset's Base. Without it everything in a modified file counts as
-	// added, and collisions and links are only seen within the changeset.
+	// Base is the tree at the changeset's Base. Without it, everything in a modified file counts as added, and
+	// collisions and links are detected only within the changeset.
 	Base Tree
-	// Content returns a blob that the orchestrator has from the base. It may be nil.
+	// Content returns a blob of the base that the orchestrator has. It may be nil.
 	Content func(blob string) ([]byte, bool)
-	// Merge is the commit of the base branch that may be merged in.
+	// Merge is the commit of the base branch that may be merged.
 	Merge Merge
-	// LFSObjects are the large files that GitHub has already.
+	// LFSObjects are the large files that GitHub already has.
 	LFSObjects map[changeset.Pointer]bool
-	// MaxLFSBytes is the most bytes of new large files; 0 means DefaultMaxLFSBytes.
+	// MaxLFSBytes is the maximum total size of new large files in bytes; 0 means [DefaultMaxLFSBytes].
 	MaxLFSBytes int64
 }
 
@@ -90,21 +91,21 @@ const (
 	DefaultMaxPaths    = 300
 	DefaultMaxBytes    = 20 << 20
 	DefaultMaxCommits  = 100
-	DefaultMaxLFSBytes = 40 << 20 // as much as the runner hands over
+	DefaultMaxLFSBytes = 40 << 20 // the maximum that the runner transfers
 )
 
-// The most that the limits of Settings can be set to: more is not read from a VM.
+// The upper bounds for the limits in [Settings]: more cannot be read from a VM.
 const (
 	CeilingPaths = 20_000
 	CeilingBytes = 64 << 20
 )
 
-// maxPerRule bounds the refusals of one rule, so that a comment about them stays readable.
+// maxPerRule bounds the refusals of one rule, to keep comments readable.
 const maxPerRule = 20
 
-// Judge returns the reasons not to publish cs, ordered by rule (as in the list of constants), path
-// and detail, without repetition, at most 20 per rule and then one that counts the rest. None
-// means that it may be published.
+// Judge returns the reasons not to publish cs, or nil if it may be published. They are ordered by rule (as in the list
+// of constants), path and detail, without duplicates. Each rule has at most 20, followed by one with the number of the
+// others.
 func Judge(cs *changeset.Changeset, policy Policy) []Refusal {
 	subject := newSubject(cs, policy)
 	var all []Refusal
@@ -113,14 +114,14 @@ func Judge(cs *changeset.Changeset, policy Policy) []Refusal {
 		slices.SortFunc(found, func(a, b Refusal) int {
 			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Detail, b.Detail), cmp.Compare(a.Remedy, b.Remedy))
 		})
-		for _, refusal := range capped(slices.Compact(found)) {
-			all = append(all, blank(policy.Scanner, refusal))
+		for _, refusal := range capRefusals(slices.Compact(found)) {
+			all = append(all, redactRefusal(policy.Scanner, refusal))
 		}
 	}
 	return all
 }
 
-// rules lists the rules in the order of their refusals.
+// rules returns the rules in the order of their refusals.
 func rules() []func(*subject) []Refusal {
 	return []func(*subject) []Refusal{
 		judgeMerges, judgePaths, judgeModes, judgeSubmodules, judgeProtected,
@@ -128,7 +129,7 @@ func rules() []func(*subject) []Refusal {
 	}
 }
 
-func capped(found []Refusal) []Refusal {
+func capRefusals(found []Refusal) []Refusal {
 	if len(found) <= maxPerRule {
 		return found
 	}

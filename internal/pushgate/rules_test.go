@@ -234,8 +234,8 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// TestNoSettingAboveTheCeiling: a refusal suggests no limit that the settings would refuse. A merge can leave out more
-// paths than a changeset has changes.
+// TestNoSettingAboveTheCeiling: a refusal never suggests a limit above the ceiling. A merge can drop more paths than a
+// changeset has changes.
 func TestNoSettingAboveTheCeiling(t *testing.T) {
 	t.Parallel()
 	for paths, want := range map[int]bool{CeilingPaths: true, CeilingPaths + 1: false} {

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Home is where a commit belongs.
+// Home identifies the repository and the issue that a commit belongs to.
 type Home struct {
-	// Owner and Name are the repository's.
+	// Owner and Name identify the repository.
 	Owner, Name string
-	// Issue is the number of the task's own issue, the only one that a message may close.
+	// Issue is the number of the task's issue, the only one that a message may close.
 	Issue int
 }
 
-// SafeMessage returns a commit message without what GitHub would act upon beyond the task's issue:
+// SafeMessage neutralizes the parts of a commit message that would have an effect on GitHub beyond the task's issue:
 //
 //   - a closing keyword for any other issue becomes "see", because merging would close that issue;
-//   - @name becomes "@ name", wherever it stands, because an agent does not call people;
-//   - Co-authored-by, Signed-off-by, Reviewed-by and the like go, because an agent cannot speak for
-//     anybody;
-//   - [skip ci] and its kin are disarmed, because checks are not the agent's to skip.
+//   - @name becomes "@ name" everywhere, because an agent must not notify people;
+//   - trailers such as Co-authored-by, Signed-off-by and Reviewed-by are removed, because an agent cannot speak for
+//     others;
+//   - [skip ci] and its variants are put in parentheses, because an agent must not skip checks.
 //
-// Line ends become \n. Applying it twice changes nothing more. Whoever publishes a commit applies
-// it to the message that Judge has let pass.
+// Line ends become \n. SafeMessage is idempotent. The publisher applies it to every message that [Judge] has accepted.
 func SafeMessage(message string, home Home) string {
 	message = strings.ReplaceAll(message, "\r\n", "\n")
 	message = strings.ReplaceAll(message, "\r", "\n")
@@ -38,13 +37,14 @@ func SafeMessage(message string, home Home) string {
 	return message
 }
 
-// What GitHub, or a person who reads a history, gives a meaning.
+// Text to which GitHub, or a reader of the history, assigns a meaning.
 var (
 	trailers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:(?:co-authored|co-developed|signed-off|reviewed|acked|approved|tested|committed)-by|skip-checks)[ \t\pZ]*:.*(?:\n|$)`)
 	skipCI   = regexp.MustCompile(`(?i)\[((?:skip[ _-]?(?:ci|actions))|(?:(?:ci|actions)[ _-]?skip)|no[ _-]?ci)\]`)
-	// A message is no Markdown: what looks like code calls people, too. Only an address of mail has a letter before the sign.
+	// Commit messages are not Markdown, so a mention in code notifies people, too. Only in an email address is the sign
+	// preceded by a letter.
 	mention = regexp.MustCompile(`(^|\W)@([A-Za-z0-9])`)
-	// Between the word and the reference there may be any kind of space, and marks or signs of Markdown around it.
+	// The keyword and the reference may be separated by any kind of space and surrounded by Markdown punctuation.
 	closing = regexp.MustCompile(`(?i)(^|[^A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)([^\pL\pN#]*[\s\pZ\pC:][^\pL\pN#]*)` +
 		`([\w./-]*#|https?://[^\s/]+/[\w.-]+/[\w.-]+/(?:issues|pull)/|gh-)(\d+)\b`)
 	blankLines = regexp.MustCompile(`\n{3,}`)

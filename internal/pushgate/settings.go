@@ -10,25 +10,28 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Settings are one side's settings of the gate, the operator's or a repository's. The operator's are the ceiling:
-// a repository can lower limits, protect more, and give up exceptions that the operator makes.
+// Settings are the gate settings of the operator or of a repository. The operator's are the ceiling: a repository can
+// lower limits, protect more paths, and withdraw the operator's exceptions.
 type Settings struct {
-	// SecretsAllowedIn holds globs (with ** and {a,b}) of paths in which what looks like a secret does not count,
-	// such as made-up keys in test data. Known values count everywhere. A repository's nil is the operator's list.
+	// SecretsAllowedIn holds globs (with ** and {a,b}) of paths in which text that looks like a secret is allowed, such
+	// as made-up keys in test data. Known values are refused everywhere. For a repository, nil means the operator's
+	// list.
 	SecretsAllowedIn []string
-	// MaxPaths is the most paths that may differ; 0 is the operator's, and his DefaultMaxPaths.
+	// MaxPaths is the maximum number of changed paths. 0 means the operator's value, and for the operator
+	// [DefaultMaxPaths].
 	MaxPaths int
-	// MaxBytes is the most bytes of new content; 0 is the operator's, and his DefaultMaxBytes.
+	// MaxBytes is the maximum size of new content in bytes. 0 means the operator's value, and for the operator
+	// [DefaultMaxBytes].
 	MaxBytes int64
 	// Protected holds globs of paths that may not be changed.
 	Protected []string
-	// Unprotected holds globs of paths that may be changed although the operator or DefaultProtected protects
-	// them. A repository's nil is the operator's list.
+	// Unprotected holds globs of paths that may be changed although the operator or [DefaultProtected] protects them.
+	// For a repository, nil means the operator's list.
 	Unprotected []string
 }
 
-// CheckGlobs returns an error that names the first glob that is not valid. Judge refuses every change while a
-// policy holds one.
+// CheckGlobs returns an error with the first invalid glob, or nil. [Judge] refuses every change while a policy contains
+// an invalid glob.
 func CheckGlobs(globs []string) error {
 	for _, glob := range globs {
 		switch {
@@ -41,7 +44,7 @@ func CheckGlobs(globs []string) error {
 	return nil
 }
 
-// matchesExactly reports whether a glob matches the path as it is written: an exception is made for no look-alike.
+// matchesExactly reports whether a glob matches the path as written. Exceptions do not extend to look-alikes.
 func matchesExactly(globs []string, path string) bool {
 	for _, glob := range globs {
 		if ok, err := doublestar.Match(glob, path); err == nil && ok {
@@ -51,14 +54,14 @@ func matchesExactly(globs []string, path string) bool {
 	return false
 }
 
-// A suggestion is a change of settings that would let something pass.
+// A suggestion is a change of settings that would make a refused change acceptable.
 type suggestion struct {
 	key, value string // value in YAML
-	operator   bool   // whose settings
+	operator   bool   // whether it is the operator's setting
 }
 
-// orSet continues a remedy with suggestions, all of which are needed.
-func orSet(remedy string, needed ...suggestion) string {
+// withSuggestions appends suggestions, all of which are needed, to a remedy.
+func withSuggestions(remedy string, needed ...suggestion) string {
 	var parts []string
 	for _, n := range needed {
 		if n.operator {
@@ -73,24 +76,24 @@ func orSet(remedy string, needed ...suggestion) string {
 	return remedy + "; or " + strings.Join(parts, ", and ") + ", then comment `retry`"
 }
 
-// maxSuggested is how long a list may be that a refusal suggests: a comment shows so much of it.
-const maxSuggested = 160
+// maxSuggestedChars bounds the list that a refusal suggests, to fit into a comment.
+const maxSuggestedChars = 160
 
-// listOf writes a list in YAML, on one line; false if it is too long or cannot stand in a comment as it is.
-func listOf(globs []string) (string, bool) {
+// yamlList formats a list as YAML on one line. ok is false if it is too long or cannot be shown in a comment.
+func yamlList(globs []string) (string, bool) {
 	quoted := make([]string, 0, len(globs))
 	for _, glob := range globs {
 		if !utf8.ValidString(glob) || strings.ContainsFunc(glob, func(r rune) bool { return !unicode.IsPrint(r) || r == '`' }) {
 			return "", false
 		}
-		text, err := json.Marshal(glob) // strings always encode; a YAML text may be written like this
+		text, err := json.Marshal(glob) // strings always encode, and JSON strings are valid YAML
 		if err != nil {
 			return "", false
 		}
 		quoted = append(quoted, string(text))
 	}
 	out := "[" + strings.Join(quoted, ", ") + "]"
-	return out, len(out) <= maxSuggested
+	return out, len(out) <= maxSuggestedChars
 }
 
 // globFor returns the glob that matches the path alone.

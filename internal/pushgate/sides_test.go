@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// TestARepositoryIsOnlyStricter: neither side opens what the other protects. The operator's settings are the ceiling, and an
-// exception of the operator's is none from what the repository itself protects.
+// TestARepositoryIsOnlyStricter: neither side can allow paths that the other protects. The operator's settings are the
+// ceiling, and the operator's exceptions do not apply to the repository's own protected paths.
 func TestARepositoryIsOnlyStricter(t *testing.T) {
 	t.Parallel()
 	const ci, docs, own = ".github/workflows/ci.yml", ".github/workflows/docs.yml", "deploy/keys.txt"
@@ -72,7 +72,7 @@ func TestARepositoryIsOnlyStricter(t *testing.T) {
 	})
 }
 
-// TestEachOfTwoIsJudged: that one is allowed, known or harmless says nothing of the other.
+// TestEachOfTwoIsJudged: an allowed, known or harmless item does not excuse a second one.
 func TestEachOfTwoIsJudged(t *testing.T) {
 	t.Parallel()
 	files := &store{}
@@ -98,10 +98,10 @@ func TestEachOfTwoIsJudged(t *testing.T) {
 			build:  func(b *builder) { b.commit(b.file("a/"+fakeToken(), "changed"), b.file("b/"+fakeToken(), "x")) },
 			policy: has(Tree{"a/" + fakeToken(): files.entry("x")}), want: []string{"b/[redacted]"},
 		},
-		"both in one file": {build: func(b *builder) { b.commit(b.file("a", line+knownSecret+"\n")) }, want: []string{"a: line 1 holds what looks like a secret (github-token)", "a: line 2 holds what looks like a secret (known-value)"}},
+		"both in one file": {build: func(b *builder) { b.commit(b.file("a", line+knownSecret+"\n")) }, want: []string{"a: line 1 contains text that looks like a secret (github-token)", "a: line 2 contains text that looks like a secret (known-value)"}},
 		"another secret in the same file": {
 			build:  func(b *builder) { b.commit(b.file("a", line+knownSecret+"\n")) },
-			policy: has(Tree{"a": files.entry(line)}), want: []string{"a: line 2 holds what looks like a secret (known-value)"},
+			policy: has(Tree{"a": files.entry(line)}), want: []string{"a: line 2 contains text that looks like a secret (known-value)"},
 		},
 	})
 	checkRule(t, RuleSecrets, map[string]ruleCase{
@@ -116,11 +116,11 @@ func TestEachOfTwoIsJudged(t *testing.T) {
 		},
 	})
 	checkRule(t, RuleMessages, map[string]ruleCase{
-		"the second message": {build: func(b *builder) { b.commit(b.file("a", "x")).commitAs("Use "+knownSecret, b.file("a", "y")) }, want: []string{"commit2 holds what looks like a secret"}},
+		"the second message": {build: func(b *builder) { b.commit(b.file("a", "x")).commitAs("Use "+knownSecret, b.file("a", "y")) }, want: []string{"commit2 contains text that looks like a secret"}},
 	})
 }
 
-// TestOneAllowedMergeAllowsNoOther: nor does what it brings in stand for what it does not.
+// TestOneAllowedMergeAllowsNoOther: neither does the content of the allowed merge excuse other content.
 func TestOneAllowedMergeAllowsNoOther(t *testing.T) {
 	t.Parallel()
 	files := &store{}
@@ -151,7 +151,8 @@ func TestOneAllowedMergeAllowsNoOther(t *testing.T) {
 	})
 }
 
-// TestASecondMergeOfTheSameCommit: it brings in nothing, so that it undoes nothing that the branch made of the first.
+// TestASecondMergeOfTheSameCommit: a second merge of the same commit adds nothing, so it cannot undo the branch's
+// changes to the first.
 func TestASecondMergeOfTheSameCommit(t *testing.T) {
 	t.Parallel()
 	files := &store{}
@@ -169,7 +170,7 @@ func TestASecondMergeOfTheSameCommit(t *testing.T) {
 	}
 }
 
-// TestEachLargeFileIsJudged: one large file that is there, or that is known, does not stand for another.
+// TestEachLargeFileIsJudged: an available or known large file does not excuse a missing one.
 func TestEachLargeFileIsJudged(t *testing.T) {
 	t.Parallel()
 	first, firstText := changeset.PointerTo([]byte("first"))

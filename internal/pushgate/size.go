@@ -6,12 +6,13 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// judgeSize counts paths once however many commits change them, and each new blob once.
+// judgeSize enforces the limits on commits, paths and bytes. It counts each path and each new blob once, however many
+// commits change it.
 func judgeSize(s *subject) []Refusal {
 	paths := map[string]bool{}
 	blobs := map[string]bool{}
 	var bytes int64
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(_ judgedCommit, change changeset.Change) {
 		paths[change.Path] = true
 		if change.Deleted() || blobs[change.Blob] {
 			return
@@ -27,30 +28,30 @@ func judgeSize(s *subject) []Refusal {
 		refuse(fmt.Sprintf("%d commits, and at most %d are allowed", len(s.commits), s.policy.MaxCommits), "squash them into fewer")
 	}
 	top, own := s.policy.Operator, s.policy.Repository
-	if most := lower(int64(top.MaxPaths), int64(own.MaxPaths)); int64(len(paths)) > most {
+	if most := effectiveLimit(int64(top.MaxPaths), int64(own.MaxPaths)); int64(len(paths)) > most {
 		refuse(fmt.Sprintf("%d paths differ, and at most %d may", len(paths), most),
-			orSet("leave out generated files and dependencies, or split the work into several issues",
-				raise("max_paths", int64(len(paths)), CeilingPaths, int64(top.MaxPaths), int64(own.MaxPaths))...))
+			withSuggestions("leave out generated files and dependencies, or split the work into several issues",
+				suggestRaise("max_paths", int64(len(paths)), CeilingPaths, int64(top.MaxPaths), int64(own.MaxPaths))...))
 	}
-	if most := lower(top.MaxBytes, own.MaxBytes); bytes > most {
+	if most := effectiveLimit(top.MaxBytes, own.MaxBytes); bytes > most {
 		refuse(fmt.Sprintf("%.1f MB of new content, and at most %.1f MB are allowed", mb(bytes), mb(most)),
-			orSet("leave out binaries and generated files", raise("max_bytes", bytes, CeilingBytes, top.MaxBytes, own.MaxBytes)...))
+			withSuggestions("leave out binaries and generated files", suggestRaise("max_bytes", bytes, CeilingBytes, top.MaxBytes, own.MaxBytes)...))
 	}
 	return refusals
 }
 
 func mb(n int64) float64 { return float64(n) / (1 << 20) }
 
-// lower is the limit that counts: the repository's if it has one below the operator's.
-func lower(operators, own int64) int64 {
+// effectiveLimit returns the repository's limit if it is set and below the operator's, else the operator's.
+func effectiveLimit(operators, own int64) int64 {
 	if own > 0 {
 		return min(operators, own)
 	}
 	return operators
 }
 
-// raise says which limits would have to be raised to need; none if they cannot be raised so far.
-func raise(key string, need, ceiling, operators, own int64) (needed []suggestion) {
+// suggestRaise returns the settings that have to be raised to allow need, or nil if need exceeds the ceiling.
+func suggestRaise(key string, need, ceiling, operators, own int64) (needed []suggestion) {
 	if need > ceiling {
 		return nil
 	}

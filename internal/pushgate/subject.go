@@ -7,31 +7,30 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// subject is a changeset prepared for the rules: the changes that count, and the trees before and
-// after each commit as far as they are known.
+// subject is a changeset prepared for the rules: the changes to judge, and the trees before and after each commit as
+// far as they are known.
 type subject struct {
 	policy  Policy
 	cs      *changeset.Changeset
-	commits []judged
-	// final is the base's tree, as far as it is known, with all changes applied.
+	commits []judgedCommit
+	// final is the known part of the base's tree with all changes applied.
 	final Tree
-	// touched are the paths with at least one change that counts and that exist in the end.
+	// touched lists the paths with at least one judged change that exist at the end.
 	touched []string
-	// blobs are those that the base, or a base commit that is merged, has already.
+	// blobs caches the result of published.
 	blobs map[string]bool
 }
 
-// judged is one commit with the changes that count: all of them, or for an allowed merge those that a
-// merge of both sides would not have made.
-type judged struct {
+// judgedCommit is one commit with the changes to judge: all of them, or, for an allowed merge, those that a three-way
+// merge would not have made.
+type judgedCommit struct {
 	commit  *changeset.Commit
 	changes []changeset.Change
-	// before is the known content that the commit builds on: the ids of the blobs that it replaces
-	// or deletes, by path.
+	// before holds the ids of the known blobs that the commit replaces or deletes, by path.
 	before map[string]string
 	// merged is the tree of the allowed second parent, nil for an ordinary commit.
 	merged Tree
-	// undone are the paths whose change on the base branch an allowed merge leaves out.
+	// undone holds the paths whose change on the base branch an allowed merge drops.
 	undone map[string]bool
 }
 
@@ -41,9 +40,9 @@ func newSubject(cs *changeset.Changeset, policy Policy) *subject {
 	touched := map[string]bool{}
 	fork := s.policy.Merge.Fork
 	for i := range cs.Commits {
-		j := s.take(&cs.Commits[i], fork)
+		j := s.applyCommit(&cs.Commits[i], fork)
 		if j.merged != nil {
-			fork = j.merged // a second merge of the same commit brings in nothing
+			fork = j.merged // a second merge of the same commit adds nothing
 		}
 		for _, change := range j.changes {
 			touched[change.Path] = true
@@ -58,9 +57,9 @@ func newSubject(cs *changeset.Changeset, policy Policy) *subject {
 	return s
 }
 
-// take applies a commit to the final tree and returns it with the changes that count.
-func (s *subject) take(commit *changeset.Commit, fork Tree) judged {
-	j := judged{commit: commit, before: map[string]string{}}
+// applyCommit applies a commit to the final tree and returns it with the changes to judge.
+func (s *subject) applyCommit(commit *changeset.Commit, fork Tree) judgedCommit {
+	j := judgedCommit{commit: commit, before: map[string]string{}}
 	var ours Tree
 	if s.policy.Merge.allows(commit) {
 		j.merged, ours = s.policy.Merge.Tree, maps.Clone(s.final)
@@ -69,17 +68,17 @@ func (s *subject) take(commit *changeset.Commit, fork Tree) judged {
 		if old, ok := s.final[change.Path]; ok {
 			j.before[change.Path] = old.Blob
 		}
-		apply(s.final, change)
+		applyChange(s.final, change)
 	}
 	if j.merged == nil {
 		j.changes = commit.Changes
 		return j
 	}
-	s.takeMerge(&j, fork, ours)
+	s.collectMergeChanges(&j, fork, ours)
 	return j
 }
 
-func apply(tree Tree, change changeset.Change) {
+func applyChange(tree Tree, change changeset.Change) {
 	if change.Deleted() {
 		delete(tree, change.Path)
 		return
@@ -87,7 +86,7 @@ func apply(tree Tree, change changeset.Change) {
 	tree[change.Path] = Entry{Mode: change.Mode, Blob: change.Blob}
 }
 
-// content returns a blob from the changeset or from what the orchestrator has.
+// content returns a blob from the changeset or from the orchestrator's copy of the base.
 func (s *subject) content(blob string) ([]byte, bool) {
 	if data, ok := s.cs.Blobs[blob]; ok {
 		return data, true
@@ -98,8 +97,8 @@ func (s *subject) content(blob string) ([]byte, bool) {
 	return s.policy.Content(blob)
 }
 
-// each calls the function for every change that counts.
-func (s *subject) each(visit func(judged, changeset.Change)) {
+// each calls visit for every change to judge.
+func (s *subject) each(visit func(judgedCommit, changeset.Change)) {
 	for _, j := range s.commits {
 		for _, change := range j.changes {
 			visit(j, change)
@@ -107,5 +106,5 @@ func (s *subject) each(visit func(judged, changeset.Change)) {
 	}
 }
 
-// shortID is a commit id as people write it.
+// shortID returns an abbreviated commit id.
 func shortID(id string) string { return id[:min(len(id), 10)] }

@@ -10,17 +10,17 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// maxOldLinks is how many links of the base are looked at because a new one may bend them.
-const maxOldLinks = 100
+// maxBaseLinks bounds the links of the base that are checked because a new link may redirect them.
+const maxBaseLinks = 100
 
-// lookup returns the target of the link at a path, if there is one.
+// lookup returns the target of the link at a path. ok is false if there is no link.
 type lookup func(path string) (target string, ok bool)
 
-// maxLinkSteps is how many links may be followed for one, as in Linux.
+// maxLinkSteps is the maximum number of links followed in one resolution, as in Linux.
 const maxLinkSteps = 40
 
-// judgeSymlinks refuses links that lead out of the tree or into git's directory, by themselves in
-// any commit, or through other links in the end.
+// judgeSymlinks refuses links that lead out of the tree or into git's directory: by themselves in any commit, or
+// through other links in the final tree.
 func judgeSymlinks(s *subject) []Refusal {
 	var refusals []Refusal
 	refuse := func(path, detail string) {
@@ -29,14 +29,14 @@ func judgeSymlinks(s *subject) []Refusal {
 		})
 	}
 	touched := map[string]bool{}
-	s.each(func(_ judged, change changeset.Change) {
+	s.each(func(_ judgedCommit, change changeset.Change) {
 		if change.Mode != changeset.ModeSymlink {
 			return
 		}
 		touched[fold(change.Path)] = true
 		target, ok := s.content(change.Blob)
 		if !ok {
-			return // judgeModes says so
+			return // judgeModes reports it
 		}
 		if detail := badTarget(string(target)); detail != "" {
 			refuse(change.Path, detail)
@@ -67,11 +67,10 @@ func judgeSymlinks(s *subject) []Refusal {
 	return refusals
 }
 
-// links returns a look-up of links of the final tree that are known, under whatever spelling some file system takes
-// for theirs. It asks for a target only once, and only for a link that somebody follows: asking may mean a call to
-// GitHub.
+// links returns a lookup over the known links of the final tree, under any spelling that some file system treats as
+// equal. It reads each target at most once and only on demand, because reading may call GitHub.
 func (s *subject) links() lookup {
-	spelled := map[string]string{} // folded → the least spelling
+	spelled := map[string]string{} // folded → the smallest spelling
 	for p, entry := range s.final {
 		if known, ok := spelled[fold(p)]; entry.Mode == changeset.ModeSymlink && (!ok || p < known) {
 			spelled[fold(p)] = p
@@ -103,7 +102,7 @@ func deref(target *string) (string, bool) {
 	return *target, true
 }
 
-// linksToFollow lists the touched links and, up to a bound, the old ones that these might bend.
+// linksToFollow returns the touched links and, up to maxBaseLinks, the links of the base that they may redirect.
 func (s *subject) linksToFollow(touched map[string]bool) []string {
 	var list []string
 	old := 0
@@ -112,7 +111,7 @@ func (s *subject) linksToFollow(touched map[string]bool) []string {
 			continue
 		}
 		if !touched[fold(p)] {
-			if old++; old > maxOldLinks {
+			if old++; old > maxBaseLinks {
 				continue
 			}
 		}
@@ -135,8 +134,8 @@ func badTarget(target string) string {
 
 func noLinks(string) (string, bool) { return "", false }
 
-// follow walks from a link to where it ends, part by part as a kernel does, and returns the other
-// links that it went through and what is wrong, if anything.
+// follow resolves a link component by component, as a kernel does. It returns the other links that it passed through
+// and the problem, or "".
 func follow(links lookup, from, target string) (visited []string, detail string) {
 	at := parts(path.Dir(from))
 	todo := parts(target)
@@ -171,7 +170,7 @@ func follow(links lookup, from, target string) (visited []string, detail string)
 	return visited, ""
 }
 
-// parts splits a path and drops what stays in place.
+// parts splits a path and drops empty and "." components.
 func parts(p string) []string {
 	var out []string
 	for name := range strings.SplitSeq(p, "/") {

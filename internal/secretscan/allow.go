@@ -2,7 +2,7 @@ package secretscan
 
 import "github.com/zricethezav/gitleaks/v8/config"
 
-// hit is a match of a library rule, with what its allow-lists ask about.
+// hit is a match of a library rule, with the texts that the allow-lists check.
 type hit struct {
 	path, secret, match, line string
 }
@@ -16,8 +16,8 @@ func (h hit) allowedBy(lists []*config.Allowlist) bool {
 	return false
 }
 
-// allowed applies one allow-list: any of its checks, or all of them when its condition says so.
-// Lists of commits never apply, because what we look at has no published commit yet.
+// allowed applies one allow-list: any of its checks, or all of them if its condition requires that. Lists of commits
+// never apply, because the scanned text has no published commit yet.
 func (h hit) allowed(list *config.Allowlist) bool {
 	target := h.secret
 	switch list.RegexTarget {

@@ -11,21 +11,23 @@ import (
 	ahocorasick "github.com/BobuSumisu/aho-corasick"
 )
 
-// MinKnown is the length in bytes below which a known value is not looked for.
+// MinKnown is the minimum length of a known value in bytes. Shorter values are ignored.
 const MinKnown = 8
 
-// knownHead is how many bytes of a known form the trie has: a trie takes two kilobytes for each, and a private
-// key has tens of thousands in all its forms. The rest of a form is compared where its head was found.
+// knownHead is the number of bytes of a known form that are put into the trie. A trie takes two kilobytes for each
+// byte, and a private key has tens of thousands of bytes in all its forms, so the rest of a form is compared only where
+// its head was found.
 const knownHead = 24
 
-// knownPart is how many bytes of a known form tell it at the border of a text that was cut.
+// knownPart is the minimum number of bytes of a known form that count at the edge of a truncated text.
 const knownPart = 12
 
-// knownSet finds literal values, as they are and as they look in common encodings.
+// knownSet finds literal values in plain and in common encodings.
 type knownSet struct {
-	trie  *ahocorasick.Trie // nil when there is nothing to look for
-	tails [][]string        // by pattern of the trie: what may follow it, "" if nothing has to
-	// firsts and lasts are the forms by their first and last bytes, longest the length of the longest.
+	trie  *ahocorasick.Trie // nil if there are no values
+	tails [][]string        // by pattern of the trie: the possible remainders, "" if the head is the whole form
+	// firsts and lasts index the forms by their first and last knownPart bytes; longest is the length of the longest
+	// form.
 	firsts, lasts map[string][]string
 	longest       int
 }
@@ -47,7 +49,7 @@ func newKnownSet(values []string) knownSet {
 	var tails [][]string
 	for _, form := range slices.Compact(forms) {
 		head, tail := form[:min(len(form), knownHead)], form[min(len(form), knownHead):]
-		if n := len(heads); n > 0 && heads[n-1] == head { // sorted: those of one head come one after the other
+		if n := len(heads); n > 0 && heads[n-1] == head { // forms are sorted, so those with the same head are adjacent
 			tails[n-1] = append(tails[n-1], tail)
 			continue
 		}
@@ -64,7 +66,7 @@ func newKnownSet(values []string) knownSet {
 	return k
 }
 
-// findCut finds what a text begins or ends with if it was cut out of a longer one within a known value.
+// findCut finds the parts of known values at the beginning and end of a truncated text.
 func (k knownSet) findCut(text string) []Finding {
 	var found []Finding
 	for end := min(len(text), k.longest-1); end >= knownPart; end-- {
@@ -81,9 +83,8 @@ func (k knownSet) findCut(text string) []Finding {
 	return found
 }
 
-// encodings returns the value and the forms in which it could be smuggled or logged: JSON and URL
-// escapes, hex, base64 at each of the three alignments, and for a multi-line value (a PEM key) its
-// long lines one by one.
+// encodings returns the value and the forms in which it could be smuggled or logged: JSON and URL escapes, hex, base64
+// at each of the three alignments, and, for a multi-line value such as a PEM key, each of its long lines.
 func encodings(value string) []string {
 	forms := []string{value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
 	forms = append(forms, url.QueryEscape(value), url.PathEscape(value))
@@ -106,8 +107,8 @@ func encodings(value string) []string {
 	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < MinKnown })
 }
 
-// base64Middle encodes value as it looks when pad bytes stand before it, without the first and
-// last characters that depend on the neighbours.
+// base64Middle encodes value as if pad bytes preceded it, without the first and last characters, which depend on the
+// neighboring bytes.
 func base64Middle(enc *base64.Encoding, value string, pad int) string {
 	whole := enc.EncodeToString(append(make([]byte, pad), value...))
 	first := []int{0, 2, 3}[pad]

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// longKey looks like a private key: it has many lines, and begins as every other.
+// longKey imitates a private key: many lines, with the same beginning as every other key.
 func longKey(salt int) string {
 	var b strings.Builder
 	b.WriteString("-----BEGIN RSA PRIVATE KEY-----\n")
@@ -20,8 +20,8 @@ func longKey(salt int) string {
 	return b.String()
 }
 
-// TestKnownWhole finds each form of long values whole, from its first byte to its last, and none that lacks its
-// last byte, whatever else begins alike.
+// TestKnownWhole finds each form of long values from its first byte to its last, and no form without its last byte,
+// even if other forms share its beginning.
 func TestKnownWhole(t *testing.T) {
 	t.Parallel()
 	values := []string{longKey(1), longKey(2), "the-same-twenty-four-bytes-and-one", "the-same-twenty-four-bytes-and-another", "the-same-twenty-four-byte", "the-same-twenty-four-byt"}
@@ -43,7 +43,7 @@ func TestKnownWhole(t *testing.T) {
 	}
 }
 
-// TestKnownAsByLooking holds the search against one that looks for each form by itself.
+// TestKnownAsByLooking compares the search with a naive search for each form.
 func TestKnownAsByLooking(t *testing.T) {
 	t.Parallel()
 	values := []string{longKey(3), "aaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaab"}

@@ -6,19 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// maxLearned bounds how many learned values are looked for: those that were learned last. Tokens that are renewed
-// live for hours, so that the ones that are forgotten are worth nothing any more.
+// maxLearned bounds the number of learned values; the newest are kept. Renewed tokens live for hours, so the dropped
+// ones have expired.
 const maxLearned = 64
 
-// learned are the values that came up while the program ran.
+// learned holds the values that were added while the program ran.
 type learned struct {
-	mu     sync.Mutex // of the writers
+	mu     sync.Mutex // held by writers
 	values []string
 	set    atomic.Pointer[knownSet]
 }
 
-// Learn has the scanner look for further values from now on, such as tokens that were renewed. Those that it knows
-// already are moved to the front of what it learned.
+// Learn adds values to search for, such as renewed tokens. Values that were learned before become the newest again.
 func (s *Scanner) Learn(values ...string) {
 	l := &s.learned
 	l.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// TestLearn: what is learned is found from then on, in all forms, and the newest are kept.
+// TestLearn: learned values are found in all forms, and the newest are kept.
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	s := secretscan.New(nil, "known-from-the-start")

@@ -11,15 +11,15 @@ import (
 	"github.com/zricethezav/gitleaks/v8/config"
 )
 
-// Patterns is the compiled pattern library: gitleaks' own rules and those of ours that it lacks.
-// It is immutable and safe for concurrent use.
+// Patterns is the compiled pattern library: the rules of gitleaks and additional rules of this package. It is immutable
+// and safe for concurrent use.
 type Patterns struct {
 	rules      []rule
 	allow      []*config.Allowlist
 	prefilter  *ahocorasick.Trie
 	byKeyword  map[string][]int // keyword → indexes into rules
-	unfiltered []int            // rules without keywords: always tried
-	cut        []cutRule        // of texts that were cut: parts of what some of the rules find
+	unfiltered []int            // rules without keywords, which are always tried
+	cut        []cutRule        // rules for parts of secrets in truncated texts
 }
 
 type rule struct {
@@ -29,26 +29,26 @@ type rule struct {
 	group   int
 	entropy float64
 	allow   []*config.Allowlist
-	// strict rules are ours: no allow-list of the library weakens them.
+	// strict marks a rule of this package: no allow-list of the library weakens it.
 	strict bool
 }
 
-// cutRule is a rule about a text that was cut, and what such a text holds one of.
+// cutRule is a rule for truncated texts. It applies if the text contains one of its keywords.
 type cutRule struct {
 	rule
 	keywords []string
 }
 
-// ownRule is a rule that the library lacks or has in a form that is too narrow.
+// ownRule is a rule that the library lacks or has in too narrow a form.
 type ownRule struct {
 	id, regex string
 	keywords  []string
-	entropy   float64 // in bits per character, above which a match counts
+	entropy   float64 // minimum entropy of a match in bits per character, exclusive
 }
 
-// ownRules returns token forms that must never get out, whatever an allow-list says. GitHub's
-// installation tokens have been several hundred characters with dots since 2026. A password in an
-// address has to look random, or every postgres:postgres@localhost would be one.
+// ownRules returns token forms that are never published, regardless of allow-lists. Since 2026, GitHub's installation
+// tokens have several hundred characters, with dots. A password in a URL must look random; otherwise
+// postgres:postgres@localhost would match.
 func ownRules() []ownRule {
 	return []ownRule{
 		{"github-token", `gh[pousr]_[A-Za-z0-9._-]{36,}`, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 0},
@@ -61,8 +61,8 @@ func ownRules() []ownRule {
 	}
 }
 
-// cutRules returns the forms of parts of secrets, of a text that was cut within them. A line of a key has 40 characters
-// at least, its end in the text a line end or the two characters by which JSON writes one.
+// cutRules returns patterns for parts of secrets at the edges of a truncated text. A line of a key has at least 40
+// characters and ends in a newline or in the two characters by which JSON escapes one.
 func cutRules() []ownRule {
 	const line = `[A-Za-z0-9+/=]{40,}`
 	const end = `(?:\\r|\\n|\s)+`
@@ -77,8 +77,8 @@ func cutRules() []ownRule {
 	}
 }
 
-// LoadPatterns compiles the library. It takes tens of milliseconds and some megabytes, so load it
-// once, where the service is wired, and share the result.
+// LoadPatterns compiles the library. It takes tens of milliseconds and some megabytes, so load it once at startup and
+// share the result.
 func LoadPatterns() (*Patterns, error) {
 	reader := viper.New()
 	reader.SetConfigType("toml")
@@ -161,7 +161,7 @@ func (p *Patterns) find(path, text string) []Finding {
 	return found
 }
 
-// candidates tells, per rule, whether the text has one of its keywords.
+// candidates reports, per rule, whether the text contains one of its keywords.
 func (p *Patterns) candidates(text string) []bool {
 	wanted := make([]bool, len(p.rules))
 	for _, index := range p.unfiltered {
@@ -197,8 +197,8 @@ func (p *Patterns) findRule(r rule, path, text string) []Finding {
 	return found
 }
 
-// secretRange picks the group that holds the secret: the named one, else the first that matched,
-// else the whole match.
+// secretRange returns the range of the group that holds the secret: the rule's group if it matched, else the first
+// group that matched, else the whole match.
 func secretRange(at []int, group int) (start, end int) {
 	if group > 0 && 2*group+1 < len(at) && at[2*group] >= 0 {
 		return at[2*group], at[2*group+1]
@@ -220,7 +220,7 @@ func lineAround(text string, start, end int) string {
 	return text[from : end+to]
 }
 
-// shannon is the text's entropy in bits per character.
+// shannon returns the text's entropy in bits per character.
 func shannon(text string) float64 {
 	counts := map[rune]int{}
 	total := 0

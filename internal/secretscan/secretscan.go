@@ -1,13 +1,14 @@
-// Package secretscan finds secrets in text: values that we know, and what the gitleaks pattern
-// library knows how to recognise.
+// Package secretscan finds secrets in text: known values in common encodings, and the forms that the gitleaks pattern
+// library recognizes.
 //
-// It serves two masters: internal/pushgate, which refuses commits that add a secret, and
-// internal/trust, which blanks secrets in everything that leaves us. It uses gitleaks' rules but
-// not its detector: that one reports lines instead of byte ranges, obeys a "gitleaks:allow" remark
-// that the author of the text may have written, and is too slow for every line of a log.
+// Two packages use it: internal/pushgate refuses commits that add a secret, and internal/trust redacts secrets in
+// everything that errand publishes or logs. It uses gitleaks' rules but not its detector, which reports lines instead
+// of byte ranges, honors a "gitleaks:allow" remark that the author of the text may have written, and is too slow for
+// every line of a log.
 //
-// It decides nothing and prints nothing; a Finding holds positions, never the secret. Start
-// reading at LoadPatterns and Scanner.
+// The package only reports. A [Finding] holds positions, never the secret.
+//
+// Start here: [LoadPatterns], then [New] and [Scanner.Find].
 package secretscan
 
 import (
@@ -16,43 +17,43 @@ import (
 	"strings"
 )
 
-// Finding is one secret's place in a text.
+// Finding is the place of one secret in a text.
 type Finding struct {
-	// Rule names what was recognised: a rule of the pattern library, or RuleKnown.
+	// Rule is the id of the matching rule of the pattern library, or [RuleKnown].
 	Rule string
 	// Start and End are the secret's byte range in the text, End exclusive.
 	Start, End int
 }
 
-// RuleKnown is the rule of a finding that equals one of the known values, in some encoding.
+// RuleKnown is the rule of a finding that equals a known value in some encoding.
 const RuleKnown = "known-value"
 
-// Known reports whether the finding is one of the values that the scanner was told.
+// Known reports whether the finding is one of the scanner's known values.
 func (f Finding) Known() bool { return f.Rule == RuleKnown }
 
 // Line returns the 1-based number of the line on which the finding starts in text.
 func (f Finding) Line(text string) int { return 1 + strings.Count(text[:f.Start], "\n") }
 
-// Scanner finds known values and library patterns. It changes by Learn only, and is safe for concurrent use.
+// Scanner finds known values and library patterns. Only [Scanner.Learn] changes it; it is safe for concurrent use.
 type Scanner struct {
 	patterns *Patterns
 	known    knownSet
 	learned  learned
 }
 
-// New makes a scanner over loaded patterns and the given known values. Values shorter than
-// MinKnown bytes are left out, because they would match ordinary words. It is cheap: call it per
-// task if tasks have values of their own. A nil patterns means known values only.
+// New returns a scanner for the given patterns and known values. Values shorter than [MinKnown] bytes are ignored,
+// because they would match ordinary words. New is cheap enough to be called per task. With nil patterns the scanner
+// finds known values only.
 func New(patterns *Patterns, known ...string) *Scanner {
 	return &Scanner{patterns: patterns, known: newKnownSet(known)}
 }
 
-// Find returns the secrets in text, ordered by position and without overlap: where two overlap,
-// the range is their union and the rule is that of the first, a known value before a pattern.
+// Find returns the secrets in text, ordered by position and without overlap. Overlapping findings are joined; the
+// joined finding has the rule of the first one, or [RuleKnown] if any is a known value.
 func (s *Scanner) Find(text string) []Finding { return s.FindIn("", text) }
 
-// FindIn is Find for the content of a file: some patterns apply to, or leave out, certain paths
-// (such as lock files). Known values are found whatever the path.
+// FindIn is [Scanner.Find] for the content of a file: some patterns apply to certain paths only, or exempt paths such
+// as lock files. Known values are found in every path.
 func (s *Scanner) FindIn(path, text string) []Finding {
 	found := append(s.known.find(text), s.learned.find(text)...)
 	if s.patterns != nil && !isBinary(text) {
@@ -61,9 +62,9 @@ func (s *Scanner) FindIn(path, text string) []Finding {
 	return merge(found)
 }
 
-// FindCut is Find for a text that may have been cut out of a longer one: at its beginning and end a part of a known
-// value counts, at its end also a part of a token that its first letters tell, and of a private key the lines that
-// are there.
+// FindCut is [Scanner.Find] for a text that may have been truncated. It also reports a part of a known value at the
+// beginning or end, the beginning of a token with a recognizable prefix at the end, and the remaining lines of a
+// private key.
 func (s *Scanner) FindCut(text string) []Finding {
 	found := append(s.Find(text), s.known.findCut(text)...)
 	found = append(found, s.learned.findCut(text)...)
@@ -77,7 +78,7 @@ func (s *Scanner) FindCut(text string) []Finding {
 	return merge(found)
 }
 
-// isBinary uses git's own rule: a NUL in the first 8000 bytes. Patterns mean nothing there.
+// isBinary uses git's own rule: a NUL in the first 8000 bytes. Patterns are meaningless in binary data.
 func isBinary(text string) bool {
 	if len(text) > 8000 {
 		text = text[:8000]
@@ -85,7 +86,7 @@ func isBinary(text string) bool {
 	return strings.IndexByte(text, 0) >= 0
 }
 
-// merge orders findings and joins those that overlap.
+// merge sorts findings and joins those that overlap.
 func merge(found []Finding) []Finding {
 	if len(found) < 2 {
 		return found

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// loadOnce shares the library among this package's tests: compiling it is the slow part.
+// loadOnce shares the library among the tests, because compiling it is slow.
 var loadOnce = sync.OnceValues(LoadPatterns)
 
 func patterns(t testing.TB) *Patterns {
@@ -24,7 +24,7 @@ func patterns(t testing.TB) *Patterns {
 	return p
 }
 
-// Tokens are put together here so that the repository itself holds none.
+// Tokens are assembled here so that the repository itself contains none.
 func ghToken(kind string) string { return kind + strings.Repeat("aB3dE6gH9", 4) }
 
 func statelessToken() string {

@@ -9,37 +9,37 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The bounds of a line.
+// Limits on a command line.
 const (
 	maxLine  = 256 << 10 // bytes
 	maxCalls = 1000
-	maxDepth = 5 // lines within lines
+	maxDepth = 5 // command lines nested in command lines
 )
 
-// unknown stands for a word that is known only when the line runs. No rule has it.
+// unknown stands for a word whose value is known only at run time. No rule can contain it.
 const unknown = "\x00"
 
-// Call is one command of a line.
+// Call is one command of a command line.
 type Call struct {
-	// Words are the command's name and arguments, without quotes. Those that only the shell will know are no
-	// words that a rule can have.
+	// Words are the command's name and arguments, unquoted. Words whose value is known only at run time match no rule.
 	Words []string
-	// Builtin: it is the shell's own, or a function of the line.
+	// Builtin reports that the command is a shell builtin, or a function defined on the line.
 	Builtin bool
-	// Opened: it only starts another command, which follows as a call of its own.
+	// Opened reports that the command only starts another one, which is listed as its own Call.
 	Opened bool
-	// Unread is why it is not known what it starts, as a sentence without its full stop; empty if it is.
+	// Unread explains why it is unknown which command it starts, as a sentence without its full stop; empty if it is
+	// known.
 	Unread string
 }
 
-// String returns the words, with $… for what only the shell will know.
+// String returns the words, with $… in place of values known only at run time.
 func (c Call) String() string {
 	return strings.ReplaceAll(strings.Join(c.Words, " "), unknown, "$…")
 }
 
-// forms are the ways in which rules may have written the call: as it stands, and without options between the name
-// and what follows.
-func (c Call) forms() [][]string {
+// spellings returns the ways in which a rule may refer to the call: as written, without the path of a system directory,
+// and without options between the name and the subcommand.
+func (c Call) spellings() [][]string {
 	if len(c.Words) == 0 {
 		return nil
 	}
@@ -55,16 +55,16 @@ func (c Call) forms() [][]string {
 	return forms
 }
 
-// systemDirs are where the system's commands are: /usr/bin/git is git, ./git is not.
+// systemDirs returns the directories of system commands: /usr/bin/git is git, ./git is not.
 func systemDirs() []string {
 	return []string{"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"}
 }
 
-// Calls returns every command of a line, in its order, those that other commands start included. With an error, which is
-// for people, they are those up to where the line could be read.
+// Calls returns every command of a line in order, including those that other commands start. On error, it returns the
+// commands found so far; the error's text is for people.
 func Calls(line string) ([]Call, error) {
 	r := &reader{functions: map[string]bool{}}
-	err := r.line(line, 0)
+	err := r.addLine(line, 0)
 	return r.calls, err
 }
 
@@ -74,11 +74,11 @@ type reader struct {
 	functions map[string]bool
 }
 
-func (r *reader) line(line string, depth int) error {
-	if len(line) > maxLine || depth > maxDepth {
+func (r *reader) addLine(addLine string, depth int) error {
+	if len(addLine) > maxLine || depth > maxDepth {
 		return errors.New("the command is too long, or too many are nested in each other")
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(addLine), "")
 	if err != nil {
 		return errors.New("it cannot be read as a shell's command line: " + err.Error())
 	}
@@ -90,49 +90,49 @@ func (r *reader) line(line string, depth int) error {
 	})
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && err == nil && len(call.Args) > 0 {
-			err = r.call(wordsOf(call.Args), depth)
+			err = r.addCall(wordsOf(call.Args), depth)
 		}
 		return err == nil
 	})
 	return err
 }
 
-// call adds a call, and what it starts.
-func (r *reader) call(words []string, depth int) error {
+// addCall adds a call and the calls that it starts.
+func (r *reader) addCall(words []string, depth int) error {
 	if len(r.calls) >= maxCalls {
 		return errors.New("there are too many commands in it")
 	}
 	c := Call{Words: words}
-	name := words[0]
+	name := words[0]                                                                 // env cannot call functions
 	c.Builtin = depth == 0 && r.functions[name] || slices.Contains(builtins(), name) // env knows no functions
 	switch {
 	case strings.Contains(name, unknown):
-		c.Unread = "which command is called is known only when it runs"
+		c.Unread = "which command is called is known only at run time"
 	case slices.Contains(shells(), path.Base(name)):
-		return r.shell(c, depth)
+		return r.addShell(c, depth)
 	case name == "eval":
-		return r.text(c, words[1:], depth)
+		return r.addScript(c, words[1:], depth)
 	}
-	inner, opened := started(words)
+	inner, opened := innerCommands(words)
 	c.Opened = opened
 	r.calls = append(r.calls, c)
 	for _, in := range inner {
 		if depth >= maxDepth {
 			return errors.New("too many commands are nested in each other")
 		}
-		if err := r.call(in, depth+1); err != nil {
+		if err := r.addCall(in, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shell adds the call of a shell, with the commands of the text that it is given.
-func (r *reader) shell(c Call, depth int) error {
+// addShell adds the call of a shell, and the calls of the script that is passed with -c.
+func (r *reader) addShell(c Call, depth int) error {
 	for rest := c.Words[1:]; len(rest) > 0 && len(rest[0]) > 1 && strings.ContainsAny(rest[0][:1], "-+"); rest = rest[1:] {
 		option := rest[0]
 		if option[0] == '-' && option[1] != '-' && strings.Contains(option, "c") {
-			return r.text(c, rest[1:min(2, len(rest))], depth)
+			return r.addScript(c, rest[1:min(2, len(rest))], depth)
 		}
 		if strings.HasSuffix(option, "o") && len(rest) > 1 { // -euo pipefail
 			rest = rest[1:]
@@ -142,21 +142,21 @@ func (r *reader) shell(c Call, depth int) error {
 	return nil
 }
 
-// text adds a call that runs a text, with the commands of that text.
-func (r *reader) text(c Call, words []string, depth int) error {
+// addScript adds a call that runs a script, and the calls of that script.
+func (r *reader) addScript(c Call, words []string, depth int) error {
 	text := strings.Join(words, " ")
 	c.Opened = !strings.Contains(text, unknown)
 	if !c.Opened {
-		c.Unread = "what " + c.Words[0] + " shall run is known only when it runs"
+		c.Unread = "the command that " + c.Words[0] + " runs is known only at run time"
 	}
 	r.calls = append(r.calls, c)
 	if !c.Opened {
 		return nil
 	}
-	return r.line(text, depth+1)
+	return r.addLine(text, depth+1)
 }
 
-// wordsOf are words as the shell hands them over, as far as that is known.
+// wordsOf returns the words as the shell would pass them, as far as they are known.
 func wordsOf(args []*syntax.Word) []string {
 	words := make([]string, 0, len(args))
 	for _, a := range args {
@@ -173,7 +173,7 @@ func textOf(parts []syntax.WordPart, quoted bool) string {
 			b.WriteString(unescape(p.Value, quoted))
 		case *syntax.SglQuoted:
 			if p.Dollar && strings.Contains(p.Value, `\`) {
-				b.WriteString(unknown) // $'…' has escapes of its own
+				b.WriteString(unknown) // $'…' has its own escapes
 				continue
 			}
 			b.WriteString(p.Value)
@@ -186,7 +186,7 @@ func textOf(parts []syntax.WordPart, quoted bool) string {
 	return b.String()
 }
 
-// unescape takes away the backslashes that the shell would.
+// unescape removes backslashes as the shell does.
 func unescape(s string, quoted bool) string {
 	if !strings.Contains(s, `\`) {
 		return s

@@ -1,9 +1,10 @@
-// Package shellrules judges command lines for a shell by how the commands in them begin: which may be called, and
-// which may not. It reads a line as a shell does, so that what stands behind && or |, in $(…), in a loop, behind
-// env, timeout or xargs, and in the text of sh -c is judged like what stands alone.
+// Package shellrules decides whether an agent may run a shell command line, by matching the beginning of each command
+// in it against lists of allowed and denied commands. It parses the line as a shell does, so commands after && or |, in
+// $(…), in loops, behind env, timeout or xargs, and in the script of sh -c are judged like a single command.
 //
-// It is no boundary. A program that may be called can call any other one, and a line can be written so that
-// nobody sees what it does before it runs. It keeps an agent from mistakes, and tells it at once what it may do.
+// The package is not a security boundary: an allowed program can start any other program, and a line can hide what it
+// runs. It prevents mistakes, and its refusals list the allowed commands.
 //
-// Start reading at Rules.Judge. Calls takes lines apart; Always and Found say what a repository needs.
+// Start here: [Rules.Judge]. [Calls] splits lines into commands; [BaseCommands] and [DetectCommands] return the
+// commands that a repository needs.
 package shellrules

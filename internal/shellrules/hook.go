@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// maxHook bounds what a program says to its hook.
+// maxHook is the maximum size in bytes of the input of a hook.
 const maxHook = 4 << 20
 
-// rule is one call to refuse, as programs write it.
-var rule = regexp.MustCompile(`^Bash\((.+)\)$`)
+// bashRule matches one denied command in the notation of agent programs.
+var bashRule = regexp.MustCompile(`^Bash\((.+)\)$`)
 
-// New makes rules of a list of commands, nil for any, and of rules such as Bash(git push:*); what these say about other
-// tools is left out.
+// New returns rules for a list of allowed commands, nil for any, and a list of denied calls such as Bash(git push:*).
+// It ignores denied calls of other tools.
 func New(allow, deny []string) Rules {
 	r := Rules{Allow: allow}
 	for _, d := range deny {
-		switch m := rule.FindStringSubmatch(d); {
+		switch m := bashRule.FindStringSubmatch(d); {
 		case m == nil:
 		case strings.HasSuffix(m[1], ":*"):
 			r.Deny = append(r.Deny, strings.TrimSuffix(m[1], ":*"))
@@ -30,11 +30,11 @@ func New(allow, deny []string) Rules {
 	return r
 }
 
-// geminiShell is the shell of Gemini CLI, whose hooks have a form of their own.
+// geminiShell is the shell tool of Gemini CLI, whose hooks have their own output format.
 const geminiShell = "run_shell_command"
 
-// asked is what a program says to its hook.
-type asked struct {
+// hookCall is the input that an agent program passes to its hook.
+type hookCall struct {
 	Tool  string `json:"tool_name"`
 	Dir   string `json:"cwd"`
 	Input struct {
@@ -44,37 +44,37 @@ type asked struct {
 	} `json:"tool_input"`
 }
 
-// gemini reports whether it is Gemini CLI that asks.
-func (a asked) gemini() bool { return a.Tool == geminiShell }
+// fromGemini reports whether Gemini CLI made the call.
+func (a hookCall) fromGemini() bool { return a.Tool == geminiShell }
 
-// Hook answers what a program asks before it calls a tool, in Claude Code's form, or in Gemini CLI's to that one: leave for
-// a command or for the change of a file, or a refusal with its reason. Other tools it leaves to the program's own rules; an
-// error does the same. With refuseOnly it gives no leave either, for programs that understand
-// refusals alone.
+// Hook reads one tool call and writes the decision in the format of Claude Code, or of Gemini CLI if that made the
+// call. It allows a command or a file change, or denies it with a reason. For other tools and on error it writes
+// nothing, which leaves the decision to the program's own rules. With refuseOnly it never allows explicitly, for
+// programs that accept only denials.
 func (r Rules) Hook(in io.Reader, out io.Writer, refuseOnly bool) error {
-	var a asked
+	var a hookCall
 	if err := json.NewDecoder(io.LimitReader(in, maxHook)).Decode(&a); err != nil {
-		return fmt.Errorf("read the call to be judged: %w", err)
+		return fmt.Errorf("read the tool call: %w", err)
 	}
-	why, known := r.judge(a)
+	why, known := r.judgeCall(a)
 	var answer any
 	switch {
-	case why != nil && a.gemini():
+	case why != nil && a.fromGemini():
 		answer = map[string]string{"decision": "deny", "reason": why.Error()}
 	case why != nil:
 		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "deny", why.Error()}}
-	case !known || a.gemini() || refuseOnly:
-		return nil // they go on with what is not refused
+	case !known || a.fromGemini() || refuseOnly:
+		return nil // these programs proceed unless the call is denied
 	default:
 		answer = map[string]any{"hookSpecificOutput": decision{"PreToolUse", "allow", "It is among what may be called."}}
 	}
 	if err := json.NewEncoder(out).Encode(answer); err != nil {
-		return fmt.Errorf("answer: %w", err)
+		return fmt.Errorf("write the decision: %w", err)
 	}
 	return nil
 }
 
-// decision is an answer in Claude Code's form.
+// decision is a decision in Claude Code's format.
 type decision struct {
 	Event    string `json:"hookEventName"`
 	Decision string `json:"permissionDecision"`

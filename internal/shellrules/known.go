@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Always are the commands that every list has: those that look at files, text and the system, and those that make, move
-// and remove files, which agents can do with their other tools too.
-func Always() []string {
+// BaseCommands returns the commands that every list of allowed commands includes: those that inspect files, text and
+// the system, and those that create, move and remove files, which agents can also do with their other tools.
+func BaseCommands() []string {
 	return []string{
 		"[", "awk", "base64", "basename", "cat", "cd", "chmod", "cksum", "cmp", "column", "comm", "cp", "cut", "date", "df", "diff", "dirname", "du", "echo",
 		"egrep", "expand", "expr", "false", "fgrep", "file", "find", "fold", "free", "grep", "gunzip", "gzip", "head", "hexdump", "hostname", "id", "install", "join", "jq",
@@ -18,7 +18,7 @@ func Always() []string {
 	}
 }
 
-// tools are commands that a repository is built with, by the name of a file at its root that tells. A name may be a pattern.
+// tools returns the build commands of a repository, by the name or pattern of a file at its root that implies them.
 func tools() []struct{ file, commands string } {
 	return []struct{ file, commands string }{
 		{"go.mod", "go gofmt goimports golangci-lint staticcheck"}, {"go.work", "go gofmt"},
@@ -36,9 +36,10 @@ func tools() []struct{ file, commands string } {
 
 const pythons = "python python3 pip pip3 pytest uv uvx tox ruff mypy black poetry"
 
-// Found are the commands that a repository needs by itself: git, what the files at its root are built with, and what its own
-// commands, such as go test ./..., call. Sorted, each once.
-func Found(files, commands []string) []string {
+// DetectCommands returns the commands that a repository needs beyond [BaseCommands]: git, the build tools implied by
+// the files at its root, and those that its configured commands, such as go test ./..., call. The result is sorted,
+// without duplicates.
+func DetectCommands(files, commands []string) []string {
 	list := []string{"git"}
 	for _, t := range tools() {
 		if slices.ContainsFunc(files, func(f string) bool { ok, _ := path.Match(t.file, f); return ok }) {
@@ -46,21 +47,21 @@ func Found(files, commands []string) []string {
 		}
 	}
 	for _, line := range commands {
-		calls, _ := Calls(line) // what can be read of it
+		calls, _ := Calls(line) // an unparsable rest is ignored
 		for _, c := range calls {
-			if name := c.Words[0]; !c.Builtin && !c.Opened && Plain(name) {
+			if name := c.Words[0]; !c.Builtin && !c.Opened && IsPlain(name) {
 				list = append(list, name)
 			}
 		}
 	}
-	list = slices.DeleteFunc(list, func(c string) bool { return slices.Contains(Always(), c) })
+	list = slices.DeleteFunc(list, func(c string) bool { return slices.Contains(BaseCommands(), c) })
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// Plain reports whether a text can stand in a list: the words that a command begins with, one blank between them, without anything
-// that a shell or a program's rules would read as more than a word.
-func Plain(command string) bool {
+// IsPlain reports whether a text can be an entry of a list: the first words of a command, separated by single spaces,
+// without characters that a shell or an agent program's rules would interpret.
+func IsPlain(command string) bool {
 	return command != "" && strings.Join(strings.Fields(command), " ") == command && command[0] != '-' &&
 		!strings.ContainsAny(command, "()*?:,\"'\\`$;&|<>#!{}~=\x00")
 }

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Rules say which commands may be called, and which files tools may change. Both lists of commands are of beginnings, word by word: "npm run" is "npm run test"
-// and not "npm install".
+// Rules define which commands may be called and which files tools may change. Both lists of commands contain prefixes,
+// compared word by word: "npm run" matches "npm run test" but not "npm install".
 type Rules struct {
-	// Allow are the commands that may be called; nil is any.
+	// Allow lists the commands that may be called; nil means any.
 	Allow []string `json:"allow"`
-	// Deny are those that may not, whatever Allow says. What ends in :* is a beginning as well; Exact are whole
-	// commands.
+	// Deny lists the commands that may not be called; it takes precedence over Allow. A trailing :* is ignored, because
+	// all entries are prefixes. Exact lists whole denied commands.
 	Deny  []string `json:"deny,omitempty"`
 	Exact []string `json:"exact,omitempty"`
-	// Write are the folders below which tools may change files; nil is anywhere. Commands are not held to it.
+	// Write lists the folders in which tools may change files; nil means anywhere. Commands are not restricted by it.
 	Write []string `json:"write,omitempty"`
 }
 
-// Refusal is why a line may not be run. Its text is for the model that wrote the line.
+// Refusal explains why a line may not be run. Its text is for the model that wrote the line.
 type Refusal struct {
-	// Command is the part of the line that is refused, Rule what denies it; Rule is empty where nothing allows it.
+	// Command is the refused part of the line. Rule is the rule that denies it, empty if no rule allows it.
 	Command, Rule string
-	// Unread is why the line cannot be judged, empty if it can be.
+	// Unread explains why the line cannot be judged; empty if it can be.
 	Unread string
-	// Allow are the commands that may be called.
+	// Allow lists the commands that may be called.
 	Allow []string
 }
 
@@ -34,22 +34,22 @@ func (r *Refusal) Error() string {
 	case r.Rule != "":
 		return fmt.Sprintf("The rules of this run refuse this call (Bash(%s:*)). Do it another way, or leave it out.", r.Rule)
 	case r.Unread != "":
-		return fmt.Sprintf("The rules of this run refuse this call: %s. Write it plainly. %s", r.Unread, r.may())
+		return fmt.Sprintf("The rules of this run refuse this call: %s. Write it plainly. %s", r.Unread, r.allowedHint())
 	}
-	return fmt.Sprintf("The rules of this run refuse this call: %q is not among the commands that may be called. %s", cut(r.Command), r.may())
+	return fmt.Sprintf("The rules of this run refuse this call: %q is not among the commands that may be called. %s", truncate(r.Command), r.allowedHint())
 }
 
-// Name is what was refused in few words, as lists of refusals have it.
+// Name returns a short name of the refused call, for lists of refusals.
 func (r *Refusal) Name() string {
 	if r.Rule != "" {
 		return "Bash(" + r.Rule + ":*)"
 	}
-	return "Bash: " + cut(r.Command)
+	return "Bash: " + truncate(r.Command)
 }
 
-// may names what may be called: the repository's own commands first.
-func (r *Refusal) may() string {
-	always := Always()
+// allowedHint lists the allowed commands, with the repository's own first.
+func (r *Refusal) allowedHint() string {
+	always := BaseCommands()
 	var own []string
 	for _, c := range r.Allow {
 		if !slices.Contains(always, c) {
@@ -62,44 +62,44 @@ func (r *Refusal) may() string {
 	return "Allowed are: " + strings.Join(own, ", ") + "; and those that look at files, text and the system, or make, move and remove files (such as ls, cat, grep, sed, mkdir, rm)."
 }
 
-// cut shortens a command for a message.
-func cut(s string) string {
+// truncate shortens a command for a message.
+func truncate(s string) string {
 	if runes := []rune(s); len(runes) > 80 {
 		return string(runes[:80]) + "…"
 	}
 	return s
 }
 
-// Judge says why a line may not be run, nil if it may.
+// Judge returns why a line may not be run, or nil.
 func (r Rules) Judge(line string) *Refusal {
 	calls, err := Calls(line)
 	for _, c := range calls {
-		if rule := r.denying(c); rule != "" {
+		if rule := r.denyingRule(c); rule != "" {
 			return &Refusal{Command: c.String(), Rule: rule}
 		}
 	}
-	if rule := r.roughly(line, err); rule != "" {
-		return &Refusal{Command: cut(line), Rule: rule}
+	if rule := r.denyingRuleUnparsed(line, err); rule != "" {
+		return &Refusal{Command: truncate(line), Rule: rule}
 	}
 	if r.Allow == nil {
-		return nil // a line that cannot be read is for the shell to refuse
+		return nil // the shell itself rejects a line that cannot be parsed
 	}
 	if err != nil {
-		return &Refusal{Command: cut(line), Unread: err.Error(), Allow: r.Allow}
+		return &Refusal{Command: truncate(line), Unread: err.Error(), Allow: r.Allow}
 	}
 	for _, c := range calls {
-		if why := r.missing(c); why != nil {
+		if why := r.refuseUnlisted(c); why != nil {
 			return why
 		}
 	}
 	return nil
 }
 
-// denying is the rule that is against a call, or empty.
-func (r Rules) denying(c Call) string {
+// denyingRule returns the rule that denies a call, or "".
+func (r Rules) denyingRule(c Call) string {
 	for _, rule := range r.Deny {
 		words := strings.Fields(strings.TrimSuffix(rule, ":*"))
-		if len(words) > 0 && slices.ContainsFunc(c.forms(), func(form []string) bool { return begins(form, words) }) {
+		if len(words) > 0 && slices.ContainsFunc(c.spellings(), func(form []string) bool { return hasPrefix(form, words) }) {
 			return strings.Join(words, " ")
 		}
 	}
@@ -111,31 +111,31 @@ func (r Rules) denying(c Call) string {
 	return ""
 }
 
-// roughly looks for denied commands in a line that cannot be taken apart.
-func (r Rules) roughly(line string, err error) string {
+// denyingRuleUnparsed searches a line that cannot be parsed for denied commands.
+func (r Rules) denyingRuleUnparsed(line string, err error) string {
 	if err == nil {
 		return ""
 	}
 	for part := range strings.FieldsFuncSeq(line, func(c rune) bool { return strings.ContainsRune(";&|()\n`", c) }) {
-		if rule := r.denying(Call{Words: strings.Fields(part)}); rule != "" {
+		if rule := r.denyingRule(Call{Words: strings.Fields(part)}); rule != "" {
 			return rule
 		}
 	}
 	return ""
 }
 
-// missing is the refusal of a call that nothing allows, nil if something does.
-func (r Rules) missing(c Call) *Refusal {
+// refuseUnlisted returns the refusal of a call that no rule allows, or nil.
+func (r Rules) refuseUnlisted(c Call) *Refusal {
 	if c.Builtin {
 		return nil
 	}
 	for _, rule := range r.Allow {
-		if words := strings.Fields(rule); len(words) > 0 && slices.ContainsFunc(c.forms(), func(form []string) bool { return begins(form, words) }) {
+		if words := strings.Fields(rule); len(words) > 0 && slices.ContainsFunc(c.spellings(), func(form []string) bool { return hasPrefix(form, words) }) {
 			return nil
 		}
 	}
 	if c.Opened {
-		return nil // what it starts is a call of its own
+		return nil // the command that it starts is judged separately
 	}
 	out := &Refusal{Command: c.String(), Allow: r.Allow}
 	if c.Unread != "" {
@@ -144,7 +144,7 @@ func (r Rules) missing(c Call) *Refusal {
 	return out
 }
 
-// begins reports whether words begin with others.
-func begins(words, with []string) bool {
+// hasPrefix reports whether words begins with the words of prefix.
+func hasPrefix(words, with []string) bool {
 	return len(words) >= len(with) && slices.Equal(words[:len(with)], with)
 }

@@ -11,7 +11,7 @@ import (
 
 // allowed are the commands of the tests' rules.
 func allowed() []string {
-	return append(shellrules.Always(), "git", "go", "npm run", "./gradlew")
+	return append(shellrules.BaseCommands(), "git", "go", "npm run", "./gradlew")
 }
 
 func denied() []string {
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		"function's name":          {"curl() { :; }; env curl y", `"curl y"`},
 		"env":                      {"env -u C A=b go test", ""},
 		"env with another":         {"env -i A=b curl y", `"curl y"`},
-		"env that splits":          {"env -S 'curl y'", "known only when it runs"},
+		"env that splits":          {"env -S 'curl y'", "known only at run time"},
 		"timeout":                  {"timeout -k 5 60 go test", ""},
 		"timeout of another":       {"timeout 60s curl y", `"curl y"`},
 		"xargs":                    {"git ls-files | xargs -0 -n 1 wc -l", ""},
@@ -67,12 +67,12 @@ func TestJudge(t *testing.T) {
 		"shell":                    {"sh -c 'cd x && go test'", ""},
 		"shell with another":       {`bash -euo pipefail -c "go test; curl y"`, `"curl y"`},
 		"shell in a shell":         {`sh -c "bash -lc 'curl y'"`, `"curl y"`},
-		"shell with a variable":    {`sh -c "$X"`, "known only when it runs"},
+		"shell with a variable":    {`sh -c "$X"`, "known only at run time"},
 		"shell with a script":      {"sh x.sh", `"sh x.sh"`},
 		"eval":                     {"eval 'curl y'", `"curl y"`},
 		"exec":                     {"exec curl y", `"curl y"`},
 		"where is it":              {"command -v curl", ""},
-		"variable as a name":       {"$X y", "known only when it runs"},
+		"variable as a name":       {"$X y", "known only at run time"},
 		"quotes in a name":         {`c"u"rl y; \curl`, `"curl y"`},
 		"denied":                   {"git push origin main", "(Bash(git push:*))"},
 		"denied in a chain":        {"git add . && git push", "(Bash(git push:*))"},
@@ -105,7 +105,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeAnything: without a list all is allowed but what is denied, also what cannot be read.
+// TestJudgeAnything: without a list of allowed commands everything except denied commands is allowed, including lines
+// that cannot be parsed.
 func TestJudgeAnything(t *testing.T) {
 	t.Parallel()
 	rules := shellrules.New(nil, denied())
@@ -116,10 +117,10 @@ func TestJudgeAnything(t *testing.T) {
 	}
 }
 
-// TestRefusalNames: a refusal names the repository's commands, so that the model can go on.
+// TestRefusalNames: a refusal lists the repository's commands for the model.
 func TestRefusalNames(t *testing.T) {
 	t.Parallel()
-	got := shellrules.New(append(shellrules.Always(), "git", "npm run"), nil).Judge("curl y").Error()
+	got := shellrules.New(append(shellrules.BaseCommands(), "git", "npm run"), nil).Judge("curl y").Error()
 	want := `The rules of this run refuse this call: "curl y" is not among the commands that may be called. Allowed are: git, npm run; ` +
 		`and those that look at files, text and the system, or make, move and remove files (such as ls, cat, grep, sed, mkdir, rm).`
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -140,13 +141,13 @@ func TestFound(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, shellrules.Found(tc.files, tc.commands)); diff != "" {
+			if diff := cmp.Diff(tc.want, shellrules.DetectCommands(tc.files, tc.commands)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	for _, c := range append(shellrules.Always(), shellrules.Found([]string{"pom.xml", "setup.py"}, nil)...) {
-		if !shellrules.Plain(c) {
+	for _, c := range append(shellrules.BaseCommands(), shellrules.DetectCommands([]string{"pom.xml", "setup.py"}, nil)...) {
+		if !shellrules.IsPlain(c) {
 			t.Errorf("%q of the built-in lists is not plain", c)
 		}
 	}
@@ -181,11 +182,12 @@ func TestHook(t *testing.T) {
 		})
 	}
 	if err := rules.Hook(strings.NewReader("{"), &bytes.Buffer{}, false); err == nil {
-		t.Error("half a question is answered")
+		t.Error("a truncated call is answered")
 	}
 }
 
-// FuzzJudge: no line makes it panic or run away, and a denied command is refused whatever follows it.
+// FuzzJudge checks that no line causes a panic or endless work, and that a denied command is refused regardless of the
+// rest of the line.
 func FuzzJudge(f *testing.F) {
 	for _, s := range []string{"a && b | c", "$(x `y`)", "cat <<E\n$(z)\nE", "sh -c 'sh -c \"x\"'", "f(){ :;}; f", "case x in a) b;; esac", "echo ${x:-$(y)}", "bash -o", "env -", "find . -exec"} {
 		f.Add(s)

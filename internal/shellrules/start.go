@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// shells are programs that run a text given with -c.
+// shells returns the programs that run a script passed with -c.
 func shells() []string { return []string{"sh", "bash", "dash", "ash", "zsh", "ksh"} }
 
-// builtins are the shell's own commands that run no other one.
+// builtins returns the shell builtins that start no other command.
 func builtins() []string {
 	return []string{
 		":", "true", "false", "test", "[", "echo", "printf", "cd", "pwd", "pushd", "popd", "dirs", "export", "unset", "set", "shift", "read",
@@ -18,13 +18,14 @@ func builtins() []string {
 	}
 }
 
-// starter is a command that starts another one: after its options, Skip further words and assignments.
+// starter describes a command that starts another one. The started command follows after its options and skip further
+// words.
 type starter struct {
-	values string // its options that have a value as the next word, with blanks between and around them
+	values string // options whose value is the next word, each surrounded by spaces
 	skip   int
 }
 
-// starters are commands that do nothing but start another one, by name.
+// starters returns the commands that only start another command, by name.
 func starters() map[string]starter {
 	return map[string]starter{
 		"env": {values: " -u --unset -C --chdir "}, "nohup": {}, "setsid": {}, "command": {}, "exec": {values: " -a "}, "builtin": {},
@@ -35,11 +36,11 @@ func starters() map[string]starter {
 	}
 }
 
-// started are the commands that a command starts. opened says that starting them is all it does.
-func started(words []string) (inner [][]string, opened bool) {
+// innerCommands returns the commands that a command starts. opened reports that the command does nothing else.
+func innerCommands(words []string) (inner [][]string, opened bool) {
 	name := path.Base(words[0])
 	if name == "find" || name == "fd" {
-		return found(words), false
+		return findExecCommands(words), false
 	}
 	s, ok := starters()[name]
 	if !ok {
@@ -47,14 +48,14 @@ func started(words []string) (inner [][]string, opened bool) {
 	}
 	opened = name != "sudo" && name != "doas"
 	if name == "command" && len(words) > 1 && strings.HasPrefix(words[1], "-") && strings.ContainsAny(words[1], "vV") {
-		return nil, true // it only says where a command is
+		return nil, true // it only looks up the command
 	}
 	rest := skipOptions(words[1:], s.values)
 	for len(rest) > 0 && name == "env" && strings.Contains(rest[0], "=") {
 		rest = rest[1:]
 	}
 	rest = rest[min(s.skip, len(rest)):]
-	if name == "env" && slices.ContainsFunc(words[1:], splits) {
+	if name == "env" && slices.ContainsFunc(words[1:], splitsString) {
 		return [][]string{{unknown}}, opened
 	}
 	if len(rest) == 0 {
@@ -63,13 +64,13 @@ func started(words []string) (inner [][]string, opened bool) {
 	return [][]string{rest}, opened
 }
 
-// splits reports whether a word makes env take a text apart.
-func splits(w string) bool {
+// splitsString reports whether an option makes env split a string into words.
+func splitsString(w string) bool {
 	return strings.HasPrefix(w, "-S") || strings.HasPrefix(w, "--split-string") || strings.HasPrefix(w, "-vS")
 }
 
-// found are the commands that find starts.
-func found(words []string) [][]string {
+// findExecCommands returns the commands that find starts.
+func findExecCommands(words []string) [][]string {
 	var inner [][]string
 	for i := 0; i < len(words); i++ {
 		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir", "-x", "-X"}, words[i]) {
@@ -87,7 +88,7 @@ func found(words []string) [][]string {
 	return inner
 }
 
-// optionsWithValue are a command's options before its subcommand that have a value as the next word.
+// optionsWithValue returns the options before a command's subcommand whose value is the next word.
 func optionsWithValue(name string) string {
 	if path.Base(name) == "git" {
 		return " -C -c --git-dir --work-tree --namespace --super-prefix --config-env "
@@ -95,7 +96,7 @@ func optionsWithValue(name string) string {
 	return ""
 }
 
-// skipOptions returns what comes after options, and after the values of those that have one.
+// skipOptions returns the words after the options and their values.
 func skipOptions(words []string, values string) []string {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") && words[0] != "-" {
 		if words[0] == "--" {

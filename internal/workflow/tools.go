@@ -39,7 +39,7 @@ func (s *Steps) base(ctx context.Context, w *unit, st *state.Start) error {
 	}
 	st.Context.Guidance = s.guidance(st.Settings.Guidance, base.Texts)
 	if !st.Settings.Shell.Set {
-		st.Settings.Shell.Commands = shellrules.Found(base.Names, ownCommands(st.Settings))
+		st.Settings.Shell.Commands = shellrules.DetectCommands(base.Names, ownCommands(st.Settings))
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func callable(s state.Settings) []string {
 	if s.Shell.All {
 		return nil
 	}
-	return slices.Concat(ownShell(s), shellrules.Always())
+	return slices.Concat(ownShell(s), shellrules.BaseCommands())
 }
 
 // ownShell are those of them that other repositories do not have.
@@ -67,7 +67,7 @@ func ownShell(s state.Settings) []string {
 		return nil
 	}
 	if !s.Shell.Set && s.Shell.Commands == nil { // nobody looked
-		return shellrules.Found(nil, ownCommands(s))
+		return shellrules.DetectCommands(nil, ownCommands(s))
 	}
 	return s.Shell.Commands
 }

@@ -1,14 +1,15 @@
-// Package tools is the form of what agents say to errand while they work: the tools that they have, the
-// arguments of each, and the call as it crosses the tether. The runner offers the tools on a VM; package
-// callback answers the calls. Nothing here is believed: bounds are checked where the calls are answered.
+// Package tools defines the tools by which agents call errand: their names, the arguments of each, and the form of a
+// call on the wire. The runner offers the tools on a VM; package callback answers the calls and enforces all bounds.
+//
+// Start here: [Call].
 package tools
 
 import "encoding/json"
 
-// Server is the name of the MCP server under which agents know the tools.
+// Server is the name of the MCP server that offers the tools to agents.
 const Server = "errand"
 
-// The tools.
+// The names of the tools.
 const (
 	Ask     = "ask_human"
 	Note    = "note"
@@ -17,23 +18,23 @@ const (
 	Context = "context"
 )
 
-// Names lists the tools.
+// Names returns the names of all tools.
 func Names() []string { return []string{Ask, Note, Propose, Finish, Context} }
 
-// MaxCall bounds a call in bytes.
+// MaxCall is the maximum size of a call in bytes.
 const MaxCall = 256 << 10
 
-// Call is one call of a tool, as it is posted to /callback/TOOL.
+// Call is one call of a tool. It is posted to /callback/TOOL.
 type Call struct {
-	// ID is the call's own, at most 64 letters, digits and hyphens: a call that is sent again has the same.
+	// ID identifies the call: at most 64 letters, digits and hyphens. A repeated call has the same ID.
 	ID        string          `json:"id"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Answer is what comes of it, for the agent to read.
+// Answer is the result of a call, for the agent to read.
 type Answer struct {
 	Text string `json:"text"`
-	// Refused says that Text is why the call was not taken.
+	// Refused reports that the call was refused; Text is the reason.
 	Refused bool `json:"refused,omitempty"`
 }
 
@@ -55,7 +56,7 @@ type ProposeInput struct {
 	Body  string `json:"body" jsonschema:"Markdown: what is wrong or missing, where, and how it shows"`
 }
 
-// FinishInput are the arguments of Finish: the fields of the closing block.
+// FinishInput are the arguments of Finish. They correspond to the fields of the closing block.
 type FinishInput struct {
 	Outcome    string   `json:"outcome" jsonschema:"build, report, already_fixed, not_reproducible, question, blocked or done, as the rules of this run allow"`
 	Question   string   `json:"question,omitempty" jsonschema:"with the outcomes question and blocked: what people have to answer"`
