@@ -1,15 +1,15 @@
-// Package agent drives coding-agent command lines. An Adapter turns what a run shall do into a
-// command line, environment, input and files, and turns what the command prints into the run
-// events of package runlog and one judgement of how it ended.
+// Package agent drives the command lines of coding agents. An [Adapter] translates a run's [Spec] into a command line,
+// environment, input and files, and translates the command's output into the events of package runlog and a final
+// [Result].
 //
-// An adapter starts no process and opens no file: whoever has the VM does that, so that the same
-// adapter serves a run over SSH, a test and a log that is read again later. What a command prints
-// is untrusted: a parser never fails, never panics, and believes no success that it can disprove.
+// An adapter starts no process and opens no file; the caller does that on the VM. The same adapter therefore serves a
+// run over SSH, a test, and a log that is read again later. The output of a command is untrusted: a parser never fails
+// or panics, and accepts a reported success only if no other evidence contradicts it.
 //
-// The model gateway's own count of tokens is the ledger; usage reported here is a cross-check.
+// The model gateway's token count is authoritative; the usage reported here is a cross-check.
 //
-// Start reading at Adapter; Judge rules are at claudeParser.Exit; what an agent's final answer may
-// carry for the orchestrator is at ParseOutcome. The conformance suite is in agenttest.
+// Start here: [Adapter]. The rules for judging a run are at claudeParser.Exit, and the data that a final answer may
+// carry for the orchestrator is at [ParseOutcome]. The conformance suite is in package agenttest.
 package agent
 
 import (
@@ -21,89 +21,90 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// Adapter knows one agent's command line. It has no state and may be shared.
+// Adapter drives one agent's command line. It has no state and may be shared.
 type Adapter interface {
 	// Name is the adapter's name in the configuration.
 	Name() string
-	// Capabilities says what the agent can do.
+	// Capabilities returns the features that the agent supports.
 	Capabilities() Capabilities
-	// Command says how to start a run. It refuses what the agent would misread or fail open on.
+	// Command returns the command that starts a run. It refuses a Spec that the agent would misinterpret or ignore in
+	// an unsafe way.
 	Command(Spec) (Cmd, error)
 	// NewParser returns a parser for the output of one run.
 	NewParser() Parser
-	// SessionFiles lists, relative to home and with forward slashes, the files and directories that
-	// carry a session to another VM. workDir must be a real path, without symbolic links.
+	// SessionFiles returns the files and directories that carry a session to another VM, relative to home and with
+	// forward slashes. workDir must be a real path, without symbolic links.
 	SessionFiles(home, workDir, session string) []string
 }
 
-// Capabilities are what agents differ in.
+// Capabilities are the features that not every agent supports.
 type Capabilities struct {
 	// Resume: a session can be continued by its id.
 	Resume bool
-	// Fork: a session can be continued under a new id, the old one staying as it was.
+	// Fork: a session can be continued under a new id while the old one stays unchanged.
 	Fork bool
-	// Schema: the final answer can be held to a JSON schema.
+	// Schema: the final answer can be constrained to a JSON schema.
 	Schema bool
-	// Usage: the agent reports the tokens that it has used. Cost: it also reckons what they cost.
+	// Usage: the agent reports the tokens that it used. Cost: it also estimates their cost.
 	Usage, Cost bool
-	// OwnSessionID: the agent gives a new session an id itself; Spec.Session is not used.
+	// OwnSessionID: the agent chooses the id of a new session; Spec.Session is ignored.
 	OwnSessionID bool
-	// NoTurnLimit: the agent cannot be held to MaxTurns; whoever counts its model calls has to end it.
+	// NoTurnLimit: the agent does not enforce MaxTurns, so the counter of its model calls must end the run.
 	NoTurnLimit bool
 	// MCP: the servers of Spec.MCP are started, and their tools offered.
 	MCP bool
-	// Shell: the program itself refuses commands that Spec.Shell does not name. Without it the list is only told
-	// to the model.
+	// Shell: the program itself refuses commands that Spec.Shell does not list. Without it, the list is only part of
+	// the prompt.
 	Shell bool
-	// API is the dialect that the agent speaks to a model: anthropic, openai or gemini. Empty means
-	// that it is for the configuration to say.
+	// API is the dialect in which the agent calls a model: anthropic, openai or gemini. Empty means that the
+	// configuration decides.
 	API string
-	// Helpers are small models that the program asks whatever model it is given, and cannot be kept from:
-	// the gateway lets them pass as well.
+	// Helpers are small models that the program calls regardless of the configured model and that cannot be turned off,
+	// so the gateway allows them, too.
 	Helpers []string
 }
 
-// Spec is what a run shall do.
+// Spec describes a run.
 type Spec struct {
-	// WorkDir is the checkout; Home the agent's home directory; RunDir a directory of this run
-	// alone, outside the checkout, for the files that Command asks for. All absolute, on the VM.
+	// WorkDir is the checkout, Home the agent's home directory, and RunDir a directory of this run only, outside the
+	// checkout, for the files that Command returns. All are absolute paths on the VM.
 	WorkDir, Home, RunDir string
-	// Step is the orchestrator's name for what is being done. It chooses the model if Model is empty.
+	// Step is the orchestrator's name of the run's purpose. It selects the model if Model is empty.
 	Step  string
 	Model string
 	// Prompt is the task; System is added to the agent's own system prompt.
 	Prompt, System string
-	// Resume is the id of a session to continue; Session the id to give to a new one (a UUID). With
-	// Fork the session to continue stays as it is, and a copy of it goes on under an id of its own.
+	// Resume is the id of a session to continue, Session the id of a new one (a UUID). With Fork, the resumed session
+	// stays unchanged and a copy of it continues under its own id.
 	Resume, Session string
 	Fork            bool
-	// Tools limits the agent to these tools, in the agent's own names; empty means those for coding.
+	// Tools limits the agent to these tools, by the agent's own names; empty means its coding tools.
 	Tools []string
-	// Deny lists calls that the agent's own rules shall refuse. They are a courtesy, no boundary.
+	// Deny lists calls for the agent's own rules to refuse. They prevent mistakes and are not a security boundary.
 	Deny []string
-	// Shell lists how the commands begin that the agent may call in a shell, such as "git" or "npm run"; Deny goes
-	// before it. Nil is any command. It is a courtesy likewise.
+	// Shell lists the beginnings of the commands that the agent may run in a shell, such as "git" or "npm run"; Deny
+	// takes precedence. Nil allows any command. Like Deny, it is not a security boundary.
 	Shell []string
 	// MCP is a server configuration ({"mcpServers": …}); Schema a JSON schema for the final answer.
 	MCP, Schema json.RawMessage
-	// MaxTurns bounds the model calls; 0 takes DefaultMaxTurns.
+	// MaxTurns bounds the model calls; 0 means [DefaultMaxTurns].
 	MaxTurns int
-	// MaxUSD bounds what the agent believes to cost; 0 is no bound.
+	// MaxUSD bounds the cost as the agent estimates it; 0 means no bound.
 	MaxUSD float64
-	// BaseURL is where the model is reached from the VM, RunToken what to show there.
+	// BaseURL is the model endpoint as seen from the VM, RunToken the credential for it.
 	BaseURL, RunToken string
 }
 
-// Cmd is how to start a run. Its stdout has to be a file, as the runner makes it: an agent may drop what a full pipe has
-// not taken when it exits, its last line first of all, and then the run counts as crashed.
+// Cmd is the command that starts a run. Its stdout must be a file, as the runner makes it: at exit an agent may drop
+// output that a full pipe has not taken, including its last line, and the run would then count as crashed.
 type Cmd struct {
 	// Argv is the command with its arguments; Argv[0] is looked up in PATH unless it has a slash.
 	Argv []string
-	// Env is added to the environment, in preference to what is there.
+	// Env is added to the environment and takes precedence over it.
 	Env map[string]string
-	// Stdin is given to the command, which then sees the end of its input.
+	// Stdin is the command's complete input.
 	Stdin []byte
-	// Files must exist before the start.
+	// Files must exist before the command starts.
 	Files []File
 }
 
@@ -114,83 +115,83 @@ type File struct {
 	Content []byte
 }
 
-// Parser reads the output of one run, from one goroutine.
+// Parser reads the output of one run. It must be used from one goroutine.
 type Parser interface {
-	// Line takes one line of stdout, without its end, and returns what it tells. Lines of unknown
-	// kinds and lines that are no JSON tell nothing. Seq and Time of the events are the caller's to
-	// set. Texts that are long are cut at 16 KiB, the agent's own words at 256 KiB.
+	// Line takes one line of stdout, without its end, and returns its events. Lines of unknown kinds and lines that are
+	// not JSON have none. The caller sets Seq and Time of the events. Long texts are truncated to 16 KiB, the agent's
+	// own words to 256 KiB.
 	Line(line []byte) []runlog.Event
-	// Cut takes the beginning of a line that was too long, in the place of Line. So many bytes are missing at its end. An
-	// answer that came in such a line is not whole: it is never taken for the result, and the judgement says why. Without a
-	// beginning, the line stands for any number of lines.
+	// Cut takes the beginning of an overlong line in place of Line; missing is the number of bytes that were dropped
+	// from its end. An answer in such a line is incomplete: it is never used as the result, and the judgment gives the
+	// reason. An empty beginning stands for any number of lines.
 	Cut(line []byte, missing int) []runlog.Event
-	// Exit judges the run. It is called once, after the last line, when every process is gone.
+	// Exit judges the run. It is called once, after the last line, when all processes have ended.
 	Exit(Ended) Result
 }
 
-// StderrParser is a Parser that counts something by what its program writes to standard error.
+// StderrParser is a [Parser] that also reads its program's standard error.
 type StderrParser interface {
-	// StderrLine takes one line of stderr, without its end. Lines may be left out, or told in any order with those
-	// of stdout.
+	// StderrLine takes one line of stderr, without its end. Lines may be left out, and their order relative to those of
+	// stdout is undefined.
 	StderrLine(line string)
 }
 
-// Ended is what is known about a run's end besides its stdout.
+// Ended is the evidence about a run's end besides its stdout.
 type Ended struct {
 	Exit runlog.Exit
-	// StopRequested: we asked for the stop, whatever the exit says.
+	// StopRequested: errand requested the stop, whatever the exit status is.
 	StopRequested bool
-	// Stderr is the end of what the command wrote there.
+	// Stderr is the end of the command's standard error.
 	Stderr string
-	// WantSession is the session that was to be resumed, empty if none.
+	// WantSession is the session that the run was to resume, empty if none.
 	WantSession string
-	// WantSchema: a structured answer was asked for.
+	// WantSchema: a structured answer was requested.
 	WantSchema bool
-	// Prior is what the session had used before this run, nil if unknown: some agents report the use of the
-	// whole session.
+	// Prior is the session's usage before this run, nil if unknown. Some agents report the usage of the whole session.
 	Prior *runlog.Usage
 }
 
-// Result is how a run ended.
+// Result is the outcome of a run.
 type Result struct {
 	Status Status
-	// Text is the agent's final answer, or what it said about its failure.
+	// Text is the agent's final answer, or its description of the failure.
 	Text string
 	// Structured is the answer to Spec.Schema; it is valid JSON, not validated against the schema.
 	Structured json.RawMessage
-	// Session is the id to resume; it may be set for failed runs too.
+	// Session is the id for resuming; it may be set for failed runs, too.
 	Session string
 	Turns   int
 	Usage   runlog.Usage
 	CostUSD float64
-	// Denials names the tool calls that the agent's own rules refused.
+	// Denials lists the tool calls that the agent's own rules refused.
 	Denials []string
-	// HTTP is the status of the model's failure, 0 if there was none.
+	// HTTP is the status code of a failed model call, 0 if none failed.
 	HTTP int
-	// ResetAt is when a limit ends, zero if unknown.
+	// ResetAt is the end of a rate limit, zero if unknown.
 	ResetAt time.Time
-	// Why is why Status is not ok, in errand's own words, for people. It is empty where the status says it all.
+	// Why explains a Status other than ok, in errand's words, for people. It is empty if the status needs no
+	// explanation.
 	Why string
-	// Said is what the program said of its failure. It is for the log and the transcript, never for people: it names
-	// commands, addresses and request ids that are not theirs to act on, and the agent may have written it.
+	// Said is the program's own description of its failure. It is for the log and the transcript, never for people: it
+	// may contain commands, addresses and request ids that they cannot use, and the agent may have written it.
 	Said string
 }
 
-// verdict is how a run ended, as a Result has it.
+// verdict is the status part of a [Result].
 type verdict struct {
 	status    Status
 	why, said string
 }
 
-// maxSaid bounds what is kept of a program's words, in bytes.
+// maxSaid bounds the stored part of a program's failure text, in bytes.
 const maxSaid = 2000
 
-// judge puts a verdict into the result.
+// judge stores a verdict in the result.
 func (r *Result) judge(v verdict) {
 	r.Status, r.Why, r.Said = v.status, v.why, cutText(v.said, maxSaid)
 }
 
-// New returns the adapter that the configuration names.
+// New returns the adapter that the configuration selects.
 func New(cfg Config) (Adapter, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -202,7 +203,7 @@ func New(cfg Config) (Adapter, error) {
 	return nil, fmt.Errorf("agent.adapter: %q is unknown", cfg.Adapter)
 }
 
-// adapters makes adapters by name.
+// adapters returns the constructors of adapters by name.
 func adapters() map[string]func(Config) Adapter {
 	return map[string]func(Config) Adapter{
 		NameClaude:  func(c Config) Adapter { return &claude{cfg: c} },

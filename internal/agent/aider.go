@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// presetAider as the first word of the adapter command's command stands for Aider, as aider.sh calls it;
-// words behind it are more arguments of the program.
+// presetAider, as the first word of the command adapter's command, stands for aider.sh; further words are passed to
+// Aider as arguments.
 const presetAider = "{aider}"
 
 //go:embed aider.sh
 var aiderScript string
 
-// preset returns the command that is run for one that may begin with a preset's name.
+// preset returns the command to run for a configured command, which may begin with a preset's name.
 func preset(command []string) []string {
 	if len(command) == 0 || command[0] != presetAider {
 		return slices.Clone(command)

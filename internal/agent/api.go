@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// api drives errand's own tool loop, which is part of the runner: nothing has to be installed on a VM
-// for it. Everything that it is told comes in one file of mode 0600, the run's token included.
+// api drives errand's own agent, which is part of the runner, so nothing has to be installed on a VM. All its settings,
+// including the run's token, are in one file of mode 0600.
 type api struct{ cfg Config }
 
 var _ Adapter = (*api)(nil)
@@ -24,9 +24,8 @@ func (a *api) Capabilities() Capabilities {
 	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, Shell: true, API: "anthropic"}
 }
 
-// Command builds the command line. It fails for a spec that names no directories, whose session is no
-// UUID, or which asks for tools that the loop does not have. MaxUSD is left out: the loop
-// knows no prices, the gateway counts.
+// Command builds the command line. It fails for a spec without absolute directories, with a session that is not a UUID,
+// or with tools that the agent does not have. It ignores MaxUSD, because the gateway counts the cost.
 func (a *api) Command(s Spec) (Cmd, error) {
 	if err := a.check(s); err != nil {
 		return Cmd{}, fmt.Errorf("api command: %w", err)
@@ -45,7 +44,7 @@ func (a *api) Command(s Spec) (Cmd, error) {
 		env = map[string]string{}
 	}
 	env["HOME"] = s.Home
-	env["NO_PROXY"], env["no_proxy"] = "127.0.0.1,localhost", "127.0.0.1,localhost" // for what the tools ask there
+	env["NO_PROXY"], env["no_proxy"] = "127.0.0.1,localhost", "127.0.0.1,localhost" // for requests of the tools to local servers
 	return Cmd{
 		Argv:  append(slices.Clone(a.cfg.Command), "--settings", file),
 		Env:   env,

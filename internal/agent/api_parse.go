@@ -9,14 +9,14 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// apiParser reads the lines of the tool loop. Usage is added up from answer to answer, so that it is
-// known of a run that was killed, too.
+// apiParser reads the output of errand's own agent. It adds up the usage of all answers, so that the usage of a killed
+// run is known, too.
 type apiParser struct {
 	session string
 	usage   runlog.Usage
 	turns   int
 	last    *wire.Result
-	cut     string // set if a line that was too long may have been the result: why, for people
+	cut     string // set if an overlong line may have been the result: the reason, for people
 }
 
 var _ Parser = (*apiParser)(nil)
@@ -51,7 +51,7 @@ func (p *apiParser) Line(line []byte) []runlog.Event {
 			return nil
 		}
 		p.count(*l.Usage)
-		return nil // told as a sum, at the end
+		return nil // reported as a sum at the end
 	case wire.TypeResult:
 		return p.result(l.Result)
 	default:
@@ -60,14 +60,14 @@ func (p *apiParser) Line(line []byte) []runlog.Event {
 	return []runlog.Event{e}
 }
 
-// Cut reads what is there of a line. All but the result is only shown.
+// Cut reads the beginning of a line. Every type except the result is shown as far as it goes.
 func (p *apiParser) Cut(line []byte, _ int) []runlog.Event {
 	whole, at := closeJSON(line)
 	var l wire.Line
-	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	_ = json.Unmarshal(whole, &l) // an unreadable line has no type
 	switch {
 	case l.Type == "", cutIn(at, "type"):
-		p.cut = cutNoResult // its type is not known
+		p.cut = cutNoResult // its type is unknown
 	case l.Type == wire.TypeResult && (l.Result == nil || l.Result.Cause == wire.CauseOK):
 		p.last, p.cut = nil, cutTooLong
 	default:
@@ -76,7 +76,7 @@ func (p *apiParser) Cut(line []byte, _ int) []runlog.Event {
 	return nil
 }
 
-// count adds the tokens of one answer, as far as they can be true.
+// count adds the tokens of one answer, clamped to plausible values.
 func (p *apiParser) count(u wire.Usage) {
 	p.turns++
 	p.usage = p.usage.Add(runlog.Usage{
@@ -99,8 +99,8 @@ func (p *apiParser) result(r *wire.Result) []runlog.Event {
 	}
 }
 
-// Exit judges by what we know, what the runner saw, and only then by the loop's own word, of which no
-// success is believed that the exit or the session says otherwise about.
+// Exit judges by errand's own knowledge first, then by the runner's observations, and last by the agent's own report. A
+// reported success counts only if neither the exit status nor the session contradicts it.
 func (p *apiParser) Exit(e Ended) Result {
 	r := Result{Session: p.session, Usage: p.usage, Turns: p.turns}
 	if p.last != nil {
@@ -152,8 +152,7 @@ func (p *apiParser) judge(e Ended, r Result) verdict {
 	return verdict{status: StatusOK}
 }
 
-// apiCauses are the statuses that the loop may claim; what only we and the runner can know is not
-// among them.
+// apiCauses returns the statuses that the agent may report. It omits those that only errand or the runner can know.
 func apiCauses() map[string]Status {
 	return map[string]Status{
 		wire.CauseOK: StatusOK, wire.CauseMaxTurns: StatusMaxTurns, wire.CauseRateLimited: StatusRateLimited, wire.CauseOverloaded: StatusOverloaded,

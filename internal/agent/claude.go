@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// claude drives Claude Code and what behaves like it. The command line is the one that was
-// measured; where a flag looks needless, leaving it out opens a door for the repository.
+// claude drives Claude Code and compatible programs. Every flag has been tested: those that look redundant keep the
+// repository from influencing the agent.
 type claude struct{ cfg Config }
 
 var _ Adapter = (*claude)(nil)
@@ -24,9 +24,8 @@ func (c *claude) Capabilities() Capabilities {
 	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, Cost: true, MCP: true, Shell: true, API: "anthropic"}
 }
 
-// Command builds the headless command line. It fails for a spec that names no directories, that
-// carries JSON which does not parse (the agent ignores wrong settings in silence, so they are
-// checked here), or whose session is no UUID.
+// Command builds the headless command line. It fails for a spec without absolute directories, with invalid JSON (which
+// the agent would silently ignore), or with a session that is not a UUID.
 func (c *claude) Command(s Spec) (Cmd, error) {
 	if err := c.check(s); err != nil {
 		return Cmd{}, fmt.Errorf("claude command: %w", err)
@@ -79,7 +78,7 @@ func (c *claude) Command(s Spec) (Cmd, error) {
 	return cmd, nil
 }
 
-// claudeSession says which conversation the run belongs to.
+// claudeSession returns the options that select the conversation.
 func claudeSession(s Spec) []string {
 	var args []string
 	if s.Resume != "" {
@@ -94,10 +93,10 @@ func claudeSession(s Spec) []string {
 	return args
 }
 
-// claudeTools are enough for coding work; the rest would cost tokens in every request.
+// claudeTools returns the tools for coding; further ones would cost tokens in every request.
 func claudeTools() []string { return []string{"Bash", "Edit", "Read", "Write", "Glob", "Grep"} }
 
-// check refuses what the agent would misread.
+// check refuses a spec that the agent would misinterpret.
 func (c *claude) check(s Spec) error {
 	if s.Resume != "" && s.Session != "" && !s.Fork {
 		return errors.New("a resumed session keeps its id; give Resume or Session, not both")
@@ -105,8 +104,8 @@ func (c *claude) check(s Spec) error {
 	return checkCommon(s)
 }
 
-// env is the agent's environment. The configured one comes first, so that it cannot send the
-// agent's calls elsewhere.
+// env returns the agent's environment. The configured variables are set first, so that they cannot redirect the agent's
+// calls.
 func (c *claude) env(s Spec) map[string]string {
 	env := maps.Clone(c.cfg.Env)
 	if env == nil {
@@ -115,16 +114,16 @@ func (c *claude) env(s Spec) map[string]string {
 	maps.Copy(env, map[string]string{
 		"HOME":              s.Home,
 		"CLAUDE_CONFIG_DIR": path.Join(s.Home, claudeDir),
-		"IS_SANDBOX":        "1", // only has an effect as root
+		"IS_SANDBOX":        "1", // only effective as root
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS":     "1",
 		"DISABLE_AUTOUPDATER":                      "1",
-		// Else it asks the model at once, without the tools of servers that need a while to come up.
+		// Otherwise it calls the model at once, without the tools of servers that start slowly.
 		"MCP_CONNECTION_NONBLOCKING": "false",
 		"MCP_CONNECT_TIMEOUT_MS":     "30000",
 		"DISABLE_TELEMETRY":          "1",
 		"DISABLE_ERROR_REPORTING":    "1",
-		"NO_PROXY":                   "127.0.0.1,localhost", // else the loopback gateway is asked through the proxy
+		"NO_PROXY":                   "127.0.0.1,localhost", // otherwise calls to the loopback gateway go through the proxy
 		"no_proxy":                   "127.0.0.1,localhost",
 	})
 	if _, set := env["CLAUDE_CODE_MAX_RETRIES"]; !set {
@@ -133,7 +132,7 @@ func (c *claude) env(s Spec) map[string]string {
 	if _, set := env[judgeVariable]; !set {
 		env[judgeVariable] = "{runner}"
 	}
-	if model := firstOf(s.Model, c.cfg.ModelFor(s.Step)); strings.Contains(model, "-") { // no alias, which it would not look up
+	if model := firstOf(s.Model, c.cfg.ModelFor(s.Step)); strings.Contains(model, "-") { // not an alias, which these variables do not resolve
 		for _, name := range claudeModels() {
 			if _, set := env[name]; !set {
 				env[name] = model
@@ -149,18 +148,18 @@ func (c *claude) env(s Spec) map[string]string {
 	return env
 }
 
-// claudeModels are the variables that name what it asks beside its own model, for titles and for sub-agents:
-// the gateway would refuse any other.
+// claudeModels returns the variables that select the models for titles and sub-agents. The gateway would refuse any
+// model except the run's own.
 func claudeModels() []string {
 	return []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"}
 }
 
-// claudeDir is where sessions are, below the home directory.
+// claudeDir is the directory with the sessions, below the home directory.
 const claudeDir = ".claude"
 
 var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// SessionFiles returns the session's file and the directory of what did not fit into it.
+// SessionFiles returns the session's file and the directory with its large outputs.
 func (c *claude) SessionFiles(_, workDir, session string) []string {
 	if session == "" {
 		return nil
@@ -180,7 +179,7 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// firstOf returns the first value that is not zero.
+// firstOf returns the first non-zero value.
 func firstOf[T comparable](values ...T) T {
 	var zero T
 	for _, v := range values {

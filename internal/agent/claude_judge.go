@@ -31,7 +31,8 @@ type claudeResult struct {
 	Denials    []map[string]any          `json:"permission_denials"`
 }
 
-// claudeModelUse is the use of one model: in modelUsage since the session began, or in older versions (2.1.197) the process.
+// claudeModelUse is the usage of one model in modelUsage: since the beginning of the session, or, in older versions
+// (2.1.197), of the process.
 type claudeModelUse struct {
 	Input      float64 `json:"inputTokens"`
 	Output     float64 `json:"outputTokens"`
@@ -40,7 +41,7 @@ type claudeModelUse struct {
 	CostUSD    float64 `json:"costUSD"`
 }
 
-// claudeTurnUse is the use of the turn that ended, as far as the main conversation goes.
+// claudeTurnUse is the usage of the last turn in the main conversation.
 type claudeTurnUse struct {
 	Input      float64 `json:"input_tokens"`
 	Output     float64 `json:"output_tokens"`
@@ -52,7 +53,7 @@ func (u claudeTurnUse) usage() runlog.Usage {
 	return runlog.Usage{Input: tokens(u.Input), Output: tokens(u.Output), CacheRead: tokens(u.CacheRead), CacheWrite: tokens(u.CacheWrite)}
 }
 
-// useOf adds up the use of all models, which alone counts everything.
+// useOf adds up the usage of all models. Only this sum includes everything.
 func useOf(models map[string]claudeModelUse) runlog.Usage {
 	var total runlog.Usage
 	for _, m := range models {
@@ -63,7 +64,7 @@ func useOf(models map[string]claudeModelUse) runlog.Usage {
 	return total
 }
 
-// costOf adds up what the program believes that all models have cost.
+// costOf adds up the program's cost estimates for all models.
 func costOf(models map[string]claudeModelUse) float64 {
 	total := 0.0
 	for _, m := range models {
@@ -72,8 +73,9 @@ func costOf(models map[string]claudeModelUse) float64 {
 	return total
 }
 
-// usage is what this run has used. Where the results do not say it apart, a resumed session may have been counted from its
-// beginning: it has if the count covers what was used before and in the last turn. Nothing is said if that is not known.
+// usage returns the usage of this run. If the results do not report it separately, the count for a resumed session may
+// include its earlier runs: it does if it covers the prior usage plus the last turn. The result is zero if the prior
+// usage is unknown.
 func (p *claudeParser) usage(e Ended) runlog.Usage {
 	all := useOf(p.last.Models)
 	switch {
@@ -90,8 +92,8 @@ func (p *claudeParser) usage(e Ended) runlog.Usage {
 	return all
 }
 
-// cost is what the program believes that this run has cost, of which it used so much. Where only the cost of the whole session
-// is known, the run's share is that of its tokens.
+// cost returns the program's cost estimate for this run, whose usage is own. If only the cost of the whole session is
+// known, it is prorated by tokens.
 func (p *claudeParser) cost(own runlog.Usage) float64 {
 	if p.counted {
 		return clamp(p.ownCost, 0, 1e6)
@@ -103,10 +105,10 @@ func (p *claudeParser) cost(own runlog.Usage) float64 {
 	return cost * float64(sum(own)) / float64(max(sum(all), 1))
 }
 
-// sum is how many tokens were used, of every kind.
+// sum returns the number of tokens of all kinds.
 func sum(u runlog.Usage) int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// tokens takes a count that somebody may have made up.
+// tokens clamps an untrusted token count.
 func tokens(v float64) int64 {
 	if math.IsNaN(v) {
 		return 0
@@ -114,15 +116,14 @@ func tokens(v float64) int64 {
 	return int64(clamp(v, 0, 1e12))
 }
 
-// text is the answer, or what went wrong in its place, without the command's notes to its makers.
+// text returns the answer, or the error in its place, without the program's internal diagnostics.
 func (r *claudeResult) text() string {
 	errs := slices.DeleteFunc(slices.Clone(r.Errors), func(e string) bool { return strings.HasPrefix(e, "[ede_diagnostic]") })
 	return firstOf(r.Result, strings.Join(errs, "\n"))
 }
 
-// Exit judges by the last result, the exit code, stderr and what was asked for, all of them:
-// a "success" may be a failure (is_error), an exit of 0 an interrupted run, and after a stop that
-// we asked for nothing counts as done.
+// Exit judges by the last result, the exit status, stderr and the request together: a "success" may be a failure
+// (is_error), exit status 0 may be an interrupted run, and after a requested stop no result counts.
 func (p *claudeParser) Exit(e Ended) Result {
 	r := Result{Session: p.session, ResetAt: p.resetAt}
 	if p.last != nil {
@@ -139,7 +140,7 @@ func (p *claudeParser) Exit(e Ended) Result {
 	}
 	r.judge(p.judge(e, r))
 	if r.Status == StatusNoSession {
-		r.Session = "" // the command made one up
+		r.Session = "" // the program created a new one
 	}
 	if r.Status == StatusRateLimited && r.ResetAt.IsZero() {
 		r.ResetAt = resetIn(r.Text, e.Exit.EndedAt)
@@ -158,8 +159,8 @@ func (r *claudeResult) denials() []string {
 	return names
 }
 
-// judge finds the status. Its order is the order of trust: what we know, what the runner saw, and
-// only then what the command says.
+// judge returns the status, by decreasing trust: errand's own knowledge, the runner's observations, and last the
+// program's report.
 func (p *claudeParser) judge(e Ended, r Result) verdict {
 	if s := ofCause(e); s != "" {
 		return verdict{status: s}
@@ -196,7 +197,7 @@ func (p *claudeParser) judge(e Ended, r Result) verdict {
 
 const noConversation = "No conversation found"
 
-// success checks everything that a success must also be.
+// success checks the conditions of a success besides the reported one.
 func (p *claudeParser) success(e Ended, r Result) verdict {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
@@ -217,7 +218,7 @@ func (p *claudeParser) success(e Ended, r Result) verdict {
 	return verdict{status: StatusOK}
 }
 
-// apiFailure sorts a run that the model's API ended.
+// apiFailure classifies a run that an error of the model's API ended.
 func (p *claudeParser) apiFailure(r *claudeResult) verdict {
 	if r.StopReason == "refusal" {
 		return verdict{status: StatusRefused, why: declined, said: r.Result}
@@ -245,7 +246,7 @@ func (p *claudeParser) apiStatus(r *claudeResult) Status {
 	return StatusCrashed
 }
 
-// silent judges a run that printed no result.
+// silent judges a run without a result.
 func silent(e Ended) verdict {
 	said := lastLine(e.Stderr)
 	switch {
@@ -261,7 +262,7 @@ func silent(e Ended) verdict {
 	return verdict{status: StatusCrashed, said: said}
 }
 
-// lastLine returns the last line that says something.
+// lastLine returns the last non-empty line.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
@@ -269,7 +270,7 @@ func lastLine(s string) string {
 
 var resetTime = regexp.MustCompile(`resets (\d{1,2})(?::(\d{2}))?(am|pm) \(UTC\)`)
 
-// resetIn reads "resets 10:26pm (UTC)" as the next such moment after now; zero if there is none.
+// resetIn parses "resets 10:26pm (UTC)" as the next such time after now; zero if there is none.
 func resetIn(text string, now time.Time) time.Time {
 	m := resetTime.FindStringSubmatch(text)
 	if m == nil || now.IsZero() {

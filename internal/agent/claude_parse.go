@@ -7,28 +7,28 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// Bounds of the texts in an event, in bytes.
+// Limits on the texts in an event, in bytes.
 const (
 	maxEventText = 16 << 10
 	maxOwnText   = 256 << 10
 )
 
-// claudeParser reads stream-json. It remembers little: where the run is known by, and its last word.
+// claudeParser reads stream-json. It keeps only the state that Exit needs.
 type claudeParser struct {
 	session string // of the newest init
 	last    *claudeResult
 	resetAt time.Time
-	lastErr string       // the kind of the newest API failure
-	own     runlog.Usage // what this process has used, where its results say that apart
+	lastErr string       // kind of the newest API failure
+	own     runlog.Usage // usage of this process, if the results report it separately
 	ownCost float64
 	counted bool   // they do
-	cut     string // set if a line that was too long may have been the last result: what people read of that
+	cut     string // set if an overlong line may have been the last result: the reason, for people
 	after   bool   // a tool was called after the last result
 }
 
 var _ Parser = (*claudeParser)(nil)
 
-// claudeLine is the union of the lines that mean something to us.
+// claudeLine is the union of the fields that errand reads.
 type claudeLine struct {
 	Type      string          `json:"type"`
 	Subtype   string          `json:"subtype"`
@@ -95,21 +95,21 @@ func (p *claudeParser) Line(line []byte) []runlog.Event {
 	return nil
 }
 
-// Cut reads what is there of a line. All but the last result is only shown, and that counts only if nothing but what was
-// denied is missing.
+// Cut reads the beginning of a line. Everything except the last result is shown as far as it goes; the result counts
+// only if nothing but the list of denials is missing.
 func (p *claudeParser) Cut(line []byte, _ int) []runlog.Event {
 	whole, at := closeJSON(line)
 	var l struct {
 		Type   string          `json:"type"`
 		Result json.RawMessage `json:"result"`
 	}
-	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	_ = json.Unmarshal(whole, &l) // an unreadable line has no type
 	switch {
 	case l.Type == "result" && l.Result != nil && len(at) > 0 && at[0] == "permission_denials":
 		return p.Line(whole)
 	case l.Type == "result":
 		p.last, p.cut = nil, cutTooLong
-	case l.Type == "", cutIn(at, "type"): // it may have been anything
+	case l.Type == "", cutIn(at, "type"): // its type is unknown
 		p.last, p.cut = nil, cutNoResult
 	default:
 		return p.Line(whole)
@@ -117,7 +117,7 @@ func (p *claudeParser) Cut(line []byte, _ int) []runlog.Event {
 	return nil
 }
 
-// system reads what the command says about itself.
+// system reads the program's messages about itself.
 func (p *claudeParser) system(l claudeLine) []runlog.Event {
 	switch l.Subtype {
 	case "init":
@@ -147,7 +147,7 @@ func (p *claudeParser) system(l claudeLine) []runlog.Event {
 	return nil
 }
 
-// assistant reads the model's words and calls; a failure of the API comes in the same form.
+// assistant reads the model's text and tool calls. API failures have the same form.
 func (p *claudeParser) assistant(l claudeLine) []runlog.Event {
 	failure := jsonText(l.Error)
 	if failure != "" {
@@ -175,7 +175,7 @@ func (p *claudeParser) assistant(l claudeLine) []runlog.Event {
 	return events
 }
 
-// userEvents reads what tools returned, and what the command told the model by itself.
+// userEvents reads the results of tools, and messages that the program generated for the model.
 func userEvents(l claudeLine) []runlog.Event {
 	var events []runlog.Event
 	for _, b := range blocks(l.Message.Content) {
@@ -192,7 +192,7 @@ func userEvents(l claudeLine) []runlog.Event {
 	return events
 }
 
-// rateLimit remembers when a used-up limit ends.
+// rateLimit records the end of an exhausted limit.
 func (p *claudeParser) rateLimit(r claudeRateLimit) []runlog.Event {
 	if r.Status == "" || r.Status == "allowed" {
 		return nil
@@ -209,7 +209,7 @@ func (p *claudeParser) rateLimit(r claudeRateLimit) []runlog.Event {
 	return []runlog.Event{notice(text)}
 }
 
-// result keeps the newest result: with background tasks there is more than one.
+// result stores the newest result. Runs with background tasks have several.
 func (p *claudeParser) result(line []byte) []runlog.Event {
 	r := &claudeResult{}
 	if err := json.Unmarshal(line, r); err != nil && r.Subtype == "" {

@@ -10,16 +10,16 @@ import (
 	"github.com/errand-bot/errand/internal/shellrules"
 )
 
-// judgeVariable names the runner for the program, which asks it about every command, and every file that it would change.
-// Where it cannot be asked, the
-// program's own rules decide, which allow less: they refuse what is redirected to a file, and loops.
+// judgeVariable contains the path of the runner, whose judge command the program's hook calls for every shell command
+// and file change. Without the hook, the program's own rules decide, which allow less: they refuse redirections to
+// files, and loops.
 const judgeVariable = "ERRAND_RUNNER"
 
-// tmpDir is where programs and people put what nobody keeps.
+// tmpDir is the system's folder for temporary files.
 const tmpDir = "/tmp"
 
-// writable are the folders below which tools may change files: the checkout, and the system's for what is not kept,
-// unless the run's own files are there.
+// writable returns the folders in which tools may change files: the checkout, and tmpDir unless the run's own files are
+// there.
 func writable(s Spec) []string {
 	list := []string{path.Clean(s.WorkDir)}
 	inTmp := func(dir string) bool { return strings.HasPrefix(path.Clean(dir)+"/", tmpDir+"/") }
@@ -29,7 +29,7 @@ func writable(s Spec) []string {
 	return list
 }
 
-// shellFile is the file with the rules that the runner judges commands and files by.
+// shellFile returns the file with the rules by which the runner judges commands and file changes.
 func shellFile(s Spec) (File, error) {
 	r := shellrules.New(s.Shell, s.Deny)
 	r.Write = writable(s)
@@ -40,17 +40,17 @@ func shellFile(s Spec) (File, error) {
 	return File{Path: path.Join(s.RunDir, "shell.json"), Mode: 0o600, Content: rules}, nil
 }
 
-// judgeCommand asks the runner, for a shell to run.
+// judgeCommand returns the shell command that calls the runner's judge.
 func judgeCommand(s Spec) string {
 	return fmt.Sprintf(`"$%s" judge --rules '%s'`, judgeVariable, strings.ReplaceAll(path.Join(s.RunDir, "shell.json"), "'", `'\''`))
 }
 
-// claudeSettings is the settings file: no hooks of anybody but the one that asks the runner about commands and files, and
-// the calls to refuse.
+// claudeSettings returns the settings file. It contains the denied calls and, as the only hook, the call of the
+// runner's judge.
 func claudeSettings(s Spec) ([]byte, error) {
 	for _, rule := range s.Deny {
 		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
-			return nil, fmt.Errorf("%q is no deny rule", rule)
+			return nil, fmt.Errorf("%q is not a deny rule", rule)
 		}
 	}
 	type section = map[string]any
@@ -67,14 +67,15 @@ func claudeSettings(s Spec) ([]byte, error) {
 	return json.MarshalIndent(settings, "", "  ")
 }
 
-// claudeEditors are the tools that change files.
+// claudeEditors returns the tools that change files.
 func claudeEditors() []string { return []string{"Edit", "MultiEdit", "NotebookEdit", "Write"} }
 
-// judgeSeconds is how long the runner may take to judge a command: it is a matter of milliseconds, on an idle VM.
+// judgeSeconds is the timeout of the judge. On an idle VM it takes milliseconds.
 const judgeSeconds = 60
 
-// claudePermissions says what may be called without asking, which is all that may be called: nobody is there to
-// be asked. Without a list of commands that is everything but what is denied, and what the runner refuses.
+// claudePermissions returns the options that list the calls allowed without confirmation. All other calls fail, because
+// nobody is there to confirm them. Without a list of commands, everything is allowed except denied calls and those that
+// the runner refuses.
 func claudePermissions(s Spec, tools []string) []string {
 	if s.Shell == nil {
 		return []string{"--dangerously-skip-permissions"}
@@ -89,7 +90,7 @@ func claudePermissions(s Spec, tools []string) []string {
 			args = append(args, tool)
 		}
 	}
-	if edits { // a rule about Edit is one about all of them
+	if edits { // a rule about Edit applies to all of them
 		for _, dir := range writable(s) {
 			args = append(args, "Edit(/"+dir+"/**)")
 		}
@@ -108,10 +109,10 @@ func claudePermissions(s Spec, tools []string) []string {
 	return args
 }
 
-// shellTool is the shell's name in rules, and in most programs.
+// shellTool is the name of the shell tool in rules and in most programs.
 const shellTool = "Bash"
 
-// serverNames are the servers of an MCP configuration, in order; none if it cannot be read.
+// serverNames returns the sorted names of the servers in an MCP configuration, nil if it is unreadable.
 func serverNames(mcp json.RawMessage) []string {
 	var in struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
@@ -122,11 +123,11 @@ func serverNames(mcp json.RawMessage) []string {
 	return sortedKeys(in.Servers)
 }
 
-// checkShell refuses beginnings of commands that would be more, or something else, in a program's rules.
+// checkShell refuses entries that a program's rules would interpret as something else than the beginning of a command.
 func checkShell(list []string) error {
 	for _, c := range list {
 		if !shellrules.IsPlain(c) {
-			return fmt.Errorf("%q is no beginning of a command", c)
+			return fmt.Errorf("%q is not the beginning of a command", c)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// blocks reads a content field: a string or a list of blocks. Anything else has none.
+// blocks parses a content field: a string or a list of blocks. Anything else yields nil.
 func blocks(raw json.RawMessage) []claudeBlock {
 	if text := jsonText(raw); text != "" {
 		return []claudeBlock{{Type: "text", Text: text}}
@@ -29,7 +29,7 @@ func blocks(raw json.RawMessage) []claudeBlock {
 	return list
 }
 
-// contentText joins the texts of a tool's result and names what is no text.
+// contentText joins the texts of a tool's result and inserts the types of other blocks.
 func contentText(raw json.RawMessage) string {
 	var texts []string
 	for _, b := range blocks(raw) {
@@ -42,7 +42,7 @@ func contentText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// jsonText returns the string that raw is, or "".
+// jsonText returns the string that raw encodes, or "" if it is not a string.
 func jsonText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

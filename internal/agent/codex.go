@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// codex drives OpenAI's Codex CLI. Everything that it is told stands on its command line: its own
-// configuration file, which an agent could have written in an earlier run, is not read, and neither is
-// the checkout's. It has no bound on model calls nor on money; the gateway holds those.
+// codex drives OpenAI's Codex CLI. All its settings are on the command line: it reads neither its own configuration
+// file, which an agent could have modified in an earlier run, nor the checkout's. It has no limit on model calls or
+// cost; the gateway enforces those.
 type codex struct{ cfg Config }
 
 var _ Adapter = (*codex)(nil)
 
 func (c *codex) Name() string { return NameCodex }
 
-// Capabilities: Codex gives a session its id itself, and makes as many model calls as it likes.
+// Capabilities reports that Codex chooses the ids of sessions itself and has no limit on model calls.
 func (c *codex) Capabilities() Capabilities {
 	return Capabilities{Resume: true, Fork: true, Schema: true, Usage: true, MCP: true, OwnSessionID: true, NoTurnLimit: true, Shell: true, API: "openai"}
 }
 
-// codexKey names the variable with the run's token. The agent's commands do not see it.
+// codexKey is the variable with the run's token. It is hidden from the agent's commands.
 const codexKey = "ERRAND_MODEL_TOKEN"
 
-// codexDir is where Codex keeps sessions and rules, below the home directory.
+// codexDir is the directory of sessions and rules, below the home directory.
 const codexDir = ".codex"
 
-// maxArgument bounds one argument of a command line: Linux takes 128 KiB.
+// maxArgument bounds one argument of a command line in bytes. Linux accepts 128 KiB.
 const maxArgument = 120 << 10
 
-// Command builds the headless command line. It fails for a spec that names no directories or carries
-// JSON which does not parse, and for what Codex cannot do: keep to some of its tools.
+// Command builds the headless command line. It fails for a spec without absolute directories or with invalid JSON, and
+// for a list of tools, because Codex cannot be limited to some of its tools.
 func (c *codex) Command(s Spec) (Cmd, error) {
 	if err := c.check(s); err != nil {
 		return Cmd{}, fmt.Errorf("codex command: %w", err)
@@ -46,7 +46,7 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 		Env:   c.env(s),
 		Stdin: []byte(neutraliseSkills(s.Prompt)),
 	}
-	// These replace what an earlier run may have left, and make the folder, which must exist.
+	// These files replace those of an earlier run; creating them also creates the folder, which must exist.
 	for name, content := range map[string][]byte{"rules/errand.rules": rules, "AGENTS.md": nil, "AGENTS.override.md": nil, "hooks.json": []byte("{}\n")} {
 		cmd.Files = append(cmd.Files, File{Path: path.Join(s.Home, codexDir, name), Mode: 0o600, Content: content})
 	}
@@ -59,14 +59,14 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 		cmd.Argv = append(cmd.Argv, "resume")
 	}
 	cmd.Argv = append(cmd.Argv, "--json", "--ignore-user-config", "--skip-git-repo-check",
-		"--dangerously-bypass-approvals-and-sandbox", // the box is the sandbox
+		"--dangerously-bypass-approvals-and-sandbox", // the VM is the sandbox
 		"--model", firstOf(s.Model, c.cfg.ModelFor(s.Step)))
 	file, err := shellFile(s)
 	if err != nil {
 		return Cmd{}, fmt.Errorf("codex command: %w", err)
 	}
 	cmd.Files = append(cmd.Files, file)
-	cmd.Argv = append(cmd.Argv, "--dangerously-bypass-hook-trust") // ours is the only one
+	cmd.Argv = append(cmd.Argv, "--dangerously-bypass-hook-trust") // errand's hook is the only one
 	settings, err := codexSettings(s, cmd.Env)
 	if err != nil {
 		return Cmd{}, fmt.Errorf("codex command: %w", err)
@@ -89,7 +89,7 @@ func (c *codex) Command(s Spec) (Cmd, error) {
 	return cmd, nil
 }
 
-// check refuses what the agent would misread.
+// check refuses a spec that the agent would misinterpret.
 func (c *codex) check(s Spec) error {
 	if err := checkCommon(s); err != nil {
 		return err
@@ -100,14 +100,14 @@ func (c *codex) check(s Spec) error {
 	return nil
 }
 
-// codexSettings are the settings, each as key=value in TOML. Secrets of MCP servers go to env.
+// codexSettings returns the settings, each as key=value in TOML. Secrets of MCP servers are put into env.
 func codexSettings(s Spec, env map[string]string) ([]string, error) {
 	set := []string{
-		`web_search="disabled"`, // it would be the provider that looks, past the egress rules
+		`web_search="disabled"`, // the provider would search, which bypasses the egress rules
 		"project_doc_max_bytes=0",
 		"skills.include_instructions=false", "skills.bundled.enabled=false",
 		"analytics.enabled=false", "check_for_update_on_startup=false",
-		// The commands get the whole environment, with git's settings in it, but not the model's token.
+		// Commands get the whole environment, including git's settings, but not the model's token.
 		fmt.Sprintf(`shell_environment_policy={inherit="all",ignore_default_excludes=true,exclude=[%s]}`, tomlString(codexKey)),
 	}
 	for _, feature := range codexFeaturesOff() {
@@ -132,17 +132,18 @@ func codexSettings(s Spec, env map[string]string) ([]string, error) {
 	return append(set, servers...), err
 }
 
-// codexIdle is how many milliseconds a stream may be silent: longer than the runner holds a request
-// while nobody is attached.
+// codexIdle is the idle timeout of a stream in milliseconds. It is longer than the runner holds a request while errand
+// is not attached.
 const codexIdle = 660_000
 
-// codexFeaturesOff are what a run has no use for: what asks other hosts (plugins, apps), what spends tokens by itself, and endless waiting for a network.
+// codexFeaturesOff returns the features that a run does not need: those that contact other hosts (plugins, apps), spend
+// tokens on their own, or wait for a network without limit.
 func codexFeaturesOff() []string {
 	return []string{"apps", "goals", "image_generation", "multi_agent", "plugins", "shell_snapshot", "tool_suggest", "unbounded_connection_retries"}
 }
 
-// env is the agent's environment. The configured one comes first, so that it cannot send the
-// agent's calls elsewhere.
+// env returns the agent's environment. The configured variables are set first, so that they cannot redirect the agent's
+// calls.
 func (c *codex) env(s Spec) map[string]string {
 	env := maps.Clone(c.cfg.Env)
 	if env == nil {
@@ -151,7 +152,7 @@ func (c *codex) env(s Spec) map[string]string {
 	maps.Copy(env, map[string]string{
 		"HOME":       s.Home,
 		"CODEX_HOME": path.Join(s.Home, codexDir),
-		"NO_PROXY":   "127.0.0.1,localhost", // else the loopback gateway is asked through the proxy
+		"NO_PROXY":   "127.0.0.1,localhost", // otherwise calls to the loopback gateway go through the proxy
 		"no_proxy":   "127.0.0.1,localhost",
 	})
 	if s.RunToken != "" {
@@ -163,14 +164,14 @@ func (c *codex) env(s Spec) map[string]string {
 	return env
 }
 
-// codexRules writes deny rules as Codex reads them. A rule is a command's beginning, plain or in
-// Claude's form, Bash(git push:*); what is no rule about commands Codex has no rule for.
+// codexRules returns deny rules in the format of Codex. A rule is the beginning of a command, plain or in Claude's
+// form, Bash(git push:*). Rules about other tools are skipped, because Codex has no equivalent.
 func codexRules(deny []string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# Written by errand at the start of every run.\n")
 	for _, rule := range deny {
 		if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\n\x00") {
-			return nil, fmt.Errorf("%q is no deny rule", rule)
+			return nil, fmt.Errorf("%q is not a deny rule", rule)
 		}
 		inner, command := strings.CutPrefix(rule, "Bash(")
 		if command {
@@ -178,14 +179,14 @@ func codexRules(deny []string) ([]byte, error) {
 		}
 		words := strings.Fields(strings.TrimSuffix(rule, "*"))
 		if len(words) == 0 || !command && rule[0] >= 'A' && rule[0] <= 'Z' {
-			continue // Edit(…), or a tool as a whole
+			continue // Edit(…), or a whole tool
 		}
 		fmt.Fprintf(&b, "prefix_rule(pattern=%s, decision=\"forbidden\")\n", tomlStrings(words))
 	}
 	return []byte(b.String()), nil
 }
 
-// SessionFiles returns the folder of all sessions: a session's file has its day and time in its name.
+// SessionFiles returns the folder of all sessions, because the name of a session's file contains its date and time.
 func (c *codex) SessionFiles(_, _, session string) []string {
 	if session == "" {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// Exit judges by the terminal event, the exit code, stderr and what was asked for. An exit of 0 is a
-// success only after turn.completed, in the session that was asked for. Usage is what the thread has
-// used, less Ended.Prior; for a resumed session whose earlier use is not known it is left empty.
+// Exit judges by the terminal event, the exit status, stderr and the request. Exit status 0 is a success only after
+// turn.completed, in the requested session. Usage is that of the thread less Ended.Prior; it is zero for a resumed
+// session whose prior usage is unknown.
 func (p *codexParser) Exit(e Ended) Result {
 	r := Result{Session: p.session, Turns: p.turns, Text: p.text, Denials: p.denials}
 	switch {
@@ -29,7 +29,7 @@ func (p *codexParser) Exit(e Ended) Result {
 	r.judge(p.judge(e))
 	switch r.Status {
 	case StatusNoSession:
-		r.Session = "" // what it says is a new one
+		r.Session = "" // the reported id is that of a new session
 	case StatusRateLimited:
 		r.ResetAt = codexReset(r.Text, e.Exit.EndedAt)
 	case StatusOK:
@@ -40,7 +40,7 @@ func (p *codexParser) Exit(e Ended) Result {
 	return r
 }
 
-// minus returns what of a is not in b, never less than nothing.
+// minus returns a - b, with negative counts replaced by 0.
 func minus(a, b runlog.Usage) runlog.Usage {
 	return runlog.Usage{
 		Input: max(a.Input-b.Input, 0), Output: max(a.Output-b.Output, 0),
@@ -48,8 +48,8 @@ func minus(a, b runlog.Usage) runlog.Usage {
 	}
 }
 
-// judge finds the status. Its order is the order of trust: what we know, what the runner saw, and
-// only then what the command says.
+// judge returns the status, by decreasing trust: errand's own knowledge, the runner's observations, and last the
+// program's report.
 func (p *codexParser) judge(e Ended) verdict {
 	if s := ofCause(e); s != "" {
 		return verdict{status: s}
@@ -75,7 +75,7 @@ func (p *codexParser) judge(e Ended) verdict {
 	return verdict{status: StatusCrashed, said: firstOf(p.complaint, lastLine(e.Stderr))}
 }
 
-// success checks everything that a success must also be.
+// success checks the conditions of a success besides the reported one.
 func (p *codexParser) success(e Ended) verdict {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
@@ -83,7 +83,7 @@ func (p *codexParser) success(e Ended) verdict {
 	case p.cut != "":
 		return verdict{status: StatusAnswerCut, why: p.cut}
 	case p.turns == 0 && p.usage != (runlog.Usage{}):
-		return verdict{status: StatusRefused, why: "the model answered with nothing that the agent shows, which is how it declines"}
+		return verdict{status: StatusRefused, why: "the model's answer was empty, which means that it declined"}
 	case p.turns == 0:
 		return verdict{status: StatusNoOp}
 	case e.WantSchema && !json.Valid([]byte(p.text)):
@@ -94,18 +94,18 @@ func (p *codexParser) success(e Ended) verdict {
 	return verdict{status: StatusOK}
 }
 
-// codexSign is a part of a failure's words that tells what it is. Codex gives no codes.
+// codexSign maps a part of an error message to a status. Codex has no error codes.
 type codexSign struct {
 	part   string
 	status Status
 }
 
-// codexSigns are in the order in which they are looked for, in lower case.
+// codexSigns returns the signs, in lower case and in the order of matching.
 func codexSigns() []codexSign {
 	return []codexSign{
 		{"errand: the run's turns are used up", StatusMaxTurns},
 		{"errand: the task's cap", StatusBudget},
-		{"errand: the cap of", StatusBudget}, // of one run, of all tasks
+		{"errand: the cap of", StatusBudget}, // the cap of one run, or of all tasks
 		{"ran out of room", StatusContextOverflow},
 		{"context window", StatusContextOverflow},
 		{"context_length_exceeded", StatusContextOverflow},
@@ -122,7 +122,7 @@ func codexSigns() []codexSign {
 	}
 }
 
-// codexFailure sorts the words of a failure.
+// codexFailure classifies an error message.
 func codexFailure(text string) Status {
 	low := strings.ToLower(text)
 	for _, s := range codexSigns() {
@@ -150,14 +150,14 @@ func codexFailure(text string) Status {
 		}
 	}
 	if json.Valid([]byte(text)) || strings.Contains(low, "invalid_request_error") {
-		return StatusInvalid // the body of a 400 is passed on as it is
+		return StatusInvalid // the body of a 400 response is passed on unchanged
 	}
 	return StatusCrashed
 }
 
 var codexStatus = regexp.MustCompile(`(?:last status:|unexpected status) ([1-5]\d\d)`)
 
-// codexHTTP returns the status that a failure names, or 0.
+// codexHTTP returns the HTTP status in an error message, or 0.
 func codexHTTP(text string) int {
 	m := codexStatus.FindStringSubmatch(text)
 	if m == nil {
@@ -169,8 +169,7 @@ func codexHTTP(text string) int {
 
 var gatewayWords = regexp.MustCompile(`(?s)errand: (.+?)(?:, url: |$)`)
 
-// codexWords returns the message of a failure without what surrounds it: the API's body as it was, or an
-// address that is of no use to people.
+// codexWords returns the message of a failure without the surrounding JSON body of the API or the URL.
 func codexWords(text string) string {
 	if m := gatewayWords.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -189,8 +188,8 @@ func codexWords(text string) string {
 
 var codexAgain = regexp.MustCompile(`try again at (?:([A-Z][a-z]{2}) (\d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
 
-// codexReset reads "try again at 10:26 PM" as the next such moment after now, and one with a date as it
-// is. Codex writes the VM's time, which is taken for UTC. Zero if there is none.
+// codexReset parses "try again at 10:26 PM" as the next such time after now, and a time with a date as written. Codex
+// writes local time, which is assumed to be UTC. The result is zero if there is none.
 func codexReset(text string, now time.Time) time.Time {
 	m := codexAgain.FindStringSubmatch(text)
 	if m == nil || now.IsZero() {

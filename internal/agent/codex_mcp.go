@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// codexServer is an MCP server as the standard configuration writes it.
+// codexServer is an MCP server in the standard configuration format.
 type codexServer struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
@@ -17,8 +17,8 @@ type codexServer struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// codexMCP translates the servers. Values of their environments and headers may be secret: they go into
-// the run's environment, and the settings only name the variables.
+// codexMCP translates the servers. Values of their environments and headers may be secret, so they go into the run's
+// environment, and the settings only contain the names of the variables.
 func codexMCP(raw json.RawMessage, env map[string]string) ([]string, error) {
 	var in struct {
 		Servers map[string]codexServer `json:"mcpServers"`
@@ -41,7 +41,7 @@ func codexMCP(raw json.RawMessage, env map[string]string) ([]string, error) {
 			vars := slices.Sorted(maps.Keys(server.Env))
 			for _, v := range vars {
 				if old, set := env[v]; set && old != server.Env[v] {
-					return nil, fmt.Errorf("the MCP server %s wants another %s than the run", name, v)
+					return nil, fmt.Errorf("the MCP server %s sets %s to a different value than the run", name, v)
 				}
 				env[v] = server.Env[v]
 			}
@@ -59,7 +59,7 @@ func codexMCP(raw json.RawMessage, env map[string]string) ([]string, error) {
 	return set, nil
 }
 
-// codexHeaders puts a server's headers into variables and returns the setting that names those.
+// codexHeaders stores a server's headers in variables and returns the setting that refers to them.
 func codexHeaders(server string, headers, env map[string]string) string {
 	var pairs []string
 	for i, h := range slices.Sorted(maps.Keys(headers)) {
@@ -73,7 +73,7 @@ func codexHeaders(server string, headers, env map[string]string) string {
 	return "env_http_headers={" + strings.Join(pairs, ",") + "}"
 }
 
-// codexName reports whether a name may stand in a dotted key.
+// codexName reports whether a name is valid in a dotted TOML key.
 func codexName(name string) bool {
 	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }

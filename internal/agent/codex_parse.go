@@ -11,12 +11,12 @@ import (
 // codexParser reads the events of `codex exec --json`.
 type codexParser struct {
 	session   string
-	turns     int  // answers of the model, as far as they can be told apart
-	answer    bool // the newest item was the model's
+	turns     int  // answers of the model, as far as they are distinguishable
+	answer    bool // the newest item came from the model
 	open      map[string]bool
-	text      string // what the agent has said since its newest tool call: at the end, its answer
-	cut       string // set if that was in a line that was too long: why, for people
-	complaint string // the newest error that is no retry
+	text      string // the agent's text since its newest tool call: at the end, its answer
+	cut       string // set if that text was in an overlong line: the reason, for people
+	complaint string // the newest error that is not a retry
 	failure   *string
 	done      bool
 	usage     runlog.Usage // of the whole session
@@ -25,7 +25,7 @@ type codexParser struct {
 
 var _ Parser = (*codexParser)(nil)
 
-// codexLine is the union of the lines that mean something to us.
+// codexLine is the union of the fields that errand reads.
 type codexLine struct {
 	Type     string     `json:"type"`
 	ThreadID string     `json:"thread_id"`
@@ -37,7 +37,7 @@ type codexLine struct {
 	} `json:"error"`
 }
 
-// codexItem is one thing that happened in a turn.
+// codexItem is one step of a turn.
 type codexItem struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
@@ -60,8 +60,7 @@ type codexItem struct {
 	Query string          `json:"query"`
 }
 
-// codexUsage counts the tokens of the thread, earlier processes included; input includes both kinds of
-// cache.
+// codexUsage counts the tokens of the thread, including earlier processes. Input includes both kinds of cache.
 type codexUsage struct {
 	Input      float64 `json:"input_tokens"`
 	Cached     float64 `json:"cached_input_tokens"`
@@ -105,13 +104,14 @@ func (p *codexParser) Line(line []byte) []runlog.Event {
 	return nil
 }
 
-// Cut reads what is there of a line. Commands and their output are only shown; a message that is not whole is no answer.
+// Cut reads the beginning of a line. Commands and their output are shown as far as they go; an incomplete message is
+// not an answer.
 func (p *codexParser) Cut(line []byte, _ int) []runlog.Event {
 	whole, at := closeJSON(line)
 	var l codexLine
-	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	_ = json.Unmarshal(whole, &l) // an unreadable line has no type
 	if cutIn(at, "type") || cutIn(at, "item", "type") || l.Type == "" || l.Type == "item.completed" && l.Item.Type == "" {
-		p.text, p.cut = "", cutNoResult // its type is not known
+		p.text, p.cut = "", cutNoResult // its type is unknown
 		return nil
 	}
 	events := p.Line(whole)
@@ -121,7 +121,7 @@ func (p *codexParser) Cut(line []byte, _ int) []runlog.Event {
 	return events
 }
 
-// spoke counts an item of the model: what follows a tool's end belongs to its next answer.
+// spoke counts an item of the model. An item after the end of a tool call belongs to the next answer.
 func (p *codexParser) spoke() {
 	if !p.answer {
 		p.turns++
@@ -129,7 +129,7 @@ func (p *codexParser) spoke() {
 	p.answer = true
 }
 
-// dropEarlierText forgets the text before a use of a tool, of whatever kind: it is no answer.
+// dropEarlierText drops the text before a tool call, because it is not the answer.
 func (p *codexParser) dropEarlierText(kind string) {
 	switch kind {
 	case "agent_message", "reasoning", "error":
@@ -138,14 +138,14 @@ func (p *codexParser) dropEarlierText(kind string) {
 	}
 }
 
-// started reads the beginning of a tool's work.
+// started reads the start of a tool call.
 func (p *codexParser) started(it codexItem) []runlog.Event {
 	name, input := it.call()
 	if name == "" {
 		return nil
 	}
 	p.spoke()
-	const most = 1000 // a run that begins more without ending any is none
+	const most = 1000 // protects against a run that starts tool calls without ending any
 	if p.open == nil {
 		p.open = map[string]bool{}
 	}
@@ -157,7 +157,7 @@ func (p *codexParser) started(it codexItem) []runlog.Event {
 	}}
 }
 
-// call returns the tool of an item, with its input as JSON; "" if the item is no tool's.
+// call returns the tool of an item and its input as JSON, or "" if the item is not a tool call.
 func (it codexItem) call() (name, input string) {
 	object := func(field string, value any) string {
 		b, err := json.Marshal(map[string]any{field: value})
@@ -179,7 +179,7 @@ func (it codexItem) call() (name, input string) {
 	return "", ""
 }
 
-// completed reads a whole item.
+// completed reads a completed item.
 func (p *codexParser) completed(it codexItem) []runlog.Event {
 	switch it.Type {
 	case "agent_message":
@@ -206,7 +206,7 @@ func (p *codexParser) completed(it codexItem) []runlog.Event {
 	return append(events, runlog.Event{Kind: runlog.KindToolResult, ToolID: cutText(it.ID, maxEventText), IsError: failed, Text: cutText(text, maxEventText)})
 }
 
-// outcome is what a tool answered.
+// outcome returns the result of a tool call.
 func (it codexItem) outcome() (text string, failed bool) {
 	failed = it.Status == "failed" || it.Status == "declined"
 	switch it.Type {
@@ -229,7 +229,7 @@ func (it codexItem) outcome() (text string, failed bool) {
 	return text, failed
 }
 
-// problem reads an error that may still pass.
+// problem reads an error that may be temporary.
 func (p *codexParser) problem(message string) []runlog.Event {
 	if strings.HasPrefix(message, "Reconnecting...") {
 		return []runlog.Event{{Kind: runlog.KindRetry, Text: cutText(message, maxEventText), IsError: true}}
@@ -240,7 +240,7 @@ func (p *codexParser) problem(message string) []runlog.Event {
 	return []runlog.Event{ev}
 }
 
-// finished reads the end of a turn. Its count is the whole session's, so it is told in words.
+// finished reads the end of a turn. It reports the usage as text, because the count covers the whole session.
 func (p *codexParser) finished(u runlog.Usage) []runlog.Event {
 	p.done, p.failure, p.usage = true, nil, u
 	return []runlog.Event{

@@ -85,7 +85,7 @@ func TestCodexRefuses(t *testing.T) {
 		"a server with another home": {
 			func(s *agent.Spec) {
 				s.MCP = json.RawMessage(`{"mcpServers":{"a":{"command":"x","env":{"HOME":"/root"}}}}`)
-			}, "another HOME",
+			}, "sets HOME",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// tomlString writes a basic string of TOML, which JSON's strings are but for one character.
+// tomlString returns a TOML basic string. JSON strings have the same form except for one character.
 func tomlString(s string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if enc.Encode(s) != nil {
-		return `""` // a string always has a form
+		return `""` // a string always encodes
 	}
 	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
 }
 
-// tomlStrings writes a list of strings on one line.
+// tomlStrings returns a list of strings on one line.
 func tomlStrings(list []string) string {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -26,12 +26,12 @@ func tomlStrings(list []string) string {
 	return "[" + strings.Join(out, ",") + "]"
 }
 
-// dollarLine is our own words below a prompt with names after dollar signs.
+// dollarLine explains the escaped dollar signs below a prompt.
 const dollarLine = "\n\n(Above, a dollar sign with a backslash behind it stands for the dollar sign alone.)"
 
-// neutraliseSkills takes away what Codex would act on by itself: at $name it reads a file of that name's
-// skill into the conversation, also one of the checkout's, which anybody may have written. A backslash
-// before the dollar sign does not keep it from that; one behind it does.
+// neutraliseSkills disables Codex's expansion of $name, which reads the skill of that name into the conversation, even
+// one from the checkout, which anybody may have written. A backslash after the dollar sign prevents that; one before it
+// does not.
 func neutraliseSkills(prompt string) string {
 	var b strings.Builder
 	for i := range len(prompt) {
@@ -51,7 +51,7 @@ func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == ':' || c >= 0x80
 }
 
-// unwrapShell returns the command within `/bin/bash -lc '…'`, or the whole if it is not such.
+// unwrapShell returns the command inside `/bin/bash -lc '…'`, or command itself if it has another form.
 func unwrapShell(command string) string {
 	shell, rest, found := strings.Cut(command, " -lc ")
 	if !found {
@@ -66,7 +66,7 @@ func unwrapShell(command string) string {
 	return command
 }
 
-// unquoteShell reads one word of a shell's line; false if there is more than one.
+// unquoteShell parses one word of a shell command line; ok is false if there is more than one.
 func unquoteShell(s string) (string, bool) {
 	var b strings.Builder
 	quote := byte(0)

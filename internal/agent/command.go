@@ -12,23 +12,25 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// command runs any program as an agent: the prompt comes on its stdin, its stdout is its answer,
-// and an exit of 0 means that it is done. What else there is to know it finds in its environment:
+// command runs any program as an agent: it gets the prompt on stdin, its stdout is the answer, and exit status 0 means
+// success. Further information is in its environment: 19:    ERRAND_SYSTEM_FILE   a file with the rules that belong
+// into a system prompt 20: ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   the model endpoint and the credential for it 21:
+// ERRAND_RESUME        set if this is a continuation; errand keeps no session for it
 //
 //	ERRAND_STEP, ERRAND_MODEL, ERRAND_WORKDIR, ERRAND_MAX_TURNS
 //	ERRAND_SYSTEM_FILE   a file with the rules that belong into a system prompt
 //	ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   where models are reached, and what to show there
 //	ERRAND_RESUME        set if this is a continuation; the program keeps no session for us
 //
-// It need not know git: what it leaves in the checkout is committed by the runner. The command {aider} is
-// a preset for Aider.
+// The program need not use git: the runner commits the changes that it leaves in the checkout. The command {aider} is a
+// preset for Aider.
 type command struct{ cfg Config }
 
 var _ Adapter = (*command)(nil)
 
 func (c *command) Name() string { return NameCommand }
 
-// Capabilities says that it cannot be held to a number of turns: it is only told how many it has.
+// Capabilities reports that a limit on turns is only passed to the program, not enforced.
 func (c *command) Capabilities() Capabilities { return Capabilities{NoTurnLimit: true} }
 
 func (c *command) Command(s Spec) (Cmd, error) {
@@ -70,20 +72,20 @@ func (c *command) Command(s Spec) (Cmd, error) {
 
 func (c *command) NewParser() Parser { return &commandParser{} }
 
-// SessionFiles returns nothing: such a program has no session that we know of.
+// SessionFiles returns nil: errand knows no sessions of such a program.
 func (c *command) SessionFiles(string, string, string) []string { return nil }
 
-// commandParser keeps the end of what a program printed.
+// commandParser keeps the end of a program's output.
 type commandParser struct {
 	lines   []string
 	size    int
-	dropped int  // bytes that came before
-	cut     bool // the end of the newest line that says something is missing
+	dropped int  // bytes that were dropped before
+	cut     bool // the end of the newest non-empty line is missing
 }
 
 var _ Parser = (*commandParser)(nil)
 
-// Line takes every line as the agent's words.
+// Line treats every line as the agent's text.
 func (p *commandParser) Line(line []byte) []runlog.Event {
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	p.lines = append(p.lines, text)
@@ -98,7 +100,7 @@ func (p *commandParser) Line(line []byte) []runlog.Event {
 	return []runlog.Event{{Kind: runlog.KindText, Text: cutText(text, maxOwnText)}}
 }
 
-// Cut says in the text what is missing of a line. An answer whose last line is not whole is none.
+// Cut notes in the text how many bytes of a line are missing. An answer whose last line is incomplete does not count.
 func (p *commandParser) Cut(line []byte, missing int) []runlog.Event {
 	events := p.Line(fmt.Appendf(slices.Clone(line), "… (%d bytes of this line are missing)", missing))
 	p.cut = true

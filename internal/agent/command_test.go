@@ -80,12 +80,12 @@ func TestCommandRefuses(t *testing.T) {
 		"both sessions":    {func(s *agent.Spec) { s.Resume = s.Session }, "not both"},
 		"nothing to fork":  {func(s *agent.Spec) { s.Fork = true }, "fork"},
 		"a path to resume": {func(s *agent.Spec) { s.Session, s.Resume = "", "/etc/passwd" }, "not a UUID"},
-		"model as a flag":  {func(s *agent.Spec) { s.Model = "--resume" }, "no model"},
+		"model as a flag":  {func(s *agent.Spec) { s.Model = "--resume" }, "not a model"},
 		"wrong MCP":        {func(s *agent.Spec) { s.MCP = json.RawMessage("{") }, "MCP"},
 		"wrong schema":     {func(s *agent.Spec) { s.Schema = json.RawMessage("x") }, "schema"},
 		"empty rule":       {func(s *agent.Spec) { s.Deny = []string{""} }, "deny rule"},
 		"no command":       {func(s *agent.Spec) { s.Shell = []string{"git:*) Bash(x"} }, "beginning of a command"},
-		"tool as a flag":   {func(s *agent.Spec) { s.Tools = []string{"--bare"} }, "no tool"},
+		"tool as a flag":   {func(s *agent.Spec) { s.Tools = []string{"--bare"} }, "not the name of a tool"},
 		"negative limit":   {func(s *agent.Spec) { s.MaxTurns = -1 }, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {

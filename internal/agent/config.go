@@ -18,61 +18,60 @@ const (
 	NameCommand = "command"
 )
 
-// DefaultModel is used where the configuration names none.
+// DefaultModel is the model if the configuration names none.
 const DefaultModel = "claude-sonnet-5"
 
-// DefaultCodexModel is the same for the adapter codex.
+// DefaultCodexModel is the default model of the adapter codex.
 const DefaultCodexModel = "gpt-5.5"
 
-// DefaultGeminiModel is used where the configuration names none for the adapter gemini.
+// DefaultGeminiModel is the default model of the adapter gemini.
 const DefaultGeminiModel = "gemini-2.5-pro"
 
-// DefaultMaxTurns is the number of model calls of a run whose Spec gives none.
+// DefaultMaxTurns is the limit on model calls of a run whose [Spec] sets none.
 const DefaultMaxTurns = 30
 
-// Config chooses the agent and how it is run.
+// Config selects the agent and how it is run.
 type Config struct {
-	// Adapter is how the agent is spoken to: claude (Claude Code), codex (Codex CLI), gemini (Gemini CLI), api (errand's
-	// own loop of tools), or command for any other program. It runs every step that models does not give to another
-	// one; command, model and provider are about it.
+	// Adapter is the way in which the agent is called: claude (Claude Code), codex (Codex CLI), gemini (Gemini CLI),
+	// api (errand's own agent), or command for any other program. It runs every step that models does not assign to
+	// another one; command, model and provider apply to it.
 	Adapter string `yaml:"adapter"`
-	// Command replaces the agent's program, with leading arguments: ["claude"] for the adapter
-	// claude, ["codex"] for codex, and so on; the adapter command has no default, and ["{aider}"] is its preset
-	// for Aider.
+	// Command replaces the agent's program, with leading arguments: ["claude"] for the adapter claude, ["codex"] for
+	// codex, and so on. The adapter command has no default; ["{aider}"] is its preset for Aider.
 	Command []string `yaml:"command"`
-	// Model is used for every step that Models does not name.
+	// Model is used for every step that models does not list.
 	Model string `yaml:"model"`
-	// Models names a model per step, or an adapter and its model: {plan: claude-opus-4-8, implement: "command:fast"}.
+	// Models sets a model per step, or an adapter and its model: {plan: claude-opus-4-8, implement: "command:fast"}.
 	// The steps are preliminary_plan, plan, implement and review.
 	Models map[string]string `yaml:"models"`
-	// Provider is the name under models that the agent's calls go to; by default the provider that speaks the
-	// agent's API.
+	// Provider is the name, under models, of the provider for the agent's calls; by default the provider that supports
+	// the agent's API.
 	Provider string `yaml:"provider"`
-	// Adapters are settings of the adapters that models and choices name besides adapter.
+	// Adapters are the settings of further adapters that models and choices refer to.
 	Adapters map[string]Settings `yaml:"adapters"`
-	// Choices are the models that people may choose in a comment besides those that this section names:
-	// "model" or "adapter:model", with * for any characters.
+	// Choices are additional models that people may choose in a comment: "model" or "adapter:model", with * for any
+	// characters. The models in this section may always be chosen.
 	Choices []string `yaml:"choices"`
-	// Helpers are models that every run may call beside its own, such as a small one that the agent's program
-	// asks for titles. A call of any other model is refused.
+	// Helpers are models that every run may call in addition to its own, such as a small one with which the agent's
+	// program generates titles. A call of any other model is refused.
 	Helpers []string `yaml:"helpers"`
-	// Env is set for the agents and everything that they start. It is not for secrets.
+	// Env is set for the agents and all processes that they start. It is not for secrets.
 	Env map[string]string `yaml:"env"`
 }
 
-// Settings are one adapter's own.
+// Settings are the settings of one adapter.
 type Settings struct {
 	// Command replaces the agent's program, with leading arguments.
 	Command []string `yaml:"command"`
-	// Model is used where the adapter is named without one.
+	// Model is used if a reference to the adapter names no model.
 	Model string `yaml:"model"`
-	// Provider is the name under models that its calls go to; by default the one that speaks its API.
+	// Provider is the name, under models, of the provider for its calls; by default the one that supports its API.
 	Provider string `yaml:"provider"`
-	// Env is set besides the env of all agents.
+	// Env is set in addition to the env of all agents.
 	Env map[string]string `yaml:"env"`
 }
 
-// defaults are the programs and models of adapters that are set no others.
+// defaults returns the default settings of the adapters.
 func defaults() map[string]Settings {
 	return map[string]Settings{
 		NameClaude: {Command: []string{"claude"}, Model: DefaultModel},
@@ -82,10 +81,10 @@ func defaults() map[string]Settings {
 	}
 }
 
-// DefaultConfig is what a configuration that says nothing means.
+// DefaultConfig returns the configuration with all defaults.
 func DefaultConfig() Config { return Config{}.withDefaults() }
 
-// withDefaults fills in what was left out.
+// withDefaults fills in the missing settings.
 func (c Config) withDefaults() Config {
 	if c.Adapter == "" {
 		c.Adapter = NameClaude
@@ -102,7 +101,7 @@ func (c Config) withDefaults() Config {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Validate says what is wrong, by the configuration's own key.
+// Validate returns an error that names the first invalid key.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	if err := known("agent.adapter", c.Adapter); err != nil {
@@ -138,7 +137,7 @@ func known(key, name string) error {
 	return nil
 }
 
-// checkModels looks at everything that names a model.
+// checkModels validates every setting that contains a model.
 func (c Config) checkModels() error {
 	named := map[string]string{}
 	for step, text := range c.Models {
@@ -148,7 +147,7 @@ func (c Config) checkModels() error {
 		named[fmt.Sprintf("agent.choices[%d]", i)] = text
 	}
 	for i, text := range c.Helpers {
-		named[fmt.Sprintf("agent.helpers[%d]", i)] = "command:" + text // a model, whatever its name
+		named[fmt.Sprintf("agent.helpers[%d]", i)] = "command:" + text // always a model, never an adapter
 	}
 	named["agent.model"] = "command:" + firstOf(c.Model, "none")
 	for name, own := range c.Adapters {
@@ -157,7 +156,7 @@ func (c Config) checkModels() error {
 	for _, key := range slices.Sorted(maps.Keys(named)) {
 		model := parseRoute(named[key], c.Adapter).Model
 		if _, err := path.Match(model, ""); err != nil || model == "" || strings.HasPrefix(model, "-") || strings.ContainsAny(model, " \t\n") {
-			return fmt.Errorf("%s: %q is no model; write one such as %s, or an adapter, a colon and its model", key, strings.TrimPrefix(named[key], "command:"), DefaultModel)
+			return fmt.Errorf("%s: %q is not a model; write one such as %s, or an adapter, a colon and its model", key, strings.TrimPrefix(named[key], "command:"), DefaultModel)
 		}
 	}
 	return nil
@@ -172,5 +171,5 @@ func checkEnv(key string, env map[string]string) error {
 	return nil
 }
 
-// ModelFor returns the model of a step, as the adapter of that step knows it.
+// ModelFor returns the model of a step, by the name that the step's adapter uses.
 func (c Config) ModelFor(step string) string { return c.Route(step).Model }

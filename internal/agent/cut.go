@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// maxJSONDepth is how deeply encoding/json reads.
+// maxJSONDepth is the nesting limit of encoding/json.
 const maxJSONDepth = 10_000
 
-// cutTooLong says, for people, that an answer came in a line longer than the runner keeps.
-const cutTooLong = "the agent's answer was longer than the 4 MiB that errand keeps of a line, so its end is missing and nothing of it was used: it has to be shorter"
+// cutTooLong explains to people that an answer was in an overlong line.
+const cutTooLong = "the agent's answer was longer than the 4 MiB that errand keeps of a line, so its end is missing and it was discarded: it has to be shorter"
 
-// cutNoResult says, for people, that the answer may have been in what the runner did not keep.
+// cutNoResult explains to people that the answer may have been in dropped output.
 const cutNoResult = "part of the agent's output is missing, because it was more than errand keeps (4 MiB of a line, or the limit of a run), " +
-	"and no result came after that, so its answer is not known: it has to be shorter"
+	"and no result came after that, so its answer is unknown: it has to be shorter"
 
-// emptyAnswer says, for people, that the last answer had no words.
+// emptyAnswer explains to people that the last answer was empty.
 const emptyAnswer = "the model's last answer was empty, as when it declines or has no room left"
 
-// declined says, for people, that the model declined.
+// declined explains to people that the model declined.
 const declined = "the model declined to answer"
 
-// otherSession says, for people, that a run did not resume its session.
+// otherSession explains to people that a run did not resume its session.
 const otherSession = "the agent began another session than the one to resume"
 
-// endedBadly says, for people, that a program reported success and ended with an error all the same.
+// endedBadly explains to people that a program reported success but failed.
 func endedBadly(e Ended) string {
 	if e.Exit.Signal != "" {
 		return "the agent reported success, but its program was killed"
@@ -34,33 +34,33 @@ func endedBadly(e Ended) string {
 	return fmt.Sprintf("the agent reported success, but its program ended with code %d", e.Exit.Code)
 }
 
-// cutNotice tells of a line that was cut.
+// cutNotice describes a truncated line.
 func cutNotice(missing int) string {
 	return fmt.Sprintf("a line was too long; %d bytes of it are missing", missing)
 }
 
-// jsonFrame is an object or a list that is open.
+// jsonFrame is an object or list that is still open.
 type jsonFrame struct {
 	object  bool
-	key     string // under which the value stands that is read now
+	key     string // of the value that is being read
 	wantKey bool   // a key comes next, not a value
 }
 
-// jsonCloser reads the beginning of a JSON value.
+// jsonCloser parses the beginning of a JSON value.
 type jsonCloser struct {
 	data  []byte
 	stack []jsonFrame
-	safe  int // up to here the data is valid once all that is open has been closed
+	safe  int // data[:safe] is valid once all open objects and lists are closed
 }
 
-// closeJSON completes a JSON object whose end is missing: what was not whole is left out, but for a string value,
-// of which the beginning stays. At has the keys that lead to where the line was cut. The result is nil if the data is
-// not the beginning of an object.
+// closeJSON completes a truncated JSON object. It drops an incomplete last value, except for a string, whose beginning
+// it keeps. at lists the keys that lead to the place of the cut. whole is nil if data is not the beginning of an
+// object.
 func closeJSON(data []byte) (whole []byte, at []string) {
 	c := jsonCloser{data: data}
 	half := c.read()
 	if len(c.stack) == 0 || !c.stack[0].object {
-		if json.Valid(data) { // nothing but white space is missing
+		if json.Valid(data) { // only white space is missing
 			return data, nil
 		}
 		return nil, nil
@@ -83,7 +83,7 @@ func closeJSON(data []byte) (whole []byte, at []string) {
 	return whole, at
 }
 
-// read goes through the data to its end. It returns where the string value begins that the data ends in, or -1.
+// read parses all data. It returns the offset of the string value that the data ends in, or -1.
 func (c *jsonCloser) read() (half int) {
 	for i := 0; i < len(c.data); {
 		switch b := c.data[i]; b {
@@ -100,13 +100,13 @@ func (c *jsonCloser) read() (half int) {
 			continue
 		case '{', '[':
 			if len(c.stack) >= maxJSONDepth {
-				c.stack = nil // nobody reads that
+				c.stack = nil // too deep for encoding/json
 				return -1
 			}
 			c.stack = append(c.stack, jsonFrame{object: b == '{', wantKey: b == '{'})
 			c.safe = i + 1
 		case '}', ']':
-			if len(c.stack) < 2 { // the whole object ends here: this is no cut one
+			if len(c.stack) < 2 { // the whole object ends here, so it was not truncated
 				c.stack = nil
 				return -1
 			}
@@ -141,7 +141,7 @@ func (c *jsonCloser) top() *jsonFrame {
 	return &c.stack[len(c.stack)-1]
 }
 
-// word takes a whole string: a key or a value.
+// word takes a complete string: a key or a value.
 func (c *jsonCloser) word(from, to int) {
 	top := c.top()
 	if top == nil || !top.wantKey {
@@ -154,7 +154,7 @@ func (c *jsonCloser) word(from, to int) {
 	}
 }
 
-// valued takes a whole value, which ends at to.
+// valued takes a complete value that ends at to.
 func (c *jsonCloser) valued(to int) {
 	c.safe = to
 	if top := c.top(); top != nil {
@@ -170,7 +170,7 @@ func separates(b byte) bool {
 	return false
 }
 
-// stringEnd returns where the string ends that begins at from, or -1 if its end is missing.
+// stringEnd returns the offset after the string that begins at from, or -1 if its end is missing.
 func stringEnd(data []byte, from int) int {
 	for i := from + 1; i < len(data); i++ {
 		switch data[i] {
@@ -183,9 +183,9 @@ func stringEnd(data []byte, from int) int {
 	return -1
 }
 
-// trimString takes off what is not whole at the end of a string that begins at from: an escape, or a character.
+// trimString removes an incomplete escape or character at the end of the string that begins at from.
 func trimString(data []byte, from int) []byte {
-	last := -1 // where the newest escape begins
+	last := -1 // beginning of the newest escape
 	for i := from + 1; i < len(data); i++ {
 		if data[i] == '\\' {
 			last = i
@@ -212,11 +212,11 @@ func trimString(data []byte, from int) []byte {
 	return data
 }
 
-// clean reports whether the program ended by itself and says that it went well.
+// clean reports whether the program exited on its own and reports success.
 func (e Ended) clean() bool { return e.Exit.Code == 0 && e.Exit.Signal == "" }
 
-// maxAnswer bounds the final answer, in bytes: it is as much as the runner keeps of a line.
+// maxAnswer bounds the final answer in bytes; the runner keeps as much of a line.
 const maxAnswer = 4 << 20
 
-// cutIn reports whether a line was cut within the string that these keys lead to.
+// cutIn reports whether a line was truncated within the string under these keys.
 func cutIn(at []string, keys ...string) bool { return slices.Equal(at, keys) }

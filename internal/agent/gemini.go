@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// gemini drives Gemini CLI. Its command line is the one that was measured. It reads settings of the
-// checkout in preference to the user's, hooks and programs to start among them, so it is started with
-// a guard that hides them; it reads the checkout's GEMINI.md by itself.
+// gemini drives Gemini CLI. Its flags have been tested. The program prefers the checkout's settings, including hooks
+// and programs to start, over the user's, so it is started with a guard that hides them. It reads the checkout's
+// GEMINI.md on its own.
 type gemini struct{ cfg Config }
 
 var _ Adapter = (*gemini)(nil)
@@ -26,19 +26,19 @@ func (g *gemini) Capabilities() Capabilities {
 	return Capabilities{Resume: true, Usage: true, MCP: true, Shell: true, API: "gemini", Helpers: geminiHelpers()}
 }
 
-// geminiHelpers are what the program asks besides its model: whether it goes in circles, what an edit was meant to
-// be, what a long output says.
+// geminiHelpers returns the models that the program calls in addition to its own: to detect loops, to correct edits,
+// and to summarize long output.
 func geminiHelpers() []string {
 	return []string{"gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-3-flash-preview", "gemini-3.1-flash-lite"}
 }
 
-// geminiGuard is loaded before the program, and hides the checkout's settings from it.
+// geminiGuard is loaded before the program and hides the checkout's settings from it.
 //
 //go:embed gemini_guard.cjs
 var geminiGuard []byte
 
-// Command builds the headless command line. It fails for a spec that names no directories, that asks
-// for what this agent does not have, or whose session is no UUID.
+// Command builds the headless command line. It fails for a spec without absolute directories, with a feature that this
+// agent does not have, or with a session that is not a UUID.
 func (g *gemini) Command(s Spec) (Cmd, error) {
 	if err := checkCommon(s); err != nil {
 		return Cmd{}, fmt.Errorf("gemini command: %w", err)
@@ -90,19 +90,19 @@ func (g *gemini) Command(s Spec) (Cmd, error) {
 	return cmd, nil
 }
 
-// geminiDir is where settings and sessions are, below the home directory.
+// geminiDir is the directory of settings and sessions, below the home directory.
 const geminiDir = ".gemini"
 
-// geminiTools are enough for coding work; those for the web would go nowhere.
+// geminiTools returns the tools for coding; those for the web could reach nothing.
 func geminiTools() []string {
 	return []string{"read_file", "write_file", "replace", "run_shell_command", "list_directory", "glob", "grep_search"}
 }
 
-// geminiAttempts is how often a request is tried when the model cannot be had. Between them the
-// program waits 5 s and more, and prints nothing.
+// geminiAttempts is the number of attempts for a request when the model is unavailable. Between attempts, the program
+// waits 5 s and more without output.
 const geminiAttempts = 4
 
-// settings is the user's settings file, which has to be there.
+// settings returns the user's settings file, which must exist.
 func (g *gemini) settings(s Spec) ([]byte, error) {
 	attempts := geminiAttempts
 	if n, err := strconv.Atoi(g.cfg.Env["ERRAND_GEMINI_ATTEMPTS"]); err == nil && n > 0 {
@@ -117,12 +117,12 @@ func (g *gemini) settings(s Spec) ([]byte, error) {
 		tools = geminiTools()
 	}
 	tools = slices.Clone(tools)
-	for _, name := range names { // the list is of all tools, those of servers as well
+	for _, name := range names { // the list covers all tools, including those of MCP servers
 		tools = append(tools, "mcp_"+name+"_*")
 	}
 	type section = map[string]any
 	hooks := section{}
-	if s.Shell != nil { // ours, of which the checkout's own settings know nothing: they are hidden
+	if s.Shell != nil { // the checkout's settings cannot override it, because they are hidden
 		hooks["BeforeTool"] = []section{{"matcher": "run_shell_command", "hooks": []section{
 			{"name": "errand", "type": "command", "command": judgeCommand(s), "timeout": judgeSeconds * 1000},
 		}}}
@@ -143,8 +143,8 @@ func (g *gemini) settings(s Spec) ([]byte, error) {
 	}, "", "  ")
 }
 
-// geminiServers are MCP servers as this program writes them: what is reached by HTTP has another key,
-// and calls need no consent.
+// geminiServers translates MCP servers into the program's format: the URL of an HTTP server has another key, and calls
+// need no confirmation.
 func geminiServers(mcp json.RawMessage) (servers map[string]map[string]any, names []string, err error) {
 	var in struct {
 		Servers map[string]map[string]any `json:"mcpServers"`
@@ -171,8 +171,8 @@ func geminiServers(mcp json.RawMessage) (servers map[string]map[string]any, name
 	return servers, names, nil
 }
 
-// env is the agent's environment. The configured one comes first, so that it cannot send the agent's
-// calls elsewhere. Without its launcher the program hears signals.
+// env returns the agent's environment. The configured variables are set first, so that they cannot redirect the agent's
+// calls. Without its launcher, the program receives signals itself.
 func (g *gemini) env(s Spec, guard string) map[string]string {
 	env := maps.Clone(g.cfg.Env)
 	if env == nil {
@@ -184,7 +184,7 @@ func (g *gemini) env(s Spec, guard string) map[string]string {
 		"GEMINI_CLI_NO_RELAUNCH": "true",
 		"NODE_OPTIONS":           `--require="` + guard + `"`,
 		"TERM":                   "xterm-256color",
-		"COLORTERM":              "truecolor", // else it warns
+		"COLORTERM":              "truecolor", // otherwise it prints a warning
 		"NO_PROXY":               "127.0.0.1,localhost",
 		"no_proxy":               "127.0.0.1,localhost",
 	})
@@ -202,8 +202,8 @@ func (g *gemini) env(s Spec, guard string) map[string]string {
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 
-// SessionFiles returns the sessions of the checkout, and how the program finds the checkout's. A home
-// that has had several checkouts of one name would number them: an agent's home has one.
+// SessionFiles returns the sessions of the checkout and the index by which the program finds them. The program numbers
+// several checkouts of one name, but an agent's home has only one.
 func (g *gemini) SessionFiles(_, workDir, session string) []string {
 	if session == "" {
 		return nil
@@ -215,8 +215,8 @@ func (g *gemini) SessionFiles(_, workDir, session string) []string {
 
 func (g *gemini) NewParser() Parser { return &geminiParser{} }
 
-// geminiPrompt takes away what the program would act on by itself: like neutralise, but an @ means
-// something to it inside a word, too.
+// geminiPrompt disables the program's expansions in a prompt. It is like neutralise, but escapes an @ inside a word,
+// too.
 func geminiPrompt(prompt string) string {
 	slash := strings.HasPrefix(strings.TrimSpace(prompt), "/")
 	escaped := strings.ReplaceAll(prompt, "@", `\@`)

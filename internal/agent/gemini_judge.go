@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The exits of Gemini CLI that are no failure of the model's API.
+// Exit codes of Gemini CLI that are not failures of the model's API.
 const (
 	geminiAuth      = 41
 	geminiInput     = 42
@@ -16,11 +16,11 @@ const (
 	geminiUntrusted = 55
 )
 
-// geminiNoSession is how stderr says that there is no such session, or none at all.
+// geminiNoSession matches the message on stderr that the session, or any session, does not exist.
 var geminiNoSession = regexp.MustCompile(`Invalid session identifier|No previous sessions found`)
 
-// Exit judges by the result, the exit code and stderr, all of them: a run that was stopped ends with 0
-// and without a result; a failure of the model's API is an exit code, its status modulo 256.
+// Exit judges by the result, the exit status and stderr together: a stopped run exits with 0 and without a result; a
+// failure of the model's API exits with the HTTP status modulo 256.
 func (p *geminiParser) Exit(e Ended) Result {
 	p.tell()
 	r := Result{Session: p.session, Text: p.answer, Turns: p.turns, Denials: p.denials}
@@ -37,7 +37,8 @@ func (p *geminiParser) Exit(e Ended) Result {
 	return r
 }
 
-// judge finds the status: what we know, what the runner saw, and only then what the program says.
+// judge returns the status, by decreasing trust: errand's own knowledge, the runner's observations, and last the
+// program's report.
 func (p *geminiParser) judge(e Ended, r *Result) verdict {
 	if s := ofCause(e); s != "" {
 		return verdict{status: s}
@@ -72,7 +73,7 @@ func (p *geminiParser) judge(e Ended, r *Result) verdict {
 	return verdict{status: StatusOK}
 }
 
-// failure is what the program said about its failure.
+// failure returns the program's description of its failure.
 func (p *geminiParser) failure(e Ended) string {
 	if p.last != nil && p.last.Error.Message != "" {
 		return p.last.Error.Message
@@ -106,7 +107,8 @@ func (p *geminiParser) failed(e Ended, r *Result, said string) verdict {
 	return p.ofAPI(e, r, said)
 }
 
-// ofAPI judges a run that the model's API ended, by what the program says last, and only then by what it has said before.
+// ofAPI judges a run that an error of the model's API ended, by the program's last message, and only then by earlier
+// output.
 func (p *geminiParser) ofAPI(e Ended, r *Result, said string) verdict {
 	for _, sign := range geminiSigns() {
 		if strings.Contains(said, sign.part) {
@@ -115,7 +117,7 @@ func (p *geminiParser) ofAPI(e Ended, r *Result, said string) verdict {
 	}
 	switch {
 	case strings.Contains(said, geminiNoFinish) && p.blocked():
-		return verdict{status: StatusRefused, why: "the model's provider gave no answer to the prompt, as when it blocks one", said: said}
+		return verdict{status: StatusRefused, why: "the model's provider gave no answer to the prompt, as if it had blocked it", said: said}
 	case strings.Contains(said, geminiNoFinish), unreachable.MatchString(said):
 		return verdict{status: StatusNetwork, said: said}
 	}
@@ -125,10 +127,10 @@ func (p *geminiParser) ofAPI(e Ended, r *Result, said string) verdict {
 	return verdict{status: ofHTTP(r.HTTP, said), said: said}
 }
 
-// geminiNoFinish is said of an answer that was cut off between two pieces, and of a prompt that was blocked.
+// geminiNoFinish is printed for an answer that was truncated between two chunks, and for a blocked prompt.
 const geminiNoFinish = "stream ended without a finish reason"
 
-// blocked tells the two apart as far as that can be: a prompt that was blocked was counted, and nothing came of it.
+// blocked reports whether a prompt was probably blocked: then the input was counted but there was no output.
 func (p *geminiParser) blocked() bool {
 	if p.last == nil {
 		return false
@@ -137,14 +139,14 @@ func (p *geminiParser) blocked() bool {
 	return p.turns == 0 && u.Input+u.CacheRead > 0 && u.Output == 0
 }
 
-// geminiSign is a part of the program's message about an answer that failed. Why, if set, is for people.
+// geminiSign maps a part of the program's error message to a status. why, if set, is for people.
 type geminiSign struct {
 	part   string
 	status Status
 	why    string
 }
 
-// geminiSigns are in the order in which they are looked for. The filters for prohibited words and personal data look like
+// geminiSigns returns the signs in the order of matching. The filters for prohibited words and personal data look like
 // an empty answer here.
 func geminiSigns() []geminiSign {
 	return []geminiSign{
@@ -155,14 +157,14 @@ func geminiSigns() []geminiSign {
 }
 
 var (
-	// httpStatus is a failure's status as the API's error, or the program's own words for it, have it.
+	// httpStatus matches the HTTP status in the API's error, or in the program's message about it.
 	httpStatus  = regexp.MustCompile(`(?:"code":\s*|\bcode: |\bstatus:\s*|got status:?\s*|\[API Error: )([45]\d\d)\b`)
 	unreachable = regexp.MustCompile(`(?i)\bE(?:CONN(?:REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN|PIPE|HOSTUNREACH|NETUNREACH|NETDOWN)\b|\bUND_ERR_\w+|` +
 		`fetch failed|socket hang up|premature close|other side closed|(?:API Error|TypeError): terminated|Incomplete JSON segment`)
 	retryDelay = regexp.MustCompile(`"retryDelay":\s*"(\d{1,7})(?:\.\d+)?s"`)
 )
 
-// statusIn returns the newest HTTP status that a text tells, 0 if there is none.
+// statusIn returns the last HTTP status in a text, or 0.
 func statusIn(text string) int {
 	all := httpStatus.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -172,7 +174,7 @@ func statusIn(text string) int {
 	return n
 }
 
-// statusOfCode returns the HTTP status that an exit code stands for, 0 if it stands for none.
+// statusOfCode returns the HTTP status that an exit code stands for, or 0.
 func statusOfCode(code int) int {
 	for _, status := range []int{400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
 		if code == status%256 {
@@ -182,7 +184,7 @@ func statusOfCode(code int) int {
 	return 0
 }
 
-// ofHTTP sorts a failure of the model's API.
+// ofHTTP classifies a failure of the model's API.
 func ofHTTP(status int, said string) Status {
 	lower := strings.ToLower(said)
 	switch {
@@ -203,7 +205,7 @@ func ofHTTP(status int, said string) Status {
 	return StatusCrashed
 }
 
-// retryIn is when the newest answer said that the model may be asked again; zero if it did not say.
+// retryIn returns the time of the next permitted call by the newest retry delay on stderr, or zero if there is none.
 func retryIn(stderr string, now time.Time) time.Time {
 	all := retryDelay.FindAllStringSubmatch(stderr, -1)
 	if len(all) == 0 {

@@ -7,16 +7,16 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// geminiParser reads stream-json. What the model says comes in pieces, which are put together again:
-// they are told when something else follows.
+// geminiParser reads stream-json. The model's text arrives in chunks, which are joined and reported when something else
+// follows.
 type geminiParser struct {
 	session string
-	said    strings.Builder // of the answer that is being told
-	answer  string          // the words of the newest turn, once they were told whole
-	cut     string          // set if some of those are missing: why, for people
-	problem string          // the newest error that the program told of
+	said    strings.Builder // chunks of the current answer
+	answer  string          // the text of the newest turn, once it is complete
+	cut     string          // set if some of it is missing: the reason, for people
+	problem string          // the newest error that the program reported
 	turns   int
-	inTurn  bool // the model speaks: what comes belongs to the turn that was counted
+	inTurn  bool // the model is speaking: its chunks belong to the counted turn
 	looped  bool
 	last    *geminiResult
 	denials []string // calls that the rules refused
@@ -24,7 +24,7 @@ type geminiParser struct {
 
 var _ Parser = (*geminiParser)(nil)
 
-// geminiLine is the union of the lines that mean something to us.
+// geminiLine is the union of the fields that errand reads.
 type geminiLine struct {
 	Type      string          `json:"type"`
 	SessionID string          `json:"session_id"`
@@ -53,15 +53,15 @@ type geminiResult struct {
 	Stats  geminiStats `json:"stats"`
 }
 
-// geminiStats are what the process has used.
+// geminiStats is the usage of the process.
 type geminiStats struct {
 	Total  float64 `json:"total_tokens"`
-	Input  float64 `json:"input_tokens"`  // the cached ones included
+	Input  float64 `json:"input_tokens"`  // including the cached ones
 	Output float64 `json:"output_tokens"` // without thoughts
 	Cached float64 `json:"cached"`
 }
 
-// usage is what the process has used. Thoughts are only in the total.
+// usage returns the usage of the process. Thoughts are only included in the total.
 func (r *geminiResult) usage() runlog.Usage {
 	input, cached := tokens(r.Stats.Input), tokens(r.Stats.Cached)
 	return runlog.Usage{
@@ -95,7 +95,7 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 		events := append(p.tell(), runlog.Event{
 			Kind: runlog.KindToolUse, ToolID: cutText(l.ToolID, maxEventText), ToolName: cutText(l.ToolName, maxEventText), Input: cutText(string(l.Input), maxEventText),
 		})
-		p.answer, p.cut = "", "" // what was said before is no answer
+		p.answer, p.cut = "", "" // earlier text is not the answer
 		return events
 	case "tool_result":
 		p.inTurn = false
@@ -118,13 +118,14 @@ func (p *geminiParser) Line(line []byte) []runlog.Event {
 	return nil
 }
 
-// Cut reads what is there of a line. Calls and what they returned are only shown; an answer needs all of its pieces.
+// Cut reads the beginning of a line. Tool calls and their results are shown as far as they go; an answer needs all of
+// its chunks.
 func (p *geminiParser) Cut(line []byte, _ int) []runlog.Event {
 	whole, at := closeJSON(line)
 	var l geminiLine
-	_ = json.Unmarshal(whole, &l) // what cannot be read has no type
+	_ = json.Unmarshal(whole, &l) // an unreadable line has no type
 	if l.Type == "" || cutIn(at, "type") {
-		p.cut = cutNoResult // its type is not known
+		p.cut = cutNoResult // its type is unknown
 		return nil
 	}
 	events := p.Line(whole)
@@ -137,8 +138,8 @@ func (p *geminiParser) Cut(line []byte, _ int) []runlog.Event {
 	return events
 }
 
-// geminiDenied is the kind of error of a call that was not made because a policy or a hook refused it, geminiOutside what
-// the program says of one whose file is not in the checkout.
+// geminiDenied is the type of error of a call that a policy or a hook refused; geminiOutside begins the message for a
+// file outside of the checkout.
 const (
 	geminiDenied  = "policy_violation"
 	geminiOutside = "Path not in workspace: "
@@ -153,7 +154,7 @@ func (p *geminiParser) denied(l *geminiLine) {
 	}
 }
 
-// turn counts an answer of the model where it begins.
+// turn counts an answer of the model at its beginning.
 func (p *geminiParser) turn() {
 	if !p.inTurn {
 		p.inTurn = true
@@ -162,7 +163,7 @@ func (p *geminiParser) turn() {
 	}
 }
 
-// tell gives what was said, once nothing more of it can come.
+// tell returns the text of the current answer, which is complete.
 func (p *geminiParser) tell() []runlog.Event {
 	if p.said.Len() == 0 {
 		return nil
@@ -172,7 +173,7 @@ func (p *geminiParser) tell() []runlog.Event {
 	return []runlog.Event{{Kind: runlog.KindText, Text: cutText(p.answer, maxOwnText)}}
 }
 
-// result keeps the newest result.
+// result stores the newest result.
 func (p *geminiParser) result(line []byte) []runlog.Event {
 	r := &geminiResult{}
 	if err := json.Unmarshal(line, r); err != nil && r.Status == "" {

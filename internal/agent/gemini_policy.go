@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// geminiRule is one call to refuse, as deny rules are written: a tool, and what it is called with.
+// geminiRule matches a deny rule: a tool, and optionally its argument.
 var geminiRule = regexp.MustCompile(`^([A-Za-z_]+)(?:\((.+)\))?$`)
 
-// geminiPolicy is the file of rules: the calls to refuse. Rules are written as everywhere, such as
-// Bash(git push:*) or Edit(.github/**), or with the program's own names of tools.
+// geminiPolicy returns the policy file with the denied calls. Rules have the common form, such as Bash(git push:*) or
+// Edit(.github/**), or use the program's own tool names.
 func geminiPolicy(deny []string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# What this run may not call.\n")
 	for _, rule := range deny {
 		m := geminiRule.FindStringSubmatch(rule)
 		if m == nil || strings.ContainsAny(rule, "\n\r\x00") {
-			return nil, fmt.Errorf("%q is no deny rule", rule)
+			return nil, fmt.Errorf("%q is not a deny rule", rule)
 		}
 		for _, tool := range geminiToolsOf(m[1]) {
 			fmt.Fprintf(&b, "\n[[rule]]\ntoolName = %s\n", tomlString(tool))
@@ -36,7 +36,7 @@ func geminiPolicy(deny []string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// geminiToolsOf returns the program's tools of that name.
+// geminiToolsOf returns the program's tools for a tool name in a rule.
 func geminiToolsOf(name string) []string {
 	switch name {
 	case "Bash":
@@ -55,9 +55,8 @@ func geminiToolsOf(name string) []string {
 	return []string{name}
 }
 
-// geminiPath is a pattern over a call's arguments, as JSON, that finds a path which the glob fits,
-// written from the checkout or from the root. The program drops a rule whose pattern has a repetition
-// behind a bracket, and says nothing.
+// geminiPath returns a pattern that finds, in a call's JSON arguments, a path that matches the glob, relative to the
+// checkout or absolute. The program silently drops a rule whose pattern has a repetition after a bracket.
 func geminiPath(glob string) string {
 	glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
 	var b strings.Builder

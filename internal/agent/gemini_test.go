@@ -116,7 +116,7 @@ func geminiEnds() map[string]judgeCase {
 		"no fetch":                 {lines: failed("[API Error: exception TypeError: fetch failed sending request]"), ended: ended(1, ""), want: agent.StatusNetwork},
 		"an error named so":        {lines: failed("[API Error: the process was terminated]"), ended: ended(1, ""), want: agent.StatusCrashed},
 		"cut off between pieces":   {lines: problem("Model stream ended without a finish reason.", 0), want: agent.StatusNetwork},
-		"a blocked prompt":         {lines: problem("Model stream ended without a finish reason.", 10), want: agent.StatusRefused, says: "blocks"},
+		"a blocked prompt":         {lines: problem("Model stream ended without a finish reason.", 10), want: agent.StatusRefused, says: "had blocked"},
 		"blocked after a tool":     {lines: append([]string{geminiInit, geminiSays("Looking."), geminiTool, geminiOutput}, problem("The model response was blocked due to safety settings.", 10)[1:]...), want: agent.StatusRefused, says: "safety"},
 		"empty after a tool":       {lines: []string{geminiInit, geminiSays("Looking."), geminiTool, geminiOutput, geminiDone}, want: agent.StatusRefused, says: "empty"},
 		"a success with a bad end": {lines: done, ended: ended(9, ""), want: agent.StatusCrashed},

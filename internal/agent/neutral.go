@@ -2,15 +2,15 @@ package agent
 
 import "strings"
 
-// slashLine and escapeLine are our own words around a prompt that the agent would misread.
+// slashLine and escapeLine are added to a prompt that the agent would misinterpret.
 const (
 	slashLine  = "The task follows.\n\n"
 	escapeLine = "\n\n(Above, a backslash before an at sign stands for the at sign alone.)"
 )
 
-// neutralise takes away what an agent's command line would act on by itself: a slash at the start
-// is a command to it, and @path is replaced by that file's content, whoever wrote it. An @ inside
-// a word, as in a mail address, means nothing to it and stays.
+// neutralise disables the expansions of an agent's command line: a slash at the start is a command to it, and @path is
+// replaced by the content of that file, whoever wrote it. An @ inside a word, as in an email address, is not expanded
+// and stays.
 func neutralise(prompt string) string {
 	var b strings.Builder
 	if strings.HasPrefix(strings.TrimSpace(prompt), "/") {
@@ -30,7 +30,7 @@ func neutralise(prompt string) string {
 	return b.String()
 }
 
-// mention reports whether the @ at i begins a word, with something after it.
+// mention reports whether the @ at i begins a non-empty word.
 func mention(s string, i int) bool {
 	if i+1 >= len(s) || strings.IndexByte(" \t\r\n", s[i+1]) >= 0 {
 		return false

@@ -11,67 +11,66 @@ import (
 	"strings"
 )
 
-// OutcomeKind is what an agent concluded.
+// OutcomeKind is the conclusion of an agent.
 type OutcomeKind string
 
-// The conclusions. Which of them a step allows is for whoever asked.
+// The conclusions. The caller decides which of them a step allows.
 const (
 	OutcomeBuild           OutcomeKind = "build"            // there is something to build, as planned above
-	OutcomeReport          OutcomeKind = "report"           // the text is the answer; nothing is to be built
-	OutcomeAlreadyFixed    OutcomeKind = "already_fixed"    // the base has it already
-	OutcomeNotReproducible OutcomeKind = "not_reproducible" // it could not be shown
+	OutcomeReport          OutcomeKind = "report"           // the text is the answer; nothing needs to be built
+	OutcomeAlreadyFixed    OutcomeKind = "already_fixed"    // the base already contains it
+	OutcomeNotReproducible OutcomeKind = "not_reproducible" // the problem could not be reproduced
 	OutcomeQuestion        OutcomeKind = "question"         // a person must answer Question first
-	OutcomeBlocked         OutcomeKind = "blocked"          // it cannot go on
+	OutcomeBlocked         OutcomeKind = "blocked"          // the agent cannot continue
 	OutcomeDone            OutcomeKind = "done"             // the work is done
 )
 
-// OutcomeKinds returns all of them, in the order above.
+// OutcomeKinds returns all kinds, in the order above.
 func OutcomeKinds() []OutcomeKind {
 	return []OutcomeKind{
 		OutcomeBuild, OutcomeReport, OutcomeAlreadyFixed, OutcomeNotReproducible, OutcomeQuestion, OutcomeBlocked, OutcomeDone,
 	}
 }
 
-// Outcome is the part of an agent's final answer that is meant for the orchestrator: a fenced code
-// block with the info string errand, holding one JSON object. Every field may be missing. All of
-// it is the agent's word and untrusted.
+// Outcome is the part of an agent's final answer for the orchestrator: a fenced code block with the info string errand,
+// which contains one JSON object. Every field may be missing. All of it is untrusted.
 type Outcome struct {
-	// Kind is empty if the agent gave none; see Or.
+	// Kind is empty if the agent gave none; see [Outcome.Or].
 	Kind     OutcomeKind `json:"outcome"`
 	Question string      `json:"question,omitempty"`
 	Title    string      `json:"title,omitempty"`
 	Summary  string      `json:"summary,omitempty"`
 	Changes  string      `json:"changes,omitempty"` // what a revision changed, in a sentence or two
-	// Threads answers review threads, by the ids that the prompt gave them; each id at most once.
+	// Threads answers review threads, by the ids in the prompt; each id occurs at most once.
 	Threads []ThreadAnswer `json:"threads,omitempty"`
 	// Files are the paths that are expected to change.
 	Files    []string  `json:"files,omitempty"`
 	Estimate *Estimate `json:"estimate,omitempty"`
-	// Approaches are the choices of a plan, each number once and at least 1.
+	// Approaches are the choices of a plan. Numbers are unique and at least 1.
 	Approaches []Approach `json:"approaches,omitempty"`
 }
 
-// Or returns the kind, or the one given if the agent left it out.
+// Or returns the kind, or the given one if the agent left it out.
 func (o Outcome) Or(kind OutcomeKind) OutcomeKind { return firstOf(o.Kind, kind) }
 
-// ThreadAnswer is the answer to one review thread, with the commit that took it up, if one did.
+// ThreadAnswer is the answer to one review thread, with the commit that addressed it, if any.
 type ThreadAnswer struct {
 	ID     Label  `json:"id"`
 	Answer string `json:"answer"`
 	Commit string `json:"commit,omitempty"`
 }
 
-// Estimate is what the agent expects the work to take. What is not known is 0 or empty.
+// Estimate is the agent's estimate of the work. Unknown values are 0 or empty.
 type Estimate struct {
 	Size    string  `json:"size,omitempty"` // such as S, M, L
 	Minutes float64 `json:"minutes,omitempty"`
 	Turns   float64 `json:"turns,omitempty"`
 	CostUSD float64 `json:"cost_usd,omitempty"`
-	// Words is the whole estimate if the agent wrote a sentence instead.
+	// Words is the whole estimate if the agent wrote text instead of an object.
 	Words string `json:"words,omitempty"`
 }
 
-// UnmarshalJSON reads the object and a plain sentence.
+// UnmarshalJSON accepts an object or a plain sentence.
 func (e *Estimate) UnmarshalJSON(data []byte) error {
 	if isString(data) {
 		return json.Unmarshal(data, &e.Words)
@@ -80,13 +79,13 @@ func (e *Estimate) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(e))
 }
 
-// Approach is one way to go.
+// Approach is one possible solution.
 type Approach struct {
 	N     int    `json:"n"`
 	Title string `json:"title"`
 }
 
-// UnmarshalJSON reads the object and a plain title, which is numbered by its place.
+// UnmarshalJSON accepts an object or a plain title, which is numbered by its position.
 func (a *Approach) UnmarshalJSON(data []byte) error {
 	if isString(data) {
 		return json.Unmarshal(data, &a.Title)
@@ -97,10 +96,10 @@ func (a *Approach) UnmarshalJSON(data []byte) error {
 
 func isString(data []byte) bool { return len(data) > 0 && data[0] == '"' }
 
-// Label is an id that may be written as a string or as a number.
+// Label is an id that may be written as a string or a number.
 type Label string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON accepts both forms.
 func (l *Label) UnmarshalJSON(data []byte) error {
 	var n json.Number
 	if len(data) > 0 && data[0] != '"' && json.Unmarshal(data, &n) == nil {
@@ -115,13 +114,12 @@ func (l *Label) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// maxOutcome bounds the block.
+// maxOutcome bounds the block in bytes.
 const maxOutcome = 512 << 10
 
-// ParseOutcome takes the errand block out of an agent's final answer and returns it and the text
-// without it. A text without such a block is an empty Outcome. With several blocks the last one
-// counts and none stays in the text. The error says what is wrong with the block, in words that can
-// be given back to the agent; rest is right even then.
+// ParseOutcome extracts the errand block from an agent's final answer, and returns it and the remaining text. Without a
+// block, the Outcome is empty. If there are several blocks, the last one counts and all are removed. The error
+// describes a problem of the block in words for the agent; rest is valid even then.
 func ParseOutcome(text string) (o Outcome, rest string, err error) {
 	block, rest, found := cutBlock(text)
 	if !found {
@@ -135,7 +133,7 @@ func ParseOutcome(text string) (o Outcome, rest string, err error) {
 		return Outcome{}, rest, fmt.Errorf("the errand block is not the JSON that was asked for: %w", explain(err, block))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Outcome{}, rest, errors.New("the errand block holds more than one JSON object")
+		return Outcome{}, rest, errors.New("the errand block contains more than one JSON object")
 	}
 	if err := o.check(); err != nil {
 		return Outcome{}, rest, fmt.Errorf("the errand block: %w", err)
@@ -143,7 +141,7 @@ func ParseOutcome(text string) (o Outcome, rest string, err error) {
 	return o, rest, nil
 }
 
-// explain adds the line to a JSON error and names fields as the agent wrote them.
+// explain adds the line number to a JSON error, and names fields as the agent wrote them.
 func explain(err error, block string) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -161,7 +159,7 @@ func explain(err error, block string) error {
 	return err
 }
 
-// check refuses what would be ambiguous.
+// check refuses ambiguous outcomes.
 func (o *Outcome) check() error {
 	if o.Kind != "" && !slices.Contains(OutcomeKinds(), o.Kind) {
 		return fmt.Errorf("outcome %q is unknown; use one of %s", cutText(string(o.Kind), 40), kindList())
@@ -176,7 +174,7 @@ func (o *Outcome) check() error {
 	return o.numberApproaches()
 }
 
-// numberApproaches numbers those that have no number by their places, and orders the others.
+// numberApproaches numbers the approaches by position if none has a number, and sorts them.
 func (o *Outcome) numberApproaches() error {
 	if !slices.ContainsFunc(o.Approaches, func(a Approach) bool { return a.N != 0 }) {
 		for i := range o.Approaches {
@@ -205,7 +203,7 @@ func kindList() string {
 	return b.String()
 }
 
-// cutBlock removes every errand block that stands outside other code blocks and returns the last.
+// cutBlock removes every errand block outside of other code blocks and returns the last one.
 func cutBlock(text string) (block, rest string, found bool) {
 	var kept, inner strings.Builder
 	fence, ours := "", false
@@ -243,7 +241,7 @@ func isErrand(info string) bool {
 	return word == "errand"
 }
 
-// fenceOf returns the fence that a line consists of, and the info string after it.
+// fenceOf returns the fence that a line consists of, and its info string.
 func fenceOf(line string) (mark, info string) {
 	trimmed := strings.TrimLeft(line, " ")
 	if len(line)-len(trimmed) > 3 || trimmed == "" || (trimmed[0] != '`' && trimmed[0] != '~') {

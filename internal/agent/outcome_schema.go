@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// OutcomeSchema is the form of an Outcome for an agent that can be held to one, with the conclusions that its step
-// allows. Providers that are strict want every field there, so what the agent has nothing to say about is null.
+// OutcomeSchema returns the JSON schema of an [Outcome] with the conclusions that a step allows. Strict providers
+// require every field, so a field without content is null.
 func OutcomeSchema(kinds ...OutcomeKind) json.RawMessage {
 	text, maybe := map[string]any{"type": "string"}, map[string]any{"type": []string{"string", "null"}}
 	list := func(of map[string]any) map[string]any {
@@ -28,7 +28,7 @@ func OutcomeSchema(kinds ...OutcomeKind) json.RawMessage {
 		"threads":    list(object(map[string]any{"id": text, "answer": text, "commit": maybe})),
 	}))
 	if err != nil {
-		panic(err) // strings, lists and maps of them
+		panic(err) // strings, lists and maps of them always encode
 	}
 	return schema
 }

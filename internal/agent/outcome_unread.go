@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Unread tells what it can of an errand block that ParseOutcome refuses: which conclusion stands in it, and the
-// words of its question and title. The kind is empty if it cannot be told. Block is the last one as it was written.
+// Unread recovers the conclusion, question and title from an errand block that [ParseOutcome] refuses. The kind is
+// empty if it cannot be recovered. block is the last block as written.
 func Unread(text string) (o Outcome, block string) {
 	block, _, _ = cutBlock(text)
 	if m := outcomeWord.FindStringSubmatch(block); m != nil {
@@ -25,8 +25,8 @@ var (
 	nextField   = regexp.MustCompile(`["'“”]?\s*,\s*["'“”]?(?:outcome|question|title|summary|changes|files|estimate|approaches|threads)["'“”]?\s*:`)
 )
 
-// unreadField returns what stands behind a field's name, up to the next field or the block's end: the quotes in
-// it may be what makes the block unreadable.
+// unreadField returns the text after a field's name, up to the next field or the end of the block. Quotes in it may be
+// the reason why the block is invalid.
 func unreadField(block, name string) string {
 	at := regexp.MustCompile(`(?i)["'“”]?\b` + name + `\b["'“”]?\s*:\s*["'“”]?`).FindStringIndex(block)
 	if at == nil {
@@ -41,7 +41,7 @@ func unreadField(block, name string) string {
 	return strings.TrimSpace(unescape(rest))
 }
 
-// unescape resolves the escapes of a JSON string where all of them are right.
+// unescape resolves the escapes of a JSON string if all of them are valid.
 func unescape(s string) string {
 	var out string
 	quoted := `"` + strings.NewReplacer("\n", `\n`, "\r", "", "\t", `\t`).Replace(loneQuote.ReplaceAllString(s, `$1\"`)) + `"`
@@ -51,5 +51,5 @@ func unescape(s string) string {
 	return out
 }
 
-// loneQuote is a quote that is not escaped, with what stands before it.
+// loneQuote matches an unescaped quote and the character before it.
 var loneQuote = regexp.MustCompile(`(^|[^\\])"`)

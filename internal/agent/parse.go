@@ -2,7 +2,7 @@ package agent
 
 import "github.com/errand-bot/errand/internal/runlog"
 
-// Parse gives a line of stdout to a parser, as what it is: whole or cut.
+// Parse passes a line of stdout to a parser, as a complete or a truncated one.
 func Parse(p Parser, l runlog.Line) []runlog.Event {
 	if l.Cut > 0 {
 		return append(p.Cut([]byte(l.Text), l.Cut), notice(cutNotice(l.Cut)))
@@ -10,8 +10,8 @@ func Parse(p Parser, l runlog.Line) []runlog.Event {
 	return p.Line([]byte(l.Text))
 }
 
-// Missing tells a parser what a remark of the runner says of output that was left out: an answer may have been in it, or
-// a part of one.
+// Missing passes to a parser the runner's remark that output was dropped. An answer, or a part of one, may have been in
+// it.
 func Missing(p Parser, remark runlog.Line) {
 	if remark.Cut > 0 {
 		p.Cut(nil, remark.Cut)

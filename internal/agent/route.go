@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Route says which adapter runs a step, and with which model. In the configuration and in comments it is
-// written as "model" or "adapter:model"; a colon after anything but an adapter's name belongs to the model.
+// Route is the adapter and the model of a step. In the configuration and in comments it is written as "model" or
+// "adapter:model"; a colon after anything but an adapter's name belongs to the model.
 type Route struct {
-	// Adapter is never empty; Model is empty where the configuration leaves it to the program.
+	// Adapter is never empty; Model is empty if the configuration leaves it to the program.
 	Adapter, Model string
 }
 
-// String writes a route as it is read.
+// String returns the route as "adapter:model".
 func (r Route) String() string { return r.Adapter + ":" + r.Model }
 
-// parseRoute reads a route; a model alone is the given adapter's.
+// parseRoute parses a route; a model without an adapter belongs to the given one.
 func parseRoute(text, adapter string) Route {
 	if name, model, ok := strings.Cut(text, ":"); ok {
 		if _, known := adapters()[name]; known {
@@ -28,7 +28,7 @@ func parseRoute(text, adapter string) Route {
 	return Route{Adapter: adapter, Model: text}
 }
 
-// Route returns what runs a step.
+// Route returns the adapter and model of a step.
 func (c Config) Route(step string) Route {
 	c = c.withDefaults()
 	if text := c.Models[step]; text != "" {
@@ -37,7 +37,7 @@ func (c Config) Route(step string) Route {
 	return Route{Adapter: c.Adapter, Model: c.For(c.Adapter).Model}
 }
 
-// Choose returns what runs a step when people wish for a model; a wish that is not offered does not count.
+// Choose returns the adapter and model of a step if people ask for a model. A model that is not offered is ignored.
 func (c Config) Choose(step, wish string) Route {
 	if r, ok := c.offered(wish); ok {
 		return r
@@ -45,14 +45,14 @@ func (c Config) Choose(step, wish string) Route {
 	return c.Route(step)
 }
 
-// Offers reports whether people may choose this model in a comment: those that the configuration names for
-// some step, and those that agent.choices match.
+// Offers reports whether people may choose this model in a comment: the configuration must name it for some step, or
+// agent.choices must match it.
 func (c Config) Offers(wish string) bool {
 	_, ok := c.offered(wish)
 	return ok
 }
 
-// Offered lists what people may choose, patterns among them, as they would write it.
+// Offered returns the models and patterns that people may choose, as they would write them.
 func (c Config) Offered() []string {
 	c = c.withDefaults()
 	var out []string
@@ -95,8 +95,8 @@ func (c Config) offered(wish string) (Route, bool) {
 	return Route{}, false
 }
 
-// routes lists what the configuration itself uses: the default first, then the steps' in the order of
-// their names. The same may come twice.
+// routes returns the routes in the configuration: the default first, then those of the steps in alphabetical order. It
+// may contain duplicates.
 func (c Config) routes() []Route {
 	c = c.withDefaults()
 	out := []Route{{Adapter: c.Adapter, Model: c.For(c.Adapter).Model}}
@@ -106,13 +106,13 @@ func (c Config) routes() []Route {
 	return out
 }
 
-// Names lists the adapters.
+// Names returns the names of the adapters.
 func Names() []string { return slices.Sorted(maps.Keys(adapters())) }
 
-// UseChoices stands for what people may choose, see Config.Uses.
+// UseChoices stands for the models that people may choose; see [Config.Uses].
 const UseChoices = "choices"
 
-// APIOf returns the dialect that an adapter speaks to a model; empty for one that is not known, or that
+// APIOf returns the dialect in which an adapter calls a model. It is empty for an unknown adapter, and for one that
 // leaves it to the configuration.
 func APIOf(name string) string {
 	if make, ok := adapters()[name]; ok {
@@ -121,8 +121,8 @@ func APIOf(name string) string {
 	return ""
 }
 
-// Uses lists, for each adapter that some run may get, for which steps it is needed: "" stands for every
-// step that Models does not name, and "choices" for what people may choose.
+// Uses returns, for each adapter that a run may get, the steps that need it: "" stands for every step that Models does
+// not list, and "choices" for the models that people may choose.
 func (c Config) Uses() map[string][]string {
 	c = c.withDefaults()
 	out := map[string][]string{c.Adapter: {""}}
@@ -139,7 +139,7 @@ func (c Config) Uses() map[string][]string {
 	return out
 }
 
-// For returns the configuration as one adapter has to know it: its own program, environment and models.
+// For returns the configuration for one adapter: its own program, environment and models.
 func (c Config) For(name string) Config {
 	if c.Adapter == "" {
 		c.Adapter = NameClaude
@@ -169,13 +169,13 @@ func (c Config) For(name string) Config {
 	return out.withDefaults()
 }
 
-// Set has the adapters of a deployment by their names. It has no state of its own and may be shared.
+// Set holds the adapters of a deployment by name. It has no mutable state and may be shared.
 type Set struct {
 	cfg Config
 	by  map[string]Adapter
 }
 
-// NewSet makes all adapters. It fails for a configuration that Validate refuses.
+// NewSet returns all adapters. It fails for a configuration that [Config.Validate] refuses.
 func NewSet(cfg Config) (*Set, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("make the agents' adapters: %w", err)
@@ -187,8 +187,8 @@ func NewSet(cfg Config) (*Set, error) {
 	return s, nil
 }
 
-// Of returns the adapter of this name, the default one if there is none: what ran before the configuration
-// was changed is still read.
+// Of returns the adapter with this name, or the default one if there is none, so that runs from before a change of the
+// configuration can still be read.
 func (s *Set) Of(name string) Adapter {
 	if a, ok := s.by[name]; ok {
 		return a
@@ -196,14 +196,14 @@ func (s *Set) Of(name string) Adapter {
 	return s.by[s.cfg.Adapter]
 }
 
-// Choose returns what runs a step when people wish for a model; see Config.Choose.
+// Choose returns the adapter and route of a step if people ask for a model; see [Config.Choose].
 func (s *Set) Choose(step, wish string) (Adapter, Route) {
 	r := s.cfg.Choose(step, wish)
 	return s.by[r.Adapter], r
 }
 
-// Models returns the models that a run with this route may call: its own, the operator's helpers, and
-// those that its program cannot be kept from asking. None means that the program chooses.
+// Models returns the models that a run with this route may call: its own, the operator's helpers, and those that its
+// program calls unavoidably. Nil means that the program chooses.
 func (s *Set) Models(r Route) []string {
 	if r.Model == "" {
 		return nil

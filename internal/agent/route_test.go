@@ -98,11 +98,11 @@ func TestRoutesThatCannotBe(t *testing.T) {
 		change func(*agent.Config)
 		want   string
 	}{
-		"no model":             {func(c *agent.Config) { c.Models = map[string]string{"plan": "claude:"} }, `agent.models.plan: "claude:" is no model`},
-		"a flag":               {func(c *agent.Config) { c.Models = map[string]string{"plan": "claude:--resume"} }, `agent.models.plan: "claude:--resume" is no model`},
-		"two words":            {func(c *agent.Config) { c.Choices = []string{"a b"} }, `agent.choices[0]: "a b" is no model`},
-		"a broken pattern":     {func(c *agent.Config) { c.Choices = []string{"a["} }, `agent.choices[0]: "a[" is no model`},
-		"an empty helper":      {func(c *agent.Config) { c.Helpers = []string{""} }, `agent.helpers[0]: "" is no model`},
+		"no model":             {func(c *agent.Config) { c.Models = map[string]string{"plan": "claude:"} }, `agent.models.plan: "claude:" is not a model`},
+		"a flag":               {func(c *agent.Config) { c.Models = map[string]string{"plan": "claude:--resume"} }, `agent.models.plan: "claude:--resume" is not a model`},
+		"two words":            {func(c *agent.Config) { c.Choices = []string{"a b"} }, `agent.choices[0]: "a b" is not a model`},
+		"a broken pattern":     {func(c *agent.Config) { c.Choices = []string{"a["} }, `agent.choices[0]: "a[" is not a model`},
+		"an empty helper":      {func(c *agent.Config) { c.Helpers = []string{""} }, `agent.helpers[0]: "" is not a model`},
 		"an unknown adapter":   {func(c *agent.Config) { c.Adapters = map[string]agent.Settings{"gpt": {}} }, `agent.adapters.gpt: "gpt" is unknown`},
 		"no program":           {func(c *agent.Config) { c.Models = map[string]string{"plan": "command:x"} }, `agent.adapters.command.command: the adapter "command" needs a program`},
 		"no program to choose": {func(c *agent.Config) { c.Choices = []string{"command:*"} }, `agent.adapters.command.command: the adapter "command" needs a program`},

@@ -11,7 +11,7 @@ import (
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// checkCommon refuses what any agent's command line would misread.
+// checkCommon refuses a spec that any agent's command line would misinterpret.
 func checkCommon(s Spec) error {
 	for _, dir := range []struct{ name, path string }{{"work", s.WorkDir}, {"home", s.Home}, {"run", s.RunDir}} {
 		if !path.IsAbs(dir.path) {
@@ -26,7 +26,7 @@ func checkCommon(s Spec) error {
 	case s.Fork && s.Resume == "":
 		return errors.New("there is no session to fork; give Resume too")
 	case strings.HasPrefix(s.Model, "-"):
-		return fmt.Errorf("%q is no model", s.Model)
+		return fmt.Errorf("%q is not a model", s.Model)
 	case len(s.MCP) > 0 && !json.Valid(s.MCP):
 		return errors.New("the MCP configuration is not JSON")
 	case len(s.Schema) > 0 && !json.Valid(s.Schema):
@@ -41,7 +41,7 @@ func checkCommon(s Spec) error {
 	}
 	for _, tool := range s.Tools {
 		if tool == "" || strings.HasPrefix(tool, "-") || strings.ContainsAny(tool, ", ") {
-			return fmt.Errorf("%q is no tool's name", tool)
+			return fmt.Errorf("%q is not the name of a tool", tool)
 		}
 	}
 	return checkShell(s.Shell)

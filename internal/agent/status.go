@@ -2,35 +2,35 @@ package agent
 
 import "github.com/errand-bot/errand/internal/runlog"
 
-// Status says how a run ended.
+// Status is the way in which a run ended.
 type Status string
 
-// The ends of a run, from good to bad.
+// The statuses, from good to bad.
 const (
 	StatusOK                 Status = "ok"
-	StatusMaxTurns           Status = "max_turns"            // its turns were used up
-	StatusBudget             Status = "budget"               // its money was used up
+	StatusMaxTurns           Status = "max_turns"            // it used all its turns
+	StatusBudget             Status = "budget"               // it used all its budget
 	StatusRateLimited        Status = "rate_limited"         // the account's limit; ResetAt may be set
 	StatusOverloaded         Status = "overloaded"           // the provider is overloaded or failing
 	StatusNetwork            Status = "network"              // the model could not be reached
 	StatusAuth               Status = "auth"                 // the key was refused, or there is none
 	StatusBilling            Status = "billing"              // the account has no credit
 	StatusContextOverflow    Status = "context_overflow"     // the conversation is too long
-	StatusAnswerCut          Status = "answer_cut"           // its answer was longer than is kept
-	StatusLooped             Status = "looped"               // it did the same again and again
+	StatusAnswerCut          Status = "answer_cut"           // its answer was longer than the limit
+	StatusLooped             Status = "looped"               // it repeated itself
 	StatusRefused            Status = "refused"              // the model declined
-	StatusNoSession          Status = "no_session"           // the session to resume is not there
-	StatusNoStructuredOutput Status = "no_structured_output" // a schema was asked for and not met
-	StatusNoOp               Status = "no_op"                // it ended without asking the model
-	StatusInterrupted        Status = "interrupted"          // we stopped it
+	StatusNoSession          Status = "no_session"           // the session to resume does not exist
+	StatusNoStructuredOutput Status = "no_structured_output" // the answer does not match the requested schema
+	StatusNoOp               Status = "no_op"                // it ended without calling the model
+	StatusInterrupted        Status = "interrupted"          // errand stopped it
 	StatusHookStopped        Status = "hook_stopped"         // a hook ended it
-	StatusDuration           Status = "duration"             // its time was up
-	StatusStalled            Status = "stalled"              // no sign of life for too long
-	StatusLost               Status = "lost"                 // the VM went away under it
+	StatusDuration           Status = "duration"             // it exceeded its time limit
+	StatusStalled            Status = "stalled"              // it had no activity for too long
+	StatusLost               Status = "lost"                 // the VM disappeared during the run
 	StatusSetupFailed        Status = "setup_failed"         // a set-up command failed before it began
 	StatusStartFailed        Status = "start_failed"         // the program could not be started
 	StatusInvalid            Status = "invalid"              // the command line, settings or request was refused
-	StatusCrashed            Status = "crashed"              // it ended in a way that nothing explains
+	StatusCrashed            Status = "crashed"              // it ended for an unknown reason
 )
 
 // Statuses returns every status, in the order above.
@@ -42,17 +42,17 @@ func Statuses() []Status {
 	}
 }
 
-// Class sorts ends by what can be done about them.
+// Class groups statuses by the possible reaction.
 type Class string
 
-// The classes of ends.
+// The classes.
 const (
 	ClassSuccess   Class = "success"
-	ClassRetryable Class = "retryable" // trying again without a person may help
+	ClassRetryable Class = "retryable" // a retry without a person may help
 	ClassFatal     Class = "fatal"     // a person has to change something first
 )
 
-// Class returns the class of the status. A status that is not known is fatal.
+// Class returns the class of the status. An unknown status is fatal.
 func (s Status) Class() Class {
 	if s == StatusOK {
 		return ClassSuccess
@@ -63,29 +63,29 @@ func (s Status) Class() Class {
 	return ClassFatal
 }
 
-// Continue says what a repeated run begins from.
+// Continue is the state from which a repeated run starts.
 type Continue string
 
-// The ways to go on.
+// The ways to continue.
 const (
 	ContinueSession Continue = "session" // resume the same session
 	ContinueSummary Continue = "summary" // a new session, with the conversation so far in the prompt
 )
 
-// Advice is what to do after a run that did not end well.
+// Advice is the reaction to a run that did not succeed.
 type Advice struct {
 	Retry bool
-	// From is how a repeated run goes on; empty if Retry is false.
+	// From is the state from which a repeated run starts; empty if Retry is false.
 	From Continue
-	// Once: after a second end of this kind, begin from a summary; after a third, give up.
+	// Once: after a second end of this kind, start from a summary; after a third, give up.
 	Once bool
-	// Backoff: wait before the retry, until Result.ResetAt if that is set, else longer every time.
+	// Backoff: wait before the retry, until Result.ResetAt if that is set, else with growing delays.
 	Backoff bool
-	// PauseProvider: every other run would end like this one, until a person acts.
+	// PauseProvider: every other run would end in the same way until a person acts.
 	PauseProvider bool
 }
 
-// Advice returns what to do. An interrupted run goes on if and when whoever stopped it wants.
+// Advice returns the reaction to the status. An interrupted run continues when the party that stopped it wants that.
 func (s Status) Advice() Advice {
 	switch s {
 	case StatusRateLimited, StatusOverloaded, StatusNetwork:
@@ -102,7 +102,7 @@ func (s Status) Advice() Advice {
 	return Advice{}
 }
 
-// ofCause returns the status that the runner's cause already decides, or "".
+// ofCause returns the status that the runner's cause already determines, or "".
 func ofCause(e Ended) Status {
 	if e.StopRequested {
 		return StatusInterrupted

@@ -9,19 +9,19 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// inherited are the variables that a run gets from the runner's own environment.
+// inherited lists the variables that a run gets from the runner's own environment.
 var inherited = [...]string{
 	"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
-// fallbackPath is the PATH of a run if neither the runner nor the spec has one.
+// fallbackPath is the PATH of a run if neither the runner nor the spec sets one.
 const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// personal are those of them that say who somebody is. Another user has its own.
+// personal lists those of the inherited variables that identify the user. Another user has its own values.
 var personal = [...]string{"HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"}
 
-// environment is what the commands of a run see: a few variables of ours, what the spec adds, and
-// the mark by which leftovers are found. Where a run has a user of its own, who that is comes later.
+// environment returns the environment of a run's commands: some inherited variables, those of the spec, and the mark by
+// which leftover processes are found. If the run has its own user, withPersonal adds the personal variables later.
 func environment(spec Spec, runDir string) []string {
 	vars := map[string]string{"PATH": fallbackPath}
 	if path := os.Getenv("PATH"); path != "" {
@@ -44,7 +44,7 @@ func environment(spec Spec, runDir string) []string {
 	return env
 }
 
-// withPersonal adds who the caller is, where the variables do not say it yet.
+// withPersonal adds the caller's personal variables that env does not set.
 func withPersonal(env []string) []string {
 	env = slices.Clone(env)
 	for _, name := range personal {

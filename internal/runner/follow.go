@@ -14,12 +14,12 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// heartbeat is how often a follower hears that the run is alive.
+// heartbeat is the interval of the records that tell a follower that the run is alive.
 const heartbeat = 5 * time.Second
 
-// Follow writes to out what runlog.Reader reads: the run's lines with a number greater than from as
-// they come, a sign of life every 5 s, and at the end the run's exit. A run whose supervisor has
-// died without an exit is finished here: its leftovers are killed and its exit is "lost".
+// Follow writes to out the records that runlog.Reader reads: the run's lines with a number greater than from as they
+// arrive, a heartbeat every 5 s, and finally the run's exit. If the supervisor has died without writing an exit, Follow
+// kills the leftover processes and reports the cause "lost".
 func Follow(ctx context.Context, root Root, id string, from int64, out io.Writer) error {
 	if err := checkKnown(root, id); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (f *follower) follow(ctx context.Context) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for rounds := 0; ; rounds++ {
-		// The exit is looked for before the lines are read: once it is there, no line follows.
+		// Read the exit before the lines: once it exists, no line follows.
 		exit, err := readExit(f.dir)
 		if err != nil {
 			return err
@@ -78,14 +78,14 @@ func (f *follower) follow(ctx context.Context) error {
 			return ctx.Err()
 		case <-beat.C:
 			if err := f.out.Encode(runlog.Record{Alive: true}); err != nil {
-				return fmt.Errorf("write sign of life: %w", err)
+				return fmt.Errorf("write heartbeat: %w", err)
 			}
 		case <-poll.C:
 		}
 	}
 }
 
-// print writes the lines that are there now.
+// print writes the lines that are available now.
 func (f *follower) print() error {
 	for {
 		line, err := f.lines.next()
@@ -101,7 +101,7 @@ func (f *follower) print() error {
 	}
 }
 
-// readExit returns the run's exit, or nil while there is none.
+// readExit returns the run's exit, or nil if it has not ended.
 func readExit(dir string) (*runlog.Exit, error) {
 	var exit runlog.Exit
 	err := readJSON(filepath.Join(dir, exitFile), &exit)
@@ -114,7 +114,7 @@ func readExit(dir string) (*runlog.Exit, error) {
 	return &exit, nil
 }
 
-// tailReader reads the complete lines of a file that grows.
+// tailReader reads the complete lines of a growing file.
 type tailReader struct {
 	path string
 	from int64
@@ -144,8 +144,8 @@ func (t *tailReader) close() {
 	}
 }
 
-// lineReader decodes log lines. A half-written line at the end of the file is kept until its rest
-// comes; a line that is broken for good, as after a power cut, is skipped.
+// lineReader decodes log lines. It keeps an incomplete line at the end of the file until the rest arrives, and skips a
+// corrupt line, such as after a power cut.
 type lineReader struct {
 	reader *bufio.Reader
 	from   int64

@@ -11,42 +11,43 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// The runner begins anew to end what another user has left as often and as long as this. That user can kill or hold whom the
-// runner sends for it, so from the third try on everything of that user is killed at one stroke.
+// Limits on ending the leftover processes of another user. That user can kill or stop the process that the runner sends
+// for this, so from the third try on all processes of that user are killed at once.
 const (
 	endTries = 20
 	endFor   = 45 * time.Second
 	endPause = 100 * time.Millisecond
 )
 
-// noteBeginning writes down when the first run of this boot began: before that moment nothing is of an agent's.
-func noteBeginning(root Root) error {
+// recordFirstRun stores the time at which the first run of this boot began: no older process belongs to an agent.
+func recordFirstRun(root Root) error {
 	boot, ticks := proc.Born()
-	if known, _ := begun(root); known == boot {
+	if known, _ := firstRun(root); known == boot {
 		return nil
 	}
 	return durable.WriteFile(filepath.Join(string(root), begunFile), fmt.Appendf(nil, "%s %d", boot, ticks), 0o600)
 }
 
-// begun is what was written down, empty if nothing was.
-func begun(root Root) (boot string, since int64) {
+// firstRun returns the stored boot id and time, or zero values.
+func firstRun(root Root) (boot string, since int64) {
 	if data, err := os.ReadFile(filepath.Join(string(root), begunFile)); err == nil {
 		_, _ = fmt.Sscan(string(data), &boot, &since)
 	}
 	return boot, since
 }
 
-// end kills what another user has left: every process of that user that began after the first run did, whatever it says of
-// itself and whoever began it, but for logins. So it ends, too, what an agent's own files have begun when errand logged in
-// between two runs. Where that user is the runner's own, as in tests, only what carries the run's mark is the run's.
-func (u *otherUser) end() int {
+// endLeftovers kills the leftover processes of another user: every process of that user, except logins, that started
+// after the first run, regardless of its parent and its environment. This includes processes that the agent's own files
+// started when errand logged in between two runs. If that user is the runner's own, as in tests, only processes with
+// the run's mark are killed.
+func (u *otherUser) endLeftovers() int {
 	uid, other := ownerOf(u.home)
 	if !other {
 		return proc.KillMarked(u.root().RunDir(u.id))
 	}
-	boot, since := begun(u.keeper)
+	boot, since := firstRun(u.keeper)
 	if now, _ := proc.Born(); now != boot {
-		return 0 // the machine has begun anew since
+		return 0 // the VM has rebooted since
 	}
 	deadline := time.Now().Add(endFor)
 	pause := time.NewTicker(endPause)
@@ -55,22 +56,22 @@ func (u *otherUser) end() int {
 		if len(proc.Left(uid, since)) == 0 {
 			return 0
 		}
-		// Whether it worked is seen, not said.
-		if _, err := u.ask(liveOrder{Verb: verbEnd, Since: since, Everything: try >= 2}); err != nil {
-			<-pause.C // there may be no room for one more process at this moment
+		// Check the result instead of trusting the answer.
+		if _, err := u.execute(liveOrder{Verb: verbEnd, Since: since, Everything: try >= 2}); err != nil {
+			<-pause.C // there may be no room for another process at this moment
 		}
 	}
 	return len(proc.Left(uid, since))
 }
 
-func (u *otherUser) clear() int {
+func (u *otherUser) clearLeftovers() int {
 	if _, other := ownerOf(u.home); !other {
 		return 0
 	}
-	return u.end()
+	return u.endLeftovers()
 }
 
-// ownerOf says whose a folder is, and whether that is somebody else than the runner and root.
+// ownerOf returns the owner of a folder, and whether that is neither the runner's user nor root.
 func ownerOf(dir string) (uid int, other bool) {
 	info, err := os.Stat(dir)
 	if err != nil {

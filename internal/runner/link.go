@@ -18,39 +18,39 @@ import (
 )
 
 const (
-	// askTimeout bounds what Live does at once, and how long a command may take to start.
+	// askTimeout bounds an immediate order, and the start of a command.
 	askTimeout = 45 * time.Second
-	// endTimeout bounds one try to end what is left.
+	// endTimeout bounds one attempt to end leftover processes.
 	endTimeout = 5 * time.Second
-	// killWait is how long Live may take to end a command with all that it started before that is done without it.
+	// killWait is the time for Live to end a command with its descendants before the runner ends them without it.
 	killWait = 8 * time.Second
-	// leaveWait is how long Live may take to end itself when nobody listens any more.
+	// leaveWait is the time for Live to exit after its socket is closed.
 	leaveWait = 5 * time.Second
-	// maxAnswer bounds what Live says.
+	// maxAnswer bounds the output of Live in bytes.
 	maxAnswer = 1 << 20
 )
 
-// link is one Live that runs as another user.
+// link is the connection to one Live process that runs as another user.
 type link struct {
 	cmd     *exec.Cmd
 	conn    *net.UnixConn
 	answers *json.Decoder
-	gone    chan struct{} // closed when it has ended
-	words   words         // what it said besides, to be read when it is gone
+	gone    chan struct{} // closed when the process has exited
+	stderr  headBuffer    // beginning of its stderr, to be read after gone is closed
 }
 
-// words keeps the beginning of what is written to it. Who writes there may be the agent.
-type words struct{ bytes.Buffer }
+// headBuffer keeps the beginning of the data written to it. The writer may be the agent.
+type headBuffer struct{ bytes.Buffer }
 
-func (w *words) Write(p []byte) (int, error) {
+func (w *headBuffer) Write(p []byte) (int, error) {
 	const most = 8 << 10
 	w.Buffer.Write(p[:max(0, min(len(p), most-w.Len()))])
 	return len(p), nil
 }
 
-// dial starts Live as another user and gives it its order, with files that it may write to. What sudo itself has to say
-// is kept apart from them.
-func dial(become []string, order liveOrder, files ...*os.File) (*link, error) {
+// startLive starts Live as another user and sends it an order, with the files that it may write to. The output of sudo
+// itself goes to link.stderr.
+func startLive(become []string, order liveOrder, files ...*os.File) (*link, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own file: %w", err)
@@ -62,7 +62,7 @@ func dial(become []string, order liveOrder, files ...*os.File) (*link, error) {
 	defer theirs.Close()
 	argv := append(slices.Clone(become), self, LiveCommand)
 	l := &link{cmd: exec.Command(argv[0], argv[1:]...), conn: conn, gone: make(chan struct{})}
-	l.cmd.Dir, l.cmd.Stdin, l.cmd.Stderr = "/", theirs, &l.words
+	l.cmd.Dir, l.cmd.Stdin, l.cmd.Stderr = "/", theirs, &l.stderr
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	l.cmd.WaitDelay = leaveWait
 	if err := l.cmd.Start(); err != nil {
@@ -79,7 +79,7 @@ func dial(become []string, order liveOrder, files ...*os.File) (*link, error) {
 		timeout = endTimeout
 	}
 	_ = conn.SetDeadline(time.Now().Add(timeout))
-	// Whoever does not take it does not answer.
+	// If the process does not accept the order, its answer will be missing.
 	var rights []int
 	for _, f := range files {
 		rights = append(rights, int(f.Fd()))
@@ -90,7 +90,7 @@ func dial(become []string, order liveOrder, files ...*os.File) (*link, error) {
 	return l, nil
 }
 
-// socketPair makes two ends of a socket, which no other program inherits by itself.
+// socketPair returns two connected sockets that no other child process inherits.
 func socketPair() (*net.UnixConn, *os.File, error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -100,62 +100,62 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a socket: %w", err)
+		return nil, nil, fmt.Errorf("create a socket: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer ours.Close() // FileConn has a copy
 	conn, err := net.FileConn(ours)
 	if err != nil {
 		_ = theirs.Close()
-		return nil, nil, fmt.Errorf("make a socket: %w", err)
+		return nil, nil, fmt.Errorf("create a socket: %w", err)
 	}
-	return conn.(*net.UnixConn), theirs, nil //nolint:forcetypeassert // by its making
+	return conn.(*net.UnixConn), theirs, nil //nolint:forcetypeassert // of a socket pair
 }
 
-// saidError is an error that Live has told.
-type saidError string
+// liveError is an error that Live reported.
+type liveError string
 
-func (e saidError) Error() string { return string(e) }
+func (e liveError) Error() string { return string(e) }
 
-// next is the next thing that it says; a saidError if that is an error.
-func (l *link) next() (liveAnswer, error) {
+// nextAnswer returns the next answer of Live; the error is a liveError if Live reported one.
+func (l *link) nextAnswer() (liveAnswer, error) {
 	var a liveAnswer
 	if err := l.answers.Decode(&a); err != nil {
 		return a, err
 	}
 	if !a.OK {
-		return a, saidError(a.Error)
+		return a, liveError(a.Error)
 	}
 	return a, nil
 }
 
-// started returns when the command of a run has started, or why it has not. A command may end Live before that could say
-// so: then the command has started, too, and the next answer is missing.
-func (l *link) started() error {
-	if _, err := l.next(); err != nil {
+// awaitStart returns when the run's command has started, or the reason why it has not. A command may kill Live before
+// it reports the start: then the command has started, too, and the second answer is missing.
+func (l *link) awaitStart() error {
+	if _, err := l.nextAnswer(); err != nil {
 		return err
 	}
-	_, err := l.next()
+	_, err := l.nextAnswer()
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
 		return nil
 	}
 	return err
 }
 
-// explain adds to the failure of a link that is closed why sudo would not, which says most.
+// explain adds the output of sudo to the failure of a closed link, because it usually contains the reason.
 func (l *link) explain(err error) error {
-	if said := saidError(""); err == nil || errors.As(err, &said) {
+	if said := liveError(""); err == nil || errors.As(err, &said) {
 		return err
 	}
 	select {
 	case <-l.gone:
-		return fmt.Errorf("become the agent's user: %w: %s", err, strings.TrimSpace(l.words.String()))
+		return fmt.Errorf("become the agent's user: %w: %s", err, strings.TrimSpace(l.stderr.String()))
 	default:
 		return fmt.Errorf("become the agent's user: %w", err)
 	}
 }
 
-// close has it end by itself and does not wait for long: it is another user's, who may hold it.
+// close lets Live exit on its own and waits only briefly, because the other user may have stopped it.
 func (l *link) close() {
 	_ = l.conn.Close()
 	timer := time.NewTimer(leaveWait)

@@ -11,7 +11,7 @@ import (
 // TestCommandThatEndsLiveAtOnceHasStarted: a command may kill Live before that could report the start.
 func TestCommandThatEndsLiveAtOnceHasStarted(t *testing.T) {
 	t.Parallel()
-	said := saidError("no such file")
+	said := liveError("no such file")
 	for name, test := range map[string]struct {
 		answers string
 		want    error
@@ -26,7 +26,7 @@ func TestCommandThatEndsLiveAtOnceHasStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := &link{answers: json.NewDecoder(strings.NewReader(test.answers))}
-			if err := l.started(); !errors.Is(err, test.want) {
+			if err := l.awaitStart(); !errors.Is(err, test.want) {
 				t.Errorf("%v, want %v", err, test.want)
 			}
 		})

@@ -14,15 +14,15 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// What is kept of the end of a log that has grown too long: an agent's result is its last line, or the last hundreds of
-// lines where the program prints an answer in pieces.
+// Limits on the end of an overlong log that is kept. An agent's result is its last line, or its last hundreds of lines
+// if the program prints an answer in chunks.
 const (
 	tailLines = 1024
 	tailBytes = 8 << 20
 )
 
-// logWriter appends numbered lines to a run's log. Its methods may be called concurrently. After
-// the first write error it writes nothing more and remembers the error.
+// logWriter appends numbered lines to a run's log. Its methods may be called concurrently. It stops writing at the
+// first error and keeps that error.
 type logWriter struct {
 	now    func() time.Time
 	maxLog int64
@@ -31,12 +31,12 @@ type logWriter struct {
 	mu      sync.Mutex
 	file    *os.File
 	seq     int64
-	written int64     // bytes of output in the file, as it has them
-	last    time.Time // of the last output of any kind
+	written int64     // size of the output in the file, in bytes
+	last    time.Time // time of the last output of any kind
 	tail    []runlog.Line
 	tailLen int
-	dropped int64 // lines that were held back and forgotten
-	missing int64 // bytes of those of standard output
+	dropped int64 // lines that were held back and then dropped
+	missing int64 // bytes of the dropped lines of standard output
 	err     error
 }
 
@@ -48,7 +48,7 @@ func openLog(path string, maxLog int64, now func() time.Time) (*logWriter, error
 	return &logWriter{now: now, maxLog: maxLog, failed: make(chan struct{}), file: f, last: now()}, nil
 }
 
-// add appends one line of a command's output.
+// add appends one line of a command's output. cut is the number of bytes missing at its end.
 func (w *logWriter) add(stream runlog.Stream, text string, cut int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,14 +61,14 @@ func (w *logWriter) add(stream runlog.Stream, text string, cut int) {
 	w.written += int64(w.write(line))
 }
 
-// note appends a remark of the runner. It counts neither as output nor towards the log's limit.
+// note appends a remark of the runner. It does not count as output or towards the log's limit.
 func (w *logWriter) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner, Text: fmt.Sprintf(format, args...)})
 }
 
-// noteMissing is note where bytes of standard output are missing.
+// noteMissing is note for a place where bytes of standard output are missing.
 func (w *logWriter) noteMissing(bytes int64, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ func (w *logWriter) writeMissing(bytes int64, format string, args ...any) {
 	w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner, Text: fmt.Sprintf(format, args...), Cut: cut})
 }
 
-// keepInTail holds a line back that came after the limit, and forgets the oldest such lines.
+// keepInTail holds back a line beyond the limit, and drops the oldest such lines.
 func (w *logWriter) keepInTail(line runlog.Line) {
 	if w.tail == nil {
 		w.write(runlog.Line{Time: line.Time, Stream: runlog.StreamRunner, Text: fmt.Sprintf(
@@ -99,7 +99,7 @@ func (w *logWriter) keepInTail(line runlog.Line) {
 	}
 }
 
-// write returns how many bytes the line takes in the log.
+// write returns the number of bytes that the line takes in the log.
 func (w *logWriter) write(line runlog.Line) int {
 	if w.err != nil {
 		return 0
@@ -118,7 +118,7 @@ func (w *logWriter) write(line runlog.Line) int {
 	return len(data) + 1
 }
 
-// fail has the run ended as when the log cannot be written.
+// fail ends the run as if the log could not be written.
 func (w *logWriter) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,21 +128,21 @@ func (w *logWriter) fail(err error) {
 	}
 }
 
-// lastOutput is when the command last said anything.
+// lastOutput returns the time of the command's last output.
 func (w *logWriter) lastOutput() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
 }
 
-// alive counts something as output that is no complete line yet.
+// alive counts an incomplete line as output.
 func (w *logWriter) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = w.now()
 }
 
-// finish writes what was held back, makes the log durable and returns its last number.
+// finish writes the lines that were held back, makes the log durable and returns its last number.
 func (w *logWriter) finish() (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +156,7 @@ func (w *logWriter) finish() (int64, error) {
 	return w.seq, errors.Join(w.err, w.file.Sync(), w.file.Close())
 }
 
-// copyLines reads a stream to its end and appends its lines, each cut to maxLine bytes.
+// copyLines reads a stream to its end and appends its lines, each truncated to maxLine bytes.
 func (w *logWriter) copyLines(r io.Reader, stream runlog.Stream, maxLine int) {
 	reader := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
@@ -190,7 +190,7 @@ func (w *logWriter) copyLines(r io.Reader, stream runlog.Stream, maxLine int) {
 	}
 }
 
-// heldBack is the lines at the end that are not in the log before finish.
+// heldBack returns the lines that are not written to the log before finish.
 func (w *logWriter) heldBack() (texts []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +200,7 @@ func (w *logWriter) heldBack() (texts []string) {
 	return texts
 }
 
-// position is the number of the last line so far.
+// position returns the number of the last line so far.
 func (w *logWriter) position() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

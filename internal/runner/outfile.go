@@ -13,37 +13,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputLimits bound an outputFile, in bytes.
+// outputLimits are the limits of an outputFile, in bytes.
 type outputLimits struct {
-	unread    int64 // output that may wait to be read. When there is more, it is dropped but for the last bytes,
-	kept      int64 // which are so many
-	allocated int64 // memory that the file may take. It takes more only where what was read cannot be freed
+	unread    int64 // output waiting to be read; beyond this, it is dropped except for the last kept bytes
+	kept      int64 // see unread
+	allocated int64 // memory that the file may take; beyond this, the run is ended
 }
 
-// freeStep is how much of an outputFile is freed at a time.
+// freeStep is the amount by which an outputFile is freed at a time, in bytes.
 const freeStep = 1 << 20
 
-// outputFile is a source that never makes a command wait: a file, which the command appends to and the log follows. Some
-// programs exit without waiting until a pipe has taken their last line.
+// outputFile is a source that never blocks the command: a file that the command appends to and the log follows. Some
+// programs exit without waiting for a pipe to take their last line.
 //
-// The file lies in memory, has no name and cannot be made shorter by the command, so a full disk does not truncate a
-// line, and nothing is left of it after the run. It ends with the supervisor, as the command does. A file has no
-// back-pressure, so what was read is freed, and a flood that the log cannot keep up with loses its middle.
+// The file is in memory, has no name and cannot be shortened by the command, so a full disk does not truncate a line,
+// and the file disappears with the run's supervisor. A file has no back-pressure: data that was read is freed, and a
+// flood that the log cannot keep up with loses its middle.
 type outputFile struct {
 	file   *os.File
 	log    *logWriter
 	limits outputLimits
 	done   chan struct{} // closed by finish
-	idle   chan struct{} // closed when the file is freed no more
+	idle   chan struct{} // closed when the file is no longer being freed
 
 	mu      sync.Mutex
 	offset  int64 // of the next byte to read
-	freed   int64 // up to here
-	end     int64 // where reading ends, -1 before finish
-	midLine bool  // the last byte that was read ends no line
-	torn    bool  // bytes between that one and the next were dropped
-	partial bool  // the next bytes belong to a line whose start was dropped
-	dropped int64 // bytes that were dropped and not yet reported
+	freed   int64 // the file is freed up to this offset
+	end     int64 // offset at which reading ends, -1 before finish
+	midLine bool  // the last byte that was read is not a newline
+	torn    bool  // bytes after the last byte that was read were dropped
+	partial bool  // the next bytes belong to a line whose beginning was dropped
+	dropped int64 // dropped bytes that are not yet reported
 }
 
 // openFile opens a file as a command's standard output.
@@ -64,7 +64,7 @@ func (s *supervisor) openFile() (source, error) {
 
 func (o *outputFile) writer() *os.File { return o.file }
 
-// started keeps the size of the file bounded from now on.
+// started begins to bound the size of the file.
 func (o *outputFile) started() {
 	go func() {
 		defer close(o.idle)
@@ -81,7 +81,7 @@ func (o *outputFile) started() {
 	}()
 }
 
-// finish has reading end at what has been written. Nothing that a process which escaped writes later is read.
+// finish ends reading at the current size. Later output of an escaped process is not read.
 func (o *outputFile) finish() {
 	close(o.done)
 	<-o.idle
@@ -93,7 +93,7 @@ func (o *outputFile) finish() {
 
 func (o *outputFile) close() { _ = o.file.Close() }
 
-// size is 0 if it cannot be read, which does not happen to an open file.
+// size returns 0 if it cannot be read, which does not happen to an open file.
 func (o *outputFile) size() int64 {
 	info, err := o.file.Stat()
 	if err != nil {
@@ -121,8 +121,8 @@ func (o *outputFile) Read(p []byte) (int, error) {
 	}
 }
 
-// next returns what can be read now, and io.EOF at the end. Before the first byte after a gap it returns how many bytes
-// were dropped there.
+// next returns the data that can be read now, and io.EOF at the end. Before the first byte after a gap, it returns the
+// number of bytes that were dropped there.
 func (o *outputFile) next(p []byte) (n int, dropped int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,8 +157,8 @@ func (o *outputFile) next(p []byte) (n int, dropped int64, err error) {
 	return n, dropped, err
 }
 
-// skipPartial removes what is left of a line whose start was dropped and returns how many bytes remain in p. A part of
-// a secret would not be recognized as one.
+// skipPartial removes the rest of a line whose beginning was dropped, and returns the number of bytes that remain in p.
+// The redactor would not recognize a part of a secret.
 func (o *outputFile) skipPartial(p []byte) int {
 	if !o.partial {
 		return len(p)
@@ -173,8 +173,8 @@ func (o *outputFile) skipPartial(p []byte) int {
 	return copy(p, p[i+1:])
 }
 
-// bound drops output that is too far ahead of the log, and frees what was read. It has the run ended where that is not
-// enough, as when the command reserves room in the file.
+// bound drops output that is too far ahead of the log, and frees data that was read. It ends the run if that is not
+// enough, for example if the command allocates space in the file.
 func (o *outputFile) bound() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +191,7 @@ func (o *outputFile) bound() {
 	}
 }
 
-// allocated is how much room the file takes.
+// allocated returns the memory that the file takes, in bytes.
 func (o *outputFile) allocated() int64 {
 	info, err := o.file.Stat()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newUnnamedFile returns a file in memory that never becomes shorter.
+// newUnnamedFile returns a file in memory that cannot be shortened.
 func newUnnamedFile() (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("output", flags|unix.MFD_NOEXEC_SEAL)
@@ -25,7 +25,7 @@ func newUnnamedFile() (*os.File, error) {
 	return file, nil
 }
 
-// punchHole frees a part of a file, which is zeros then. The file's size stays.
+// punchHole frees a part of a file, which then reads as zeros. The file's size stays unchanged.
 func punchHole(file *os.File, offset, length int64) error {
 	return unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// newUnnamedFile returns a file on the disk, since there are none in memory.
+// newUnnamedFile returns a file on disk, because in-memory files are not available.
 func newUnnamedFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "errand-output-*")
 	if err == nil {

@@ -11,18 +11,18 @@ import (
 
 // source is one stream of a running command's output.
 type source interface {
-	// Read returns io.EOF only after finish, when everything that the command has written was read.
+	// Read returns io.EOF only after finish, when all output of the command has been read.
 	Read(p []byte) (int, error)
-	// writer is what the command writes to. It is the source's to close.
+	// writer is the command's end of the stream. The source closes it.
 	writer() *os.File
 	// started is called once the command has its own copy of writer.
 	started()
-	// finish is called once every process of the command is gone.
+	// finish is called after all processes of the command have ended.
 	finish()
 	close()
 }
 
-// output is the two streams of a running command, on their way into the log.
+// output copies the two streams of a running command into the log.
 type output struct {
 	sources []source
 	group   sync.WaitGroup
@@ -57,7 +57,7 @@ func (s *supervisor) startRecorded(part runPart) (process, *output, error) {
 	return process, out, nil
 }
 
-// wait returns when both streams have been read to their end. It is called once every process is gone.
+// wait returns when both streams have been read to their end. It is called after all processes have ended.
 func (o *output) wait() {
 	for _, source := range o.sources {
 		source.finish()
@@ -72,8 +72,8 @@ func (o *output) close() {
 	}
 }
 
-// pipe is a source that makes a command wait while the log cannot keep up. What a program has not written when it
-// exits is lost, so it is not for an agent's answer.
+// pipe is a source that blocks the command while the log cannot keep up. Output that a program has not written when it
+// exits is lost, so a pipe is unsuitable for an agent's answer.
 type pipe struct {
 	ours, theirs *os.File
 }
@@ -86,8 +86,8 @@ func openPipe() (source, error) {
 	return &pipe{ours: r, theirs: w}, nil
 }
 
-// drainTimeout bounds the wait for the end of the output once every process is gone. Only a process
-// that escaped, where there is no isolation, can hold a pipe open for longer.
+// drainTimeout bounds the wait for the end of the output after all processes have ended. Only a process that escaped,
+// without isolation, can hold a pipe open for longer.
 const drainTimeout = 5 * time.Second
 
 func (p *pipe) Read(b []byte) (int, error) { return p.ours.Read(b) }

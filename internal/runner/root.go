@@ -14,10 +14,10 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// Root is the directory beneath which the runner keeps everything.
+// Root is the directory that contains all of the runner's files.
 type Root string
 
-// DefaultRoot is $HOME/.errand.
+// DefaultRoot returns $HOME/.errand.
 func DefaultRoot() (Root, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -26,28 +26,28 @@ func DefaultRoot() (Root, error) {
 	return Root(filepath.Join(home, ".errand")), nil
 }
 
-// RunDir is the directory of one run.
+// RunDir returns the directory of one run.
 func (r Root) RunDir(id string) string { return filepath.Join(string(r), "runs", id) }
 
-// TetherDir is the directory of the tether's daemon.
+// TetherDir returns the directory of the tether's daemon.
 func (r Root) TetherDir() string { return filepath.Join(string(r), "tether") }
 
-// CheckDir is the directory beneath which checks get their worktrees and homes.
+// CheckDir returns the directory of the worktrees and homes of checks.
 func (r Root) CheckDir() string { return filepath.Join(string(r), "checks") }
 
-// The files of a run's directory.
+// The files in a run's directory.
 const (
 	specFile      = "spec.json"      // written once, before the supervisor starts
-	aliveFile     = "alive.lock"     // locked for as long as the supervisor lives
+	aliveFile     = "alive.lock"     // locked while the supervisor lives
 	logFile       = "events.jsonl"   // the log, one runlog.Line per line
-	exitFile      = "exit.json"      // written once, after every process is gone
-	stopFile      = "stop"           // somebody asked for the end; holds the reason
-	isolationFile = "isolation"      // which isolation the run got
-	reserveFile   = "reserve"        // space that is given up if the disk is full when the exit is written
-	superviseLog  = "supervisor.log" // what a broken supervisor had to say
+	exitFile      = "exit.json"      // written once, after all processes have ended
+	stopFile      = "stop"           // a stop was requested; contains the reason
+	isolationFile = "isolation"      // the isolation of the run
+	reserveFile   = "reserve"        // space that is freed if the disk is full when the exit is written
+	superviseLog  = "supervisor.log" // output of a failing supervisor
 )
 
-// begunFile lies in the root: before which moment nothing is of an agent's, for runs with a user of their own.
+// begunFile, in the root, contains the time before which no process belongs to an agent, for runs with their own user.
 const begunFile = "begun"
 
 func writeJSON(path string, value any) error {
@@ -58,26 +58,26 @@ func writeJSON(path string, value any) error {
 	return durable.WriteFile(path, data, 0o600)
 }
 
-// reserve is the size of reserveFile: some blocks, in which an exit has room.
+// reserve is the size of reserveFile in bytes: some blocks, enough for an exit.
 const reserve = 64 << 10
 
-// leastRoom is the room on a disk, in bytes, below which nothing can be done there any more.
-const leastRoom = 1 << 20
+// minFreeBytes is the free space on a disk below which the disk counts as full.
+const minFreeBytes = 1 << 20
 
-// diskFull says whether there is no room left where a folder is. It is best effort.
+// diskFull reports, with best effort, whether the disk of a folder is full.
 func diskFull(dir string) bool {
 	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) == nil && st.Bavail*uint64(st.Bsize) < leastRoom //nolint:gosec,unconvert // differs by system
+	return unix.Statfs(dir, &st) == nil && st.Bavail*uint64(st.Bsize) < minFreeBytes //nolint:gosec,unconvert // differs by system
 }
 
-// writeExit writes how a run ended, on a full disk into the space that was kept for it.
+// writeExit writes a run's exit; on a full disk it uses the reserved space.
 func writeExit(dir string, exit any) error {
 	err := writeJSON(filepath.Join(dir, exitFile), exit)
 	if errors.Is(err, unix.ENOSPC) && os.Remove(filepath.Join(dir, reserveFile)) == nil {
 		err = writeJSON(filepath.Join(dir, exitFile), exit)
 	}
 	if err == nil {
-		_ = os.Remove(filepath.Join(dir, reserveFile)) // the run's folder goes some day
+		_ = os.Remove(filepath.Join(dir, reserveFile)) // errors do not matter: the run's folder is deleted later
 	}
 	return err
 }
@@ -98,15 +98,14 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// errLocked says that somebody else holds a lock.
+// errLocked means that another process holds the lock.
 var errLocked = errors.New("locked")
 
-// tryLock opens the file and locks it for this open file and all that inherit it. The lock goes
-// when the last of them is closed, also by a crash.
+// tryLock opens the file and locks it for this open file and all processes that inherit it. The lock is released when
+// the last of them closes it, or dies.
 func tryLock(path string) (*os.File, error) { return tryFlock(path, unix.LOCK_EX) }
 
-// trySharedLock is for those who only want to know whether somebody holds the lock; they do not
-// disturb one another.
+// trySharedLock only checks whether the lock is held. Several checks do not disturb one another.
 func trySharedLock(path string) (*os.File, error) { return tryFlock(path, unix.LOCK_SH) }
 
 func tryFlock(path string, kind int) (*os.File, error) {

@@ -85,9 +85,9 @@ var runs = map[string]struct {
 			s.Setup = []runner.SetupCommand{{Command: "exec sleep 1000", Timeout: 50 * time.Millisecond}}
 			return s
 		}(),
-		lines: []string{"runner: setup: exec sleep 1000", "runner: The run is being ended: its time of 50ms is up."},
+		lines: []string{"runner: setup: exec sleep 1000", "runner: The run is being ended: it exceeded its time limit of 50ms."},
 		exit: runlog.Exit{Cause: runlog.CauseSetupFailed, Code: 130, Signal: "interrupt",
-			Message: "setup command failed (its time of 50ms was up): exec sleep 1000\nThe run is being ended: its time of 50ms is up."},
+			Message: "setup command failed (it exceeded its timeout of 50ms): exec sleep 1000\nThe run is being ended: it exceeded its time limit of 50ms."},
 	},
 	"duration": {
 		spec: func() runner.Spec {
@@ -95,7 +95,7 @@ var runs = map[string]struct {
 			s.Duration = 300 * time.Millisecond
 			return s
 		}(),
-		lines: []string{"runner: The run is being ended: its time of 300ms is up.", "stdout: last word"},
+		lines: []string{"runner: The run is being ended: it exceeded its time limit of 300ms.", "stdout: last word"},
 		exit:  runlog.Exit{Cause: runlog.CauseDuration, Code: 9},
 	},
 	"stalled": {
@@ -113,7 +113,7 @@ var runs = map[string]struct {
 			s.Stall, s.Duration = 600*time.Millisecond, 1800*time.Millisecond
 			return s
 		}(),
-		lines: []string{"runner: The run is being ended: its time of 1.8s is up."},
+		lines: []string{"runner: The run is being ended: it exceeded its time limit of 1.8s."},
 		exit:  runlog.Exit{Cause: runlog.CauseDuration},
 	},
 }

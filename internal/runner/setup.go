@@ -14,15 +14,15 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// What a failed set-up tells about the command's output.
+// Limits on the output of a failed set-up command in the message.
 const (
 	setupTailLines = 20
 	setupTailBytes = 2000
 )
 
-// setup runs the set-up commands unless they have all succeeded in this workspace before. It
-// returns the run's exit if one of them failed or the run was stopped meanwhile.
-func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
+// runSetup runs the set-up commands unless they have all succeeded in this workspace before. It returns the run's exit
+// if one of them failed or the run was stopped meanwhile.
+func (s *supervisor) runSetup() (exit runlog.Exit, failed bool) {
 	if len(s.spec.Setup) == 0 {
 		return runlog.Exit{}, false
 	}
@@ -32,7 +32,7 @@ func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
 	for _, c := range s.spec.Setup {
 		s.log.note("setup: %s", c.Command)
 		before := s.log.position()
-		exit := s.command(runPart{
+		exit := s.runCommand(runPart{
 			command: proc.Command{Argv: []string{"/bin/sh", "-c", c.Command}},
 			stdout:  runlog.StreamRunner, stderr: runlog.StreamRunner,
 			duration: orDefault(c.Timeout, DefaultSetupTimeout), stall: -1,
@@ -43,18 +43,18 @@ func (s *supervisor) setup() (exit runlog.Exit, failed bool) {
 		case exit.Cause == runlog.CauseExited && exit.Code == 0:
 			continue
 		}
-		return s.setupFailed(c, exit, before), true
+		return s.setupFailure(c, exit, before), true
 	}
 	if err := s.user.setUp(s.spec.Dir, s.spec.Setup); err != nil {
-		s.log.note("setup: remember success: %v", err)
+		s.log.note("setup: failed to record success: %v", err)
 	}
 	return runlog.Exit{}, false
 }
 
-func (s *supervisor) setupFailed(c SetupCommand, exit runlog.Exit, before int64) runlog.Exit {
+func (s *supervisor) setupFailure(c SetupCommand, exit runlog.Exit, before int64) runlog.Exit {
 	how := fmt.Sprintf("exit code %d", exit.Code)
 	if exit.Cause == runlog.CauseDuration {
-		how = "its time of " + orDefault(c.Timeout, DefaultSetupTimeout).String() + " was up"
+		how = "it exceeded its timeout of " + orDefault(c.Timeout, DefaultSetupTimeout).String()
 	} else if exit.Cause == runlog.CauseStartFailed {
 		how = exit.Message
 	}
@@ -65,7 +65,7 @@ func (s *supervisor) setupFailed(c SetupCommand, exit runlog.Exit, before int64)
 	return runlog.Exit{Cause: runlog.CauseSetupFailed, Code: exit.Code, Signal: exit.Signal, Message: message}
 }
 
-// markSetUp remembers that the commands have succeeded in a workspace.
+// markSetUp records that the commands have succeeded in a workspace.
 func markSetUp(root Root, dir string, commands []SetupCommand) error {
 	marker := setupMarker(root, dir, commands)
 	if err := os.MkdirAll(filepath.Dir(marker), 0o700); err != nil {
@@ -74,8 +74,8 @@ func markSetUp(root Root, dir string, commands []SetupCommand) error {
 	return durable.WriteFile(marker, nil, 0o600)
 }
 
-// setupMarker names the file that says that these commands have succeeded in this workspace. It lies
-// in the workspace's git directory, so that a new workspace is set up again, as is a changed list.
+// setupMarker returns the file that records the success of these commands in this workspace. It is in the workspace's
+// git directory, so set-up runs again in a new workspace, and after a change of the list.
 func setupMarker(root Root, dir string, commands []SetupCommand) string {
 	text, err := json.Marshal(commands)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *supervisor) logTail(after int64) string {
 	text := strings.Join(lines[max(0, len(lines)-setupTailLines):], "\n")
 	if len(text) > setupTailBytes {
 		text = strings.ToValidUTF8(text[len(text)-setupTailBytes:], "")
-		if _, whole, more := strings.Cut(text, "\n"); more { // a part of a secret would not be known for one
+		if _, whole, more := strings.Cut(text, "\n"); more { // the redactor would not recognize a part of a secret
 			text = whole
 		}
 	}

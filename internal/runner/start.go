@@ -17,16 +17,15 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// startTimeout bounds how long a supervisor may take to say that it is there.
+// startTimeout bounds the time until a supervisor reports that it has started.
 const startTimeout = 60 * time.Second
 
-// pollPause is the pause between two looks at a file that somebody else writes.
+// pollPause is the interval at which files of other processes are polled.
 const pollPause = 25 * time.Millisecond
 
-// Start starts a run under a detached supervisor and returns when that one is at work. It is
-// idempotent by the run's id: whatever has become of an earlier start is told by Status and Follow.
-// A run whose files cannot be written is not started; one whose supervisor does not answer is an
-// error here and lost there.
+// Start starts a run under a detached supervisor and returns when the supervisor works. It is idempotent by the run's
+// id: if the run was started before, Status and Follow report its state. A run whose files cannot be written is not
+// started. If the supervisor does not answer, Start returns an error and the run is lost.
 func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 	if err := spec.Validate(); err != nil {
 		return Started{}, fmt.Errorf("start run: %w", err)
@@ -36,7 +35,7 @@ func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 		return Started{}, fmt.Errorf("start run %s: %w", spec.ID, err)
 	}
 	if exists(filepath.Join(dir, specFile)) {
-		return already(dir), nil
+		return alreadyStarted(dir), nil
 	}
 	lock, err := tryLock(filepath.Join(dir, aliveFile))
 	if errors.Is(err, errLocked) {
@@ -47,7 +46,7 @@ func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 	}
 	defer lock.Close()
 	if exists(filepath.Join(dir, specFile)) {
-		return already(dir), nil
+		return alreadyStarted(dir), nil
 	}
 	started, err := launch(root, spec, lock)
 	if err != nil {
@@ -56,18 +55,18 @@ func Start(ctx context.Context, root Root, spec Spec) (Started, error) {
 	return started, nil
 }
 
-func already(dir string) Started {
+func alreadyStarted(dir string) Started {
 	return Started{Already: true, Isolation: readIsolation(dir)}
 }
 
-// awaitOther waits for another start of the same run to get as far as its spec.
+// awaitOther waits until a concurrent start of the same run has written the spec.
 func awaitOther(ctx context.Context, dir string) (Started, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if !await(ctx, func() bool { return exists(filepath.Join(dir, specFile)) }) {
-		return Started{}, errors.New("start run: another start of it does not get on")
+		return Started{}, errors.New("start run: a concurrent start of it made no progress")
 	}
-	return already(dir), nil
+	return alreadyStarted(dir), nil
 }
 
 // await polls a condition until it holds or ctx ends, and returns whether it held.
@@ -94,20 +93,20 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 	if spec, err = resolve(u.root(), spec, self); err != nil {
 		return Started{}, err
 	}
-	if err := noteBeginning(root); err != nil {
+	if err := recordFirstRun(root); err != nil {
 		return Started{}, err
 	}
 	if err := u.write(spec.Files); err != nil {
 		return Started{}, err
 	}
-	spec.Files = nil // they may be large, and are written
+	spec.Files = nil // they may be large, and have been written
 	if err := writeJSON(filepath.Join(dir, specFile), spec); err != nil {
 		return Started{}, err
 	}
 	return spawn(root, spec.ID, self, lock)
 }
 
-// resolve fills in defaults and placeholders. The root is that of the user who runs the commands.
+// resolve fills in defaults and placeholders. root is that of the user who runs the commands.
 func resolve(root Root, spec Spec, self string) (Spec, error) {
 	spec = spec.withDefaults()
 	dir := root.RunDir(spec.ID)
@@ -153,8 +152,8 @@ func writeFiles(files []File) error {
 	return nil
 }
 
-// spawn starts the supervisor in a session of its own. It inherits the lock, so that the run counts
-// as alive from before its start until its very end.
+// spawn starts the supervisor in its own session. The supervisor inherits the lock, so the run counts as alive from
+// before its start until its end.
 func spawn(root Root, id, self string, lock *os.File) (Started, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// stopTimeout bounds the wait for a run's end: the grace, the kill, the rest of the output.
+// stopTimeout bounds the wait for a run's end: the grace period, the kill, and the rest of the output.
 const stopTimeout = 40 * time.Second
 
-// Stop ends a run: SIGINT to the agent, 5 s for its last words, then SIGKILL to every process. It
-// returns the run's exit after every process is gone, and may be called at any time and again.
+// Stop ends a run: SIGINT to the agent, a grace period of 5 s, then SIGKILL to all processes. It returns the run's exit
+// after all processes have ended. It may be called repeatedly.
 func Stop(ctx context.Context, root Root, id, reason string) (*runlog.Exit, error) {
 	if err := checkKnown(root, id); err != nil {
 		return nil, err
 	}
 	dir := root.RunDir(id)
 	if path := filepath.Join(dir, stopFile); !exists(path) && !exists(filepath.Join(dir, exitFile)) {
-		if err := askToStop(path, reason); err != nil {
+		if err := requestStop(path, reason); err != nil {
 			return nil, fmt.Errorf("stop run %s: %w", id, err)
 		}
 	}
@@ -50,8 +50,9 @@ func Stop(ctx context.Context, root Root, id, reason string) (*runlog.Exit, erro
 	return exit, nil
 }
 
-// askToStop leaves the reason where the supervisor looks for it, and on a full disk an empty file, which has room in its folder.
-func askToStop(path, reason string) error {
+// requestStop writes the reason into the stop file; on a full disk it creates an empty file, which only needs space in
+// the folder.
+func requestStop(path, reason string) error {
 	err := durable.WriteFile(path, []byte(reason), 0o600)
 	if !errors.Is(err, unix.ENOSPC) {
 		return err
@@ -63,7 +64,7 @@ func askToStop(path, reason string) error {
 	return f.Close()
 }
 
-// StatusOf tells where a run is. Unlike Follow and Stop it changes nothing.
+// StatusOf returns the state of a run. Unlike [Follow] and [Stop], it has no side effects.
 func StatusOf(root Root, id string) (Status, error) {
 	status := Status{ID: id, State: StateUnknown}
 	err := checkKnown(root, id)
@@ -96,10 +97,9 @@ func StatusOf(root Root, id string) (Status, error) {
 	return status, nil
 }
 
-// finishLost writes the exit of a run whose supervisor has died without one, after killing what is
-// left of the run. It returns nil while the supervisor is alive, and the exit if there is one. Where there is no
-// room for it, as when the agent has filled the disk and taken what was kept, it is not written: whoever looks
-// next finds the same.
+// finishLost handles a run whose supervisor has died without an exit: it kills the leftover processes and writes the
+// exit. It returns nil while the supervisor is alive, and the exit if there is one. If there is no space for the exit,
+// because the agent has filled the disk and the reserve, it is not written, and the next call returns the same.
 func finishLost(root Root, id string) (*runlog.Exit, error) {
 	dir := root.RunDir(id)
 	lock, err := tryLock(filepath.Join(dir, aliveFile))
@@ -113,10 +113,10 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 	if exit, err := readExit(dir); exit != nil || err != nil {
 		return exit, err
 	}
-	var spec Spec // one that cannot be read any more names no user, and its processes are looked for as the runner's
+	var spec Spec // an unreadable spec names no user, so the processes are searched for as the runner's
 	_ = readJSON(filepath.Join(dir, specFile), &spec)
 	spec.ID = id
-	left := userOf(root, spec).end()
+	left := userOf(root, spec).endLeftovers()
 	exit := runlog.Exit{
 		Cause: runlog.CauseLost, Code: -1, EndedAt: time.Now().UTC(),
 		Message: "The run's supervisor was killed or the VM restarted.",
@@ -125,15 +125,15 @@ func finishLost(root Root, id string) (*runlog.Exit, error) {
 		exit.Message += fmt.Sprintf(" %d processes could not be ended.", left)
 	}
 	exit.DiskFull = diskFull(dir) || spec.Home != "" && diskFull(spec.Home)
-	exit.StartedAt, exit.LastSeq = span(dir)
+	exit.StartedAt, exit.LastSeq = logSpan(dir)
 	if err := writeExit(dir, exit); err != nil && !errors.Is(err, unix.ENOSPC) {
 		return nil, err
 	}
 	return &exit, nil
 }
 
-// span reads from a run's log when it began and its last number.
-func span(dir string) (began time.Time, last int64) {
+// logSpan returns a run's start time and the last number in its log.
+func logSpan(dir string) (began time.Time, last int64) {
 	if info, err := os.Stat(filepath.Join(dir, specFile)); err == nil {
 		began = info.ModTime().UTC()
 	}

@@ -15,29 +15,29 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// The files that spawn hands to a supervisor.
+// The files that spawn passes to a supervisor.
 const (
 	lockFD  = 3
 	readyFD = 4
 )
 
-// supervisor is one run's life.
+// supervisor runs one run to its end.
 type supervisor struct {
 	root      Root
 	dir       string
 	spec      Spec
 	user      user
-	ready     ready
+	ready     workspaceState
 	isolation proc.Isolation
 	log       *logWriter
 	now       func() time.Time
 	started   time.Time
-	// openRequests tells how many requests of the VM are open at the tether.
+	// openRequests returns the number of the VM's open requests at the tether.
 	openRequests func() int
 }
 
-// Supervise is the "supervise" subcommand: it runs one run to its end, detached from whoever started
-// it. It returns only after the run's exit is written, or with an error if that was not possible.
+// Supervise is the "supervise" subcommand: it runs one run to its end, detached from the process that started it. It
+// returns after the run's exit is written, or with an error if that failed.
 func Supervise(root Root, id string) error {
 	unix.CloseOnExec(lockFD)
 	unix.CloseOnExec(readyFD)
@@ -45,13 +45,13 @@ func Supervise(root Root, id string) error {
 	ready := os.NewFile(readyFD, "ready")
 	s := &supervisor{
 		root: root, dir: root.RunDir(id), now: time.Now,
-		openRequests: func() int { return tetherRequests(root) },
+		openRequests: func() int { return openTetherRequests(root) },
 	}
 	if err := readJSON(filepath.Join(s.dir, specFile), &s.spec); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
 	}
 	s.user = userOf(root, s.spec)
-	left := s.user.clear()
+	left := s.user.clearLeftovers()
 	var err error
 	if s.ready, err = s.user.prepare(s.spec); err != nil {
 		return fmt.Errorf("supervise run %s: %w", id, err)
@@ -72,28 +72,28 @@ func Supervise(root Root, id string) error {
 	s.started = s.now()
 	err = json.NewEncoder(ready).Encode(Started{Started: true, Isolation: s.isolation})
 	if err := errors.Join(err, ready.Close()); err != nil {
-		// The starter is gone; the run goes on, that is what a supervisor is for.
+		// The starter is gone; the run continues without it.
 		s.log.note("The starter did not wait: %v", err)
 	}
-	return s.finish(s.live())
+	return s.finish(s.runCommands())
 }
 
-// live runs set-up and command and says how it ended. LastSeq and the times are finish's.
-func (s *supervisor) live() runlog.Exit {
+// runCommands runs the set-up and the command and returns the exit, without LastSeq and the times.
+func (s *supervisor) runCommands() runlog.Exit {
 	if s.ready.NoDir != "" {
 		return runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: s.ready.NoDir}
 	}
-	if exit, failed := s.setup(); failed {
+	if exit, failed := s.runSetup(); failed {
 		return exit
 	}
-	return s.command(runPart{
+	return s.runCommand(runPart{
 		command: proc.Command{Argv: s.spec.Argv}, stdin: s.spec.Stdin,
 		stdout: runlog.StreamStdout, stderr: runlog.StreamStderr, outputFile: true,
 		duration: s.spec.Duration, stall: s.spec.Stall,
 	})
 }
 
-// finish writes the exit. It must be called when no process of the run is left.
+// finish writes the exit. It must be called after all processes of the run have ended.
 func (s *supervisor) finish(exit runlog.Exit) error {
 	seq, err := s.log.finish()
 	if err != nil && exit.Message == "" {
@@ -108,18 +108,18 @@ func (s *supervisor) finish(exit runlog.Exit) error {
 	return nil
 }
 
-// runPart is one command of a run: a set-up command or the agent itself.
+// runPart is one command of a run: a set-up command or the agent.
 type runPart struct {
 	command        proc.Command
-	stdin          string // empty: it reads an end of file at once
+	stdin          string // empty: end of file at once
 	stdout, stderr runlog.Stream
-	outputFile     bool // its standard output is a file, of which nothing is lost when it exits
+	outputFile     bool // standard output is a file, so nothing is lost at exit
 	duration       time.Duration
 	stall          time.Duration // negative: not watched
 }
 
-// command runs one command to its end, with everything it started.
-func (s *supervisor) command(part runPart) runlog.Exit {
+// runCommand runs one command, with all its descendants, to its end.
+func (s *supervisor) runCommand(part runPart) runlog.Exit {
 	part.command.Env = environment(s.spec, s.user.root().RunDir(s.spec.ID))
 	part.command.Dir = s.spec.Dir
 	process, output, err := s.startRecorded(part)
@@ -139,7 +139,7 @@ func (s *supervisor) command(part runPart) runlog.Exit {
 	return exit
 }
 
-// stopReason is what the one who asked for the stop gave as its reason.
+// stopReason returns the reason of the requested stop.
 func (s *supervisor) stopReason() string {
 	data, err := os.ReadFile(filepath.Join(s.dir, stopFile))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 )
 
-// tetherRequests asks the tether's daemon how many requests are open. Without a daemon there are none.
-func tetherRequests(root Root) int {
+// openTetherRequests returns the number of open requests at the tether's daemon, 0 without a daemon.
+func openTetherRequests(root Root) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	status, err := tetherd.Ask(ctx, root.TetherDir())

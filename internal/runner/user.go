@@ -10,25 +10,25 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// user is who does the work of one run: the runner's own user, or another one that it becomes for that.
+// user does the work of one run, either as the runner's own user or as another one.
 type user interface {
-	// root is where this user has what a run needs.
+	// root is the directory with this user's files of a run.
 	root() Root
 	// write writes the run's files.
 	write(files []File) error
-	// prepare makes the workspace's folder, looks what is there, and chooses the isolation.
-	prepare(spec Spec) (ready, error)
-	// setUp remembers that the set-up has succeeded.
+	// prepare creates the workspace's folder, checks its state, and chooses the isolation.
+	prepare(spec Spec) (workspaceState, error)
+	// setUp records that the set-up has succeeded.
 	setUp(dir string, commands []SetupCommand) error
-	// start starts a command. What it started is gone when the process is done.
+	// start starts a command. When the process is done, all its descendants have ended.
 	start(c proc.Command, stdin string, isolation proc.Isolation) (process, error)
-	// clear kills what earlier runs and what came of them have left, and returns how many processes could not be ended.
-	clear() int
-	// end kills what is left of a run that nobody supervises, and returns how many processes could not be ended.
-	end() int
+	// clearLeftovers kills the leftover processes of earlier runs, and returns how many could not be ended.
+	clearLeftovers() int
+	// endLeftovers kills the leftover processes of a run without a supervisor, and returns how many could not be ended.
+	endLeftovers() int
 }
 
-// process is a command that runs; *proc.Process says what the methods do.
+// process is a running command; see *proc.Process for the methods.
 type process interface {
 	Interrupt()
 	Kill()
@@ -43,16 +43,16 @@ var (
 	_ user    = (*otherUser)(nil)
 )
 
-// ready is what was found before a run's first command.
-type ready struct {
+// workspaceState is the result of prepare.
+type workspaceState struct {
 	Isolation proc.Isolation `json:"isolation"`
-	// SetUp says that the set-up has succeeded in this workspace before.
+	// SetUp reports that the set-up has succeeded in this workspace before.
 	SetUp bool `json:"set_up,omitempty"`
-	// NoDir is why there is no folder to work in.
+	// NoDir is the error if the folder to work in could not be created.
 	NoDir string `json:"no_dir,omitempty"`
 }
 
-// userOf is the user of a run.
+// userOf returns the user of a run.
 func userOf(root Root, spec Spec) user {
 	if len(spec.Become) == 0 {
 		return ownUser{at: root, id: spec.ID}
@@ -60,7 +60,7 @@ func userOf(root Root, spec Spec) user {
 	return &otherUser{become: spec.Become, home: spec.Home, id: spec.ID, keeper: root}
 }
 
-// ownUser is the runner's own user.
+// ownUser does the work as the runner's own user.
 type ownUser struct {
 	at Root
 	id string
@@ -70,7 +70,7 @@ func (u ownUser) root() Root { return u.at }
 
 func (u ownUser) write(files []File) error { return writeFiles(files) }
 
-func (u ownUser) prepare(spec Spec) (ready, error) { return getReady(u.at, spec), nil }
+func (u ownUser) prepare(spec Spec) (workspaceState, error) { return probeWorkspace(u.at, spec), nil }
 
 func (u ownUser) setUp(dir string, commands []SetupCommand) error {
 	return markSetUp(u.at, dir, commands)
@@ -80,14 +80,15 @@ func (u ownUser) start(c proc.Command, stdin string, isolation proc.Isolation) (
 	return startWith(u.at.RunDir(u.id), c, stdin, isolation)
 }
 
-// clear does nothing: among its own processes the runner knows only those of one run, and that run has ended them.
-func (u ownUser) clear() int { return 0 }
+// clearLeftovers does nothing: the runner can only recognize its processes of one run, and the supervisor of that run
+// has ended them.
+func (u ownUser) clearLeftovers() int { return 0 }
 
-func (u ownUser) end() int { return proc.KillMarked(u.at.RunDir(u.id)) }
+func (u ownUser) endLeftovers() int { return proc.KillMarked(u.at.RunDir(u.id)) }
 
-// getReady is prepare for the calling user.
-func getReady(root Root, spec Spec) ready {
-	r := ready{Isolation: spec.Isolation}
+// probeWorkspace implements prepare for the calling user.
+func probeWorkspace(root Root, spec Spec) workspaceState {
+	r := workspaceState{Isolation: spec.Isolation}
 	if r.Isolation == "" {
 		r.Isolation = proc.Probe()
 	}
@@ -99,8 +100,8 @@ func getReady(root Root, spec Spec) ready {
 	return r
 }
 
-// startWith starts a command as the calling user. What it reads lies in a file: a pipe would need somebody who
-// writes it.
+// startWith starts a command as the calling user. The command's input is in a file, because a pipe would need a writing
+// process.
 func startWith(dir string, c proc.Command, stdin string, isolation proc.Isolation) (process, error) {
 	if stdin != "" {
 		path := filepath.Join(dir, "stdin")
@@ -119,7 +120,7 @@ func startWith(dir string, c proc.Command, stdin string, isolation proc.Isolatio
 	}
 	p, err := proc.Start(c, isolation)
 	if err != nil {
-		return nil, err // no *proc.Process in an interface
+		return nil, err // not a nil *proc.Process in an interface
 	}
 	return p, nil
 }

@@ -104,7 +104,7 @@ func TestSignsOfLife(t *testing.T) {
 
 // stalledAt is after how many seconds of ten minutes a run is taken for stalled; 0 is never.
 func (p *patient) stalledAt(process *proc.Process, stall time.Duration, second func(*patient, int)) int {
-	life := p.newLifeSigns(process, stall)
+	life := p.newActivityMonitor(process, stall)
 	for n := range 600 {
 		if n > 0 {
 			p.at = p.at.Add(time.Second)

@@ -11,58 +11,57 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// Defaults of a Spec's zero fields.
+// Defaults for zero fields of a Spec.
 const (
 	DefaultDuration = 2 * time.Hour
 	DefaultStall    = 10 * time.Minute
-	// DefaultMaxLine is how many bytes of one line are kept.
+	// DefaultMaxLine is the number of bytes of one line that are kept.
 	DefaultMaxLine = 4 << 20
-	// DefaultMaxLog is how many bytes the log takes before only the last lines of output are kept.
+	// DefaultMaxLog is the size of the log in bytes beyond which only the last lines of output are kept.
 	DefaultMaxLog = 256 << 20
 	// DefaultIdleCPU is the share of one processor below which a run counts as idle.
 	DefaultIdleCPU = 0.02
-	// DefaultGrace is how long a command may take to end after SIGINT.
+	// DefaultGrace is the time for a command to end after SIGINT.
 	DefaultGrace = 5 * time.Second
 	// DefaultSetupTimeout bounds one set-up command.
 	DefaultSetupTimeout = 15 * time.Minute
 )
 
-// Spec is one run: what `errand-runner start` reads. In Argv, in Dir, in the values of Env and in
-// the paths of Files, "{runner}" stands for the runner's own file, "{root}" for its root and
-// "{run_dir}" for the run's directory, both those of the user who runs the command. Durations are nanoseconds, as encoding/json writes them.
+// Spec describes one run. `errand-runner start` reads it. In Argv, Dir, the values of Env and the paths of Files,
+// "{runner}" stands for the runner's executable, "{root}" for its root and "{run_dir}" for the run's directory, both
+// those of the user who runs the command. Durations are in nanoseconds.
 type Spec struct {
 	// ID names the run and its directory: letters, digits, dots, dashes and underscores.
 	ID   string   `json:"id"`
 	Argv []string `json:"argv"`
 	// Env is added to a small environment (PATH, HOME, USER, LANG, TMPDIR and the like).
 	Env map[string]string `json:"env,omitempty"`
-	// Dir is the workspace. "~/" at its start is the home directory.
+	// Dir is the workspace. "~/" at its start stands for the home directory.
 	Dir string `json:"dir"`
-	// Stdin is given to the command, which then reads an end of file.
+	// Stdin is the complete input of the command.
 	Stdin string `json:"stdin,omitempty"`
 	Files []File `json:"files,omitempty"`
 	// Setup runs once per workspace and list of commands, before the command.
 	Setup []SetupCommand `json:"setup,omitempty"`
-	// Duration is how long the command may run, set-up not counted.
+	// Duration is the time limit of the command, excluding set-up.
 	Duration time.Duration `json:"duration,omitempty"`
-	// Stall is how long a run may give no sign of life. Negative turns the watch off.
+	// Stall is the time without activity after which a run is ended. A negative value disables the check.
 	Stall   time.Duration `json:"stall,omitempty"`
 	IdleCPU float64       `json:"idle_cpu,omitempty"`
-	// Grace is how long the command may take to end after SIGINT before everything is killed.
+	// Grace is the time for the command to end after SIGINT before all processes are killed.
 	Grace   time.Duration `json:"grace,omitempty"`
 	MaxLine int           `json:"max_line,omitempty"`
 	MaxLog  int64         `json:"max_log,omitempty"`
-	// Isolation asks for less than the best: "subreaper" where a PID namespace would be in the way.
+	// Isolation requests weaker isolation than the best available: "subreaper" if a PID namespace would cause problems.
 	Isolation proc.Isolation `json:"isolation,omitempty"`
-	// Become is put before every command to have it run as another user, such as `sudo -n -H -u errand --`. All that the run
-	// starts is that user's then, and the records are the runner's. Home is that user's, and holds its part of "{root}".
-	// Both are empty where the runner's own user does the work.
+	// Become is a command prefix for running the commands as another user, such as `sudo -n -H -u errand --`. All
+	// processes of the run then belong to that user, and the records to the runner. Home is that user's home, and
+	// contains its part of "{root}". Both are empty if the runner's own user does the work.
 	Become []string `json:"become,omitempty"`
 	Home   string   `json:"home,omitempty"`
 }
 
-// File is written before a run starts, with exactly this mode. A relative path is relative to the
-// run's directory.
+// File is written before a run starts, with exactly this mode. A relative path is relative to the run's directory.
 type File struct {
 	Path    string `json:"path"`
 	Mode    uint32 `json:"mode,omitempty"`
@@ -75,15 +74,15 @@ type SetupCommand struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// Started is the answer of start.
+// Started is the answer of the start command.
 type Started struct {
 	Started bool `json:"started,omitempty"`
-	// Already is true when a run of this id was started before, whatever has become of it.
+	// Already is true if a run with this id was started before, whatever its state is now.
 	Already   bool           `json:"already,omitempty"`
 	Isolation proc.Isolation `json:"isolation,omitempty"`
 }
 
-// State is where a run is.
+// State is the state of a run.
 type State string
 
 // The states of a run.
@@ -94,7 +93,7 @@ const (
 	StateUnknown State = "unknown" // there never was such a run
 )
 
-// Status is the answer of status.
+// Status is the answer of the status command.
 type Status struct {
 	ID        string         `json:"id"`
 	State     State          `json:"state"`
@@ -107,7 +106,7 @@ var ErrUnknownRun = errors.New("no such run")
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// CheckID returns an error unless the id is fit to name a run.
+// CheckID returns an error unless the id is a valid name of a run.
 func CheckID(id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("run id %q: use letters, digits, dots, dashes and underscores, at most 128", id)
@@ -115,7 +114,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Validate returns an error that names the first field that cannot be used.
+// Validate returns an error that names the first invalid field.
 func (s *Spec) Validate() error {
 	if err := CheckID(s.ID); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
-// withDefaults returns the spec with its zero limits filled in.
+// withDefaults returns the spec with defaults for zero limits.
 func (s Spec) withDefaults() Spec {
 	s.Duration = orDefault(s.Duration, DefaultDuration)
 	s.Stall = orDefault(s.Stall, DefaultStall)
