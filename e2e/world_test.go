@@ -24,24 +24,29 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// timing is quick, and without sweeps, so that a story that needs none does not live on them.
+// timing is the section of the configuration: quick, and without sweeps, so that a story that needs none does not live
+// on them.
 func timing() map[string]string {
-	return map[string]string{
-		"gather": "250ms", "status_gap": "150ms", "settle": "0s", "backoff": "300ms", "recheck": "300ms",
-		"poll_fast": "150ms", "poll_slow": "300ms", "poll_gap": "80ms", "deliveries": "1h", "sweep": "1h",
-		"progress": "100ms", "retry": "150ms", "writes_burst": "500", "writes_every": "2ms", "objects_every": "1ms", "shutdown": "5s", "unreachable_for": "10m", "answer": "30s", "gone_after": "1h",
-		"idle_vm": "1h", "sleep_before": "5m",
-	}
+	return map[string]string{"gather": "250ms", "poll_fast": "150ms", "poll_slow": "300ms", "deliveries": "1h", "sweep": "1h", "shutdown": "5s", "idle_vm": "1h"}
 }
 
-// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings, kind=, subscription=, agent=codex (else it has the
-// manner of Claude Code), unsaid= (how long a limit of GitHub's is waited out that names no time) and internet=registry (what VMs
-// reach beyond errand). The files repo/… are the first commit,
+// quick is the timing that no configuration sets.
+func quick() *server.Timing {
+	t := server.DefaultTiming()
+	t.StatusGap, t.Settle, t.Backoff, t.Recheck = 150*time.Millisecond, 0, 300*time.Millisecond, 300*time.Millisecond
+	t.PollGap, t.ProgressEvery, t.JobRetry = 80*time.Millisecond, 100*time.Millisecond, 150*time.Millisecond
+	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 500, 2*time.Millisecond, time.Millisecond
+	return &t
+}
+
+// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings (keys of the configuration's section, and fields
+// of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (else it has the manner of Claude Code)
+// and internet=registry (what VMs reach beyond errand). The files repo/… are the first commit,
 // errand.yml its settings, config.yml more of the operator's configuration, agent.yml more of its section agent, model.yaml rules of the
 // model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	times, kind, paid, extra, options := timing(), "plain", "", "", s.hostile.options
+	times, pace, kind, paid, extra, options := timing(), quick(), "plain", "", "", s.hostile.options
 	standIn, adapter, model := "simagent", "claude", "claude-sonnet-5"
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
@@ -64,19 +69,16 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 				before(o)
 				o.Hooks.Internet = beyond
 			}
-		case "unsaid":
-			d, err := time.ParseDuration(v)
-			ts.Check(err)
-			before := options
-			options = func(o *server.Options) {
-				before(o)
-				o.Hooks.Unsaid = d
-			}
 		default:
-			if _, ok := times[k]; !ok {
+			if _, ok := times[k]; ok {
+				times[k] = v
+				continue
+			}
+			ok, err := stage.SetTiming(pace, k, v)
+			ts.Check(err)
+			if !ok {
 				ts.Fatalf("unknown argument %q", a)
 			}
-			times[k] = v
 		}
 	}
 	extra = "timing:\n"
@@ -97,7 +99,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := os.Executable()
 	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
-		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, standIn}, Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, AgentMore: agent,
+		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, standIn}, Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, Timing: pace, AgentMore: agent,
 		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	})
 	ts.Check(err)
@@ -192,7 +194,7 @@ func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 type child struct{ cmd *exec.Cmd }
 
 func startChild(s *story) (*child, error) {
-	cmd, err := stage.Child(s.w.ConfigFile(), strings.TrimPrefix(s.w.URL, "http://"), common.Bin, s.log.Name())
+	cmd, err := stage.Child(s.w.ConfigFile(), strings.TrimPrefix(s.w.URL, "http://"), common.Bin, s.log.Name(), s.w.Timing())
 	if err != nil {
 		return nil, err
 	}

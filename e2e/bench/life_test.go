@@ -25,20 +25,19 @@ const statusGap = 10 * time.Second
 // quick is a life without waiting; sweeps come as often as in production, status edits too.
 const quick = `timing:
   gather: 60ms
-  status_gap: 10s
-  settle: 0s
-  backoff: 150ms
-  recheck: 150ms
   poll_fast: 60ms
   poll_slow: 60ms
-  poll_gap: 30ms
-  progress: 300ms
-  retry: 100ms
-  writes_burst: 2000
-  writes_every: 1ms
-  objects_every: 1ms
   shutdown: 1s
 `
+
+// quickly is the same of the timing that no configuration sets.
+func quickly() *server.Timing {
+	t := server.DefaultTiming()
+	t.StatusGap, t.Settle, t.Backoff, t.Recheck = statusGap, 0, 150*time.Millisecond, 150*time.Millisecond
+	t.PollGap, t.ProgressEvery, t.JobRetry = 30*time.Millisecond, 300*time.Millisecond, 100*time.Millisecond
+	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 2000, time.Millisecond, time.Millisecond
+	return &t
+}
 
 // compiles matches the commands that would make every life wait for a compiler.
 var compiles = regexp.MustCompile(`gofmt -l \. ; |go vet \./\.\.\. && go test \./\.\.\.|go vet \./\.\.\.|go test \./\.\.\.`)
@@ -62,7 +61,7 @@ func cheap(tb testing.TB) (rules string, files map[string]string) {
 }
 
 // world starts the stand-ins and errand with every call to GitHub in the ledger.
-func world(tb testing.TB, l *ledger, timing string) *demo.World {
+func world(tb testing.TB, l *ledger, settings string, timing *server.Timing) *demo.World {
 	tb.Helper()
 	s := prepare(tb)
 	dir := tb.TempDir()
@@ -72,7 +71,7 @@ func world(tb testing.TB, l *ledger, timing string) *demo.World {
 	check(tb, err)
 	rules, files := cheap(tb)
 	w, err := demo.New(tb.Context(), demo.Config{
-		Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: timing,
+		Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: settings, Timing: timing,
 		Key: s.key, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench",
 		Options: func(o *server.Options) {
 			o.Transport = l.through(http.DefaultTransport)
@@ -150,7 +149,7 @@ const statusEdit = "PATCH /issues/comments/N"
 func TestCallsOfALife(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w := world(t, l, quick)
+	w := world(t, l, quick, quickly())
 	until(t, "the sweep at the start", func() bool {
 		by, _ := counts(l.list(), forge.ForSweep)
 		return by["GET /issues"] == 2 // by label, and by assignee
@@ -193,7 +192,9 @@ func TestCallsOfALife(t *testing.T) {
 func TestAnIdleTaskCallsNobody(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w := world(t, l, strings.Replace(quick, "status_gap: 10s", "status_gap: 50ms", 1))
+	timing := quickly()
+	timing.StatusGap = 50 * time.Millisecond
+	w := world(t, l, quick, timing)
 	ada := w.GitHub.As(demo.Maintainer)
 	_, err := ada.PushCommit(demo.Full, simgithub.Commit{Branch: "main", Message: "No plans", Files: map[string]string{".errand.yml": "plan: none\n"}})
 	check(t, err)

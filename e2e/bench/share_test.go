@@ -17,7 +17,7 @@ import (
 // no agent was at work, with all the waiting that the timing asks for, and what stays on disk.
 func BenchmarkLife(b *testing.B) {
 	for b.Loop() {
-		w := world(b, &ledger{}, quick)
+		w := world(b, &ledger{}, quick, quickly())
 		until(b, "errand", func() bool { return w.Server.Store() != nil })
 		res := play(b, w)
 		task := ended(b, w)
@@ -79,7 +79,7 @@ func onDisk(b *testing.B, dir string) (store, files int64) {
 // production.
 func BenchmarkSignOfLife(b *testing.B) {
 	l := &ledger{}
-	w := world(b, l, "")
+	w := world(b, l, "", nil)
 	ada := w.GitHub.As(demo.Maintainer)
 	eyes := func() int {
 		n := 0

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/errand-bot/errand/internal/server"
 )
 
 // errDied is what everything fails with from the moment on at which errand dies.
@@ -50,7 +52,8 @@ type script struct {
 
 	clock    *clock
 	byHand   bool          // the test moves the clock
-	timing   string        // of errand's configuration
+	settings string        // errand's section timing
+	timing   server.Timing // what no configuration sets
 	fault    fault         // planted, to see whether it is noticed
 	patience time.Duration // how long one step of this life may take
 	held     map[point]*held
@@ -70,7 +73,7 @@ func (s *script) hold(op string, n int, then moment) *held {
 }
 
 func newScript(die ...point) *script {
-	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), timing: timing, patience: patience}
+	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), settings: settings, timing: timing(), patience: patience}
 	for _, p := range die {
 		s.die[p] = true
 	}

@@ -35,9 +35,11 @@ func (g *gate) options(o *server.Options) {
 
 		Transcript: func(t watch.Transcript) watch.Transcript { return gatedTranscript{t, g} },
 		Handle:     g.counted,
-		Rescue:     100 * time.Millisecond,
 		Without:    g.s.fault.safeguards(),
 	}
+	timing := *o.Timing
+	timing.RescueEvery = 100 * time.Millisecond
+	o.Timing = &timing
 }
 
 // gatedDB gates commits by their names. The migration of a new store comes before anything else and

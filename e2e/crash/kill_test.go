@@ -68,7 +68,7 @@ func killed(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
 		return o, 0, err
 	}
 	s := newScript()
-	s.timing = quick
+	s.quicken()
 	l, err := begin(t.Context(), dir, s)
 	if err != nil {
 		return o, 0, err
@@ -144,7 +144,7 @@ func (l *life) portTaken() bool { return strings.Contains(l.report(), "address a
 
 // child starts errand as a process of its own.
 func (l *life) child() (*exec.Cmd, error) {
-	cmd, err := stage.Child(l.world.ConfigFile(), strings.TrimPrefix(l.world.URL, "http://"), common.Bin, l.log.Name())
+	cmd, err := stage.Child(l.world.ConfigFile(), strings.TrimPrefix(l.world.URL, "http://"), common.Bin, l.log.Name(), l.world.Timing())
 	if err != nil {
 		return nil, err
 	}

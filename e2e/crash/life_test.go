@@ -21,29 +21,29 @@ import (
 // busy with twenty other things. A life that goes well never needs it.
 const patience = 4 * time.Minute
 
-const (
-	// timing is production's, but for what waits in real time.
-	timing = `timing:
+// settings are errand's section timing: production's, but for what waits in real time.
+const settings = `timing:
   poll_fast: 60ms
   poll_slow: 60ms
-  poll_gap: 30ms
   deliveries: 300ms
   sweep: 10h
-  progress: 300ms
-  writes_burst: 2000
-  writes_every: 1ms
-  objects_every: 1ms
   shutdown: 1s
 `
-	// quick is for an errand that is a process of its own, with a clock of its own.
-	quick = timing + `  gather: 60ms
-  status_gap: 500ms
-  settle: 0s
-  backoff: 150ms
-  recheck: 150ms
-  retry: 100ms
-`
-)
+
+// timing is the timing that no configuration sets: production's, but for what waits in real time.
+func timing() server.Timing {
+	t := server.DefaultTiming()
+	t.PollGap, t.ProgressEvery = 30*time.Millisecond, 300*time.Millisecond
+	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 2000, time.Millisecond, time.Millisecond
+	return t
+}
+
+// quicken is for an errand that is a process of its own, with a clock of its own.
+func (s *script) quicken() {
+	s.settings += "  gather: 60ms\n"
+	t := &s.timing
+	t.StatusGap, t.Settle, t.Backoff, t.Recheck, t.JobRetry = 500*time.Millisecond, 0, 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
+}
 
 // life is one issue's way from its opening to the merge.
 type life struct {
@@ -76,7 +76,7 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 		return nil, err
 	}
 	l.world, err = demo.New(ctx, demo.Config{
-		Dir: dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: s.timing,
+		Dir: dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: s.settings, Timing: &s.timing,
 		Now: s.clock.now, Key: common.Key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func TestPowerCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			script := newScript()
-			script.timing += "  idle_vm: 10ms\n" // its VM sleeps at once
+			script.settings += "  idle_vm: 10ms\n" // its VM sleeps at once
 			l, err := begin(ctx, dir, script)
 			if err != nil {
 				t.Fatal(err)

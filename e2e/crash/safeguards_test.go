@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -137,7 +138,7 @@ func redelivered(t *testing.T, f fault) error {
 // coalesced lets a task come to its first plan while the clock gives no room for an edit.
 func coalesced(t *testing.T, f fault) error {
 	s := newScript()
-	s.fault, s.byHand, s.timing = f, true, timing+"  status_gap: 10m\n"
+	s.fault, s.byHand, s.timing.StatusGap = f, true, 10*time.Minute
 	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
 		if err := (&person{life: l}).open(ctx); err != nil {
 			return err

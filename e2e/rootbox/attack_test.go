@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/internal/demo"
@@ -30,7 +31,7 @@ knock proxy 'CONNECT proxy.golang.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'
 func TestAnotherUser(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
-	l := begin(t, "10m", "true")
+	l := begin(t, 10*time.Minute, "true")
 	if files, err := l.box().Exec(within(t), "ls", "/home/errand/work"); err != nil || !strings.Contains(files, "greeting.txt") {
 		t.Fatalf("the checkout is not where another user looks for it: %q, %v", files, err)
 	}
@@ -65,7 +66,7 @@ func TestFilledByTheAgent(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
 	const why = "the VM's disk was full"
-	l := begin(t, "10m", fill, func(c *demo.Config) { c.Extra += "  max_attempts: 2\n" })
+	l := begin(t, 10*time.Minute, fill, func(c *demo.Config) { c.Timing.MaxAttempts = 2 })
 	l.world.Model.Release("work")
 	var task *state.Task
 	eventually(t, "the task gives up, and a comment says why", func() bool {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/internal/demo"
@@ -65,7 +66,7 @@ func (l *life) ran(run, what string) {
 func TestAgentAgainstRunner(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
-	l := begin(t, "10m", "true")
+	l := begin(t, 10*time.Minute, "true")
 	look := "cd /home/errand-runner/.errand && ls runs/*/spec.json tether/control.sock && pgrep -u errand-runner -fa ' supervise --root | tether serve --root '"
 	before, err := l.box().Exec(within(t), "sh", "-c", look)
 	must(t, err)

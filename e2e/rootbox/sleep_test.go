@@ -3,7 +3,6 @@
 package rootbox_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -35,9 +34,9 @@ func TestSleepsAndWakes(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			const hour = 45 * time.Second
-			l := begin(t, "10m", "echo mine > untracked.txt", func(c *demo.Config) {
+			l := begin(t, 10*time.Minute, "echo mine > untracked.txt", func(c *demo.Config) {
 				c.Sleep, c.Script = string(mode), c.Script+review
-				c.Extra = strings.Replace(c.Extra, "sleep_before: 1m", "sleep_before: 5s", 1)
+				c.Timing.SleepBefore = 5 * time.Second
 				account := c.Account
 				c.Account = func(a *simhetzner.Config) { account(a); a.Period = hour }
 			})

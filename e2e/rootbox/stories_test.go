@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/internal/demo"
@@ -15,8 +16,8 @@ import (
 
 // fault is what befalls a VM in the midst of the agent's work.
 type fault struct {
-	unreachable string // for how long before a VM counts as lost
-	do          string // what the agent runs besides, after the gate
+	unreachable time.Duration // for how long before a VM counts as lost
+	do          string        // what the agent runs besides, after the gate
 	strike      func(b *rootbox.Box, ctx context.Context) error
 	// noticed undoes it once errand has noticed, before the model goes on; killed, once the kernel has killed.
 	noticed func(b *rootbox.Box, ctx context.Context) error
@@ -36,11 +37,11 @@ const (
 func faults() map[string]fault {
 	return map[string]fault{
 		"none":               {strike: func(*rootbox.Box, context.Context) error { return nil }},
-		"killed":             {unreachable: "3s", strike: (*rootbox.Box).Kill, why: "the VM was lost", vms: 1},
+		"killed":             {unreachable: 3 * time.Second, strike: (*rootbox.Box).Kill, why: "the VM was lost", vms: 1},
 		"cut for a while":    {strike: (*rootbox.Box).Cut, noticed: (*rootbox.Box).Heal},
-		"cut for good":       {unreachable: "3s", strike: (*rootbox.Box).Cut, why: "the VM was lost", vms: 1},
+		"cut for good":       {unreachable: 3 * time.Second, strike: (*rootbox.Box).Cut, why: "the VM was lost", vms: 1},
 		"frozen for a while": {strike: (*rootbox.Box).Freeze, noticed: func(b *rootbox.Box, _ context.Context) error { return b.Thaw() }},
-		"frozen for good":    {unreachable: "3s", strike: (*rootbox.Box).Freeze, why: "the VM was lost", vms: 1},
+		"frozen for good":    {unreachable: 3 * time.Second, strike: (*rootbox.Box).Freeze, why: "the VM was lost", vms: 1},
 		"disk full":          {strike: func(b *rootbox.Box, _ context.Context) error { return b.Fill() }, why: "the VM's disk was full", vms: 1},
 		"slow":               {strike: func(b *rootbox.Box, ctx context.Context) error { return b.Slow(ctx, 512) }},
 		"out of memory":      {do: hog, strike: starve, killed: (*rootbox.Box).Feed},
@@ -60,7 +61,7 @@ func TestFaults(t *testing.T) {
 	for name, f := range faults() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := begin(t, cmp.Or(f.unreachable, "10m"), cmp.Or(f.do, "true"))
+			l := begin(t, cmp.Or(f.unreachable, 10*time.Minute), cmp.Or(f.do, "true"))
 			box := l.box()
 			must(t, f.strike(box, within(t)))
 			if f.noticed != nil {

@@ -17,33 +17,32 @@ import (
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/e2e/stage"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 )
 
-// timing is quick, but for what the faults are about. Agents may call anything: they do what no work needs.
-const timing = `repository: {tools: {shell: all}}
+// settings have a quick errand. Agents may call anything: they do what no work needs.
+const settings = `repository: {tools: {shell: all}}
 timing:
   gather: 400ms
-  status_gap: 300ms
-  settle: 0s
-  backoff: 500ms
-  recheck: 500ms
   poll_fast: 1s
   poll_slow: 1s
-  poll_gap: 150ms
   deliveries: 5s
   sweep: 1h
-  progress: 300ms
-  retry: 300ms
-  writes_burst: 200
-  writes_every: 5ms
-  objects_every: 1ms
-  vm_tick: 200ms
   idle_vm: 1h
-  sleep_before: 1m
 `
+
+// timing is quick, but for what the faults are about.
+func timing() *server.Timing {
+	t := server.DefaultTiming()
+	t.StatusGap, t.Settle, t.SleepBefore = 300*time.Millisecond, 0, time.Minute
+	t.Backoff, t.Recheck, t.JobRetry, t.ProgressEvery = 500*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	t.PollGap, t.VMTick = 150*time.Millisecond, 200*time.Millisecond
+	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 200, 5*time.Millisecond, time.Millisecond
+	return &t
+}
 
 // script is what the model says: one change, with a gate in the midst of it at which faults strike. %s is
 // what the agent runs after the gate. The change is the same however often it is made: what a killed agent has begun may
@@ -86,7 +85,7 @@ type life struct {
 }
 
 // begin starts a world and has the issue worked on, up to the gate in the midst of the change.
-func begin(t *testing.T, unreachableFor, do string, changes ...func(*demo.Config)) *life {
+func begin(t *testing.T, unreachableFor time.Duration, do string, changes ...func(*demo.Config)) *life {
 	t.Helper()
 	lab := openLab(t)
 	shared, err := ready()
@@ -99,13 +98,14 @@ func begin(t *testing.T, unreachableFor, do string, changes ...func(*demo.Config
 	must(t, err)
 	cfg := demo.Config{
 		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
-		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: timing + "  unreachable_for: " + unreachableFor + "\n", Script: strings.Replace(script, "DO", do, 1),
+		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: settings, Timing: timing(), Script: strings.Replace(script, "DO", do, 1),
 		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
 		Provider: demo.ProviderHetzner, Machines: l.machines,
 		Account: func(c *simhetzner.Config) {
 			c.IPv4, c.Period, c.Took = lab.Ordered(), time.Hour, simhetzner.Scaled(60)
 		},
 	}
+	cfg.Timing.UnreachableFor = unreachableFor
 	for _, change := range changes {
 		change(&cfg)
 	}

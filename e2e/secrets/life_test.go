@@ -34,10 +34,9 @@ import (
 // patience is how long one step may take on a slow and busy machine.
 const patience = 2 * time.Minute
 
-// timing is quick.
-const timing = `repository: {tools: {shell: all}}
-timing: {gather: 250ms, status_gap: 150ms, settle: 0s, backoff: 300ms, recheck: 300ms, poll_fast: 150ms, poll_slow: 300ms, poll_gap: 80ms,
-  deliveries: 1h, sweep: 1h, progress: 100ms, retry: 150ms, writes_burst: 500, writes_every: 2ms, objects_every: 1ms, shutdown: 5s, sleep_before: 5m, idle_vm: 300ms}
+// operator is what errand's configuration has besides: a quick errand, among other things.
+const operator = `repository: {tools: {shell: all}}
+timing: {gather: 250ms, poll_fast: 150ms, poll_slow: 300ms, deliveries: 1h, sweep: 1h, shutdown: 5s, idle_vm: 300ms}
 test_env: {"acme/*": {LENT_WORD: "value:VARIABLE"}}
 test_files: {"acme/*": {lent.key: "value:FILE"}}
 `
@@ -102,10 +101,10 @@ func begin(t *testing.T, bird, provider string) *life {
 	log, err := os.Create(filepath.Join(l.dir, "errand.log"))
 	must(t, err)
 	text := strings.NewReplacer("BIRD", bird, "LOOK", exe+" look /tmp/order /tmp/sight", "~~~", "```").Replace(script)
-	extra := strings.NewReplacer("VARIABLE", l.lent.variable, "FILE", l.lent.file, "sleep_before: 5m", l.sleepBefore()).Replace(timing)
+	extra := strings.NewReplacer("VARIABLE", l.lent.variable, "FILE", l.lent.file).Replace(operator)
 	took := simhetzner.Scaled(200)
 	l.world, err = demo.New(t.Context(), demo.Config{
-		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: extra, Key: common.Key,
+		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: extra, Timing: l.timing(), Key: common.Key,
 		Subscription: demo.ByLogin, Files: map[string]string{"greeting.txt": "hello\n", ".errand.yml": settings}, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
 		Provider: provider, Took: &took,
 		Options: func(o *server.Options) {
@@ -178,13 +177,17 @@ func (l *life) boxes() string {
 	return filepath.Join(l.dir, "data", "local", "boxes")
 }
 
-// sleepBefore has VMs sleep as soon as nobody needs them; the cloud's do in the last quarter of each span that is paid for,
-// which is seconds.
-func (l *life) sleepBefore() string {
+// timing is quick, and has VMs sleep as soon as nobody needs them; the cloud's do in the last quarter of each span that is
+// paid for, which is seconds.
+func (l *life) timing() *server.Timing {
+	t := server.DefaultTiming()
+	t.StatusGap, t.Settle, t.Backoff, t.Recheck = 150*time.Millisecond, 0, 300*time.Millisecond, 300*time.Millisecond
+	t.PollGap, t.ProgressEvery, t.JobRetry = 80*time.Millisecond, 100*time.Millisecond, 150*time.Millisecond
+	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 500, 2*time.Millisecond, time.Millisecond
 	if l.cloud {
-		return "vm_tick: 200ms, sleep_before: " + demo.PaidSpan.String()
+		t.VMTick, t.SleepBefore = 200*time.Millisecond, demo.PaidSpan
 	}
-	return "sleep_before: 5m"
+	return &t
 }
 
 // sight takes what was seen in the box of dir.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -85,19 +86,27 @@ func Role(args []string) (code int, played bool) {
 }
 
 // Child is errand as a process of its own, not yet started: this program in its other role. It ends
-// at SIGTERM. What errand logs is appended to the file log.
-func Child(config, addr, bin, log string) (*exec.Cmd, error) {
+// at SIGTERM. What errand logs is appended to the file log. Nil is production's timing.
+func Child(config, addr, bin, log string, timing *server.Timing) (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return exec.Command(exe, "serve", config, addr, bin, log), nil
+	text, err := json.Marshal(timing)
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(exe, "serve", config, addr, bin, log, string(text)), nil
 }
 
-// serve runs errand as its command would: CONFIG ADDRESS BINDIR LOG.
+// serve runs errand as its command would: CONFIG ADDRESS BINDIR LOG TIMING.
 func serve(args []string) error {
-	if len(args) != 4 {
-		return fmt.Errorf("serve: want CONFIG ADDRESS BINDIR LOG, not %q", args)
+	if len(args) != 5 {
+		return fmt.Errorf("serve: want CONFIG ADDRESS BINDIR LOG TIMING, not %q", args)
+	}
+	var timing *server.Timing
+	if err := json.Unmarshal([]byte(args[4]), &timing); err != nil {
+		return fmt.Errorf("serve: read the timing: %w", err)
 	}
 	cfg, err := config.Load(args[0], os.LookupEnv)
 	if err != nil {
@@ -115,7 +124,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(ctx, cfg, server.Options{Log: zerolog.New(log).With().Timestamp().Logger(), BinDir: args[2], Listener: ln, StandInAgent: true})
+	srv, err := server.New(ctx, cfg, server.Options{Log: zerolog.New(log).With().Timestamp().Logger(), BinDir: args[2], Listener: ln, StandInAgent: true, Timing: timing})
 	if err != nil {
 		return err
 	}

@@ -232,59 +232,25 @@ type Repository struct {
 	Sleep state.SleepMode `yaml:"sleep"`
 }
 
-// Timing is how quick errand is. The defaults are for production; tests and the demo set less.
+// Timing is how often errand asks GitHub, and how long it waits.
 type Timing struct {
-	// Gather is how long reviews are collected into one round.
+	// Gather is how long the comments and reviews of a pull request are collected into one round of work.
 	Gather time.Duration `yaml:"gather"`
-	// StatusGap is the least time between two edits of a status comment.
-	StatusGap time.Duration `yaml:"status_gap"`
-	// Settle is how long a revision has to stand before an `approve` without its hash counts.
-	Settle time.Duration `yaml:"settle"`
-	// Backoff is the first wait of an interrupted task; each further one is twice as long.
-	Backoff time.Duration `yaml:"backoff"`
-	// BackoffMax is the longest such wait.
-	BackoffMax time.Duration `yaml:"backoff_max"`
-	// Recheck is when a waiting task looks again whether it can go on.
-	Recheck time.Duration `yaml:"recheck"`
-	// PollFast is how often reactions are read while a plan is younger than 10 minutes.
+	// PollFast is how often reactions are read while a plan is younger than 10 minutes. GitHub sends no webhooks for
+	// reactions.
 	PollFast time.Duration `yaml:"poll_fast"`
-	// PollSlow is how often reactions are read otherwise.
+	// PollSlow is how often reactions are read on older plans.
 	PollSlow time.Duration `yaml:"poll_slow"`
-	// PollGap is the least time between two such readings.
-	PollGap time.Duration `yaml:"poll_gap"`
-	// Deliveries is how often GitHub is asked for webhooks that did not arrive.
+	// Deliveries is how often GitHub is asked for webhooks that it could not deliver.
 	Deliveries time.Duration `yaml:"deliveries"`
-	// Sweep is how often every task is compared with GitHub's present state.
+	// Sweep is how often every open task is compared with its issue and pull request on GitHub.
 	Sweep time.Duration `yaml:"sweep"`
-	// Progress is how often a run's signs of life are stored.
-	Progress time.Duration `yaml:"progress"`
-	// Retry is the first wait of a job that went wrong.
-	Retry time.Duration `yaml:"retry"`
-	// Shutdown is how long a graceful end may take.
-	Shutdown time.Duration `yaml:"shutdown"`
-	// ReapGrace is how long a VM may be without a task before it is deleted.
-	ReapGrace time.Duration `yaml:"reap_grace"`
-	// WritesBurst is how many writes to GitHub an installation may make at once.
-	WritesBurst int `yaml:"writes_burst"`
-	// WritesEvery is the time for one more write after that.
-	WritesEvery time.Duration `yaml:"writes_every"`
-	// ObjectsEvery is the same for git objects, which nobody sees yet.
-	ObjectsEvery time.Duration `yaml:"objects_every"`
-	// MaxAttempts bounds how often the same work is launched in a row.
-	MaxAttempts int `yaml:"max_attempts"`
-	// UnreachableFor is how long a VM may be out of reach before it counts as lost.
-	UnreachableFor time.Duration `yaml:"unreachable_for"`
-	// Answer is how long GitHub may take for one answer.
-	Answer time.Duration `yaml:"answer"`
 	// IdleVM is how long a VM that costs nothing is kept while its task waits for people; after that its work
-	// is put away.
+	// is archived and the VM deleted.
 	IdleVM time.Duration `yaml:"idle_vm"`
-	// SleepBefore is how long before the end of the time that is paid for an idle VM's work is put away.
-	SleepBefore time.Duration `yaml:"sleep_before"`
-	// VMTick is the pause between two looks at VMs that are on their way up.
-	VMTick time.Duration `yaml:"vm_tick"`
-	// GoneAfter is how long an issue may be out of reach before its task ends, if no webhook says why.
-	GoneAfter time.Duration `yaml:"gone_after"`
+	// Shutdown is how long requests may take to finish after SIGTERM. Your service manager must wait longer before it
+	// kills the process.
+	Shutdown time.Duration `yaml:"shutdown"`
 }
 
 // Keep is how long things stay.
@@ -323,24 +289,19 @@ func Default() Config {
 		Gate:       Gate{MaxPaths: pushgate.DefaultMaxPaths, MaxBytes: pushgate.DefaultMaxBytes},
 		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish, Sleep: state.SleepArchive, Guidance: s.Guidance},
 		Timing: Timing{
-			Gather: p.Gather, StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
-			PollFast: 15 * time.Second, PollSlow: time.Minute, PollGap: 2 * time.Second, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
-			Progress: 5 * time.Second, Retry: 2 * time.Second, Shutdown: 30 * time.Second, ReapGrace: 15 * time.Minute,
-			WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond, MaxAttempts: p.MaxAttempts, UnreachableFor: 10 * time.Minute,
-			Answer: 30 * time.Second, IdleVM: p.IdleVM, SleepBefore: p.SleepBefore, VMTick: 5 * time.Second, GoneAfter: time.Hour,
+			Gather: p.Gather, PollFast: 15 * time.Second, PollSlow: time.Minute, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
+			IdleVM: p.IdleVM, Shutdown: 30 * time.Second,
 		},
 		Keep: Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour, TranscriptMB: 256},
 	}
 }
 
-// Policy is what the state machine needs of the configuration.
+// Policy returns the settings of the state machine that operators choose; the others have their defaults.
 func (c Config) Policy() state.Policy {
 	p := state.DefaultPolicy()
-	p.Gather, p.StatusGap, p.SettleFor, p.Recheck = c.Timing.Gather, c.Timing.StatusGap, c.Timing.Settle, c.Timing.Recheck
-	p.Backoff, p.BackoffMax, p.MaxAttempts = c.Timing.Backoff, c.Timing.BackoffMax, c.Timing.MaxAttempts
+	p.Gather, p.IdleVM = c.Timing.Gather, c.Timing.IdleVM
 	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
 	p.Models = &state.Models{Offers: c.Agent.Offers, Names: c.Agent.Offered()}
-	p.IdleVM, p.SleepBefore = c.Timing.IdleVM, c.Timing.SleepBefore
 	p.VMHours = time.Duration(c.Limits.VMHours) * time.Hour
 	return p
 }

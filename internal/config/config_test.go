@@ -139,7 +139,9 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"an old key":               {"repository:\n  protected: [a]\n", "line 9: repository.protected: this key is gone, write gate.protected, and exceptions in gate.unprotected, in its place"},
 		"more than can be read":    {"gate:\n  max_bytes: 99999999\n", "line 9: gate.max_bytes: write a number of bytes from 1 to 67108864"},
 		"no paths at all":          {"gate:\n  max_paths: 0\n", "line 9: gate.max_paths: write a number from 1 to 20000"},
-		"no attempts":              {"timing:\n  max_attempts: 0\n", "line 9: timing.max_attempts: has to be above zero"},
+		"no sweep":                 {"timing:\n  sweep: 0s\n", "line 9: timing.sweep: has to be above zero"},
+		"polls out of order":       {"timing:\n  poll_fast: 2m\n", "line 9: timing.poll_fast: cannot be longer than timing.poll_slow"},
+		"a removed key":            {"timing: {gather: 1m, retry: 2s}\n", "line 8: timing.retry: this key was removed: errand decides when a failed job is retried. Delete the line"},
 		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 8: this is nested too deep"},
 	}
 	for name, tt := range tests {
@@ -281,14 +283,5 @@ func TestSettingsAndPolicy(t *testing.T) {
 	}
 	if p := c.Policy(); p.Gather != time.Second || p.KeepAfterEnd != time.Hour || p.IdleVM == 0 || p.MaxAttempts == 0 {
 		t.Errorf("policy = %+v", p)
-	}
-}
-
-// TestParseSaysWhatIsGone: a key that was there once is refused with what to write in its place.
-func TestParseSaysWhatIsGone(t *testing.T) {
-	t.Parallel()
-	_, err := config.Parse([]byte("agent:\n  max_turns: 60\n"), env(t))
-	if want := "line 2: agent.max_turns: this key is gone, write limits.turns in its place"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("says %v, want %s", err, want)
 	}
 }

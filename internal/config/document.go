@@ -204,23 +204,6 @@ func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
 	}
 }
 
-// gone are keys that were there once, with what to write in their place.
-func gone() map[string]string {
-	return map[string]string{
-		"agent.max_turns":      "limits.turns",
-		"repository.protected": "gate.protected, and exceptions in gate.unprotected,",
-		"protected":            "gate.protected", // in a repository's own file
-	}
-}
-
-// unknown says what is wrong with a key that is no field of t.
-func unknown(key, name string, t reflect.Type) string {
-	if now, ok := gone()[key]; ok {
-		return "this key is gone, write " + now + " in its place"
-	}
-	return "this key is unknown; " + suggest(name, t)
-}
-
 // checkList checks the elements of a list.
 func (d *document) checkList(key string, n ast.Node, t reflect.Type) {
 	list, ok := n.(*ast.SequenceNode)

@@ -130,7 +130,6 @@ func (c Config) limitProblems(r *report) {
 	}
 	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "has to be shorter than limits.expire")
 	r.unless(c.Timing.PollFast <= c.Timing.PollSlow, "timing.poll_fast", "cannot be longer than timing.poll_slow")
-	r.unless(c.Timing.Backoff <= c.Timing.BackoffMax, "timing.backoff", "cannot be longer than timing.backoff_max")
 	for section, v := range map[string]any{"limits": c.Limits, "timing": c.Timing, "keep": c.Keep} {
 		s := reflect.ValueOf(v)
 		for i := range s.NumField() {
@@ -148,7 +147,7 @@ func (c Config) limitProblems(r *report) {
 
 // mayBeZero lists what may be switched off with 0.
 func mayBeZero(key string) bool {
-	return slices.Contains([]string{"limits.checks", "timing.gather", "timing.status_gap", "timing.settle", "timing.poll_gap", "timing.writes_every", "timing.objects_every", "keep.after_end"}, key)
+	return slices.Contains([]string{"limits.checks", "timing.gather", "keep.after_end"}, key)
 }
 
 func (d Repository) problems(r *report) {

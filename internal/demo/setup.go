@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/server"
 	"github.com/goccy/go-yaml"
 )
 
@@ -58,25 +59,23 @@ limits: {vm_hours: 100, vm_creates: 100}
 {{- if .Fast}}
 timing:
   gather: 400ms
-  status_gap: 5s
-  settle: 0s
-  backoff: 500ms
-  recheck: 500ms
   poll_fast: 300ms
   poll_slow: 1s
-  poll_gap: 150ms
   deliveries: 5s
   sweep: 10s
-  progress: 300ms
-  retry: 300ms
-  writes_burst: 200
-  writes_every: 5ms
-  objects_every: 1ms
-  vm_tick: 200ms
-  sleep_before: 1s
 {{- end}}
 {{.Extra}}
 `
+
+// fastTiming is how quick the demo is in what the configuration does not set.
+func fastTiming() *server.Timing {
+	t := server.DefaultTiming()
+	t.StatusGap, t.Settle, t.SleepBefore = 5*time.Second, 0, time.Second
+	t.Backoff, t.Recheck, t.JobRetry, t.ProgressEvery = 500*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	t.PollGap, t.VMTick = 150*time.Millisecond, 200*time.Millisecond
+	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 200, 5*time.Millisecond, time.Millisecond
+	return &t
+}
 
 // bind is a host path that boxes see.
 type bind struct {

@@ -57,8 +57,10 @@ type Config struct {
 	Model   string
 	// Subscription has errand ask the model on a subscription, ByLogin or ByToken, and not by a key.
 	Subscription string
-	Fast         bool   // short intervals; else production's
-	Kind         string // of boxes, default auto
+	Fast         bool // short intervals; else production's
+	// Timing is how quick errand is in what its configuration does not set: nil is production's, or short if Fast.
+	Timing *server.Timing
+	Kind   string // of boxes, default auto
 	// Provider is where VMs come from: boxes unless it is ProviderHetzner. Sleep is how they sleep there,
 	// archive unless it is snapshot. Machines are the stand-in's computers, boxes unless set.
 	Provider, Sleep string
@@ -105,6 +107,9 @@ type World struct {
 
 // New starts the stand-ins and errand. Close ends everything.
 func New(ctx context.Context, cfg Config) (w *World, err error) {
+	if cfg.Fast && cfg.Timing == nil {
+		cfg.Timing = fastTiming()
+	}
 	w = &World{cfg: cfg}
 	defer func() {
 		if err != nil {
@@ -216,7 +221,7 @@ func (w *World) Start(ctx context.Context) error {
 		return errors.Join(err, ln.Close())
 	}
 	opts := server.Options{
-		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: bin, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now, DialVM: w.dial,
+		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: bin, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now, DialVM: w.dial, Timing: w.cfg.Timing,
 	}
 	if w.cfg.Options != nil {
 		w.cfg.Options(&opts)
@@ -284,6 +289,9 @@ func (w *World) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Timing is what errand was given beside its configuration; nil if that is production's.
+func (w *World) Timing() *server.Timing { return w.cfg.Timing }
 
 // ConfigFile is errand's configuration.
 func (w *World) ConfigFile() string { return filepath.Join(w.cfg.Dir, "config.yml") }

@@ -32,7 +32,7 @@ func TestFullDiskIsTold(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 4<<20, func(t *testing.T, dir string) {
 		var log bytes.Buffer
-		s := &Server{cfg: config.Config{Data: dir}, opts: Options{Log: zerolog.New(&log)}}
+		s := &Server{cfg: config.Config{Data: dir}, opts: Options{Log: zerolog.New(&log)}.withDefaults()}
 		if err := s.openStore(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 	}
 	return hetzner.New(hetzner.Config{
 		Settings: settings, Token: h.Token.Reveal(), Deployment: s.cfg.Deployment, ClientKey: signer.PublicKey(), Candidates: wanted,
-		Version: s.opts.Version, Tick: s.cfg.Timing.VMTick, Now: s.opts.Now, Log: s.opts.Log,
+		Version: s.opts.Version, Tick: s.opts.Timing.VMTick, Now: s.opts.Now, Log: s.opts.Log,
 		OneUser: s.opts.DialVM != nil, // boxes, which have one login each
 	})
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
@@ -26,10 +25,6 @@ type Hooks struct {
 	Transcript func(watch.Transcript) watch.Transcript
 	// Handle does the queue's jobs.
 	Handle func(queue.Handler) queue.Handler
-	// Rescue is the time between two looks for jobs whose lease has ended; zero means the queue's own.
-	Rescue time.Duration
-	// Unsaid is how long a limit of GitHub's is waited out that names no time; zero means a minute.
-	Unsaid time.Duration
 	// Without leaves safeguards of the store out, for proofs that have to notice.
 	Without []state.Safeguard
 	// Upstream is what VMs reach through the tether: models and git reads.

@@ -39,7 +39,7 @@ func (s *Server) makeFleet(context.Context) error {
 		s.opts.BinDir = filepath.Dir(exe)
 	}
 	cfg := fleet.Config{
-		Deployment: s.cfg.Deployment, Rows: s.store.VMs, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.cfg.Timing.ReapGrace, Tick: s.cfg.Timing.VMTick,
+		Deployment: s.cfg.Deployment, Rows: s.store.VMs, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.opts.Timing.ReapGrace, Tick: s.opts.Timing.VMTick,
 		SSH: remote.Config{Signer: signer, Dial: s.opts.DialVM}, Now: s.opts.Now, Log: s.opts.Log,
 		BaseGroups: slices.AppendSeq([]string{}, maps.Keys(s.cfg.Bake)), // none is not nil: images of removed groups go
 	}
@@ -84,7 +84,7 @@ func (s *Server) makeTether() error {
 	}
 	s.tether = tether.New(tether.Config{
 		Callback: s.callbacks().Serve, Proxy: egress.New(egress.Config{Now: s.opts.Now, Resolver: s.opts.Hooks.Internet.Resolver, Dial: s.opts.Hooks.Internet.Dial}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: upstreams(s.cfg, s.opts.Now, s.learn), Prices: s.cfg.Prices, Ledger: line{s}, Journal: s.store, Callable: s.callable, Upstreams: s.store, Backoff: s.cfg.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+		Tasks: s.store, Key: key, Models: upstreams(s.cfg, s.opts.Now, s.learn), Prices: s.cfg.Prices, Ledger: line{s}, Journal: s.store, Callable: s.callable, Upstreams: s.store, Backoff: s.opts.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)
@@ -138,7 +138,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
-		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Hooks.Rescue, Judge: Judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.cfg.Timing.Retry, Exclusive: true,
+		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Timing.RescueEvery, Judge: Judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.opts.Timing.JobRetry, Exclusive: true,
 		Lease: Lease, Patient: Patient, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
 		Done: func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
 	})

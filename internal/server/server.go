@@ -55,8 +55,22 @@ type Options struct {
 	DialVM func(ctx context.Context, network, address string) (net.Conn, error)
 	// StandInAgent says that the agent is one of ours that cannot do harm: it may run in a plain box.
 	StandInAgent bool
+	// Timing is how quick errand is in what no operator sets; nil means DefaultTiming.
+	Timing *Timing
 	// Hooks are for tests alone.
 	Hooks Hooks
+}
+
+// withDefaults fills in the clock and the timing.
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Timing == nil {
+		t := DefaultTiming()
+		o.Timing = &t
+	}
+	return o
 }
 
 // Server is one errand.
@@ -95,10 +109,7 @@ type Server struct {
 
 // New makes every part. It opens the store and the listeners, and asks GitHub nothing.
 func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	s = &Server{cfg: cfg, opts: opts, metrics: admin.NewMetrics(opts.Version), closed: map[string]bool{}}
+	s = &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version), closed: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -123,7 +134,7 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.db = s.opts.Hooks.db(file)
-	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.cfg.Policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
+	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
 	return err
 }
 
@@ -162,10 +173,10 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 // makeForge makes the client for GitHub.
 func (s *Server) makeForge(context.Context) (err error) {
 	g := s.cfg.GitHub.WithURLs()
-	t := s.cfg.Timing
+	t := s.opts.Timing
 	s.forge, err = forge.New(forge.Config{
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
-		UserAgent: "errand/" + s.opts.Version, Timeout: t.Answer, Unsaid: s.opts.Hooks.Unsaid, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
+		UserAgent: "errand/" + s.opts.Version, Timeout: t.GitHubTimeout, Unsaid: t.RateLimitPause, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
 		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
 		Redact: func(text string) string {
 			text, _ = s.redact.Redact(text)

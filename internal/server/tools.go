@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/bake"
@@ -37,10 +36,7 @@ type Tools struct{ s *Server }
 // OpenTools opens the store and the fleet. ErrServing says that a running errand has them. Close it at
 // the end.
 func OpenTools(ctx context.Context, cfg config.Config, opts Options) (*Tools, error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	s := &Server{cfg: cfg, opts: opts, metrics: admin.NewMetrics(opts.Version)}
+	s := &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}

@@ -15,12 +15,12 @@ import (
 
 // makeWatchers makes what looks at reactions and at runs.
 func (s *Server) makeWatchers(context.Context) error {
-	t := s.cfg.Timing
+	poll, t := s.cfg.Timing, s.opts.Timing
 	s.poller = watch.NewPoller(watch.PollerConfig{
-		Store: s.store, GitHub: s.forge, Log: s.opts.Log, Now: s.opts.Now, Fast: t.PollFast, Slow: t.PollSlow, Gap: t.PollGap, Polled: s.metrics.Polled,
+		Store: s.store, GitHub: s.forge, Log: s.opts.Log, Now: s.opts.Now, Fast: poll.PollFast, Slow: poll.PollSlow, Gap: t.PollGap, Polled: s.metrics.Polled,
 	})
 	s.super = watch.NewSupervisor(watch.SupervisorConfig{
-		Store: s.store, Follow: s.follow, Gone: gone, Log: s.opts.Log, Now: s.opts.Now, Every: t.Progress, GiveUp: t.UnreachableFor,
+		Store: s.store, Follow: s.follow, Gone: gone, Log: s.opts.Log, Now: s.opts.Now, Every: t.ProgressEvery, GiveUp: t.UnreachableFor,
 		Tether:      func(ctx context.Context, task *state.Task) error { return line{s}.Ensure(ctx, task.Run.VM, task.Key) },
 		Interpret:   func(task *state.Task, r *state.Run) watch.Interpreter { return s.steps.Interpret(task, r) },
 		Transcripts: s.transcript,
@@ -71,13 +71,13 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 	t := s.cfg.Timing
 	return watch.NewSweeper(watch.SweeperConfig{
 		Store: s.store, GitHub: s.forge, Inbox: inbox, Log: s.opts.Log, Now: s.opts.Now, BotID: me.BotID, BotLogin: me.BotLogin,
-		Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label, Deliveries: t.Deliveries, State: t.Sweep, GoneAfter: t.GoneAfter,
+		Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label, Deliveries: t.Deliveries, State: t.Sweep, GoneAfter: s.opts.Timing.GoneAfter,
 	})
 }
 
 // reap deletes files that nobody needs any more, and old rows. VMs are the fleet's to reap.
 func (s *Server) reap(ctx context.Context) error {
-	every := min(time.Minute, s.cfg.Timing.ReapGrace)
+	every := min(time.Minute, s.opts.Timing.ReapGrace)
 	for {
 		s.reapOnce(ctx)
 		timer := time.NewTimer(every)
