@@ -1,7 +1,6 @@
 package house_test
 
 import (
-	"flag"
 	"go/ast"
 	"maps"
 	"os"
@@ -247,36 +246,5 @@ func TestCIRunsEverything(t *testing.T) {
 		if strings.Contains(string(read(t, path)), "|| true") {
 			t.Errorf("%s ignores failures with || true", path)
 		}
-	}
-}
-
-var update = flag.Bool("update", false, "write the table of layers into docs/architecture.md")
-
-// TestArchitectureShowsTheLayers: the table in the document is the one that is tested.
-func TestArchitectureShowsTheLayers(t *testing.T) {
-	t.Parallel()
-	const path, head = "docs/architecture.md", "| Package | may import |\n|---|---|\n"
-	text := string(read(t, path))
-	before, rest, ok := strings.Cut(text, head)
-	end := strings.Index(rest, "\n\n")
-	if !ok || end < 0 {
-		t.Fatalf("%s has no table that begins with\n%s", path, head)
-	}
-	var rows []string
-	for pkg, r := range layers() {
-		if r.may != "" {
-			rows = append(rows, "| `"+pkg+"` | "+strings.Join(strings.Fields(r.may), ", ")+" |")
-		}
-	}
-	slices.Sort(rows)
-	want := before + head + strings.Join(rows, "\n") + rest[end:]
-	if want == text {
-		return
-	}
-	if !*update {
-		t.Fatalf("the table in %s is not that of imports_test.go: run go test ./internal/house -update", path)
-	}
-	if err := os.WriteFile(filepath.Join(root, path), []byte(want), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,17 +6,15 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/house/layers"
 )
 
 // root is the top of the tree, seen from this package.
 const root = "../.."
-
-// module is the path that our packages begin with.
-const module = "github.com/errand-bot/errand/"
 
 // file is one parsed Go file.
 type file struct {
@@ -36,30 +34,7 @@ func (f file) line(p token.Pos) int { return f.fset.Position(p).Line }
 
 // files lists the files of the tree that end in suffix. Everything is read by this process, so that
 // the test cache notices every change.
-func files(suffix string) ([]string, error) {
-	var list []string
-	var walk func(dir string) error
-	walk = func(dir string) error {
-		entries, err := os.ReadDir(filepath.Join(root, dir))
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			path := filepath.Join(dir, e.Name())
-			switch {
-			case e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") || dir == "." && slices.Contains([]string{"bin", "dist"}, e.Name())):
-			case e.IsDir():
-				if err := walk(path); err != nil {
-					return err
-				}
-			case strings.HasSuffix(e.Name(), suffix):
-				list = append(list, filepath.ToSlash(path))
-			}
-		}
-		return nil
-	}
-	return list, walk(".")
-}
+func files(suffix string) ([]string, error) { return layers.Files(root, suffix) }
 
 // parseTree parses every Go file, once for all tests, which only read what it returns.
 var parseTree = sync.OnceValues(func() ([]file, error) {

@@ -9,27 +9,29 @@ import (
 	"github.com/errand-bot/errand/internal/costs"
 )
 
-// The part of docs/vm-costs.md that is made from code stands between these lines.
-const (
-	vmCostsPath = "docs/vm-costs.md"
-	costsBegin  = "<!-- Made by `make generate` from internal/costs: begin -->\n"
-	costsEnd    = "<!-- end -->\n"
-)
+// The end of a generated part of a document that is written by hand.
+const generatedEnd = "<!-- end -->\n"
 
-// vmCosts is docs/vm-costs.md with the table of what VMs cost in it.
+// vmCosts is docs/vm-costs.md with the table of VM costs in it.
 func vmCosts(s *source) (string, error) {
-	data, err := os.ReadFile(filepath.Join(s.root, vmCostsPath))
-	if err != nil {
-		return "", err
-	}
-	before, rest, ok := strings.Cut(string(data), costsBegin)
-	_, after, ended := strings.Cut(rest, costsEnd)
-	if !ok || !ended {
-		return "", fmt.Errorf("the lines around the table are missing: %s%s", costsBegin, costsEnd)
-	}
 	table, err := costs.Document()
 	if err != nil {
 		return "", err
 	}
-	return before + costsBegin + "\n" + table + "\n" + costsEnd + after, nil
+	return s.replacePart("docs/vm-costs.md", "internal/costs", table)
+}
+
+// replacePart returns a document with the part that is generated from a package replaced by text.
+func (s *source) replacePart(path, from, text string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(s.root, path))
+	if err != nil {
+		return "", err
+	}
+	begin := fmt.Sprintf("<!-- Made by `make generate` from %s: begin -->\n", from)
+	before, rest, ok := strings.Cut(string(data), begin)
+	_, after, ended := strings.Cut(rest, generatedEnd)
+	if !ok || !ended {
+		return "", fmt.Errorf("the lines around the generated part are missing: %s%s", begin, generatedEnd)
+	}
+	return before + begin + "\n" + text + "\n" + generatedEnd + after, nil
 }

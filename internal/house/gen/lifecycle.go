@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/house/layers"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -20,7 +21,7 @@ program runs: rows are tried from the top, the first one that fits counts, and a
 
 // lifecycle is docs/lifecycle.md.
 func lifecycle(s *source) (string, error) {
-	docs, err := s.load(module + "state")
+	docs, err := s.load(layers.Module + "state")
 	if err != nil {
 		return "", err
 	}

@@ -7,11 +7,12 @@
 //	docs/repository-settings.md, config.example.yml  likewise
 //	docs/prices.md          from the prices of internal/gateway
 //	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
+//	docs/packages.md        from the packages' doc comments and imports
+//	CONTRIBUTING.md         its table of layers, from internal/house/layers
 //
 //	go run ./internal/house/gen [-check]
 //
-// With -check it writes nothing and fails if a document is not what it would write. It is run from
-// the top of the tree. Start reading at documents.
+// With -check it writes nothing and fails if a document is outdated. Run it from the top of the tree. Start reading at documents.
 package main
 
 import (
@@ -46,7 +47,9 @@ func documents() []document {
 		{"docs/repository-settings.md", repositorySettings},
 		{"config.example.yml", example},
 		{"docs/prices.md", prices},
-		{vmCostsPath, vmCosts},
+		{"docs/vm-costs.md", vmCosts},
+		{"docs/packages.md", packageList},
+		{"CONTRIBUTING.md", contributing},
 	}
 }
 

@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-// module is the path that our packages begin with.
-const module = "github.com/errand-bot/errand/"
+	"github.com/errand-bot/errand/internal/house/layers"
+)
 
 // source gives the doc comments of the tree's packages. Packages are parsed once.
 type source struct {
@@ -33,7 +32,7 @@ func (s *source) load(path string) (*comments, error) {
 	if c, ok := s.packages[path]; ok {
 		return c, nil
 	}
-	dir := filepath.Join(s.root, filepath.FromSlash(strings.TrimPrefix(path, module)))
+	dir := filepath.Join(s.root, filepath.FromSlash(strings.TrimPrefix(path, layers.Module)))
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read package %s: %w", path, err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/house/layers"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -20,7 +21,7 @@ phases and the VM's meet in one place: when an event gives a task's run its VM, 
 
 // vmLifecycle is docs/vm-lifecycle.md.
 func vmLifecycle(s *source) (string, error) {
-	docs, err := s.load(module + "state")
+	docs, err := s.load(layers.Module + "state")
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,104 @@
+package layers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// here is the file that is edited where a rule has to change, for error messages.
+const here = "internal/house/layers/layers.go"
+
+// Check returns what is wrong with the imports of the packages, and with the rules themselves. It wants all packages of a
+// tree at once: an exception that none of them needs is a fault.
+func Check(packages []Package) []string {
+	var faults []string
+	used := map[Exception]bool{}
+	for _, p := range packages {
+		l, ok := Of(p.Path)
+		if !ok {
+			faults = append(faults, fmt.Sprintf("%s belongs to no layer: in %s, add its path (or that of the folder above it) to the Paths of a layer in All", p.Path, here))
+			continue
+		}
+		for _, to := range p.Imports {
+			if why := l.refuses(p.Path, to, false, used); why != "" {
+				faults = append(faults, fmt.Sprintf("%s may not import %s: %s", p.Path, strings.TrimPrefix(to, Module), why))
+			}
+		}
+		for _, to := range p.TestImports {
+			if why := l.refuses(p.Path, to, true, used); why != "" {
+				faults = append(faults, fmt.Sprintf("the tests of %s may not import %s: %s", p.Path, strings.TrimPrefix(to, Module), why))
+			}
+		}
+	}
+	for _, e := range Exceptions() {
+		if !used[e] {
+			faults = append(faults, fmt.Sprintf("no import needs the exception from %s to %s any more: take it out of Exceptions in %s", e.From, e.To, here))
+		}
+	}
+	return append(faults, order()...)
+}
+
+// refuses returns why a package of the layer may not import another one, empty if it may.
+func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) string {
+	to, ours := strings.CutPrefix(to, Module)
+	for _, r := range Importers() {
+		if !test && withinAny(to, r.Of) && !withinAny(from, r.Of) && !withinAny(from, r.Only) {
+			return fmt.Sprintf("only %s may, since %s (Importers in %s)", strings.Join(r.Only, ", "), r.Why, here)
+		}
+	}
+	if !ours {
+		return ""
+	}
+	target, ok := Of(to)
+	switch {
+	case !ok:
+		return "" // reported by itself
+	case forTest(to) && !test && !forTest(from) && l.Name != "checks":
+		return "it is for tests"
+	case l.Name == target.Name, slices.Contains(l.May, target.Name):
+		return ""
+	// A simulator that shares code with errand shares its mistakes, and so does its test.
+	case test && l.Name != "simulators" && (forTest(to) || withinAny(to, forTests())):
+		return ""
+	}
+	for _, e := range Exceptions() {
+		if within(from, e.From) && within(to, e.To) && (test || !e.TestsOnly) {
+			used[e] = true
+			return ""
+		}
+	}
+	return fmt.Sprintf("it is of the layer %q, and the layer %q may import %s (All in %s)", target.Name, l.Name, l.may(), here)
+}
+
+// may says which layers a layer may import.
+func (l Layer) may() string {
+	if len(l.May) == 0 {
+		return "no other"
+	}
+	return "only " + strings.Join(l.May, ", ")
+}
+
+// forTest reports packages that help tests, by their names: fleettest, kvtest.
+func forTest(pkg string) bool { return strings.HasSuffix(pkg, "test") }
+
+// order returns what is wrong with the list of layers: each may import only layers that stand before it, and a path
+// belongs to one of them.
+func order() []string {
+	var faults []string
+	var earlier, paths []string
+	for _, l := range All() {
+		for _, name := range l.May {
+			if !slices.Contains(earlier, name) {
+				faults = append(faults, fmt.Sprintf("the layer %q may import %q, which does not stand before it in %s", l.Name, name, here))
+			}
+		}
+		for _, path := range l.Paths {
+			if slices.Contains(paths, path) {
+				faults = append(faults, fmt.Sprintf("%s belongs to two layers in %s", path, here))
+			}
+		}
+		earlier, paths = append(earlier, l.Name), append(paths, l.Paths...)
+	}
+	return faults
+}

@@ -1,0 +1,128 @@
+// Package layers holds the rules about who may import whom: an ordered list of layers, and a few rules that cut
+// across them. It also reads the packages of a tree, so that the rules can be checked and the tables in the
+// documents generated.
+//
+// A package belongs to a layer by its path, so a new package below a listed path needs no edit. Start reading at All.
+package layers
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Layer is a group of packages that may import each other and the layers that it lists.
+type Layer struct {
+	Name string
+	// Doc says in one sentence what the layer's packages know.
+	Doc string
+	// Paths lists what belongs to the layer: these packages and everything below them, also before they exist. The longest
+	// path wins.
+	Paths []string
+	// May names the other layers that the packages may import. They stand earlier in the list, so there are no cycles.
+	May []string
+}
+
+// All returns the layers from the bottom to the top.
+func All() []Layer {
+	product := []string{"materials", "runner", "storage", "domain", "conversation", "GitHub", "agents", "machines", "tether", "movement", "faces"}
+	everything := append(slices.Clone(product), "wiring", "simulators")
+	return []Layer{
+		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
+			"prompts", "internal/agentloop/wire", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/pushgate",
+			"internal/remote", "internal/runlog", "internal/secretscan", "internal/shellrules",
+		}, nil},
+		{"runner", "What runs on a VM. It knows neither the store nor GitHub.", []string{
+			"internal/runner", "internal/agentloop", "internal/fleet/local/box", "cmd/errand-runner",
+		}, []string{"materials"}},
+		{"storage", "Bytes by key.", []string{"state/kv"}, []string{"materials"}},
+		{"domain", "Tasks, phases, events, jobs; pure `Next`; `Apply`, the only way to change a task.", []string{"state"}, []string{"storage"}},
+		{"conversation", "What people write and read, and whom errand trusts.", []string{
+			"internal/words", "internal/comment", "internal/trust",
+		}, []string{"materials", "domain"}},
+		{"GitHub", "GitHub as it calls errand, and as errand calls it.", []string{
+			"handlers", "internal/forge",
+		}, []string{"materials", "domain", "conversation"}},
+		{"agents", "How each agent program is called, and its output as events.", []string{"internal/agent"}, []string{"materials"}},
+		{"machines", "VMs, runs on them, and what is kept of them.", []string{
+			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl", "internal/taskvm",
+		}, []string{"materials", "runner", "domain"}},
+		{"tether", "What a VM may reach through errand.", []string{
+			"internal/callback", "internal/egress", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
+		}, []string{"materials", "domain"}},
+		{"movement", "How tasks go on: workers, steps, watchers.", []string{
+			"internal/queue", "internal/watch", "internal/workflow",
+		}, []string{"materials", "runner", "domain", "conversation", "GitHub", "agents", "machines", "tether"}},
+		{"faces", "Pages, logs and the files that operators write.", []string{
+			"internal/admin", "internal/config", "internal/logview",
+		}, []string{"materials", "domain", "conversation", "agents", "machines", "tether"}},
+		{"wiring", "The service and its command line.", []string{
+			"internal/server", "internal/costs", "cmd/errand",
+		}, product},
+		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand.", []string{"internal/sim"}, nil},
+		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
+		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{
+			"e2e", "internal/disktest", "internal/house", "internal/repotest", "internal/tools",
+		}, append(slices.Clone(everything), "demo")},
+	}
+}
+
+// An Importer rule restricts who may import a package, whatever the layers say. Both are paths with everything below.
+type Importer struct {
+	Of, Only []string
+	Why      string
+}
+
+// Importers returns the rules about single packages and libraries. They bind code, not tests.
+func Importers() []Importer {
+	return []Importer{
+		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is put together once, for the service and for the demo"},
+		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/house"}, "nothing that serves simulates costs"},
+		{[]string{"go.etcd.io/bbolt"}, []string{"state/kv/boltkv"}, "the database is behind `state/kv`"},
+		{[]string{"github.com/google/go-github", "github.com/palantir/go-githubapp"}, []string{"handlers", "internal/forge"}, "other packages know GitHub by the types of these two"},
+		{[]string{"github.com/hetznercloud/hcloud-go"}, []string{"internal/fleet/hetzner", "internal/sim"}, "other packages know Hetzner Cloud by the types of `internal/fleet`"},
+	}
+}
+
+// An Exception permits an import that the layers refuse. An exception that nothing needs has to go.
+type Exception struct {
+	From, To  string // packages, with everything below them
+	TestsOnly bool
+	Why       string
+}
+
+// Exceptions returns the imports that are permitted although the layers refuse them.
+func Exceptions() []Exception {
+	return []Exception{
+		{"internal/costs", "internal/sim/simhetzner", false, "costs are read from the bill of Hetzner's simulator"},
+		{"internal/workflow", "internal/config", true, "steps are tested with settings as repositories write them"},
+		{"cmd/errand-runner", "internal/agent", true, "the agent on the VM passes the suite of all agents"},
+	}
+}
+
+// forTests lists what every test may import besides its own layer and those below: real things first, simulators for
+// the rest. Packages whose names end in "test" belong to it, too.
+func forTests() []string {
+	return []string{"state/kv", "internal/archive", "internal/fleet/local", "internal/sim"}
+}
+
+// Of returns the layer of a package.
+func Of(pkg string) (Layer, bool) {
+	var found Layer
+	longest := ""
+	for _, l := range All() {
+		for _, path := range l.Paths {
+			if within(pkg, path) && len(path) > len(longest) {
+				found, longest = l, path
+			}
+		}
+	}
+	return found, longest != ""
+}
+
+// within reports whether a package is the one at path, or below it. A major version's suffix is below.
+func within(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
+
+// withinAny reports whether a package is at or below one of the paths.
+func withinAny(pkg string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool { return within(pkg, path) })
+}
