@@ -18,9 +18,9 @@ func Document() (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Played on %s in %s: %s %s an hour and %s for its IPv4 address, images at %s per GB and month, of %d GB each. These are\n"+
+	fmt.Fprintf(&b, "Simulated with %s in %s: %s %s per hour and %s for its IPv4 address, images at %s per GB and month, %d GB each. These are\n"+
 		"the fields `server_types[].prices[].price_hourly.net`, `primary_ips[].prices[].price_hourly.net` and `image.price_per_gb_month.net` of\n"+
-		"`GET /pricing`, as the stand-in has them from %s, before tax. Each line is the mean of the seeds 1 to %d; times and numbers are the\nlargest of them.\n\n",
+		"`GET /pricing`, as recorded in the simulator in %s, before tax. Each line is the mean of the seeds 1 to %d; for times and maximum numbers\nthe largest of them. *Resumptions* counts how often a task at rest continues; median and 95th percentile are the delay until it does.\n\n",
 		s.Type, s.Location, p.Currency, p.Hour, p.Address, p.GBMonth, s.ImageGB, PricesOf, seeds)
 	fmt.Fprintf(&b, "| Trace | %s |\n|---%s|\n", strings.Join(heads(), " | "), strings.Repeat("|---", len(heads())))
 	var first []Outcome
@@ -83,7 +83,7 @@ func mean(outcomes []Outcome) {
 // nothing about what happens, so the outcomes are only billed anew.
 func matrix(b *strings.Builder, s Setting, played []Outcome) error {
 	sizes := []int{4, 8, 12, 20}
-	fmt.Fprintf(b, "\nWhat parking with archives costs against deleting at once with snapshots, on `%s`, by the type of VM and the size of an image:\n\n| Type |", Generators()[0].Name)
+	fmt.Fprintf(b, "\nCost of parking with archives compared with immediate deletion with snapshots, for `%s`, by type of VM and size of image:\n\n| Type |", Generators()[0].Name)
 	for _, gb := range sizes {
 		fmt.Fprintf(b, " %d GB |", gb)
 	}

@@ -29,11 +29,11 @@ const (
 func Generators() []Generator {
 	return []Generator{
 		{"small-team", "20 tasks a month. Each is planned in two steps (runs of 5 and 10 min), worked on for 30 min and revised in 0 to 4 rounds of 30 min. " +
-			"Approvals, reviews and the merge come after a log-normal time, of which 10 min and 3 days are the 10th and the 90th percentile, and 14 days the end.", smallTeam},
+			"Approvals, reviews and the merge follow after a log-normal time (10th percentile 10 min, 90th percentile 3 days, at most 14 days).", smallTeam},
 		{"burst", "10 tasks of that kind within an hour.", burst},
-		{"never-woken", "20 tasks a month of one run of 30 min each, after which nobody comes for 14 days.", neverWoken},
-		{"hourly", "5 tasks of 12 runs of 30 min, each 30 min after the last: again and again at the moment when a paid hour has just ended.", hourly},
-		{"failing", "As small-team, but every other run breaks off within 10 min and is repeated by itself, after 1, 2, 4, 8 and 16 min.", failing},
+		{"never-woken", "20 tasks a month with one run of 30 min each, followed by 14 days without activity.", neverWoken},
+		{"hourly", "5 tasks with 12 runs of 30 min, each 30 min after the previous one, so that each starts just after a paid hour has ended.", hourly},
+		{"failing", "Like small-team, but every other run fails within 10 min and is retried automatically after 1, 2, 4, 8 and 16 min.", failing},
 	}
 }
 

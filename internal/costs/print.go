@@ -10,7 +10,7 @@ import (
 
 // heads are the columns of a table of outcomes.
 func heads() []string {
-	return []string{"Policy", "Cost", "Against the first", "VM hours", "Wakes", "Half within", "95 % within", "Most VMs at once", "Most hours of a task"}
+	return []string{"Policy", "Cost", "Compared with the first", "VM hours", "Resumptions", "Median", "95th percentile", "Most VMs at a time", "Most hours of a task"}
 }
 
 // cells are one row of it.

@@ -6,38 +6,38 @@ const commandsHead = `# Commands
 
 <!-- Made by ` + "`make generate`" + ` from the table in internal/comment. -->
 
-Write a command at the start of a line of a comment, after the bot's mention (the docs write ` + "`@errand`" + `; yours is the name
-of your App). It has to be a line of a paragraph at the top level of the comment: text in quotes, code, lists, tables, footnotes, elements of HTML
-such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of links and images is not read. An element that is not closed
-encloses all that follows. Only people with write permission are obeyed; GitHub is asked for
-that permission each time. Anything else after the mention is a message to the agent, and a comment without a mention,
-written while a plan waits, asks for a new revision of it. An unknown command is answered with the nearest one.
-A comment may give ten commands, a line each; which ones beyond that were not carried out is said in an answer.
+Write a command at the start of a line of a comment, after a mention of the App (the docs write ` + "`@errand`" + `; yours is the name
+of your App). The line must be part of a paragraph at the top level of the comment. errand ignores text in quotes, code, lists, tables, footnotes, HTML elements
+such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of links and images. An unclosed element
+includes everything after it. errand only obeys users with write access and asks GitHub for
+their permission each time. Other text after the mention is a message to the agent. A comment without a mention,
+written while a plan waits, requests a new revision of the plan. errand answers an unknown command with the most similar one.
+A comment may contain ten commands, one per line; a reply lists further ones, which are not executed.
 
 `
 
 const commandsTail = `
 ## Approving a plan
 
-Three things approve the newest revision, and each is checked again before work starts:
+There are three ways to approve the newest revision. errand verifies each again before work starts:
 
-- a 👍 on the plan's comment (GitHub sends no webhook for a reaction, so that it takes up to a minute),
+- a 👍 on the plan's comment (GitHub sends no webhook for reactions, so this takes up to a minute),
 - a tick in the box at the end of the plan's comment,
-- ` + "`@errand approve HASH`" + `, with the hash that stands in the plan's title. Without the hash it counts only for a revision that
-  has stood for 30 seconds, or is the only one.
+- ` + "`@errand approve HASH`" + `, with the hash in the plan's title. Without the hash it counts only for a revision that
+  is at least 30 seconds old, or is the only one.
 
-` + "`with: …`" + ` adds conditions, which reach the agent word for word. A plan that offers several approaches is approved with
-the number of one: ` + "`@errand approve 2`" + `, or a tick in its box. What does not count is answered once, with the reason. If
+` + "`with: …`" + ` adds conditions, which are passed to the agent verbatim. If a plan offers several approaches, approve one by its
+number: ` + "`@errand approve 2`" + `, or a tick in its box. errand answers an approval that does not count once, with the reason. If
 GitHub's webhook about a tick is lost, nobody can tell who made it: within a quarter of an hour errand clears the box and asks for the tick again.
 
-An approval can be withdrawn until work starts: take the 👍 back, empty the box, or delete, hide or edit the comment. Edits give
-no commands, so an edited comment approves nothing; write a new one. Other commands that were deleted, hidden or edited before
-errand read them, for instance while it was down, are not carried out either, and the answer says so.
+You can withdraw an approval until work starts: remove the 👍, clear the box, or delete, hide or edit the comment. Edited comments
+give no commands, so an edited comment approves nothing; write a new one. Other commands that were deleted, hidden or edited before
+errand read them, for example while it was down, are not executed either, and a reply says so.
 
 ## Starting a task
 
-Assign the issue to the machine user of ` + "`trigger.assignee`" + `, put the label of ` + "`trigger.label`" + ` on it, or write ` + "`@errand`" + ` in a
-comment. ` + "`base: NAME`" + ` in that comment starts from another branch. Taking the assignment or the label away cancels the task.
+Assign the issue to the machine user in ` + "`trigger.assignee`" + `, add the label in ` + "`trigger.label`" + `, or write ` + "`@errand`" + ` in a
+comment. ` + "`base: NAME`" + ` in that comment starts from another branch. Removing the assignment or the label cancels the task.
 `
 
 // commands is docs/commands.md.

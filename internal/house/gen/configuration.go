@@ -13,31 +13,31 @@ const configurationHead = `# Configuration
 <!-- Made by ` + "`make generate`" + ` from the structs in internal/config. -->
 
 errand reads one YAML file: ` + "`errand serve -c config.yml`" + `. [config.example.yml](../config.example.yml) shows every
-key with its default. ` + "`errand check-config -c config.yml`" + ` reads the file as ` + "`serve`" + ` would, secrets included, starts
-nothing, and says everything that is wrong with line, key and what to write. A key that errand does not know
-is an error, and so is a value of another type. The file is read at the start; a restart loses nothing.
+key with its default. ` + "`errand check-config -c config.yml`" + ` reads the file like ` + "`serve`" + `, including secrets, starts
+nothing, and reports all errors with the line, the key and the expected value. Unknown keys and values of the wrong type
+are errors. errand reads the file at startup; a restart loses no data.
 
-- A **duration** is written like ` + "`90s`, `30m`, `2h`, `1d12h`" + `; a day has 24 hours.
-- A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (a file's content without the space around
-  it). It never stands in the file itself, is never logged, and is blanked in everything that errand writes.
-- A **template** knows ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (made from the title) and
-  ` + "`{task}`" + ` (what is done, in a line). A placeholder without a value takes the separators around it away;
-  directly after a word it leaves those that follow: without a key ` + "`feat({key}): {task}` is `feat: {task}`" + `.
+- A **duration** is written like ` + "`90s`" + `, ` + "`30m`" + `, ` + "`2h`" + `, ` + "`1d12h`" + `; a day has 24 hours.
+- A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (the content of a file, without surrounding
+  whitespace). The configuration itself never contains a secret. errand never logs secrets, and redacts them in everything that it writes.
+- A **template** can contain ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (derived from the title) and
+  ` + "`{task}`" + ` (one line about the change). A placeholder without a value is removed together with the separators around it;
+  directly after a word, the separators that follow stay: without a key ` + "`feat({key}): {task}`" + ` is ` + "`feat: {task}`" + `.
 
-Required: ` + "`github.app_id`, `github.private_key`, `github.webhook_secret`" + `, and ` + "`admin.token` or `admin.listen`" + `. The agent
-claude needs ` + "`models.anthropic`" + `, too. A repository's own settings are in [repository-settings.md](repository-settings.md).
+Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + `, and ` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent
+claude also needs ` + "`models.anthropic`" + `. A repository's own settings are in [repository-settings.md](repository-settings.md).
 `
 
 const repositoryHead = `# A repository's own settings: ` + "`.errand.yml`" + `
 
 <!-- Made by ` + "`make generate`" + ` from the structs in internal/config. -->
 
-This file is read from the default branch, or else from the organisation's ` + "`.github`" + ` repository, when a task starts and
-when it is asked to plan anew. What it leaves out is the operator's. It can lower a limit, never raise one, protect
-more paths, never lift a protection that the operator does not lift, and switch errand off, never on. Two lists take the place of
-the operator's as far as his go: a path is excepted by ` + "`gate.unprotected`" + `, or may hold what looks like a secret by
-` + "`gate.secrets_allowed_in`" + `, if both sides' lists match it, or the operator's does and this file has none. A file that is wrong
-starts nothing: a comment on the issue names line, key and what to write, and the task goes on by itself when the file is mended.
+errand reads this file from the default branch, or else from the organization's ` + "`.github`" + ` repository, when a task starts and
+when it is replanned. Omitted keys have the operator's values. The file can lower a limit, never raise one. It can protect
+more paths, and lift a protection only if the operator lifts it, too. It can disable errand, never enable it. Two lists combine with
+the operator's: a path is an exception by ` + "`gate.unprotected`" + `, or may contain text that looks like a secret by
+` + "`gate.secrets_allowed_in`" + `, if both lists match it, or if the operator's list matches it and this file has no list. An invalid file
+starts nothing: a comment on the issue names the line, the key and the expected value, and the task continues automatically when the file is fixed.
 
 ` + "```yaml" + `
 plan: one-step
@@ -54,19 +54,19 @@ gate: {protected: [schema/**]}
 limits: {cost: 5, turns: 40}
 ` + "```" + `
 
-In ` + "`check`, `{changed_files}`" + ` stands for the files of the work that differ from the base (deleted ones are not among them) and
-` + "`{affected_modules}`" + ` for the modules that something changed in or was deleted from: of each path the nearest folder at or above it
-with a ` + "`go.mod`, `package.json`, `pom.xml`, `build.gradle`, `build.gradle.kts`, `Cargo.toml` or `pyproject.toml`" + `. Paths are relative to the root of
-the checkout, which is ` + "`.`" + ` itself; each is one quoted word, and one that begins with a hyphen has ` + "`./`" + ` before it. So write a placeholder as a
-word of its own, without quotes. A command with a placeholder that stands for nothing is skipped, and the pull request says so. The changed
-files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one a line, unless they are more than a variable holds.
+In ` + "`check`" + `, ` + "`{changed_files}`" + ` is replaced by the files that differ from the base (without deleted ones), and
+` + "`{affected_modules}`" + ` by the modules with changed or deleted files: for each path, the nearest folder at or above it
+with a ` + "`go.mod`" + `, ` + "`package.json`" + `, ` + "`pom.xml`" + `, ` + "`build.gradle`" + `, ` + "`build.gradle.kts`" + `, ` + "`Cargo.toml`" + ` or ` + "`pyproject.toml`" + `. Paths are relative to the root of
+the checkout, which is ` + "`.`" + ` itself. Each path is one quoted word, and a path that begins with a hyphen gets the prefix ` + "`./`" + `. So write a placeholder as a
+separate word without quotes. A command whose placeholder is empty is skipped, and the pull request says so. The changed
+files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one per line, unless they exceed the size of a variable.
 
-errand keeps to ` + "`commit`" + ` for every commit, merges too. The first line of a message fits if it is the template with the issue's own
-` + "`{key}` and `{number}`" + ` and any words for ` + "`{task}` and `{slug}`" + `; then it stays as the agent wrote it. Any other line becomes the ` + "`{task}`" + `: with
+` + "`commit`" + ` applies to every commit, including merges. The first line of a message fits if it matches the template with the issue's own
+` + "`{key}`" + ` and ` + "`{number}`" + ` and any text for ` + "`{task}`" + ` and ` + "`{slug}`" + `; then it is not changed. Any other line becomes the ` + "`{task}`" + `: with
 ` + "`{key} {task}`" + `, "Greet the world" is published as "ABC-7 Greet the world", and so is "abc-7: Greet the world". In a review round ` + "`{task}`" + `
-is "Address review feedback — " and the agent's words. The rest of the message stays. A template without ` + "`{task}`" + ` has no place for the agent's
-line, which then begins the rest of the message. What errand takes out of an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other
-issues) it takes out of a template's words as well.
+is "Address review feedback — " and the agent's line. The rest of the message is not changed. If a template has no ` + "`{task}`" + `, the agent's
+line becomes the beginning of the rest of the message. errand removes from a template's text the same things as from an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other
+issues).
 `
 
 // configuration is docs/configuration.md.

@@ -9,13 +9,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-const lifecycleHead = `# The life of a task
+const lifecycleHead = `# The lifecycle of a task
 
 <!-- Made by ` + "`make generate`" + ` from the transition table in state. -->
 
-A task is the bot's work on one issue. It is always in one of the phases below, and only an event moves it: a webhook, a
-reaction that was seen, the end of an agent's run, a job's result, or time that has passed. The table at the end is what the
-program runs: rows are tried from the top, the first one that fits counts, and an event that fits no row changes nothing.
+A task is errand's work on one issue. It is always in one of the phases below. Only events change it: a webhook, a
+reaction that was found, the end of an agent's run, the result of a job, or an expired time. The program uses the table at the
+end: the first matching row applies, and an event without a matching row changes nothing.
 
 `
 
@@ -36,10 +36,10 @@ func lifecycle(s *source) (string, error) {
 		}
 		fmt.Fprintf(&b, "- **`%s`** — %s\n", p, doc)
 	}
-	b.WriteString("\n## Jobs\n\nBetween two phases work is done by short jobs. Each is held under a lease with a number that grows (its epoch); the\nresult of a lease that was lost changes nothing. Its states:\n\n")
+	b.WriteString("\n## Jobs\n\nShort jobs do the work between two phases. A worker claims a job under a lease with an increasing number (its epoch); the\nresult of a lost lease changes nothing. The states of a job:\n\n")
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobQueued, after(docs.consts["JobQueued"]))
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobClaimed, after(docs.consts["JobClaimed"]))
-	b.WriteString("\n## Every transition\n\nAn empty *from* means that there is no task yet; *same* leaves the phase as it is.\n\n")
+	b.WriteString("\n## Every transition\n\nAn empty *From* means that there is no task yet; *same* does not change the phase.\n\n")
 	b.WriteString("| From | Event | If | To | What happens |\n|---|---|---|---|---|\n")
 	for _, r := range state.Table() {
 		on := "`" + string(r.On) + "`"
@@ -100,7 +100,7 @@ func diagram(b *strings.Builder, table []state.Row) {
 		}
 	}
 	fmt.Fprintf(b, "    %s --> [*]\n", state.PhaseDone)
-	b.WriteString("```\n\nNot drawn, because nearly every phase has them: to `cancelled` (unassigned, closed, told to), to `failed` (`retry` goes\nback), to `interrupted` (goes back by itself), to `awaiting_answer` (an answer goes back), and by `replan` to a new plan.\n")
+	b.WriteString("```\n\nNot drawn, because nearly every phase has them: transitions to `cancelled` (unassigned, closed, `cancel`), to `failed` (`retry`\nreturns), to `interrupted` (returns automatically), to `awaiting_answer` (an answer returns), and by `replan` to a new plan.\n")
 }
 
 // way is an arrow of the diagram.

@@ -11,19 +11,19 @@ import (
 // pricesHead stands above the tables of docs/prices.md.
 const pricesHead = `# Prices of models
 
-The table of [` + "`prices`" + `](configuration.md#prices) that errand ships, in dollars per million tokens. Providers change their prices: compare with
-their pages, which are named above the tables, and set what differs in your configuration. The figures were read from copies of these pages and
-from lists that quote them; the last column is the day for which they give a figure.
+The default [` + "`prices`" + `](configuration.md#prices) in dollars per million tokens. Providers change their prices: compare with
+their pages, which are linked above the tables, and configure the differences. The values were read from copies of these pages and
+from lists that quote them; the last column is the date of the value.
 
-- A model that is not listed, and has no entry in your configuration, counts at the highest price of every column, so that no cap is missed. The
+- A model that is neither listed nor configured is charged at the highest price of every column, so that no cap is missed. The
   status comment and the log then say that no price is set.
-- An entry also counts for editions of its model, such as dated ones: ` + "`claude-opus-4`" + ` is also ` + "`claude-opus-4-20250514`" + `
-  and ` + "`claude-opus-4@20250514`" + `. An edition with a price of its own (` + "`gpt-5.5-mini`" + `, if there is one) needs an entry, too. It does not count for
-  another version: ` + "`claude-opus-4-9`" + ` is not listed.
-- Names that other clouds and resellers use, such as ` + "`us.anthropic.claude-opus-4-5-20251101-v1:0`" + `, have no price: theirs may differ. Add them.
-- A prompt is long if its input, read from and written to a cache included, has more tokens than the number says. The whole call then costs the
-  second price, its output included. Writing to a cache for an hour costs 1.6 times the price of cache writes.
-- Dearer tiers of service, audio, server tools and fees for storing caches are not counted.
+- An entry also applies to editions of its model, such as dated ones: ` + "`claude-opus-4`" + ` also covers ` + "`claude-opus-4-20250514`" + `
+  and ` + "`claude-opus-4@20250514`" + `. An edition with a different price (such as ` + "`gpt-5.5-mini`" + `) needs its own entry. An entry does not apply to
+  other versions: ` + "`claude-opus-4-9`" + ` is not listed.
+- Names of other clouds and resellers, such as ` + "`us.anthropic.claude-opus-4-5-20251101-v1:0`" + `, have no price, because theirs may differ. Add them.
+- A prompt is long if its input has more tokens than the table says, including tokens read from and written to a cache. The whole call then has the
+  second price, including its output. Writing to a cache for an hour costs 1.6 times the price of cache writes.
+- Service tiers with higher prices, audio, server tools and fees for storing caches are not included.
 
 This file is made from ` + "`internal/gateway/published.go`" + ` by ` + "`make generate`" + `.
 `

@@ -9,13 +9,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-const vmHead = `# The life of a VM
+const vmHead = `# The lifecycle of a VM
 
 <!-- Made by ` + "`make generate`" + ` from the transition table in state. -->
 
-A VM has a row of its own in the store, from before the first call to the provider until a day after its end. The task's
-phases and the VM's meet in one place: when an event gives a task's run its VM, or ends the run, the row becomes *busy* or
-*parked* in the same transaction.
+A VM has its own row in the store, from before the first call to the provider until a day after its end. When an event assigns
+the VM to a task's run, or ends the run, the row becomes *busy* or *parked* in the same transaction as the task.
 
 `
 
@@ -28,7 +27,7 @@ func vmLifecycle(s *source) (string, error) {
 	b := &strings.Builder{}
 	b.WriteString(vmHead)
 	vmDiagram(b)
-	b.WriteString("\nNot drawn: every phase until *sleeping* leads to *failed* when the VM cannot be used (any more), and every phase to\n*deleting* when it is not wanted any more.\n\n")
+	b.WriteString("\nNot drawn: every phase until *sleeping* leads to *failed* when the VM becomes unusable, and every phase to\n*deleting* when it is no longer needed.\n\n")
 	for _, p := range state.VMPhases() {
 		doc := docs.consts["VM"+strings.ToUpper(string(p[:1]))+string(p[1:])]
 		if doc == "" {
