@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +113,70 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	if n < 80 {
 		t.Errorf("only %d keys were looked at", n)
 	}
+}
+
+// TestNamedKeysExist: a key that a page names, such as `limits.turns` or `models.NAME.url`, exists in one of the two files.
+// CHANGELOG.md may name keys that were removed.
+func TestNamedKeysExist(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`([a-z_]+(?:\\.[A-Za-z_]+)+)(?::[^`]*)?`")
+	n := 0
+	for _, page := range append(pages, root+"/README.md", root+"/SECURITY.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			path := strings.Split(m[1], ".")
+			if isFileName(path[len(path)-1]) || m[1] == "repository.transferred" { // a webhook
+				continue
+			}
+			begins := false
+			exists := slices.ContainsFunc([]reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[config.RepoFile]()}, func(file reflect.Type) bool {
+				begins = begins || hasKey(file, path[:1])
+				return hasKey(file, path)
+			})
+			if begins {
+				n++
+			}
+			if begins && !exists {
+				t.Errorf("%s names the key %s, which does not exist", filepath.Base(page), m[1])
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("only %d keys were checked", n)
+	}
+}
+
+func isFileName(ext string) bool {
+	return slices.Contains([]string{"go", "json", "key", "lock", "md", "pem", "sh", "toml", "txt", "yaml", "yml"}, ext)
+}
+
+// hasKey reports whether a file of type v has the key at path. Entries of mappings may have any name.
+func hasKey(v reflect.Type, path []string) bool {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice {
+		v = v.Elem()
+	}
+	if len(path) == 0 {
+		return true
+	}
+	if v.Kind() == reflect.Map {
+		return hasKey(v.Elem(), path[1:])
+	}
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	for f := range v.Fields() {
+		if f.Tag.Get("yaml") == path[0] {
+			return hasKey(f.Type, path[1:])
+		}
+	}
+	return false
 }
 
 // TestShownFilesAreValid: the files that documents show pass, as somebody would copy them.
