@@ -1,10 +1,10 @@
-// Package config is everything that an operator can set, in one strict YAML file, and what a
-// repository can set in its `.errand.yml`.
+// Package config is the configuration: everything that an operator can set, in one strict YAML file, and everything that
+// a repository can set in its `.errand.yml`.
 //
-// Load reads, fills in defaults, resolves secrets and validates; every error names line, key and what
-// to write. Secrets stand in the file as `env:NAME` or `file:/path`, so that the file itself can be
-// shown to anybody. It does not watch the file: a restart reads it again, and loses nothing. Start
-// reading at Config; config.example.yml documents every key.
+// Load reads the file, fills in defaults, resolves secrets and validates. Every error names the line, the key and what
+// to write. The file refers to secrets as `env:NAME` or `file:/path`, so it contains none and can be shown to anybody.
+// errand does not watch the file; it reads it again after a restart, which loses nothing. Start reading at Config;
+// config.example.yml documents every key.
 package config
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Config is the operator's file.
+// Config is the operator's configuration file.
 type Config struct {
-	// Enabled false starts nothing new: webhooks are still stored, and tasks that run go on.
+	// Enabled starts new tasks. If it is false, webhooks are still stored and running tasks continue.
 	Enabled bool `yaml:"enabled"`
-	// Deployment tells this errand's VMs from those of another one. Letters, digits, hyphens.
+	// Deployment distinguishes the VMs of this errand from those of another one. Letters, digits, hyphens.
 	Deployment string `yaml:"deployment"`
-	// Data is the folder for everything that errand keeps: store, transcripts, keys, boxes.
+	// Data is the folder in which errand stores its data: database, transcripts, keys, sandboxes.
 	Data string `yaml:"data"`
-	// Listen is where webhooks and pages are served: "HOST:PORT".
+	// Listen is the address that serves webhooks and pages: "HOST:PORT".
 	Listen string `yaml:"listen"`
-	// PublicURL is the address at which people reach the pages, for links in comments; empty leaves links out. If it
-	// begins with https, the cookie of a login is sent by browsers over HTTPS alone.
+	// PublicURL is the address at which people open the pages; comments link to it, and contain no links if it is empty.
+	// If it begins with https, browsers send the login cookie over HTTPS only.
 	PublicURL string `yaml:"public_url"`
 	// TrustedProxies are the addresses or CIDR ranges of reverse proxies in front of errand, such as 127.0.0.1 or
 	// 10.0.0.0/8. X-Forwarded-For is trusted only in requests from these addresses.
@@ -42,30 +42,31 @@ type Config struct {
 	Admin   Admin   `yaml:"admin"`
 
 	Agent agent.Config `yaml:"agent"`
-	// Models are the model providers that VMs reach through the tether, by the name in their path:
+	// Models are the APIs of model providers that VMs reach through the tether. Their names are part of the path:
 	// /llm/NAME.
 	Models map[string]Model `yaml:"models"`
-	// Prices say what models cost, in dollars per million tokens, by name; an entry also counts for editions of its model,
-	// whose names go on after a hyphen, @ or colon, and the longest name wins. Entries are added to these, or take their
-	// place. A model without an entry counts as the dearest of all.
+	// Prices are the prices of models by name, in dollars per million tokens. An entry also applies to variants of its
+	// model, whose names continue after a hyphen, @ or colon; the longest matching name wins. Your entries are added to
+	// the default ones or replace them. A model without an entry is charged at the highest price in the table.
 	Prices gateway.Prices `yaml:"prices"`
-	// Provider is where VMs come from: local, which means boxes on this host, or hetzner.
+	// Provider is where VMs come from: local (sandboxes on this host) or hetzner.
 	Provider string  `yaml:"provider"`
 	Local    Local   `yaml:"local"`
 	Hetzner  Hetzner `yaml:"hetzner"`
-	// Bake are base images, each for a group of repositories and by the group's name.
+	// Bake defines base images by name, each for a group of repositories.
 	Bake   bake.Groups `yaml:"bake"`
 	Egress Egress      `yaml:"egress"`
-	// Submodules says which other repositories a repository's agents may read, through the tether and with a
-	// token for just that one: {OWNER/REPO: [OWNER/LIB]}, with * for any characters of a name. Whoever may write
-	// to the first sees what is in the second. None unless set.
+	// Submodules lists the other repositories that a repository's agents may read, through the tether and with a token
+	// for that one repository only: {OWNER/REPO: [OWNER/LIB]}, with * for any characters of a name. Everybody who can
+	// write to the first repository can then see the contents of the second. None by default.
 	Submodules Submodules `yaml:"submodules"`
-	// TestEnv sets variables on the VMs of a repository, for its set-up, agents and checks: {OWNER/REPO: {NAME: env:X}},
+	// TestEnv sets variables on the VMs of a repository, for its setup, agents and checks: {OWNER/REPO: {NAME: env:X}},
 	// with file:/path or the value itself instead of env:X, and * for any characters of the repository's name. Agents
-	// can read them, so they have to be expendable; they are blanked in everything that errand shows. None unless set.
+	// can read them, so use only credentials whose loss does no harm. errand redacts them in everything that it shows.
+	// None by default.
 	TestEnv TestEnv `yaml:"test_env"`
-	// TestFiles puts files into the checkouts of a repository, likewise: {OWNER/REPO: {config/test.key: file:/path}}.
-	// They are never committed and not put away with a task that sleeps. None unless set.
+	// TestFiles puts files into the checkouts of a repository in the same way: {OWNER/REPO: {config/test.key:
+	// file:/path}}. They are never committed, and not archived with a suspended task. None by default.
 	TestFiles TestFiles `yaml:"test_files"`
 
 	Limits     Limits     `yaml:"limits"`
@@ -75,61 +76,61 @@ type Config struct {
 	Keep       Keep       `yaml:"keep"`
 }
 
-// Log is how errand logs.
+// Log configures errand's own log.
 type Log struct {
-	// Level is one of debug, info, warn and error.
+	// Level is the minimum level: debug, info, warn or error.
 	Level string `yaml:"level"`
-	// Format is one of json and console.
+	// Format is json or console.
 	Format string `yaml:"format"`
 }
 
-// Trigger is what starts a task, besides a mention.
+// Trigger selects what starts a task in addition to a mention.
 type Trigger struct {
-	// Assignee is the login of a machine user whose assignment starts a task. The App's own account
-	// counts too, should GitHub let it be assigned.
+	// Assignee is the login of a machine user; assigning an issue to it starts a task. The App's own account works too
+	// where GitHub allows assigning it.
 	Assignee string `yaml:"assignee"`
-	// Label is a label that starts a task when it is put on an issue; taking it away cancels.
+	// Label is a label that starts a task when it is added to an issue; removing it cancels the task.
 	Label string `yaml:"label"`
 }
 
-// Trust is whose text the agent may see besides that of people with write permission.
+// Trust lists whose text agents see in addition to that of people with write access.
 type Trust struct {
-	// AllowUsers are logins whose text the agent sees as if they could write.
+	// AllowUsers are logins whose text agents see as if they had write access.
 	AllowUsers []string `yaml:"allow_users"`
-	// AllowBots are logins of bots whose text the agent sees; all others are withheld.
+	// AllowBots are logins of bots whose text agents see; the text of all other bots is withheld.
 	AllowBots []string `yaml:"allow_bots"`
 }
 
-// Admin guards the status pages and metrics.
+// Admin protects the pages and metrics.
 type Admin struct {
-	// Token is what every page but webhook and health asks for.
+	// Token is required by every page except webhooks and health checks.
 	Token Secret `yaml:"token"`
-	// Listen serves the pages on an address of their own, for instance "127.0.0.1:9090", and then
-	// without a token if none is set.
+	// Listen serves the pages on a separate address, for example "127.0.0.1:9090". No token is needed there if none is
+	// set.
 	Listen string `yaml:"listen"`
 }
 
-// Model is a model provider's API, reached by VMs through the tether only.
+// Model is the API of a model provider. VMs reach it only through the tether.
 type Model struct {
 	// URL is the API's address, without a slash at the end.
 	URL string `yaml:"url"`
-	// Key is put into every request on its way out; it never reaches a VM.
+	// Key is added to every request when it leaves errand; it never reaches a VM.
 	Key Secret `yaml:"key"`
-	// Subscription takes the place of the key: what agents ask for is paid by a subscription then.
+	// Subscription replaces the key: agents' calls are then paid by a subscription.
 	Subscription Subscription `yaml:"subscription"`
-	// Header is the header that carries the key, as a bearer token if it is Authorization; by default that of the
+	// Header is the header that carries the key, as a bearer token if it is Authorization. The default is that of the
 	// provider's own API: X-Api-Key, Authorization or X-Goog-Api-Key.
 	Header string `yaml:"header"`
-	// API is the provider's dialect: anthropic, openai or gemini; by default the one of its name, else
+	// API is the provider's API: anthropic, openai or gemini. The default is the one with the provider's name, else
 	// anthropic.
 	API string `yaml:"api"`
-	// WebTools lets agents use tools that the provider runs, such as search, fetching pages, MCP servers and
-	// running code, and hand it content by address. What passes there passes no list of hosts, neither what comes
-	// nor what is told; what the tools cost by themselves is not counted.
+	// WebTools lets agents use tools that the provider runs, such as web search, page fetches, MCP servers and code
+	// execution, and refer to content by URL. This traffic bypasses the egress allow-list in both directions, and what
+	// the tools themselves cost is not counted.
 	WebTools bool `yaml:"web_tools"`
 }
 
-// Dialect is the dialect of the provider of this name.
+// Dialect returns the API that the provider with this name supports.
 func (m Model) Dialect(name string) gateway.API {
 	for _, api := range gateway.APIs() {
 		if m.API == string(api) || m.API == "" && name == string(api) {
@@ -139,96 +140,98 @@ func (m Model) Dialect(name string) gateway.API {
 	return gateway.Anthropic
 }
 
-// Local configures the provider of boxes on this host.
+// Local configures the sandboxes on this host.
 type Local struct {
-	// Kind is one of auto, bwrap, userns and plain; auto takes the best that works here.
+	// Kind is auto, bwrap, userns or plain; auto selects the strongest isolation that works on this host.
 	Kind string `yaml:"kind"`
-	// AllowUnsandboxed lets a real agent run in a plain box, which nothing isolates.
+	// AllowUnsandboxed lets a real agent run in a plain sandbox, which isolates nothing.
 	AllowUnsandboxed bool `yaml:"allow_unsandboxed"`
-	// Binds are host paths that a box sees, such as a toolchain outside /usr.
+	// Binds are host paths that are visible in sandboxes, such as a toolchain outside /usr.
 	Binds []Bind `yaml:"binds"`
-	// Path is put before the system's folders in a box's PATH.
+	// Path is prepended to the PATH in sandboxes.
 	Path []string `yaml:"path"`
-	// IdleExit ends a box after so long without contact.
+	// IdleExit stops a sandbox after this time without contact to errand. Runs in it are lost if errand is down for
+	// longer.
 	IdleExit time.Duration `yaml:"idle_exit"`
 }
 
-// Bind is a host path that a box sees.
+// Bind is a host path that is visible in sandboxes.
 type Bind struct {
-	// Path is the same on the host and in the box.
+	// Path is the path, both on the host and in the sandbox.
 	Path string `yaml:"path"`
-	// Writable lets boxes write there, such as into a cache that they share.
+	// Writable lets sandboxes write there, for example to a shared cache.
 	Writable bool `yaml:"writable"`
 }
 
-// Limits bound every task. A repository's own limits count only up to these.
+// Limits apply to every task. A repository can only lower them.
 type Limits struct {
-	// Turns bounds the model calls of one run.
+	// Turns is the maximum number of model calls in one run.
 	Turns int `yaml:"turns"`
-	// Duration bounds a task's continuous agent activity.
+	// Duration is the total time that agents may work on a task; `retry` resets it.
 	Duration time.Duration `yaml:"duration"`
-	// PlanDuration bounds one planning run.
+	// PlanDuration is the maximum duration of one planning run.
 	PlanDuration time.Duration `yaml:"plan_duration"`
-	// Stall ends a run that gives no sign of life: no output, no open model request, no CPU use.
+	// Stall ends a run that shows no activity for this long: no output, no open model request, no CPU use.
 	Stall time.Duration `yaml:"stall"`
-	// Cost is the cap of a task in US dollars: no run starts once it is reached, and `budget` raises it.
+	// Cost is the maximum cost of a task in US dollars. No run starts once it is reached; `budget` raises it.
 	Cost float64 `yaml:"cost"`
-	// CostPerRun is the cap of one run of an agent in US dollars; 0 bounds nothing.
+	// CostPerRun is the maximum cost of one run in US dollars; 0 means no limit.
 	CostPerRun float64 `yaml:"cost_per_run"`
-	// CostPerDay is the cap of all tasks together on a day in UTC, in US dollars: at it, agents wait for the
-	// next. 0 bounds nothing.
+	// CostPerDay is the maximum cost of all tasks together per UTC day, in US dollars; agents then wait until the next
+	// day. 0 means no limit.
 	CostPerDay float64 `yaml:"cost_per_day"`
-	// CostPerMonth is the same for a month in UTC.
+	// CostPerMonth is the maximum cost of all tasks together per UTC month, in US dollars; 0 means no limit.
 	CostPerMonth float64 `yaml:"cost_per_month"`
-	// Tokens is the cap of a task in tokens of every kind, those read from a cache among them; 0 bounds nothing.
+	// Tokens is the maximum number of tokens of a task, including those read from a cache; 0 means no limit.
 	Tokens int64 `yaml:"tokens"`
-	// TokensPerRun is the cap of one run, likewise.
+	// TokensPerRun is the maximum number of tokens of one run; 0 means no limit.
 	TokensPerRun int64 `yaml:"tokens_per_run"`
-	// TokensPerDay is the cap of all tasks together on a day in UTC, likewise.
+	// TokensPerDay is the maximum number of tokens of all tasks together per UTC day; 0 means no limit.
 	TokensPerDay int64 `yaml:"tokens_per_day"`
-	// TokensPerMonth is the same for a month in UTC.
+	// TokensPerMonth is the maximum number of tokens of all tasks together per UTC month; 0 means no limit.
 	TokensPerMonth int64 `yaml:"tokens_per_month"`
-	// VMs is how many VMs there may be at once: at work, waiting with their task in a paid hour, or being baked in.
+	// VMs is the maximum number of VMs at the same time, including those that wait with their task in a paid hour and
+	// those in which a base image is baked.
 	VMs int `yaml:"vms"`
-	// VMHours is how many started hours of VMs a task may use; at it the task fails, with its work kept, and retry goes
-	// on once this is raised.
+	// VMHours is the maximum number of started VM hours of a task (Hetzner only). At the limit the task fails and its
+	// work is kept; `retry` continues it once the limit is raised.
 	VMHours int `yaml:"vm_hours"`
-	// VMCreates is how many VMs may be made in an hour.
+	// VMCreates is the maximum number of VMs created per hour (Hetzner only).
 	VMCreates int `yaml:"vm_creates"`
-	// VMCostPerDay bounds what VMs and their images cost on a day in UTC, in the provider's currency; 0 bounds nothing.
+	// VMCostPerDay is the maximum cost of VMs and images per UTC day, in Hetzner's currency; 0 means no limit.
 	VMCostPerDay float64 `yaml:"vm_cost_per_day"`
-	// VMCostPerMonth is the same for a month in UTC.
+	// VMCostPerMonth is the maximum cost of VMs and images per UTC month, in Hetzner's currency; 0 means no limit.
 	VMCostPerMonth float64 `yaml:"vm_cost_per_month"`
-	// Remind is when an unapproved plan is brought to mind.
+	// Remind is when people are reminded of a plan that waits for approval.
 	Remind time.Duration `yaml:"remind"`
-	// Expire is when an unapproved plan is given up, and the task cancelled.
+	// Expire is when a plan that waits for approval expires and its task is canceled.
 	Expire time.Duration `yaml:"expire"`
-	// Checks is how often failing checks go back to the agent before the pull request says so.
+	// Checks is how often failing checks are returned to the agent before the pull request reports them.
 	Checks int `yaml:"checks"`
 }
 
-// Repository is what applies to repositories whose `.errand.yml` says nothing else.
+// Repository sets the defaults for repositories, which their `.errand.yml` can override.
 type Repository struct {
-	// Plan is one of two-step (a short plan, 👍, a thorough one, 👍), one-step (a thorough plan, 👍) and none.
+	// Plan is two-step (a short plan, 👍, a detailed plan, 👍), one-step (a detailed plan, 👍) or none.
 	Plan state.PlanMode `yaml:"plan"`
-	// Branch is the template of the branch's name, over {key} {number} {slug} {task}.
+	// Branch is the template of the branch name, with {key} {number} {slug} {task}.
 	Branch string `yaml:"branch"`
-	// Commit is the template of a commit's first line, likewise.
+	// Commit is the template of the first line of commit messages, with the same placeholders.
 	Commit string `yaml:"commit"`
-	// Title is the template of the pull request's title, likewise.
+	// Title is the template of the pull request's title, with the same placeholders.
 	Title string `yaml:"title"`
 	// Draft opens pull requests as drafts.
 	Draft bool `yaml:"draft"`
-	// Publish is one of at-once and after-approval. What an App pushes starts workflows with the repository's
-	// secrets: after-approval shows the diff in a comment, and nothing is pushed before a person has approved it.
+	// Publish is at-once or after-approval. What an App pushes starts workflows that can read the repository's secrets:
+	// with after-approval errand shows the diff in a comment and pushes nothing before a person has approved it.
 	Publish state.PublishMode `yaml:"publish"`
-	// Guidance are files with what the repository says to agents: they are read from the base branch when a task
-	// starts, and given to every agent beside errand's own rules. Those that are not there are passed over.
+	// Guidance lists files with a repository's instructions for agents. They are read from the base branch when a task
+	// starts and given to every agent in addition to errand's own rules. Missing files are ignored.
 	Guidance []string `yaml:"guidance"`
-	// Tools bounds what agents may call.
+	// Tools restricts which commands agents may run.
 	Tools OperatorTools `yaml:"tools"`
-	// Sleep is one of archive (a task's changes and the agent's session are put away while people think) and
-	// snapshot (the whole disk as an image at the provider, slower and paid for, where it can).
+	// Sleep is how a task is suspended while people think: archive (its changes and the agent's session are archived) or
+	// snapshot (the provider keeps the whole disk as an image, which is slower and costs money; Hetzner only).
 	Sleep state.SleepMode `yaml:"sleep"`
 }
 
@@ -253,21 +256,21 @@ type Timing struct {
 	Shutdown time.Duration `yaml:"shutdown"`
 }
 
-// Keep is how long things stay.
+// Keep sets how long data is kept.
 type Keep struct {
 	// AfterEnd is how long the work of an ended task is kept.
 	AfterEnd time.Duration `yaml:"after_end"`
-	// Asleep is how long work that was put away is kept if nobody wants it; after that a task goes on from branch, plan
-	// and transcript.
+	// Asleep is how long the saved work of a suspended task is kept if nobody continues it. After that the task restarts
+	// from its branch, plan and transcript.
 	Asleep time.Duration `yaml:"asleep"`
 	// Transcripts is how long transcripts of runs are kept.
 	Transcripts time.Duration `yaml:"transcripts"`
-	// TranscriptMB is how large the transcript of one run may be, in millions of bytes; beyond that its oldest records
-	// are dropped, and a line says so.
+	// TranscriptMB is the maximum size of one run's transcript in millions of bytes. Beyond it the oldest records are
+	// dropped, and a line says so.
 	TranscriptMB int `yaml:"transcript_mb"`
 }
 
-// Default returns the production defaults.
+// Default returns the defaults for production.
 func Default() Config {
 	s, p := state.DefaultSettings(), state.DefaultPolicy()
 	return Config{
@@ -306,7 +309,7 @@ func (c Config) Policy() state.Policy {
 	return p
 }
 
-// Caps are what all tasks together may cost.
+// Caps returns the limits on the cost of all tasks together.
 func (c Config) Caps() state.Caps {
 	return state.Caps{
 		DayMicroUSD: int64(c.Limits.CostPerDay * 1e6), MonthMicroUSD: int64(c.Limits.CostPerMonth * 1e6),
@@ -314,7 +317,7 @@ func (c Config) Caps() state.Caps {
 	}
 }
 
-// Settings are the defaults under every repository's own.
+// Settings returns the settings of a repository without its own file.
 func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	r := c.Repository

@@ -9,14 +9,14 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 )
 
-// Egress is what VMs reach besides the model and their repository: by name, at the ports 443 and 80 unless
-// another is named, through a proxy that writes every request down. Where a VM has a network of its own
-// that is open, this bounds nothing.
+// Egress lists the hosts that VMs may reach besides the model and their repository: by name, through a proxy that logs
+// every request, and on ports 443 and 80 unless another one is given. It restricts nothing if a VM has its own open
+// network.
 type Egress struct {
-	// Allow are hosts, such as proxy.example.org, or *.example.org for all below it, and groups of them: containers
-	// (registries of images), debian, go, java, npm, python, ruby, rust. All groups but containers unless set.
+	// Allow lists hosts, such as proxy.example.org or *.example.org for all its subdomains, and groups of hosts:
+	// containers (image registries), debian, go, java, npm, python, ruby, rust. All groups but containers by default.
 	Allow []string `yaml:"allow"`
-	// Repositories adds hosts and groups for some repositories: {OWNER/REPO: [HOST, containers]}.
+	// Repositories lists additional hosts and groups for single repositories: {OWNER/REPO: [HOST, containers]}.
 	Repositories map[string][]string `yaml:"repositories"`
 }
 
@@ -39,7 +39,7 @@ func (e Egress) problems(r *report) {
 	}
 }
 
-// For returns what the VMs of a repository, named as OWNER/NAME, may reach.
+// For returns the hosts that the VMs of a repository, named as OWNER/NAME, may reach.
 func (e Egress) For(repo string) egress.Policy {
 	allow := e.Allow
 	for name, hosts := range e.Repositories {

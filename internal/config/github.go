@@ -2,23 +2,23 @@ package config
 
 import "strings"
 
-// GitHub is the App and where its GitHub is.
+// GitHub identifies the App and the GitHub instance that it belongs to.
 type GitHub struct {
-	// AppID is the App's number, from its settings page.
+	// AppID is the App's ID, from its settings page.
 	AppID int64 `yaml:"app_id"`
-	// PrivateKey is the App's key in PEM form: `file:/etc/errand/app.pem` or `env:NAME`.
+	// PrivateKey is the App's private key in PEM form: `file:/etc/errand/app.pem` or `env:NAME`.
 	PrivateKey Secret `yaml:"private_key"`
-	// WebhookSecret is what the App's webhooks are signed with; it is mandatory.
+	// WebhookSecret is the secret that GitHub signs the App's webhooks with. It is required.
 	WebhookSecret Secret `yaml:"webhook_secret"`
-	// URL is where people open GitHub: https://github.com, or the address of an Enterprise Server.
+	// URL is the address of GitHub's web pages: https://github.com, or the address of an Enterprise Server.
 	URL string `yaml:"url"`
-	// APIURL is the REST API's address; it follows from URL unless set.
+	// APIURL is the address of the REST API. By default it is derived from url.
 	APIURL string `yaml:"api_url"`
-	// GraphQLURL is the GraphQL API's address; it follows from URL unless set.
+	// GraphQLURL is the address of the GraphQL API. By default it is derived from url.
 	GraphQLURL string `yaml:"graphql_url"`
 }
 
-// WithURLs fills in the API's addresses: github.com's own, or those of an Enterprise Server.
+// WithURLs returns g with the API addresses filled in: those of github.com or of an Enterprise Server.
 func (g GitHub) WithURLs() GitHub {
 	base, api, graphql := strings.TrimSuffix(g.URL, "/"), "https://api.github.com/", "https://api.github.com/graphql"
 	if base != "https://github.com" {

@@ -10,52 +10,52 @@ import (
 	"time"
 )
 
-// Hetzner configures VMs of Hetzner Cloud. Give errand a project of its own there: what it finds in it
-// and does not know is reported.
+// Hetzner configures VMs in Hetzner Cloud. Use a separate project for errand: it reports everything in the project that
+// it does not know.
 type Hetzner struct {
-	// Token is the project's API token, for reading and writing, from the project's security settings.
+	// Token is an API token of the project with read and write permission, from the project's security settings.
 	Token Secret `yaml:"token"`
-	// Endpoint is the API's address.
+	// Endpoint is the address of Hetzner's API.
 	Endpoint string `yaml:"endpoint"`
-	// Candidates are what is ordered, as TYPE/LOCATION by Hetzner's names, in this order: the first that can be had
-	// and that suits the repository. Put the cheapest that is large enough first.
+	// Candidates are the server types to order, in order of preference, as TYPE/LOCATION with Hetzner's names. errand
+	// takes the first one that is available and large enough for the repository, so list the cheapest sufficient type
+	// first.
 	Candidates []string `yaml:"candidates"`
-	// Image is what VMs are made from where no base image was baked; Hetzner's name of it.
+	// Image is the Hetzner image that VMs are created from if no base image was baked.
 	Image string `yaml:"image"`
-	// Setup is run as root by bash at the first boot of a VM that has no baked image: packages, tool chains,
-	// the agent's program, without which no agent can run. Every such VM waits for it, five minutes with its boot;
-	// what takes longer belongs into a base image, see bake.
+	// Setup is a script that bash runs as root at the first boot of a VM without a base image. It installs packages,
+	// toolchains, and the agent's program, which every run needs. Each such VM waits for it, at most five minutes
+	// including the boot; bake a base image for anything that takes longer.
 	Setup string `yaml:"setup"`
-	// SSHFrom are the address ranges that SSH is let in from, such as 203.0.113.7/32: write what this host's address is
-	// for others. All unless set.
+	// SSHFrom are the address ranges from which SSH to VMs is allowed, such as 203.0.113.7/32: write the public address
+	// of this host. All by default.
 	SSHFrom []string `yaml:"ssh_from"`
-	// Egress is one of open and tether. With tether the firewall is shut, and a VM reaches only what errand
-	// lets it through to: the model, its repository and egress.allow. It needs a base image, baked while this is
-	// open.
+	// Egress is open or tether. With tether the firewall blocks everything, and a VM reaches only what errand forwards:
+	// the model, its repository and egress.allow. VMs then need a base image, which must be baked while this is open.
 	Egress string `yaml:"egress"`
-	// Network is the number of a private network that VMs are put into, 0 for none; with IPv4 false errand has to be
-	// in it.
+	// Network is the ID of a private network that VMs join, or 0 for none. If ipv4 is false, this host must be in it.
 	Network int64 `yaml:"network"`
-	// IPv4 gives VMs public addresses, IPv6 as well; the first costs a little. Without them a VM's first boot installs
-	// nothing unless the network has a way out.
+	// IPv4 gives VMs public IPv4 and IPv6 addresses; IPv4 costs a small amount. Without them the first boot can install
+	// packages only if the network has a route to the internet.
 	IPv4 bool `yaml:"ipv4"`
-	// BillingPeriod is what is paid for at once, from a VM's creation on; Hetzner bills by the hour.
+	// BillingPeriod is the unit in which VMs are billed, counted from their creation. Hetzner bills by the hour.
 	BillingPeriod time.Duration `yaml:"billing_period"`
-	// Insurance is how many VMs that wait with their task may outlive their paid hour, if Hetzner had none of a kind
-	// in the last 24 h. Each further hour is paid.
+	// Insurance is how many VMs of waiting tasks may be kept beyond their paid hour if Hetzner had no capacity for a
+	// server type in the last 24 hours. Each further hour is paid.
 	Insurance int `yaml:"insurance"`
-	// Reuse keeps the VM of an ended task while its hour is paid, and gives it, with a fresh disk, to the next
-	// task of the same repository.
+	// Reuse keeps the VM of an ended task until its paid hour ends, and gives it with a fresh disk to the next task of
+	// the same repository.
 	Reuse bool `yaml:"reuse"`
 }
 
-// maxSetup leaves room for the rest in the 32 KiB that Hetzner takes.
+// maxSetup leaves room for the rest of the user data within Hetzner's limit of 32 KiB.
 const maxSetup = 16 << 10
 
-// ProviderHetzner is the word for it under `provider`.
+// ProviderHetzner is the value of `provider` for Hetzner Cloud.
 const ProviderHetzner = "hetzner"
 
-// DefaultHetzner is everything but the token. Prices are not here: they are asked for.
+// DefaultHetzner returns the defaults of everything but the token. Prices are not among them: errand asks Hetzner for
+// them.
 func DefaultHetzner() Hetzner {
 	var list []string
 	for _, kind := range []string{"cx43", "cx33", "cpx32", "cpx42"} {
@@ -73,7 +73,7 @@ var (
 	candidate = regexp.MustCompile(`^[a-z0-9-]{1,32}/[a-z0-9-]{1,32}$`)
 )
 
-// problems checks the section where it is used.
+// problems checks the section if it is used.
 func (h Hetzner) problems(r *report) {
 	r.unless(h.Token.Set(), "hetzner.token", "write env:NAME or file:/path; make the token in the project's security settings, for reading and writing")
 	r.unless(isURL(h.Endpoint), "hetzner.endpoint", "%q is no http(s) address", h.Endpoint)
@@ -94,7 +94,7 @@ func (h Hetzner) problems(r *report) {
 	r.unless(h.Insurance >= 0, "hetzner.insurance", "write a number of VMs, 0 for none")
 }
 
-// Warnings are what works and is hardly meant.
+// Warnings returns settings that are valid but probably not intended.
 func (c Config) Warnings() (list []string) {
 	h, hetzner := c.Hetzner, c.Provider == ProviderHetzner
 	warn := func(when bool, text string) {
@@ -110,7 +110,7 @@ func (c Config) Warnings() (list []string) {
 	return list
 }
 
-// vmProblems checks that everything that bounds VMs does.
+// vmProblems checks that every limit on VMs is one.
 func (l Limits) vmProblems(r *report) {
 	r.unless(l.VMHours > 0, "limits.vm_hours", "has to be above zero")
 	r.unless(l.VMCreates > 0, "limits.vm_creates", "has to be above zero")
@@ -119,5 +119,5 @@ func (l Limits) vmProblems(r *report) {
 	}
 }
 
-// Micro is an amount of money in millionths.
+// Micro returns an amount of money in millionths.
 func Micro(amount float64) int64 { return int64(amount*1e6 + 0.5) }

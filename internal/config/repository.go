@@ -14,61 +14,61 @@ import (
 
 // RepoFile is a repository's `.errand.yml`. What it leaves out is the operator's.
 type RepoFile struct {
-	// Enabled false starts nothing new in this repository.
+	// Enabled starts new tasks in this repository.
 	Enabled *bool `yaml:"enabled"`
-	// Plan is one of two-step (a short plan, 👍, a thorough one, 👍), one-step (a thorough plan, 👍) and none.
+	// Plan is two-step (a short plan, 👍, a detailed plan, 👍), one-step (a detailed plan, 👍) or none.
 	Plan *state.PlanMode `yaml:"plan"`
-	// Base is the branch to start from and to merge into; empty means the default branch.
+	// Base is the branch that errand's branches start from and are merged into; by default the default branch.
 	Base string `yaml:"base"`
-	// Branch is the template of the branch's name, over {key} {number} {slug} {task}. With {number} or {key} in it,
-	// branches by any other {slug} count as existing work on the issue, too.
+	// Branch is the template of the branch name, with {key} {number} {slug} {task}. If it contains {number} or {key},
+	// branches with a different {slug} count as existing work on the issue too.
 	Branch *string `yaml:"branch"`
-	// Commit is the template of a commit's first line, likewise. A line that does not fit is rewritten; see above.
+	// Commit is the template of the first line of commit messages, with the same placeholders. A line that does not
+	// match is rewritten; see above.
 	Commit *string `yaml:"commit"`
-	// Title is the template of the pull request's title, likewise.
+	// Title is the template of the pull request's title, with the same placeholders.
 	Title *string `yaml:"title"`
 	// Key finds the ticket key that {key} stands for.
 	Key KeyRule `yaml:"key"`
 	// Draft opens pull requests as drafts.
 	Draft *bool `yaml:"draft"`
-	// Publish after-approval pushes nothing before a person has approved the diff; where the operator asks
-	// for that, at-once does not take it back.
+	// Publish is at-once or after-approval, which pushes nothing before a person has approved the diff. If the operator
+	// requires after-approval, at-once does not turn it off.
 	Publish state.PublishMode `yaml:"publish"`
-	// MergeCommits lets the agent merge the base branch's newest commit into its own branch. What a merge drops or
-	// changes of either side is judged and shown like any other change.
+	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. What a merge drops or
+	// changes on either side is checked and shown like any other change.
 	MergeCommits bool `yaml:"merge_commits"`
-	// Setup are commands that prepare a fresh checkout.
+	// Setup lists commands that prepare a fresh checkout.
 	Setup []RepoCommand `yaml:"setup"`
-	// Check are commands that have to succeed before a pull request is opened.
-	// In them {changed_files} stands for the files that differ from the base, and {affected_modules} for the modules
-	// that hold them.
+	// Check lists commands that must succeed before a pull request is opened. In them {changed_files} stands for the
+	// files that differ from the base, and {affected_modules} for the modules that contain those files.
 	Check []RepoCommand `yaml:"check"`
-	// Env are variables for setup, agents and check: {NAME: value}. They are no place for secrets, and do not change
-	// what errand and the agents' programs set or read themselves.
+	// Env sets variables for setup, agents and check: {NAME: value}. Do not put secrets there. Variables that errand and
+	// the agents' programs use themselves cannot be changed.
 	Env map[string]string `yaml:"env"`
-	// Gate is what may leave errand for this repository, within what the operator allows.
+	// Gate limits the changes that errand publishes for this repository, within the operator's limits.
 	Gate RepoGate `yaml:"gate"`
-	// Tools bounds what agents may call, besides the operator's bounds.
+	// Tools restricts which commands agents may run, in addition to the operator's restrictions.
 	Tools Tools `yaml:"tools"`
-	// Trust is whose text the agent may see in this repository.
+	// Trust lists whose text agents see in this repository.
 	Trust Trust `yaml:"trust"`
-	// Limits are lower limits than the operator's.
+	// Limits can lower the operator's limits.
 	Limits RepoLimits `yaml:"limits"`
-	// VM is what the repository asks of its VMs.
+	// VM sets requirements for the repository's VMs.
 	VM RepoVM `yaml:"vm"`
-	// Guidance are files of the base branch with what the repository says to agents, instead of the operator's
-	// list; an empty list is none.
+	// Guidance lists files of the base branch with the repository's instructions for agents, and replaces the operator's
+	// list; an empty list means none.
 	Guidance *[]string `yaml:"guidance"`
-	// Keep are folders that are put away with the work while the task sleeps, such as caches: of the checkout, or
-	// with ~/ before them of the home directory; 2 GB in all.
+	// Keep lists folders that are archived with the work of a suspended task, such as caches: relative to the checkout,
+	// or to the home directory if they begin with ~/; 2 GB in total.
 	Keep []string `yaml:"keep"`
 }
 
 // KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
 type KeyRule struct {
-	// Pattern is a regular expression (RE2).
+	// Pattern is a regular expression (RE2 syntax).
 	Pattern string `yaml:"pattern"`
-	// Required asks for a key once where none is found.
+	// Required asks for a key once if none is found.
 	Required bool `yaml:"required"`
 }
 
@@ -78,27 +78,27 @@ type RepoCommand struct {
 	Name string `yaml:"name"`
 	// Run is the command; a shell runs it in the checkout.
 	Run string `yaml:"run"`
-	// Timeout ends it; 10 minutes unless set, 2 hours at most.
+	// Timeout ends the command; 10 minutes by default, at most 2 hours.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
 // RepoLimits are a repository's own limits, each at most the operator's.
 type RepoLimits struct {
-	// Turns bounds the model calls of one run.
+	// Turns is the maximum number of model calls in one run.
 	Turns int `yaml:"turns"`
-	// Duration bounds a task's continuous agent activity.
+	// Duration is the total time that agents may work on a task; `retry` resets it.
 	Duration time.Duration `yaml:"duration"`
-	// PlanDuration bounds one planning run.
+	// PlanDuration is the maximum duration of one planning run.
 	PlanDuration time.Duration `yaml:"plan_duration"`
-	// Cost is the cap of a task in US dollars.
+	// Cost is the maximum cost of a task in US dollars.
 	Cost float64 `yaml:"cost"`
-	// CostPerRun is the cap of one run of an agent in US dollars.
+	// CostPerRun is the maximum cost of one run in US dollars.
 	CostPerRun float64 `yaml:"cost_per_run"`
-	// Tokens is the cap of a task in tokens of every kind.
+	// Tokens is the maximum number of tokens of a task, of every kind.
 	Tokens int64 `yaml:"tokens"`
-	// TokensPerRun is the cap of one run, likewise.
+	// TokensPerRun is the maximum number of tokens of one run.
 	TokensPerRun int64 `yaml:"tokens_per_run"`
-	// Checks is how often failing checks go back to the agent.
+	// Checks is how often failing checks are returned to the agent.
 	Checks *int `yaml:"checks"`
 }
 

@@ -10,15 +10,15 @@ import (
 // Subscription is what calls are made with that a subscription to Claude pays for, in place of a key: a token or a
 // login. Tokens are counted then, and no dollars.
 type Subscription struct {
-	// Token is what `claude setup-token` prints, for a year.
+	// Token is the token that `claude setup-token` prints; it is valid for a year.
 	Token Secret `yaml:"token"`
-	// Login is the path of a login of Claude Code, its file .credentials.json, made for errand alone: errand renews it,
-	// and writes it anew, so that nobody else can go on with it. It has to be closed to others (chmod 600), and
-	// errand has to be able to write in its folder.
+	// Login is the path of a login of Claude Code (its file .credentials.json), created for errand alone. errand renews
+	// the login and rewrites the file, after which no other program can use it. The file must not be accessible to
+	// others (chmod 600), and errand needs write access to its folder.
 	Login string `yaml:"login"`
-	// RenewURL is where a login is renewed; by default where Claude Code does it.
+	// RenewURL is the address at which a login is renewed; by default that of Claude Code.
 	RenewURL string `yaml:"renew_url"`
-	// ClientID says as which program a login is renewed; by default as Claude Code, which it was made for.
+	// ClientID is the OAuth client that renews a login; by default Claude Code, which the login was created for.
 	ClientID string `yaml:"client_id"`
 }
 

@@ -12,25 +12,26 @@ import (
 // Tools bounds what agents may call, by the rules that their programs have themselves. Those are no boundary: a
 // command can be written in many ways. What leaves a VM is judged by the push gate, the proxy and the gateway.
 type Tools struct {
-	// Shell lists the commands that agents may call in a shell, by how they begin: [git, go, make, npm run]. Those that
-	// look at files, text and the system, or make, move and remove files, may be called anyway. Unless set it is git, the
-	// tools that the files at the root of the base branch ask for (go for go.mod, npm for package.json), and what setup
-	// and check call. The word all allows any command; in a repository's own file it needs the operator's leave.
+	// Shell lists the command prefixes that agents may run in a shell: [git, go, make, npm run]. Commands that read
+	// files, text or system information, or that create, move and delete files, are always allowed. By default the list
+	// is git, the tools for which the root of the base branch has files (go for go.mod, npm for package.json), and the
+	// commands of setup and check. The word all allows every command; a repository may use it only with the operator's
+	// permission.
 	Shell ShellList `yaml:"shell"`
-	// Deny are commands that agents may not run, by how they begin: "terraform apply". They go before those that may be
-	// called. Those that change where git pushes to or its configuration, and sudo, are denied anyway, as are changes of
-	// protected paths.
+	// Deny lists command prefixes that agents may not run, such as "terraform apply". It takes precedence over shell.
+	// Commands that change git's configuration or push targets, sudo, and changes of protected paths are always denied.
 	Deny []string `yaml:"deny"`
 }
 
 // OperatorTools are the operator's bounds.
 type OperatorTools struct {
-	// Shell lists the commands that agents may call in a shell, by how they begin, where a repository's own file has no
-	// list; the word all allows any, and lets those files say all. Empty, it is git and what a repository is built with.
+	// Shell lists the command prefixes that agents may run in a shell if a repository's own file has no list. The word
+	// all allows every command and lets those files say all. If empty, it is git and the tools that a repository is
+	// built with.
 	Shell ShellList `yaml:"shell"`
-	// Repositories has another list for some repositories: {OWNER/REPO: all}.
+	// Repositories sets a different list for single repositories: {OWNER/REPO: all}.
 	Repositories map[string]ShellList `yaml:"repositories"`
-	// Deny are commands that agents may not run in any repository, by how they begin.
+	// Deny lists command prefixes that agents may not run in any repository.
 	Deny []string `yaml:"deny"`
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// RepoVM is what a repository asks of its VMs, among those that the operator offers.
+// RepoVM sets requirements for the repository's VMs.
 type RepoVM struct {
-	// MinVCPU is the least number of processors.
+	// MinVCPU is the minimum number of processors.
 	MinVCPU int `yaml:"min_vcpu"`
-	// MinMemory is the least memory, in GB.
+	// MinMemory is the minimum memory in GB.
 	MinMemory int `yaml:"min_memory"`
-	// MinDisk is the least disk, in GB.
+	// MinDisk is the minimum disk size in GB.
 	MinDisk int `yaml:"min_disk"`
-	// Sleep is one of archive (changes, the agent's session and the folders of keep are put away) and snapshot
-	// (the whole disk, for state that cannot be carried otherwise; slower).
+	// Sleep is how a task is suspended: archive (its changes, the agent's session and the folders of `keep` are
+	// archived) or snapshot (the whole disk, for state that cannot be saved otherwise; slower).
 	Sleep state.SleepMode `yaml:"sleep"`
 }
 
