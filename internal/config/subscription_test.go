@@ -25,7 +25,7 @@ func TestSubscription(t *testing.T) {
 		"a header":         {"{}", of("header: X-Api-Key, subscription: {token: env:MODEL}"), "models.anthropic.header: the token of a subscription has a header of its own"},
 		"neither":          {"{}", of("web_tools: false"), "models.anthropic.key: write env:NAME"},
 		"no file":          {"{}", of("subscription: {login: " + open + "}"), "no such file"},
-		"of Codex":         {"{}", of("subscription: {login: " + codex + "}"), "is a login of Codex, which errand does not use"},
+		"of Codex":         {"{}", of("subscription: {login: " + codex + "}"), "is a login of Codex, which errand does not support"},
 		"no path":          {"{}", of("subscription: {login: login}"), `"login": write a path that begins with /`},
 		"nothing to renew": {"{}", of("subscription: {token: env:MODEL, renew_url: 'https://a/b'}"), "only a login is renewed"},
 		"no address":       {"{}", of("subscription: {login: " + login + ", renew_url: there}"), `"there" is no http(s) address`},
