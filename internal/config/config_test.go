@@ -86,7 +86,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ add, want string }{
 		"unknown key, near one":    {"limits:\n  turn: 3\n", "line 9: limits.turn: this key is unknown; did you mean turns?"},
-		"unknown key at the top":   {"colour: red\n", "line 8: colour: this key is unknown; there are enabled, "},
+		"unknown key at the top":   {"colour: red\n", "line 8: colour: this key is unknown; the keys are enabled, "},
 		"a word for a number":      {"limits:\n  turns: many\n", "line 9: limits.turns: write a whole number"},
 		"a fraction for a number":  {"limits:\n  turns: 1.5\n", "line 9: limits.turns: write a whole number"},
 		"a number for a duration":  {"limits:\n  duration: 7200\n", "line 9: limits.duration: write a duration such as 90s"},
@@ -99,50 +99,50 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"a number for a text":      {"trigger:\n  label: 5\n", "line 9: trigger.label: write a text, in quotes"},
 		"in a list":                {"local:\n  binds:\n  - path: /a\n  - pth: /b\n", "line 11: local.binds[1].pth: this key is unknown; did you mean path?"},
 		"in a mapping by name":     {"models:\n  one:\n    uri: x\n", "line 10: models.one.uri: this key is unknown; did you mean url?"},
-		"no value":                 {"limits:\n", "line 8: limits: there is no value; write a mapping with the keys turns, "},
+		"no value":                 {"limits:\n", "line 8: limits: the value is missing; write a mapping with the keys turns, "},
 		"a key twice":              {"data: a\ndata: b\n", "line 9: "},
-		"an anchor":                {"data: &a b\n", "line 8: data: anchors, aliases and tags are not understood"},
+		"an anchor":                {"data: &a b\n", "line 8: data: anchors, aliases and tags are not supported"},
 		"a header":                 {"models:\n  one: {url: 'https://m', key: env:MODEL, header: 'X: y'}\n", `line 9: models.one.header: "X: y": write the name of a header`},
 		"no YAML":                  {"data: [\n", "line 8: "},
 		"a second document":        {"---\ndata: x\n", "line 9: this is a second document"},
-		"a secret in the file":     {"models:\n  one: {url: 'https://m', key: sk-123}\n", "line 9: models.one.key: a secret does not stand in this file; write env:NAME or file:/path"},
-		"a value with real GitHub": {"models:\n  one: {url: 'https://m', key: 'value:sk-123'}\n", "line 9: models.one.key: a secret does not stand in this file"},
+		"a secret in the file":     {"models:\n  one: {url: 'https://m', key: sk-123}\n", "line 9: models.one.key: this file must not contain secrets; write env:NAME or file:/path"},
+		"a value with real GitHub": {"models:\n  one: {url: 'https://m', key: 'value:sk-123'}\n", "line 9: models.one.key: this file must not contain secrets"},
 		"a variable that is not":   {"models:\n  one: {url: 'https://m', key: env:NONE}\n", "line 9: models.one.key: the environment variable NONE is not set"},
 		"a variable without value": {"models:\n  one: {url: 'https://m', key: env:EMPTY}\n", "line 9: models.one.key: the environment variable EMPTY is not set"},
 		"a file that is not":       {"models:\n  one: {url: 'https://m', key: file:/no/such}\n", "line 9: models.one.key: open /no/such"},
 		"a bad address":            {"listen: here\n", `line 8: listen: "here": write HOST:PORT`},
 		"a proxy by name":          {"trusted_proxies: [127.0.0.1, proxy]\n", `line 8: trusted_proxies[1]: "proxy": write an address or a range of addresses`},
 		"a bad range of proxies":   {"trusted_proxies: [10.0.0.0/33]\n", `line 8: trusted_proxies[0]: "10.0.0.0/33": write an address or a range of addresses`},
-		"everybody as a proxy":     {"trusted_proxies: ['0.0.0.0/0']\n", `line 8: trusted_proxies[0]: "0.0.0.0/0": that is everybody`},
-		"everybody of IPv6":        {"trusted_proxies: ['::/0']\n", `line 8: trusted_proxies[0]: "::/0": that is everybody`},
+		"everybody as a proxy":     {"trusted_proxies: ['0.0.0.0/0']\n", `line 8: trusted_proxies[0]: "0.0.0.0/0": this matches every address`},
+		"everybody of IPv6":        {"trusted_proxies: ['::/0']\n", `line 8: trusted_proxies[0]: "::/0": this matches every address`},
 		"the same address twice":   {"listen: 127.0.0.1:1\nadmin2: x\n", "line 9: admin2: this key is unknown; did you mean admin?"},
 		"a bad name":               {"deployment: My Errand\n", "line 8: deployment: "},
 		"a bad provider":           {"provider: moon\n", `line 8: provider: "moon": write local or hetzner`},
 		"no token":                 {"provider: hetzner\n", "hetzner.token: write env:NAME or file:/path"},
 		"a bad candidate":          {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  candidates: [cx43]\n", `line 11: hetzner.candidates[0]: "cx43": write TYPE/LOCATION`},
 		"a bad range":              {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ssh_from: [here]\n", `line 11: hetzner.ssh_from[0]: "here": write a range of addresses`},
-		"a huge setup":             {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  setup: " + strings.Repeat("x", 17000) + "\n", "line 11: hetzner.setup: write a shell script, at most 16384 bytes; a longer one is what `bake` is for"},
-		"no way to a VM":           {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ipv4: false\n", "line 9: hetzner.network: without IPv4 it is the only way"},
+		"a huge setup":             {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  setup: " + strings.Repeat("x", 17000) + "\n", "line 11: hetzner.setup: write a shell script, at most 16384 bytes; use `bake` for a longer one"},
+		"no way to a VM":           {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ipv4: false\n", "line 9: hetzner.network: required without IPv4"},
 		"a group of nobody":        {"bake:\n  web: {script: 'true'}\n", "line 9: bake.web.repos: write at least one repository"},
 		"a host with a scheme":     {"egress:\n  allow: [a.org, 'https://a.org']\n", `line 9: egress.allow[1]: "https://a.org": write a host in lower case`},
 		"no such group of hosts":   {"egress:\n  allow: [go, docker]\n", `line 9: egress.allow[1]: "docker": write a host in lower case, such as proxy.example.org, *.example.org or example.org:8443, or a group: containers, debian`},
 		"a host of nobody":         {"egress:\n  repositories:\n    acme: [a.org]\n", `line 10: egress.repositories.acme: "acme": write OWNER/REPO`},
-		"no hours":                 {"limits:\n  vm_hours: 0\n", "line 9: limits.vm_hours: has to be above zero"},
-		"no limit at all":          {"limits:\n  vms: 0\n", "line 9: limits.vms: has to be above zero"},
-		"no duration at all":       {"limits:\n  stall: 0s\n", "line 9: limits.stall: has to be above zero"},
+		"no hours":                 {"limits:\n  vm_hours: 0\n", "line 9: limits.vm_hours: must be greater than zero"},
+		"no limit at all":          {"limits:\n  vms: 0\n", "line 9: limits.vms: must be greater than zero"},
+		"no duration at all":       {"limits:\n  stall: 0s\n", "line 9: limits.stall: must be greater than zero"},
 		"no money":                 {"limits:\n  cost: 0\n", "line 9: limits.cost: write a number of dollars"},
-		"reminded too late":        {"limits:\n  remind: 20d\n", "line 9: limits.remind: has to be shorter"},
+		"reminded too late":        {"limits:\n  remind: 20d\n", "line 9: limits.remind: must be shorter"},
 		"a template":               {"repository:\n  branch: 'x/{nummer}'\n", "line 9: repository.branch: expand template"},
 		"an empty template":        {"repository:\n  title: ''\n", "line 9: repository.title: write a template"},
 		"a plan mode":              {"repository:\n  plan: three-step\n", "line 9: repository.plan: "},
 		"a pattern":                {"gate:\n  secrets_allowed_in: [a, '[']\n", "line 9: gate.secrets_allowed_in[1]: glob \"[\" is not valid"},
-		"an old key":               {"repository:\n  protected: [a]\n", "line 9: repository.protected: this key is gone, write gate.protected, and exceptions in gate.unprotected, in its place"},
+		"an old key":               {"repository:\n  protected: [a]\n", "line 9: repository.protected: this key was replaced; write gate.protected, and exceptions in gate.unprotected, instead"},
 		"more than can be read":    {"gate:\n  max_bytes: 99999999\n", "line 9: gate.max_bytes: write a number of bytes from 1 to 67108864"},
 		"no paths at all":          {"gate:\n  max_paths: 0\n", "line 9: gate.max_paths: write a number from 1 to 20000"},
-		"no sweep":                 {"timing:\n  sweep: 0s\n", "line 9: timing.sweep: has to be above zero"},
+		"no sweep":                 {"timing:\n  sweep: 0s\n", "line 9: timing.sweep: must be greater than zero"},
 		"polls out of order":       {"timing:\n  poll_fast: 2m\n", "line 9: timing.poll_fast: cannot be longer than timing.poll_slow"},
 		"a removed key":            {"timing: {gather: 1m, retry: 2s}\n", "line 8: timing.retry: this key was removed: errand decides when a failed job is retried. Delete the line"},
-		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 8: this is nested too deep"},
+		"nested too deep":          {"data: " + strings.Repeat("[", 300) + "\n", "line 8: the nesting is too deep"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -169,12 +169,12 @@ func TestParseSaysEverythingAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	want := []string{
-		`admin.token: write env:NAME or file:/path, or give the pages an address of their own with admin.listen`,
+		`admin.token: write env:NAME or file:/path, or serve the pages on a separate address with admin.listen`,
 		`models.anthropic: the agent claude needs it (for every step that agent.models does not name); write its url and key`,
 		`line 2: log.level: "loud": write debug, info, warn or error`,
-		`line 3: github.webhook_secret: write env:NAME or file:/path; without a secret anybody could direct the bot`,
+		`line 3: github.webhook_secret: write env:NAME or file:/path; without a secret anybody could forge webhooks`,
 		`line 4: github.app_id: write the App's number from its settings page`,
-		`line 5: github.private_key: what env:HOOK holds is no private key in PEM form; take the .pem file that GitHub gave you`,
+		`line 5: github.private_key: env:HOOK does not contain a private key in PEM form; use the .pem file that GitHub generated`,
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -184,8 +184,8 @@ func TestParseSaysEverythingAtOnce(t *testing.T) {
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse([]byte(strings.NewReplacer("env:HOOK", "env:SHORT", "env:TOKEN", "env:SHORT").Replace(least)), env(t))
-	want := "line 5: github.webhook_secret: what env:SHORT holds is shorter than 16 characters; make one with `openssl rand -hex 32`\n" +
-		"line 7: admin.token: what env:SHORT holds is shorter than 16 characters; make one with `openssl rand -hex 32`"
+	want := "line 5: github.webhook_secret: env:SHORT contains fewer than 16 characters; create one with `openssl rand -hex 32`\n" +
+		"line 7: admin.token: env:SHORT contains fewer than 16 characters; create one with `openssl rand -hex 32`"
 	if err == nil || err.Error() != want {
 		t.Errorf("says\n%v\nwant\n%s", err, want)
 	}

@@ -14,15 +14,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// document is a YAML file that is being compared with the type that it should have. The comparison
-// is ours and not the decoder's, because a decoder ends at the first thing that is wrong and knows
-// the line, but neither the whole key nor what to write.
+// document is a YAML file that is compared with the type of its configuration. The decoder does not do this because it
+// stops at the first error, and knows the line of an error but neither the whole key nor what to write.
 type document struct {
 	lines map[string]int // of every key and list element
 	report
 }
 
-// decode reads data into out, which holds the defaults. The error is an *Invalid.
+// decode reads data into out, which contains the defaults. The error is an *Invalid.
 func decode(data []byte, limit int, out any) (*document, error) {
 	d := &document{lines: map[string]int{}}
 	if len(data) > limit {
@@ -48,8 +47,8 @@ func decode(data []byte, limit int, out any) (*document, error) {
 	return d, nil
 }
 
-// parse returns the one document in a file; nil if it is empty. A parser that panics is no reason to
-// end: what it was given comes from other people.
+// parse returns the only document in a file, or nil if the file is empty. It recovers from a panic of the parser,
+// because other people write its input.
 func parse(data []byte) (body ast.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -64,7 +63,7 @@ func parse(data []byte) (body ast.Node, err error) {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType || i == 0 && doc.Body.Type() == ast.NullType:
 		case doc.Body.Type() == ast.DirectiveType:
-			return nil, &Invalid{Problems: []Problem{{Line: line(doc.Body.GetToken()), Text: "directives are not understood here; leave it out"}}}
+			return nil, &Invalid{Problems: []Problem{{Line: line(doc.Body.GetToken()), Text: "YAML directives are not supported; remove it"}}}
 		case body != nil:
 			return nil, &Invalid{Problems: []Problem{{Line: line(doc.Body.GetToken()), Text: "this is a second document; write everything in one"}}}
 		default:
@@ -74,17 +73,17 @@ func parse(data []byte) (body ast.Node, err error) {
 	return body, nil
 }
 
-// maxDepth is far more than any file needs: the parser calls itself for each level.
+// maxDepth is the maximum nesting, far more than any file needs. The parser recurses once per level.
 const maxDepth = 50
 
-// tooDeep looks for nesting that is only there to exhaust the parser.
+// tooDeep returns a problem if the nesting could exhaust the parser's stack.
 func tooDeep(data []byte) *Problem {
 	n, ln := 0, 1
 	for l := range strings.Lines(string(data)) {
 		rest := strings.TrimLeft(l, " -?\t")
 		n = max(n, 0)
 		if indent := len(l) - len(rest); indent > 4*maxDepth {
-			return &Problem{Line: ln, Text: "this is nested too deep"}
+			return &Problem{Line: ln, Text: "the nesting is too deep"}
 		}
 		for _, c := range rest {
 			switch c {
@@ -94,7 +93,7 @@ func tooDeep(data []byte) *Problem {
 				n--
 			}
 			if n > maxDepth {
-				return &Problem{Line: ln, Text: "this is nested too deep"}
+				return &Problem{Line: ln, Text: "the nesting is too deep"}
 			}
 		}
 		ln++
@@ -102,7 +101,7 @@ func tooDeep(data []byte) *Problem {
 	return nil
 }
 
-// notYAML translates the parser's error.
+// notYAML converts the parser's error to an *Invalid.
 func notYAML(err error) error {
 	var at yaml.Error
 	if !errors.As(err, &at) {
@@ -111,7 +110,7 @@ func notYAML(err error) error {
 	return &Invalid{Problems: []Problem{{Line: line(at.GetToken()), Text: cut(at.GetMessage())}}}
 }
 
-// line is the line of a token; 0 if it has none.
+// line returns the line of a token, or 0 if it has none.
 func line(t *token.Token) int {
 	if t == nil || t.Position == nil {
 		return 0
@@ -119,7 +118,7 @@ func line(t *token.Token) int {
 	return t.Position.Line
 }
 
-// line finds the line of a key, or of the nearest one above it that the file has.
+// line returns the line of a key, or of its nearest parent in the file.
 func (d *document) line(key string) int {
 	for key != "" {
 		if n, ok := d.lines[key]; ok {
@@ -133,22 +132,22 @@ func (d *document) line(key string) int {
 // has reports whether the file has a key.
 func (d *document) has(key string) bool { _, ok := d.lines[key]; return ok }
 
-// problem notes what is wrong with a node.
+// problem records a problem with a node.
 func (d *document) problem(key string, n ast.Node, format string, args ...any) {
 	d.report = append(d.report, Problem{Line: line(n.GetToken()), Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
-// check compares a node with the type that is to hold it.
+// check compares a node with the type of its field.
 func (d *document) check(key string, n ast.Node, t reflect.Type) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch n := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		d.problem(key, n, "anchors, aliases and tags are not understood here; write it out")
+		d.problem(key, n, "anchors, aliases and tags are not supported; write the value out")
 		return
 	case *ast.NullNode:
-		d.problem(key, n, "there is no value; %s, or leave the key out", want(t))
+		d.problem(key, n, "the value is missing; %s, or remove the key", want(t))
 		return
 	case *ast.StringNode:
 		if t == reflect.TypeFor[RepoCommand]() || t == reflect.TypeFor[ShellList]() {
@@ -186,7 +185,7 @@ func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
 	for _, v := range values {
 		name, ok := v.Key.(*ast.StringNode)
 		if !ok {
-			d.problem(key, v.Key, "%s is no key; write a word", cut(v.Key.String()))
+			d.problem(key, v.Key, "%s is not a key; write a word", cut(v.Key.String()))
 			continue
 		}
 		sub := join(key, cut(name.Value))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The bounds of variables that are set on VMs.
+// The limits on variables on VMs.
 const (
 	maxEnv      = 50
 	maxEnvBytes = 8 << 10
@@ -16,8 +16,8 @@ const (
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// taken are variables that errand, git, agents' programs or their runtimes read, in capitals: whoever sets
-// them decides more than what a test sees.
+// taken returns variables, in upper case, that errand, git, agents' programs or their runtimes read. Setting one of them
+// would change more than a test.
 func taken() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND",
@@ -27,7 +27,7 @@ func taken() []string {
 	}
 }
 
-// takenPrefixes are the beginnings of such variables.
+// takenPrefixes returns the prefixes of such variables.
 func takenPrefixes() []string {
 	return []string{
 		"LD_", "DYLD_", "GIT_", "SSH_", "XDG_", "ERRAND_", "ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "GEMINI_", "AIDER_", "LITELLM_", "MCP_",
@@ -35,13 +35,13 @@ func takenPrefixes() []string {
 	}
 }
 
-// reserved reports whether a variable is not for repositories and tests to set, whatever its case.
+// reserved reports whether repositories and tests may not set a variable, in any case.
 func reserved(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.Contains(taken(), name) || slices.ContainsFunc(takenPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// variableProblems checks the names of variables, and how many there are.
+// variableProblems checks the names and the number of variables.
 func variableProblems[V any](r *report, key string, env map[string]V) {
 	r.unless(len(env) <= maxEnv, key, "%d variables are too many; write at most %d", len(env), maxEnv)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -51,15 +51,15 @@ func variableProblems[V any](r *report, key string, env map[string]V) {
 	}
 }
 
-// envProblems checks what `.errand.yml` sets. holdsSecret may be nil.
+// envProblems checks the variables in `.errand.yml`. holdsSecret may be nil.
 func envProblems(r *report, env map[string]string, holdsSecret func(text string) bool) {
 	variableProblems(r, "env", env)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		key, value := "env."+cut(name), env[name]
 		r.unless(len(value) <= maxEnvBytes, key, "the value is longer than %d bytes; put it into a file of the repository", maxEnvBytes)
-		r.unless(!strings.Contains(value, "\x00"), key, "the value holds a NUL; leave it out")
+		r.unless(!strings.Contains(value, "\x00"), key, "the value contains a NUL; remove it")
 		if holdsSecret != nil && (holdsSecret(value) || holdsSecret(fmt.Sprintf("%s=%q", name, value))) {
-			r.unless(false, key, "the value looks like a secret, which everybody who reads the repository would know; take it out, renew it, and ask the operator of errand for an entry under test_env")
+			r.unless(false, key, "the value looks like a secret, which everybody who can read the repository knows; remove it, replace it at its source, and ask the operator of errand for an entry under test_env")
 		}
 	}
 }

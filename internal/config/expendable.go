@@ -13,23 +13,24 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// TestEnv is by repository which variables are set for its set-up, agents and checks. Whoever directs an
-// agent can read them: what is in them has to be expendable, such as the password of a test's own database.
+// TestEnv sets variables, by repository, for its setup, agents and checks. Everybody who directs an agent can read them,
+// so their loss must do no harm, as with the password of a test's own database.
 type TestEnv map[string]map[string]Secret
 
-// TestFiles is by repository which files lie in its checkout for set-up, agents and checks, likewise.
+// TestFiles puts files, by repository, into its checkout for setup, agents and checks. The same caution applies as for
+// TestEnv.
 type TestFiles map[string]map[string]Secret
 
-// The bounds of what tests get.
+// The limits on test files and variables.
 const (
 	maxTestFiles = 20
 	maxTestPath  = 200
 )
 
-// testPath is a path that needs no quoting, whoever reads it.
+// testPath matches paths that need no quoting anywhere.
 var testPath = regexp.MustCompile(`^[A-Za-z0-9._@+/-]+$`)
 
-// resolve reads all values. A variable whose value is neither env:NAME nor file:/path is set to it as it is.
+// resolve reads all values. A value that is neither env:NAME nor file:/path is used as it is.
 func (t TestEnv) resolve(r *report, env func(string) (string, bool)) {
 	eachSecret(t, func(repo, name string, s *Secret) {
 		if strings.HasPrefix(s.from, "env:") || strings.HasPrefix(s.from, "file:") {
@@ -41,7 +42,7 @@ func (t TestEnv) resolve(r *report, env func(string) (string, bool)) {
 	})
 }
 
-// resolve reads all files, to the byte.
+// resolve reads all files without any change.
 func (t TestFiles) resolve(r *report, env func(string) (string, bool), standIns bool) {
 	eachSecret(t, func(repo, name string, s *Secret) {
 		key := "test_files." + repo + "." + name
@@ -59,7 +60,7 @@ func (t TestFiles) resolve(r *report, env func(string) (string, bool), standIns 
 	})
 }
 
-// eachSecret does something with every value, in order, and keeps what became of it.
+// eachSecret calls do for every value in order and stores the result.
 func eachSecret(all map[string]map[string]Secret, do func(repo, name string, s *Secret)) {
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, name := range slices.Sorted(maps.Keys(all[repo])) {
@@ -79,8 +80,8 @@ func (t TestEnv) problems(r *report) {
 	eachSecret(t, func(repo, name string, s *Secret) {
 		key, v := "test_env."+repo+"."+name, s.Reveal()
 		r.unless(s.Set(), key, "write env:NAME, file:/path, or the value")
-		r.unless(v == "" || len(v) >= secretscan.MinKnown, key, "a value of fewer than %d characters could not be blanked where it is repeated; make it longer, or have the repository set it under env of its .errand.yml", secretscan.MinKnown)
-		r.unless(!strings.Contains(v, "\x00") && len(v) <= maxSecret, key, "the value is longer than %d bytes or holds a NUL; use test_files for it", maxSecret)
+		r.unless(v == "" || len(v) >= secretscan.MinKnown, key, "a value of fewer than %d characters cannot be redacted reliably; make it longer, or let the repository set it under env in its .errand.yml", secretscan.MinKnown)
+		r.unless(!strings.Contains(v, "\x00") && len(v) <= maxSecret, key, "the value is longer than %d bytes or contains a NUL; use test_files for it", maxSecret)
 	})
 }
 
@@ -97,7 +98,7 @@ func (t TestFiles) problems(r *report) {
 	})
 }
 
-// isTestPath accepts what can only be a file of the checkout, and nothing of git's own.
+// isTestPath reports whether a path is a file of the checkout and not of git.
 func isTestPath(p string) bool {
 	git := slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(strings.ToLower(part), ".git") })
 	return testPath.MatchString(p) && len(p) <= maxTestPath && filepath.IsLocal(p) && path.Clean(p) == p && p != "." && !strings.HasPrefix(p, "-") && !git
@@ -105,10 +106,10 @@ func isTestPath(p string) bool {
 
 func isPattern(repo string) bool { return fullName.MatchString(strings.ReplaceAll(repo, "*", "x")) }
 
-// For returns what is set for a repository, named as OWNER/NAME. A name without stars wins over a pattern.
+// For returns the variables of a repository, named as OWNER/NAME. An exact name takes precedence over a pattern.
 func (t TestEnv) For(repo string) map[string]string { return secretsFor(t, repo) }
 
-// For returns the content of a repository's test files by their path, likewise.
+// For returns the contents of a repository's test files by path, likewise.
 func (t TestFiles) For(repo string) map[string]string { return secretsFor(t, repo) }
 
 func secretsFor(all map[string]map[string]Secret, repo string) map[string]string {
@@ -126,7 +127,7 @@ func secretsFor(all map[string]map[string]Secret, repo string) map[string]string
 	return out
 }
 
-// secrets lists what is to be blanked of all this.
+// secrets returns all texts to redact in variables and files for tests.
 func (c Config) expendable() []string {
 	var out []string
 	eachSecret(c.TestEnv, func(_, _ string, s *Secret) { out = append(out, s.Reveal()) })
@@ -134,12 +135,11 @@ func (c Config) expendable() []string {
 	return out
 }
 
-// minTelling is how long a word of a file has to be to be taken for a secret.
+// minTelling is the minimum length of a word in a file that is treated as a secret.
 const minTelling = 12
 
-// telling returns what of a file has to be blanked wherever it is repeated: the whole if it is one line, else
-// the words in it that have both letters and digits, such as keys and passwords. Blanking every word would
-// blank most of what anybody says.
+// telling returns the parts of a file to redact: all of it if it is one line, else the words with both letters and
+// digits, such as keys and passwords. Redacting every word would redact most ordinary text.
 func telling(content string) []string {
 	if text := strings.TrimSpace(content); !strings.Contains(text, "\n") {
 		return append(words(text), text)
@@ -155,7 +155,7 @@ func words(content string) []string {
 	})
 }
 
-// readWhole reads a file to the byte.
+// readWhole reads a file without any change.
 func readWhole(name string) (string, error) {
 	data, err := readBounded(name)
 	if err == nil && len(data) == 0 {

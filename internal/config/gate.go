@@ -48,15 +48,15 @@ func (g Gate) problems(r *report) {
 }
 
 func (g RepoGate) problems(r *report) {
-	r.unless(g.MaxPaths >= 0, "gate.max_paths", "has to be above zero")
-	r.unless(g.MaxBytes >= 0, "gate.max_bytes", "has to be above zero")
+	r.unless(g.MaxPaths >= 0, "gate.max_paths", "must be greater than zero")
+	r.unless(g.MaxBytes >= 0, "gate.max_bytes", "must be greater than zero")
 	s := g.settings()
 	globProblems(r, "gate.secrets_allowed_in", s.SecretsAllowedIn)
 	globProblems(r, "gate.protected", s.Protected)
 	globProblems(r, "gate.unprotected", s.Unprotected)
 }
 
-// settings are what the repository says; what it leaves out stays zero.
+// settings returns the repository's settings; what it does not set is zero.
 func (g RepoGate) settings() state.Gate {
 	return state.Gate{
 		SecretsAllowedIn: written(g.SecretsAllowedIn), MaxPaths: g.MaxPaths, MaxBytes: g.MaxBytes,
@@ -64,7 +64,7 @@ func (g RepoGate) settings() state.Gate {
 	}
 }
 
-// written tells an empty list, which is not nil, from one that is not there.
+// written returns a list that is not nil if the file has one, even if it is empty.
 func written(list *[]string) []string {
 	if list == nil {
 		return nil

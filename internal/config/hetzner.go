@@ -75,22 +75,22 @@ var (
 
 // problems checks the section if it is used.
 func (h Hetzner) problems(r *report) {
-	r.unless(h.Token.Set(), "hetzner.token", "write env:NAME or file:/path; make the token in the project's security settings, for reading and writing")
-	r.unless(isURL(h.Endpoint), "hetzner.endpoint", "%q is no http(s) address", h.Endpoint)
+	r.unless(h.Token.Set(), "hetzner.token", "write env:NAME or file:/path; create the token in the project's security settings, with read and write permission")
+	r.unless(isURL(h.Endpoint), "hetzner.endpoint", "%q is not an http(s) address", h.Endpoint)
 	r.unless(len(h.Candidates) > 0, "hetzner.candidates", "write at least one, such as cx43/fsn1")
 	for i, c := range h.Candidates {
 		r.unless(candidate.MatchString(c), fmt.Sprintf("hetzner.candidates[%d]", i), "%q: write TYPE/LOCATION by Hetzner's names, such as cx43/fsn1", c)
 	}
 	r.unless(imageName.MatchString(h.Image), "hetzner.image", "%q: write Hetzner's name of an image, such as ubuntu-24.04", h.Image)
 	quoted, err := json.Marshal(h.Setup) // as it is sent
-	r.unless(err == nil && len(quoted) <= maxSetup && !strings.ContainsRune(h.Setup, 0), "hetzner.setup", "write a shell script, at most %d bytes; a longer one is what `bake` is for", maxSetup)
+	r.unless(err == nil && len(quoted) <= maxSetup && !strings.ContainsRune(h.Setup, 0), "hetzner.setup", "write a shell script, at most %d bytes; use `bake` for a longer one", maxSetup)
 	for i, from := range h.SSHFrom {
 		_, err := netip.ParsePrefix(from)
 		r.unless(err == nil, fmt.Sprintf("hetzner.ssh_from[%d]", i), "%q: write a range of addresses, such as 203.0.113.7/32", from)
 	}
 	r.unless(slices.Contains([]string{"open", "tether"}, h.Egress), "hetzner.egress", "%q: write open or tether", h.Egress)
-	r.unless(h.IPv4 || h.Network > 0, "hetzner.network", "without IPv4 it is the only way to a VM: write the number of a network that this host is in")
-	r.unless(h.BillingPeriod > 0, "hetzner.billing_period", "has to be above zero")
+	r.unless(h.IPv4 || h.Network > 0, "hetzner.network", "required without IPv4, because errand then reaches VMs only through it: write the ID of a network that this host is in")
+	r.unless(h.BillingPeriod > 0, "hetzner.billing_period", "must be greater than zero")
 	r.unless(h.Insurance >= 0, "hetzner.insurance", "write a number of VMs, 0 for none")
 }
 
@@ -112,10 +112,10 @@ func (c Config) Warnings() (list []string) {
 
 // vmProblems checks that every limit on VMs is one.
 func (l Limits) vmProblems(r *report) {
-	r.unless(l.VMHours > 0, "limits.vm_hours", "has to be above zero")
-	r.unless(l.VMCreates > 0, "limits.vm_creates", "has to be above zero")
+	r.unless(l.VMHours > 0, "limits.vm_hours", "must be greater than zero")
+	r.unless(l.VMCreates > 0, "limits.vm_creates", "must be greater than zero")
 	for key, most := range map[string]float64{"limits.vm_cost_per_day": l.VMCostPerDay, "limits.vm_cost_per_month": l.VMCostPerMonth} {
-		r.unless(most >= 0 && most <= 1e6, key, "write an amount, at most 1000000; 0 bounds nothing")
+		r.unless(most >= 0 && most <= 1e6, key, "write an amount, at most 1000000; 0 means no limit")
 	}
 }
 

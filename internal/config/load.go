@@ -9,11 +9,11 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 )
 
-// maxFile bounds a configuration file, in bytes.
+// maxFile is the maximum size of a configuration file in bytes.
 const maxFile = 256 << 10
 
-// Load reads and validates the file at path. env looks environment variables up. A file that can be
-// read but not used is an *Invalid.
+// Load reads and validates the file at path; env looks up environment variables. The error for a file that can be read
+// but is not valid is an *Invalid.
 func Load(path string, env func(string) (string, bool)) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func Load(path string, env func(string) (string, bool)) (Config, error) {
 	return c, nil
 }
 
-// Parse is Load for a file's content. Its error is an *Invalid.
+// Parse is Load for the contents of a file. Its error is an *Invalid.
 func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
 	c := Default()
 	doc, err := decode(data, maxFile, &c)
@@ -43,7 +43,7 @@ func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
 	return c, invalid(append(problems, c.problems()...), doc.line)
 }
 
-// agentDefaults takes back what belongs to the default adapter if the file names another one.
+// agentDefaults clears the default adapter's program and model if the file selects another adapter.
 func (c *Config) agentDefaults(doc *document) {
 	if c.Agent.Adapter == agent.DefaultConfig().Adapter {
 		return
@@ -83,7 +83,7 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	return r
 }
 
-// Secrets lists every secret's value, for redaction, those of tests among them.
+// Secrets returns the values of all secrets, including those lent to tests, for redaction.
 func (c Config) Secrets() []string {
 	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal(), c.Hetzner.Token.Reveal()}
 	for _, m := range c.Models {

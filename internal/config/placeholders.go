@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// placeholders stand for lists of names in checks.
+// placeholders returns the placeholders for lists of names in checks.
 func placeholders() []string { return []string{"{changed_files}", "{affected_modules}"} }
 
-// placeholderProblems refuses placeholders where they cannot be filled in, or not safely: what is put in is
-// quoted for a shell that is not within quotes there.
+// placeholderProblems reports placeholders that cannot be replaced, or not safely: the replacement is quoted for a shell
+// and must not be inside quotes itself.
 func placeholderProblems(r *report, setup, check []RepoCommand) {
 	for i, c := range setup {
 		for _, p := range placeholders() {
-			r.unless(!strings.Contains(c.Run, p), fmt.Sprintf("setup[%d]", i), "%s is known in check only: nothing has changed yet", p)
+			r.unless(!strings.Contains(c.Run, p), fmt.Sprintf("setup[%d]", i), "%s can be used in check only: nothing has changed before setup", p)
 		}
 	}
 	for i, c := range check {
@@ -23,8 +23,8 @@ func placeholderProblems(r *report, setup, check []RepoCommand) {
 	}
 }
 
-// misplaced reports whether a placeholder stands somewhere in a shell command where quoted words would not be
-// read as such.
+// misplaced reports whether a placeholder is at a position in a shell command at which quoted words would not be read as
+// such.
 func misplaced(command, word string) bool {
 	if strings.Contains(command, word) && strings.Contains(command, "<<") {
 		return true
@@ -55,7 +55,7 @@ func misplaced(command, word string) bool {
 	return false
 }
 
-// alone reports whether what stands between two parts of a command is a word of its own.
+// alone reports whether the text between two parts of a command is a separate word.
 func alone(before, after string) bool {
 	const space = " \t\n"
 	return (before == "" || strings.IndexByte(space, before[len(before)-1]) >= 0) &&

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong in a file.
+// Problem is one error in a file.
 type Problem struct {
-	// Line counts from 1; 0 means that the file has no line for it.
+	// Line counts from 1; 0 means that no line of the file causes the problem.
 	Line int
-	// Key is the path of the key, such as "github.app_id"; empty if the file as a whole is meant.
+	// Key is the path of the key, such as "github.app_id"; empty if the problem concerns the whole file.
 	Key string
-	// Text says what is wrong or what to write.
+	// Text states what is wrong or what to write.
 	Text string
 }
 
@@ -30,8 +30,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Invalid is the error of a file that cannot be used: everything that is wrong with it, in the order
-// of the file.
+// Invalid is the error of a file that is not valid. It lists all problems in the order of the file.
 type Invalid struct {
 	Problems []Problem
 }
@@ -45,10 +44,10 @@ func (e *Invalid) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems bounds what is told: after so many, reading on helps nobody.
+// maxProblems is the maximum number of problems in an error.
 const maxProblems = 20
 
-// invalid makes the error, or nil if there is no problem. Lines are looked up by key.
+// invalid returns an error with the problems, or nil if there are none. It looks up lines by key.
 func invalid(problems []Problem, line func(key string) int) error {
 	if len(problems) == 0 {
 		return nil
@@ -71,14 +70,14 @@ func invalid(problems []Problem, line func(key string) int) error {
 // report collects problems by key.
 type report []Problem
 
-// unless notes a problem if ok is false.
+// unless records a problem if ok is false.
 func (r *report) unless(ok bool, key, format string, args ...any) {
 	if !ok {
 		*r = append(*r, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
-// fail notes an error, if it is one.
+// fail records err as a problem if it is not nil.
 func (r *report) fail(key string, err error) {
 	if err != nil {
 		*r = append(*r, Problem{Key: key, Text: err.Error()})

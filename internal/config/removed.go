@@ -43,7 +43,7 @@ func removed() map[string]string {
 // unknown returns why key, which is no field of t, is refused, and what to write.
 func unknown(key, name string, t reflect.Type) string {
 	if now, ok := renamed()[key]; ok {
-		return "this key is gone, write " + now + " in its place"
+		return "this key was replaced; write " + now + " instead"
 	}
 	if reason, ok := removed()[key]; ok {
 		return "this key was removed: " + reason + ". Delete the line"

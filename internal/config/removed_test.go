@@ -12,8 +12,8 @@ import (
 func TestRemovedKeysNameTheirReplacement(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ value, want string }{
-		"agent.max_turns":        {"60", "this key is gone, write limits.turns in its place"},
-		"repository.protected":   {"[a]", "this key is gone, write gate.protected, and exceptions in gate.unprotected, in its place"},
+		"agent.max_turns":        {"60", "this key was replaced; write limits.turns instead"},
+		"repository.protected":   {"[a]", "this key was replaced; write gate.protected, and exceptions in gate.unprotected, instead"},
 		"timing.status_gap":      {"10s", "errand keeps to the pace that GitHub asks of Apps"},
 		"timing.settle":          {"30s", "how long a revision must exist before an approval without its hash counts"},
 		"timing.backoff":         {"1m", "errand retries an interrupted task after a minute, then after twice as long each time"},
@@ -52,7 +52,7 @@ func TestRemovedKeysNameTheirReplacement(t *testing.T) {
 func TestRemovedKeyOfARepositorysFile(t *testing.T) {
 	t.Parallel()
 	_, err := config.ParseRepo([]byte("protected: [a]\n"), operator())
-	if want := "line 1: protected: this key is gone, write gate.protected in its place"; err == nil || err.Error() != want {
+	if want := "line 1: protected: this key was replaced; write gate.protected instead"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// RepoFile is a repository's `.errand.yml`. What it leaves out is the operator's.
+// RepoFile is a repository's `.errand.yml`. The operator's settings apply to everything that it does not set.
 type RepoFile struct {
 	// Enabled starts new tasks in this repository.
 	Enabled *bool `yaml:"enabled"`
@@ -64,7 +64,7 @@ type RepoFile struct {
 	Keep []string `yaml:"keep"`
 }
 
-// KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
+// KeyRule finds a ticket key, such as ABC-123, in the title, body or trusted comments.
 type KeyRule struct {
 	// Pattern is a regular expression (RE2 syntax).
 	Pattern string `yaml:"pattern"`
@@ -72,7 +72,7 @@ type KeyRule struct {
 	Required bool `yaml:"required"`
 }
 
-// RepoCommand is one of the repository's commands: a plain text, or a mapping.
+// RepoCommand is one of the repository's commands, written as plain text or as a mapping.
 type RepoCommand struct {
 	// Name is shown instead of the command.
 	Name string `yaml:"name"`
@@ -82,7 +82,7 @@ type RepoCommand struct {
 	Timeout time.Duration `yaml:"timeout"`
 }
 
-// RepoLimits are a repository's own limits, each at most the operator's.
+// RepoLimits are a repository's own limits, which cannot exceed the operator's.
 type RepoLimits struct {
 	// Turns is the maximum number of model calls in one run.
 	Turns int `yaml:"turns"`
@@ -102,7 +102,7 @@ type RepoLimits struct {
 	Checks *int `yaml:"checks"`
 }
 
-// The bounds of what a repository can ask for.
+// The limits on what a repository can set.
 const (
 	maxRepoFile        = 64 << 10 // bytes
 	maxCommands        = 20
@@ -110,13 +110,13 @@ const (
 	maxRepoTimeout     = 2 * time.Hour
 )
 
-// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid, whose text
-// is for people: line, key and what to write.
+// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid whose text is for people: line,
+// key and what to write.
 func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	return ParseRepoFor(data, defaults, nil)
 }
 
-// ParseRepoFor is ParseRepo where holdsSecret, unless it is nil, says of a text whether a secret is in it.
+// ParseRepoFor is ParseRepo with holdsSecret, which reports whether a text contains a secret and may be nil.
 func ParseRepoFor(data []byte, defaults state.Settings, holdsSecret func(text string) bool) (state.Settings, error) {
 	var f RepoFile
 	doc, err := decode(data, maxRepoFile, &f)
@@ -153,7 +153,7 @@ func ParseRepoFor(data []byte, defaults state.Settings, holdsSecret func(text st
 	return s, nil
 }
 
-// set overwrites what the repository says.
+// set overwrites settings with those of the repository.
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
@@ -171,7 +171,7 @@ func commands(list []RepoCommand) []state.Command {
 	return out
 }
 
-// UnmarshalYAML takes a plain string for a command without a name.
+// UnmarshalYAML accepts plain text as a command without a name.
 func (c *RepoCommand) UnmarshalYAML(unmarshal func(any) error) error {
 	var text string
 	if err := unmarshal(&text); err == nil {
@@ -204,14 +204,14 @@ func (l RepoLimits) apply(to *state.Limits) {
 	}
 }
 
-// lower takes a cap that is lower; 0 is none.
+// lower reduces a limit to most, where 0 means no limit.
 func lower(to *int64, most int64) {
 	if most > 0 && (*to == 0 || most < *to) {
 		*to = most
 	}
 }
 
-// problems says everything that is wrong.
+// problems returns all problems of the file.
 func (f RepoFile) problems(s state.Settings) report {
 	var r report
 	planProblem(&r, "plan", s.Plan)
@@ -230,11 +230,11 @@ func (f RepoFile) problems(s state.Settings) report {
 	keepProblems(&r, f.Keep)
 	guidanceProblems(&r, "guidance", s.Guidance)
 	l := f.Limits
-	r.unless(l.Turns >= 0, "limits.turns", "has to be above zero")
-	r.unless(l.Cost >= 0, "limits.cost", "has to be above zero")
-	r.unless(l.CostPerRun >= 0, "limits.cost_per_run", "has to be above zero")
-	r.unless(l.Tokens >= 0, "limits.tokens", "has to be above zero")
-	r.unless(l.TokensPerRun >= 0, "limits.tokens_per_run", "has to be above zero")
+	r.unless(l.Turns >= 0, "limits.turns", "must be greater than zero")
+	r.unless(l.Cost >= 0, "limits.cost", "must be greater than zero")
+	r.unless(l.CostPerRun >= 0, "limits.cost_per_run", "must be greater than zero")
+	r.unless(l.Tokens >= 0, "limits.tokens", "must be greater than zero")
+	r.unless(l.TokensPerRun >= 0, "limits.tokens_per_run", "must be greater than zero")
 	r.unless(l.Checks == nil || *l.Checks >= 0, "limits.checks", "cannot be below zero")
 	return r
 }

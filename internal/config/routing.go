@@ -11,17 +11,17 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// steps are the runs that a model can be given to.
+// steps returns the steps that can have their own model.
 func steps() []string {
 	return []string{string(state.RunPreliminary), string(state.RunPlan), string(state.RunImplement), string(state.RunReview)}
 }
 
-// errNoProvider says that no provider speaks an adapter's API.
+// errNoProvider is the error for an adapter whose API no provider supports.
 var errNoProvider = errors.New("no provider under models speaks its API")
 
-// ProviderOf returns the name of the model provider that an adapter's calls go to: the one that is set for
-// it, else the one of its API (of several the one that is called like it), else the only one. The error says
-// what to write; it is nil with "" where an adapter of an API of its own choice has no provider at all.
+// ProviderOf returns the name of the model provider for an adapter's calls: the configured one, else the one that
+// supports the adapter's API (of several the one with the API's name), else the only one. The error states what to
+// write. It is nil, with an empty name, if an adapter of any API has no provider.
 func (c Config) ProviderOf(adapter string) (string, error) {
 	api, names := agent.APIOf(adapter), slices.Sorted(maps.Keys(c.Models))
 	if want := c.Agent.For(adapter).Provider; want != "" {
@@ -40,14 +40,14 @@ func (c Config) ProviderOf(adapter string) (string, error) {
 	case len(names) == 1:
 		return names[0], nil
 	case len(names) > 1:
-		return "", fmt.Errorf("several providers will do; write which one: %s", strings.Join(names, ", "))
+		return "", fmt.Errorf("several providers match; write which one to use: %s", strings.Join(names, ", "))
 	case api != "":
 		return "", errNoProvider
 	}
 	return "", nil
 }
 
-// Providers returns for each adapter that some run may get the name of its provider.
+// Providers returns the provider's name for each adapter that may be used.
 func (c Config) Providers() map[string]string {
 	out := map[string]string{}
 	for name := range c.Agent.Uses() {
@@ -58,10 +58,10 @@ func (c Config) Providers() map[string]string {
 	return out
 }
 
-// routeProblems says which steps name nothing that can be reached.
+// routeProblems reports the steps and adapters without a usable provider.
 func (c Config) routeProblems(r *report) {
 	for step := range c.Agent.Models {
-		r.unless(slices.Contains(steps(), step), "agent.models."+step, "there is no such step; there are %s", strings.Join(steps(), ", "))
+		r.unless(slices.Contains(steps(), step), "agent.models."+step, "there is no such step; the steps are %s", strings.Join(steps(), ", "))
 	}
 	for name, uses := range c.Agent.Uses() {
 		provider, err := c.ProviderOf(name)
@@ -78,7 +78,7 @@ func (c Config) routeProblems(r *report) {
 	}
 }
 
-// usesInWords says what an adapter is for.
+// usesInWords describes the uses of an adapter.
 func usesInWords(uses []string) string {
 	words := make([]string, 0, len(uses))
 	for _, u := range uses {
@@ -94,7 +94,7 @@ func usesInWords(uses []string) string {
 	return strings.Join(words, ", ")
 }
 
-// Routes says for each step what runs it, for people: "plan claude:claude-opus-4-8 by anthropic".
+// Routes describes the adapter, model and provider of each step for people: "plan claude:claude-opus-4-8 by anthropic".
 func (c Config) Routes() []string {
 	providers := c.Providers()
 	out := make([]string, 0, len(steps()))

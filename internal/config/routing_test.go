@@ -53,9 +53,9 @@ func TestProviders(t *testing.T) {
 		"none":               {`{adapter: claude}`, "{" + ofOpenAI + "}", "", "models.anthropic: the agent claude needs it"},
 		"of no such name":    {`{adapter: claude, provider: moon}`, "{" + ofAnthropic + "}", "", `agent.provider: "moon": there is no provider of this name`},
 		"the only one":       {`{adapter: command, command: [mine]}`, "{" + ofOpenAI + "}", "openai", ""},
-		"several":            {`{adapter: command, command: [mine]}`, "{" + ofOpenAI + ", " + ofAnthropic + "}", "", "agent.provider: several providers will do; write which one: anthropic, openai"},
-		"several, for steps": {`{models: {plan: command:x}, adapters: {command: {command: [mine]}}}`, "{" + ofOpenAI + ", " + ofAnthropic + "}", "", "agent.adapters.command.provider: several providers will do"},
-		"no such step":       {`{models: {plans: x}}`, "{" + ofAnthropic + "}", "", "agent.models.plans: there is no such step; there are preliminary_plan, plan, implement, review"},
+		"several":            {`{adapter: command, command: [mine]}`, "{" + ofOpenAI + ", " + ofAnthropic + "}", "", "agent.provider: several providers match; write which one to use: anthropic, openai"},
+		"several, for steps": {`{models: {plan: command:x}, adapters: {command: {command: [mine]}}}`, "{" + ofOpenAI + ", " + ofAnthropic + "}", "", "agent.adapters.command.provider: several providers match"},
+		"no such step":       {`{models: {plans: x}}`, "{" + ofAnthropic + "}", "", "agent.models.plans: there is no such step; the steps are preliminary_plan, plan, implement, review"},
 		"no such adapter":    {`{adapters: {clod: {}}}`, "{" + ofAnthropic + "}", "", `agent.adapters.clod: "clod" is unknown`},
 	}
 	for name, test := range tests {

@@ -10,12 +10,12 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Secret is a value that must not stand in the file: `env:NAME`, `file:/path`, or `value:TEXT` with
-// stand-ins on this machine only. Reveal returns it after Load has resolved it; every other way of
-// printing it, in logs, JSON, YAML or with any verb, shows where it comes from.
+// Secret is a value that must not be written in the file: `env:NAME`, `file:/path`, or, with a simulated GitHub on this
+// host only, `value:TEXT`. Reveal returns the value after Load has resolved it. Every other way of printing it (logs,
+// JSON, YAML, any verb) shows its source only.
 type Secret struct {
 	from string
-	// value is behind a pointer, so that even a dump of unexported fields does not show it.
+	// value is a pointer so that even a dump of unexported fields does not show it.
 	value *string
 }
 
@@ -26,7 +26,7 @@ var (
 	_ interface{ String() string } = Secret{}
 )
 
-// UnmarshalYAML keeps where the secret comes from; Load resolves it.
+// UnmarshalYAML stores the source of the secret; Load resolves it.
 func (s *Secret) UnmarshalYAML(data []byte) error {
 	var text string
 	if err := yaml.Unmarshal(data, &text); err != nil {
@@ -36,7 +36,7 @@ func (s *Secret) UnmarshalYAML(data []byte) error {
 	return nil
 }
 
-// Reveal returns the secret's value, or nothing if none is set.
+// Reveal returns the secret's value, or an empty string if none is set.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -47,7 +47,7 @@ func (s Secret) Reveal() string {
 // Set reports whether the file names a source.
 func (s Secret) Set() bool { return s.from != "" }
 
-// String tells where the secret comes from, never what it is.
+// String returns the source of the secret, never its value.
 func (s Secret) String() string {
 	if kind, _, _ := strings.Cut(s.from, ":"); kind != "env" && kind != "file" && kind != "" {
 		return "value:…" // what stands in the file may be the secret itself
@@ -55,19 +55,19 @@ func (s Secret) String() string {
 	return s.from
 }
 
-// Format prints String, whatever the verb.
+// Format prints String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText returns String; JSON and YAML use it, too.
+// MarshalText returns String; JSON and YAML use it too.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalYAML returns String.
 func (s Secret) MarshalYAML() ([]byte, error) { return yaml.Marshal(s.String()) }
 
-// maxSecret bounds a secret's file, in bytes.
+// maxSecret is the maximum size of a secret's file in bytes.
 const maxSecret = 64 << 10
 
-// resolve reads the value. standIns says that GitHub is a stand-in on this machine.
+// resolve reads the value. standIns is true if GitHub is a simulator on this host.
 func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 	kind, rest, ok := strings.Cut(s.from, ":")
 	var value string
@@ -88,13 +88,13 @@ func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 	case ok && kind == "value" && standIns:
 		value = rest
 	default:
-		return errors.New("a secret does not stand in this file; write env:NAME or file:/path")
+		return errors.New("this file must not contain secrets; write env:NAME or file:/path")
 	}
 	s.value = &value
 	return nil
 }
 
-// readBounded reads a secret's file.
+// readBounded reads a secret's file of at most maxSecret bytes.
 func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func readBounded(path string) ([]byte, error) {
 	return data, err
 }
 
-// readSecret reads a secret's file. Space around it does not count.
+// readSecret reads a secret's file and trims white space.
 func readSecret(path string) (string, error) {
 	data, err := readBounded(path)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Submodules is by repository what else is read for it. It is for the operator to say, not for the repository:
-// else whoever may write to one could read any other. Where the App is not installed, what is public is read.
+// Submodules lists, by repository, the other repositories that its agents may read. Only the operator can set it:
+// otherwise everybody with write access to one repository could read all others. Public repositories can be read even if
+// the App is not installed there.
 type Submodules map[string][]string
 
 func (s Submodules) problems(r *report) {
@@ -26,7 +27,7 @@ func (s Submodules) Allow(of, repo string) bool {
 	return slices.ContainsFunc(s.Of(of), func(pattern string) bool { return matches(pattern, repo) })
 }
 
-// Of lists what agents at work on a repository may read besides it, as patterns.
+// Of returns the patterns of repositories that agents working on a repository may also read.
 func (s Submodules) Of(repo string) []string {
 	var out []string
 	for pattern, list := range s {
@@ -38,7 +39,7 @@ func (s Submodules) Of(repo string) []string {
 	return slices.Compact(out)
 }
 
-// matches compares names as GitHub does, whatever their case.
+// matches compares names without regard to case, as GitHub does.
 func matches(pattern, name string) bool {
 	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(name))
 	return ok && err == nil

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
-// Subscription is what calls are made with that a subscription to Claude pays for, in place of a key: a token or a
-// login. Tokens are counted then, and no dollars.
+// Subscription authenticates calls that a subscription to Claude pays for, instead of a key: a token or a login. errand
+// then counts tokens but no dollars.
 type Subscription struct {
 	// Token is the token that `claude setup-token` prints; it is valid for a year.
 	Token Secret `yaml:"token"`
@@ -22,10 +22,10 @@ type Subscription struct {
 	ClientID string `yaml:"client_id"`
 }
 
-// Set reports whether a subscription takes the place of a key.
+// Set reports whether a subscription replaces the key.
 func (s Subscription) Set() bool { return s.Token.Set() || s.Login != "" }
 
-// resolve reads what is there of it.
+// resolve reads the token or the login.
 func (s *Subscription) resolve(key string, r *report, env func(string) (string, bool), standIns bool) {
 	r.fail(key+".token", s.Token.resolve(env, standIns))
 	if s.Login != "" {
@@ -34,7 +34,7 @@ func (s *Subscription) resolve(key string, r *report, env func(string) (string, 
 	}
 }
 
-// secrets are the values of what calls are made with, those of a login as it is now.
+// secrets returns the token, or the current tokens of the login.
 func (s Subscription) secrets() []string {
 	out := []string{s.Token.Reveal()}
 	if s.Login != "" {
@@ -44,22 +44,22 @@ func (s Subscription) secrets() []string {
 	return out
 }
 
-// problems says what is wrong with a provider that is asked on a subscription.
+// problems checks a provider with a subscription.
 func (s Subscription) problems(r *report, name string, m Model) {
 	key := "models." + name + ".subscription"
 	r.unless(!s.Token.Set() || s.Login == "", key, "write a token or a login, not both")
-	r.unless(!m.Key.Set(), "models."+name+".key", "a subscription takes its place; write one of them")
-	r.unless(m.Header == "", "models."+name+".header", "the token of a subscription has a header of its own; leave it out")
+	r.unless(!m.Key.Set(), "models."+name+".key", "cannot be combined with a subscription; write one of them")
+	r.unless(m.Header == "", "models."+name+".header", "the token of a subscription has its own header; remove this key")
 	r.unless(m.Dialect(name) == gateway.Anthropic, key, "only subscriptions to Claude can be used; write a key for a provider of the API %s", m.Dialect(name))
 	r.unless(s.Login == "" || filepath.IsAbs(s.Login), key+".login", "%q: write a path that begins with /", s.Login)
-	r.unless(s.RenewURL == "" || isURL(s.RenewURL), key+".renew_url", "%q is no http(s) address", s.RenewURL)
-	r.unless(s.Login != "" || s.RenewURL == "" && s.ClientID == "", key+".renew_url", "only a login is renewed; leave it out, or write a login")
+	r.unless(s.RenewURL == "" || isURL(s.RenewURL), key+".renew_url", "%q is not an http(s) address", s.RenewURL)
+	r.unless(s.Login != "" || s.RenewURL == "" && s.ClientID == "", key+".renew_url", "only a login is renewed; remove this key, or write a login")
 }
 
-// subscribed reports whether the provider of this name is asked on a subscription.
+// subscribed reports whether the provider with this name has a subscription.
 func (c Config) subscribed(provider string) bool { return c.Models[provider].Subscription.Set() }
 
-// Subscribed names the providers that are asked on a subscription.
+// Subscribed returns the names of the providers with a subscription.
 func (c Config) Subscribed() map[string]bool {
 	out := map[string]bool{}
 	for name, m := range c.Models {
@@ -70,7 +70,7 @@ func (c Config) Subscribed() map[string]bool {
 	return out
 }
 
-// allSubscribed reports whether everything that agents may ask for is on subscriptions.
+// allSubscribed reports whether all providers that agents may use have subscriptions.
 func (c Config) allSubscribed() bool {
 	providers := c.Providers()
 	for _, name := range providers {
@@ -81,9 +81,8 @@ func (c Config) allSubscribed() bool {
 	return len(providers) > 0
 }
 
-// claudeOnly says of an adapter that goes to a subscription which it may not use, and why: Anthropic gives
-// subscriptions to its own program only.
+// claudeOnly reports an adapter that may not use a subscription: Anthropic permits them for its own program only.
 func (c Config) claudeOnly(r *report, adapter, provider string) {
 	key := "models." + provider + ".subscription"
-	r.unless(!c.subscribed(provider) || adapter == "claude", key, "only the agent claude may use a subscription, and %s goes there, too; write a key in its place, or give %s another provider", adapter, adapter)
+	r.unless(!c.subscribed(provider) || adapter == "claude", key, "only the agent claude may use a subscription, but %s uses this provider too; write a key instead, or give %s another provider", adapter, adapter)
 }

@@ -21,17 +21,17 @@ func TestSubscription(t *testing.T) {
 		"a token":          {"{}", of("subscription: {token: env:MODEL}"), ""},
 		"a login":          {"{}", of("subscription: {login: " + login + "}"), ""},
 		"both":             {"{}", of("subscription: {token: env:MODEL, login: " + login + "}"), "models.anthropic.subscription: write a token or a login, not both"},
-		"a key, too":       {"{}", of("key: env:MODEL, subscription: {token: env:MODEL}"), "models.anthropic.key: a subscription takes its place"},
-		"a header":         {"{}", of("header: X-Api-Key, subscription: {token: env:MODEL}"), "models.anthropic.header: the token of a subscription has a header of its own"},
+		"a key, too":       {"{}", of("key: env:MODEL, subscription: {token: env:MODEL}"), "models.anthropic.key: cannot be combined with a subscription"},
+		"a header":         {"{}", of("header: X-Api-Key, subscription: {token: env:MODEL}"), "models.anthropic.header: the token of a subscription has its own header"},
 		"neither":          {"{}", of("web_tools: false"), "models.anthropic.key: write env:NAME"},
 		"no file":          {"{}", of("subscription: {login: " + open + "}"), "no such file"},
 		"of Codex":         {"{}", of("subscription: {login: " + codex + "}"), "is a login of Codex, which errand does not support"},
 		"no path":          {"{}", of("subscription: {login: login}"), `"login": write a path that begins with /`},
 		"nothing to renew": {"{}", of("subscription: {token: env:MODEL, renew_url: 'https://a/b'}"), "only a login is renewed"},
-		"no address":       {"{}", of("subscription: {login: " + login + ", renew_url: there}"), `"there" is no http(s) address`},
+		"no address":       {"{}", of("subscription: {login: " + login + ", renew_url: there}"), `"there" is not an http(s) address`},
 		"of ChatGPT":       {"{adapter: codex}", "{openai: {url: 'https://o', subscription: {token: env:MODEL}}}", "models.openai.subscription: only subscriptions to Claude can be used; write a key for a provider of the API openai"},
-		"errand's agent":   {"{adapter: api}", of("subscription: {token: env:MODEL}"), "only the agent claude may use a subscription, and api goes there, too"},
-		"of a step":        {"{models: {plan: 'api:claude-x'}}", of("subscription: {token: env:MODEL}"), "only the agent claude may use a subscription, and api goes there, too"},
+		"errand's agent":   {"{adapter: api}", of("subscription: {token: env:MODEL}"), "only the agent claude may use a subscription, but api uses this provider too"},
+		"of a step":        {"{models: {plan: 'api:claude-x'}}", of("subscription: {token: env:MODEL}"), "only the agent claude may use a subscription, but api uses this provider too"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Tools bounds what agents may call, by the rules that their programs have themselves. Those are no boundary: a
-// command can be written in many ways. What leaves a VM is judged by the push gate, the proxy and the gateway.
+// Tools restricts which commands agents may run, enforced by the agents' own programs. This is not a security boundary,
+// because a command can be written in many ways; the push gate, the proxy and the gateway check everything that leaves a
+// VM.
 type Tools struct {
 	// Shell lists the command prefixes that agents may run in a shell: [git, go, make, npm run]. Commands that read
 	// files, text or system information, or that create, move and delete files, are always allowed. By default the list
@@ -23,7 +24,7 @@ type Tools struct {
 	Deny []string `yaml:"deny"`
 }
 
-// OperatorTools are the operator's bounds.
+// OperatorTools are the operator's restrictions on commands.
 type OperatorTools struct {
 	// Shell lists the command prefixes that agents may run in a shell if a repository's own file has no list. The word
 	// all allows every command and lets those files say all. If empty, it is git and the tools that a repository is
@@ -35,13 +36,13 @@ type OperatorTools struct {
 	Deny []string `yaml:"deny"`
 }
 
-// ShellList is a list of commands by how they begin, or the word all.
+// ShellList is a list of command prefixes, or the word all.
 type ShellList []string
 
-// allShell is the word for any command.
+// allShell allows every command.
 const allShell = "all"
 
-// UnmarshalYAML takes a single word for a list of one.
+// UnmarshalYAML accepts a single word as a list of one.
 func (l *ShellList) UnmarshalYAML(unmarshal func(any) error) error {
 	var word string
 	if err := unmarshal(&word); err == nil {
@@ -56,7 +57,7 @@ func (l *ShellList) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// shell is what the list allows; nothing is what is found.
+// shell converts the list for the state; without a list errand detects the prefixes.
 func (l ShellList) shell() state.Shell {
 	switch {
 	case l == nil:
@@ -67,7 +68,8 @@ func (l ShellList) shell() state.Shell {
 	return state.Shell{Set: true, Commands: slices.Clone(l)}
 }
 
-// For is what the operator allows the agents of a repository, named as OWNER/NAME. An empty list is what is found.
+// For returns the command prefixes that the operator allows in a repository, named as OWNER/NAME. An empty list means
+// that errand detects them.
 func (t OperatorTools) For(repo string) state.Shell {
 	list := t.Shell
 	for name, other := range t.Repositories {
@@ -81,7 +83,7 @@ func (t OperatorTools) For(repo string) state.Shell {
 	return list.shell()
 }
 
-// The bounds of a list of commands.
+// The limits on lists of commands.
 const (
 	maxDenied    = 50
 	maxShell     = 100
@@ -107,7 +109,7 @@ func denyProblems(r *report, key string, list []string) {
 	r.unless(len(list) <= maxDenied, key, "%d commands are too many; write at most %d", len(list), maxDenied)
 	for i, c := range list {
 		plain := strings.TrimSpace(c) == c && c != "" && len(c) <= maxDenyChars && !strings.ContainsAny(c, "()*:\"'\\\n\r\t\x00")
-		r.unless(plain, fmt.Sprintf("%s[%d]", key, i), "%q: write how the command begins, such as terraform apply, without quotes, brackets and *", cut(c))
+		r.unless(plain, fmt.Sprintf("%s[%d]", key, i), "%q: write the beginning of the command, such as terraform apply, without quotes, brackets and *", cut(c))
 	}
 }
 
@@ -118,7 +120,7 @@ func (l ShellList) problems(r *report, key string) {
 	r.unless(len(l) <= maxShell, key, "%d commands are too many; write at most %d, or all", len(l), maxShell)
 	for i, c := range l {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		r.unless(c != allShell, at, "all stands alone: write shell: all, or only the commands that may be called")
-		r.unless(shellrules.IsPlain(c) && len(c) <= maxDenyChars, at, "%q: write how the command begins, such as go or npm run, without quotes, brackets and *", cut(c))
+		r.unless(c != allShell, at, "all cannot be in a list: write shell: all, or only the commands that agents may run")
+		r.unless(shellrules.IsPlain(c) && len(c) <= maxDenyChars, at, "%q: write the beginning of the command, such as go or npm run, without quotes, brackets and *", cut(c))
 	}
 }

@@ -23,10 +23,10 @@ func TestRepoShell(t *testing.T) {
 		"none":       {"tools: {shell: []}", state.Shell{Set: true}, ""},
 		"all":        {"tools: {shell: all}", state.Shell{Set: true, All: true}, ""},
 		"all listed": {"tools: {shell: [all]}", state.Shell{Set: true, All: true}, ""},
-		"all and":    {"tools: {shell: [git, all]}", state.Shell{}, "tools.shell[1]: all stands alone"},
+		"all and":    {"tools: {shell: [git, all]}", state.Shell{}, "tools.shell[1]: all cannot be in a list"},
 		"a pattern":  {"tools:\n  shell:\n    - git *", state.Shell{}, "line 3: tools.shell[0]"},
-		"a chain":    {"tools: {shell: [\"git && x\"]}", state.Shell{}, "write how the command begins"},
-		"a quote":    {`tools: {shell: ["npm  run"]}`, state.Shell{}, "write how the command begins"},
+		"a chain":    {"tools: {shell: [\"git && x\"]}", state.Shell{}, "write the beginning of the command"},
+		"a quote":    {`tools: {shell: ["npm  run"]}`, state.Shell{}, "write the beginning of the command"},
 		"a mapping":  {"tools: {shell: {git: true}}", state.Shell{}, "tools.shell"},
 		"too many":   {"tools: {shell: [" + strings.Repeat("x, ", 101) + "x]}", state.Shell{}, "at most 100"},
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// ParseDuration reads a duration such as "90s", "2h30m" or "14d"; a day has 24 hours. It is never
-// negative.
+// ParseDuration parses a duration such as "90s", "2h30m" or "14d"; a day has 24 hours. The result is never negative.
 func ParseDuration(text string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is no duration; write one such as 90s, 30m, 2h or 14d", cut(text))
+	bad := fmt.Errorf("%q is not a duration; write one such as 90s, 30m, 2h or 14d", cut(text))
 	var days time.Duration
 	if n, rest, ok := strings.Cut(text, "d"); ok {
 		d, err := strconv.ParseUint(n, 10, 31)
@@ -32,8 +31,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return days + d, nil
 }
 
-// FormatDuration writes a duration as ParseDuration reads it, in the largest units that fit: "14d",
-// "1h30m".
+// FormatDuration formats a duration as ParseDuration reads it, in the largest units that fit: "14d", "1h30m".
 func FormatDuration(d time.Duration) string {
 	var b strings.Builder
 	if days := d / (24 * time.Hour); days > 0 {
@@ -53,7 +51,7 @@ func FormatDuration(d time.Duration) string {
 	return b.String() + s
 }
 
-// readDuration lets the decoder use ParseDuration.
+// readDuration makes the decoder use ParseDuration.
 func readDuration(d *time.Duration, data []byte) error {
 	var text string
 	err := yaml.Unmarshal(data, &text)
@@ -63,7 +61,7 @@ func readDuration(d *time.Duration, data []byte) error {
 	return err
 }
 
-// want says what to write for a value of a type.
+// want returns what to write for a value of a type.
 func want(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
@@ -91,13 +89,13 @@ func want(t reflect.Type) string {
 	}
 }
 
-// Key returns the name of a field in the file; false if the file has none for it.
+// Key returns the key of a field, or false if it has none.
 func Key(f reflect.StructField) (string, bool) {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return name, name != "" && name != "-"
 }
 
-// fieldOf finds the field of a key.
+// fieldOf returns the field of a key.
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		if name, ok := Key(t.Field(i)); ok && name == key {
@@ -107,7 +105,7 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// keysOf lists the keys of a struct in its order.
+// keysOf returns the keys of a struct in the order of its fields.
 func keysOf(t reflect.Type) []string {
 	var keys []string
 	for i := range t.NumField() {
@@ -118,7 +116,7 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// suggest names the key that was probably meant, or else all.
+// suggest returns a hint with the most similar key, or with all keys if none is similar.
 func suggest(key string, t reflect.Type) string {
 	best, least := "", 3
 	for _, k := range keysOf(t) {
@@ -129,10 +127,10 @@ func suggest(key string, t reflect.Type) string {
 	if best != "" {
 		return "did you mean " + best + "?"
 	}
-	return "there are " + strings.Join(keysOf(t), ", ")
+	return "the keys are " + strings.Join(keysOf(t), ", ")
 }
 
-// distance counts the letters that would have to change; it gives up at limit.
+// distance returns the number of letters that differ, up to limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
@@ -155,7 +153,7 @@ func distance(a, b string, limit int) int {
 	return row[len(b)]
 }
 
-// join makes the path of a key.
+// join returns the path of a key in a section.
 func join(parent, key string) string {
 	if parent == "" {
 		return key
@@ -163,7 +161,7 @@ func join(parent, key string) string {
 	return parent + "." + key
 }
 
-// cut bounds what a message repeats of a file, and keeps it on one line.
+// cut shortens text from a file for use in a message, and puts it on one line.
 func cut(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -23,23 +23,22 @@ var (
 	modelName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 )
 
-// Validate says everything that is wrong, each with its key and what to write, without lines. The
-// error is an *Invalid.
+// Validate returns all problems, each with its key and what to write but without lines. The error is an *Invalid.
 func (c Config) Validate() error {
 	return invalid(c.problems(), func(string) int { return 0 })
 }
 
-// problems is Validate before the lines are known.
+// problems returns the problems before their lines are known.
 func (c Config) problems() report {
 	var r report
-	r.unless(deployment.MatchString(c.Deployment), "deployment", "%q: lower-case letters, digits and hyphens, at most 32", c.Deployment)
+	r.unless(deployment.MatchString(c.Deployment), "deployment", "%q: write at most 32 lower-case letters, digits and hyphens", c.Deployment)
 	r.unless(c.Data != "", "data", "name a folder, such as /var/lib/errand")
 	r.unless(isAddress(c.Listen), "listen", "%q: write HOST:PORT, such as 127.0.0.1:8080", c.Listen)
-	r.unless(c.PublicURL == "" || isURL(c.PublicURL), "public_url", "%q is no http(s) address", c.PublicURL)
+	r.unless(c.PublicURL == "" || isURL(c.PublicURL), "public_url", "%q is not an http(s) address", c.PublicURL)
 	c.proxyProblems(&r)
 	r.unless(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level", "%q: write debug, info, warn or error", c.Log.Level)
 	r.unless(slices.Contains([]string{"json", "console"}, c.Log.Format), "log.format", "%q: write json or console", c.Log.Format)
-	r.unless(c.Admin.Token.Set() || c.Admin.Listen != "", "admin.token", "write env:NAME or file:/path, or give the pages an address of their own with admin.listen")
+	r.unless(c.Admin.Token.Set() || c.Admin.Listen != "", "admin.token", "write env:NAME or file:/path, or serve the pages on a separate address with admin.listen")
 	r.long("admin.token", c.Admin.Token)
 	r.unless(c.Admin.Listen == "" || isAddress(c.Admin.Listen), "admin.listen", "%q: write HOST:PORT, such as 127.0.0.1:9090", c.Admin.Listen)
 	r.unless(c.Admin.Listen == "" || c.Admin.Listen != c.Listen, "admin.listen", "that is the address of listen; write another one")
@@ -76,21 +75,21 @@ func (g GitHub) problems(r *report) {
 	r.unless(g.PrivateKey.Set(), "github.private_key", "write file:/path/to/app.pem or env:NAME")
 	if key := g.PrivateKey.Reveal(); key != "" {
 		block, _ := pem.Decode([]byte(key))
-		r.unless(block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY"), "github.private_key", "what %s holds is no private key in PEM form; take the .pem file that GitHub gave you", g.PrivateKey)
+		r.unless(block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY"), "github.private_key", "%s does not contain a private key in PEM form; use the .pem file that GitHub generated", g.PrivateKey)
 	}
-	r.unless(g.WebhookSecret.Set(), "github.webhook_secret", "write env:NAME or file:/path; without a secret anybody could direct the bot")
+	r.unless(g.WebhookSecret.Set(), "github.webhook_secret", "write env:NAME or file:/path; without a secret anybody could forge webhooks")
 	r.long("github.webhook_secret", g.WebhookSecret)
-	r.unless(isURL(g.URL), "github.url", "%q is no http(s) address", g.URL)
-	r.unless(g.APIURL == "" || isURL(g.APIURL), "github.api_url", "%q is no http(s) address", g.APIURL)
-	r.unless(g.GraphQLURL == "" || isURL(g.GraphQLURL), "github.graphql_url", "%q is no http(s) address", g.GraphQLURL)
+	r.unless(isURL(g.URL), "github.url", "%q is not an http(s) address", g.URL)
+	r.unless(g.APIURL == "" || isURL(g.APIURL), "github.api_url", "%q is not an http(s) address", g.APIURL)
+	r.unless(g.GraphQLURL == "" || isURL(g.GraphQLURL), "github.graphql_url", "%q is not an http(s) address", g.GraphQLURL)
 }
 
 func (c Config) modelProblems(r *report) {
 	for name, m := range c.Models {
 		key := "models." + name
-		r.unless(modelName.MatchString(name), key, "lower-case letters, digits and hyphens make a name, at most 32")
+		r.unless(modelName.MatchString(name), key, "write a name of at most 32 lower-case letters, digits and hyphens")
 		r.unless(m.Header == "" || headerName.MatchString(m.Header), key+".header", "%q: write the name of a header, such as X-Api-Key", m.Header)
-		r.unless(isURL(m.URL), key+".url", "%q is no http(s) address", m.URL)
+		r.unless(isURL(m.URL), key+".url", "%q is not an http(s) address", m.URL)
 		if m.Subscription.Set() {
 			m.Subscription.problems(r, name, m)
 		} else {
@@ -102,9 +101,9 @@ func (c Config) modelProblems(r *report) {
 		for _, n := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.LongInput, p.LongOutput, p.LongCacheRead, p.LongCacheWrite} {
 			r.unless(n >= 0 && n <= 1e6, "prices."+name, "write dollars per million tokens, zero or more")
 		}
-		r.unless(p.LongPrompt >= 0, "prices."+name+".long_prompt", "write a number of tokens, or 0 where long prompts cost the same")
+		r.unless(p.LongPrompt >= 0, "prices."+name+".long_prompt", "write a number of tokens, or 0 if long prompts cost the same")
 		r.unless(p.LongPrompt > 0 || p.LongInput+p.LongOutput+p.LongCacheRead+p.LongCacheWrite == 0, "prices."+name+".long_prompt",
-			"write above how many tokens the prices of long prompts count")
+			"write the number of tokens above which the prices for long prompts apply")
 	}
 }
 
@@ -116,19 +115,19 @@ func (l Local) problems(r *report) {
 	for i, p := range l.Path {
 		r.unless(filepath.IsAbs(p), fmt.Sprintf("local.path[%d]", i), "%q: write a path that begins with /", p)
 	}
-	r.unless(l.IdleExit > 0, "local.idle_exit", "has to be above zero")
+	r.unless(l.IdleExit > 0, "local.idle_exit", "must be greater than zero")
 }
 
-// limitProblems checks that everything that bounds something does.
+// limitProblems checks that limits and intervals are within their ranges.
 func (c Config) limitProblems(r *report) {
 	r.unless(c.Limits.Cost > 0 && c.Limits.Cost <= 1e6, "limits.cost", "write a number of dollars above zero, at most 1000000")
 	for key, most := range map[string]float64{"limits.cost_per_day": c.Limits.CostPerDay, "limits.cost_per_month": c.Limits.CostPerMonth, "limits.cost_per_run": c.Limits.CostPerRun} {
-		r.unless(most >= 0 && most <= 1e6, key, "write a number of dollars, at most 1000000; 0 bounds nothing")
+		r.unless(most >= 0 && most <= 1e6, key, "write a number of dollars, at most 1000000; 0 means no limit")
 	}
 	for key, most := range map[string]int64{"limits.tokens": c.Limits.Tokens, "limits.tokens_per_run": c.Limits.TokensPerRun, "limits.tokens_per_day": c.Limits.TokensPerDay, "limits.tokens_per_month": c.Limits.TokensPerMonth} {
-		r.unless(most >= 0, key, "write a number of tokens; 0 bounds nothing")
+		r.unless(most >= 0, key, "write a number of tokens; 0 means no limit")
 	}
-	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "has to be shorter than limits.expire")
+	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "must be shorter than limits.expire")
 	r.unless(c.Timing.PollFast <= c.Timing.PollSlow, "timing.poll_fast", "cannot be longer than timing.poll_slow")
 	for section, v := range map[string]any{"limits": c.Limits, "timing": c.Timing, "keep": c.Keep} {
 		s := reflect.ValueOf(v)
@@ -137,15 +136,15 @@ func (c Config) limitProblems(r *report) {
 			key := section + "." + name
 			switch n := s.Field(i).Interface().(type) {
 			case time.Duration:
-				r.unless(n > 0 || mayBeZero(key), key, "has to be above zero")
+				r.unless(n > 0 || mayBeZero(key), key, "must be greater than zero")
 			case int:
-				r.unless(n > 0 || n == 0 && mayBeZero(key), key, "has to be above zero")
+				r.unless(n > 0 || n == 0 && mayBeZero(key), key, "must be greater than zero")
 			}
 		}
 	}
 }
 
-// mayBeZero lists what may be switched off with 0.
+// mayBeZero reports whether a key can be set to 0, which turns it off.
 func mayBeZero(key string) bool {
 	return slices.Contains([]string{"limits.checks", "timing.gather", "keep.after_end"}, key)
 }
@@ -159,13 +158,13 @@ func (d Repository) problems(r *report) {
 	guidanceProblems(r, "repository.guidance", d.Guidance)
 }
 
-// minSecret is how long a secret that strangers may guess at has to be, in bytes.
+// minSecret is the minimum length in bytes of secrets that strangers could guess.
 const minSecret = 16
 
-// long refuses a secret that is easily guessed.
+// long reports a secret that is too short.
 func (r *report) long(key string, s Secret) {
 	v := s.Reveal()
-	r.unless(v == "" || len(v) >= minSecret, key, "what %s holds is shorter than %d characters; make one with `openssl rand -hex 32`", s, minSecret)
+	r.unless(v == "" || len(v) >= minSecret, key, "%s contains fewer than %d characters; create one with `openssl rand -hex 32`", s, minSecret)
 }
 
 func planProblem(r *report, key string, p state.PlanMode) {
@@ -176,7 +175,7 @@ func publishProblem(r *report, key string, m state.PublishMode) {
 	r.unless(slices.Contains([]state.PublishMode{"", state.PublishAtOnce, state.PublishAfterApproval}, m), key, "%q: write at-once or after-approval", cut(string(m)))
 }
 
-// templateProblems tries the three templates.
+// templateProblems expands the three templates.
 func templateProblems(r *report, prefix, branch, commit, title string) {
 	for _, t := range []struct{ key, text string }{{"branch", branch}, {"commit", commit}, {"title", title}} {
 		if len(t.text) > 300 {
@@ -201,7 +200,7 @@ func isURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// isLoopback reports whether an address is on this machine.
+// isLoopback reports whether the host of a URL is this host.
 func isLoopback(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil {

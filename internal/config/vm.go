@@ -23,17 +23,17 @@ type RepoVM struct {
 	Sleep state.SleepMode `yaml:"sleep"`
 }
 
-// The bounds of what a repository can ask of its VMs.
+// The limits on requirements for VMs.
 const (
 	maxVCPU = 256
 	maxGB   = 10_000
 	maxKept = 20
-	// maxGuidance is how many files are read for agents.
+	// maxGuidance is the maximum number of instruction files for agents.
 	maxGuidance = 10
 	mbOfAGig    = 1024
 )
 
-// settings is what the repository asks over the operator's defaults.
+// settings returns the repository's requirements over the operator's defaults.
 func (v RepoVM) settings(defaults state.VMSettings) state.VMSettings {
 	s := state.VMSettings{
 		MinVCPU: max(v.MinVCPU, defaults.MinVCPU), MinMemoryMB: max(v.MinMemory*mbOfAGig, defaults.MinMemoryMB),
@@ -60,7 +60,7 @@ func sleepProblem(r *report, key string, m state.SleepMode) {
 }
 
 func guidanceProblems(r *report, key string, list []string) {
-	r.unless(len(list) <= maxGuidance, key, "%d files are too many; name at most %d", len(list), maxGuidance)
+	r.unless(len(list) <= maxGuidance, key, "%d files are too many; write at most %d", len(list), maxGuidance)
 	for i, p := range list {
 		plain := p != "." && p == path.Clean(p) && filepath.IsLocal(p) && len(p) <= 200 && !strings.ContainsAny(p, ":\\\x00\n")
 		r.unless(plain, fmt.Sprintf("%s[%d]", key, i), "%q: write a file of the repository, such as AGENTS.md", cut(p))
@@ -68,7 +68,7 @@ func guidanceProblems(r *report, key string, list []string) {
 }
 
 func keepProblems(r *report, list []string) {
-	r.unless(len(list) <= maxKept, "keep", "%d folders are too many; name at most %d", len(list), maxKept)
+	r.unless(len(list) <= maxKept, "keep", "%d folders are too many; write at most %d", len(list), maxKept)
 	for i, p := range list {
 		rest := strings.TrimPrefix(p, "~/")
 		plain := rest != "." && rest == path.Clean(rest) && filepath.IsLocal(rest) && !strings.ContainsAny(p, "\x00\n")
