@@ -8,31 +8,25 @@ SEED      ?= 1
 WALKS     ?= 1
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-COUNT      = $(GO) run ./internal/house/count
 GEN        = $(GO) run ./internal/house/gen
 
 # Root boxes need root; for the others it matters who runs them: namespaces, sandboxes and files differ.
 ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./internal/runner/... ./internal/fleet/... ./internal/remote/... ./internal/egress/... \
              ./internal/server/... ./internal/config/... ./internal/sim/simagent/...
 
-# What the stand-ins say in the full tests is held against GitHub's and Hetzner's own descriptions. With SAID, a folder
-# outside of the checkout, `make test` keeps it there, too, and `make test-full SAID=THE SAME` plays only what `make test`
-# right before it, on the same tree, has not: what takes long, and all packages in which that changes anything. Go
-# knows which those are by the variables and files that a test reads. The race detector watches every fourth story
-# then. CI does so; by itself each target is whole.
-ifdef SAID
-KEEP       = $(SAID)
-RECORD     = SIMGITHUB_RECORD=$(KEEP)/github SIMHETZNER_RECORD=$(KEEP)/hetzner
-COUNTED    =
-ANEW       = @echo "what make test has played is not played again"
-RACED      = -skip '^(TestWalks|TestSample|TestNothingLeaks)$$'
-race test-full: export ERRAND_TEST_PLAYED = 1
-else
-KEEP       = $(CURDIR)/.cache/said
-test-full: RECORD = SIMGITHUB_RECORD=$(KEEP)/github SIMHETZNER_RECORD=$(KEEP)/hetzner
-COUNTED    = -count=1
-ANEW       = rm -rf $(KEEP)
-endif
+# gotestsum counts: it prints a line per package, the output of what failed and why tests were skipped, then calls .ci/counts.
+# .ci/tools.mod has its version, apart from go.mod, so that it moves no version that the product is built with.
+COUNT      = $(GO) tool -modfile=.ci/tools.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
+             --jsonfile $(shell mkdir -p .cache && echo .cache/tests.json) --post-run-command .ci/counts --
+# Many tests wait, for processes and disks: more packages at a time than there are processors.
+AT_ONCE    = -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
+
+# Tests that take minutes are named TestHeavy…. `make test` reports them as skipped, `make test-full` runs nothing else.
+HEAVY      = $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go '^func TestHeavy' cmd e2e handlers internal state))))
+
+# In both, the simulators record their answers, which `make test-full` compares with what GitHub and Hetzner publish.
+SAID       = $(CURDIR)/.cache/said
+RECORD     = SIMGITHUB_RECORD=$(SAID)/github SIMHETZNER_RECORD=$(SAID)/hetzner
 
 # No C compiler is needed, programs are static, and all targets but race share what was compiled.
 export CGO_ENABLED ?= 0
@@ -47,18 +41,18 @@ demo: runner ## play the whole life of a task on this machine (ARGS="-interactiv
 	$(GO) build -o bin/errand-demo ./cmd/errand-demo
 	bin/errand-demo $(ARGS)
 
-test test-full: export PATH := $(CURDIR)/.cache/clis/bin:$(PATH)
+test: ## all tests but the heavy ones; skipped tests are reported
+	$(RECORD) $(COUNT) $(AT_ONCE) -timeout 20m ./...
 
-test: ## all tests; what is skipped is said
-	$(RECORD) $(COUNT) -- -timeout 20m ./...
+test-full: export PATH := $(CURDIR)/.cache/clis/bin:$(PATH)
 
-test-full: published clis probot ## all tests anew, with those that take long or need installed programs
-	$(ANEW)
-	$(RECORD) ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- $(COUNTED) -timeout 20m ./...
-	ERRAND_SAID=$(KEEP)/github ERRAND_SAID_HETZNER=$(KEEP)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
+test-full: published clis probot ## the heavy tests, which take minutes or need installed programs; also checks the simulators' answers
+	@test -d $(SAID)/github || $(MAKE) test
+	$(RECORD) ERRAND_TEST_FULL=1 $(COUNT) $(AT_ONCE) -count=1 -timeout 20m -run '^TestHeavy' $(HEAVY)
+	ERRAND_SAID=$(SAID)/github ERRAND_SAID_HETZNER=$(SAID)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
 
 test-root: rootfs ## the tests that need root, or that behave differently with it, as root
-	ERRAND_TEST_FULL=1 $(COUNT) -slowest 10 -- -count=1 -timeout 20m $(ROOTED)
+	ERRAND_TEST_FULL=1 $(COUNT) -count=1 -timeout 20m $(ROOTED)
 
 published: ## what GitHub publishes about itself, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
 	@cmp -s e2e/likeness/package-lock.json .cache/published/package-lock.json && exit 0; rm -rf .cache/published; \
@@ -85,8 +79,9 @@ rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebs
 	$(GO) run ./e2e/rootbox/rootfs
 
 # By itself the race detector has every program wait for a second at its end, and tests start hundreds.
-race: ## all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 GORACE="$${GORACE:-atexit_sleep_ms=0}" $(COUNT) -- -race $(RACED) -timeout 20m ./...
+# Random walks, leaks and crashes are the same code many times over: they are left out, as are three of four stories.
+race: ## the tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 GORACE="$${GORACE:-atexit_sleep_ms=0}" $(COUNT) $(AT_ONCE) -race -skip '^(TestWalks|TestSample|TestNothingLeaks)$$' -timeout 20m ./...
 
 lint: ## gofmt, vet, and staticcheck where it is installed
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
@@ -109,7 +104,7 @@ verify: ## what has to be true of the tree: format, go.mod, generated documents,
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GEN) -check
-	$(COUNT) -- ./internal/house/... ./internal/config/...
+	$(COUNT) ./internal/house/... ./internal/config/...
 
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
 	$(GO) build -o bin/errand ./cmd/errand
@@ -130,11 +125,11 @@ release: ## dist/: a folder and an archive per platform, with checksums
 	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
 
 pictures: ## docs/images: the README's pictures, kept by the browser tests
-	ERRAND_PICTURES=$(CURDIR)/docs/images ERRAND_REQUIRE_CHROMIUM=1 $(GO) test -count=1 -run '^TestByClicks$$' ./e2e/browser
+	ERRAND_TEST_FULL=1 ERRAND_PICTURES=$(CURDIR)/docs/images ERRAND_REQUIRE_CHROMIUM=1 $(GO) test -count=1 -run '^TestHeavyByClicks$$' ./e2e/browser
 
 tidy: ## go.mod and gofmt
 	$(GO) mod tidy
 	gofmt -w cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null)
 
-clean: ## everything that was built
-	rm -rf bin dist
+clean: ## delete what was built, and the simulators' recorded answers
+	rm -rf bin dist .cache/said

@@ -14,19 +14,39 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
 // patience is how long a condition may take to come true, on a slow and busy machine with the race detector.
 const patience = 2 * time.Minute
 
-// TestStories plays every story. Those that are named heavy-… run with ERRAND_TEST_FULL=1 alone.
+// TestStories plays the stories that are not long. The race detector watches every fourth one: most of a story is
+// what all of them do.
 func TestStories(t *testing.T) {
+	_, light := stories(t)
+	if raced {
+		watched := slices.DeleteFunc(slices.Clone(light), func(name string) bool { return slices.Index(light, name)%4 != 0 })
+		t.Logf("the race detector watches %d of %d stories", len(watched), len(light))
+		light = watched
+	}
+	play(t, light)
+}
+
+// TestHeavyStories plays the stories that begin with "[!full] skip".
+func TestHeavyStories(t *testing.T) {
+	heavytest.Mark(t)
+	heavy, _ := stories(t)
+	play(t, heavy)
+}
+
+func play(t *testing.T, files []string) {
+	t.Helper()
 	if common.Err != nil {
 		t.Fatal(common.Err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files: stories(t), RequireUniqueNames: true, Setup: setup, Condition: condition, UpdateScripts: os.Getenv("UPDATE") != "",
+		Files: files, RequireUniqueNames: true, Setup: setup, Condition: condition, UpdateScripts: os.Getenv("UPDATE") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
@@ -37,32 +57,13 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// stories lists the stories to play: all, unless ERRAND_TEST_PLAYED says that `make test` has just played those
-// that are light. Then full tests play the heavy ones alone, since to the others it makes no difference, and the race
-// detector watches every fourth one: most of a story is what all of them do.
-func stories(t *testing.T) []string {
+// stories lists the stories, long ones and others.
+func stories(t *testing.T) (heavy, light []string) {
 	t.Helper()
 	all, err := filepath.Glob("testdata/stories/*.txtar")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("there are no stories: %v", err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	switch full := os.Getenv("ERRAND_TEST_FULL") != ""; {
-	case os.Getenv("ERRAND_TEST_PLAYED") == "":
-		return all
-	case full:
-		return heavy(t, all)
-	case raced:
-		quarter := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Index(all, name)%4 != 0 })
-		t.Logf("the race detector watches %d of %d stories", len(quarter), len(all))
-		return quarter
-	}
-	return all
-}
-
-// heavy are the stories that only full tests play.
-func heavy(t *testing.T, all []string) []string {
-	t.Helper()
-	var heavy []string
 	for _, name := range all {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -70,13 +71,14 @@ func heavy(t *testing.T, all []string) []string {
 		}
 		if bytes.Contains(text, []byte("\n"+onlyFull)) || bytes.HasPrefix(text, []byte(onlyFull)) {
 			heavy = append(heavy, name)
+		} else {
+			light = append(light, name)
 		}
 	}
-	if len(heavy) == 0 {
-		t.Fatalf("no story begins with %q", onlyFull)
+	if len(heavy) == 0 || len(light) == 0 {
+		t.Fatalf("%d stories begin with %q, %d do not", len(heavy), onlyFull, len(light))
 	}
-	t.Logf("%d heavy stories; make test has played the other %d", len(heavy), len(all)-len(heavy))
-	return heavy
+	return heavy, light
 }
 
 // onlyFull is how a heavy story says that it is one.
@@ -87,7 +89,7 @@ const onlyFull = "[!full] skip"
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "full":
-		return os.Getenv("ERRAND_TEST_FULL") != "", nil
+		return os.Getenv(heavytest.Var) != "", nil
 	case "bwrap", "userns":
 		return common.kinds[cond], nil
 	}

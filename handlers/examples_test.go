@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -67,10 +68,11 @@ func realWebhooks(t *testing.T) []example {
 	return list
 }
 
-// TestRealWebhooks sends every webhook that was recorded from GitHub to the real route, and works through the inbox: none
+// TestHeavyRealWebhooks sends every webhook that was recorded from GitHub to the real route, and works through the inbox: none
 // may fail, and each is handled or ignored for the reason that Treatment states.
-func TestRealWebhooks(t *testing.T) {
+func TestHeavyRealWebhooks(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	list := realWebhooks(t)
 	store := newStore(t)
 	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 1, Assignee: "errand-bot", Label: "errand"}, store)
@@ -149,9 +151,10 @@ func drain(t *testing.T, store *state.Store, inbox *handlers.Inbox, want int) {
 	}
 }
 
-// TestTreatmentIsComplete: every webhook that GitHub describes is handled or ignored for a stated reason.
-func TestTreatmentIsComplete(t *testing.T) {
+// TestHeavyTreatmentIsComplete: every webhook that GitHub describes is handled or ignored for a stated reason.
+func TestHeavyTreatmentIsComplete(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	var doc struct {
 		Webhooks map[string]struct {
 			Post struct {

@@ -210,7 +210,7 @@ func (w *wire) firstByte(b *testing.B, at port) latency {
 func (w *wire) speed(b *testing.B, at port) float64 {
 	b.Helper()
 	begun := time.Now()
-	in := w.call(b, at, long)
+	in := w.call(b, at, endless)
 	n, err := io.Copy(io.Discard, in)
 	check(b, err)
 	check(b, in.Close())

@@ -15,9 +15,9 @@ const (
 
 // What the stand-in is asked to do.
 const (
-	once = "once" // it ends when the first event has come: what is at once at its end is booked before it is passed on
-	long = "long"
-	hang = "hang" // it stays open until it is released
+	once    = "once" // it ends when the first event has come: what is at once at its end is booked before it is passed on
+	endless = "long"
+	hang    = "hang" // it stays open until it is released
 )
 
 // longMB is how much a long stream has.
@@ -38,7 +38,7 @@ func (w *wire) answer(rw http.ResponseWriter, r *http.Request) {
 		case <-w.heard:
 		case <-r.Context().Done():
 		}
-	case bytes.HasSuffix(body, []byte(ending(long))):
+	case bytes.HasSuffix(body, []byte(ending(endless))):
 		event := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"" + strings.Repeat("x", 900) + "\"}}\n\n"
 		for n := 0; n < longMB<<20; n += len(event) {
 			if _, err := io.WriteString(rw, event); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -22,18 +23,10 @@ import (
 // TestWebhookBenchmark runs what BenchmarkWebhook runs for a moment, so that it cannot rot unnoticed.
 func TestWebhookBenchmark(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{thrownAway, durable, probot} {
+	for _, mode := range []string{thrownAway, durable} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			s := startServer(t, serverCommand(t, mode, dir))
-			if res := sendSome(t, s.addr, time.Minute, 50); res.Answered != 50 || res.PerSecond <= 0 || res.P50 <= 0 || res.P99 < res.P50 {
-				t.Errorf("outcome %+v, want 50 webhooks answered", res)
-			}
-			s.stop(t)
-			if mode == durable {
-				wantStored(t, dir, 50, 50)
-			}
+			benchmarkBriefly(t, mode)
 		})
 	}
 	t.Run("wrk", func(t *testing.T) {
@@ -47,6 +40,26 @@ func TestWebhookBenchmark(t *testing.T) {
 		s.stop(t)
 		wantStored(t, dir, max(res.Answered, 1), res.Answered+connections)
 	})
+}
+
+// TestHeavyWebhookBenchmark is TestWebhookBenchmark with Probot, which `make probot` installs.
+func TestHeavyWebhookBenchmark(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	benchmarkBriefly(t, probot)
+}
+
+func benchmarkBriefly(t *testing.T, mode string) {
+	t.Helper()
+	dir := t.TempDir()
+	s := startServer(t, serverCommand(t, mode, dir))
+	if res := sendSome(t, s.addr, time.Minute, 50); res.Answered != 50 || res.PerSecond <= 0 || res.P50 <= 0 || res.P99 < res.P50 {
+		t.Errorf("outcome %+v, want 50 webhooks answered", res)
+	}
+	s.stop(t)
+	if mode == durable {
+		wantStored(t, dir, 50, 50)
+	}
 }
 
 // contender is a server that is measured.

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // faulty is a page with one fault of each kind.
@@ -18,10 +20,10 @@ document.querySelector("a").addEventListener("keydown", (e) => e.preventDefault(
 console.error("loud"); setTimeout(() => { throw new Error("thrown"); });
 </script></main></body></html>`
 
-// TestFaultsAreNoticed shows the judge a page that is wrong in every way that it knows. It runs before
+// TestHeavyFaultsAreNoticed shows the judge a page that is wrong in every way that it knows. It runs before
 // the others, not beside them, so that axe is installed once.
-func TestFaultsAreNoticed(t *testing.T) {
-	full(t)
+func TestHeavyFaultsAreNoticed(t *testing.T) {
+	heavytest.Mark(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
 			http.NotFound(w, r)

@@ -4,5 +4,5 @@
 // serious, nothing wider than a phone, everything to be reached with the keyboard.
 //
 // They run with ERRAND_TEST_FULL=1 where Chromium is installed, and for `make pictures`, which has them
-// keep the pictures of the README. Start reading at TestByClicks.
+// keep the pictures of the README. Start reading at TestHeavyByClicks.
 package browser

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -20,9 +19,6 @@ const mostStops = 250
 // judge fails for all that is wrong with the page that is shown, which is of no use any more after it.
 func (b *tab) judge(name string) {
 	b.t.Helper()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		return // only pictures are asked for
-	}
 	for _, f := range b.faults(name) {
 		b.t.Errorf("%s (%s): %s", name, must[string](b, "location.pathname"), f)
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
-// TestByClicks takes an issue from its opening to the merge as a person does it in a browser, by clicks
+// TestHeavyByClicks takes an issue from its opening to the merge as a person does it in a browser, by clicks
 // and keys alone, and judges every page on the way and every other page after it.
-func TestByClicks(t *testing.T) {
+func TestHeavyByClicks(t *testing.T) {
 	t.Parallel()
-	full(t)
+	heavytest.Mark(t)
 	b := newBrowser(t)
 	b.do() // so that it starts while the world is made
 	w := newWorld(t)

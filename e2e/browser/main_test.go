@@ -49,14 +49,6 @@ func chromium(t *testing.T) (path string) {
 	return ""
 }
 
-// full skips unless tests that take long are asked for, or pictures.
-func full(t *testing.T) {
-	t.Helper()
-	if os.Getenv("ERRAND_TEST_FULL") == "" && os.Getenv("ERRAND_PICTURES") == "" {
-		t.Skip("drives a browser: set ERRAND_TEST_FULL=1")
-	}
-}
-
 // runner builds errand-runner.
 func runner(t *testing.T) (dir string) {
 	t.Helper()

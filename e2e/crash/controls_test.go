@@ -2,11 +2,11 @@ package crash
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -38,25 +38,23 @@ func (f fault) safeguards() []state.Safeguard {
 	return nil
 }
 
-// TestControls plants faults and wants the test that is there to notice each of them to fail: one that
+// TestHeavyControls plants faults and wants the test that is there to notice each of them to fail: one that
 // passes without the safeguard proves nothing about it.
 //
 //	left out               what notices
-//	attempted-then-look    TestCrash, "after github: POST /issues/N/comments #2"
-//	markers                TestCrash, the same
-//	rescue at the start    TestCrash, "before commit: apply launched #1"
-//	asking for known runs  TestCrash, "before commit: apply launched #4"
+//	attempted-then-look    TestHeavyCrash, "after github: POST /issues/N/comments #2"
+//	markers                TestHeavyCrash, the same
+//	rescue at the start    TestHeavyCrash, "before commit: apply launched #1"
+//	asking for known runs  TestHeavyCrash, "before commit: apply launched #4"
 //	fencing                TestFenced
 //	tombstones             TestRedelivered
 //	coalescing             TestCoalesced
-//	syncing the store      TestDurable, which has its control with it
-func TestControls(t *testing.T) {
+//	syncing the store      TestHeavyDurable, which has its control with it
+func TestHeavyControls(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("lives that go wrong take long: set ERRAND_TEST_FULL=1")
-	}
+	heavytest.Mark(t)
 	want := quiet(t)
-	// crash is TestCrash at one failpoint.
+	// crash is TestHeavyCrash at one failpoint.
 	crash := func(op string, n int, when moment) func(*testing.T, fault) error {
 		return func(t *testing.T, f fault) error {
 			s := newScript(point{op, n, when})

@@ -14,6 +14,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 const (
@@ -22,13 +24,13 @@ const (
 	tries   = 3  // lives until a failpoint has to be reached
 )
 
-// TestCrash has errand die, and calls fail, at every failpoint of a whole life, and wants the same end
+// TestHeavyCrash has errand die, and calls fail, at every failpoint of a whole life, and wants the same end
 // each time. It takes minutes; TestSample does it for some.
-func TestCrash(t *testing.T) {
+func TestHeavyCrash(t *testing.T) {
 	t.Parallel()
 	wanted := os.Getenv("ERRAND_CRASH_POINTS")
-	if os.Getenv("ERRAND_TEST_FULL") == "" && wanted == "" {
-		t.Skip("all failpoints take minutes: set ERRAND_TEST_FULL=1, or ERRAND_CRASH_POINTS to a regular expression")
+	if wanted == "" {
+		heavytest.Mark(t)
 	}
 	want, all := record(t)
 	points, lives := all, [][]point{}

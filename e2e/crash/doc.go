@@ -6,11 +6,11 @@
 // A failpoint is an operation with a number and a moment: before the effect, or after it with the
 // answer lost. From then on nothing that this errand does has an effect any more, as after kill -9,
 // while GitHub, the model and the boxes live on; or errand lives on, and the operation alone fails or
-// goes unheard. Time is that of clock. TestKill kills a process at random instants, TestDurable looks
-// with strace whether what is answered is on disk, and TestControls plants faults that have to be
-// noticed. Start reading at TestCrash, then at gate.
+// goes unheard. Time is that of clock. TestHeavyKill kills a process at random instants, TestHeavyDurable looks
+// with strace whether what is answered is on disk, and TestHeavyControls plants faults that have to be
+// noticed. Start reading at TestHeavyCrash, then at gate.
 //
-// ERRAND_TEST_FULL=1 plays all of it; otherwise TestSample draws a few failpoints, and
-// ERRAND_CRASH_SEED draws the same again. ERRAND_CRASH_POINTS=<regular expression> has TestCrash play
+// ERRAND_TEST_FULL=1 plays all of it; TestSample draws a few failpoints, and
+// ERRAND_CRASH_SEED draws the same again. ERRAND_CRASH_POINTS=<regular expression> has TestHeavyCrash play
 // those whose name, such as "after github: updateRefs #1", matches.
 package crash

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/errand-bot/errand/e2e/stage"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 const (
@@ -28,14 +29,12 @@ const (
 	traced      = time.Minute
 )
 
-// TestDurable looks at the real `errand serve` from the outside, with strace: every 200 to GitHub
+// TestHeavyDurable looks at the real `errand serve` from the outside, with strace: every 200 to GitHub
 // comes after the delivery is in the store and synced. A build that does not sync has to be noticed
 // by the same look, else it would prove nothing.
-func TestDurable(t *testing.T) {
+func TestHeavyDurable(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("it builds errand twice: set ERRAND_TEST_FULL=1")
-	}
+	heavytest.Mark(t)
 	if out, err := exec.Command("strace", "-f", "--seccomp-bpf", "-y", "-e", "trace=write", "true").CombinedOutput(); err != nil {
 		t.Skipf("strace does not work here (apt-get install strace; it needs ptrace): %v %.200s", err, out)
 	}

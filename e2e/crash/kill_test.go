@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/e2e/stage"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 const (
@@ -22,13 +23,11 @@ const (
 	longest = 2500 * time.Millisecond
 )
 
-// TestKill has errand as a process of its own and kills it with SIGKILL at random instants of lives, 20 in all;
+// TestHeavyKill has errand as a process of its own and kills it with SIGKILL at random instants of lives, 20 in all;
 // the ends have to be those of a life without a death.
-func TestKill(t *testing.T) {
+func TestHeavyKill(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("it takes long: set ERRAND_TEST_FULL=1")
-	}
+	heavytest.Mark(t)
 	want := quiet(t)
 	var lives, deaths atomic.Int64
 	t.Cleanup(func() {

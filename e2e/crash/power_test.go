@@ -10,17 +10,16 @@ import (
 
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/disktest"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// TestPowerCut plays a whole life and cuts the power at every call that syncs or names one of errand's files: the store can be opened,
+// TestHeavyPowerCut plays a whole life and cuts the power at every call that syncs or names one of errand's files: the store can be opened,
 // and every file that it names is there, whole. A VM goes only after its work has been named there.
-func TestPowerCut(t *testing.T) {
+func TestHeavyPowerCut(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("it cuts the power a thousand times: set ERRAND_TEST_FULL=1")
-	}
+	heavytest.Mark(t)
 	moments, named := 0, map[string]int{}
 	disktest.Run(t, disktest.Disk{
 		// The rest of the world, and what lies on VMs.

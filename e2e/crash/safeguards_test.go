@@ -15,7 +15,7 @@ import (
 )
 
 // Some safeguards have others behind them, so that one that is missing need not show at a life's end.
-// These tests look at each of them from near; TestControls takes the safeguard away.
+// These tests look at each of them from near; TestHeavyControls takes the safeguard away.
 
 // TestFenced: a worker that comes back when its lease has ended and another does the job has no say.
 func TestFenced(t *testing.T) {

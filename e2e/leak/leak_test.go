@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -231,10 +231,18 @@ func odd(seed int) func(*world) {
 // TestNothingLeaks ends every seed with exactly the VMs and images that tasks have.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	seeds := 20
-	if os.Getenv("ERRAND_TEST_FULL") != "" {
-		seeds = 300
-	}
+	nothingLeaks(t, 20)
+}
+
+// TestHeavyNothingLeaks is TestNothingLeaks with more seeds.
+func TestHeavyNothingLeaks(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	nothingLeaks(t, 300)
+}
+
+func nothingLeaks(t *testing.T, seeds int) {
+	t.Helper()
 	var mu sync.Mutex
 	counts := map[string]int{}
 	t.Run("seeds", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/e2e/mutants"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 	mutantSeeds = 100 // at most, for a mutant
 	openSeeds   = 20  // for one that is not expected to be noticed
-	noneSeeds   = 10  // without any; TestNothingLeaks plays more
+	noneSeeds   = 10  // without any; TestHeavyNothingLeaks plays more
 )
 
 // TestMutantsFitTheSource keeps the table from rotting: it also runs where no mutant is played.
@@ -37,17 +38,15 @@ func TestMutantsFitTheSource(t *testing.T) {
 	t.Logf("%d mutants in %d files", len(table.Mutants), len(table.Changed))
 }
 
-// TestMutantsAreNoticed plays each mutant until a seed complains, or by the test that its entry names.
-func TestMutantsAreNoticed(t *testing.T) {
+// TestHeavyMutantsAreNoticed plays each mutant until a seed complains, or by the test that its entry names.
+func TestHeavyMutantsAreNoticed(t *testing.T) {
 	t.Parallel()
 	if seeds := os.Getenv(mutants.Env + "_SEEDS"); seeds != "" { // this is the binary with the mutants
 		playMutant(t, seeds)
 		return
 	}
+	heavytest.Mark(t)
 	table := mutants.Load(t, mutantsFile, top)
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("played with ERRAND_TEST_FULL=1")
-	}
 	bin := table.Build(t)
 	var mu sync.Mutex
 	lines, seeds := map[string]string{}, []int{}
@@ -118,7 +117,7 @@ var mutantSaid = regexp.MustCompile(`(?m)^(?:noticed (\d+) (.*)|unnoticed)$`)
 // runSeeds runs the binary with one mutant, and returns the first seed that complained, counted from 1, and how.
 func runSeeds(t *testing.T, bin, id string, most int) (seed int, why string) {
 	t.Helper()
-	out, err := run(t.Context(), bin, "TestMutantsAreNoticed", mutants.Env+"="+id, mutants.Env+"_SEEDS="+strconv.Itoa(most))
+	out, err := run(t.Context(), bin, "TestHeavyMutantsAreNoticed", mutants.Env+"="+id, mutants.Env+"_SEEDS="+strconv.Itoa(most))
 	found := mutantSaid.FindStringSubmatch(out)
 	if err != nil || found == nil {
 		t.Fatalf("play %s: %v\n%s", id, err, out)

@@ -14,15 +14,17 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
 )
 
-// TestLongAnswers has each real program answer at length while nobody reads its output, as on a busy machine. Some of them
+// TestHeavyAnswers has each real program answer at length while nobody reads its output, as on a busy machine. Some of them
 // exit without waiting for a reader: what they answered has to be there all the same, in one run.
-func TestLongAnswers(t *testing.T) {
+func TestHeavyAnswers(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	all := programs()
 	all["gemini"] = real{}
 	for name, p := range all {

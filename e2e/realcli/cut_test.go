@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
@@ -66,11 +67,12 @@ func (r *road) heal() {
 	r.down = false
 }
 
-// TestCut takes errand away from a real program that waits for the model, for longer than the program would
+// TestHeavyCut takes errand away from a real program that waits for the model, for longer than the program would
 // try by itself: errand ends and comes back, or the way between the two is cut. The runner holds what is asked
 // meanwhile, and the same run goes on.
-func TestCut(t *testing.T) {
+func TestHeavyCut(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	type cut struct {
 		away func(*life, *road) error
 		back func(*life, *road) error
@@ -104,7 +106,7 @@ func TestCut(t *testing.T) {
 				check(t, l.Model.Waiting(t.Context(), "gate"))
 				before := l.until(issue, "the run", func(t *state.Task) bool { return t.Run != nil && t.VM != nil })
 				check(t, c.away(l, r))
-				wait(t, long(t))
+				wait(t, cutTime(t))
 				check(t, c.back(l, r))
 				l.Model.Release("gate")
 				after := l.until(issue, "the plan", func(t *state.Task) bool {
@@ -118,8 +120,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// long is how long this cut lasts.
-func long(t *testing.T) time.Duration {
+// cutTime is how long this cut lasts.
+func cutTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ERRAND_TEST_CUT")
 	if text == "" {

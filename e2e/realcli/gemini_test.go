@@ -5,6 +5,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // geminiProgram finds Gemini CLI.
@@ -13,9 +14,10 @@ func geminiProgram(t *testing.T) (string, real) {
 	return program(t, "gemini"), real{adapter: "gemini", model: "gemini-2.5-pro", userAgent: "GeminiCLI", key: "X-Goog-Api-Key: " + demo.ModelKey}
 }
 
-// TestLifeWithGemini plays the same life with Gemini CLI.
-func TestLifeWithGemini(t *testing.T) {
+// TestHeavyLifeWithGemini plays the same life with Gemini CLI.
+func TestHeavyLifeWithGemini(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	path, p := geminiProgram(t)
 	l := live(t, path, "life.yaml", func(c *demo.Config) {
 		c.Adapter, c.Model, c.Kind, c.Provider = p.adapter, p.model, local.KindBwrap, demo.ProviderHetzner
@@ -31,9 +33,10 @@ func TestLifeWithGemini(t *testing.T) {
 	t.Logf("PROOF: real programs: %s: a whole life, with %d runs and %d requests to the model", p.adapter, len(task.Runs), len(l.Model.Requests()))
 }
 
-// TestToolsWithGemini has Gemini CLI call errand's tools.
-func TestToolsWithGemini(t *testing.T) {
+// TestHeavyToolsWithGemini has Gemini CLI call errand's tools.
+func TestHeavyToolsWithGemini(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	path, p := geminiProgram(t)
 	useTools(t, path, p)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -72,10 +73,11 @@ const (
 	slashMore  = "/clear @/etc/passwd"
 )
 
-// TestHostileCheckout has real programs work in a checkout, and on an issue, that are hostile to them: nothing
+// TestHeavyHostileCheckout has real programs work in a checkout, and on an issue, that are hostile to them: nothing
 // of it runs, nothing is redirected, no file is read because an issue names it.
-func TestHostileCheckout(t *testing.T) {
+func TestHeavyHostileCheckout(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,10 +132,11 @@ func (l *life) wantHarmless(tr *trap) {
 	}
 }
 
-// TestHostileFilesBite shows that the checkout of TestHostileCheckout is hostile: Claude Code, started there
+// TestHeavyHostileFilesBite shows that the checkout of TestHostileCheckout is hostile: Claude Code, started there
 // as people start it, obeys it.
-func TestHostileFilesBite(t *testing.T) {
+func TestHeavyHostileFilesBite(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	claude := program(t, "claude")
 	tr := newTrap(t)
 	home, work := t.TempDir(), t.TempDir()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
@@ -29,11 +30,12 @@ func programs() map[string]real {
 	}
 }
 
-// TestLife plays the demo's whole life with real programs: two plans, one of them revised, real edits and
+// TestHeavyLife plays the demo's whole life with real programs: two plans, one of them revised, real edits and
 // commits, a pull request, a sleep whose work and session are put away with the VM deleted, a review that is
 // answered in the same session on another VM, the merge, and the end of everything.
-func TestLife(t *testing.T) {
+func TestHeavyLife(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

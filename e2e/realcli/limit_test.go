@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
-// TestLimit: real programs give up a limit that lasts at the first answer that tells of it, instead of asking again and again or
+// TestHeavyLimit: real programs give up a limit that lasts at the first answer that tells of it, instead of asking again and again or
 // sleeping until it ends, and people read errand's words for it.
-func TestLimit(t *testing.T) {
+func TestHeavyLimit(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	for _, name := range []string{"claude", "codex"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
-// TestRepair has real programs end with a closing block that cannot be read: they are asked for it once more, in the
+// TestHeavyRepair has real programs end with a closing block that cannot be read: they are asked for it once more, in the
 // same session and held to its form, so that the question in it reaches people; the work goes on with their answer.
-func TestRepair(t *testing.T) {
+func TestHeavyRepair(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	for _, name := range []string{"claude", "codex"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

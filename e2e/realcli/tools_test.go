@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTools has real programs call errand's tools: they start its MCP server in their box without network, and what
+// TestHeavyTools has real programs call errand's tools: they start its MCP server in their box without network, and what
 // they say through it reaches people and comes back.
-func TestTools(t *testing.T) {
+func TestHeavyTools(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTurns holds a real program that has no bound of its own to its turns: the gateway refuses the next call, the
+// TestHeavyTurns holds a real program that has no bound of its own to its turns: the gateway refuses the next call, the
 // task says so, and goes on in the same session when somebody allows more.
-func TestTurns(t *testing.T) {
+func TestHeavyTurns(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	p := programs()["codex"]
 	const turns = 3
 	l := live(t, program(t, "codex"), "turns.yaml", func(c *demo.Config) {

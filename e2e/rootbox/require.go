@@ -11,10 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // Full is the variable that asks for the tests that take long.
-const Full = "ERRAND_TEST_FULL"
+const Full = heavytest.Var
 
 // Wanted is the variable that makes the absence of what boxes need a failure.
 const Wanted = "ERRAND_REQUIRE_ROOTBOX"

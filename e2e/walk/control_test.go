@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // chance draws without rapid: a control wants a walk that fails, and no smaller one.
@@ -20,31 +22,41 @@ type broken struct{ why string }
 // breaks. A model that notices none of them would prove nothing.
 func TestControls(t *testing.T) {
 	t.Parallel()
+	controls(t, "controls", map[string]control{
+		"permission is not read":              {plant{anybody: true}, "trust end", "mention,chatter"},
+		"nobody approved":                     {plant{ghosts: true}, "approval", ""},
+		"an ended task begins again":          {plant{revive: true}, "end", "merge"},
+		"nothing is shown":                    {plant{silent: true}, "silence told heard", ""},
+		"what was posted is not looked for":   {plant{twice: true}, "look", "trouble"},
+		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge"},
+		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", ""},
+		"nobody let it be published":          {plant{unseen: true}, "approval", ""},
+		"an edited plan is approved":          {plant{stale: true}, "approval", "edit plan,thumb"},
+		"a pull request is not looked for":    {plant{secondPull: true}, "twice", ""},
+	})
+}
+
+// TestHeavyControls is TestControls for what takes many walks to show.
+func TestHeavyControls(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	controls(t, "long controls", map[string]control{"what runs cost is not counted": {plant{freeMoney: true}, "money", "agent"}})
+}
+
+// control is a fault that walks have to notice.
+type control struct {
+	fault plant
+	want  string // how the complaint begins, one of these
+	acts  string // what is done more often than else, so that it shows soon
+}
+
+func controls(t *testing.T, what string, faults map[string]control) {
+	t.Helper()
 	var planted, fallen atomic.Int64
-	t.Cleanup(func() { t.Logf("PROOF: walks: controls: planted %d noticed %d", planted.Load(), fallen.Load()) })
-	for name, c := range map[string]struct {
-		fault plant
-		want  string // how the complaint begins, one of these
-		acts  string // what is done more often than else, so that it shows soon
-		full  bool   // it takes long
-	}{
-		"permission is not read":              {plant{anybody: true}, "trust end", "mention,chatter", false},
-		"nobody approved":                     {plant{ghosts: true}, "approval", "", false},
-		"an ended task begins again":          {plant{revive: true}, "end", "merge", false},
-		"nothing is shown":                    {plant{silent: true}, "silence told heard", "", false},
-		"what was posted is not looked for":   {plant{twice: true}, "look", "trouble", false},
-		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge", false},
-		"what runs cost is not counted":       {plant{freeMoney: true}, "money", "agent", true},
-		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", "", false},
-		"nobody let it be published":          {plant{unseen: true}, "approval", "", false},
-		"an edited plan is approved":          {plant{stale: true}, "approval", "edit plan,thumb", false},
-		"a pull request is not looked for":    {plant{secondPull: true}, "twice", "", false},
-	} {
+	t.Cleanup(func() { t.Logf("PROOF: walks: %s: planted %d noticed %d", what, planted.Load(), fallen.Load()) })
+	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if c.full && !isFull() {
-				t.Skip("played with ERRAND_TEST_FULL=1")
-			}
 			planted.Add(1)
 			why := noticed(c.fault, more(c.acts), 600)
 			if why == "" {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/e2e/mutants"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 const (
@@ -34,17 +35,15 @@ func TestMutantsFitTheSource(t *testing.T) {
 	t.Logf("%d mutants in %d files", len(table.Mutants), len(table.Changed))
 }
 
-// TestMutantsAreNoticed plays each mutant until a walk complains.
-func TestMutantsAreNoticed(t *testing.T) {
+// TestHeavyMutantsAreNoticed plays each mutant until a walk complains.
+func TestHeavyMutantsAreNoticed(t *testing.T) {
 	t.Parallel()
 	if id := os.Getenv(mutants.Env); id != "" { // this is the binary with the mutants
 		playMutant(t, id)
 		return
 	}
+	heavytest.Mark(t)
 	table := mutants.Load(t, mutantsFile, top)
-	if !isFull() {
-		t.Skip("played with ERRAND_TEST_FULL=1")
-	}
 	list, bin, sum := table.Mutants, table.Build(t), &mutantSum{}
 	t.Cleanup(func() { sum.log(t, list) })
 	for _, acts := range actsOf(list) { // the walks themselves complain of nothing
@@ -122,7 +121,7 @@ var mutantSaid = regexp.MustCompile(`(?m)^(?:noticed (\d+) (.*)|unnoticed .*)$`)
 // runMutant runs the binary with one mutant, and returns the first walk that complained, counted from 1, and how.
 func runMutant(t *testing.T, bin string, m mutants.Mutant) (walk int, why string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestMutantsAreNoticed$", "-test.timeout=10m")
+	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestHeavyMutantsAreNoticed$", "-test.timeout=10m")
 	walks := mutantWalks
 	switch {
 	case m.ID == "none":

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -28,23 +29,11 @@ const (
 	spread = 18
 )
 
-func isFull() bool { return os.Getenv("ERRAND_TEST_FULL") == "1" }
-
-// TestMain sets rapid up: how many walks, from which seed (always the same unless one is given, so that
-// the tests are the same everywhere), and no files.
+// TestMain sets rapid up: no files, and little time for making what it found smaller.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	walks := sample
-	switch {
-	case isFull():
-		walks = full
-	case raced:
-		walks = races
-	}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{
-		"rapid.checks": strconv.Itoa(max(walks/shards, 1)), "rapid.nofailfile": "true", "rapid.shrinktime": "20s",
-	} {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "20s"} {
 		if given[name] {
 			continue
 		}
@@ -59,16 +48,20 @@ func TestMain(m *testing.M) {
 // given are the flags of the command line.
 var given = map[string]bool{}
 
-// seeding guards rapid's flag for the seed: Check reads it before the first walk.
-var seeding sync.Mutex
+// setting guards rapid's flags: Check reads them before the first walk.
+var setting sync.Mutex
 
-// check is rapid.Check from a seed of a shard's own. A seed that was given is taken as it is.
-func check(t *testing.T, shard int, walk func(*rapid.T)) {
-	seeding.Lock()
-	begun := sync.OnceFunc(seeding.Unlock)
+// check is rapid.Check for so many walks from a seed of a shard's own, always the same so that the tests are the same
+// everywhere. What was given on the command line is taken as it is.
+func check(t *testing.T, shard, walks int, walk func(*rapid.T)) {
+	setting.Lock()
+	begun := sync.OnceFunc(setting.Unlock)
 	defer begun()
-	if !given["rapid.seed"] {
-		if err := flag.Set("rapid.seed", strconv.Itoa(1+shard*1_000_000_000)); err != nil {
+	for name, value := range map[string]int{"rapid.seed": 1 + shard*1_000_000_000, "rapid.checks": walks} {
+		if given[name] {
+			continue
+		}
+		if err := flag.Set(name, strconv.Itoa(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,14 +71,14 @@ func check(t *testing.T, shard int, walk func(*rapid.T)) {
 	})
 }
 
-// each is how many walks a shard has.
-func each() int64 {
-	n, err := strconv.ParseInt(flag.Lookup("rapid.checks").Value.String(), 10, 64)
+// each is how many walks a shard has of so many.
+func each(walks int) int {
+	if !given["rapid.checks"] {
+		return max(walks/shards, 1)
+	}
+	n, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
 	if err != nil {
 		panic(err)
-	}
-	if testing.Short() {
-		n /= 5
 	}
 	return n
 }
@@ -130,6 +123,22 @@ func (c *tally) add(met map[string]int) {
 // TestWalks lets random walks go and holds each against the promises.
 func TestWalks(t *testing.T) {
 	t.Parallel()
+	if raced {
+		walks(t, races)
+		return
+	}
+	walks(t, sample)
+}
+
+// TestHeavyWalks is TestWalks with so many walks that everything has to be met.
+func TestHeavyWalks(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	walks(t, full)
+}
+
+func walks(t *testing.T, count int) {
+	t.Helper()
 	sum := &tally{met: map[string]int{}}
 	t.Run("shard", func(t *testing.T) {
 		for n := range shards {
@@ -137,7 +146,7 @@ func TestWalks(t *testing.T) {
 				t.Parallel()
 				table := acts()
 				sum.shards.Add(1)
-				check(t, n, func(r *rapid.T) { oneWalk(r, table, sum) })
+				check(t, n, each(count), func(r *rapid.T) { oneWalk(r, table, sum) })
 			})
 		}
 	})
@@ -146,7 +155,7 @@ func TestWalks(t *testing.T) {
 		t.Logf("replay a walk by the seed that is named above: make walk SEED=N")
 		return
 	}
-	if asked := sum.shards.Load() * each(); sum.walks.Load() < asked { // rapid ends early where time runs out
+	if asked := sum.shards.Load() * int64(each(count)); sum.walks.Load() < asked { // rapid ends early where time runs out
 		t.Errorf("only %d of %d walks were played", sum.walks.Load(), asked)
 	}
 	sum.covered(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/agenttest"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/internal/sim/simagent"
@@ -88,12 +89,10 @@ func TestClaudeOnStandIns(t *testing.T) {
 	agenttest.Run(t, simHarness(t))
 }
 
-// TestClaudeForReal runs the suite with the real command line, still on the stand-in model.
-func TestClaudeForReal(t *testing.T) {
+// TestHeavyClaudeForReal runs the suite with the real command line, still on the stand-in model.
+func TestHeavyClaudeForReal(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("ERRAND_TEST_FULL is not set")
-	}
+	heavytest.Mark(t)
 	if _, err := exec.LookPath("claude"); err != nil {
 		t.Skip("no claude in PATH: the suite runs on the stand-in only")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/agenttest"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // slowServer is an MCP server with one tool that takes its time until it answers for the first time.
@@ -26,13 +27,11 @@ while read -r line; do
 done
 `
 
-// TestClaudeWaitsForItsTools: the real program asks the model at once, without the tools of servers that are
+// TestHeavyClaudeWaitsForItsTools: the real program asks the model at once, without the tools of servers that are
 // not up yet, unless it is told to wait. On a busy machine ours take longer than it would have patience.
-func TestClaudeWaitsForItsTools(t *testing.T) {
+func TestHeavyClaudeWaitsForItsTools(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("ERRAND_TEST_FULL is not set")
-	}
+	heavytest.Mark(t)
 	if _, err := exec.LookPath("claude"); err != nil {
 		t.Skip("no claude in PATH: nothing is known of how it waits for its tools")
 	}

@@ -8,15 +8,13 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/agenttest"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // findCodex returns the real program: what `make clis` installed, else the one in PATH. The program
 // itself is preferred to npm's wrapper around it, which a kill leaves without its child.
 func findCodex(t *testing.T) string {
 	t.Helper()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("ERRAND_TEST_FULL is not set")
-	}
 	modules := filepath.Join("..", "..", ".cache", "clis", "node_modules")
 	for _, pattern := range []string{filepath.Join("@openai", "codex-*", "vendor", "*", "bin", "codex"), filepath.Join(".bin", "codex")} {
 		found, err := filepath.Glob(filepath.Join(modules, pattern))
@@ -53,9 +51,10 @@ func codexHarness(t *testing.T) agenttest.Harness {
 	}
 }
 
-// TestCodexForReal runs the suite with the real command line on the stand-in model.
-func TestCodexForReal(t *testing.T) {
+// TestHeavyCodexForReal runs the suite with the real command line on the stand-in model.
+func TestHeavyCodexForReal(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	agenttest.Run(t, codexHarness(t))
 }
 

@@ -9,15 +9,13 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/agenttest"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
 // findGemini returns the real program: what is in .cache/clis, else the one in PATH.
 func findGemini(t *testing.T) string {
 	t.Helper()
-	if os.Getenv("ERRAND_TEST_FULL") == "" {
-		t.Skip("ERRAND_TEST_FULL is not set")
-	}
 	program, err := filepath.Abs(filepath.Join("..", "..", ".cache", "clis", "node_modules", ".bin", "gemini"))
 	if err != nil {
 		t.Fatal(err)
@@ -54,16 +52,18 @@ func geminiHarness(t *testing.T) agenttest.Harness {
 	}
 }
 
-// TestGeminiForReal runs the suite with the real command line on the stand-in model.
-func TestGeminiForReal(t *testing.T) {
+// TestHeavyGeminiForReal runs the suite with the real command line on the stand-in model.
+func TestHeavyGeminiForReal(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	agenttest.Run(t, geminiHarness(t))
 }
 
-// TestGeminiForRealInAHostileCheckout: settings of the checkout start nothing, send the calls nowhere else
+// TestHeavyGeminiForRealInAHostileCheckout: settings of the checkout start nothing, send the calls nowhere else
 // and change neither tools nor turns; nor does its .env.
-func TestGeminiForRealInAHostileCheckout(t *testing.T) {
+func TestHeavyGeminiForRealInAHostileCheckout(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	h := geminiHarness(t)
 	box := agenttest.NewBox(t)
 	if err := os.Mkdir(filepath.Join(box.Work, ".gemini"), 0o755); err != nil {
@@ -95,9 +95,10 @@ func TestGeminiForRealInAHostileCheckout(t *testing.T) {
 	}
 }
 
-// TestGeminiForRealIsDenied: what the rules refuse is refused, also with everything else allowed.
-func TestGeminiForRealIsDenied(t *testing.T) {
+// TestHeavyGeminiForRealIsDenied: what the rules refuse is refused, also with everything else allowed.
+func TestHeavyGeminiForRealIsDenied(t *testing.T) {
 	t.Parallel()
+	heavytest.Mark(t)
 	h := geminiHarness(t)
 	box := agenttest.NewBox(t)
 	write := func(name string) agenttest.Turn {

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/errand-bot/errand/internal/disktest"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
@@ -46,13 +47,20 @@ func patiently(t *testing.T, do func() error) {
 	t.Fatalf("the store never recovers: %v", err)
 }
 
+// How many keys are stored where the disk fails, in all tests and in long ones.
+const (
+	few  = 4
+	many = 10
+)
+
 // churn stores many keys and says each one that is stored; older ones it deletes, and says so before.
-func churn(t *testing.T, dir string) {
+func churn(rounds int) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) { churnFor(t, dir, rounds) }
+}
+
+func churnFor(t *testing.T, dir string, rounds int) {
+	t.Helper()
 	db := open(t, filepath.Join(dir, "data", "errand.db"), boltkv.Options{})
-	rounds := 4
-	if os.Getenv("ERRAND_TEST_FULL") != "" {
-		rounds = 10
-	}
 	for i := range rounds {
 		key := fmt.Sprintf("key/%d", i)
 		patiently(t, func() error { return put(db, key) })
@@ -100,13 +108,32 @@ func holds(t *testing.T, dir string, said []string) {
 // TestPowerCut: whatever was reported as stored is there after the power fails at any moment.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	disktest.Run(t, disktest.Disk{Play: churn, Check: holds})
+	disktest.Run(t, disktest.Disk{Play: churn(few), Check: holds})
+}
+
+// TestHeavyPowerCut is TestPowerCut of a store that is written to more often.
+func TestHeavyPowerCut(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	disktest.Run(t, disktest.Disk{Play: churn(many), Check: holds})
 }
 
 // TestFailingCalls has one call after the other fail, or two in a row: an update whose commit has not reached the disk is reported as
 // failed, and one that is reported as stored is stored, although the next sync is told that all is well.
 func TestFailingCalls(t *testing.T) {
 	t.Parallel()
+	failingCalls(t, few)
+}
+
+// TestHeavyFailingCalls is TestFailingCalls of a store that is written to more often.
+func TestHeavyFailingCalls(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	failingCalls(t, many)
+}
+
+func failingCalls(t *testing.T, rounds int) {
+	t.Helper()
 	for name, test := range map[string]struct {
 		kind  disktest.Kind
 		errno syscall.Errno
@@ -122,7 +149,7 @@ func TestFailingCalls(t *testing.T) {
 			for n := 0; ; n++ {
 				calls := 0
 				disktest.Run(t, disktest.Disk{
-					Play: churn, Check: holds,
+					Play: churn(rounds), Check: holds,
 					Fail: func(c disktest.Call, said []string) syscall.Errno {
 						if len(said) == 0 || c.Path != "data/errand.db" || c.Kind != test.kind {
 							return 0
