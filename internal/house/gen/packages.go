@@ -13,7 +13,7 @@ import (
 // contributing is CONTRIBUTING.md with the table of layers in it.
 func contributing(s *source) (string, error) {
 	var b strings.Builder
-	b.WriteString("| Layer | Packages, with those below them | Knows | May import |\n|---|---|---|---|\n")
+	b.WriteString("| Layer | Packages, with those below them | Contents | May import |\n|---|---|---|---|\n")
 	for i, l := range layers.All() {
 		may := names(l.May, "")
 		if i > 0 && len(l.May) == i {
@@ -22,7 +22,7 @@ func contributing(s *source) (string, error) {
 		there := slices.DeleteFunc(l.Paths, func(path string) bool { return !s.has(path) })
 		b.WriteString("| " + l.Name + " | " + names(there, "`") + " | " + l.Doc + " | " + may + " |\n")
 	}
-	b.WriteString("\nWhatever the layers say:\n\n")
+	b.WriteString("\nRules for single packages and libraries:\n\n")
 	for _, r := range layers.Importers() {
 		b.WriteString("- " + names(r.Of, "`") + ": only " + names(r.Only, "`") + ", since " + r.Why + ".\n")
 	}

@@ -42,7 +42,7 @@ func TestWrongImportsAreReported(t *testing.T) {
 		"a simulator imports another":                 {"internal/sim/simcodex", "internal/sim/simmodel", false, ""},
 		"what serves imports a simulator":             {"internal/server", "internal/sim/simhetzner", false, `layer "simulators"`},
 		"a test imports a simulator":                  {"internal/forge/client", "internal/sim/github", true, ""},
-		"what serves imports costs":                   {"internal/server", "internal/costs", false, "nothing that serves"},
+		"what serves imports costs":                   {"internal/server", "internal/costs", false, "the service simulates"},
 		"pages import the server":                     {"internal/admin", "internal/server", false, "put together once"},
 		"the demo imports the server":                 {"internal/demo", "internal/server", false, ""},
 		"a step imports the configuration":            {"internal/workflow/launch", "internal/config", false, `layer "faces"`},

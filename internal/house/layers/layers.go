@@ -31,25 +31,25 @@ func All() []Layer {
 			"prompts", "internal/agentloop/wire", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/pushgate",
 			"internal/remote", "internal/runlog", "internal/secretscan", "internal/shellrules",
 		}, nil},
-		{"runner", "What runs on a VM. It knows neither the store nor GitHub.", []string{
+		{"runner", "The programs on a VM. They know neither the store nor GitHub.", []string{
 			"internal/runner", "internal/agentloop", "internal/fleet/local/box", "cmd/errand-runner",
 		}, []string{"materials"}},
 		{"storage", "Bytes by key.", []string{"state/kv"}, []string{"materials"}},
 		{"domain", "Tasks, phases, events, jobs; pure `Next`; `Apply`, the only way to change a task.", []string{"state"}, []string{"storage"}},
-		{"conversation", "What people write and read, and whom errand trusts.", []string{
+		{"conversation", "Comments, texts for people, and trust.", []string{
 			"internal/words", "internal/comment", "internal/trust",
 		}, []string{"materials", "domain"}},
-		{"GitHub", "GitHub as it calls errand, and as errand calls it.", []string{
+		{"GitHub", "Webhooks from GitHub, and calls of its API.", []string{
 			"handlers", "internal/forge",
 		}, []string{"materials", "domain", "conversation"}},
-		{"agents", "How each agent program is called, and its output as events.", []string{"internal/agent"}, []string{"materials"}},
-		{"machines", "VMs, runs on them, and what is kept of them.", []string{
+		{"agents", "The command line of each agent program, and its output as events.", []string{"internal/agent"}, []string{"materials"}},
+		{"machines", "VMs, runs on them, and their saved work.", []string{
 			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl", "internal/taskvm",
 		}, []string{"materials", "runner", "domain"}},
-		{"tether", "What a VM may reach through errand.", []string{
+		{"tether", "The services that a VM can reach through errand.", []string{
 			"internal/callback", "internal/egress", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
 		}, []string{"materials", "domain"}},
-		{"movement", "How tasks go on: workers, steps, watchers.", []string{
+		{"movement", "Progress of tasks: workers, steps, watchers.", []string{
 			"internal/queue", "internal/watch", "internal/workflow",
 		}, []string{"materials", "runner", "domain", "conversation", "GitHub", "agents", "machines", "tether"}},
 		{"faces", "Pages, logs and the files that operators write.", []string{
@@ -76,7 +76,7 @@ type Importer struct {
 func Importers() []Importer {
 	return []Importer{
 		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is put together once, for the service and for the demo"},
-		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/house"}, "nothing that serves simulates costs"},
+		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/house"}, "the service simulates no costs"},
 		{[]string{"go.etcd.io/bbolt"}, []string{"state/kv/boltkv"}, "the database is behind `state/kv`"},
 		{[]string{"github.com/google/go-github", "github.com/palantir/go-githubapp"}, []string{"handlers", "internal/forge"}, "other packages know GitHub by the types of these two"},
 		{[]string{"github.com/hetznercloud/hcloud-go"}, []string{"internal/fleet/hetzner", "internal/sim"}, "other packages know Hetzner Cloud by the types of `internal/fleet`"},
