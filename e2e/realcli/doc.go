@@ -4,5 +4,5 @@
 // have no network at all, and say so themselves.
 //
 // `make clis` installs the programs. Without them, or without bubblewrap, and unless the environment
-// has ERRAND_TEST_FULL=1, the tests are skipped. Start reading at TestLife.
+// has ERRAND_TEST_FULL=1, the tests are skipped. Start reading at TestHeavyLife.
 package realcli

@@ -52,7 +52,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsAreDocumented: docs/operations.md lists the hosts of each group.
+// TestGroupsAreDocumented: docs/egress.md lists the hosts of each group.
 func TestGroupsAreDocumented(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/egress.md")
