@@ -48,7 +48,7 @@ func (l *life) states() {
 	check(l.t, ada.Unassign(demo.Full, gone, demo.Machine))
 	for _, text := range []string{
 		"Waits for other issues.", "has to answer a question", "Somebody has to write retry", "The agent is at work.",
-		"waits for a 👍", "cancelled",
+		"waits for a 👍", "canceled",
 	} {
 		l.log.reads(text)
 	}
@@ -64,7 +64,7 @@ func (l *life) mistakes() {
 	}{
 		"hub-nowhere": {hub + "/nobody/nothing", "All repositories"}, "hub-no-issue": {hub + "/" + demo.Full + "/issues/999", "All repositories"},
 		"board-nowhere": {l.w.URL + "/nowhere", "Back to the board"}, "board-no-task": {l.w.URL + "/tasks/acme/slug/999", "errand has no task for this issue"},
-		"board-no-run": {l.w.URL + "/tasks/acme/slug/1/runs/99", "The task has no such run."},
+		"board-no-run": {l.w.URL + "/tasks/acme/slug/1/runs/99", "The task has no run with this number or ID."},
 	} {
 		b.open(page.address, 404)
 		b.reads(page.says)
@@ -81,7 +81,7 @@ func (l *life) mistakes() {
 	b.write(thing{Name: "Admin token"}, "guessed")
 	b.expect(l.w.URL+"/login", 401)
 	b.click(thing{Kind: "button", Name: "Log in"})
-	b.reads("That is not the token.")
+	b.reads("Wrong token.")
 	b.judge("board-wrong-token")
 }
 

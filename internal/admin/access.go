@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Missing is a permission or an event that an installation of the App does not grant.
+// Missing is a permission or event that an installation of the App does not grant.
 type Missing struct {
 	Account    string `json:"account"`
 	Permission string `json:"permission,omitempty"`
@@ -14,11 +14,11 @@ type Missing struct {
 	Granted    string `json:"granted,omitempty"` // the level: none, read or write
 	Event      string `json:"event,omitempty"`
 	Required   bool   `json:"required"` // tasks wait for it
-	For        string `json:"for"`      // what it is for
+	For        string `json:"for"`      // its purpose
 	URL        string `json:"url,omitempty"`
 }
 
-// access counts what the App's installations do not grant.
+// access emits a metric for each missing permission or event.
 func (c *collector) access(out chan<- prometheus.Metric) {
 	if c.missing == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 )
 
-// TestMissingPermissionsAreShown: on the board, as JSON and as a metric.
+// TestMissingPermissionsAreShown: missing permissions appear on the board, in its JSON and as a metric.
 func TestMissingPermissionsAreShown(t *testing.T) {
 	t.Parallel()
 	missing := []admin.Missing{

@@ -1,13 +1,11 @@
-// Package admin is what operators see: a board of all tasks, a page per task with its runs and the
-// live log, the same as JSON, and metrics for Prometheus. It only reads.
+// Package admin serves the operator's pages: a board of all tasks, a page per task with its runs and the live log, the
+// same data as JSON, and metrics for Prometheus. It is read-only.
 //
-// Pages are rendered here, without a build step and without anything from elsewhere; they work with
-// scripts off. Everything that people, agents or VMs wrote is shown as text, never as HTML, and long
-// texts are cut with a link to the whole. All of it is behind a token, unless the pages have an
-// address of their own that only operators reach.
+// Pages are rendered on the server, without a build step and external resources, and work without scripts. Text by
+// people, agents and VMs is always escaped, and long texts are cut with a link to the full version. All pages require a
+// token unless they have a separate address that only operators can reach.
 //
-// Start reading at New, which is the table of routes, then board.go and task.go for what the pages
-// hold.
+// Start here: [New], which has the table of routes, then board.go and task.go.
 package admin
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Tasks reads tasks. The signatures are those of state.Store.
+// Tasks reads tasks. state.Store implements it.
 type Tasks interface {
 	EachOpen(ctx context.Context, fn func(state.Listed) error) error
 	AllTasks(ctx context.Context, after state.TaskKey, limit int) ([]*state.Task, error)
@@ -32,7 +30,7 @@ type Tasks interface {
 	Counts(ctx context.Context) (map[state.Phase]int, error)
 }
 
-// Store reads all that is shown.
+// Store reads the tasks, jobs and deliveries that the pages show.
 type Store interface {
 	Tasks
 	Jobs(ctx context.Context, key state.TaskKey) ([]state.Job, error)
@@ -41,7 +39,7 @@ type Store interface {
 
 var _ Store = (*state.Store)(nil)
 
-// Facts keep small values by name. The signatures are those of state.Store.
+// Facts stores small values by name. state.Store implements it.
 type Facts interface {
 	Fact(ctx context.Context, name string) ([]byte, error)
 	SetFact(ctx context.Context, name string, value []byte) error
@@ -49,8 +47,8 @@ type Facts interface {
 
 var _ Facts = (*state.Store)(nil)
 
-// Transcripts opens a run's transcript for reading, as internal/runlog writes it and while it grows.
-// If there is none the error is fs.ErrNotExist.
+// Transcripts opens a run's transcript, in the format of internal/runlog, which may still grow. Its error for a missing
+// transcript is fs.ErrNotExist.
 type Transcripts interface {
 	OpenTranscript(run string) (*os.File, error)
 }
@@ -60,50 +58,49 @@ type Config struct {
 	Store       Store
 	Transcripts Transcripts
 	Diffs       Diffs // may be nil
-	// Spent says what all tasks together have cost today and this month, in UTC, each with its cap; nil
-	// shows nothing about it.
+	// Spent returns the cost of all tasks today and this month (UTC), each with its cap. Nil hides them.
 	Spent func(ctx context.Context) (day, month state.Money, err error)
-	// Reached says which other hosts a task's VMs asked for, the newest n, oldest first, and how many requests
-	// there were in all; nil shows nothing about it.
+	// Reached returns the newest n requests of a task's VMs to other hosts, oldest first, and the total number of
+	// requests. Nil hides them.
 	Reached func(task state.TaskKey, n int) ([]egress.Request, int, error)
-	// Providers reads why providers of models are not asked for now, by name; nil shows nothing about it.
+	// Providers returns the model providers that are unavailable and the reasons, by name. Nil hides them.
 	Providers func(ctx context.Context) (map[string]state.Upstream, error)
-	// Missing lists what the App's installations do not grant; nil shows nothing about it.
+	// Missing returns the permissions and events that the App's installations do not grant. Nil hides them.
 	Missing func() []Missing
-	// Metrics are served under /metrics; nil makes new ones.
+	// Metrics are served under /metrics; nil creates new ones.
 	Metrics *Metrics
-	// Token is asked for on every page. It may be empty only if Open is set.
+	// Token is required for every page. It may be empty only if Open is set.
 	Token string
-	// Open says that the pages have an address of their own, which only operators reach.
+	// Open states that the pages have a separate address that only operators can reach.
 	Open bool
-	// Secure says that browsers reach the pages by HTTPS alone: cookies are never sent otherwise.
+	// Secure states that browsers reach the pages only by HTTPS. Cookies are then never sent over HTTP.
 	Secure bool
-	// Facts keep the end of sessions over a restart; nil keeps it in memory.
+	// Facts stores the session generation across restarts; nil keeps it in memory.
 	Facts Facts
-	// VMs reads the VMs and what they cost; nil shows nothing about them. VMCaps are the caps that are shown
-	// beside that, and Alarms what somebody has to see to, nil for nothing.
+	// VMs reads the VMs and their cost; nil hides them. VMCaps are the configured caps. Alarms returns provider
+	// resources that need a person's attention; it may be nil.
 	VMs    VMs
 	VMCaps state.VMCaps
 	Alarms func() []Alarm
-	// Describe says what VMs are made of here; nil shows nothing about it.
+	// Describe returns the kind of VMs in use; nil hides it.
 	Describe func(ctx context.Context) (Source, error)
-	// Stopping, when closed, ends the live logs, so that a server can end at once; it may be nil.
+	// Stopping, when closed, ends the live logs, so that the server can shut down quickly. It may be nil.
 	Stopping <-chan struct{}
-	// Patience is how long a look waits for all tasks to be read before it shows what was known before. Default
-	// 50 ms.
+	// Patience is how long a page waits for a scan of all tasks before it shows the result of the previous one. It
+	// defaults to 50 ms.
 	Patience time.Duration
 	Version  string
 	Now      func() time.Time // nil means time.Now
 	Log      zerolog.Logger
 }
 
-// pages holds what the handlers share. It is not changed after New but for what has locks.
+// pages holds the state shared by the handlers. After New only its synchronized fields change.
 type pages struct {
 	cfg     Config
 	look    *look
 	index   *index
 	deck    *deck
-	streams chan struct{} // a place per live log
+	streams chan struct{} // one slot per live log
 }
 
 // Pages is the handler of all pages.
@@ -112,8 +109,8 @@ type Pages struct {
 	pages *pages
 }
 
-// Warm reads what the first look would have to wait for: the open tasks, and, beside whoever asks, the
-// ended ones. With ten thousand open tasks that takes a second. Nobody needs to wait for it.
+// Warm reads the open tasks and starts reading the ended ones, so that the first page need not wait. Ten thousand open
+// tasks take about a second. Calling it is optional.
 func (p *Pages) Warm(ctx context.Context) error {
 	if _, err := p.pages.deck.Open(ctx); err != nil {
 		return fmt.Errorf("read the open tasks: %w", err)
@@ -124,11 +121,11 @@ func (p *Pages) Warm(ctx context.Context) error {
 	return nil
 }
 
-// New returns the handler of all pages. It fails if there is neither a token nor an address that
-// makes one unnecessary.
+// New returns the handler of all pages. It fails if the pages would be reachable without a token, that is if cfg has
+// neither Token nor Open.
 func New(cfg Config) (*Pages, error) {
 	if cfg.Token == "" && !cfg.Open {
-		return nil, errors.New("make the admin pages: neither a token nor an address of their own")
+		return nil, errors.New("create the admin pages: neither a token nor a separate address")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -138,7 +135,7 @@ func New(cfg Config) (*Pages, error) {
 	}
 	look, err := newLook()
 	if err != nil {
-		return nil, fmt.Errorf("make the admin pages: %w", err)
+		return nil, fmt.Errorf("create the admin pages: %w", err)
 	}
 	deck := newDeck(cfg.Store)
 	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, deck, cfg.Now, cfg.Patience), deck: deck, streams: make(chan struct{}, maxStreams)}
@@ -164,21 +161,21 @@ func New(cfg Config) (*Pages, error) {
 	return &Pages{Handler: newGuard(cfg, p).wrap(mux), pages: p}, nil
 }
 
-// notFound answers for pages that do not exist.
+// notFound responds for pages that do not exist.
 func (p *pages) notFound(w http.ResponseWriter, r *http.Request) {
-	p.problem(w, r, http.StatusNotFound, "There is no such page.")
+	p.problem(w, r, http.StatusNotFound, "This page does not exist.")
 }
 
-// fail answers for an error that is ours, and logs it.
+// fail logs an internal error and responds with an error page.
 func (p *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody is there to read it
+		return // the client has disconnected
 	}
-	p.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("admin page")
-	p.problem(w, r, http.StatusInternalServerError, "The page could not be made. The log says why; a moment later it may work.")
+	p.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("failed to serve an admin page")
+	p.problem(w, r, http.StatusInternalServerError, "The page could not be created. The log has the cause; try again in a moment.")
 }
 
-// problem answers with an error: a page for browsers, else a line of text.
+// problem responds with an error: a page for browsers, otherwise a line of text.
 func (p *pages) problem(w http.ResponseWriter, r *http.Request, status int, words string) {
 	if !wantsHTML(r) {
 		http.Error(w, words, status)

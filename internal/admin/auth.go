@@ -14,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-const maxLogin = 16 << 10 // bytes of a login form
+const maxLogin = 16 << 10 // size limit of a login form in bytes
 
-// guard lets operators in. A token comes in an Authorization header, or once in the login form,
-// which is answered with a cookie. It is never read from an address, where it would stay in logs.
+// guard authenticates operators. They send the token in an Authorization header, or once in the login form, which sets
+// a cookie. A token in the URL is never accepted, because it would appear in logs.
 type guard struct {
 	cfg      Config
 	pages    *pages
@@ -29,7 +29,7 @@ func newGuard(cfg Config, p *pages) *guard {
 	return &guard{cfg: cfg, pages: p, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now)}
 }
 
-// wrap puts the guard and the headers before every page.
+// wrap adds authentication and security headers to every page.
 func (g *guard) wrap(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /login", g.login)
@@ -42,17 +42,17 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 	mux.HandleFunc("POST /logout", g.logout)
 	mux.Handle("/", g.only(next))
-	// A form of another site must not log anybody in or out.
+	// Other sites must not be able to log anyone in or out.
 	return harden(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// only answers those who may not see the pages.
+// only restricts next to authenticated requests.
 func (g *guard) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case g.cfg.Token == "":
 			if !ownHost(r.Host) {
-				http.Error(w, "errand: without a token the pages answer to addresses and local names only; set admin.token", http.StatusMisdirectedRequest)
+				http.Error(w, "errand: without a token the pages are only served for IP addresses and local names; set admin.token", http.StatusMisdirectedRequest)
 				return
 			}
 		case r.Header.Get("Authorization") != "":
@@ -67,8 +67,8 @@ func (g *guard) only(next http.Handler) http.Handler {
 	})
 }
 
-// ownHost reports whether a request's host is one that a foreign site cannot make lead here by its
-// own DNS: an address, a name without a dot, or one under a private suffix.
+// ownHost reports whether a request's host cannot be a foreign domain that resolves to this server: an address, a name
+// without a dot, or one under a private suffix.
 func ownHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -86,7 +86,7 @@ func ownHost(hostport string) bool {
 	return false
 }
 
-// bearer checks an Authorization header, and answers if it is wrong.
+// bearer checks an Authorization header and responds if it is wrong.
 func (g *guard) bearer(w http.ResponseWriter, r *http.Request) bool {
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") && g.equal(strings.TrimSpace(shown)) {
@@ -98,14 +98,14 @@ func (g *guard) bearer(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// equal compares with the token in constant time, whatever the lengths.
+// equal compares a token in constant time, also for different lengths.
 func (g *guard) equal(shown string) bool {
 	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256([]byte(g.cfg.Token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// throttled counts a wrong token. If too many came from the address lately it answers that, and returns true. The
-// right token never gets here: others may share its address, behind a proxy for instance.
+// throttled counts a wrong token. It responds and returns true if the address sent too many recently. Requests with the
+// right token never get here, because other clients may share the address, for example behind a proxy.
 func (g *guard) throttled(w http.ResponseWriter, r *http.Request) bool {
 	key := throttleKey(r.RemoteAddr)
 	wait := g.throttle.wait(key)
@@ -114,11 +114,11 @@ func (g *guard) throttled(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
-	g.refuse(w, r, http.StatusTooManyRequests, "That is not the token, and too many wrong ones came from your address. The right one works at any time.")
+	g.refuse(w, r, http.StatusTooManyRequests, "Wrong token. Your address has sent too many wrong tokens; the right one still works.")
 	return true
 }
 
-// refuse shows the login form to browsers, and a line of text to others.
+// refuse shows the login form to browsers and a line of text to other clients.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, words string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="errand"`)
 	if wantsHTML(r) {
@@ -130,27 +130,27 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, words
 		return
 	}
 	if words == "" {
-		words = "errand: show the admin token as `Authorization: Bearer TOKEN`"
+		words = "errand: send the admin token as `Authorization: Bearer TOKEN`"
 	}
 	http.Error(w, words, status)
 }
 
-// loginData is what the form shows.
+// loginData is the data of the login form.
 type loginData struct{ Next, Words string }
 
 func (g *guard) form(w http.ResponseWriter, r *http.Request, status int, next, words string) {
 	g.pages.show(w, r, status, "login", page{Title: "Log in", Plain: true, Again: fromElsewhere(r), Data: loginData{safeNext(next), words}})
 }
 
-// fromElsewhere reports whether the browser followed a link of another site, such as a comment on
-// GitHub. It withholds the cookie then, but not when the page that it gets loads itself again.
+// fromElsewhere reports whether the browser followed a link from another site, such as a comment on GitHub. Browsers do
+// not send the cookie then, but they do when the response reloads itself.
 func fromElsewhere(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// safeNext returns a page of this server to go to after the login: next if it is a clean local path, else the board.
-// Browsers drop control characters from addresses and take a backslash for a slash, so neither may be in it, encoded or
-// not.
+// safeNext returns the page of this server to show after the login: next if it is a clean local path, otherwise the
+// board. Browsers drop control characters from URLs and treat a backslash as a slash, so next may contain neither,
+// encoded or not.
 func safeNext(next string) string {
 	const board = "/status"
 	strange := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' || r == '#' }
@@ -178,7 +178,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if !g.equal(strings.TrimSpace(r.PostFormValue("token"))) {
 		if !g.throttled(w, r) {
-			g.form(w, r, http.StatusUnauthorized, next, "That is not the token.")
+			g.form(w, r, http.StatusUnauthorized, next, "Wrong token.")
 		}
 		return
 	}
@@ -191,7 +191,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// logout ends all sessions, if it is asked by one of them.
+// logout ends all sessions if the request has a valid session.
 func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
 	if g.hasCookie(r) {
 		if err := g.sessions.end(r.Context()); err != nil {
@@ -210,14 +210,14 @@ func (g *guard) setCookie(w http.ResponseWriter, r *http.Request, value string, 
 	})
 }
 
-// hasCookie reports whether the request carries a valid session.
+// hasCookie reports whether the request has a valid session.
 func (g *guard) hasCookie(r *http.Request) bool {
 	ok, err := g.sessions.valid(r)
 	if err != nil && r.Context().Err() == nil {
-		g.cfg.Log.Error().Err(err).Msg("failed to check a session of the pages")
+		g.cfg.Log.Error().Err(err).Msg("failed to check an admin session")
 	}
 	return ok
 }
 
-// wantsHTML reports whether the request comes from a browser's address line or a link.
+// wantsHTML reports whether the request comes from a browser's address bar or a link.
 func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

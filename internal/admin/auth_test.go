@@ -38,7 +38,7 @@ func TestOnlyWithToken(t *testing.T) {
 	}
 	for name, h := range headers {
 		for _, path := range paths {
-			// Each case has pages of its own, as too many wrong tokens would change the answer.
+			// Each case has separate pages, because many wrong tokens change the response.
 			base := serve(t, admin.Config{Store: w.store, Transcripts: w.dir, Token: token, Now: w.now})
 			status, body := fetch(t, base+path, h)
 			if status != http.StatusUnauthorized || strings.Contains(body, "<") || strings.Contains(body, "rounded") {
@@ -129,7 +129,7 @@ func TestLoginRefuses(t *testing.T) {
 	}
 }
 
-// logIn logs in with the right token and returns the cookie as a header's value.
+// logIn logs in with the right token and returns the cookie as a header value.
 func logIn(t *testing.T, base string) string {
 	t.Helper()
 	resp := do(t, http.MethodPost, base+"/login", url.Values{"token": {token}}.Encode(), nil)
@@ -189,13 +189,13 @@ func TestLogoutEndsSessionsOnTheServer(t *testing.T) {
 	}
 }
 
-// noFacts is a store that cannot be written or read.
+// noFacts is a store that can neither be written nor read.
 type noFacts struct{}
 
 func (noFacts) Fact(context.Context, string) ([]byte, error)  { return nil, errors.New("disk gone") }
 func (noFacts) SetFact(context.Context, string, []byte) error { return errors.New("disk full") }
 
-// fullDisk reads facts and cannot store any.
+// fullDisk reads facts but cannot write them.
 type fullDisk struct{ noFacts }
 
 func (fullDisk) Fact(context.Context, string) ([]byte, error) { return nil, nil }
@@ -273,8 +273,9 @@ func locationAfterLogin(t *testing.T, base, next string) string {
 	return resp.Header.Get("Location")
 }
 
-// TestWrongTokensLockNobodyOut: behind a proxy all clients may share an address.
-func TestWrongTokensLockNobodyOut(t *testing.T) {
+// TestWrongTokensDoNotBlockTheRightOne: behind a proxy all clients may share an address, so wrong tokens do not block the right
+// one.
+func TestWrongTokensDoNotBlockTheRightOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	right, wrong := map[string]string{"Authorization": "Bearer " + token}, map[string]string{"Authorization": "Bearer nonsense"}

@@ -15,50 +15,50 @@ import (
 )
 
 const (
-	boardTime = 20 * time.Second // for all reads of one page
-	maxPoison = 20               // deliveries put aside that are listed
+	boardTime = 20 * time.Second // timeout for all reads of one page
+	maxPoison = 20               // limit of listed failed deliveries
 )
 
-// board is what /status shows and /status.json says. Fields are only ever added to it. Money is in
-// US dollars, times are RFC 3339 in UTC, durations in seconds.
+// board is the content of /status and /status.json. Fields may be added but never change. Money is in US dollars, times
+// are RFC 3339 in UTC, durations in seconds.
 type board struct {
 	Version string    `json:"version"`
 	At      time.Time `json:"at"`
 	VMs     Source    `json:"vms"`
-	// Money is what all tasks together have cost; absent if that is not known.
+	// Money is the cost of all tasks; absent if unknown.
 	Money *purse `json:"money,omitempty"`
-	// Phases has all phases in the order of a life, with the number of tasks in each.
+	// Phases has all phases in the order of a task's life, with the number of tasks in each.
 	Phases []phaseCount `json:"phases"`
-	// Tasks are those that have not ended, in the order of their phases, the longest there first.
+	// Tasks are the open tasks, in the order of their phases, the longest in a phase first.
 	Tasks []*card `json:"tasks"`
-	// Open is how many there are of them; Tasks of status.json are a page: those from Offset on.
+	// Open is the total number of open tasks. In status.json Tasks is one page of them, starting at Offset.
 	Open   int `json:"open"`
 	Offset int `json:"offset"`
-	// Ended are those that ended last, newest first, at most 100.
+	// Ended are the most recently ended tasks, newest first, at most 100.
 	Ended []card `json:"ended"`
-	// Poison are webhooks that could not be applied and were put aside, at most 20.
+	// Poison are webhooks that permanently failed to apply, at most 20.
 	Poison []poison `json:"poison"`
-	// Missing is what the App's installations do not grant.
+	// Missing are the permissions and events that the App's installations do not grant.
 	Missing []Missing `json:"app_missing,omitempty"`
-	// Trouble are providers of models that no run asks for now.
+	// Trouble are the model providers that are currently unavailable.
 	Trouble []troubled `json:"model_trouble,omitempty"`
 }
 
-// purse is what was spent in this day and month of UTC, and may be; a cap of 0 bounds nothing.
+// purse is the amount spent on this day and in this month (UTC), with caps; a cap of 0 means none.
 type purse struct {
 	Today    float64 `json:"today"`
 	DayCap   float64 `json:"day_cap"`
 	Month    float64 `json:"month"`
 	MonthCap float64 `json:"month_cap"`
-	// TodayWords and MonthWords are what was spent as people read it: "$1.20", "subscription".
+	// TodayWords and MonthWords are the amounts as text: "$1.20", "subscription".
 	TodayWords string `json:"today_words"`
 	MonthWords string `json:"month_words"`
 }
 
-// DayOf is the day's cap as far as it means anything for what was spent, MonthOf the month's; 0 is none.
+// DayOf returns the day's cap if it applies to the kind of spending, otherwise 0.
 func (p *purse) DayOf() float64 { return capOf(p.DayCap, p.TodayWords) }
 
-// MonthOf is DayOf for the month.
+// MonthOf returns the month's cap if it applies to the kind of spending, otherwise 0.
 func (p *purse) MonthOf() float64 { return capOf(p.MonthCap, p.MonthWords) }
 
 func capOf(most float64, spent string) float64 {
@@ -85,7 +85,7 @@ type phaseCount struct {
 	Tasks int         `json:"tasks"`
 }
 
-// poison is a delivery that was put aside.
+// poison is a delivery that permanently failed.
 type poison struct {
 	GUID     string    `json:"guid"`
 	Event    string    `json:"event"`
@@ -94,7 +94,7 @@ type poison struct {
 	Error    string    `json:"error"`
 }
 
-// read gathers the board.
+// read collects the board.
 func (p *pages) read(ctx context.Context) (*board, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
@@ -163,7 +163,7 @@ func (b *board) Groups() (groups []group) {
 	return groups
 }
 
-// Count returns how many open tasks are of a tone.
+// Count returns the number of open tasks with a tone.
 func (b *board) Count(of string) (n int) {
 	for _, c := range b.Tasks {
 		if tone(c.Phase) == of {
@@ -173,7 +173,7 @@ func (b *board) Count(of string) (n int) {
 	return n
 }
 
-// EndedCount returns how many tasks have ended in all.
+// EndedCount returns the total number of ended tasks.
 func (b *board) EndedCount() (n int) {
 	for _, c := range b.Phases {
 		if c.Phase.Terminal() {
@@ -183,7 +183,7 @@ func (b *board) EndedCount() (n int) {
 	return n
 }
 
-// Spent says what the open tasks have cost so far.
+// Spent returns the cost of the open tasks so far, as text.
 func (b *board) Spent() string {
 	var m state.Money
 	for _, c := range b.Tasks {
@@ -192,7 +192,7 @@ func (b *board) Spent() string {
 	return words.Spent(m)
 }
 
-// board shows /status.
+// board serves /status.
 func (p *pages) board(w http.ResponseWriter, r *http.Request) {
 	b, err := p.read(r.Context())
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *pages) board(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, "board", page{Title: "Board", Data: b})
 }
 
-// boardJSON answers /status.json.
+// boardJSON serves /status.json.
 func (p *pages) boardJSON(w http.ResponseWriter, r *http.Request) {
 	b, err := p.read(r.Context())
 	if err != nil {
@@ -217,6 +217,6 @@ func (p *pages) boardJSON(w http.ResponseWriter, r *http.Request) {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	if err := e.Encode(b); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("write status.json")
+		p.cfg.Log.Warn().Err(err).Msg("failed to write status.json")
 	}
 }

@@ -28,13 +28,13 @@ func TestBoard(t *testing.T) {
 	wantNot(t, body, "<script>alert", "No open tasks")
 	w.apply(2, state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
 	body = w.page("/status")
-	want(t, body, `<span class="badge calm">cancelled</span>`, "taken back by @ada")
+	want(t, body, `<span class="badge calm">canceled</span>`, "taken back by @ada")
 	if open, ended, _ := strings.Cut(body, `id="ended"`); strings.Contains(open, "alert(1)") || !strings.Contains(ended, "alert(1)") {
 		t.Errorf("the cancelled task is not among the ended ones:\n%s", body)
 	}
 }
 
-// TestPagesAreSound checks what makes a page usable by everybody and without scripts.
+// TestPagesAreSound checks that pages are accessible and work without scripts.
 func TestPagesAreSound(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t, dir: folder(t.TempDir())}
@@ -103,7 +103,7 @@ func TestStatusJSON(t *testing.T) {
 	if got.Version != "v1" || !got.At.Equal(noon) || len(got.Phases) != len(state.Phases()) || len(got.Tasks) != 6 || len(got.Ended) != 2 || len(got.Poison) != 1 {
 		t.Fatalf("got %s", body)
 	}
-	first := got.Tasks[0] // the order is that of a life
+	first := got.Tasks[0] // in the order of a task's life
 	if first.Phase != "preliminary_planning" || first.Task != "7/2" || first.Waiting == nil || first.Waiting.Kind != "vm" || first.Money.Cap != 10 {
 		t.Errorf("first task %+v", first)
 	}

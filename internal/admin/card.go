@@ -9,26 +9,26 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// card is a task in short.
+// card is the summary of a task.
 type card struct {
 	Task  string      `json:"task"` // REPOSITORY_ID/ISSUE_NUMBER
 	Repo  string      `json:"repo"` // OWNER/NAME
 	Issue int         `json:"issue"`
 	Title string      `json:"title"`
 	Page  string      `json:"page"` // path of the task's page
-	URL   string      `json:"url"`  // of the issue
+	URL   string      `json:"url"`  // URL of the issue
 	Phase state.Phase `json:"phase"`
-	Since time.Time   `json:"since"` // when the phase began
-	// Next says in a sentence what happens next, or what is awaited from whom.
+	Since time.Time   `json:"since"` // start of the phase
+	// Next describes in a sentence the next step, or who must act.
 	Next    string      `json:"next"`
 	Begun   time.Time   `json:"begun"`
 	Round   int         `json:"round,omitempty"`
 	Waiting *waitCard   `json:"waiting,omitempty"`
-	Run     *runCard    `json:"run,omitempty"` // the active one
-	Runs    int         `json:"runs"`          // in all
+	Run     *runCard    `json:"run,omitempty"` // the active run
+	Runs    int         `json:"runs"`          // number of runs
 	Money   moneyCard   `json:"money"`
 	VM      *vmCard     `json:"vm,omitempty"`
-	Asleep  *asleepCard `json:"asleep,omitempty"` // its work is put away, and it has no VM
+	Asleep  *asleepCard `json:"asleep,omitempty"` // set for a suspended task, which has no VM
 	Branch  string      `json:"branch,omitempty"`
 	PR      *pullCard   `json:"pull_request,omitempty"`
 	End     *endingCard `json:"end,omitempty"`
@@ -48,21 +48,21 @@ type runCard struct {
 	State string     `json:"state"`
 	Doing string     `json:"doing,omitempty"`
 	Turns int        `json:"turns,omitempty"`
-	Sign  *time.Time `json:"sign,omitempty"` // last sign of life
+	Sign  *time.Time `json:"sign,omitempty"` // time of the last activity
 }
 
 type moneyCard struct {
 	Spent        float64 `json:"spent"`
 	Cap          float64 `json:"cap"`
-	Subscription bool    `json:"subscription,omitempty"` // some of it is on one, which costs nothing by the call
-	Words        string  `json:"words"`                  // what was spent, as people read it: "$1.20", "subscription"
+	Subscription bool    `json:"subscription,omitempty"` // part of the use is on a subscription, which has no cost per call
+	Words        string  `json:"words"`                  // the amount spent as text: "$1.20", "subscription"
 	of           string  // the same with the cap
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
 	AgentSeconds float64 `json:"agent_seconds"`
 }
 
-// Of says what was spent, of what may be.
+// Of returns the amount spent and the cap, as text.
 func (m moneyCard) Of() string { return m.of }
 
 type vmCard struct {
@@ -71,7 +71,7 @@ type vmCard struct {
 	Kind     string `json:"kind"`
 }
 
-// asleepCard says as what the work of a task is put away.
+// asleepCard describes the saved work of a suspended task.
 type asleepCard struct {
 	Mode  string    `json:"mode"`
 	Bytes int64     `json:"bytes,omitempty"`
@@ -93,7 +93,7 @@ type endingCard struct {
 	Class  string `json:"class,omitempty"`
 }
 
-// newCard makes the card of a task.
+// newCard returns the card of a task.
 func newCard(t *state.Task) card {
 	c := card{
 		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: cut(t.Frozen.Title).Text,

@@ -11,13 +11,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Diffs opens the diff of a changeset that people were asked about. If there is none (any more) the
-// error is fs.ErrNotExist.
+// Diffs opens the diff of a changeset that was posted for approval. Its error for a missing or deleted diff is
+// fs.ErrNotExist.
 type Diffs interface {
 	OpenDiff(ref string) (*os.File, error)
 }
 
-// changes gives the whole diff of a revision of changes, as text.
+// changes serves the full diff of a revision of changes as text.
 func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
 	t := p.taskOf(w, r)
 	if t == nil {
@@ -25,13 +25,13 @@ func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
 	}
 	c := changesOf(t, r.PathValue("hash"))
 	if c == nil || p.cfg.Diffs == nil {
-		p.problem(w, r, http.StatusNotFound, "The task has no such changes.")
+		p.problem(w, r, http.StatusNotFound, "The task has no changes with this hash.")
 		return
 	}
 	f, err := p.cfg.Diffs.OpenDiff(c.Ref)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.problem(w, r, http.StatusNotFound, "The diff is not kept any more.")
+		p.problem(w, r, http.StatusNotFound, "The diff has been deleted.")
 		return
 	case err != nil:
 		p.fail(w, r, fmt.Errorf("open the diff of %s: %w", c.Ref, err))
@@ -40,7 +40,7 @@ func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = f.Close() }()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if _, err := io.Copy(w, f); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("send a diff")
+		p.cfg.Log.Warn().Err(err).Msg("failed to send a diff")
 	}
 }
 

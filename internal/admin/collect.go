@@ -10,25 +10,25 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// countedPoison bounds the count of deliveries that were put aside.
+// countedPoison limits the count of failed deliveries.
 const countedPoison = 1000
 
-// Descriptions of what is read from the store.
+// desc returns the description of a metric read from the store.
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("errand_"+name, help, labels, nil)
 }
 
-// collector reads the store when metrics are asked for. What it counts are the tasks as they are
-// now: a task that is begun anew leaves its earlier runs behind, so these are gauges.
+// collector reads the store on each scrape. It counts tasks in their current state, and a restarted task drops its
+// earlier runs, so these metrics are gauges.
 type collector struct {
 	store  Store
 	spent  func(ctx context.Context) (day, month state.Money, err error) // may be nil
 	vms    VMs                                                           // may be nil
 	caps   state.VMCaps
 	alarms func() []Alarm // may be nil
-	// missing may be nil, too.
+	// missing may be nil.
 	missing func() []Missing
-	// providers may be nil
+	// providers may be nil.
 	providers reader
 	index     *index
 	deck      *deck
@@ -37,16 +37,16 @@ type collector struct {
 
 var _ prometheus.Collector = (*collector)(nil)
 
-// Describe says nothing, which makes the collector an unchecked one: its labels follow the store.
+// Describe sends nothing, which makes the collector unchecked: its labels depend on the store.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect reads the store. What cannot be read is an error of the scrape; the rest is still served.
+// Collect reads the store. A failed read is an error of the scrape; all other metrics are still served.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
 	defer cancel()
 	c.access(out)
 	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.vmFacts(ctx, out), c.trouble(ctx, out), c.tasks(ctx, out)); err != nil {
-		out <- prometheus.NewInvalidMetric(desc("store", "What the store holds."), err)
+		out <- prometheus.NewInvalidMetric(desc("store", "Contents of the store."), err)
 	}
 }
 
@@ -71,7 +71,7 @@ func (c *collector) poison(ctx context.Context, out chan<- prometheus.Metric) er
 	if err != nil {
 		return err
 	}
-	gauge(out, desc("deliveries_poison", "Webhooks that could not be applied and were put aside, counted up to 1000."), float64(len(list)))
+	gauge(out, desc("deliveries_poison", "Webhooks that permanently failed to apply, counted up to 1000."), float64(len(list)))
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (c *collector) money(ctx context.Context, out chan<- prometheus.Metric) err
 	if err != nil {
 		return err
 	}
-	spent, caps := desc("spent_dollars", "What all tasks together have cost in this day and month of UTC.", "period"), desc("spent_cap_dollars", "The caps of these; 0 bounds nothing.", "period")
+	spent, caps := desc("spent_dollars", "Cost of all tasks in the current day and month (UTC).", "period"), desc("spent_cap_dollars", "Caps of these; 0 means none.", "period")
 	for period, m := range map[string]state.Money{"day": day, "month": month} {
 		gauge(out, spent, float64(m.MicroUSD)/1e6, period)
 		gauge(out, caps, float64(m.CapMicroUSD)/1e6, period)
@@ -91,7 +91,7 @@ func (c *collector) money(ctx context.Context, out chan<- prometheus.Metric) err
 	return nil
 }
 
-// tasks counts what the tasks used, and the jobs of those that are open or ended a short while ago.
+// tasks counts the resources that tasks used, and the jobs of open and recently ended tasks.
 func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) error {
 	open, err := c.deck.Open(ctx)
 	if err != nil {
@@ -124,25 +124,25 @@ func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) err
 	return nil
 }
 
-// emit writes the metrics of a usage.
+// emit sends the metrics of a usage.
 func (u *usage) emit(out chan<- prometheus.Metric) {
-	d := desc("runs", "Runs of all tasks by kind and by status, which is the run's state while it goes on, and of checks whether they passed.", "kind", "status")
+	d := desc("runs", "Runs of all tasks by kind and status: the state of an active run, the outcome of an ended one, and for checks whether they passed.", "kind", "status")
 	for l, n := range u.runs {
 		gauge(out, d, float64(n), l.kind, l.status)
 	}
-	d = desc("vms", "VMs of all tasks by kind and by why they ended, empty for those that are there.", "kind", "ended")
+	d = desc("vms", "VMs of all tasks by kind and reason of their end, empty for live ones.", "kind", "ended")
 	for l, n := range u.vms {
 		gauge(out, d, float64(n), l.kind, l.why)
 	}
-	d = desc("runs_miscounted", "Runs of all tasks whose agents say to have used other tokens than the gateway counted, by adapter.", "adapter")
+	d = desc("runs_miscounted", "Runs of all tasks whose agent-reported tokens differ from the gateway's, by adapter.", "adapter")
 	for adapter, n := range u.doubts {
 		gauge(out, d, float64(n), adapter)
 	}
-	d = desc("tokens", "Tokens that all tasks used.", "direction")
+	d = desc("tokens", "Tokens used by all tasks.", "direction")
 	gauge(out, d, float64(u.input), "input")
 	gauge(out, d, float64(u.output), "output")
-	gauge(out, desc("cost_dollars", "What all tasks cost, in US dollars, without what was on a subscription."), float64(u.micro)/1e6)
-	gauge(out, desc("subscription_tasks", "Tasks that asked for models on a subscription, which costs nothing by the call."), float64(u.free))
+	gauge(out, desc("cost_dollars", "Cost of all tasks in US dollars, without subscriptions."), float64(u.micro)/1e6)
+	gauge(out, desc("subscription_tasks", "Tasks that used models on a subscription, which has no cost per call."), float64(u.free))
 	gauge(out, desc("agent_seconds", "Agent activity of all tasks."), u.active.Seconds())
 }
 
@@ -184,11 +184,11 @@ func (b *backlog) read(ctx context.Context, s Store, key state.TaskKey) error {
 }
 
 func (b *backlog) emit(out chan<- prometheus.Metric) {
-	d := desc("jobs", "Jobs by lane, kind and state, also those that are not due yet.", "lane", "kind", "state")
+	d := desc("jobs", "Jobs by lane, kind and state, including those not due yet.", "lane", "kind", "state")
 	for l, n := range b.counts {
 		gauge(out, d, float64(n), string(l.lane), string(l.kind), string(l.state))
 	}
-	d = desc("job_oldest_due_seconds", "For how long the oldest queued job has been due, 0 if none is.", "lane")
+	d = desc("job_oldest_due_seconds", "How long the oldest queued job has been due, 0 if none is.", "lane")
 	for _, lane := range state.Lanes() {
 		gauge(out, d, b.oldest[lane].Seconds(), string(lane))
 	}

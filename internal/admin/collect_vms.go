@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// vmFacts counts VMs by the phase that they are in, what they cost, and what somebody has to see to.
+// vmFacts emits the number of VMs by phase, their cost, and the alarms.
 func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) error {
 	if c.vms == nil {
 		return nil
@@ -25,16 +25,16 @@ func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) e
 			ended[rows[i].Why]++
 		}
 	}
-	d := desc("vm_rows", "VMs by phase; those that are gone stay for about a day.", "phase")
+	d := desc("vm_rows", "VMs by phase; deleted ones are kept for about a day.", "phase")
 	for _, phase := range state.VMPhases() {
 		gauge(out, d, float64(counts[phase]), string(phase))
 	}
-	d = desc("vm_ended", "VMs that went in the last day or so, by why.", "why")
+	d = desc("vm_ended", "VMs deleted in about the last day, by reason.", "why")
 	for why, n := range ended {
 		gauge(out, d, float64(n), why)
 	}
 	if c.alarms != nil {
-		gauge(out, desc("vm_alarms", "Things at the provider of VMs that errand does not touch and somebody has to see to."), float64(len(c.alarms())))
+		gauge(out, desc("vm_alarms", "Resources at the VM provider that errand does not manage and that need attention."), float64(len(c.alarms())))
 	}
 	if err := c.vmMoney(ctx, out); err != nil {
 		return err
@@ -47,10 +47,10 @@ func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) e
 	if err != nil {
 		return err
 	}
-	spent := desc("vm_spent", "What VMs and images have cost in this day and month of UTC, in units of the currency, with what is reserved.", "period", "currency")
-	images := desc("vm_spent_images", "The part of vm_spent that images cost.", "period", "currency")
-	caps := desc("vm_spent_cap", "The caps of these; 0 bounds nothing.", "period")
-	hours := desc("vm_hours", "Hours of VMs that were begun in this day and month of UTC.", "period")
+	spent := desc("vm_spent", "Cost of VMs and images in the current day and month (UTC), in units of the currency, including reservations.", "period", "currency")
+	images := desc("vm_spent_images", "Part of vm_spent for images.", "period", "currency")
+	caps := desc("vm_spent_cap", "Caps of these; 0 means none.", "period")
+	hours := desc("vm_hours", "VM hours started in the current day and month (UTC).", "period")
 	for period, of := range map[string]struct {
 		bill state.VMBill
 		most int64
@@ -68,7 +68,7 @@ func (c *collector) vmTimes(ctx context.Context, out chan<- prometheus.Metric) e
 	if err != nil {
 		return err
 	}
-	d := desc("vm_took_seconds", "How long things took with the last VMs.", "what", "quantile")
+	d := desc("vm_took_seconds", "Durations measured with recent VMs.", "what", "quantile")
 	for _, t := range tookOf(times) {
 		for quantile, of := range map[float64]float64{0.5: t.P50, 0.95: t.P95} {
 			gauge(out, d, of, t.What, fmt.Sprint(quantile))

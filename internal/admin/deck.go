@@ -9,15 +9,15 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// dealt is what the pages keep of an open task.
+// dealt is the data that the pages cache of an open task.
 type dealt struct {
 	key  state.TaskKey
-	name string // as nameOf makes it
+	name string // formatted by nameOf
 	card *card
 	used tally
 }
 
-// deck is the open tasks. Only those that have changed since the last look are read.
+// deck caches the open tasks and rereads only the changed ones.
 type deck = state.Digest[dealt]
 
 func newDeck(tasks Tasks) *deck {
@@ -27,13 +27,13 @@ func newDeck(tasks Tasks) *deck {
 	})
 }
 
-// The pages of status.json.
+// Page sizes of status.json.
 const (
 	defaultPage = 500
 	maxPage     = 5000
 )
 
-// page cuts the tasks to those that a query asks for: ?offset=N&limit=N.
+// page reduces the tasks to those that a query requests with ?offset=N&limit=N.
 func (b *board) page(q url.Values) error {
 	limit := defaultPage
 	for name, into := range map[string]*int{"offset": &b.Offset, "limit": &limit} {
@@ -43,7 +43,7 @@ func (b *board) page(q url.Values) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%s is a number from 0 on", name)
+			return fmt.Errorf("%s must be a number from 0 on", name)
 		}
 		*into = n
 	}

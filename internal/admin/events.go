@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	maxStreams   = 64                     // live logs at once
-	followEvery  = 250 * time.Millisecond // between two looks at the file
-	checkEvery   = 2 * time.Second        // between two looks whether the run has ended
-	beatEvery    = 15 * time.Second       // so that proxies and browsers know that we are here
-	writeTime    = 20 * time.Second       // for a client to take what is sent
-	streamTime   = 2 * time.Hour          // then the browser asks again and goes on where it was
-	batchRecords = 200                    // records between two looks at everything else
-	maxLast      = 50                     // batches of what came while the run ended
+	maxStreams   = 64                     // concurrent live logs
+	followEvery  = 250 * time.Millisecond // poll interval of the file
+	checkEvery   = 2 * time.Second        // poll interval of the run's state
+	beatEvery    = 15 * time.Second       // keeps proxies and browsers from closing the connection
+	writeTime    = 20 * time.Second       // timeout for writing to a client
+	streamTime   = 2 * time.Hour          // after this the browser reconnects and continues at the same place
+	batchRecords = 200                    // records sent before other events are handled
+	maxLast      = 50                     // batches of records written while the run ended
 )
 
 // stream is one live log.
@@ -32,17 +32,17 @@ type stream struct {
 	p       *pages
 	key     state.TaskKey
 	run     string
-	at      int64 // the place up to which everything was sent
-	seq     int64 // the number of the last line that was sent
+	at      int64 // offset up to which everything was sent
+	seq     int64 // number of the last line that was sent
 	session *sse.Session
 	ctl     *http.ResponseController
-	own     *os.File // the transcript, if there was none when the client came, or it was replaced
+	own     *os.File // the transcript, if it did not exist when the client connected or was replaced
 	ended   bool     // the transcript's end was sent
 }
 
-// events follows a run's transcript as server-sent events. Each has the items of one record as JSON
-// and its mark as its id, from which a browser that was cut off goes on. The last event is
-// of the type "end"; who asks again after that gets 204, which ends it for good.
+// events serves a run's transcript as server-sent events. Each event contains the items of one record as JSON, with its
+// mark as the ID from which a reconnecting browser continues. The last event has the type "end"; a request after it
+// gets status 204, which stops the browser from reconnecting.
 func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 	t, run, f, ok := p.open(w, r, false)
 	if !ok {
@@ -56,7 +56,7 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-p.streams }()
 	default:
 		w.Header().Set("Retry-After", "30")
-		p.problem(w, r, http.StatusServiceUnavailable, "Too many live logs are open. The page can be reloaded instead.")
+		p.problem(w, r, http.StatusServiceUnavailable, "Too many live logs are open. Reload the page instead.")
 		return
 	}
 	from, err := startOf(r, f)
@@ -70,20 +70,20 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 	}
 	session, err := sse.Upgrade(w, r)
 	if err != nil {
-		p.fail(w, r, fmt.Errorf("begin a live log: %w", err))
+		p.fail(w, r, fmt.Errorf("start a live log: %w", err))
 		return
 	}
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
 	s := &stream{p: p, key: t.Key, run: run.ID, at: from.at, seq: from.seq, session: session, ctl: http.NewResponseController(w)}
-	_ = s.ctl.SetReadDeadline(time.Time{}) // a server's limit on reading the request is not for us
+	_ = s.ctl.SetReadDeadline(time.Time{}) // the server's read timeout does not apply to streams
 	ctx, cancel := context.WithTimeout(r.Context(), streamTime)
 	defer cancel()
 	if err := s.follow(ctx, f); err != nil && ctx.Err() == nil {
-		p.cfg.Log.Debug().Err(err).Str("run", run.ID).Msg("live log ends")
+		p.cfg.Log.Debug().Err(err).Str("run", run.ID).Msg("live log ended")
 	}
 }
 
-// startOf returns where a client goes on: behind the last event it had, or where its page ended.
+// startOf returns where a client continues: after its last event, or at the end of its page.
 func startOf(r *http.Request, f *os.File) (m mark, err error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -102,7 +102,7 @@ func atEnd(f *os.File, at int64) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// follow sends what is there and what comes, until the run ends, the client goes or ctx ends.
+// follow sends existing and new records until the run ends, the client disconnects or ctx ends.
 func (s *stream) follow(ctx context.Context, f *os.File) error {
 	if err := s.beat(); err != nil {
 		return err
@@ -142,14 +142,14 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.p.cfg.Stopping: // the browser finds us again after the restart
+		case <-s.p.cfg.Stopping: // the browser reconnects after the restart
 			return nil
 		case <-tick.C:
 		}
 	}
 }
 
-// last sends what came while the run ended, and the end.
+// last sends the records written while the run ended, and the end event.
 func (s *stream) last(ctx context.Context, f *os.File) error {
 	for range maxLast {
 		sent, err := s.send(ctx, f)
@@ -166,7 +166,7 @@ func (s *stream) last(ctx context.Context, f *os.File) error {
 	return s.end()
 }
 
-// begun opens the transcript of a run that had none, nil if it still has none.
+// begun opens the transcript of a run that had none, or returns nil if there is still none.
 func (s *stream) begun() (*os.File, error) {
 	f, err := s.p.cfg.Transcripts.OpenTranscript(s.run)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,7 @@ func (s *stream) begun() (*os.File, error) {
 	return f, err
 }
 
-// send sends the whole records behind s.at, a bounded number of them, and reports whether there were.
+// send sends a bounded number of complete records after s.at, and reports whether there were any.
 func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 	if s.own != nil {
 		f = s.own
@@ -217,18 +217,18 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 	return true, s.session.Flush()
 }
 
-// message sends one event with the present place as its id.
+// message sends one event with the current mark as its ID.
 func (s *stream) message(kind, data string) error {
 	m := &sse.Message{ID: sse.ID(mark{at: s.at, seq: s.seq}.String())}
 	if kind != "" {
 		m.Type = sse.Type(kind)
 	}
 	m.AppendData(data)
-	_ = s.ctl.SetWriteDeadline(time.Now().Add(writeTime)) // where it cannot be set, TCP gives up
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(writeTime)) // without a deadline TCP times out eventually
 	return s.session.Send(m)
 }
 
-// beat sends a comment, which browsers skip.
+// beat sends a comment, which browsers ignore.
 func (s *stream) beat() error {
 	m := &sse.Message{}
 	m.AppendComment("here")
@@ -246,7 +246,7 @@ func (s *stream) end() error {
 	return s.session.Flush()
 }
 
-// live asks the store whether the run still goes on; when in doubt it does.
+// live reports whether the run is active according to the store. If in doubt it returns true.
 func (s *stream) live(ctx context.Context) bool {
 	t, err := s.p.cfg.Store.Task(ctx, s.key)
 	if err != nil || t == nil {

@@ -25,12 +25,12 @@ type follower struct {
 	t    *testing.T
 	resp *http.Response
 	scan *bufio.Scanner
-	last string // id of the last event
+	last string // ID of the last event
 }
 
 const eventsPath = "/tasks/acme/shop/1/runs/1/events"
 
-// follow opens a live log; headers may say where to go on.
+// follow opens a live log. headers may contain the place to continue from.
 func (w *world) follow(path string, headers map[string]string) *follower {
 	w.t.Helper()
 	h := map[string]string{"Authorization": "Bearer " + token, "Accept": "text/event-stream"}
@@ -42,7 +42,7 @@ func (w *world) follow(path string, headers map[string]string) *follower {
 	return &follower{t: w.t, resp: resp, scan: bufio.NewScanner(resp.Body)}
 }
 
-// next returns the texts of the next event; at the end of the log the single text "END".
+// next returns the texts of the next event, or the single text "END" at the end of the log.
 func (f *follower) next() []string {
 	f.t.Helper()
 	var data, kind string
@@ -98,14 +98,14 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run := w.launch(1)
-	f := w.follow(eventsPath, nil) // before there is a file
+	f := w.follow(eventsPath, nil) // before the file exists
 	if got := f.resp.Header.Get("Content-Type"); got != "text/event-stream" {
 		t.Errorf("content type %s", got)
 	}
 	tr := w.write(run.ID)
 	tr.say(said("one"))
 	f.want("one")
-	if _, err := tr.file.WriteString(`{"line":{"seq":2,"text":"half`); err != nil { // not whole yet
+	if _, err := tr.file.WriteString(`{"line":{"seq":2,"text":"half`); err != nil { // incomplete
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fprintln(tr.file, `"},"events":[{"kind":"text","text":"two\nlines"}]}`); err != nil {
@@ -137,7 +137,7 @@ func TestFollowResumes(t *testing.T) {
 	third := w.follow(eventsPath+"?from="+second.last, nil)
 	tr.exit()
 	third.want("success, exited with code 0, after 1m0s", "END")
-	for _, odd := range []string{"nonsense", "-5", "17"} { // whatever a client says, it gets whole lines
+	for _, odd := range []string{"nonsense", "-5", "17"} { // whatever a client sends, it gets whole lines
 		f := w.follow(eventsPath, map[string]string{"Last-Event-ID": odd})
 		for got := []string{""}; got[0] != "END"; {
 			got = f.next()
@@ -151,7 +151,7 @@ func TestFollowResumes(t *testing.T) {
 	}
 }
 
-// TestFollowEndsWithTheRun: a run may end without an exit in its transcript, as when its VM is lost.
+// TestFollowEndsWithTheRun: a live log ends even if the transcript has no exit record, as when the VM was lost.
 func TestFollowEndsWithTheRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -163,7 +163,7 @@ func TestFollowEndsWithTheRun(t *testing.T) {
 	f.want("END")
 }
 
-// TestFollowAfterTruncation: the archive cuts a torn line off before it goes on.
+// TestFollowAfterTruncation: the archive removes an incomplete last line before it appends.
 func TestFollowAfterTruncation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -203,7 +203,7 @@ func TestLiveLogsAreBounded(t *testing.T) {
 		t.Errorf("one too many: status %d", f.resp.StatusCode)
 	}
 	_ = open[0].resp.Body.Close()
-	for range 100 { // the place becomes free when the server notices
+	for range 100 { // the slot is released when the server notices the disconnect
 		if f := w.follow(eventsPath, nil); f.resp.StatusCode == http.StatusOK {
 			f.want("one")
 			return

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// helpers are the functions of the templates.
+// helpers returns the functions of the templates.
 func helpers() template.FuncMap {
 	return template.FuncMap{
 		"at": at, "ago": ago, "since": since, "span": span, "spent": words.Spent, "spentof": words.SpentOf, "count": count, "many": words.Many, "cut": cut, "bytes": size,
@@ -23,7 +23,7 @@ func helpers() template.FuncMap {
 	}
 }
 
-// stamp is a time as pages show it: the hour for today, the day with it for others, in UTC.
+// stamp is a time in UTC as pages show it: only the time for today, otherwise with the date.
 type stamp struct{ ISO, Full, Short string }
 
 func at(now, t time.Time) stamp {
@@ -48,10 +48,10 @@ func ago(now, t time.Time) string {
 	return rough(now.Sub(t)) + " ago"
 }
 
-// since says for how long something has been so.
+// since formats the time since t.
 func since(now, t time.Time) string { return rough(now.Sub(t)) }
 
-// rough shows a duration in its largest unit.
+// rough formats a duration with its largest unit.
 func rough(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -64,7 +64,7 @@ func rough(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// span shows a duration in the two largest units that matter.
+// span formats a duration with its two most significant units.
 func span(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -80,7 +80,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// count shows a number in thousands or millions.
+// count formats a number in thousands or millions.
 func count(n int64) string {
 	switch {
 	case n >= 1_000_000:
@@ -101,7 +101,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// excerpt is a text cut to what pages show; More characters are left out.
+// excerpt is a text cut for a page; More is the number of omitted characters.
 type excerpt struct {
 	Text string
 	More int
@@ -126,7 +126,7 @@ func cut(text string) excerpt {
 	return excerpt{Text: text[:shown], More: n - runlog.ShownLength}
 }
 
-// upper makes a sentence of words: a capital first.
+// upper capitalizes the first letter.
 func upper(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
@@ -135,7 +135,7 @@ func upper(s string) string {
 	return strings.ToUpper(string(r)) + s[n:]
 }
 
-// sentence begins with a capital letter and ends with a full stop.
+// sentence capitalizes the first letter and adds a full stop.
 func sentence(s string) string {
 	s = upper(strings.TrimSpace(s))
 	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?:") {
@@ -144,7 +144,7 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// prose shows a sentence as text, with what stands between backticks as code.
+// prose renders a sentence as HTML, with text between backticks as code.
 func prose(s string) template.HTML {
 	parts := strings.Split(s, "`")
 	if len(parts)%2 == 0 {

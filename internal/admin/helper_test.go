@@ -29,7 +29,7 @@ var (
 	writer = state.Person{ID: 2, Login: "ada"}
 )
 
-// world is a real store, a folder of transcripts, and the pages over them.
+// world is a real store, a folder of transcripts, and the pages on them.
 type world struct {
 	t     *testing.T
 	store *state.Store
@@ -40,14 +40,14 @@ type world struct {
 	clock time.Time
 }
 
-// folder holds transcripts as the archive does.
+// folder stores transcripts as the archive does.
 type folder string
 
 func (f folder) path(run string) string { return filepath.Join(string(f), run+".jsonl") }
 
 func (f folder) OpenTranscript(run string) (*os.File, error) { return os.Open(f.path(run)) }
 
-// newWorld starts the pages; change may alter their configuration.
+// newWorld starts the pages; change may modify their configuration.
 func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	t.Helper()
 	w := &world{t: t, dir: folder(t.TempDir()), clock: noon}
@@ -67,10 +67,10 @@ func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	return w
 }
 
-// serve starts the pages on a port of their own.
+// serve starts the pages on a free port.
 func serve(t *testing.T, cfg admin.Config) string {
 	t.Helper()
-	cfg.Patience = time.Minute // on a slow machine, too, a test sees what there is
+	cfg.Patience = time.Minute // long enough for slow machines to show all data
 	h, err := admin.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func (w *world) apply(issue int, e state.Event) *state.Task {
 	return applied.Task
 }
 
-// trigger begins a task.
+// trigger starts a task.
 func (w *world) trigger(issue int, title string) {
 	w.t.Helper()
 	w.apply(issue, state.Event{
@@ -113,7 +113,7 @@ func (w *world) trigger(issue int, title string) {
 	})
 }
 
-// launch brings a task to its first run and returns the run.
+// launch moves a task to its first run and returns the run.
 func (w *world) launch(issue int) *state.Run {
 	w.t.Helper()
 	w.trigger(issue, "Prices are rounded twice")
@@ -138,13 +138,13 @@ func (w *world) end(issue int, run string) {
 	}})
 }
 
-// get asks for a path with the token and returns status and body.
+// get requests a path with the token and returns status and body.
 func (w *world) get(path string) (int, string) {
 	w.t.Helper()
 	return fetch(w.t, w.url+path, map[string]string{"Authorization": "Bearer " + token, "Accept": "text/html"})
 }
 
-// page is get for what has to be there.
+// page requests a path that must exist.
 func (w *world) page(path string) string {
 	w.t.Helper()
 	status, body := w.get(path)
@@ -188,7 +188,7 @@ func do(t *testing.T, method, url, body string, headers map[string]string) *http
 	return resp
 }
 
-// transcript is a file that a test writes.
+// transcript is a transcript file written by a test.
 type transcript struct {
 	t    *testing.T
 	file *os.File
@@ -196,7 +196,7 @@ type transcript struct {
 	seq  int64
 }
 
-// write begins the transcript of a run.
+// write creates the transcript of a run.
 func (w *world) write(run string) *transcript {
 	w.t.Helper()
 	f, err := os.OpenFile(w.dir.path(run), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -232,12 +232,12 @@ func (tr *transcript) exit() {
 	tr.add(runlog.Entry{End: &runlog.End{Cause: runlog.CauseExited, Class: runlog.ClassSuccess, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute}})
 }
 
-// want fails for every part that a text lacks.
+// want reports an error for each part that text lacks.
 func want(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("there is no %q in:\n%s", part, content(text))
+			t.Errorf("%q is missing in:\n%s", part, content(text))
 		}
 	}
 }
@@ -251,7 +251,7 @@ func wantNot(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// content is what a page says, without its frame.
+// content returns a page's content without the frame.
 func content(text string) string {
 	if _, rest, ok := strings.Cut(text, "<main"); ok {
 		text, _, _ = strings.Cut(rest, "</main>")
@@ -266,7 +266,7 @@ func (noFiles) OpenTranscript(run string) (*os.File, error) {
 	return nil, fmt.Errorf("open %s: %w", run, fs.ErrNotExist)
 }
 
-// memory is a store of given tasks, for pages about what takes long to come about.
+// memory is a store of given tasks, for states that take long to reach.
 type memory struct {
 	tasks  []*state.Task
 	jobs   []state.Job
@@ -286,7 +286,7 @@ func (m *memory) err() error {
 func (m *memory) EachOpen(_ context.Context, fn func(state.Listed) error) error {
 	err := m.err()
 	for _, t := range m.tasks {
-		if err == nil && !t.Ended() { // its tasks change under the same version
+		if err == nil && !t.Ended() { // tests change its tasks under the same version
 			err = fn(state.Listed{Key: t.Key, Phase: t.Phase, Stamp: rand.Uint64(), Load: func() (*state.Task, error) { return t, nil }})
 		}
 	}

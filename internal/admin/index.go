@@ -14,35 +14,34 @@ import (
 
 const (
 	scanPage  = 200                   // tasks per read
-	scanPages = 5000                  // reads of one scan, so that it ends
-	scanEvery = 10 * time.Minute      // a scan is repeated after this, whatever the counts say
-	scanRest  = 20                    // and never sooner than so many times as long as it took
-	scanBound = 5 * time.Minute       // a scan is broken off after this
-	patience  = 50 * time.Millisecond // Config.Patience unless it is set
-	keepEnded = 100                   // ended tasks that the board can show
+	scanPages = 5000                  // limit of reads in one scan
+	scanEvery = 10 * time.Minute      // a scan is repeated after this time even if the counts are unchanged
+	scanRest  = 20                    // minimum pause between scans, as a multiple of a scan's duration
+	scanBound = 5 * time.Minute       // timeout of a scan
+	patience  = 50 * time.Millisecond // default of Config.Patience
+	keepEnded = 100                   // number of ended tasks on the board
 )
 
-// index knows the ended tasks: which of them ended last, what they are called, and what they used in
-// all. It reads every task, but only when the number of ended ones has changed, and nobody who looks
-// has to wait until a large store was read.
+// index caches the ended tasks: the most recent ones, their names, and the total usage. It reads every task, but only
+// when the number of ended tasks has changed, and requests do not wait for a long scan.
 type index struct {
 	tasks    Tasks
 	deck     *deck // the open tasks
 	now      func() time.Time
-	patience time.Duration // a look waits so long for a scan before it takes what an older one found
+	patience time.Duration // how long a request waits for a scan before it uses the previous result
 
 	mu      sync.Mutex
 	scanned time.Time
 	took    time.Duration
 	counted [2]int
 	found   *found
-	going   chan struct{} // closed when the scan that goes on has ended; nil if none does
+	going   chan struct{} // closed when the current scan ends; nil if none is active
 	err     error         // of the last scan
 }
 
-// found is what one scan came upon. It is not changed afterwards.
+// found is the immutable result of one scan.
 type found struct {
-	newest []card // ended last first
+	newest []card // most recently ended first
 	names  map[string]state.TaskKey
 	used   usage
 }
@@ -51,13 +50,13 @@ func newIndex(tasks Tasks, deck *deck, now func() time.Time, wait time.Duration)
 	return &index{tasks: tasks, deck: deck, now: now, patience: cmp.Or(wait, patience)}
 }
 
-// ended returns what is known of the ended tasks. In a small store that is exact; in a large one it may
-// be some minutes old, and right after the start nothing at all.
+// ended returns the cached data on ended tasks. For a small store it is current; for a large one it may be some minutes
+// old, and empty right after the start.
 func (x *index) ended(ctx context.Context) (*found, error) {
 	return x.within(ctx, x.patience)
 }
 
-// within is ended for those who can wait for a scan as long as they say.
+// within is ended with an explicit patience.
 func (x *index) within(ctx context.Context, patience time.Duration) (*found, error) {
 	counts, err := x.tasks.Counts(ctx)
 	if err != nil {
@@ -85,8 +84,8 @@ func (x *index) within(ctx context.Context, patience time.Duration) (*found, err
 	return &found{names: map[string]state.TaskKey{}, used: newUsage()}, nil
 }
 
-// begin has a scan go on if what is known is too old, and returns what is closed at its end; nil if
-// nothing has to be waited for. The scan outlives whoever asked, but not its bound.
+// begin starts a scan if the cached data is stale. It returns a channel that is closed when the scan ends, or nil if no
+// wait is necessary. The scan continues when the caller's context ends, up to its timeout.
 func (x *index) begin(ctx context.Context, counted [2]int) chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,7 +143,7 @@ func (x *index) scan(ctx context.Context) (*found, error) {
 	return f, nil
 }
 
-// trim keeps the cards of the tasks that ended last.
+// trim keeps the cards of the most recently ended tasks.
 func (f *found) trim() {
 	slices.SortStableFunc(f.newest, func(a, b card) int { return b.Since.Compare(a.Since) })
 	f.newest = slices.Clone(f.newest[:min(len(f.newest), keepEnded)])
@@ -154,8 +153,7 @@ func nameOf(owner, repo string, issue int) string {
 	return strings.ToLower(owner + "/" + repo + "#" + strconv.Itoa(issue))
 }
 
-// find returns the task of an issue of a repository that is called so now, nil if there is none. An
-// open one comes first.
+// find returns the task of an issue in the repository that currently has this name, or nil. Open tasks take precedence.
 func (x *index) find(ctx context.Context, owner, repo string, issue int) (*state.Task, error) {
 	open, err := x.deck.Open(ctx)
 	if err != nil {
@@ -178,11 +176,11 @@ func (x *index) find(ctx context.Context, owner, repo string, issue int) (*state
 	return x.tasks.Task(ctx, key)
 }
 
-// usage is what tasks used in all.
+// usage is the resource usage of all tasks.
 type usage struct {
 	runs   map[runLabel]int
 	vms    map[vmLabel]int
-	doubts map[string]int // runs whose agents say other tokens than the gateway counted, by adapter
+	doubts map[string]int // runs whose agent-reported tokens differ from the gateway's, by adapter
 	input  int64          // tokens
 	output int64
 	micro  int64 // millionths of a dollar
@@ -198,7 +196,7 @@ func newUsage() usage {
 	return usage{runs: map[runLabel]int{}, vms: map[vmLabel]int{}, doubts: map[string]int{}}
 }
 
-// tally is what one task used.
+// tally is the usage of one task.
 type tally struct {
 	runs   []runLabel
 	vms    []vmLabel
@@ -228,7 +226,7 @@ func tallyOf(t *state.Task) tally {
 	return c
 }
 
-// add counts what a task used.
+// add adds the usage of one task.
 func (u *usage) add(c tally) {
 	for _, l := range c.runs {
 		u.runs[l]++

@@ -23,8 +23,8 @@ func (c *counting) AllTasks(ctx context.Context, after state.TaskKey, limit int)
 	return c.memory.AllTasks(ctx, after, limit)
 }
 
-// TestManyEndedTasks: all are found by name, the newest are shown, all are counted, and the store is
-// not read through again for every page.
+// TestManyEndedTasks: all tasks are found by name, the newest are shown, all are counted, and a page view does not scan
+// the whole store.
 func TestManyEndedTasks(t *testing.T) {
 	t.Parallel()
 	const n = 650

@@ -8,20 +8,20 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// item is one thing of a run's log as it is shown, on the page and in the live log alike.
+// item is one entry of a run's log, on the page and in the live log.
 type item struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // a class of the style sheet
-	What string    `json:"what"` // in words
+	Kind string    `json:"kind"` // CSS class
+	What string    `json:"what"` // label
 	Text string    `json:"text,omitempty"`
-	More int       `json:"more,omitempty"` // characters that are left out
-	From int64     `json:"from"`           // the record's place, where the whole is
+	More int       `json:"more,omitempty"` // number of omitted characters
+	From int64     `json:"from"`           // offset of the full record
 }
 
-// items makes what is shown of a record: nothing for the noise between events.
+// items returns the visible entries of a record, none for records without relevant content.
 func (r record) items() ([]item, *runlog.End) {
 	if r.data == nil {
-		return []item{r.item(time.Time{}, "notice", "notice", fmt.Sprintf("A record of %s is too long to be shown; the file has it.", size(r.next-r.at)))}, nil
+		return []item{r.item(time.Time{}, "notice", "notice", fmt.Sprintf("A record of %s is too long to show; it is in the file.", size(r.next-r.at)))}, nil
 	}
 	e, ok := r.entry()
 	if !ok {
@@ -47,7 +47,7 @@ func (r record) item(t time.Time, kind, what, text string) item {
 	return item{At: t, Kind: kind, What: what, Text: c.Text, More: c.More, From: r.at}
 }
 
-// event makes the item of an event; false if it is not worth a line.
+// event returns the item of an event, or false if it is not shown.
 func (r record) event(e *runlog.Event) (item, bool) {
 	kind, what, text := "notice", strings.ReplaceAll(string(e.Kind), "_", " "), e.Text
 	switch e.Kind {

@@ -14,22 +14,22 @@ import (
 //go:embed pages
 var files embed.FS
 
-// look holds the templates, one set per page over a common frame.
+// look holds the templates: one set per page with a common frame.
 type look struct{ sets map[string]*template.Template }
 
-// page is what every template gets.
+// page is the data of every template.
 type page struct {
 	Title   string
 	Plain   bool // without navigation
-	Again   bool // loads itself again at once
+	Again   bool // reloads itself immediately
 	Data    any
 	Nonce   string
 	Version string
 	Now     time.Time
-	VMs     bool // there is a page of VMs
-	Login   bool // there is a session to end
+	VMs     bool // link the page of VMs
+	Login   bool // show the logout button
 	Style   template.CSS
-	Script  template.JS // of this page; empty for none
+	Script  template.JS // the page's script; empty for none
 }
 
 // newLook parses the embedded templates.
@@ -52,12 +52,12 @@ func newLook() (*look, error) {
 	return l, nil
 }
 
-// show renders a page and answers with it.
+// show renders a page and sends it.
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
 	pg.Nonce, pg.Version, pg.Now = nonceOf(r), p.cfg.Version, p.cfg.Now().UTC()
 	pg.VMs = p.cfg.VMs != nil
 	pg.Login = p.cfg.Token != "" && !pg.Plain
-	style, _ := files.ReadFile("pages/style.css") // embedded, and there is a test that it is
+	style, _ := files.ReadFile("pages/style.css") // embedded; a test checks that it exists
 	pg.Style = template.CSS(style)
 	if script := scriptOf(name); script != "" {
 		text, _ := files.ReadFile("pages/" + script)
@@ -65,13 +65,13 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	}
 	var buf bytes.Buffer
 	if err := p.look.sets[name].ExecuteTemplate(&buf, "frame", pg); err != nil {
-		p.cfg.Log.Error().Err(err).Str("page", name).Msg("render admin page")
-		http.Error(w, "The page could not be rendered; the log says why.", http.StatusInternalServerError)
+		p.cfg.Log.Error().Err(err).Str("page", name).Msg("failed to render an admin page")
+		http.Error(w, "The page could not be rendered; the log has the cause.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes()) // the reader may be gone
+	_, _ = w.Write(buf.Bytes()) // the client may have disconnected
 }
 
 // scriptOf returns the script of a page, empty for none.
@@ -85,7 +85,7 @@ func scriptOf(name string) string {
 	return ""
 }
 
-// nonceKey is under which a request's context has the nonce of its answer.
+// nonceKey is the context key of the response's nonce.
 type nonceKey struct{}
 
 func nonceOf(r *http.Request) string {
@@ -93,8 +93,7 @@ func nonceOf(r *http.Request) string {
 	return s
 }
 
-// harden sets the headers that keep a page from being framed, sniffed, stored, or made to run or
-// load anything that is not ours.
+// harden sets headers against framing, content sniffing, caching and foreign resources.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		nonce := rand.Text()

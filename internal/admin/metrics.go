@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics counts what happens in this process, in a registry of its own. All methods may be called
-// concurrently. What the store knows is read when somebody asks, see collector.
+// Metrics counts events of this process in a separate registry. Its methods may be called concurrently. Metrics about
+// the store's content are collected on each scrape; see collector.
 type Metrics struct {
 	registry   *prometheus.Registry
 	deliveries *prometheus.CounterVec
@@ -22,26 +22,26 @@ type Metrics struct {
 	jobs       *prometheus.HistogramVec
 }
 
-// NewMetrics makes the metrics of one server.
+// NewMetrics returns the metrics of one server.
 func NewMetrics(version string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		registry: r,
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "errand_deliveries_total", Help: "Webhooks received, by event and whether they were new or known before.",
+			Name: "errand_deliveries_total", Help: "Webhooks received, by event and whether they were new.",
 		}, []string{"event", "seen"}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "errand_github_call_duration_seconds", Help: "Calls of GitHub, by what for, by class of outcome and by status (0: no answer).",
+			Name: "errand_github_call_duration_seconds", Help: "Calls to GitHub, by purpose, class of outcome and status (0: no response).",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"call", "class", "status"}),
 		remaining: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "errand_github_remaining", Help: "What is left of GitHub's hourly limit, as the last answer said, by API and installation.",
+			Name: "errand_github_remaining", Help: "Remaining hourly GitHub limit in the last response, by API and installation.",
 		}, []string{"api", "installation"}),
 		polls: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "errand_polls_total", Help: "Reads of the reactions on waiting plans.",
+			Name: "errand_polls_total", Help: "Reads of the reactions on pending plans.",
 		}),
 		pollCost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "errand_poll_cost_points_total", Help: "Points of GitHub's GraphQL limit that these reads cost.",
+			Name: "errand_poll_cost_points_total", Help: "GraphQL rate limit points spent on these reads.",
 		}),
 		jobs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "errand_step_duration_seconds", Help: "Attempts at jobs, by kind and outcome.",
@@ -49,7 +49,7 @@ func NewMetrics(version string) *Metrics {
 		}, []string{"kind", "outcome"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "errand_build_info", Help: "Always 1; the label says what runs.", ConstLabels: prometheus.Labels{"version": version},
+		Name: "errand_build_info", Help: "Always 1; the label is the version.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
 	r.MustRegister(m.deliveries, m.calls, m.remaining, m.polls, m.pollCost, m.jobs, build,
@@ -57,8 +57,7 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Delivery counts a webhook. event is GitHub's name for it; isNew is false for one that had come
-// before.
+// Delivery counts a webhook. event is GitHub's event name; isNew is false for a repeated delivery.
 func (m *Metrics) Delivery(event string, isNew bool) {
 	seen := "before"
 	if isNew {
@@ -67,7 +66,7 @@ func (m *Metrics) Delivery(event string, isNew bool) {
 	m.deliveries.WithLabelValues(eventLabel(event), seen).Inc()
 }
 
-// eventLabel keeps strangers from making labels: the event's name is whatever a sender wrote.
+// eventLabel limits the label to known events, because any sender can choose the name.
 func eventLabel(event string) string {
 	switch event {
 	case "check_run", "check_suite", "create", "delete", "github_app_authorization", "installation", "installation_repositories",
@@ -79,8 +78,7 @@ func eventLabel(event string) string {
 	return "other"
 }
 
-// Call counts a call of GitHub. name says what for, class how it ended; status is 0 if there was no
-// answer.
+// Call counts a call to GitHub. name is its purpose, class its outcome; status is 0 if there was no response.
 func (m *Metrics) Call(name, class string, status int, d time.Duration) {
 	if class == "" {
 		class = "ok"
@@ -88,18 +86,18 @@ func (m *Metrics) Call(name, class string, status int, d time.Duration) {
 	m.calls.WithLabelValues(name, class, strconv.Itoa(status)).Observe(d.Seconds())
 }
 
-// Remaining notes what is left of GitHub's hourly limit for an API (rest, graphql, …).
+// Remaining records the rest of GitHub's hourly limit for an API (rest, graphql, …).
 func (m *Metrics) Remaining(api string, installation int64, left int) {
 	m.remaining.WithLabelValues(api, strconv.FormatInt(installation, 10)).Set(float64(left))
 }
 
-// Polled counts a read of reactions and what it cost in points.
+// Polled counts a read of reactions and its cost in points.
 func (m *Metrics) Polled(cost int) {
 	m.polls.Inc()
 	m.pollCost.Add(float64(max(cost, 0)))
 }
 
-// Job counts an attempt at a job and how long it took.
+// Job counts an attempt at a job and its duration.
 func (m *Metrics) Job(kind string, d time.Duration, err error) {
 	outcome := "ok"
 	if err != nil {
@@ -108,7 +106,7 @@ func (m *Metrics) Job(kind string, d time.Duration, err error) {
 	m.jobs.WithLabelValues(kind, outcome).Observe(d.Seconds())
 }
 
-// handler serves these metrics together with what c reads.
+// handler serves these metrics together with those of c.
 func (m *Metrics) handler(c prometheus.Collector) http.Handler {
 	stored := prometheus.NewRegistry()
 	stored.MustRegister(c)

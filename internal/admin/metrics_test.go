@@ -52,7 +52,7 @@ func TestMetrics(t *testing.T) {
 	want(t, body, `errand_jobs{kind="react",lane="talk",state="queued"} `, "go_goroutines", "# HELP errand_tasks ")
 }
 
-// TestMetricsOfEndedTasks: what tasks used is still counted when they are over.
+// TestMetricsOfEndedTasks: the usage of ended tasks remains counted.
 func TestMetricsOfEndedTasks(t *testing.T) {
 	t.Parallel()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
@@ -61,7 +61,7 @@ func TestMetricsOfEndedTasks(t *testing.T) {
 		`errand_job_oldest_due_seconds{lane="work"} 0`, `errand_vms{ended="retry_fresh",kind="plain"} 1`, `errand_deliveries_poison 1`)
 }
 
-// TestSpent: what all tasks together have cost is on the board, in its JSON and in the metrics.
+// TestSpent: the cost of all tasks is on the board, in its JSON and in the metrics.
 func TestSpent(t *testing.T) {
 	t.Parallel()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon },
@@ -77,7 +77,7 @@ func TestSpent(t *testing.T) {
 	wantLines(t, body, `errand_spent_dollars{period="day"} 1.5`, `errand_spent_dollars{period="month"} 20`, `errand_spent_cap_dollars{period="day"} 50`)
 }
 
-// TestMetricsWithoutStore: what this process counted is served even if the store cannot be read.
+// TestMetricsWithoutStore: the process's counters are served even if the store cannot be read.
 func TestMetricsWithoutStore(t *testing.T) {
 	t.Parallel()
 	store := sample()

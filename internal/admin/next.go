@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// next says in a sentence what happens next with a task, or what is awaited from whom.
+// next describes in a sentence a task's next step, or who must act.
 func next(t *state.Task) string {
 	if t.Locked && !t.Ended() {
 		return "The conversation is locked; comments wait until somebody unlocks it. " + nextStep(t)
@@ -23,21 +23,21 @@ func nextStep(t *state.Task) string {
 	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPublishApproval:
 		return nextApproval(t)
 	case state.PhaseAwaitingAnswer:
-		return "A person with write permission has to answer a question."
+		return "Somebody with write access has to answer a question."
 	case state.PhasePROpen:
 		if t.PR != nil && t.PR.Ready {
 			return "The pull request is approved; somebody has to merge it."
 		}
 		return "Somebody has to review the pull request."
 	case state.PhaseInterrupted:
-		return "Goes on by itself after a while."
+		return "Continues automatically later."
 	case state.PhaseFailed:
 		return "Somebody has to write `retry`."
 	case state.PhaseDone, state.PhaseCancelled:
 		return "Over."
 	}
 	if r := t.Run; r != nil && r.State == state.RunStopping {
-		return "The run is being stopped, and its work saved."
+		return "The run is being stopped and its work saved."
 	}
 	if t.Run != nil && t.Run.State == state.RunActive {
 		return "The agent is at work."
@@ -45,7 +45,7 @@ func nextStep(t *state.Task) string {
 	if t.Step != "" {
 		return "Now: " + words.Step(t.Step) + "."
 	}
-	return "Goes on by itself."
+	return "Continues automatically."
 }
 
 func nextApproval(t *state.Task) string {
@@ -54,12 +54,12 @@ func nextApproval(t *state.Task) string {
 	case p == nil || !p.Posted():
 		return "It is about to be posted."
 	case p.Stale != "" && p.Publish != nil:
-		return "The changes as they were shown can no longer be approved; somebody has to write `retry`."
+		return "The posted changes can no longer be approved; somebody has to write `retry`."
 	case p.Stale != "":
 		return "The plan can no longer be approved; somebody has to ask for a new revision."
 	}
 	if p.Publish != nil {
-		return fmt.Sprintf("The changes, revision %d, wait for a 👍 by a person with write permission before they are published.", p.Revision)
+		return fmt.Sprintf("Revision %d of the changes waits for a 👍 from somebody with write access before it is published.", p.Revision)
 	}
-	return fmt.Sprintf("Revision %d waits for a 👍 by a person with write permission.", p.Revision)
+	return fmt.Sprintf("Revision %d waits for a 👍 from somebody with write access.", p.Revision)
 }

@@ -16,30 +16,30 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// tailRecords is how much of a run that goes on is shown at first.
+// tailRecords is the number of records initially shown of an active run.
 const tailRecords = 60
 
-// runView is what the page of a run shows.
+// runView is the data of a run's page.
 type runView struct {
 	Card   card
 	Run    state.Run
-	Known  bool // the task knows it; else only its file is there
+	Known  bool // the task knows the run; otherwise only its file exists
 	Live   bool
-	Tone   string // of what came of it
-	Path   string // of the page
+	Tone   string // CSS class of the outcome
+	Path   string // path of the page
 	Header *runlog.Header
 	Part   *part
 	Newest bool // the page shows the end of the log
 	Older  int64
-	Gone   string // why there is no transcript
+	Gone   string // reason for a missing transcript
 }
 
-// Log is the part as the live log has it; only the end of a log can be live.
+// Log returns the visible part of the log. Only the end of a log can be live.
 func (v *runView) Log() *liveLog {
 	return &liveLog{Path: v.Path, Part: v.Part, Live: v.Live && v.Newest, Wide: true}
 }
 
-// Took returns how long the run has taken by a time.
+// Took returns the duration of the run up to now.
 func (v *runView) Took(now time.Time) time.Duration { return took(&v.Run, now) }
 
 func took(r *state.Run, now time.Time) time.Duration {
@@ -52,7 +52,7 @@ func took(r *state.Run, now time.Time) time.Duration {
 	return r.Ended.Sub(r.Started)
 }
 
-// taskOf finds the task that a path names. If there is none it answers and returns nil.
+// taskOf finds the task named by a path. If there is none it responds and returns nil.
 func (p *pages) taskOf(w http.ResponseWriter, r *http.Request) *state.Task {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	if err != nil || n <= 0 {
@@ -65,13 +65,13 @@ func (p *pages) taskOf(w http.ResponseWriter, r *http.Request) *state.Task {
 		return nil
 	}
 	if t == nil {
-		p.problem(w, r, http.StatusNotFound, "errand has no task for this issue. It may have been renamed, or never been assigned.")
+		p.problem(w, r, http.StatusNotFound, "errand has no task for this issue. The repository may have been renamed, or the issue was never assigned.")
 	}
 	return t
 }
 
-// runOf finds the run that a path names, by its number or its id, in the task's present life or, by
-// its file alone, in an earlier one.
+// runOf finds the run named by a path, by its number or ID in the task's current life, or by its file in an earlier
+// one.
 func runOf(t *state.Task, name string) (run state.Run, known, ok bool) {
 	prefix := fmt.Sprintf("%d-%d-", t.Key.Repo, t.Key.Issue)
 	seq, err := strconv.Atoi(strings.TrimPrefix(name, prefix))
@@ -89,20 +89,20 @@ func runOf(t *state.Task, name string) (run state.Run, known, ok bool) {
 	return state.Run{ID: prefix + strconv.Itoa(seq), Seq: seq, State: state.RunEnded}, false, true
 }
 
-// live reports whether more may be written to a run's transcript.
+// live reports whether a run's transcript may still grow.
 func live(t *state.Task, run state.Run) bool {
 	return t.Run != nil && t.Run.ID == run.ID && run.State != state.RunEnded
 }
 
-// open finds task, run and transcript. If one of them is missing it answers and returns false; a
-// transcript that is missing is an error only where must is set.
+// open finds task, run and transcript. If one is missing it responds and returns false; a missing transcript is an
+// error only if must is set.
 func (p *pages) open(w http.ResponseWriter, r *http.Request, must bool) (t *state.Task, run state.Run, f *os.File, ok bool) {
 	if t = p.taskOf(w, r); t == nil {
 		return nil, run, nil, false
 	}
 	run, known, ok := runOf(t, r.PathValue("run"))
 	if !ok {
-		p.problem(w, r, http.StatusNotFound, "The task has no such run.")
+		p.problem(w, r, http.StatusNotFound, "The task has no run with this number or ID.")
 		return nil, run, nil, false
 	}
 	f, err := p.cfg.Transcripts.OpenTranscript(run.ID)
@@ -112,14 +112,14 @@ func (p *pages) open(w http.ResponseWriter, r *http.Request, must bool) (t *stat
 	case !errors.Is(err, fs.ErrNotExist):
 		p.fail(w, r, fmt.Errorf("open the transcript of %s: %w", run.ID, err))
 	case must || !known:
-		p.problem(w, r, http.StatusNotFound, "There is no transcript of this run: nothing was written yet, or it is too long ago.")
+		p.problem(w, r, http.StatusNotFound, "This run has no transcript: nothing has been written yet, or it was deleted because of its age.")
 	default:
 		return t, run, nil, true
 	}
 	return nil, run, nil, false
 }
 
-// run shows a run: what the agent was given and what it did, a page of it at a time.
+// run serves the page of a run: the prompts and one page of the log.
 func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	t, run, f, ok := p.open(w, r, false)
 	if !ok {
@@ -132,7 +132,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	if f == nil {
 		v.Gone = "Nothing has been written about this run yet."
 		if !v.Live {
-			v.Gone = "There is no transcript of this run any more."
+			v.Gone = "The transcript of this run was deleted."
 		}
 	} else {
 		defer func() { _ = f.Close() }()
@@ -146,12 +146,12 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 
 func runPath(t *state.Task, seq int) string { return fmt.Sprintf("%s/runs/%d", taskPath(t), seq) }
 
-// read reads the page of the transcript that begins at from: a place, "end", or empty for the start
-// (of a run that goes on: the end).
+// read reads the page of the transcript that starts at from: an offset, "end", or empty for the start (for an active
+// run the end).
 func (v *runView) read(f *os.File, from string) error {
 	h, err := header(f)
 	if errors.Is(err, io.EOF) {
-		v.Gone = "The transcript is about to begin."
+		v.Gone = "The transcript has not started yet."
 		return nil
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (v *runView) read(f *os.File, from string) error {
 	return err
 }
 
-// raw gives the transcript as it is.
+// raw serves the transcript file.
 func (p *pages) raw(w http.ResponseWriter, r *http.Request) {
 	_, run, f, ok := p.open(w, r, true)
 	if !ok {
@@ -185,11 +185,11 @@ func (p *pages) raw(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+run.ID+`.jsonl"`)
 	if _, err := io.Copy(w, f); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("send a transcript")
+		p.cfg.Log.Warn().Err(err).Msg("failed to send a transcript")
 	}
 }
 
-// record gives all of one record as text: what a page cut.
+// record serves the full text of one record, for cut items.
 func (p *pages) record(w http.ResponseWriter, r *http.Request) {
 	_, _, f, ok := p.open(w, r, true)
 	if !ok {
@@ -215,10 +215,10 @@ func (p *pages) record(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, rec.whole()) // the reader may be gone
+	_, _ = io.WriteString(w, rec.whole()) // the client may have disconnected
 }
 
-// whole is a record's text in full.
+// whole returns a record's full text.
 func (r record) whole() string {
 	if r.at == 0 {
 		var h runlog.Header
@@ -237,7 +237,7 @@ func (r record) whole() string {
 	if e.Line != nil {
 		fmt.Fprintf(&b, "raw line %d of %s\n\n%s\n", e.Line.Seq, e.Line.Stream, e.Line.Text)
 		if e.Line.Cut > 0 {
-			fmt.Fprintf(&b, "(the line was longer by %d bytes, which were not kept)\n", e.Line.Cut)
+			fmt.Fprintf(&b, "(%d more bytes of the line were not stored)\n", e.Line.Cut)
 		}
 	}
 	if e.End != nil {

@@ -81,7 +81,7 @@ func TestRaw(t *testing.T) {
 	want(t, resp.Header.Get("Content-Disposition"), "attachment", run.ID)
 }
 
-// TestPaging walks a long transcript forwards and back again: every entry is shown once each way.
+// TestPaging walks a long transcript forward and back: every entry is shown once in each direction.
 func TestPaging(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -118,7 +118,7 @@ func TestPaging(t *testing.T) {
 	want(t, w.page(path+"?from=nonsense"), "entry 0.")
 }
 
-// TestTornTranscript: a crash leaves half a line, and hostile lines are no reason to fail.
+// TestTornTranscript: the page handles an incomplete last line and malicious lines.
 func TestTornTranscript(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -139,10 +139,10 @@ func TestTornTranscript(t *testing.T) {
 	if err := os.WriteFile(w.dir.path(run.ID), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want(t, w.page("/tasks/acme/shop/1/runs/1"), "The transcript is about to begin.")
+	want(t, w.page("/tasks/acme/shop/1/runs/1"), "The transcript has not started yet.")
 }
 
-// TestEarlierLife: a task that is begun anew forgets its runs, but their files are still there.
+// TestEarlierLife: a restarted task drops its runs, but their files remain accessible.
 func TestEarlierLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

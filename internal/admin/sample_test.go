@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// sample is a store as an operator sees it on a busy day.
+// sample is a store with many tasks in various states.
 func sample() *memory {
 	m := &memory{poison: []state.Delivery{{GUID: "1f-2", Event: "issues", Received: noon.Add(-time.Hour), Failures: 5, LastError: "decode: <unexpected> end"}}}
 	titles := []string{
@@ -49,7 +49,7 @@ func sampleTask(issue int, title string, phase state.Phase) *state.Task {
 	}
 }
 
-// detailed gives a task all that a page can show.
+// detailed fills every field of a task that pages show.
 func detailed(t *state.Task) {
 	at := func(minutes int) time.Time { return t.Trigger.At.Add(time.Duration(minutes) * 20 * time.Second) }
 	t.History = nil

@@ -55,7 +55,7 @@ func (s *sessions) sign(ctx context.Context, unix string) (string, error) {
 	return unix + "." + hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// valid reports whether the request carries a session that has not ended. An error means that nobody can tell.
+// valid reports whether the request has an unexpired session. An error means that the session could not be checked.
 func (s *sessions) valid(r *http.Request) (bool, error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -75,13 +75,13 @@ func (s *sessions) end(ctx context.Context) error {
 	return s.facts.SetFact(ctx, factGeneration, []byte(rand.Text()))
 }
 
-// memory keeps facts as long as the process lives.
+// memory stores facts for the lifetime of the process.
 type memory struct {
 	mu     sync.Mutex
 	values map[string][]byte
 }
 
-// Fact returns what SetFact stored, nil if nothing was.
+// Fact returns the value stored by SetFact, nil if there is none.
 func (m *memory) Fact(_ context.Context, name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// A transcript that became too long is replaced by a shorter file, in which everything lies elsewhere.
-// Who follows one therefore also knows the number of the last line that was sent.
+// A transcript that became too long is replaced by a shorter file with different offsets. Clients therefore also send
+// the number of their last line.
 
-// mark is how far a client is: a place in the file, and the number of the last line before it.
+// mark is a client's position: an offset in the file and the number of the last line before it.
 type mark struct{ at, seq int64 }
 
 func (m mark) String() string {
 	return strconv.FormatInt(m.at, 10) + "-" + strconv.FormatInt(m.seq, 10)
 }
 
-// readMark reads what String wrote, or a place alone; anything else is the beginning.
+// readMark parses the output of String, or an offset alone. Anything else is the start.
 func readMark(text string) mark {
 	place, line, _ := strings.Cut(text, "-")
 	at, err := strconv.ParseInt(place, 10, 64)
@@ -33,8 +33,8 @@ func readMark(text string) mark {
 	return mark{at: at, seq: seq}
 }
 
-// find returns the mark's place in a file: the place itself if the line before it is the mark's, else
-// behind that line, wherever it lies now.
+// find returns the mark's offset in a file: its own offset if the line before it has the mark's number, otherwise the
+// offset after that line.
 func (m mark) find(f *os.File) (int64, error) {
 	at, err := lineStart(f, m.at)
 	if err != nil || m.seq == 0 {
@@ -56,14 +56,14 @@ func (m mark) find(f *os.File) (int64, error) {
 		case seq == m.seq+1:
 			return rec.at, nil
 		case seq > m.seq:
-			return behind, nil // from the beginning, if the mark's line is gone: it says what is missing
+			return behind, nil // start at the beginning if the mark's line is gone: the file states which lines are missing
 		case seq > 0:
 			behind = rec.next
 		}
 	}
 }
 
-// stands reports whether the newest line before a place is the mark's. A few records may be none.
+// stands reports whether the newest line before an offset is the mark's. Some records have no line number.
 func (m mark) stands(f *os.File, at int64) (bool, error) {
 	for n := 1; n <= 4; n++ {
 		before, err := back(f, at, n)
@@ -81,7 +81,7 @@ func (m mark) stands(f *os.File, at int64) (bool, error) {
 	return false, nil
 }
 
-// seq is the number of the record's line, 0 if it has none.
+// seq returns the record's line number, 0 if it has none.
 func (r record) seq() int64 {
 	if e, ok := r.entry(); ok && e.Line != nil {
 		return e.Line.Seq
@@ -89,8 +89,7 @@ func (r record) seq() int64 {
 	return 0
 }
 
-// renew goes on with the file that has taken the place of the one that was read to its end, and reports
-// whether there is one.
+// renew switches to the file that replaced the one read to its end, and reports whether there is one.
 func (s *stream) renew(f *os.File) (bool, error) {
 	if s.own != nil {
 		f = s.own
@@ -113,7 +112,7 @@ func (s *stream) renew(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// same reports whether both are one file; when in doubt they are.
+// same reports whether both are the same file. If in doubt it returns true.
 func same(a, b *os.File) bool {
 	x, err := a.Stat()
 	if err != nil {

@@ -51,8 +51,8 @@ func runlogAdd(b *bytes.Buffer, e runlog.Entry) error {
 	return t.Add(e)
 }
 
-// TestFollowOverAShortening: a live log goes on in the file that takes the place of its own, and so does
-// one that was cut off meanwhile; no line is missing or comes twice.
+// TestFollowOverAShortening: live logs, including reconnecting ones, continue in the shortened file without missing or
+// repeated lines.
 func TestFollowOverAShortening(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestContrast holds the colours of both schemes to what WCAG asks for of text: 4.5 to 1.
+// TestContrast checks that text in both color schemes has the contrast that WCAG requires, 4.5 to 1.
 func TestContrast(t *testing.T) {
 	t.Parallel()
 	css, err := os.ReadFile("pages/style.css")
@@ -26,10 +26,10 @@ func TestContrast(t *testing.T) {
 		"people": {"people-bg"}, "good": {"good-bg", "panel"}, "warn": {"warn-bg"}, "bad": {"bad-bg", "panel"}, "calm": {"calm-bg"},
 	}
 	for scheme, text := range map[string]string{"light": light, "dark": dark} {
-		colours := colours(t, text)
+		colors := colors(t, text)
 		for front, backs := range pairs {
 			for _, back := range backs {
-				if c := contrast(colours[front], colours[back]); c < 4.5 {
+				if c := contrast(colors[front], colors[back]); c < 4.5 {
 					t.Errorf("%s: %s on %s has a contrast of %.2f", scheme, front, back, c)
 				}
 			}
@@ -37,8 +37,8 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// colours reads the variables of a scheme as luminances.
-func colours(t *testing.T, css string) map[string]float64 {
+// colors returns the luminance of a scheme's variables.
+func colors(t *testing.T, css string) map[string]float64 {
 	t.Helper()
 	list := map[string]float64{}
 	for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{3,6});`).FindAllStringSubmatch(css, -1) {
@@ -53,7 +53,7 @@ func colours(t *testing.T, css string) map[string]float64 {
 		list[m[1]] = 0.2126*linear(rgb>>16) + 0.7152*linear(rgb>>8) + 0.0722*linear(rgb)
 	}
 	if len(list) < 20 {
-		t.Fatalf("only %d colours", len(list))
+		t.Fatalf("only %d colors", len(list))
 	}
 	return list
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-const maxRows = 200 // of each list on a task's page, the newest ones
+const maxRows = 200 // rows of each list on a task's page, the newest ones
 
-// taskView is what the page of a task shows.
+// taskView is the data of a task's page.
 type taskView struct {
 	Card    card
 	Task    *state.Task
@@ -26,35 +26,35 @@ type taskView struct {
 	Runs    []runRow  // newest first
 	Steps   []state.StepSum
 	VMs     []state.VM
-	Used    string         // what the VMs took that cost money
+	Used    string         // cost and paid time of the VMs
 	Posted  []state.Posted // newest first
 	Jobs    []state.Job
 	Reached []egress.Request // newest first
 	Live    *liveLog
-	Hidden  int // rows of all lists that are left out
+	Hidden  int // omitted rows of all lists
 }
 
 // liveLog is the end of the active run's log.
 type liveLog struct {
-	Path string // of the run's page
+	Path string // path of the run's page
 	Part *part
 	Gone string
 	Live bool
-	// Wide is set on the run's own page.
+	// Wide is set on the run's page.
 	Wide bool
 }
 
 type phaseRow struct {
 	state.PhaseChange
 	Took time.Duration
-	Last bool // it goes on, or is the end
+	Last bool // the active or last phase
 }
 
 type planRow struct {
 	state.Plan
-	State    string // in words
+	State    string // as text
 	Tone     string
-	Digits   string // of the hash, as people see it
+	Digits   string // the visible digits of the hash
 	Approval *state.Approval
 }
 
@@ -63,11 +63,11 @@ type runRow struct {
 	Path string
 	Took time.Duration
 	Tone string
-	// Doubt is that the agent says to have used other tokens than were counted, empty if not.
+	// Doubt states that the agent-reported tokens differ from the gateway's; empty if they do not.
 	Doubt string
 }
 
-// Percent is the share of the task's cap that is spent, at most 100.
+// Percent returns the share of the task's cap that is spent, at most 100.
 func (v *taskView) Percent() int {
 	m := v.Task.Money
 	if m.CapMicroUSD <= 0 {
@@ -76,7 +76,7 @@ func (v *taskView) Percent() int {
 	return int(min(100, 100*m.MicroUSD/m.CapMicroUSD))
 }
 
-// task shows a task.
+// task serves a task's page.
 func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
 	defer cancel()
@@ -92,7 +92,7 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, "task", page{Title: fmt.Sprintf("%s#%d", v.Card.Repo, v.Card.Issue), Data: v})
 }
 
-// summary gives what the task came to so far, for programs.
+// summary serves the task's summary as JSON.
 func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
 	defer cancel()
@@ -104,7 +104,7 @@ func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	if err := e.Encode(t.Summary()); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("write a task's summary")
+		p.cfg.Log.Warn().Err(err).Msg("failed to write a task's summary")
 	}
 }
 
@@ -141,7 +141,7 @@ func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) 
 	return v, err
 }
 
-// bound keeps every list to what a page can hold.
+// bound limits every list to maxRows.
 func (v *taskView) bound() {
 	v.Hidden = first(&v.Plans) + first(&v.Runs) + first(&v.VMs) + first(&v.Posted) + first(&v.Jobs)
 	if more := len(v.History) - maxRows; more > 0 {
@@ -225,7 +225,7 @@ func staleWords(why string) string {
 	return why
 }
 
-// steps is what each step took, with what the active run has taken so far.
+// steps returns the totals of each step, including the active run so far.
 func steps(t *state.Task, now time.Time) []state.StepSum {
 	list := t.Summary().Steps
 	if r := t.Run; r != nil {
@@ -236,7 +236,7 @@ func steps(t *state.Task, now time.Time) []state.StepSum {
 	return list
 }
 
-// runTone colours what came of a run.
+// runTone returns the CSS class of a run's outcome.
 func runTone(r *state.Run) string {
 	if c := r.Checked; c != nil && len(c.Failed) > 0 {
 		return "warn"

@@ -23,7 +23,7 @@ func TestTaskOnItsWay(t *testing.T) {
 	tr := w.write(run.ID)
 	tr.say(runlog.Event{Kind: runlog.KindText, Text: "I <b>look</b>."})
 	body = w.page("/tasks/acme/shop/1")
-	want(t, body, "I &lt;b&gt;look&lt;/b&gt;.", `data-events="/tasks/acme/shop/1/runs/1/events"`, "Reload the page to see what came since.")
+	want(t, body, "I &lt;b&gt;look&lt;/b&gt;.", `data-events="/tasks/acme/shop/1/runs/1/events"`, "Reload the page for newer entries.")
 	w.advance(time.Minute)
 	w.end(1, run.ID)
 	body = w.page("/tasks/acme/shop/1")
@@ -39,11 +39,11 @@ func TestTaskInFull(t *testing.T) {
 		"cccc3333", "Approved by ada (write) by 👍", "With: keep the API", "superseded", "about $0.80", "2225 more characters", // plans
 		"crashed", "exit code 3 &lt;tag&gt;", `href="/tasks/acme/shop/1/runs/2"`, "sonnet", // runs
 		"because of &lt;event&gt;", "10 min 00 s so far", // history
-		"bubblewrap: own files, own processes, no network", "plain folder: not isolated", "a new one was asked for", // VMs
+		"bubblewrap: own files, own processes, no network", "plain folder: not isolated", "a new one was requested", // VMs
 		"create comment: 502 &lt;bad gateway&gt;", "claimed", // jobs
 		"https://git.example/c/2", "on the pull request", "pull request opened", // comments
 		"7-1-2-abcdef", "the run crashed", "1 text", "2 attempts", `value="3"`,
-		"step done", "Round once &lt;b&gt;", "Old &lt;i&gt;notes&lt;/i&gt;", "They are old.", "#44", // what the agent said through tools
+		"step done", "Round once &lt;b&gt;", "Old &lt;i&gt;notes&lt;/i&gt;", "They are old.", "#44", // said by the agent through tools
 	)
 	wantNot(t, body, "javascript:")
 	_, body = fetch(t, url+"/tasks/acme/shop/5", nil)
@@ -52,7 +52,7 @@ func TestTaskInFull(t *testing.T) {
 	want(t, body, "Wrong time zone in receipts", "merged", "Over.")
 }
 
-// TestTaskAsleep: a task without a VM says as what its work is put away, and what its VMs have cost.
+// TestTaskAsleep: the page of a task without a VM shows the saved work and the cost of its VMs.
 func TestTaskAsleep(t *testing.T) {
 	t.Parallel()
 	m := sample()
@@ -62,7 +62,7 @@ func TestTaskAsleep(t *testing.T) {
 	task.Asleep = &state.Asleep{Mode: state.SleepArchive, Bytes: 1_234_567, At: noon.Add(-90 * time.Minute)}
 	url := serve(t, admin.Config{Store: m, Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
 	_, body := fetch(t, url+taskPage(task), map[string]string{"Accept": "text/html"})
-	want(t, body, "asleep since", "archive of 1.2 MB", "VMs paid for", "in 1 VM, €0.05", "its work was put away", "2 h 00 min, €0.05")
+	want(t, body, "suspended since", "archive of 1.2 MB", "VMs paid for", "in 1 VM, €0.05", "its task was suspended", "2 h 00 min, €0.05")
 	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
 	want(t, body, "<span>asleep</span>")
 	_, body = fetch(t, url+"/status.json", nil)
@@ -87,7 +87,7 @@ func TestNoSuchTask(t *testing.T) {
 	}
 }
 
-// TestRenamedRepository: what counts is how a repository is called now.
+// TestRenamedRepository: tasks are found by the current name of the repository.
 func TestRenamedRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -101,9 +101,9 @@ func TestRenamedRepository(t *testing.T) {
 	w.page("/tasks/acme/store/1")
 }
 
-// TestHostsThatWereAskedFor: the page says what the VMs wanted to reach, and what came of it. What a VM says
-// is text.
-func TestHostsThatWereAskedFor(t *testing.T) {
+// TestRequestedHostsAreShown: the page shows the requests of the VMs to other hosts and their outcome. Text from VMs is
+// escaped.
+func TestRequestedHostsAreShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *admin.Config) {
 		c.Reached = func(task state.TaskKey, n int) ([]egress.Request, int, error) {
@@ -120,9 +120,8 @@ func TestHostsThatWereAskedFor(t *testing.T) {
 	want(t, w.page("/tasks/acme/shop/1"), "registry.test:443", "4711 bytes", "&lt;b&gt;evil:80", "it is not on the list", "3 older rows")
 }
 
-// TestWhatEachStepTook: the page sums runs up by their step, with the time of the one that goes on; summary.json has the
-// whole for programs.
-func TestWhatEachStepTook(t *testing.T) {
+// TestStepTotals: the page has totals by step, including the active run; summary.json has all details.
+func TestStepTotals(t *testing.T) {
 	t.Parallel()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
 	_, body := fetch(t, url+"/tasks/acme/shop/1", map[string]string{"Accept": "text/html"})

@@ -10,26 +10,27 @@ import (
 )
 
 const (
-	failBurst   = 10               // wrong tokens at once from one address
-	failEvery   = 10 * time.Second // and one more after each such time
-	maxThrottle = 1024             // addresses that are remembered
+	failBurst   = 10               // initial wrong tokens of one address
+	failEvery   = 10 * time.Second // time for one more wrong token
+	maxThrottle = 1024             // number of remembered addresses
 )
 
-// throttle bounds how many wrong tokens an address may try. Its memory is bounded: when there are too many addresses the
-// ones that have recovered are forgotten, and if all have failed lately, everybody new waits.
+// throttle limits the wrong tokens of an address. Its memory is bounded: with too many addresses it drops those that
+// have recovered, and if none has, new addresses share one limit.
 type throttle struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	clients map[string]*rate.Limiter
-	rest    *rate.Limiter // of those for whom there is no room
+	rest    *rate.Limiter // shared by addresses that do not fit
 }
 
 func newThrottle(now func() time.Time) *throttle {
 	return &throttle{now: now, clients: map[string]*rate.Limiter{}, rest: newLimiter()}
 }
 
-// throttleKey returns what a remote address counts as: itself, and for IPv6 its /64, of which one client has all addresses.
+// throttleKey returns the key of a remote address: the address itself, or for IPv6 its /64, because one client has all
+// of its addresses.
 func throttleKey(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -48,7 +49,7 @@ func throttleKey(remote string) string {
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(failEvery), failBurst) }
 
-// wait returns for how long the address has to wait before its next try; 0 means not at all.
+// wait returns how long the address must wait before its next try.
 func (t *throttle) wait(addr string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +87,7 @@ func (t *throttle) limiter(addr string) *rate.Limiter {
 	return newLimiter()
 }
 
-// forget drops the addresses that have not failed for a while.
+// forget drops addresses without recent failures.
 func (t *throttle) forget(now time.Time) {
 	for addr, l := range t.clients {
 		if l.TokensAt(now) >= failBurst {

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	maxRecord   = 8 << 20   // bytes of a record that is still shown; longer ones are in the file
+	maxRecord   = 8 << 20   // longest record shown, in bytes; the file has longer ones
 	pageRecords = 200       // records of one page
-	pageBytes   = 4 << 20   // and bytes, so that a page ends
-	backBlock   = 64 << 10  // bytes read at once when going back
-	maxBack     = pageBytes // bytes looked through for the page before
+	pageBytes   = 4 << 20   // bytes of one page
+	backBlock   = 64 << 10  // block size when reading backward
+	maxBack     = pageBytes // bytes searched for the start of the previous page
 )
 
-// record is one line of a transcript and where it lies in the file. Places are how pages and live
-// logs say how far they are: a file only grows, and what a crash tore off is never a whole line.
+// record is one line of a transcript with its offset in the file. Offsets remain valid, because a file only grows and
+// an incomplete line after a crash is never counted.
 type record struct {
 	at, next int64
 	data     []byte // nil if it is too long
 }
 
-// records reads the whole lines of a transcript.
+// records reads the complete lines of a transcript.
 type records struct {
 	reader *bufio.Reader
 	at     int64
 }
 
-// recordsFrom begins at a place in the file that begins a line.
+// recordsFrom starts at an offset at which a line starts.
 func recordsFrom(f *os.File, at int64) *records {
 	const toTheEnd = 1 << 62
 	return &records{reader: bufio.NewReaderSize(io.NewSectionReader(f, at, toTheEnd-at), 64<<10), at: at}
 }
 
-// next returns the next whole line, io.EOF if there is none yet.
+// next returns the next complete line, or io.EOF if there is none yet.
 func (r *records) next() (record, error) {
 	rec := record{at: r.at}
 	long := false
@@ -61,11 +61,11 @@ func (r *records) next() (record, error) {
 	}
 }
 
-// lineStart returns the first beginning of a line at or after a place, which may be any number.
+// lineStart returns the first start of a line at or after any offset.
 func lineStart(f *os.File, at int64) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("look at transcript: %w", err)
+		return 0, fmt.Errorf("stat transcript: %w", err)
 	}
 	at = min(at, info.Size())
 	if at <= 0 {
@@ -73,14 +73,14 @@ func lineStart(f *os.File, at int64) (int64, error) {
 	}
 	r := recordsFrom(f, at-1)
 	rec, err := r.next()
-	if errors.Is(err, io.EOF) { // within the last, torn line
+	if errors.Is(err, io.EOF) { // within the last, incomplete line
 		return back(f, at, 1)
 	}
 	return rec.next, err
 }
 
-// back returns the place n lines before another one, which begins a line. It looks through so many
-// bytes only; where lines are too long for that it stops short at the earliest beginning that it saw.
+// back returns the offset n lines before another start of a line. It searches a limited number of bytes; with very long
+// lines it returns the earliest start of a line found.
 func back(f *os.File, at int64, n int) (int64, error) {
 	found, seen := at, 0
 	for end := at; end > 0 && at-end < maxBack; {
@@ -105,8 +105,7 @@ func back(f *os.File, at int64, n int) (int64, error) {
 	return found, nil
 }
 
-// header reads what the agent was given; nil if the file does not say. A file without a whole line is
-// io.EOF.
+// header reads the run's header, nil if the file has none. A file without a complete line is io.EOF.
 func header(f *os.File) (*runlog.Header, error) {
 	rec, err := recordsFrom(f, 0).next()
 	if err != nil {
@@ -119,21 +118,21 @@ func header(f *os.File) (*runlog.Header, error) {
 	return h, nil
 }
 
-// part is what one page shows of a transcript.
+// part is one page of a transcript.
 type part struct {
-	From, Next int64 // where it begins and ends in the file
-	Size       int64 // of the file
+	From, Next int64 // its start and end in the file
+	Size       int64 // size of the file
 	Items      []item
 	End        *runlog.End
 }
 
-// Before reports whether there is something before the part, After whether after it.
+// Before reports whether there are earlier records.
 func (p *part) Before() bool { return p.From > 0 }
 
-// After reports whether the file goes on behind the part.
+// After reports whether there are later records.
 func (p *part) After() bool { return p.Next < p.Size }
 
-// Percent says how far through the file the part reaches.
+// Percent returns the position of the page's end in the file.
 func (p *part) Percent() int {
 	if p.Size == 0 {
 		return 100
@@ -141,7 +140,7 @@ func (p *part) Percent() int {
 	return int(100 * p.Next / p.Size)
 }
 
-// readPart reads a page that begins at a place.
+// readPart reads the page that starts at an offset.
 func readPart(f *os.File, from int64) (*part, error) {
 	from, err := lineStart(f, from)
 	if err != nil {
@@ -149,14 +148,14 @@ func readPart(f *os.File, from int64) (*part, error) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("look at transcript: %w", err)
+		return nil, fmt.Errorf("stat transcript: %w", err)
 	}
 	p := &part{From: from, Next: from, Size: info.Size()}
 	r := recordsFrom(f, from)
 	for range pageRecords {
 		rec, err := r.next()
 		if errors.Is(err, io.EOF) {
-			p.Size = p.Next // what is behind is not whole yet
+			p.Size = p.Next // the rest is an incomplete line
 			return p, nil
 		}
 		if err != nil {
@@ -178,7 +177,7 @@ func readPart(f *os.File, from int64) (*part, error) {
 func readTail(f *os.File, n int) (*part, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("look at transcript: %w", err)
+		return nil, fmt.Errorf("stat transcript: %w", err)
 	}
 	end, err := lineStart(f, info.Size())
 	if err != nil {
@@ -191,7 +190,7 @@ func readTail(f *os.File, n int) (*part, error) {
 	return readPart(f, from)
 }
 
-// entry decodes a record; false if it holds nothing of use, as the header does not.
+// entry decodes a record, or returns false if it has no entry, like the header.
 func (r record) entry() (runlog.Entry, bool) {
 	var e runlog.Entry
 	if r.at == 0 || len(bytes.TrimSpace(r.data)) == 0 || json.Unmarshal(r.data, &e) != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// FuzzParts reads anything as a transcript, from any place, forwards and backwards: it comes to an
-// end, shows each whole line once, and never more of a text than a page may.
+// FuzzParts reads arbitrary bytes as a transcript, from any offset, forward and backward: reading ends, shows each
+// complete line once, and never exceeds the text limit of a page.
 func FuzzParts(f *testing.F) {
 	f.Add([]byte("{\"version\":1}\n{\"line\":{\"seq\":1,\"stream\":\"stderr\",\"text\":\"x\"}}\n{\"end\":{\"exit_cause\":\"exited\",\"exit_class\":\"fatal\"}}\n"), int64(3))
 	f.Add([]byte("\n\n{\"events\":[{\"kind\":\"tool_use\",\"input\":\"\\ud800\"},{\"kind\":\"retry\",\"delay\":-5}]}\ntorn"), int64(99))

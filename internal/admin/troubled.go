@@ -11,20 +11,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// troubled is a provider of models that no run asks for now.
+// troubled is a model provider that is currently unavailable.
 type troubled struct {
 	Provider string         `json:"provider"`
-	Kind     state.WaitKind `json:"kind"` // limit, or key
+	Kind     state.WaitKind `json:"kind"` // limit or key
 	Detail   string         `json:"detail"`
 	Hint     string         `json:"hint,omitempty"`
 	Since    time.Time      `json:"since"`
-	Until    time.Time      `json:"until"` // when the limit ends, or it is tried again
+	Until    time.Time      `json:"until"` // when the limit ends or errand retries
 }
 
-// reader reads what is known of the providers of models.
+// reader reads the known state of the model providers.
 type reader func(ctx context.Context) (map[string]state.Upstream, error)
 
-// troubled returns the providers that are in trouble, by name.
+// troubled returns the unavailable providers by name.
 func (read reader) troubled(ctx context.Context, now time.Time) ([]troubled, error) {
 	if read == nil {
 		return nil, nil
@@ -43,13 +43,13 @@ func (read reader) troubled(ctx context.Context, now time.Time) ([]troubled, err
 	return list, nil
 }
 
-// trouble counts them.
+// trouble emits a metric for each unavailable provider.
 func (c *collector) trouble(ctx context.Context, out chan<- prometheus.Metric) error {
 	list, err := c.providers.troubled(ctx, c.now())
 	if err != nil {
 		return err
 	}
-	d := desc("model_trouble", "Always 1, for each provider of models that has a limit or refuses the key: no run asks it for now.", "provider", "kind")
+	d := desc("model_trouble", "Always 1, for each model provider that is unavailable because of a limit or a refused key.", "provider", "kind")
 	for _, t := range list {
 		gauge(out, d, 1, t.Provider, string(t.Kind))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestProvidersInTrouble: the board and the metrics tell of a provider that no run asks for now, and of no other.
+// TestProvidersInTrouble: the board and the metrics show unavailable providers and no others.
 func TestProvidersInTrouble(t *testing.T) {
 	t.Parallel()
 	known := map[string]state.Upstream{
@@ -29,11 +29,11 @@ func TestProvidersInTrouble(t *testing.T) {
 	want(t, body, `"provider": "anthropic"`, `"kind": "key"`)
 	wantNot(t, body, "openai")
 	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
-	want(t, body, "Providers of models in trouble", "The provider &lt;anthropic&gt; refuses errand", "Set another.")
+	want(t, body, "Unavailable model providers", "The provider &lt;anthropic&gt; refuses errand", "Set another.")
 	wantNot(t, body, "openai")
 	delete(known, "anthropic")
 	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
-	wantNot(t, body, "Providers of models in trouble")
+	wantNot(t, body, "Unavailable model providers")
 	err = errors.New("no disk")
 	if status, _ := fetch(t, url+"/status", nil); status != 500 {
 		t.Errorf("status %d although what is known cannot be read", status)

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// VMs reads the rows of VMs. [state.VMRows] implements it.
+// VMs reads VMs and their cost. [state.VMRows] implements it.
 type VMs interface {
 	List(ctx context.Context) ([]state.VMRow, error)
 	Spent(ctx context.Context, at time.Time) (day, month state.VMBill, err error)
@@ -21,7 +21,7 @@ type VMs interface {
 
 var _ VMs = (*state.VMRows)(nil)
 
-// Alarm is something at the provider of VMs that errand does not touch and that a person has to see to.
+// Alarm is a resource at the VM provider that errand does not manage and that needs a person's attention.
 type Alarm struct {
 	Kind  string    `json:"kind"`
 	ID    string    `json:"id"`
@@ -30,46 +30,46 @@ type Alarm struct {
 	Since time.Time `json:"since"`
 }
 
-// maxVMs is how many VMs that have ended are shown, the newest ones.
+// maxVMs is the number of ended VMs shown, the newest ones.
 const maxVMs = 100
 
-// vmBoard is what /vms shows and /vms.json says. Fields are only ever added to it. Money is in units of
-// its currency, durations are in seconds.
+// vmBoard is the content of /vms and /vms.json. Fields may be added but never change. Money is in units of its
+// currency, durations are in seconds.
 type vmBoard struct {
 	At     time.Time `json:"at"`
 	Source Source    `json:"source"`
-	// VMs are those that there are or that are wanted, the oldest first; Ended those of the last day or so.
+	// VMs are the live and requested ones, oldest first; Ended those of about the last day.
 	VMs   []vmRow `json:"vms"`
 	Ended []vmRow `json:"ended"`
-	// Today and Month are by UTC; what is reserved for VMs under way is in them.
+	// Today and Month are by UTC and include reservations for current VMs.
 	Today  vmSum   `json:"today"`
 	Month  vmSum   `json:"month"`
 	Alarms []Alarm `json:"alarms"`
-	// Took says how long VMs took lately.
+	// Took are recent durations.
 	Took []vmTook `json:"took,omitempty"`
 	Most int      `json:"most"` // limits.vms
 }
 
-// vmRow is a VM in short.
+// vmRow is the summary of a VM.
 type vmRow struct {
 	Name     string        `json:"name"`
 	Phase    state.VMPhase `json:"phase"`
 	Since    time.Time     `json:"since"`
-	For      string        `json:"for,omitempty"`  // the task as OWNER/NAME#ISSUE, or what else it is for
-	Page     string        `json:"page,omitempty"` // of that task
+	For      string        `json:"for,omitempty"`  // the task as OWNER/NAME#ISSUE, or another purpose
+	Page     string        `json:"page,omitempty"` // page of that task
 	Provider string        `json:"provider"`
 	Kind     string        `json:"kind,omitempty"`
 	Location string        `json:"location,omitempty"`
 	ID       string        `json:"id,omitempty"`
 	Created  *time.Time    `json:"created,omitempty"`
 	Gone     *time.Time    `json:"gone,omitempty"`
-	// Price is that of a span, Spans how many were begun, Cost both together.
+	// Price is for one billing span, Spans the number of started spans, Cost their product.
 	Price    float64    `json:"price,omitempty"`
 	Spans    int64      `json:"spans,omitempty"`
 	Cost     float64    `json:"cost,omitempty"`
 	Currency string     `json:"currency,omitempty"`
 	Until    *time.Time `json:"paid_until,omitempty"`
-	Image    string     `json:"image,omitempty"` // of a sleeping disk
+	Image    string     `json:"image,omitempty"` // of a suspended disk
 	Why      string     `json:"why,omitempty"`
 	Detail   string     `json:"detail,omitempty"`
 
@@ -77,10 +77,10 @@ type vmRow struct {
 	paid             time.Duration
 }
 
-// vmSum is what VMs and images have cost in a day or month; a cap of 0 bounds nothing.
+// vmSum is the cost of VMs and images in a day or month; a cap of 0 means none.
 type vmSum struct {
 	Cost     float64 `json:"cost"`
-	Images   float64 `json:"images,omitempty"` // the part of Cost that images cost
+	Images   float64 `json:"images,omitempty"` // part of Cost for images
 	Cap      float64 `json:"cap"`
 	Currency string  `json:"currency,omitempty"`
 	VMs      int     `json:"vms"`
@@ -90,7 +90,7 @@ type vmSum struct {
 	micro, microImages, microCap int64
 }
 
-// vmTook is how long something took lately.
+// vmTook is the recent duration of one operation.
 type vmTook struct {
 	What  string  `json:"what"`
 	Times int     `json:"times"`
@@ -109,7 +109,7 @@ func newSum(b state.VMBill, most int64) vmSum {
 	}
 }
 
-// newVMRow makes a row of the page.
+// newVMRow returns the page's row of a VM.
 func newVMRow(r *state.VMRow, now time.Time) vmRow {
 	bill := r.Bill(now)
 	v := vmRow{
@@ -135,7 +135,7 @@ func newVMRow(r *state.VMRow, now time.Time) vmRow {
 	return v
 }
 
-// vmBoard gathers the page.
+// vmBoard collects the page.
 func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
@@ -175,7 +175,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	return b, err
 }
 
-// nameTask puts the task's usual name and page in the place of its key, if the store has it.
+// nameTask replaces a task's key by its name and page, if the store has the task.
 func (p *pages) nameTask(ctx context.Context, v *vmRow, key state.TaskKey, seen map[state.TaskKey]*state.Task) error {
 	if key.IsZero() {
 		return nil
@@ -194,12 +194,12 @@ func (p *pages) nameTask(ctx context.Context, v *vmRow, key state.TaskKey, seen 
 	return nil
 }
 
-// tookOf is what is shown of times; what never happened is left out.
+// tookOf returns the measured durations and omits operations that were never measured.
 func tookOf(times state.VMTimes) (list []vmTook) {
 	for _, t := range []struct {
 		what  string
 		times []time.Duration
-	}{{"from the order to the first login", times.Boot}, {"the same, from a sleeping disk", times.Restore}, {"to make an image of a disk", times.Image}} {
+	}{{"from the order to the first login", times.Boot}, {"the same, from a suspended disk", times.Restore}, {"creating an image of a disk", times.Image}} {
 		if len(t.times) == 0 {
 			continue
 		}
@@ -209,7 +209,7 @@ func tookOf(times state.VMTimes) (list []vmTook) {
 	return list
 }
 
-// vms shows /vms.
+// vms serves /vms.
 func (p *pages) vms(w http.ResponseWriter, r *http.Request) {
 	b, err := p.vmBoard(r.Context())
 	if err != nil {
@@ -219,7 +219,7 @@ func (p *pages) vms(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, "vms", page{Title: "VMs", Data: b})
 }
 
-// vmsJSON answers /vms.json.
+// vmsJSON serves /vms.json.
 func (p *pages) vmsJSON(w http.ResponseWriter, r *http.Request) {
 	b, err := p.vmBoard(r.Context())
 	if err != nil {
@@ -230,6 +230,6 @@ func (p *pages) vmsJSON(w http.ResponseWriter, r *http.Request) {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	if err := e.Encode(b); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("write vms.json")
+		p.cfg.Log.Warn().Err(err).Msg("failed to write vms.json")
 	}
 }

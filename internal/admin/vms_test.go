@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// source is a provider with candidates in all conditions.
+// source returns a provider with candidates in all states.
 func source() admin.Source {
 	gone, soon := noon.Add(-time.Hour), noon.Add(100*time.Hour)
 	row := func(where string, price float64) admin.Candidate {
@@ -28,7 +28,7 @@ func source() admin.Source {
 	}
 }
 
-// vmWorld is a world with VMs in all kinds of phases.
+// vmWorld is a world with VMs in all phases.
 func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 	t.Helper()
 	var store *state.Store
@@ -81,11 +81,11 @@ func TestVMs(t *testing.T) {
 	want(t, body,
 		`<a href="/vms">VMs</a>`, "VMs now, of 3", "Today, of €2.00", "This month, of €20.00",
 		`<code>parked</code>`, `<a href="/tasks/acme/shop/1">acme/shop#1</a>`, `<span class="badge people">parked</span>`, "paid until 14:30:40",
-		"0.0264 EUR", "€0.03", `<code>baking</code></td><td data-label="For">bake-web`, "task 9/9", "it could not be used", "no &lt;answer&gt; in time",
-		"Ended lately", "its work was put away", "2 hours", "€0.05",
-		"To be looked at", "volume <code>77</code>", "&lt;mine&gt;", "It does not carry <code>our</code> label.",
+		"0.0264 EUR", "€0.03", `<code>baking</code></td><td data-label="For">bake-web`, "task 9/9", "it was unusable", "no &lt;answer&gt; in time",
+		"Ended recently", "its task was suspended", "2 hours", "€0.05",
+		"Needs attention", "volume <code>77</code>", "&lt;mine&gt;", "It does not carry <code>our</code> label.",
 		"From the order to the first login", "40 s", "From fsn1", `href="/vms.json"`,
-		"What may be ordered", "8 vCPU, 16384 MB, 160 GB", "0.0253 EUR", ">available<", "until 2026-", "not available at the moment", "not sold any more", "cx&lt;99&gt;", ">not sold<",
+		"VM types that may be ordered", "8 vCPU, 16384 MB, 160 GB", "0.0253 EUR", ">available<", "until 2026-", "currently unavailable", "no longer sold", "cx&lt;99&gt;", ">not sold<",
 	)
 	wantNot(t, body, "<mine>", "<answer>", "ZgotmplZ")
 	if body := w.page("/status"); true {
@@ -132,14 +132,14 @@ func TestVMsJSON(t *testing.T) {
 			t.Errorf("parked until %s", v.Until)
 		}
 	}
-	// Two hours of the one that is gone, one each of those that are there, one of the intended one.
+	// two hours of the ended VM, one each of the live ones, one of the intended one
 	if got.Today.Cost != 0.132 || got.Today.Cap != 2 || got.Month.Cost != 0.132 || got.Month.Hours != 5 || got.Month.VMs != 4 {
 		t.Errorf("today %+v, month %+v", got.Today, got.Month)
 	}
 }
 
-// TestImagesAreShownBesideVMs: what images cost is in the sums, and shown by itself where there is any.
-func TestImagesAreShownBesideVMs(t *testing.T) {
+// TestImageCostIsShown: the cost of images is in the sums, and shown separately if there is any.
+func TestImageCostIsShown(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		microHour int64
@@ -188,7 +188,7 @@ func TestVMMetrics(t *testing.T) {
 	)
 }
 
-// TestNoVMs: there is no page where nobody knows of VMs, and an empty one where there are none.
+// TestNoVMs: without a reader of VMs there is no page; without VMs it is empty.
 func TestNoVMs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

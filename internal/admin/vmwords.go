@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// vmTone groups phases of VMs as tone does those of tasks.
+// vmTone returns the CSS class of a VM's phase.
 func vmTone(p state.VMPhase) string {
 	switch p {
 	case state.VMFailed:
@@ -25,7 +25,7 @@ func vmTone(p state.VMPhase) string {
 	return "calm"
 }
 
-// Paid says until when the VM is paid for, or nothing.
+// Paid returns until when the VM is paid for, or an empty string.
 func (v vmRow) Paid(now time.Time) string {
 	if v.Until == nil {
 		return ""
@@ -33,7 +33,7 @@ func (v vmRow) Paid(now time.Time) string {
 	return "paid until " + at(now, *v.Until).Short
 }
 
-// PriceText is the price of a span, to the tenth of a hundredth.
+// PriceText formats the price of a billing span with four decimals.
 func (v vmRow) PriceText() string {
 	if v.microSpan == 0 {
 		return "–"
@@ -41,7 +41,7 @@ func (v vmRow) PriceText() string {
 	return fmt.Sprintf("%.4f %s", units(v.microSpan), words.Plain(v.Currency))
 }
 
-// Begun is how many spans that are paid for have begun.
+// Begun returns the number of started billing spans.
 func (v vmRow) Begun() string {
 	switch {
 	case v.Spans == 0:
@@ -52,7 +52,7 @@ func (v vmRow) Begun() string {
 	return fmt.Sprintf("%d × %s", v.Spans, span(v.paid))
 }
 
-// CostText is what it has cost so far.
+// CostText formats the cost so far.
 func (v vmRow) CostText() string {
 	if v.microSpan == 0 {
 		return "–"
@@ -60,7 +60,7 @@ func (v vmRow) CostText() string {
 	return words.Cash(v.micro, v.Currency)
 }
 
-// End says why it ended, in words.
+// End returns the reason of the VM's end as text.
 func (v vmRow) End() string {
 	if v.Why == "" {
 		return ""
@@ -68,7 +68,7 @@ func (v vmRow) End() string {
 	return words.VMEnd(v.Why)
 }
 
-// CostText is the sum.
+// CostText formats the sum.
 func (s vmSum) CostText() string {
 	if s.Currency == "" {
 		return "–"
@@ -76,7 +76,7 @@ func (s vmSum) CostText() string {
 	return words.Cash(s.micro, s.Currency)
 }
 
-// ImagesText is the part of the sum that images cost, or nothing.
+// ImagesText formats the part of the sum for images, or returns an empty string.
 func (s vmSum) ImagesText() string {
 	if s.microImages == 0 {
 		return ""
@@ -84,7 +84,7 @@ func (s vmSum) ImagesText() string {
 	return words.Cash(s.microImages, s.Currency)
 }
 
-// CapText is the cap, or nothing.
+// CapText formats the cap, or returns an empty string.
 func (s vmSum) CapText() string {
 	if s.microCap == 0 {
 		return ""
@@ -92,8 +92,8 @@ func (s vmSum) CapText() string {
 	return words.Cash(s.microCap, s.Currency)
 }
 
-// Half and Most show the times.
+// Half formats the median.
 func (t vmTook) Half() string { return span(t.half) }
 
-// Most is what 95 of 100 stay under.
+// Most formats the 95th percentile.
 func (t vmTook) Most() string { return span(t.most) }

@@ -5,7 +5,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// tone groups phases by who has to act; it is a class of the style sheet.
+// tone groups phases by who must act next. It is a CSS class.
 func tone(p state.Phase) string {
 	switch {
 	case p == state.PhaseFailed:
@@ -22,35 +22,35 @@ func tone(p state.Phase) string {
 	return "calm"
 }
 
-// postWords is what people read for a comment of the bot.
+// postWords names a kind of comment by the bot.
 func postWords(kind string) string {
 	switch state.PostKind(kind) {
 	case state.PostPROpened:
 		return "pull request opened"
 	case state.PostRound:
-		return "what a round did"
+		return "result of a review round"
 	case state.PostThread:
-		return "answer in a thread"
+		return "reply in a thread"
 	case state.PostEnded:
 		return "end"
 	}
 	return words.Plain(kind)
 }
 
-// viaWords says how an approval was given, after whose it was.
+// viaWords describes how an approval was given.
 func viaWords(v state.ApprovalVia) string {
 	switch v {
 	case state.ViaReaction:
 		return "by " + words.Via(v)
 	case state.ViaBox:
-		return "by the box"
+		return "with the checkbox"
 	case state.ViaCommand:
 		return "by command"
 	}
 	return words.Via(v)
 }
 
-// vmWords says what a kind of VM keeps apart.
+// vmWords describes the isolation of a kind of VM.
 func vmWords(kind string) string {
 	what, apart := words.VM(kind)
 	if apart != "" {
