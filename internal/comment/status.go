@@ -89,7 +89,7 @@ func awaitedApproval(t *state.Task) string {
 	p := t.NewestPlan()
 	switch {
 	case p == nil || !p.Posted():
-		return "**Awaited:** nothing yet; " + words.What(t.Phase) + " about to be posted."
+		return "**Awaited:** nothing yet; " + words.ApprovalSubject(t.Phase) + " about to be posted."
 	case p.Stale != "":
 		return "**Awaited:** a person with write permission to ask for a new revision; the present one can no longer be approved."
 	}

@@ -2,13 +2,13 @@ package words
 
 import "github.com/errand-bot/errand/state"
 
-// Subscription stands where an amount would, for what costs nothing by the call.
+// Subscription replaces an amount for model use that is not charged per call.
 const Subscription = "subscription"
 
-// Spent says what was spent: an amount, `subscription`, or both.
+// Spent returns the amount spent, "subscription", or both.
 func Spent(m state.Money) string { return spent(m, USD(m.MicroUSD)) }
 
-// SpentOf is Spent with the cap, if there is one. On a subscription alone no cap on cost counts.
+// SpentOf is [Spent] with the cap, if any. Cost caps do not apply to use on a subscription alone.
 func SpentOf(m state.Money) string {
 	amount := USD(m.MicroUSD)
 	if m.CapMicroUSD > 0 {

@@ -7,37 +7,37 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// VMEnd says why a VM ended. The list is closed: the fleet's reasons, and those of tasks.
+// VMEnd returns why a VM ended. It covers the fleet's reasons and those of tasks.
 func VMEnd(why string) string {
 	switch why {
 	case "done":
 		return "its task was done"
 	case "cancelled":
-		return "its task was cancelled"
+		return "its task was canceled"
 	case "failed":
-		return "its task had failed"
+		return "its task failed"
 	case "fresh", "retry_fresh":
-		return "a new one was asked for"
+		return "a new one was requested"
 	case "replaced":
-		return "another one took its place"
+		return "another VM replaced it"
 	case "asleep":
-		return "its work was put away"
+		return "its task was suspended"
 	case "limit":
-		return "the VM hours or the money for VMs were used up"
+		return "the limit on VM hours or VM cost was reached"
 	case "orphan":
-		return "no task owned it"
+		return "it belonged to no task"
 	case "unusable":
-		return "it could not be used"
+		return "it was unusable"
 	case "create_failed":
-		return "it never came up"
+		return "it did not start"
 	case "idle":
 		return "it had no contact with errand"
 	case "crashed":
-		return "it ended by itself"
+		return "it shut down unexpectedly"
 	case "host_stopped":
 		return "its host stopped it"
 	case "vanished":
-		return "it was gone, and nothing says why"
+		return "it disappeared for an unknown reason"
 	case state.VMDiskFull:
 		return "its disk was full"
 	case "operator":
@@ -46,19 +46,19 @@ func VMEnd(why string) string {
 	return Plain(why)
 }
 
-// Asleep says what a task's work was put away as, and how large that is.
+// Asleep returns the kind and size of a suspended task's saved work.
 func Asleep(a *state.Asleep) string {
-	what := "archive"
+	text := "archive"
 	if a.Mode == state.SleepSnapshot {
-		what = "snapshot"
+		text = "snapshot"
 	}
 	if a.Bytes > 0 {
-		what += " of " + Bytes(a.Bytes)
+		text += " of " + Bytes(a.Bytes)
 	}
-	return what
+	return text
 }
 
-// Bytes shows a size in the largest unit of 1000 that it fills.
+// Bytes formats a size in bytes with the largest decimal unit that is not above it.
 func Bytes(n int64) string {
 	for _, u := range []struct {
 		size int64
@@ -71,7 +71,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Cash shows millionths of a currency in hundredths; what is not nothing is never shown as nothing.
+// Cash formats an amount in millionths of a currency with two decimals. A positive amount is never shown as 0.00.
 func Cash(micro int64, currency string) string {
 	sign, known := map[string]string{"EUR": "€", "USD": "$"}[currency]
 	if !known {
@@ -86,12 +86,12 @@ func Cash(micro int64, currency string) string {
 	return sign + fmt.Sprintf("%.2f", float64(micro)/1e6) + currency
 }
 
-// VMUse says what a task's VMs took: the time that was paid for, and what it cost.
+// VMUse returns the paid hours and the cost of a task's VMs.
 func VMUse(u state.VMUse) string {
 	return fmt.Sprintf("%s in %s, %s", Span(u.Hours), Many(u.VMs, "VM"), Cash(u.Micro, u.Currency))
 }
 
-// Rest says what becomes of an idle VM: until when it is paid for, or that it waits.
+// Rest returns the state of an idle VM: the end of its paid time, if it is paid for, or just "parked".
 func Rest(v *state.VM, now time.Time) string {
 	if until := v.PaidUntil(now); !until.IsZero() {
 		return "parked until " + until.UTC().Format("15:04") + " UTC (paid)"

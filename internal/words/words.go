@@ -1,8 +1,10 @@
-// Package words says what people read for the names of the domain: phases, waits, runs, steps, plans,
-// approvals, VMs, money and spans of time. Comments and pages both take them from here, so that a task is
-// called the same wherever it is met. Words are plain text, lower case, without Markdown or HTML.
+// Package words returns the names that people read for phases, waits, runs, steps, plans, approvals and VMs, and
+// formats money and durations. Comments and pages both use it, so that a task has the same name everywhere. All texts
+// are plain text in lower case, without Markdown or HTML.
 //
-// It holds no sentences: those are internal/comment's and internal/admin's. Begin at Phase.
+// It contains no sentences; those are in internal/comment and internal/admin.
+//
+// Start here: [Phase].
 package words
 
 import (
@@ -13,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Phase says where a task is.
+// Phase names a task's phase.
 func Phase(p state.Phase) string {
 	switch p {
 	case state.PhaseQueued:
@@ -23,7 +25,7 @@ func Phase(p state.Phase) string {
 	case state.PhaseAwaitingPreliminaryApproval:
 		return "preliminary plan awaits approval"
 	case state.PhasePlanning:
-		return "working the plan out"
+		return "writing the detailed plan"
 	case state.PhaseAwaitingPlanApproval:
 		return "plan awaits approval"
 	case state.PhaseImplementing:
@@ -33,7 +35,7 @@ func Phase(p state.Phase) string {
 	case state.PhasePROpen:
 		return "pull request open"
 	case state.PhaseAddressingReview:
-		return "answering the review"
+		return "addressing the review"
 	case state.PhaseAwaitingAnswer:
 		return "awaiting an answer"
 	case state.PhaseInterrupted:
@@ -41,14 +43,14 @@ func Phase(p state.Phase) string {
 	case state.PhaseDone:
 		return "done"
 	case state.PhaseCancelled:
-		return "cancelled"
+		return "canceled"
 	case state.PhaseFailed:
 		return "failed"
 	}
 	return "in phase " + Plain(string(p))
 }
 
-// Wait says what a task waits for besides people.
+// Wait names the thing, other than a person, for which a task waits.
 func Wait(k state.WaitKind) string {
 	switch k {
 	case state.WaitBlocked:
@@ -62,15 +64,15 @@ func Wait(k state.WaitKind) string {
 	case state.WaitLimit:
 		return "a limit or an outage to end"
 	case state.WaitKey:
-		return "a model key that works"
+		return "a working model key"
 	case state.WaitPermission:
 		return "permissions of the App"
 	case state.WaitConfig:
 		return "a valid .errand.yml"
 	case state.WaitEdit:
-		return "a word on an edit"
+		return "a decision on an edit"
 	case state.WaitText:
-		return "text that the agent may see"
+		return "text that the agent can see"
 	case state.WaitDisabled:
 		return "being enabled"
 	}
@@ -83,7 +85,7 @@ func Run(k state.RunKind) string {
 	case state.RunPreliminary:
 		return "preliminary plan"
 	case state.RunPlan:
-		return "thorough plan"
+		return "detailed plan"
 	case state.RunImplement:
 		return "implementation"
 	case state.RunCheck:
@@ -94,54 +96,54 @@ func Run(k state.RunKind) string {
 	return Plain(string(k))
 }
 
-// Running says what happens while such a run is active.
+// Running returns a clause that describes an active run of this kind.
 func Running(k state.RunKind) string {
 	switch k {
 	case state.RunPreliminary:
 		return "the agent reads the code and drafts a plan"
 	case state.RunPlan:
-		return "the agent works the plan out"
+		return "the agent writes the detailed plan"
 	case state.RunImplement:
 		return "the agent implements the plan"
 	case state.RunCheck:
 		return "the repository's checks run"
 	case state.RunReview:
-		return "the agent answers the review"
+		return "the agent addresses the review"
 	}
 	return "the agent runs"
 }
 
-// Step says what a job does while it is under way.
+// Step describes a job in progress.
 func Step(k state.JobKind) string {
 	switch k {
 	case state.StepRun:
 		return "the agent runs"
 	case state.JobStart:
-		return "reading the repository's settings and what there is already"
+		return "reading the repository's settings and existing work"
 	case state.JobLaunch:
-		return "bringing up a VM"
+		return "starting a VM"
 	case state.JobCollect:
-		return "reading and judging the commits"
+		return "reading and checking the commits"
 	case state.JobShow:
-		return "making the diff for people to approve"
+		return "preparing the diff for approval"
 	case state.JobCommit, state.JobMove:
 		return "publishing the commits"
 	case state.JobRebase:
-		return "putting the commits on top of what was pushed meanwhile"
+		return "rebasing the commits onto newer pushes"
 	case state.JobOpenPR:
 		return "opening the pull request"
 	case state.JobAnswer:
-		return "answering the threads"
+		return "replying to the review threads"
 	case state.JobGather:
 		return "reading the review"
 	case state.JobIssue:
 		return "creating a proposed issue"
 	case state.JobSleep:
-		return "putting the VM's work away"
+		return "saving the VM's work"
 	case state.JobForget:
-		return "deleting what was put away"
+		return "deleting the saved work"
 	case state.JobStop:
-		return "stopping the run, saving its work"
+		return "stopping the run and saving its work"
 	}
 	return Plain(string(k))
 }
@@ -157,15 +159,15 @@ func Plan(k state.PlanKind) string {
 	return "plan"
 }
 
-// What names what waits for an approval in a phase, with its verb.
-func What(p state.Phase) string {
+// ApprovalSubject names the thing that needs approval in a phase, with its verb.
+func ApprovalSubject(p state.Phase) string {
 	if p == state.PhaseAwaitingPublishApproval {
 		return "the changes are"
 	}
 	return "the plan is"
 }
 
-// Via says how an approval was given.
+// Via names the way an approval was given.
 func Via(v state.ApprovalVia) string {
 	switch v {
 	case state.ViaReaction:
@@ -178,9 +180,8 @@ func Via(v state.ApprovalVia) string {
 	return "by the settings"
 }
 
-// VM says what a kind of VM is made of and what it keeps apart; both are empty for kinds that the
-// provider's name says all about.
-func VM(kind string) (what, apart string) {
+// VM returns how a local VM is made and what it isolates. For other kinds it returns the kind alone.
+func VM(kind string) (description, isolation string) {
 	switch kind {
 	case "bwrap":
 		return "bubblewrap", "own files, own processes, no network"
@@ -192,10 +193,10 @@ func VM(kind string) (what, apart string) {
 	return kind, ""
 }
 
-// Plain shows a word of ours that code is written with, such as why a VM ended.
+// Plain converts an identifier of the code, such as the reason for a VM's end, to words.
 func Plain(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
-// Span shows a duration in the two largest units that matter; less than nothing is nothing.
+// Span formats a duration with its two most significant units. Negative durations count as zero.
 func Span(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -209,7 +210,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// USD shows millionths of a dollar in cents; what is not nothing is never shown as nothing.
+// USD formats millionths of a dollar with two decimals. A positive amount is never shown as $0.00.
 func USD(micro int64) string {
 	if micro > 0 && micro < 5_000 {
 		return "under $0.01"

@@ -27,7 +27,7 @@ func TestUSD(t *testing.T) {
 	}
 }
 
-// TestEveryPhaseHasWords: a phase that is added later must not be shown as it is written in code.
+// TestEveryPhaseHasWords: no phase is shown by its identifier, also if phases are added later.
 func TestEveryPhaseHasWords(t *testing.T) {
 	t.Parallel()
 	seen := map[string]state.Phase{}
