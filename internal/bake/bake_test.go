@@ -111,7 +111,7 @@ func TestBakeFails(t *testing.T) {
 		nothing bool // no VM was created
 	}{
 		"no such group":              {change: func(_ *cloud, cfg *Config) { cfg.Groups = nil }, want: "no such group", nothing: true},
-		"no VM":                      {change: func(c *cloud, _ *Config) { c.fail["acquire"] = fleet.ErrNoCapacity }, want: "no VM to be had", nothing: true},
+		"no VM":                      {change: func(c *cloud, _ *Config) { c.fail["acquire"] = fleet.ErrNoCapacity }, want: "no VM available", nothing: true},
 		"the script":                 {group: Group{Script: "echo one\necho two >&2\nfalse\necho three"}, want: "run the script: exit status 1, after:\none\ntwo"},
 		"it takes long":              {group: Group{Script: "echo waiting; sleep 60", Timeout: 300 * time.Millisecond}, want: "it took longer than 300ms"},
 		"the clean-up":               {change: func(_ *cloud, cfg *Config) { cfg.Clean = "echo no; exit 3" }, want: "clean up: exit status 3, after:\nno"},

@@ -13,32 +13,32 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// AcquireSpec asks for a VM for a task, or for another owner.
+// AcquireSpec requests a VM for a task or for another owner.
 type AcquireSpec struct {
-	// Task is whose it is; zero for what is no task's, such as an image that is baked.
+	// Task is the owner; zero for VMs without a task, such as one in which an image is baked.
 	Task state.TaskKey
-	// Owner is what the name is derived from. Default is the task's key as REPO-ISSUE.
+	// Owner determines the VM's name. It defaults to the task's key as REPO-ISSUE.
 	Owner string
-	// Gen is the least generation that will do: a VM of an earlier one is not taken.
+	// Gen is the lowest acceptable generation. VMs of earlier generations are not used.
 	Gen   int
 	Needs Needs
-	// Repo is whose code will be on it. Default is the task's.
+	// Repo is the repository whose code will be on the VM. It defaults to the task's.
 	Repo int64
-	// Image is the provider's image to make it from; empty is its default.
+	// Image is the provider's image to create the VM from; empty selects its default.
 	Image string
-	// FromSleep names the VM whose work it takes over, and FromImage says that Image is that one's disk.
+	// FromSleep names the suspended VM whose work this one continues. FromImage states that Image is that VM's disk.
 	FromSleep string
 	FromImage bool
-	// Candidates are what may be ordered of a Market instead of Config.Candidates, if there are any.
+	// Candidates, if any, replace Config.Candidates for this order.
 	Candidates []Candidate
-	// Labels are kept with the VM besides the fleet's own.
+	// Labels are added to the fleet's own labels of the VM.
 	Labels map[string]string
 }
 
-// intent is the row of a VM that is wanted.
+// intent is the row of a VM that has been requested.
 type intent struct {
 	state.VMRow
-	// first says that this call has stored it, and that nothing was asked of the provider yet.
+	// first states that this call stored the row and that the provider has not been called yet.
 	first bool
 }
 
@@ -53,23 +53,23 @@ func (s AcquireSpec) withDefaults() AcquireSpec {
 }
 
 const (
-	// maxLives is how many VMs in a row may turn out to be useless in one call.
+	// maxLives is the number of consecutive unusable VMs after which one call gives up.
 	maxLives = 5
-	// lookAgain is how long after an unknown outcome a VM is looked for: a create may land late.
+	// lookAgain is the interval of checks after an unknown outcome, because a create may take effect late.
 	lookAgain = 5 * time.Second
 )
 
-// errLifeOver says that a row's life ended while somebody waited for it: the next generation is due.
+// errLifeOver reports that a row ended while a caller waited for it, so that the next generation is due.
 var errLifeOver = errors.New("the VM's life is over")
 
-// Acquire returns a VM that can be used, making it if the owner has none, and waits until it is up. It
-// may be called again at any time, after a crash or with another ctx, and goes on where it was: the
-// intent is stored before anything is asked of the provider, and is found again by its owner. VM.Gen says
-// which generation it has become; a VM that ended, or never came up, is passed over by itself.
+// Acquire returns a usable VM, creating it if the owner has none, and waits until it is up. It may be called again at
+// any time, after a crash or with another ctx, and continues where it stopped: the intent is stored before the provider
+// is called, and is found again by its owner. VM.Gen is the generation of the VM; generations that ended or never came
+// up are skipped automatically.
 //
-// ErrNoCapacity (a *NoCapacityError, with a reason and a hint for people) means wait and call again; it
-// may wrap a *state.VMLimitError, of which one with the limit state.LimitVMHours does not end by itself.
-// ErrInvalid and ErrUnauthorized need the operator. Everything else is worth another try.
+// [ErrNoCapacity] (a *[NoCapacityError] with a reason and a hint for users) means wait and call again. It may wrap a
+// *[state.VMLimitError]; one with the limit state.LimitVMHours does not pass without action. [ErrInvalid] and
+// [ErrUnauthorized] require the operator. All other errors may be retried.
 func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 	spec = spec.withDefaults()
 	var last error
@@ -88,12 +88,12 @@ func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 		spec.Gen, last = max(spec.Gen, in.Gen+1), err
 	}
 	return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, &NoCapacityError{
-		Reason: fmt.Sprintf("%d VMs in a row could not be used: %s", maxLives, words(last)), Cause: last,
+		Reason: fmt.Sprintf("%d VMs in a row were unusable: %s", maxLives, shorten(last)), Cause: last,
 	})
 }
 
-// words cuts what an error says to what fits into a sentence.
-func words(err error) string {
+// shorten cuts the text of an error to the length of a sentence.
+func shorten(err error) string {
 	const most = 300
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > most {
@@ -102,7 +102,7 @@ func words(err error) string {
 	return text
 }
 
-// intend finds the owner's live row, or stores a new intent.
+// intend returns the owner's live row or stores a new intent.
 func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	rows, err := f.rows.List(ctx)
 	if err != nil {
@@ -124,21 +124,21 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	if spare, ok := f.spareFor(ctx, rows, spec); ok {
 		row, err := f.rebuildIntent(ctx, in, spare)
 		if !errors.Is(err, state.ErrVMOver) {
-			return intent{VMRow: row}, refusal(err)
+			return intent{VMRow: row}, asNoCapacity(err)
 		}
 	}
 	row, err := f.rows.Intend(ctx, in, f.caps())
 	if f.makeRoom(ctx, rows, err) {
 		row, err = f.rows.Intend(ctx, in, f.caps())
 	}
-	if errors.Is(err, state.ErrVMOver) { // somebody was quicker
+	if errors.Is(err, state.ErrVMOver) { // another caller was faster
 		return intent{VMRow: state.VMRow{Gen: gen}}, errLifeOver
 	}
-	return intent{VMRow: row, first: err == nil}, refusal(err)
+	return intent{VMRow: row, first: err == nil}, asNoCapacity(err)
 }
 
-// refusal makes a cap that is reached an ErrNoCapacity.
-func refusal(err error) error {
+// asNoCapacity converts a reached cap to [ErrNoCapacity].
+func asNoCapacity(err error) error {
 	var limit *state.VMLimitError
 	if errors.As(err, &limit) {
 		return &NoCapacityError{Reason: limit.Reason, Cause: limit}
@@ -146,7 +146,7 @@ func refusal(err error) error {
 	return err
 }
 
-// caps are those for this provider: what costs nothing is bounded in number only.
+// caps returns the caps for this provider. VMs that cost nothing are only limited in number.
 func (f *Fleet) caps() state.VMCaps {
 	if _, ok := f.market(); ok {
 		return f.cfg.Caps
@@ -154,7 +154,7 @@ func (f *Fleet) caps() state.VMCaps {
 	return state.VMCaps{VMs: f.cfg.Caps.VMs}
 }
 
-// newIntent is what will be stored; for a Market with the price of the dearest that may come of it.
+// newIntent returns the intent to store; for a [Market] with the highest price among its possible offers.
 func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (state.VMIntent, error) {
 	now := f.cfg.Now()
 	in := state.VMIntent{
@@ -180,7 +180,7 @@ func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (state
 	return in, nil
 }
 
-// offers are what may be ordered for a spec; none is a *NoCapacityError.
+// offers returns the offers that may be ordered for a spec. If there are none the error is a *[NoCapacityError].
 func (f *Fleet) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
 	market, ok := f.market()
 	if !ok {
@@ -194,7 +194,7 @@ func (f *Fleet) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
 	switch {
 	case spec.FromImage:
 		w.image, err = f.lastingImage(ctx, spec.Image)
-	case spec.Image != "": // one that we made needs its disk; others are names that only the provider knows
+	case spec.Image != "": // an image made by the fleet requires its disk size; other images are names that only the provider knows
 		if w.image, err = f.image(ctx, spec.Image); errors.Is(err, ErrNotFound) {
 			err = nil
 		}
@@ -219,10 +219,10 @@ func (f *Fleet) candidates(spec AcquireSpec) []Candidate {
 	return f.cfg.Candidates
 }
 
-// errNoCandidate is the cause when the provider was not even asked.
+// errNoCandidate is the cause if the provider was not called at all.
 var errNoCandidate = errors.New("no candidate is left")
 
-// noneLeft says why no candidate will do.
+// noneLeft returns an error that explains why no candidate is suitable.
 func noneLeft(not []string, cause error) error {
 	const most = 4
 	if len(not) > most {
@@ -238,7 +238,7 @@ func noneLeft(not []string, cause error) error {
 	return &NoCapacityError{Reason: reason, Cause: cause}
 }
 
-// bringUp waits until a row's VM can be used, and does what is missing.
+// bringUp waits until a row's VM is usable and performs the missing steps.
 func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, error) {
 	row, first := in.VMRow, in.first
 	for {
@@ -271,7 +271,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 	}
 }
 
-// inUse returns the VM of a row that can be used, if it is still there.
+// inUse returns the VM of a row in use, if it still exists.
 func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
 	vm, err := f.get(ctx, row.Name, freshFor)
 	for errors.Is(err, ErrMissing) {
@@ -295,15 +295,15 @@ func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
 	return vm, nil
 }
 
-// create asks the provider for the VM of an intent, candidate by candidate, and stores what came of it.
-// The row is still intended if the outcome is not known: the next look finds out.
+// create orders the VM of an intent, one candidate after the other, and stores the outcome. If the outcome is unknown
+// the row stays in phase intended, and the next check determines it.
 func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.VMRow, error) {
 	row := in.VMRow
 	want := Spec{Name: row.Name, Labels: row.Labels, Needs: spec.Needs, Image: row.Image, First: in.first}
 	var err error
 	if f.cfg.UserData != nil {
 		if want.UserData, err = f.cfg.UserData(row); err != nil {
-			return row, fmt.Errorf("make user data of VM %s: %w", row.Name, err)
+			return row, fmt.Errorf("create user data of VM %s: %w", row.Name, err)
 		}
 	}
 	vm, err := f.order(ctx, row, want, spec)
@@ -311,7 +311,7 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.
 	case err == nil:
 		return f.made(ctx, row, vm)
 	case errors.Is(err, ErrUnknownOutcome):
-		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was made; checking again")
+		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was created; checking again")
 		return row, f.pause(ctx, max(lookAgain-f.cfg.Tick, 0))
 	case errors.Is(err, ErrEnded), errors.Is(err, ErrNameTaken), row.Rebuilds != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)):
 		return f.giveUp(ctx, row, ReasonCreateFailed, err)
@@ -320,7 +320,7 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.
 	}
 }
 
-// made stores what the provider has.
+// made stores the VM that the provider created.
 func (f *Fleet) made(ctx context.Context, row state.VMRow, vm VM) (state.VMRow, error) {
 	e := state.VMEvent{
 		Kind: state.VMMade, ID: vm.ID, VMKind: vm.Kind, Location: vm.Location, CreatedAt: vm.CreatedAt,
@@ -337,7 +337,7 @@ func (f *Fleet) made(ctx context.Context, row state.VMRow, vm VM) (state.VMRow, 
 	return row, err
 }
 
-// giveUp ends a row whose VM will not come up.
+// giveUp ends a row whose VM does not come up.
 func (f *Fleet) giveUp(ctx context.Context, row state.VMRow, why Reason, cause error) (state.VMRow, error) {
 	f.cfg.Log.Warn().Err(cause).Str("vm", row.Name).Str("reason", string(why)).Msg("VM given up")
 	row, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMFail, Why: string(why), Detail: cause.Error()})

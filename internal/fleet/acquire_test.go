@@ -191,8 +191,8 @@ func TestFirstContact(t *testing.T) {
 	}{
 		"at once": {0, 1, nil, ""}, "after a while": {5, 1, nil, ""}, "too late": {100, 2, nil, "unreachable"},
 		"its first boot takes long": {100, 1, fleet.ErrSettingUp, ""},
-		"its first boot has no end": {500, 2, fleet.ErrSettingUp, "its first boot goes on"},
-		"its first boot went wrong": {1, 2, fmt.Errorf("%w: apt-get: no such package", fleet.ErrSetUp), "its first boot went wrong: apt-get: no such package"},
+		"its first boot has no end": {500, 2, fleet.ErrSettingUp, "its first boot has not finished"},
+		"its first boot failed": {1, 2, fmt.Errorf("%w: apt-get: no such package", fleet.ErrSetUp), "its first boot failed: apt-get: no such package"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestNoneIsUsable(t *testing.T) {
 	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, fmt.Errorf("%w: no such package", fleet.ErrSetUp)} })
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 	var none *fleet.NoCapacityError
-	if !errors.As(err, &none) || !strings.Contains(none.Reason, "5 VMs in a row could not be used: ") || !strings.Contains(none.Reason, "no such package") || !strings.Contains(none.Hint(), "hetzner.setup") {
+	if !errors.As(err, &none) || !strings.Contains(none.Reason, "5 VMs in a row were unusable: ") || !strings.Contains(none.Reason, "no such package") || !strings.Contains(none.Hint(), "hetzner.setup") {
 		t.Errorf("error is %v", err)
 	}
 	if n := strings.Count(s.ordered(), "small"); n != 5 {

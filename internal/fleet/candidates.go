@@ -8,33 +8,32 @@ import (
 	"time"
 )
 
-// Candidate is a kind of VM that may be ordered, and where. Without a Location it is any, the cheapest
-// first.
+// A Candidate is a VM type and location that may be ordered. An empty Location means any, the cheapest first.
 type Candidate struct {
 	Type     string `yaml:"type" json:"type"`
 	Location string `yaml:"location" json:"location,omitempty"`
 }
 
-// String is TYPE/LOCATION.
+// String returns TYPE/LOCATION.
 func (c Candidate) String() string { return strings.TrimSuffix(c.Type+"/"+c.Location, "/") }
 
-// deny is a refusal that is remembered for a while.
+// deny is a recent refusal of a candidate.
 type deny struct {
 	at  time.Time
 	why string
 }
 
-// refusedFor is how long a candidate that was refused is not asked for again.
+// refusedFor is how long a refused candidate is not ordered again.
 const refusedFor = 10 * time.Minute
 
-// wish is what is asked of the market.
+// wish holds the requirements on an offer.
 type wish struct {
 	needs Needs
-	image *Image // that it is made from, if the disk and the place matter
+	image *Image // the image to create it from, if its disk size and location matter
 }
 
-// choose narrows what the market offers to what may be ordered, in the order of preference, and says of
-// every other candidate why not. What the market calls unavailable comes last. It is pure.
+// choose returns the offers that may be ordered, in order of preference, and for every other candidate the reason
+// against it. Offers that the market reports as unavailable come last. It is a pure function.
 func choose(offers []Offer, want []Candidate, w wish, refused map[Candidate]deny, now time.Time) (use []Offer, not []string) {
 	for _, c := range want {
 		found := slices.DeleteFunc(slices.Clone(offers), func(o Offer) bool {
@@ -59,7 +58,7 @@ func choose(offers []Offer, want []Candidate, w wish, refused map[Candidate]deny
 	return use, not
 }
 
-// rank puts the image's own location first and what is said to be unavailable last.
+// rank prefers the image's location and puts offers reported as unavailable last.
 func rank(o Offer, w wish) int {
 	n := 0
 	if w.image != nil && w.image.Location != "" && w.image.Location != o.Location {
@@ -71,7 +70,7 @@ func rank(o Offer, w wish) int {
 	return n
 }
 
-// unfit says why an offer will not do, in words that go on after its name.
+// unfit returns why an offer is unsuitable, as a clause that continues its name, or an empty string.
 func unfit(o Offer, w wish, now time.Time) string {
 	switch n := w.needs; {
 	case !o.GoneAfter.IsZero() && !now.Before(o.GoneAfter):
@@ -92,7 +91,7 @@ func unfit(o Offer, w wish, now time.Time) string {
 	return ""
 }
 
-// dearest is the most that one of the offers costs, with its currency.
+// dearest returns the highest price among the offers, with its currency.
 func dearest(offers []Offer) (micro int64, currency string) {
 	for _, o := range offers {
 		micro, currency = max(micro, o.MicroHour), o.Currency

@@ -2,21 +2,21 @@ package fleet
 
 import "time"
 
-// Choice is a candidate with what the provider says of it.
+// A Choice is a candidate with the provider's offer for it.
 type Choice struct {
 	Candidate
-	// Offer is zero if it is not sold.
+	// Offer is zero if the provider does not sell the candidate.
 	Offer Offer
 	Sold  bool
 }
 
-// Orderable reports whether it is sold, and said to be available.
+// Orderable reports whether the candidate is sold and reported as available.
 func (c Choice) Orderable(now time.Time) bool {
 	return c.Sold && c.Offer.Available && (c.Offer.GoneAfter.IsZero() || now.Before(c.Offer.GoneAfter))
 }
 
-// Cheapest returns the choice that can be ordered for the least money an hour, the first of those that cost the same;
-// false if there is none.
+// Cheapest returns the orderable choice with the lowest hourly price, the first among equals, or false if there is
+// none.
 func (d Description) Cheapest(now time.Time) (least Choice, found bool) {
 	for _, c := range d.Choices {
 		if c.Orderable(now) && (!found || c.Offer.MicroHour < least.Offer.MicroHour) {

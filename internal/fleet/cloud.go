@@ -9,91 +9,91 @@ import (
 	"time"
 )
 
-// Further errors of providers that live behind somebody's API. All of them arrive wrapped.
+// Further errors of providers with a remote API. All of them arrive wrapped.
 var (
-	// ErrUnknownOutcome: nobody knows whether the call had its effect. The caller looks (Get, List)
-	// before it does anything else.
+	// ErrUnknownOutcome means that the call may or may not have taken effect. The caller checks with Get or List before
+	// it does anything else.
 	ErrUnknownOutcome = errors.New("outcome unknown")
-	// ErrQuota: the account's own limit is reached, on VMs, CPUs or addresses; which one is not known. Another
-	// place will not help, a smaller type may.
+	// ErrQuota means that a limit of the account on VMs, CPUs or addresses is reached; which one is unknown. Another
+	// location does not help, a smaller type may.
 	ErrQuota = errors.New("account limit reached")
-	// ErrLimited: too many calls. Wait before the next one, of whatever kind.
+	// ErrLimited means that the API's rate limit is reached. Wait before any further call.
 	ErrLimited = errors.New("too many calls to the provider")
-	// ErrBusy: something else is being done to the VM. Try again in some seconds.
+	// ErrBusy means that another action on the VM is in progress. Retry after some seconds.
 	ErrBusy = errors.New("VM is busy")
-	// ErrUnauthorized: the credential is refused. Nothing that is missing from a list is gone.
+	// ErrUnauthorized means that the provider refuses the credential. Nothing may be concluded from missing VMs.
 	ErrUnauthorized = errors.New("provider refuses the credential")
-	// ErrMissing: the provider did not find a VM that it had, or says that it has ended, and has not said so again a
-	// while later. The VM may well be there: nothing is to be concluded yet.
+	// ErrMissing means that the provider did not find a known VM, or reports that it has ended, and this has not been
+	// confirmed by a later check. The VM may still exist.
 	ErrMissing = errors.New("VM was not found; looking again")
-	// ErrInvalid: the provider will never take this; a person has to change the configuration.
+	// ErrInvalid means that the provider will always refuse the request: the configuration must change.
 	ErrInvalid = errors.New("provider refuses the request")
 )
 
-// Labels of what a provider keeps for us, besides LabelDeployment, LabelOwner and LabelGeneration.
+// Labels of the provider's resources, in addition to LabelDeployment, LabelOwner and LabelGeneration.
 const (
-	// LabelRepo is the id of the repository that a VM or image serves.
+	// LabelRepo is the ID of the repository that a VM or image serves.
 	LabelRepo = "errand-repo"
-	// LabelSleep is when the VM was put to sleep of which a sleep image was made, in Unix nanoseconds: an image of an
-	// earlier sleep has the same owner and generation.
+	// LabelSleep is the time in Unix nanoseconds at which the VM of an image was suspended. Images of earlier
+	// suspensions have the same owner and generation.
 	LabelSleep = "errand-sleep"
-	// LabelKind is what an image is for: see ImageBase and ImageSleep.
+	// LabelKind is the purpose of an image: ImageBase or ImageSleep.
 	LabelKind = "errand-kind"
-	// LabelGroup is the group of repositories that a base image was baked for.
+	// LabelGroup is the group of repositories for which a base image was baked.
 	LabelGroup = "errand-group"
-	// LabelNotAfter is the Unix time in seconds after which the thing is garbage, whoever owns it.
+	// LabelNotAfter is the Unix time in seconds after which the resource may be deleted regardless of its owner.
 	LabelNotAfter = "errand-not-after"
 )
 
-// What an image is for, as the value of LabelKind.
+// Purposes of an image, as values of LabelKind.
 const (
 	ImageBase  = "base"
 	ImageSleep = "sleep"
-	// ImageBaking labels the VM in which a base image is made, until it is available.
+	// ImageBaking labels the VM in which a base image is built, until the image is available.
 	ImageBaking = "baking"
 )
 
-// Offer is a kind of VM that can be ordered in a place, as the provider says now.
+// An Offer is a VM type that can be ordered in a location, according to the provider's current data.
 type Offer struct {
-	Type     string // the provider's word, such as cx43
-	Location string // likewise, such as fsn1
+	Type     string // provider's name, such as cx43
+	Location string // provider's name, such as fsn1
 	Arch     string // amd64 or arm64
 	VCPU     int
 	MemoryMB int
 	DiskGB   int
-	// MicroHour is what one started hour costs with what always comes along (an address), gross, in
-	// millionths of Currency; MicroMonth is the most that a month costs.
+	// MicroHour is the gross price of one started hour in millionths of Currency, including mandatory extras (an
+	// address). MicroMonth is the maximum price of a month.
 	MicroHour  int64
 	MicroMonth int64
 	Currency   string
-	// Available is the provider's claim; it may be wrong either way.
+	// Available is the provider's statement, which may be wrong.
 	Available bool
-	// GoneAfter is when it cannot be ordered any more, zero if that is not known.
+	// GoneAfter is the time after which it can no longer be ordered, zero if unknown.
 	GoneAfter time.Time
 }
 
-// Market is a Provider whose VMs cost money. Each is an object with an id of its own, and only the id tells it from
-// another of its name: an order that was carried out late may have the name of a VM that is gone.
+// A Market is a [Provider] whose VMs cost money. Each VM has a unique ID. Only the ID distinguishes VMs of the same
+// name: an order that took effect late may have the name of a deleted VM.
 type Market interface {
 	Provider
-	// GetByID is Get for the VM with an id, whatever its name is by now.
+	// GetByID is Get by ID, independent of the VM's current name.
 	GetByID(ctx context.Context, id string) (VM, error)
-	// DeleteByID is Delete for the VM with an id. It returns nil only when the provider has confirmed, when asked for
-	// that id, that the VM is gone.
+	// DeleteByID is Delete by ID. It returns nil only after the provider has confirmed that the VM with this ID does
+	// not exist.
 	DeleteByID(ctx context.Context, id string, why Reason) error
-	// Offers lists everything that can be ordered, with today's prices. It may be an hour old.
+	// Offers lists everything that can be ordered, with current prices. The list may be up to an hour old.
 	Offers(ctx context.Context) ([]Offer, error)
-	// ImageMicroGBMonth is what a gigabyte of an image costs in a month, in millionths.
+	// ImageMicroGBMonth is the price of one gigabyte of an image per month, in millionths.
 	ImageMicroGBMonth(ctx context.Context) (int64, error)
 }
 
-// Image is a disk that VMs are made from.
+// An Image is a disk from which VMs are created.
 type Image struct {
 	ID     string
 	Labels map[string]string
-	// Ready is false while it is being made, and for one that failed (then Failed is set).
+	// Ready is false while the image is being created, and for a failed one, which has Failed set.
 	Ready, Failed bool
-	// StoredMB is what is paid for; DiskGB is the least disk of a VM made from it.
+	// StoredMB is the billed size; DiskGB is the smallest disk of a VM created from it.
 	StoredMB  int64
 	DiskGB    int
 	Arch      string
@@ -101,46 +101,45 @@ type Image struct {
 	CreatedAt time.Time
 }
 
-// Imager is a Provider that makes images of VMs. Images outlive their VMs. VMs and images are named by their ids.
+// An Imager is a [Provider] that creates images of VMs. Images outlive their VMs. VMs and images are identified by ID.
 type Imager interface {
 	Provider
-	// Image begins to make an image of a VM that is powered off, and returns it before it is ready.
-	// An image of that VM with exactly these labels is adopted instead of making a second one, unless spec.First is set.
-	// ErrBusy says that nothing was begun.
+	// Image starts creating an image of a powered-off VM and returns it before it is ready. Unless spec.First is set,
+	// it adopts an existing image of that VM with exactly these labels. ErrBusy means that nothing was started.
 	Image(ctx context.Context, spec ImageSpec) (Image, error)
-	// ImageByID returns one image, ErrNotFound if there is none of this deployment.
+	// ImageByID returns one image, or ErrNotFound if this deployment has none with this ID.
 	ImageByID(ctx context.Context, id string) (Image, error)
-	// Images lists this deployment's images, or fails: never a part.
+	// Images lists this deployment's images completely, or returns an error.
 	Images(ctx context.Context) ([]Image, error)
-	// DeleteImage deletes one; deleting what is gone is no error.
+	// DeleteImage deletes an image. Deleting a missing image is not an error.
 	DeleteImage(ctx context.Context, id string) error
-	// PowerOff has the VM's disk at rest: asked first, cut off if it does not obey within a minute.
+	// PowerOff shuts the VM down, and cuts the power if that takes over a minute.
 	PowerOff(ctx context.Context, id string) error
-	// PowerOn starts it again.
+	// PowerOn starts the VM.
 	PowerOn(ctx context.Context, id string) error
 }
 
-// Rebuilder is a Provider that can give a VM a fresh disk under a new name, within the hour that is paid.
+// A Rebuilder is a [Provider] that can give a VM a fresh disk and a new name within the paid hour.
 type Rebuilder interface {
 	Provider
-	// Rebuild turns the VM named from into the VM of spec: its name and labels first, in one call, then
-	// a fresh disk with the image and the user data of spec. Until it runs it is StateCreating. After an
-	// unknown outcome it may be called again.
+	// Rebuild turns the VM named from into the VM of spec: first it changes the name and labels in one call, then it
+	// rebuilds the disk with the image and user data of spec. Until the VM runs its state is StateCreating. After an
+	// unknown outcome Rebuild may be called again.
 	Rebuild(ctx context.Context, from string, spec Spec) (VM, error)
 }
 
-// Stray is something in the provider's account that costs money, or will, and is no VM.
+// A Stray is an unmanaged resource in the provider's account, other than a VM, that costs money or may do so.
 type Stray struct {
 	Kind      string // volume, primary_ip, ssh_key, firewall, image, server
 	ID        string
 	Name      string
 	Labels    map[string]string
 	CreatedAt time.Time
-	// Ours says that it carries this deployment's label. Others are reported and never touched.
+	// Ours states that it has this deployment's label. Others are reported and never changed.
 	Ours bool
 }
 
-// UnlistedError says, by kind, why some kinds of things could not be listed.
+// UnlistedError holds the errors of kinds of resources that could not be listed.
 type UnlistedError struct{ Kinds map[string]error }
 
 func (e *UnlistedError) Error() string {
@@ -151,7 +150,7 @@ func (e *UnlistedError) Error() string {
 	return text
 }
 
-// Unwrap returns the errors in the order of their kinds.
+// Unwrap returns the errors ordered by kind.
 func (e *UnlistedError) Unwrap() (list []error) {
 	for _, kind := range slices.Sorted(maps.Keys(e.Kinds)) {
 		list = append(list, e.Kinds[kind])
@@ -159,13 +158,13 @@ func (e *UnlistedError) Unwrap() (list []error) {
 	return list
 }
 
-// Auditor is a Provider that can list everything in its account.
+// An Auditor is a [Provider] that can list everything in its account.
 type Auditor interface {
 	Provider
-	// Strays lists what is not a VM of this deployment: our keys, addresses and volumes that nothing
-	// uses, and whatever carries no label of ours. The list of each kind is whole or left out; with an
-	// *UnlistedError, which names the kinds that are left out, the others are returned as well.
+	// Strays lists everything that is not a VM of this deployment: unused keys, addresses and volumes of this
+	// deployment, and all resources without its label. The list of each kind is complete or omitted. With an
+	// *[UnlistedError], which names the omitted kinds, the other kinds are returned as well.
 	Strays(ctx context.Context) ([]Stray, error)
-	// DeleteStray deletes one that is Ours; it refuses others.
+	// DeleteStray deletes a resource that is Ours and refuses others.
 	DeleteStray(ctx context.Context, s Stray) error
 }

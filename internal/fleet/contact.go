@@ -14,47 +14,46 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Contact is the first contact with a VM.
+// A Contact makes the first contact with a VM.
 type Contact interface {
-	// HostKey is the host key, in authorized_keys form, that the VM was given for its first boot.
+	// HostKey returns the host key, in authorized_keys form, that the VM was given for its first boot.
 	HostKey(row state.VMRow) (string, error)
-	// Greet has the VM take another host key and checks that it can be used. pin stores which keys are
-	// accepted, before the VM takes the new one. It returns the keys that are accepted from then on. It
-	// may be called again after any failure.
+	// Greet replaces the VM's host key and checks the new one. pin stores the accepted keys before the VM uses the new
+	// one. Greet returns the keys accepted from then on. It may be called again after any failure.
 	Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error)
-	// Sync has a VM that was greeted write what it holds in memory to its disk.
+	// Sync makes a VM flush its file systems to disk.
 	Sync(ctx context.Context, ep remote.Endpoint) error
 }
 
-// What a first contact tells of the first boot, wrapped.
+// Errors of a first contact during the first boot. They arrive wrapped.
 var (
-	// ErrSettingUp: the VM answers, and what is done at its first boot goes on.
-	ErrSettingUp = errors.New("its first boot goes on")
-	// ErrSetUp: the first boot went wrong. The VM will never be usable.
-	ErrSetUp = errors.New("its first boot went wrong")
+	// ErrSettingUp means that the VM responds but its first boot has not finished.
+	ErrSettingUp = errors.New("its first boot has not finished")
+	// ErrSetUp means that the first boot failed. The VM will never be usable.
+	ErrSetUp = errors.New("its first boot failed")
 )
 
-// Exit codes of the tool by which it tells so.
+// Exit codes of the VM's host key tool that report these errors.
 const (
 	codeSettingUp = 75
 	codeSetUp     = 70
 )
 
-// greetFor bounds one first contact: a VM that does not answer is tried again with the next look.
+// greetFor limits one first contact. A VM that does not respond is retried at the next check.
 const greetFor = 30 * time.Second
 
-// greet makes the first contact, or does without where there is none to be made.
+// greet makes the first contact, unless the configuration has none.
 func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 	var pins []string
 	if f.cfg.Contact != nil {
-		dressed, err := f.dressed(vm, row)
+		dressed, err := f.withRow(vm, row)
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, greetFor)
 		defer cancel()
 		pins, err = f.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
-			// Whoever has our key runs, whether the provider has said so or not.
+			// A VM that accepts our key is running, even if the provider has not reported it yet.
 			_, _, runsErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns})
 			_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMPinned, Pins: pins})
 			return errors.Join(runsErr, err)
@@ -67,7 +66,7 @@ func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 		return err
 	}
 	vm.State = StateRunning
-	f.remember(vm) // first, since whoever waits for the VM wakes with the event and would ask the provider for it
+	f.remember(vm) // before the event, which wakes callers who would otherwise ask the provider
 	_, up, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
 	if !up || err != nil {
 		f.forgetFacts(row.Name)
@@ -75,7 +74,7 @@ func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 	return err
 }
 
-// notMet keeps why a first contact failed: the VM may still be booting, or never be usable.
+// notMet records why a first contact failed: the VM may still be booting, or never become usable.
 func (f *Fleet) notMet(ctx context.Context, row state.VMRow, cause error) error {
 	f.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
 	f.mu.Lock()
@@ -88,34 +87,34 @@ func (f *Fleet) notMet(ctx context.Context, row state.VMRow, cause error) error 
 	return err
 }
 
-// whyUnmet is why the last first contact failed, nil if there was none.
+// whyUnmet returns the error of the last first contact, nil if there was none.
 func (f *Fleet) whyUnmet(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.unmet[name]
 }
 
-// SSHContact is the first contact over SSH: as root over the host key that we gave the VM, which is
-// replaced at once by one that the VM has made and nobody else has seen, then as the user who works there.
+// SSHContact makes the first contact over SSH: as root with the host key given to the VM, which it immediately replaces
+// by one generated on the VM that nobody else has seen; then as the working user.
 type SSHContact struct {
-	// SSH has our key.
+	// SSH contains the client key.
 	SSH remote.Config
 	// Key derives the public host key of a VM's first boot from its name.
 	Key func(vm string) (string, error)
-	// Root is the login that may change the host key. Default root.
+	// Root is the login that may change the host key; root by default.
 	Root string
 }
 
 var _ Contact = SSHContact{}
 
-// hostKeyTool is what the VM's user data put there. make prints the new key, the same one when called
-// again; use has sshd show it.
+// hostKeyTool is installed by the VM's user data. Its command "make" prints the new key, the same one on each call;
+// "use" makes sshd use it.
 const hostKeyTool = "/usr/local/sbin/errand-hostkey"
 
-// HostKey implements Contact.
+// HostKey implements [Contact].
 func (c SSHContact) HostKey(row state.VMRow) (string, error) { return c.Key(row.Name) }
 
-// Greet implements Contact.
+// Greet implements [Contact].
 func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	first, err := c.Key(row.Name)
 	if err != nil {
@@ -124,13 +123,13 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 	root := c.root(ep)
 	made, err := c.asRoot(ctx, root, "make")
 	if err != nil {
-		return nil, fmt.Errorf("have a host key made: %w", err)
+		return nil, fmt.Errorf("create a host key: %w", err)
 	}
 	key, err := hostKey(made, first)
 	if err != nil {
 		return nil, err
 	}
-	// All that were accepted stay so: an earlier attempt may have got as far as to have one used.
+	// Keep all accepted keys: an earlier attempt may have activated one of them.
 	both := slices.Clone(ep.HostKeys)
 	if !slices.Contains(both, key) {
 		both = append(both, key)
@@ -140,7 +139,7 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 	}
 	root.HostKeys = both
 	if _, err := c.asRoot(ctx, root, "use"); err != nil && !errors.Is(err, remote.ErrConnectionLost) {
-		return nil, fmt.Errorf("have the host key used: %w", err)
+		return nil, fmt.Errorf("activate the host key: %w", err)
 	}
 	ep.HostKeys = []string{key}
 	client, err := c.dialAgain(ctx, ep)
@@ -155,7 +154,7 @@ func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoi
 	return ep.HostKeys, err
 }
 
-// Sync implements Contact.
+// Sync implements [Contact].
 func (c SSHContact) Sync(ctx context.Context, ep remote.Endpoint) error {
 	client, err := remote.Dial(ctx, c.root(ep), c.SSH)
 	if err != nil {
@@ -169,7 +168,7 @@ func (c SSHContact) Sync(ctx context.Context, ep remote.Endpoint) error {
 	return err
 }
 
-// root returns the endpoint for the login that may change the host key.
+// root returns the endpoint of the login that may change the host key.
 func (c SSHContact) root(ep remote.Endpoint) remote.Endpoint {
 	if ep.User = c.Root; ep.User == "" {
 		ep.User = "root"
@@ -177,11 +176,11 @@ func (c SSHContact) root(ep remote.Endpoint) remote.Endpoint {
 	return ep
 }
 
-// redial is the pause between two tries to reach an sshd that begins anew.
+// redial is the pause between attempts to reach a restarting sshd.
 const redial = 200 * time.Millisecond
 
-// dialAgain dials until somebody answers. The VM's sshd has just been told to begin anew with the other
-// key; whoever gave up here would tell it so again the next time, and find it busy with that for ever.
+// dialAgain dials until the VM's sshd, which is restarting with the new key, responds. Giving up early would cause the
+// next attempt to restart sshd again, and so on.
 func (c SSHContact) dialAgain(ctx context.Context, ep remote.Endpoint) (*remote.Client, error) {
 	pause := time.NewTicker(redial)
 	defer pause.Stop()
@@ -198,7 +197,7 @@ func (c SSHContact) dialAgain(ctx context.Context, ep remote.Endpoint) (*remote.
 	}
 }
 
-// asRoot runs the tool over a connection of its own.
+// asRoot runs the host key tool over a separate connection.
 func (c SSHContact) asRoot(ctx context.Context, ep remote.Endpoint, verb string) ([]byte, error) {
 	client, err := remote.Dial(ctx, ep, c.SSH)
 	if err != nil {
@@ -221,12 +220,12 @@ func (c SSHContact) asRoot(ctx context.Context, ep remote.Endpoint, verb string)
 	return res.Stdout, err
 }
 
-// hostKey reads the key that the VM printed. It has to be one, and another one than the first, which
-// anybody who can read the VM's user data knows.
+// hostKey parses the key that the VM printed. It must be a single key that differs from the first one, which is known
+// to anyone who can read the VM's user data.
 func hostKey(line []byte, first string) (string, error) {
 	key, _, _, rest, err := ssh.ParseAuthorizedKey(line)
 	if err != nil || len(bytes.TrimSpace(rest)) > 0 {
-		return "", fmt.Errorf("the VM's new host key cannot be read: %.80q", line)
+		return "", fmt.Errorf("invalid new host key: %.80q", line)
 	}
 	text := string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(key)))
 	old, _, _, _, err := ssh.ParseAuthorizedKey([]byte(first))
@@ -234,7 +233,7 @@ func hostKey(line []byte, first string) (string, error) {
 		return "", fmt.Errorf("parse the first host key: %w", err)
 	}
 	if bytes.Equal(old.Marshal(), key.Marshal()) {
-		return "", errors.New("the VM goes on with the host key of its first boot")
+		return "", errors.New("the VM still uses the host key of its first boot")
 	}
 	return text, nil
 }

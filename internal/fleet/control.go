@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// vanishedAfter is how long a VM that the provider had may be missing from its lists.
+	// vanishedAfter is how long a known VM may be missing from the provider's lists.
 	vanishedAfter = time.Minute
-	// unknownFor is how long an intent without a VM is kept when nobody asks for it any more.
+	// unknownFor is how long an intent without a VM is kept after the last request for it.
 	unknownFor = 10 * time.Minute
-	// tombstones is how long the rows of VMs that are gone stay: longer than a create can land late.
+	// tombstones is how long the rows of deleted VMs are kept: longer than a create can take effect late.
 	tombstones = 24 * time.Hour
-	// tryFor bounds one pass over the VMs that come up, and one over those that are to be deleted.
+	// tryFor limits one pass over the VMs that come up, and one over those to delete.
 	tryFor = 2 * time.Minute
 )
 
-// Run drives the rows: it looks at the provider each Config.Tick while some VM is on its way up or down,
-// and reaps each Config.ReapEvery. It returns when ctx ends. Only one fleet of a deployment may run.
+// Run advances the rows: it checks the provider each Config.Tick while some VM is coming up or being deleted, and reaps
+// each Config.ReapEvery. It returns when ctx ends. Only one fleet of a deployment may run.
 func (f *Fleet) Run(ctx context.Context) error {
 	var reaped time.Time
 	var deleting sync.WaitGroup
@@ -45,8 +45,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 }
 
-// poll makes one pass over the rows that something has to be done about, unless there was one just now.
-// Whoever waits for a VM calls it: only one at a time looks, for all.
+// poll makes one pass over the rows that need action, unless one was made just now. Callers that wait for a VM call it;
+// one of them checks for all.
 func (f *Fleet) poll(ctx context.Context) error {
 	if !f.polling.TryLock() {
 		return nil
@@ -68,7 +68,7 @@ func (f *Fleet) poll(ctx context.Context) error {
 	return err
 }
 
-// pass looks once, if there is something to look for, and moves rows on that are on their way up.
+// pass checks once, if necessary, and advances the rows of VMs that are coming up.
 func (f *Fleet) pass(ctx context.Context) error {
 	rows, err := f.rows.List(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (f *Fleet) pass(ctx context.Context) error {
 	return f.passRising(ctx, slices.DeleteFunc(rows, func(row state.VMRow) bool { return !row.Phase.Rising() }))
 }
 
-// passRising asks the provider about the rows if that is due, and dials those VMs whose address is known. While the
-// provider does not answer they are dialed all the same.
+// passRising asks the provider about the rows if that is due, and dials VMs with a known address. It also dials them
+// while the provider does not respond.
 func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 			vm, ok := c.vms[row.Name]
 			var err error
 			if due {
-				err = f.rise(ctx, row, vm, ok)
+				err = f.advance(ctx, row, vm, ok)
 			} else {
 				err = f.dial(ctx, row, vm, ok, c)
 			}
@@ -112,8 +112,8 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	return errors.Join(checkErr, group.Wait())
 }
 
-// group runs functions at the same time, at most so many; one after the other for a test with a clock of its own, which
-// wants the same each time.
+// group returns a group that runs at most that many functions at once, or one at a time for tests with their own clock,
+// which need a fixed order.
 func (f *Fleet) group(most int) *errgroup.Group {
 	group := &errgroup.Group{}
 	if f.cfg.Sleep != nil {
@@ -123,8 +123,8 @@ func (f *Fleet) group(most int) *errgroup.Group {
 	return group
 }
 
-// rise moves a row on that is on its way up.
-func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) error {
+// advance moves on a row whose VM is coming up.
+func (f *Fleet) advance(ctx context.Context, row state.VMRow, vm VM, there bool) error {
 	now := f.cfg.Now()
 	switch {
 	case there && vm.State == StateEnded:
@@ -138,7 +138,7 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 		_, err := f.made(ctx, row, vm)
 		return err
 	case row.Phase == state.VMIntended:
-		return nil // whoever asks for it creates; the reaper ends what nobody asks for
+		return nil // the requester creates it; the reaper ends intents without a requester
 	case !there && now.Sub(row.Since) > vanishedAfter:
 		return f.vanished(ctx, row)
 	case !there:
@@ -166,19 +166,19 @@ func (f *Fleet) rise(ctx context.Context, row state.VMRow, vm VM, there bool) er
 	return nil
 }
 
-// vanished gives a row up whose VM is in no list, if the provider does not find it by its id, either.
+// vanished ends a row whose VM is in no list, if the provider does not find it by ID either.
 func (f *Fleet) vanished(ctx context.Context, row state.VMRow) error {
 	_, err := f.confirm(ctx, row)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		_, err = f.giveUp(ctx, row, ReasonVanished, errors.New("the provider has it no more"))
+		_, err = f.giveUp(ctx, row, ReasonVanished, errors.New("the provider no longer has it"))
 	case errors.Is(err, ErrMissing):
 		return nil
 	}
 	return err
 }
 
-// foreign says why a VM of a row's name is not the row's.
+// foreign returns why a VM with a row's name is not the row's, or an empty string.
 func (f *Fleet) foreign(row state.VMRow, vm VM) string {
 	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration} {
 		if vm.Labels[key] != row.Labels[key] {
@@ -188,7 +188,7 @@ func (f *Fleet) foreign(row state.VMRow, vm VM) string {
 	return ""
 }
 
-// late reports whether a VM has had its time to come up. What was measured stretches it.
+// late reports whether a VM has exceeded its time to come up, which grows with measured times.
 func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
 	within := f.cfg.BootWithin
 	times, err := f.rows.Times(ctx)

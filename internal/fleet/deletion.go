@@ -10,17 +10,17 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// deletesAtOnce is how many VMs the poller deletes at the same time. Each takes at least some seconds.
+// deletesAtOnce is the number of VMs that the poller deletes concurrently. Each takes at least some seconds.
 const deletesAtOnce = 4
 
-// retry is when a deletion that failed is tried again.
+// retry schedules the next attempt of a failed deletion.
 type retry struct {
 	at time.Time
 	n  int
 }
 
-// deleteInBackground deletes what is to be deleted, unless that is being done. It does not wait, so that VMs which come
-// up need not wait for those that go; for a test with a clock of its own it does.
+// deleteInBackground starts deleting the VMs to delete, unless that is in progress. It does not wait, so that deletions
+// do not delay VMs that come up; for tests with their own clock it does.
 func (f *Fleet) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) {
 	if f.cfg.Sleep != nil {
 		_ = f.deleteDue(ctx, false)
@@ -35,8 +35,8 @@ func (f *Fleet) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) {
 	})
 }
 
-// deleteDue makes one pass over the rows whose VMs are to be deleted, and returns how many those are. With wait it waits
-// for those that somebody else is deleting.
+// deleteDue makes one pass over the rows whose VMs must be deleted and returns their number. With wait it waits for
+// deletions by other callers.
 func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 	within, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
@@ -44,7 +44,7 @@ func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 	group := f.group(deletesAtOnce)
 	var mu sync.Mutex
 	for _, row := range all {
-		if !f.falling(row) {
+		if !f.mustDelete(row) {
 			continue
 		}
 		rows++
@@ -52,7 +52,7 @@ func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 			if f.deletes(row.Name) && !wait {
 				return nil
 			}
-			if sinkErr := f.sink(within, row); sinkErr != nil {
+			if sinkErr := f.advanceDeletion(within, row); sinkErr != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				err = errors.Join(err, sinkErr)
@@ -67,20 +67,20 @@ func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 	return rows
 }
 
-// falling reports whether a row's VM is to be deleted.
-func (f *Fleet) falling(row state.VMRow) bool {
-	return row.Phase == state.VMFailed || row.Phase == state.VMDeleting || row.Phase == state.VMAsleep && row.EndedAt.IsZero() || f.spent(row)
+// mustDelete reports whether a row's VM must be deleted.
+func (f *Fleet) mustDelete(row state.VMRow) bool {
+	return row.Phase == state.VMFailed || row.Phase == state.VMDeleting || row.Phase == state.VMAsleep && row.EndedAt.IsZero() || f.spanEnds(row)
 }
 
-// spent reports whether a spare VM's hour ends.
-func (f *Fleet) spent(row state.VMRow) bool {
+// spanEnds reports whether the paid hour of a standby VM is about to end.
+func (f *Fleet) spanEnds(row state.VMRow) bool {
 	now := f.cfg.Now()
 	return row.Spare && row.Phase == state.VMParked && !now.Before(SleepAt(row, now, f.margin(row)))
 }
 
-// sink moves a row on that is on its way down.
-func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
-	if ctx.Err() != nil || !f.deletes(row.Name) && !f.tries(row.Name) {
+// advanceDeletion advances a row whose VM must be deleted.
+func (f *Fleet) advanceDeletion(ctx context.Context, row state.VMRow) error {
+	if ctx.Err() != nil || !f.deletes(row.Name) && !f.claimTry(row.Name) {
 		return nil
 	}
 	if err := f.conclude(ctx, row.Name, Reason(row.Why), row.Phase == state.VMAsleep); err != nil {
@@ -90,8 +90,8 @@ func (f *Fleet) sink(ctx context.Context, row state.VMRow) error {
 	return nil
 }
 
-// conclude ends a row and deletes what the provider has of it: all but the image, if keepsImage is set and the VM sleeps.
-// Only one caller at a time does this for a VM; those that come second wait, and do what is left.
+// conclude ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image. Only
+// one caller at a time does this for a VM; later callers wait and do the rest.
 func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImage bool) error {
 	unlock, waited, err := f.lockDeletion(ctx, name)
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImag
 		return err
 	}
 	if waited && row.Phase == state.VMGone {
-		return nil // the one before us has deleted it
+		return nil // the previous caller has deleted it
 	}
 	if !keepsImage || row.Phase != state.VMAsleep {
 		if row, _, err = f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(why)}); err != nil {
@@ -113,8 +113,8 @@ func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImag
 	return f.finish(ctx, row)
 }
 
-// lockDeletion waits until nobody else deletes a VM, and keeps others from it until unlock is called. It reports
-// whether it had to wait. Whoever ends a row locks it first: the poller deletes rows that have ended and are not locked.
+// lockDeletion waits until no other caller deletes the VM, and blocks others until unlock is called. It reports whether
+// it had to wait. Callers must lock before they end a row, because the poller deletes ended rows that are not locked.
 func (f *Fleet) lockDeletion(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	for {
 		f.mu.Lock()
@@ -140,15 +140,15 @@ func (f *Fleet) lockDeletion(ctx context.Context, name string) (unlock func(), w
 	}
 }
 
-// deletes reports whether somebody is deleting a VM at this moment.
+// deletes reports whether a caller is deleting the VM now.
 func (f *Fleet) deletes(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ending[name] != nil
 }
 
-// tries reports whether a deletion is due, and puts the next one off.
-func (f *Fleet) tries(name string) bool {
+// claimTry reports whether a deletion is due and postpones the next attempt.
+func (f *Fleet) claimTry(name string) bool {
 	const longest = 5 * time.Minute
 	f.mu.Lock()
 	defer f.mu.Unlock()

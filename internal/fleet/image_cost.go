@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// spansPerMonth is what the price of a month is divided by to have that of an hour.
+	// spansPerMonth divides a monthly price to get the hourly one.
 	spansPerMonth = 730
 	mbPerGB       = 1000
 )
 
-// imageMicroSpan is what so many MB cost for a span, rounded up: a cap has to hold.
+// imageMicroSpan returns the cost of mb megabytes for a span, rounded up so that caps hold.
 func imageMicroSpan(mb, microGBMonth int64) int64 {
 	const divisor = mbPerGB * spansPerMonth
 	return (max(mb, 0)*microGBMonth + divisor - 1) / divisor
 }
 
-// bookImages has the store count what images cost, by their stored size. With whole they are all that there are. What
-// is not booked now is booked by a later pass, for their time since then counts, too.
+// bookImages records the cost of images by their stored size. With whole, images is the complete list. If recording
+// fails, a later pass records the whole time since.
 func (f *Fleet) bookImages(ctx context.Context, images []Image, whole bool) {
 	market, ok := f.market()
 	if !ok {
@@ -47,7 +47,8 @@ func (f *Fleet) bookImages(ctx context.Context, images []Image, whole bool) {
 	}
 }
 
-// currency is that of the provider's prices, empty while they are not known. An account has one: it is read once.
+// currency returns the currency of the provider's prices, empty while unknown. It is constant for an account and read
+// once.
 func (f *Fleet) currency(ctx context.Context, market Market) string {
 	f.mu.Lock()
 	known := f.money

@@ -9,44 +9,44 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// An ImageSpec says of which VM an image is made.
+// An ImageSpec describes an image to create.
 type ImageSpec struct {
-	VM     string // the provider's id
+	VM     string // the provider's ID of the VM
 	Labels map[string]string
-	// First says that no image with these labels was ever asked for, so that none has to be looked for.
+	// First states that no image with these labels was ever ordered, so that no lookup is needed.
 	First bool
 }
 
-// ImageMaker is the part of an Imager that MakeImage needs.
+// ImageMaker is the part of an [Imager] that [MakeImage] needs.
 type ImageMaker interface {
 	Image(ctx context.Context, spec ImageSpec) (Image, error)
 	ImageByID(ctx context.Context, id string) (Image, error)
 	DeleteImage(ctx context.Context, id string) error
 }
 
-// ImageWait says how MakeImage waits.
+// ImageWait configures the waiting of [MakeImage].
 type ImageWait struct {
-	// Since is when the image was wanted. The time between two checks grows with what has passed since then, and an image
-	// that is not ready Within that time is given up.
+	// Since is when the image was requested. The interval of checks grows with the time since then. An image that is
+	// not ready after Within is given up.
 	Since  time.Time
 	Within time.Duration
 	// First is the time from the order to the first check.
 	First time.Duration
-	// Pause is the least time between two checks, and between two orders while the provider is busy with the VM.
+	// Pause is the minimum time between two checks, and between two orders while the provider is busy with the VM.
 	Pause time.Duration
 	Now   func() time.Time
 	Wait  func(ctx context.Context, d time.Duration) error
 	Log   zerolog.Logger
 }
 
-// imageTries is how often an image is ordered while the provider is busy with the VM.
+// imageTries is the number of orders while the provider is busy with the VM.
 const imageTries = 4
 
-// MakeImage begins the image of a VM that is off, or finds the one that was begun, and waits until it can be used.
+// MakeImage orders an image of a powered-off VM, or finds the one already ordered, and waits until it is available.
 //
-// It orders the image a few times while the provider is busy with the VM. That an image is gone, or cannot be used, is
-// believed when two checks in a row say so; one that fails changes nothing. An image that cannot be used or is not ready
-// in time is deleted, and the error wraps ErrInvalid.
+// It repeats the order a few times while the provider is busy with the VM. Two consecutive checks must report that an
+// image is missing or unusable before MakeImage accepts that; failed checks are ignored. An image that is unusable or
+// not ready in time is deleted, and the error wraps [ErrInvalid].
 func MakeImage(ctx context.Context, maker ImageMaker, spec ImageSpec, w ImageWait) (Image, error) {
 	img, err := w.begin(ctx, maker, spec)
 	if err != nil {
@@ -80,7 +80,7 @@ func MakeImage(ctx context.Context, maker ImageMaker, spec ImageSpec, w ImageWai
 	return img, nil
 }
 
-// begin orders the image. A refusal because the provider is busy with the VM orders nothing.
+// begin orders the image. A refusal because the provider is busy has no effect.
 func (w ImageWait) begin(ctx context.Context, maker ImageMaker, spec ImageSpec) (img Image, err error) {
 	for try := range imageTries {
 		if img, err = maker.Image(ctx, spec); !errors.Is(err, ErrBusy) || try == imageTries-1 {

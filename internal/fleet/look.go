@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// freshFor is how long a Market's word that a VM is there is good for callers who want to connect to it.
+	// freshFor is how long a [Market]'s report that a VM exists is valid for callers who want to connect to it.
 	freshFor = time.Minute
-	// factsFor is how long its facts are good that do not change: the address, the logins. The reapers' list renews
+	// factsFor is how long facts that do not change, such as address and logins, are valid. The reapers' list renews
 	// them every few minutes.
 	factsFor = 15 * time.Minute
 )
 
-// sawVM is what a Market said about a VM.
+// sawVM is a [Market]'s last report on a VM.
 type sawVM struct {
 	vm VM
 	at time.Time
 }
 
-// Get returns what is known of one VM: the provider's facts, with the host keys of its row. A Market's facts may be a
-// quarter of an hour old, and older while it does not answer; Client and Acquire find out whether the VM is still there.
-// ErrMissing says that the provider did not find the VM, and that this has to be confirmed.
+// Get returns a VM: the provider's facts with the host keys of its row. A [Market]'s facts may be a quarter of an hour
+// old, and older while it does not respond; Client and Acquire check whether the VM still exists. ErrMissing means that
+// the provider did not find the VM and that this must be confirmed.
 func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.get(ctx, name, factsFor) }
 
-// get is Get with facts that are at most so old.
+// get is Get with a maximum age of the facts.
 func (f *Fleet) get(ctx context.Context, name string, within time.Duration) (VM, error) {
 	row, err := f.rows.Get(ctx, name)
 	if errors.Is(err, state.ErrNoVMRow) {
@@ -44,13 +44,13 @@ func (f *Fleet) get(ctx context.Context, name string, within time.Duration) (VM,
 	if err != nil {
 		return VM{}, err
 	}
-	return f.dressed(vm, row)
+	return f.withRow(vm, row)
 }
 
-// facts asks the provider, or remembers. What it said of a VM that ran is good for longer while it does not answer: the
-// VM's work does not wait for it, and whoever has the address by now does not have the host key.
+// facts asks the provider or uses cached facts. Cached facts of a running VM are used for longer while the provider
+// does not respond: the VM's work need not wait, and another VM at the address would not have the host key.
 func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration) (VM, error) {
-	if vm, ok := f.remembered(row.Name, within); ok && !another(row, vm.ID) {
+	if vm, ok := f.remembered(row.Name, within); ok && !isAnother(row, vm.ID) {
 		return vm, nil
 	}
 	look := f.confirm
@@ -62,20 +62,20 @@ func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration
 		f.remember(vm)
 		return vm, nil
 	}
-	if old, ok := f.remembered(row.Name, math.MaxInt64); ok && !another(row, old.ID) && silent(ctx, err) {
+	if old, ok := f.remembered(row.Name, math.MaxInt64); ok && !isAnother(row, old.ID) && silent(ctx, err) {
 		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("provider unavailable; using cached VM details")
 		return old, nil
 	}
 	return VM{}, err
 }
 
-// silent reports whether an error of a look at a VM says nothing about the VM.
+// silent reports whether an error of a check says nothing about the VM.
 func silent(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrEnded)
 }
 
-// dressed adds what the row knows about a VM.
-func (f *Fleet) dressed(vm VM, row state.VMRow) (VM, error) {
+// withRow adds the row's data to a VM.
+func (f *Fleet) withRow(vm VM, row state.VMRow) (VM, error) {
 	switch {
 	case len(row.Pins) > 0:
 		vm.Endpoint.HostKeys = row.Pins
@@ -102,7 +102,8 @@ func (f *Fleet) remembered(name string, within time.Duration) (VM, bool) {
 	return s.vm, ok && f.cfg.Now().Sub(s.at) < within
 }
 
-// remember keeps a Market's facts about a VM that runs. The others' lists are cheap, and the sign that we live.
+// remember caches a [Market]'s facts about a running VM. Other providers' lists are cheap, and reading them signals
+// that errand is alive.
 func (f *Fleet) remember(vm VM) {
 	if _, ok := f.market(); !ok {
 		return
@@ -116,14 +117,14 @@ func (f *Fleet) remember(vm VM) {
 	}
 }
 
-// forgetFacts drops what the provider said about a VM.
+// forgetFacts drops the cached facts about a VM.
 func (f *Fleet) forgetFacts(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.seen, name)
 }
 
-// forget drops what is remembered about a VM.
+// forget drops all cached data about a VM.
 func (f *Fleet) forget(name string) {
 	f.mu.Lock()
 	delete(f.seen, name)
@@ -135,7 +136,7 @@ func (f *Fleet) forget(name string) {
 	f.pool.Forget(name + runnerSuffix)
 }
 
-// List returns all VMs of this deployment, ended ones too.
+// List returns all VMs of this deployment, including ended ones.
 func (f *Fleet) List(ctx context.Context) ([]VM, error) {
 	vms, err := f.provider.List(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, err
 	return vm.Endpoint, nil
 }
 
-// apply does an event to a row and wakes those who wait for one.
+// apply applies an event to a row and wakes callers that wait for a change.
 func (f *Fleet) apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
 	row, changed, err := f.rows.Apply(ctx, name, e)
 	if err != nil || !changed {
@@ -182,7 +183,7 @@ func (f *Fleet) apply(ctx context.Context, name string, e state.VMEvent) (state.
 	return row, true, nil
 }
 
-// pause waits, until a row changes at the most.
+// pause waits for d or until a row changes.
 func (f *Fleet) pause(ctx context.Context, d time.Duration) error {
 	if f.cfg.Sleep != nil {
 		return f.cfg.Sleep(ctx, d)

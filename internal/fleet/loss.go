@@ -9,17 +9,17 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// lossAfter is the least time between two looks that miss a VM, or the image of a VM that sleeps, before it is
-// believed to be lost. It is shorter where the fleet ticks faster, as in tests.
+// lossAfter is the minimum time between two checks that do not find a VM, or the image of a suspended one, before it
+// counts as lost. It is shorter if the fleet ticks faster, as in tests.
 const lossAfter = time.Minute
 
 func (f *Fleet) lossAfter() time.Duration { return min(lossAfter, 12*f.cfg.Tick) }
 
-// ask returns the VM of a row as the provider has it. It asks by id where the row has one, so that a VM that was made
-// late under the row's name is not taken for it.
+// ask returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created late under
+// the row's name is not mistaken for it.
 func (f *Fleet) ask(ctx context.Context, row state.VMRow) (VM, error) {
 	market, ok := f.market()
-	if !ok || row.ID == "" || row.Heir != "" { // the object of a row with an heir has another name
+	if !ok || row.ID == "" || row.Heir != "" { // the resource of a row with an heir has another name
 		return f.provider.Get(ctx, row.Name)
 	}
 	vm, err := market.GetByID(ctx, row.ID)
@@ -27,9 +27,8 @@ func (f *Fleet) ask(ctx context.Context, row state.VMRow) (VM, error) {
 	return vm, err
 }
 
-// confirm is ask for a VM that may have somebody's work on it: a Market's ErrNotFound or StateEnded is returned only
-// if a look at least lossAfter ago had the same result and none since then has found the VM. Until then the error is
-// ErrMissing.
+// confirm is ask for a VM that may contain work. It returns a [Market]'s ErrNotFound or StateEnded only if a check at
+// least lossAfter ago had the same result and no check since found the VM. Until then the error is ErrMissing.
 func (f *Fleet) confirm(ctx context.Context, row state.VMRow) (VM, error) {
 	vm, err := f.ask(ctx, row)
 	if _, ok := f.market(); !ok || row.ID == "" {
@@ -61,14 +60,14 @@ func (f *Fleet) confirm(ctx context.Context, row state.VMRow) (VM, error) {
 	return VM{}, fmt.Errorf("%w: VM %s: %s", ErrMissing, row.Name, says)
 }
 
-// found forgets that a VM was missed.
+// found resets the record that a VM was not found.
 func (f *Fleet) found(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.missed, name)
 }
 
-// wait pauses for all of a duration, also if rows change meanwhile.
+// wait sleeps for the whole duration, even if rows change.
 func (f *Fleet) wait(ctx context.Context, d time.Duration) error {
 	for end := f.cfg.Now().Add(d); ; {
 		left := end.Sub(f.cfg.Now())
@@ -81,8 +80,8 @@ func (f *Fleet) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// listed finds a row's VM in a list: by its id, or by its name where the row has no id yet.
-func listed(vms []VM, row state.VMRow) (VM, bool) {
+// findListed finds a row's VM in a list by ID, or by name if the row has no ID yet.
+func findListed(vms []VM, row state.VMRow) (VM, bool) {
 	for _, vm := range vms {
 		if row.ID != "" && vm.ID == row.ID || row.ID == "" && vm.Name == row.Name {
 			return vm, true
@@ -91,17 +90,17 @@ func listed(vms []VM, row state.VMRow) (VM, bool) {
 	return VM{}, false
 }
 
-// another reports whether a VM is not the one that the row of its name has seen.
-func another(row state.VMRow, vm string) bool { return row.ID != "" && vm != "" && row.ID != vm }
+// isAnother reports whether a VM is not the one that the row of its name refers to.
+func isAnother(row state.VMRow, vm string) bool { return row.ID != "" && vm != "" && row.ID != vm }
 
-// lost fails rows whose VM was in use and is gone, or has ended by itself.
+// lost fails rows in use whose VM is missing or has ended unexpectedly.
 func (f *Fleet) lost(ctx context.Context, s survey) error {
 	var errs []error
 	for _, row := range s.rows {
 		if !row.Phase.Usable() {
 			continue
 		}
-		if vm, ok := listed(s.vms, row); ok && vm.State != StateEnded {
+		if vm, ok := findListed(s.vms, row); ok && vm.State != StateEnded {
 			f.found(row.Name)
 			continue
 		}
@@ -112,7 +111,7 @@ func (f *Fleet) lost(ctx context.Context, s survey) error {
 	return errors.Join(errs...)
 }
 
-// lose fails a row whose VM is confirmed to be gone, or to have ended, and reports whether it did.
+// lose fails a row whose VM is confirmed to be missing or ended, and reports whether it did.
 func (f *Fleet) lose(ctx context.Context, row state.VMRow) (bool, error) {
 	vm, err := f.confirm(ctx, row)
 	switch {
@@ -131,8 +130,8 @@ func (f *Fleet) lose(ctx context.Context, row state.VMRow) (bool, error) {
 	return failed, err
 }
 
-// lastingImage finds the image of a VM that sleeps. That it is gone, or cannot be used, is believed when two looks
-// say so, lossAfter apart: the error is ErrNotFound.
+// lastingImage returns the image of a suspended VM. If two checks, lossAfter apart, report that it is missing or
+// unusable, the error is ErrNotFound.
 func (f *Fleet) lastingImage(ctx context.Context, id string) (*Image, error) {
 	img, err := f.image(ctx, id)
 	if !errors.Is(err, ErrNotFound) {
@@ -145,8 +144,8 @@ func (f *Fleet) lastingImage(ctx context.Context, id string) (*Image, error) {
 	return f.image(ctx, id)
 }
 
-// image finds one of the provider's images by its id. ErrNotFound says that there is none that can be used, ErrBusy
-// that it is being made.
+// image returns one of the provider's images by ID. ErrNotFound means that there is no usable one, ErrBusy that it is
+// being created.
 func (f *Fleet) image(ctx context.Context, id string) (*Image, error) {
 	imager, ok := f.provider.(Imager)
 	if !ok {
@@ -155,7 +154,7 @@ func (f *Fleet) image(ctx context.Context, id string) (*Image, error) {
 	f.mu.Lock()
 	known, at := f.usable, f.usableAt
 	f.mu.Unlock()
-	if known.ID == id && f.cfg.Now().Sub(at) < f.cfg.Tick { // an intent and its order need the same
+	if known.ID == id && f.cfg.Now().Sub(at) < f.cfg.Tick { // an intent and its order need the same image
 		return &known, nil
 	}
 	img, err := imager.ImageByID(ctx, id)

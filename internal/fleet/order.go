@@ -10,13 +10,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// order makes the call that may cost money. When a limit of the account is reached, only candidates with fewer CPUs
-// than the one that was refused are tried: the limit may be one on CPUs, and nothing else is likelier to fit.
+// order makes the call that may cost money. After a refusal because of an account limit, it only tries candidates with
+// fewer CPUs than the refused one: the limit may be one on CPUs.
 func (f *Fleet) order(ctx context.Context, row state.VMRow, want Spec, spec AcquireSpec) (VM, error) {
 	if row.Rebuilds != "" {
 		rebuilder, ok := f.provider.(Rebuilder)
 		if !ok {
-			return VM{}, fmt.Errorf("%w: this provider rebuilds nothing", ErrInvalid)
+			return VM{}, fmt.Errorf("%w: this provider cannot rebuild VMs", ErrInvalid)
 		}
 		return rebuilder.Rebuild(ctx, row.Rebuilds, want)
 	}
@@ -29,7 +29,7 @@ func (f *Fleet) order(ctx context.Context, row state.VMRow, want Spec, spec Acqu
 	}
 	var not []string
 	var limit error
-	below := math.MaxInt // CPUs
+	below := math.MaxInt // CPU limit
 	for _, offer := range offers {
 		if offer.VCPU >= below {
 			continue
@@ -56,7 +56,7 @@ func (f *Fleet) order(ctx context.Context, row state.VMRow, want Spec, spec Acqu
 	return VM{}, noneLeft(not, ErrNoCapacity)
 }
 
-// createWithRoom creates a VM. While a limit of the account is reached it releases one spare VM after the other.
+// createWithRoom creates a VM. While an account limit is reached it releases one standby VM after another.
 func (f *Fleet) createWithRoom(ctx context.Context, want Spec) (VM, error) {
 	for {
 		vm, err := f.provider.Create(ctx, want)
@@ -70,7 +70,7 @@ func (f *Fleet) createWithRoom(ctx context.Context, want Spec) (VM, error) {
 	}
 }
 
-// releaseSpare deletes a spare VM to make room for one that is needed, and reports whether it is gone.
+// releaseSpare deletes a standby VM to make room and reports whether it is gone.
 func (f *Fleet) releaseSpare(ctx context.Context, rows []state.VMRow) bool {
 	for _, row := range rows {
 		if row.Spare && row.Phase == state.VMParked {
@@ -84,20 +84,20 @@ func (f *Fleet) releaseSpare(ctx context.Context, rows []state.VMRow) bool {
 	return false
 }
 
-// Kind and ID of the alarm that a limit of the account is reached, and how long it stands after the last refusal.
+// Kind and ID of the alarm for a reached account limit, and how long the alarm lasts after the last refusal.
 const (
 	alarmAccount = "account"
 	alarmLimit   = "limit"
 	limitStands  = time.Hour
 )
 
-// accountLimit is what is known about the account's limit.
+// accountLimit is the state of the account limit.
 type accountLimit struct {
-	alarm Alarm     // its Kind is empty if there is none
+	alarm Alarm     // its Kind is empty if there is no alarm
 	last  time.Time // the last refusal
 }
 
-// reportLimit raises the alarm that a limit of the account is reached.
+// reportLimit raises the alarm for a reached account limit.
 func (f *Fleet) reportLimit(cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,11 +108,11 @@ func (f *Fleet) reportLimit(cause error) {
 	}
 	f.limit = accountLimit{last: now, alarm: Alarm{
 		Kind: alarmAccount, ID: alarmLimit, Since: since,
-		Why: fmt.Sprintf("the provider's limit for this account is reached (%s): ask it for a higher one, or set `limits.vms` so that errand stays below it", words(cause)),
+		Why: fmt.Sprintf("the provider's limit for this account is reached (%s): request a higher limit, or set `limits.vms` so that errand stays below it", shorten(cause)),
 	}}
 }
 
-// clearLimit clears the alarm after an order was carried out.
+// clearLimit clears the alarm after a successful order.
 func (f *Fleet) clearLimit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Rows keeps what is intended and known about VMs. [state.VMRows] implements it.
+// Rows stores the intent and state of each VM. [state.VMRows] implements it.
 type Rows interface {
 	Intend(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error)
 	Apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error)
@@ -31,86 +31,82 @@ type Rows interface {
 	Since(ctx context.Context) (time.Time, error)
 }
 
-// Store remembers small facts and finds the task of a VM. [state.Store] implements it.
+// Store stores small values by name and reads tasks. [state.Store] implements it.
 type Store interface {
 	SetFact(ctx context.Context, name string, value []byte) error
 	Fact(ctx context.Context, name string) ([]byte, error)
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 }
 
-// Pool is what happens to VMs beyond one task's need.
+// Pool configures the use of VMs beyond one task.
 type Pool struct {
-	// Insurance is how many parked VMs may outlive their paid hour while the provider has refused one
-	// for lack of capacity in the last 24 h (`hetzner.insurance`).
+	// Insurance is the number of parked VMs that may be kept beyond their paid hour if the provider refused a VM for
+	// lack of capacity in the last 24 h (`hetzner.insurance`).
 	Insurance int
-	// Reuse keeps the VM of an ended task, if at least 15 min of its hour are left, for the next task of
-	// the same repository, which gets it with a fresh disk (`hetzner.reuse`).
+	// Reuse keeps the VM of an ended task, if at least 15 min of its hour remain, for the next task of the same
+	// repository, which gets it with a fresh disk (`hetzner.reuse`).
 	Reuse bool
 }
 
-// Config is the policy around a provider. Zero values mean the defaults.
+// Config is the policy for a provider. Zero values select the defaults.
 type Config struct {
-	// Deployment tells the VMs of this errand from those of another one in the same
-	// account.
+	// Deployment distinguishes the VMs of this errand from those of others in the same account.
 	Deployment string
-	// Store has the rows. It is needed.
-	// Rows keeps the VMs, Store everything else that the fleet remembers.
+	// Rows stores the VMs, Store all other data of the fleet. Both are required.
 	Rows  Rows
 	Store Store
-	// Caps bound how many VMs there may be and what they may cost. Default: 3 VMs at once, 10 new ones in
-	// an hour.
+	// Caps limit the number and cost of VMs. Default: 3 VMs at once, 10 new ones per hour.
 	Caps state.VMCaps
-	// Candidates are what may be ordered of a Market, the best first.
+	// Candidates may be ordered from a [Market], the preferred one first.
 	Candidates []Candidate
-	// Paid is the span that a Market's VMs are paid for at once. Default 1 h.
+	// Paid is the billing span of a [Market]'s VMs. Default 1 h.
 	Paid time.Duration
-	// Pool is what happens to VMs beyond one task's need.
+	// Pool configures the use of VMs beyond one task.
 	Pool Pool
-	// BaseGroups are the configured groups of base images; images of other groups are reaped. nil keeps all.
+	// BaseGroups are the configured groups of base images; images of other groups are reaped. Nil keeps all.
 	BaseGroups []string
-	// Contact makes a VM that runs usable; nil where it is as soon as it runs.
+	// Contact makes a running VM usable; nil if VMs are usable as soon as they run.
 	Contact Contact
-	// UserData is what a VM gets at its first boot; nil for nothing.
+	// UserData returns a VM's user data for the first boot; nil for none.
 	UserData func(row state.VMRow) ([]byte, error)
 
-	// Grace is how long a VM may be without an owner before the reaper deletes it.
-	// Default 15 min.
+	// Grace is how long a VM may have no owner before the reaper deletes it. Default 15 min.
 	Grace time.Duration
-	// Tick is the pause between two looks at the provider while a VM is on its way. Default 5 s.
+	// Tick is the interval of checks while a VM is coming up or going down. Default 5 s.
 	Tick time.Duration
-	// ReapEvery is the pause between two passes of the reapers, and at most half of Grace. Default 5 min
-	// for a Market, else 1 min: it is also the sign to the VMs on this host that somebody wants them.
+	// ReapEvery is the interval of the reapers, at most half of Grace. Default 5 min for a [Market], otherwise 1 min:
+	// reaping also signals VMs on this host that errand is alive.
 	ReapEvery time.Duration
-	// BootWithin is how long a VM may take until it runs, and again until it can be used; RestoreWithin
-	// likewise for one that is made from an image of a sleeping VM. Both grow with what was measured.
-	// Default 5 and 15 min.
+	// BootWithin limits the time until a VM runs, and again until it is usable. RestoreWithin does the same for a VM
+	// created from the image of a suspended one. Both grow with measured times. Default 5 and 15 min.
 	BootWithin, RestoreWithin time.Duration
-	// SetUpWithin is how long a VM may take that answers and says that its first boot goes on. Default 30 min.
+	// SetUpWithin limits the first boot of a VM that responds and reports that its first boot has not finished. Default
+	// 30 min.
 	SetUpWithin time.Duration
-	// MaxAge is when a VM goes whoever owns it (LabelNotAfter). Default 7 days.
+	// MaxAge is when a VM is deleted regardless of its owner (LabelNotAfter). Default 7 days.
 	MaxAge time.Duration
 
-	// SSH is how VMs are reached.
+	// SSH configures connections to VMs.
 	SSH remote.Config
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Sleep waits, or until ctx ends; for tests with a clock of their own. Default is a timer, which the
-	// change of a row cuts short.
+	// Sleep waits for d or until ctx ends, for tests with their own clock. The default is a timer that a change of a
+	// row cuts short.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Log gets one line for every VM that comes or goes.
+	// Log gets one line for every created or deleted VM.
 	Log zerolog.Logger
-	// Without leaves safeguards out, so that tests can show that the lack would be noticed. No program
-	// sets it and no configuration reaches it.
+	// Without disables safeguards, so that tests can show that their absence is noticed. No program or configuration
+	// sets it.
 	Without []Safeguard
 }
 
-// Safeguard is a part of what keeps VMs from leaking.
+// A Safeguard is a part of the protection against leaked VMs.
 type Safeguard string
 
-// The safeguards that tests leave out.
+// Safeguards that tests disable.
 const (
-	SafeguardReaper     Safeguard = "reaper"     // what the provider lists is compared with the rows
-	SafeguardTombstones Safeguard = "tombstones" // a VM whose row says that it is gone has no owner
+	SafeguardReaper     Safeguard = "reaper"     // comparison of the provider's lists with the rows
+	SafeguardTombstones Safeguard = "tombstones" // a VM whose row is gone has no owner
 )
 
 func (cfg Config) withDefaults(market bool) Config {
@@ -143,8 +139,8 @@ func (cfg Config) withDefaults(market bool) Config {
 	return cfg
 }
 
-// Fleet is the VMs of one deployment. It is safe for concurrent use and keeps
-// nothing that a restart would lose but sightings and what may be asked again.
+// A Fleet manages the VMs of one deployment. It is safe for concurrent use. A restart loses only sightings and cached
+// data.
 type Fleet struct {
 	provider Provider
 	rows     Rows
@@ -152,35 +148,35 @@ type Fleet struct {
 	cfg      Config
 	pool     *remote.Pool
 
-	polling  sync.Mutex    // held by who looks at the provider for all
+	polling  sync.Mutex    // held by the caller that checks the provider for all
 	deleting sync.Mutex    // held by the pass that deletes VMs in the background
-	listing  chan struct{} // has an element while somebody lists images for all
+	listing  chan struct{} // has an element while a caller lists images for all
 
 	mu      sync.Mutex
-	polled  time.Time                // when that was
-	checked time.Time                // when the provider was last asked about VMs that are on their way up
-	coming  map[string]VM            // what is known of them, by name
-	recheck retry                    // when that is tried again after it has failed
+	polled  time.Time                // time of the last poll
+	checked time.Time                // time of the last check of VMs that are coming up
+	coming  map[string]VM            // VMs that are coming up, by name
+	recheck retry                    // retry of a failed check
 	listed  []Image                  // the last list of images
-	read    time.Time                // when it was read
-	ending  map[string]chan struct{} // VMs whose deletion is under way
-	money   string                   // the currency of the account
-	// usable is the image that was found to be so last, at usableAt.
+	read    time.Time                // time of that list
+	ending  map[string]chan struct{} // VMs that are being deleted
+	money   string                   // currency of the account
+	// usable is the last image found usable, at usableAt.
 	usable   Image
 	usableAt time.Time
-	changed  chan struct{}       // closed and made anew when a row changes
-	refused  map[Candidate]deny  // lately, by the provider
-	retries  map[string]retry    // of deletions, by VM
-	seen     map[string]sawVM    // a Market's facts, so that it is not asked again and again
+	changed  chan struct{}       // closed and replaced when a row changes
+	refused  map[Candidate]deny  // recent refusals by the provider
+	retries  map[string]retry    // retries of deletions, by VM
+	seen     map[string]sawVM    // cached facts of a [Market]
 	sighted  map[string]sighting // by the reapers
 	alarms   map[string]Alarm
-	unread   map[string]int // further passes in which the list of a kind could not be read
+	unread   map[string]int // consecutive passes in which the list of a kind was unreadable
 	limit    accountLimit
-	unmet    map[string]error     // why the last first contact with a VM failed
-	missed   map[string]time.Time // since when the provider does not find a VM, see confirm
+	unmet    map[string]error     // error of the last first contact with a VM
+	missed   map[string]time.Time // since when the provider does not find a VM; see confirm
 }
 
-// New returns the fleet of a provider. Close it at the end.
+// New returns the fleet of a provider. The caller must close it.
 func New(p Provider, cfg Config) *Fleet {
 	_, market := p.(Market)
 	cfg = cfg.withDefaults(market)
@@ -196,12 +192,11 @@ func New(p Provider, cfg Config) *Fleet {
 // Close closes the connections. The VMs stay.
 func (f *Fleet) Close() { f.pool.Close() }
 
-// NoCapacityError says why there is no VM now. It matches ErrNoCapacity, and the cap or the refusals
-// behind it.
+// NoCapacityError explains why no VM is available. It matches [ErrNoCapacity] and its cause.
 type NoCapacityError struct {
-	// Reason is a clause for people.
+	// Reason is a clause for users.
 	Reason string
-	// Cause is a *state.VMLimitError, or what the provider said last; nil if there is nothing to add.
+	// Cause is a *state.VMLimitError or the provider's last error; it may be nil.
 	Cause error
 }
 
@@ -213,24 +208,24 @@ func (e *NoCapacityError) Is(target error) bool { return target == ErrNoCapacity
 // Unwrap returns the cause.
 func (e *NoCapacityError) Unwrap() error { return e.Cause }
 
-// Hint says what a person can do about it.
+// Hint returns advice for users.
 func (e *NoCapacityError) Hint() string {
 	var limit *state.VMLimitError
 	switch {
 	case errors.As(e.Cause, &limit):
 		return limit.Hint()
 	case errors.Is(e.Cause, errLifeOver):
-		return "It is tried again by itself. The operator finds in the log what each said; what is done at the first boot (`hetzner.setup`) and who may reach VMs (`hetzner.ssh_from`) are the usual causes."
+		return "errand retries automatically. The log has the error of each VM; the usual causes are the first boot (`hetzner.setup`) and the firewall (`hetzner.ssh_from`)."
 	case errors.Is(e.Cause, ErrQuota):
-		return "It starts by itself when another VM is gone; ask the provider for a higher limit (on servers, CPUs or addresses), or lower `limits.vms` below it."
+		return "It starts automatically when another VM has been deleted. Request a higher limit (on servers, CPUs or addresses) from the provider, or lower `limits.vms` below it."
 	case e.Cause != nil:
-		return "It is tried again by itself; more candidates (types and locations) make it likelier to get one."
+		return "errand retries automatically. More candidates (types and locations) improve the chances."
 	}
-	return "It starts by itself when a VM is free; raise `limits.vms` to have more at once."
+	return "It starts automatically when a VM is free. Raise `limits.vms` to allow more at once."
 }
 
-// VMName derives the name of an owner's VM. It is the same for the same arguments
-// for ever, valid for every provider, and different for different owners.
+// VMName derives the name of an owner's VM. It is deterministic, valid for every provider, and different for different
+// owners.
 func VMName(deployment, owner string, gen int) string {
 	sum := sha256.Sum256([]byte(deployment + "\x00" + owner))
 	suffix := "-" + hex.EncodeToString(sum[:4]) + "-g" + strconv.Itoa(gen)
@@ -252,7 +247,7 @@ func nameRune(r rune) rune {
 	}
 }
 
-// labelValue makes an owner fit for a label of any provider.
+// labelValue converts an owner to a label value that every provider accepts.
 func labelValue(owner string) string {
 	value := strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' || r >= 'A' && r <= 'Z' {
@@ -263,21 +258,20 @@ func labelValue(owner string) string {
 	return strings.Trim(value[:min(len(value), maxNameLen)], "-_.")
 }
 
-// Client returns the live connection to a VM, connecting if there is none. The
-// connection belongs to the fleet: callers do not close it. ErrNotFound and
-// ErrEnded say that there will be none.
+// Client returns the live connection to a VM, connecting if necessary. The fleet owns the connection; callers must not
+// close it. ErrNotFound and ErrEnded are permanent.
 func (f *Fleet) Client(ctx context.Context, name string) (*remote.Client, error) {
 	return f.pool.Client(ctx, name)
 }
 
-// runnerSuffix marks, in the pool, the connection of the user that keeps the runs. No name of a VM has it.
+// runnerSuffix marks the pool's connection of the runner's user. No VM name contains it.
 const runnerSuffix = "/runner"
 
-// RunnerClient is Client for the user that keeps the records of runs and the tether: the one of FactRunnerLogin, or
-// the agent's where the VM has no other.
+// RunnerClient is Client for the user that owns run records and the tether: that of FactRunnerLogin, or the agent's if
+// the VM has no other.
 func (f *Fleet) RunnerClient(ctx context.Context, name string) (*remote.Client, error) {
 	vm, err := f.Get(ctx, name)
-	if err != nil { // the agent's user knows no run of the other: never ask one in place of the other
+	if err != nil { // the agent's user cannot access the other's runs, so never substitute it
 		return nil, fmt.Errorf("connect to VM %s: %w", name, err)
 	}
 	if vm.Facts[FactRunnerLogin] != "" {
@@ -286,8 +280,8 @@ func (f *Fleet) RunnerClient(ctx context.Context, name string) (*remote.Client, 
 	return f.pool.Client(ctx, name)
 }
 
-// Describe says what a VM of this fleet is.
+// Describe describes the fleet's VMs.
 func (f *Fleet) Describe(ctx context.Context) (Description, error) { return f.provider.Describe(ctx) }
 
-// lacks reports whether a safeguard is left out.
+// lacks reports whether a safeguard is disabled.
 func (f *Fleet) lacks(s Safeguard) bool { return slices.Contains(f.cfg.Without, s) }

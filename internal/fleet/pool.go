@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// spareFrom is how much of its hour a VM has to have left to be kept for another task.
+	// spareFrom is the minimum rest of its paid hour for which a VM is kept for another task.
 	spareFrom = 15 * time.Minute
-	// insuredFor is how long after a refusal for lack of capacity parked VMs may outlive their hour.
+	// insuredFor is how long after a refusal for lack of capacity parked VMs may be kept beyond their hour.
 	insuredFor = 24 * time.Hour
-	// factRefused is when the provider last had no capacity, in RFC 3339.
+	// factRefused is the time of the provider's last refusal for lack of capacity, in RFC 3339.
 	factRefused = "fleet/refused"
 )
 
-// Margin is how long before the end of a paid span a VM has to begin to go: a look, two minutes and the
-// difference of clocks, and what putting its disk away takes. It is at most a quarter of a span that is
-// short, as in a demo, and half of any.
+// Margin returns how long before the end of a paid span a VM must start to be suspended: one check, two minutes for
+// clock differences, and the time to save its disk. It is at most a quarter of a short span, as in a demo, and half of
+// any span.
 func Margin(paid, tick, image time.Duration) time.Duration {
 	const clocks = time.Minute
 	margin := tick + 2*time.Minute + clocks
@@ -31,16 +31,16 @@ func Margin(paid, tick, image time.Duration) time.Duration {
 	return min(margin+image, paid/2)
 }
 
-// SleepAt returns when a VM that rests has to begin to go so that no further span is paid for; the zero
-// time for one that costs nothing. It is pure: see state.SleepAt.
+// SleepAt returns when a resting VM must start to be suspended so that no further span is charged, or the zero time for
+// a VM that costs nothing. It is pure: see state.SleepAt.
 func SleepAt(row state.VMRow, now time.Time, margin time.Duration) time.Time {
 	return state.SleepAt(row.CreatedAt, row.Paid, margin, now)
 }
 
-// Outlives reports whether a parked VM may stay beyond its paid span, as an insurance against the
-// provider having none when its task goes on: capacity was refused in the last 24 h, the VM is among the
-// `hetzner.insurance` oldest that are parked, the caps allow another span, and the VM is not about to be deleted for
-// its age: its work is put away half a day before that.
+// Outlives reports whether a parked VM may be kept beyond its paid span, in case the provider has no capacity when its
+// task continues: capacity was refused in the last 24 h, the VM is among the `hetzner.insurance` oldest parked ones,
+// the caps allow another span, and the VM does not reach its maximum age soon, because its work is saved half a day
+// before that.
 func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	if f.cfg.Pool.Insurance <= 0 || !f.scarce(ctx) {
 		return false, nil
@@ -62,14 +62,14 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// nearsMaxAge reports whether a VM comes near its maximum age.
+// nearsMaxAge reports whether a VM is close to its maximum age.
 func (f *Fleet) nearsMaxAge(row state.VMRow) bool {
 	before := min(12*time.Hour, f.cfg.MaxAge/4)
 	return !row.NotAfter.IsZero() && !f.cfg.Now().Before(row.NotAfter.Add(-before))
 }
 
-// SpanAllowed returns a *state.VMLimitError if the caps forbid that another paid span of a VM begins. A VM
-// without a row, or that costs nothing, may go on.
+// SpanAllowed returns a *state.VMLimitError if the caps forbid another paid span of a VM. A VM without a row or cost is
+// always allowed.
 func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
 	row, err := f.rows.Get(ctx, name)
 	if errors.Is(err, state.ErrNoVMRow) {
@@ -81,7 +81,7 @@ func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
 	return f.rows.SpanAllowed(ctx, row, f.caps())
 }
 
-// insured finds a VM among the n oldest that are parked for a task and cost something.
+// insured finds a VM among the n oldest ones that are parked for a task and cost money.
 func insured(rows []state.VMRow, n int, name string) (state.VMRow, bool) {
 	parked := slices.DeleteFunc(slices.Clone(rows), func(r state.VMRow) bool { return r.Phase != state.VMParked || r.Paid <= 0 || r.Spare })
 	slices.SortFunc(parked, func(a, b state.VMRow) int {
@@ -95,19 +95,19 @@ func insured(rows []state.VMRow, n int, name string) (state.VMRow, bool) {
 	return state.VMRow{}, false
 }
 
-// deny remembers that the provider has none of a candidate.
+// deny records that the provider has no capacity for a candidate.
 func (f *Fleet) deny(ctx context.Context, c Candidate, why error) {
 	now := f.cfg.Now()
 	f.mu.Lock()
 	f.refused[c] = deny{now, "no capacity"}
 	f.mu.Unlock()
-	f.cfg.Log.Warn().Err(why).Str("type", c.Type).Str("location", c.Location).Msg("the provider has no such VM now")
+	f.cfg.Log.Warn().Err(why).Str("type", c.Type).Str("location", c.Location).Msg("the provider currently has no VM of this kind")
 	if err := f.store.SetFact(ctx, factRefused, []byte(now.UTC().Format(time.RFC3339))); err != nil {
-		f.cfg.Log.Warn().Err(err).Msg("remember that capacity was refused") // the next refusal is one, too
+		f.cfg.Log.Warn().Err(err).Msg("failed to record that capacity was refused") // the next refusal is recorded again
 	}
 }
 
-// scarce reports whether capacity was refused lately.
+// scarce reports whether capacity was refused recently.
 func (f *Fleet) scarce(ctx context.Context) bool {
 	value, err := f.store.Fact(ctx, factRefused)
 	if err != nil || value == nil {
@@ -117,7 +117,7 @@ func (f *Fleet) scarce(ctx context.Context) bool {
 	return err == nil && f.cfg.Now().Sub(at) < insuredFor
 }
 
-// keeps reports whether a VM that is released shall be kept for the next task of its repository.
+// keeps reports whether a released VM should be kept for the next task of its repository.
 func (f *Fleet) keeps(row state.VMRow, why Reason) bool {
 	if _, ok := f.provider.(Rebuilder); !ok || !f.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
 		return false
@@ -131,7 +131,7 @@ func (f *Fleet) keeps(row state.VMRow, why Reason) bool {
 
 func (f *Fleet) margin(row state.VMRow) time.Duration { return Margin(row.Paid, f.cfg.Tick, 0) }
 
-// spareFor finds a spare VM for a spec: of the same repository, of a kind that will do, with the most time left.
+// spareFor finds a standby VM for a spec: of the same repository, of a suitable kind, with the most time left.
 func (f *Fleet) spareFor(ctx context.Context, rows []state.VMRow, spec AcquireSpec) (state.VMRow, bool) {
 	if !f.cfg.Pool.Reuse || spec.FromImage {
 		return state.VMRow{}, false
@@ -151,8 +151,7 @@ func (f *Fleet) spareFor(ctx context.Context, rows []state.VMRow, spec AcquireSp
 	return best, true
 }
 
-// willDo reports whether the kind of a spare VM is one that could be ordered for a spec; what is sold out
-// will do as well.
+// willDo reports whether a standby VM's kind could be ordered for a spec. Sold-out kinds also count.
 func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) bool {
 	market, ok := f.market()
 	if !ok {
@@ -166,15 +165,15 @@ func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) b
 	return slices.ContainsFunc(use, func(o Offer) bool { return o.Type == row.Kind && o.Location == row.Location })
 }
 
-// rebuildIntent stores that the new VM takes over a spare one.
+// rebuildIntent stores that the new VM takes over a standby VM.
 func (f *Fleet) rebuildIntent(ctx context.Context, in state.VMIntent, spare state.VMRow) (state.VMRow, error) {
 	in.Rebuilds = spare.Name
 	f.forget(spare.Name)
 	return f.rows.Intend(ctx, in, f.caps())
 }
 
-// makeRoom gives a place free if the cap on VMs was reached: of a spare VM, of one that is to be deleted anyway, or of one
-// that has ended and nobody noticed.
+// makeRoom frees a slot after the cap on VMs was reached: of a standby VM, of one that must be deleted anyway, or of
+// one whose end was not noticed yet.
 func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) bool {
 	var limit *state.VMLimitError
 	if !errors.As(err, &limit) || limit.Limit != state.LimitVMs {
@@ -189,7 +188,7 @@ func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) boo
 	}
 	room := false
 	for _, row := range rows {
-		if vm, ok := listed(vms, row); ok && vm.State == StateEnded && !row.Phase.Over() {
+		if vm, ok := findListed(vms, row); ok && vm.State == StateEnded && !row.Phase.Over() {
 			failed, err := f.lose(ctx, row)
 			room = room || failed && err == nil
 		}

@@ -11,55 +11,55 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Kinds of what a reaper may find, besides those of Stray.
+// Kinds of reaped resources, in addition to those of [Stray].
 const (
-	ReapVM    = "vm"    // a VM of ours
-	ReapRow   = "row"   // a row whose VM nobody needs
-	ReapImage = "image" // an image of ours
+	ReapVM    = "vm"    // a VM of this deployment
+	ReapRow   = "row"   // a row whose VM is not needed
+	ReapImage = "image" // an image of this deployment
 )
 
-// maxReaped is how many things one pass deletes by itself; more is a sign that something else is wrong.
+// maxReaped is the number of resources that one automatic pass deletes; more indicate another problem.
 const maxReaped = 5
 
-// ReapOptions say how sure one has to be. Zero is for the reaper that runs by itself.
+// ReapOptions configure a plan. The zero value is for the automatic reaper.
 type ReapOptions struct {
-	// Looked says that a person looks at the plan: one sighting is enough, and there is no bound on how
-	// many things go. The grace stays.
+	// Looked states that a person reviews the plan: one sighting is sufficient, and the number of deletions is
+	// unlimited. The grace period still applies.
 	Looked bool
-	// All takes the store's word for nothing: everything that carries this deployment's label and is
-	// older than the grace goes, unless a live row has it. For a store that was lost.
+	// All ignores the store: everything that has this deployment's label and is older than the grace period is deleted,
+	// unless a live row has it. It is for a lost store.
 	All bool
 }
 
-// ReapItem is one thing that would go, or stays for a reason that somebody should know.
+// A ReapItem is one resource to delete, or one that is kept for a reason worth reporting.
 type ReapItem struct {
 	Kind string
 	ID   string
 	Name string
-	// Why is a sentence for people, Reason what the VM's row will say.
+	// Why is a sentence for people; Reason is stored in the VM's row.
 	Why    string
 	Reason Reason
-	// After is when it goes at the earliest, for what waits.
+	// After is the earliest time of the deletion, for items that wait.
 	After time.Time
 
 	stray Stray
-	vm    string // the provider's id of a VM
+	vm    string // the provider's ID of a VM
 }
 
-// ReapPlan is what the reapers found. Reap acts on Delete and on nothing else.
+// A ReapPlan is the result of the reapers. Reap only acts on Delete.
 type ReapPlan struct {
 	At time.Time
-	// Delete is what goes.
+	// Delete is to be deleted.
 	Delete []ReapItem
-	// Wait is what will go if it is still so after ReapItem.After.
+	// Wait is to be deleted if nothing changes until ReapItem.After.
 	Wait []ReapItem
-	// Alarms are what nobody but a person may touch.
+	// Alarms require a person.
 	Alarms []Alarm
-	// Unlisted says, by kind, which lists could not be read: of these kinds nothing goes.
+	// Unlisted has the errors of unreadable lists by kind. Nothing of these kinds is deleted.
 	Unlisted map[string]error
 }
 
-// Alarm is something that a person has to look at.
+// An Alarm requires a person's attention.
 type Alarm struct {
 	Kind  string
 	ID    string
@@ -68,19 +68,19 @@ type Alarm struct {
 	Since time.Time
 }
 
-// sighting is since when the reaper sees something that nobody owns.
+// sighting records since when the reaper has seen an unowned resource.
 type sighting struct {
 	first time.Time
 	count int
 }
 
-// bakesFor is how long a VM may stay as it is that no task has: an image may be baked in it.
+// bakesFor is how long a VM without a task may stay in a phase, since an image may be baked in it.
 const bakesFor = 6 * time.Hour
 
-// survey is what one pass of the reapers goes by.
+// survey is the input of one pass of the reapers.
 type survey struct {
 	at     time.Time
-	since  time.Time // of the store's first VM; zero if it never had one
+	since  time.Time // time of the store's first VM; zero if it never had one
 	rows   []state.VMRow
 	byName map[string]state.VMRow
 	vms    []VM
@@ -88,13 +88,13 @@ type survey struct {
 	strays []Stray
 	tasks  map[state.TaskKey]*state.Task
 	opts   ReapOptions
-	// unlisted are the kinds whose list is not whole, and therefore empty here.
+	// unlisted are the kinds whose list is incomplete and therefore empty here.
 	unlisted map[string]error
 }
 
-// ReapPlan looks at everything and says what would go and why, without acting. Each kind is judged by its own
-// whole list: nothing goes of a kind whose list could not be read, for absence from such a list means nothing,
-// and the others do not wait for it. It is an error if the store cannot be read. Each call counts as a sighting.
+// ReapPlan examines all resources and returns those to delete with the reasons, without acting. Each kind is judged by
+// its own complete list: if the list of a kind could not be read nothing of this kind is deleted, and other kinds are
+// not affected. It returns an error if the store cannot be read. Each call counts as a sighting.
 func (f *Fleet) ReapPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
 	s, err := f.survey(ctx, opts)
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *Fleet) ReapPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error
 	return f.plan(s), nil
 }
 
-// plan judges what a survey found, and raises the alarms.
+// plan judges a survey and raises the alarms.
 func (f *Fleet) plan(s survey) ReapPlan {
 	plan := ReapPlan{At: s.at, Alarms: f.alarming(s), Unlisted: s.unlisted}
 	sure := s.opts.Looked || s.opts.All
@@ -133,17 +133,17 @@ func (f *Fleet) plan(s survey) ReapPlan {
 		item.After = sight.first.Add(f.cfg.Grace)
 		plan.Wait = append(plan.Wait, item)
 	}
-	for key, sight := range f.sighted { // a list that failed says nothing about what was seen before
+	for key, sight := range f.sighted { // a failed list does not change earlier sightings
 		if _, ok := seen[key]; !ok && s.unlisted[kindOf(key)] != nil {
 			seen[key] = sight
 		}
 	}
-	f.sighted = seen // whoever has an owner again, or is gone, starts anew
+	f.sighted = seen // resources that have an owner again, or are gone, start from zero
 	f.mu.Unlock()
 	if held > 0 {
 		plan.Alarms = append(plan.Alarms, Alarm{
 			Kind: ReapVM, ID: "many", Since: s.at,
-			Why: fmt.Sprintf("%d more things than are deleted at once have no owner: look why (`errand reap --dry-run`)", held),
+			Why: fmt.Sprintf("%d more unowned resources than one pass may delete; check them with `errand reap --dry-run`", held),
 		})
 	}
 	f.raise(plan.Alarms, s.unlisted)
@@ -154,7 +154,7 @@ func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
 	s := survey{
 		at: f.cfg.Now(), opts: opts, byName: map[string]state.VMRow{}, tasks: map[state.TaskKey]*state.Task{}, unlisted: map[string]error{},
 	}
-	// The lists come first: what is made meanwhile has a row by the time the rows are read.
+	// Read the lists first: resources created meanwhile have a row by the time the rows are read.
 	f.list(ctx, &s)
 	err := ctx.Err()
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *survey) load(ctx context.Context, facts Store, key state.TaskKey) error
 	return err
 }
 
-// ownerTask is the task in a label, zero if it is none.
+// ownerTask returns the task in a label, zero if there is none.
 func ownerTask(labels map[string]string) state.TaskKey {
 	owner := []byte(labels[LabelOwner])
 	for i, c := range owner {
@@ -210,7 +210,7 @@ func ownerTask(labels map[string]string) state.TaskKey {
 	return key
 }
 
-// idleRows are the lease's reaper: rows whose VM nobody needs, or that has had its time.
+// idleRows returns rows whose VM is not needed or has reached its maximum age.
 func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 	for _, row := range s.rows {
 		if row.Phase == state.VMGone || row.Phase == state.VMDeleting || row.Phase == state.VMFailed {
@@ -221,19 +221,19 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 		case f.delayed(row, task, s.at):
 			continue
 		case aged(row, s.at):
-			item.Why, item.Reason = "it has had its time, whoever owns it", ReasonLimit
+			item.Why, item.Reason = "it reached its maximum age", ReasonLimit
 		case s.at.Sub(row.Since) < f.cfg.Grace && !(s.opts.Looked || s.opts.All):
 			continue
-		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < bakesFor: // a spare one goes with its hour
+		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < bakesFor: // a standby VM is deleted when its hour ends
 			continue
 		case row.Task.IsZero():
-			item.Why = "no task has it, and no image takes so long to bake"
+			item.Why = "no task has it, and no image takes this long to bake"
 		case f.needed(row, task, s.at):
 			continue
 		case task == nil:
 			item.Why = "the store has no task " + row.Task.String()
 		case task.Ended():
-			item.Why, item.Reason = "its task is over", ReasonDone
+			item.Why, item.Reason = "its task has ended", ReasonDone
 			if task.Phase == state.PhaseCancelled {
 				item.Reason = ReasonCancelled
 			}
@@ -245,26 +245,26 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 	return out
 }
 
-// needed reports whether a row's task has, or is about to have, its VM.
+// needed reports whether a row's task has its VM or is about to have it.
 func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
 	switch {
 	case t == nil:
 		return false
-	case row.Phase == state.VMAsleep: // the job that put it to sleep may not have stored that yet
+	case row.Phase == state.VMAsleep: // the job that suspended it may not have stored that yet
 		return t.Asleep != nil && t.Asleep.Ref == row.Snapshot || t.VM != nil && t.VM.Name == row.Name
 	case t.Ended():
 		return false
 	case t.VM != nil && t.VM.Name == row.Name:
 		return true
 	case row.Phase == state.VMBusy || row.Phase == state.VMParked || row.Phase == state.VMSleeping:
-		return false // it was the task's, and another one is
+		return false // the task has another VM by now
 	case t.Run != nil, t.Waiting != nil:
 		return true // its launch brings it up
 	}
 	return now.Sub(row.Since) < max(f.cfg.Grace, unknownFor)
 }
 
-// orphanVMs are the list's reaper: VMs of ours that no live row has.
+// orphanVMs returns this deployment's VMs without a live row.
 func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 	for _, vm := range s.vms {
 		row, ok := s.byName[vm.Name]
@@ -272,23 +272,23 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 		task := s.tasks[ownerTask(vm.Labels)]
 		switch {
 		case ok && owns(row, vm):
-			continue // its row says what becomes of it
+			continue // its row decides
 		case pastLabel(vm.Labels, s.at):
-			item.Why, item.Reason, item.After = "it has had its time, whoever owns it", ReasonLimit, time.Time{}
+			item.Why, item.Reason, item.After = "it reached its maximum age", ReasonLimit, time.Time{}
 		case !ok && task != nil && task.VM != nil && task.VM.Name == vm.Name && !task.Ended():
-			continue // made by an errand that kept no rows
+			continue // created by an errand that stored no rows
 		case !ok && !s.opts.All && (s.since.IsZero() || vm.CreatedAt.Before(s.since)):
 			continue // older than the store: see alarming
 		case !ok:
-			item.Why = "no row knows it"
+			item.Why = "no row has it"
 		case row.Phase == state.VMGone && f.lacks(SafeguardTombstones):
 			continue
-		case another(row, vm.ID):
-			item.Why = fmt.Sprintf("its row has another VM, %s: it was made late", row.ID)
+		case isAnother(row, vm.ID):
+			item.Why = fmt.Sprintf("its row has another VM, %s: it was created late", row.ID)
 		case row.Phase == state.VMAsleep:
-			item.Why = "its row says that it sleeps as an image, and was deleted"
+			item.Why = "according to its row it was suspended as an image and deleted"
 		default:
-			item.Why = "its row says that it is gone: it was made late, or never deleted"
+			item.Why = "according to its row it was deleted: it was created late, or never deleted"
 		}
 		out = append(out, item)
 	}
@@ -297,10 +297,10 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 
 func pastLabel(labels map[string]string, now time.Time) bool {
 	at, err := strconv.ParseInt(labels[LabelNotAfter], 10, 64)
-	return err == nil && !now.Before(time.Unix(at, 0)) // one that cannot be read is no reason to delete
+	return err == nil && !now.Before(time.Unix(at, 0)) // an unreadable label does not allow deletion
 }
 
-// orphanImages are images of sleeping VMs that nobody will wake from.
+// orphanImages returns images of suspended VMs that no task will restore.
 func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 	owned := map[string]bool{}
 	busy := map[string]bool{}
@@ -325,18 +325,18 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 		case sleep && task != nil && task.Asleep != nil && task.Asleep.Ref == img.ID:
 			continue
 		case using[img.ID]:
-			continue // a VM is made from it
+			continue // a VM is being created from it
 		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase && !f.groupRemoved(img) || img.Labels[LabelKind] == ImageBaking):
-			continue // the baker keeps the last ones
+			continue // the baker keeps the newest ones
 		case !s.opts.All && (s.since.IsZero() || img.CreatedAt.Before(s.since)):
 			continue
 		}
-		why := "no sleeping task has it"
+		why := "no suspended task has it"
 		switch {
 		case img.Failed:
-			why = "it could not be made"
+			why = "its creation failed"
 		case f.groupRemoved(img):
-			why = fmt.Sprintf("it is a base image of the group %q, which the configuration does not have", img.Labels[LabelGroup])
+			why = fmt.Sprintf("it is a base image of the group %q, which is not configured", img.Labels[LabelGroup])
 		}
 		out = append(out, ReapItem{
 			Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan, After: img.CreatedAt.Add(f.cfg.Grace),
@@ -345,18 +345,18 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 	return out
 }
 
-// groupRemoved reports whether an image is a base image of a group that is not configured any more.
+// groupRemoved reports whether an image is a base image of a group that is not configured.
 func (f *Fleet) groupRemoved(img Image) bool {
 	group := img.Labels[LabelGroup]
 	return img.Labels[LabelKind] == ImageBase && group != "" && f.cfg.BaseGroups != nil && !slices.Contains(f.cfg.BaseGroups, group)
 }
 
-// ourStrays are addresses, keys and the like that nothing of ours uses.
+// ourStrays returns unused addresses, keys and other resources of this deployment.
 func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
 	for _, stray := range s.strays {
 		if stray.Ours {
 			out = append(out, ReapItem{
-				Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of ours uses it", Reason: ReasonOrphan,
+				Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of this deployment uses it", Reason: ReasonOrphan,
 				After: stray.CreatedAt.Add(f.cfg.Grace), stray: stray,
 			})
 		}
@@ -364,17 +364,18 @@ func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
 	return out
 }
 
-// alarming is what no reaper touches: things without our label, and ours that are older than the store.
+// alarming returns resources that no reaper changes: those without this deployment's label, and its own that are older
+// than the store.
 func (f *Fleet) alarming(s survey) (out []Alarm) {
 	for _, kind := range slices.Sorted(maps.Keys(s.unlisted)) {
 		out = append(out, Alarm{
 			Kind: kind, ID: unlistedID, Since: s.at,
-			Why: fmt.Sprintf("the list could not be read (%s), so none is deleted; it is read again by itself", words(s.unlisted[kind])),
+			Why: fmt.Sprintf("the list could not be read (%s), so none is deleted; errand retries automatically", shorten(s.unlisted[kind])),
 		})
 	}
 	for _, stray := range s.strays {
 		if !stray.Ours {
-			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never touches it, but it may cost money"})
+			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never changes it, but it may cost money"})
 		}
 	}
 	out = append(out, f.delays(s)...)
@@ -385,7 +386,7 @@ func (f *Fleet) alarming(s survey) (out []Alarm) {
 		task := s.tasks[ownerTask(vm.Labels)]
 		known := task != nil && task.VM != nil && task.VM.Name == vm.Name
 		if _, ok := s.byName[vm.Name]; !ok && !known && !pastLabel(vm.Labels, s.at) && (s.since.IsZero() || vm.CreatedAt.Before(s.since)) {
-			out = append(out, Alarm{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Since: s.at, Why: "it is ours and older than the store, which does not know it; was the store lost? `errand reap --all` deletes it"})
+			out = append(out, Alarm{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Since: s.at, Why: "it belongs to this deployment but is older than the store, which does not know it; if the store was lost, `errand reap --all` deletes it"})
 		}
 	}
 	return out

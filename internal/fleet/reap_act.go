@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Reap deletes exactly what a plan says. It returns what is gone; what could not be deleted is in the
-// error, and in the next plan.
+// Reap deletes exactly the items in plan.Delete. It returns the deleted ones; failures are in the error and in the next
+// plan.
 func (f *Fleet) Reap(ctx context.Context, plan ReapPlan) ([]ReapItem, error) {
 	var gone []ReapItem
 	var errs []error
@@ -42,25 +42,25 @@ func (f *Fleet) reap(ctx context.Context, item ReapItem) error {
 			return auditor.DeleteStray(ctx, item.stray)
 		}
 	}
-	return fmt.Errorf("%w: nothing knows how to delete it", ErrInvalid)
+	return fmt.Errorf("%w: unknown kind of resource", ErrInvalid)
 }
 
-// reapVM deletes a VM. Its row ends with it only if the row means this VM and no earlier one: an order that
-// was carried out late has the name of a VM that is gone, whose row may still keep an image.
+// reapVM deletes a VM. Its row ends with it only if the row refers to this VM and no earlier one: an order that took
+// effect late has the name of a deleted VM, whose row may still keep an image.
 func (f *Fleet) reapVM(ctx context.Context, item ReapItem) error {
 	row, err := f.rows.Get(ctx, item.Name)
 	switch {
 	case errors.Is(err, state.ErrNoVMRow):
 	case err != nil:
 		return err
-	case row.EndedAt.IsZero() && !another(row, item.vm):
+	case row.EndedAt.IsZero() && !isAnother(row, item.vm):
 		return f.end(ctx, item.Name, item.Reason)
 	}
 	f.forget(item.Name)
 	return f.delete(ctx, VM{Name: item.Name, ID: item.vm}, item.Reason)
 }
 
-// delete deletes a VM that the provider has listed: no other of its name.
+// delete deletes the listed VM and no other of its name.
 func (f *Fleet) delete(ctx context.Context, vm VM, why Reason) error {
 	if market, ok := f.market(); ok && vm.ID != "" {
 		return market.DeleteByID(ctx, vm.ID, why)
@@ -68,13 +68,13 @@ func (f *Fleet) delete(ctx context.Context, vm VM, why Reason) error {
 	return f.provider.Delete(ctx, vm.Name, why)
 }
 
-// end ends a row, and what the provider has of it, without keeping it for anybody.
+// end ends a row and deletes its provider resources without keeping the VM for another task.
 func (f *Fleet) end(ctx context.Context, name string, why Reason) error {
 	f.forget(name)
 	return f.conclude(ctx, name, why, false)
 }
 
-// reapOnce is one pass of the reapers that run by themselves.
+// reapOnce is one pass of the automatic reapers.
 func (f *Fleet) reapOnce(ctx context.Context) {
 	s, err := f.survey(ctx, ReapOptions{})
 	if err == nil {
@@ -84,7 +84,7 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 		if !f.lacks(SafeguardReaper) {
 			_, err = f.Reap(ctx, f.plan(s))
 		}
-		if s.unlisted[ReapVM] == nil { // else nothing is missing from it
+		if s.unlisted[ReapVM] == nil { // otherwise the list may be incomplete
 			err = errors.Join(err, f.lost(ctx, s))
 		}
 	}
@@ -94,11 +94,11 @@ func (f *Fleet) reapOnce(ctx context.Context) {
 	}
 }
 
-// unreadPasses is after how many further passes a list that could not be read is logged as an error.
+// unreadPasses is the number of further passes after which an unreadable list is logged as an error.
 const unreadPasses = 2
 
-// raise remembers alarms and logs those that are new; that a list could not be read is an error only once it has lasted.
-// Alarms about a kind that could not be listed stay.
+// raise records alarms and logs new ones; an unreadable list is logged as an error only if it persists. Alarms about a
+// kind that could not be listed are kept.
 func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,10 +120,10 @@ func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 		case a.ID == unlistedID:
 			f.unread[a.Kind]++
 			if f.unread[a.Kind] == unreadPasses {
-				f.cfg.Log.Error().Str("kind", a.Kind).Time("since", a.Since).Msg("a person has to look: " + a.Why)
+				f.cfg.Log.Error().Str("kind", a.Kind).Time("since", a.Since).Msg("needs attention: " + a.Why)
 			}
 		case !known:
-			f.cfg.Log.Error().Str("kind", a.Kind).Str("id", a.ID).Str("name", a.Name).Msg("a person has to look: " + a.Why)
+			f.cfg.Log.Error().Str("kind", a.Kind).Str("id", a.ID).Str("name", a.Name).Msg("needs attention: " + a.Why)
 		}
 		now[key] = a
 	}
@@ -135,7 +135,7 @@ func (f *Fleet) raise(alarms []Alarm, unlisted map[string]error) {
 	f.alarms = now
 }
 
-// Alarms are what the last look at everything found that a person has to see to, for status and metrics.
+// Alarms returns the current alarms, for status pages and metrics.
 func (f *Fleet) Alarms() []Alarm {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// unlistedID is the ID of the alarm that a list could not be read.
+// unlistedID is the ID of the alarm about an unreadable list.
 const unlistedID = "list"
 
-// unlistedOther stands for the kinds of strays when it is not known which of their lists failed.
+// unlistedOther stands for all kinds of strays if the failed list is unknown.
 const unlistedOther = "other"
 
-// list reads the provider's lists into a survey. One that fails leaves its kind unlisted and empty.
+// list reads the provider's lists into a survey. If a list fails its kind stays empty and is marked as unlisted.
 func (f *Fleet) list(ctx context.Context, s *survey) {
 	var err error
 	if s.vms, err = f.List(ctx); err != nil {

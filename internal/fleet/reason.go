@@ -2,44 +2,43 @@ package fleet
 
 import "github.com/errand-bot/errand/state"
 
-// Reason is why a VM ended. The list is closed: status, log and metrics show
-// these words, and docs explain each.
+// A Reason is why a VM ended. The list is closed: status, log and metrics show these values, and the docs explain each.
 type Reason string
 
 const (
-	// ReasonDone: its task reached the end.
+	// ReasonDone: its task was done.
 	ReasonDone Reason = "done"
-	// ReasonCancelled: its task was cancelled.
+	// ReasonCancelled: its task was canceled.
 	ReasonCancelled Reason = "cancelled"
 	// ReasonFailed: its task failed and keeps no VM.
 	ReasonFailed Reason = "failed"
-	// ReasonFresh: `retry fresh` asked for a new one.
+	// ReasonFresh: `retry fresh` requested a new one.
 	ReasonFresh Reason = "retry_fresh"
-	// ReasonAsleep: its work was put away and the task sleeps.
+	// ReasonAsleep: its task was suspended.
 	ReasonAsleep Reason = "asleep"
-	// ReasonLimit: the task's VM hours or money were used up.
+	// ReasonLimit: the task's limit on VM hours or cost was reached.
 	ReasonLimit Reason = "limit"
 	// ReasonOrphan: the reaper found it without an owner.
 	ReasonOrphan Reason = "orphan"
-	// ReasonUnusable: it came up, but could not be used.
+	// ReasonUnusable: it came up but was unusable.
 	ReasonUnusable Reason = "unusable"
-	// ReasonCreateFailed: it never came up.
+	// ReasonCreateFailed: it did not come up.
 	ReasonCreateFailed Reason = "create_failed"
-	// ReasonIdle: it ended itself after a time without contact.
+	// ReasonIdle: it shut down after a time without contact.
 	ReasonIdle Reason = "idle"
-	// ReasonCrashed: its first process ended by itself.
+	// ReasonCrashed: its first process ended unexpectedly.
 	ReasonCrashed Reason = "crashed"
-	// ReasonHostStopped: the host told it to stop.
+	// ReasonHostStopped: the host stopped it.
 	ReasonHostStopped Reason = "host_stopped"
-	// ReasonVanished: it is gone and nothing says why, as after a power cut.
+	// ReasonVanished: it disappeared for an unknown reason, as after a power cut.
 	ReasonVanished Reason = "vanished"
-	// ReasonDiskFull: its disk had no room left.
+	// ReasonDiskFull: its disk was full.
 	ReasonDiskFull Reason = state.VMDiskFull
-	// ReasonOperator: a person ended it by hand.
+	// ReasonOperator: the operator ended it.
 	ReasonOperator Reason = "operator"
 )
 
-// Reasons lists all reasons.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonDone, ReasonCancelled, ReasonFailed, ReasonFresh, ReasonAsleep, ReasonLimit, ReasonOrphan,
@@ -47,7 +46,7 @@ func Reasons() []Reason {
 	}
 }
 
-// Valid reports whether r is in the list.
+// Valid reports whether r is one of [Reasons].
 func (r Reason) Valid() bool {
 	for _, known := range Reasons() {
 		if r == known {

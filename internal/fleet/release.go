@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Release deletes a VM with all that is on it, or keeps it for the next task of its repository (see
-// Pool). It may be called again, also for a VM that does not exist. why must be one of Reasons.
+// Release deletes a VM with all its data, or keeps it for the next task of its repository (see [Pool]). It may be
+// called again, also for a VM that does not exist. why must be one of [Reasons].
 func (f *Fleet) Release(ctx context.Context, name string, why Reason) error {
 	if !why.Valid() {
 		return fmt.Errorf("release VM %s: reason %q is not in the list", name, why)
@@ -40,13 +40,13 @@ func (f *Fleet) release(ctx context.Context, row state.VMRow, why Reason) error 
 	return f.conclude(ctx, row.Name, why, why == ReasonAsleep)
 }
 
-// finish deletes what the provider has of a row that is over, and stores that it is gone. The caller has locked the row's
-// deletion.
+// finish deletes the provider resources of an ended row and stores that they are gone. The caller must hold the row's
+// deletion lock.
 func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 	if waits, err := f.heirWaits(ctx, row); waits || err != nil {
 		return err
 	}
-	if row.Snapshot == "" || row.EndedAt.IsZero() { // else the provider has confirmed that only the image is left
+	if row.Snapshot == "" || row.EndedAt.IsZero() { // otherwise the provider has confirmed that only the image is left
 		if err := f.deleteOf(ctx, row); err != nil {
 			return err
 		}
@@ -68,15 +68,15 @@ func (f *Fleet) finish(ctx context.Context, row state.VMRow) error {
 	return err
 }
 
-// deleteOf deletes the VM of a row: the one whose id it has, not whatever has its name.
+// deleteOf deletes the VM of a row by its ID, not another VM of the same name.
 func (f *Fleet) deleteOf(ctx context.Context, row state.VMRow) error {
-	if row.Phase == state.VMGone || row.Heir != "" { // an object that was made late, or not taken over by the heir, has the row's name and no id here
+	if row.Phase == state.VMGone || row.Heir != "" { // a VM that was created late, or not taken over by the heir, has the row's name, and its ID is not stored here
 		return f.provider.Delete(ctx, row.Name, Reason(row.Why))
 	}
 	return f.delete(ctx, VM{Name: row.Name, ID: row.ID}, Reason(row.Why))
 }
 
-// heirWaits reports whether the VM object goes to another row, which has not taken it yet.
+// heirWaits reports whether another row will take over the VM but has not done so yet.
 func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
 	if row.Heir == "" || row.Phase == state.VMGone {
 		return false, nil
@@ -88,10 +88,9 @@ func (f *Fleet) heirWaits(ctx context.Context, row state.VMRow) (bool, error) {
 	return err == nil && heir.Phase == state.VMIntended, err
 }
 
-// Snapshot makes an image of the disk of a VM at rest and returns it when it is available and
-// stored. The VM is off afterwards: the caller releases it with ReasonAsleep, and the row keeps the image
-// until ForgetImage. It may be called again and goes on where it was. If it fails the VM is usable again,
-// or will be by the next Acquire.
+// Snapshot creates an image of the disk of a resting VM and returns it when it is available and stored. The VM is off
+// afterwards: the caller releases it with ReasonAsleep, and the row keeps the image until ForgetImage. It may be called
+// again and continues where it stopped. After an error the VM is usable again, or will be after the next Acquire.
 func (f *Fleet) Snapshot(ctx context.Context, name string) (Image, error) {
 	row, err := f.rows.Get(ctx, name)
 	var img Image
@@ -110,7 +109,7 @@ func (f *Fleet) Snapshot(ctx context.Context, name string) (Image, error) {
 	return img, nil
 }
 
-// sleepImage returns the image of a VM that sleeps; only its id if the provider does not say more.
+// sleepImage returns the image of a suspended VM, with only its ID if the provider returns no more.
 func (f *Fleet) sleepImage(ctx context.Context, row state.VMRow) Image {
 	if imager, ok := f.provider.(Imager); ok {
 		img, err := imager.ImageByID(ctx, row.Snapshot)
@@ -147,7 +146,7 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (img Image, err e
 		return img, f.doubt(ctx, row, err)
 	}
 	if ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome) {
-		return img, err // the next call goes on
+		return img, err // the next call continues
 	}
 	if errors.Is(err, ErrQuota) {
 		f.reportLimit(err)
@@ -156,8 +155,8 @@ func (f *Fleet) snapshot(ctx context.Context, row state.VMRow) (img Image, err e
 	return img, errors.Join(err, imager.PowerOn(ctx, row.ID), restErr)
 }
 
-// doubt returns the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be gone, else
-// one with which the call is tried again.
+// doubt converts the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be missing,
+// otherwise an error after which the call is retried.
 func (f *Fleet) doubt(ctx context.Context, row state.VMRow, cause error) error {
 	if _, err := f.confirm(ctx, row); err != nil {
 		return err
@@ -166,15 +165,15 @@ func (f *Fleet) doubt(ctx context.Context, row state.VMRow, cause error) error {
 }
 
 const (
-	// syncFor bounds one attempt to have a VM write its disk.
+	// syncFor limits one attempt to sync a VM's disk.
 	syncFor = time.Minute
-	// syncTries is how often that is tried; the time between two tries begins with two ticks and doubles.
+	// syncTries is the number of attempts; the pause between them starts at two ticks and doubles.
 	syncTries = 4
 )
 
-// sync has a VM write its disk before it is powered off, since it may not obey and be cut off. While that fails the VM is
-// left running and it is tried again, whatever the provider says about the VM's state: one answer may be wrong. A VM that
-// cannot be reached is powered off in the end: its disk is all that there is of its work, and one that obeys writes it.
+// sync makes a VM write its disk before it is powered off, because power-off may have to cut the power. While that
+// fails the VM stays on and sync retries, whatever state the provider reports: a single response may be wrong. A VM
+// that stays unreachable is powered off in the end: its disk contains all of its work, and a clean shutdown writes it.
 func (f *Fleet) sync(ctx context.Context, row state.VMRow) {
 	if f.cfg.Contact == nil {
 		return
@@ -192,7 +191,7 @@ func (f *Fleet) sync(ctx context.Context, row state.VMRow) {
 	}
 }
 
-// syncOnce is one attempt of sync. It reports whether the provider says that the VM is not running.
+// syncOnce makes one attempt of sync. It reports whether the VM is not running according to the provider.
 func (f *Fleet) syncOnce(ctx context.Context, row state.VMRow) (off bool, err error) {
 	vm, err := f.Get(ctx, row.Name)
 	if err != nil {
@@ -203,19 +202,19 @@ func (f *Fleet) syncOnce(ctx context.Context, row state.VMRow) (off bool, err er
 	return vm.State != StateRunning, f.cfg.Contact.Sync(within, vm.Endpoint)
 }
 
-// imageWithin bounds how long a VM stays off for its image.
+// imageWithin limits how long a VM stays off for its image.
 const imageWithin = time.Hour
 
-// imaged begins the image of a VM that is off, or finds the one that was begun, and waits for it. With first its sleep
-// has just begun.
+// imaged orders the image of a powered-off VM, or finds the one already ordered, and waits for it. first states that
+// the suspension has just started.
 func (f *Fleet) imaged(ctx context.Context, imager Imager, row state.VMRow, first bool) (Image, error) {
 	return MakeImage(ctx, imager, ImageSpec{VM: row.ID, Labels: f.imageLabels(row), First: first}, ImageWait{
 		Since: row.Since, Within: imageWithin, First: f.imageReady(ctx, row), Pause: f.ticks(2), Now: f.cfg.Now, Wait: f.wait, Log: f.cfg.Log,
 	})
 }
 
-// imageLabels name the image that is made of a row's disk in its present sleep. One that an earlier sleep has left has
-// other labels, and is not adopted.
+// imageLabels returns the labels of the image for a row's current suspension. Images of earlier suspensions have other
+// labels and are not adopted.
 func (f *Fleet) imageLabels(row state.VMRow) map[string]string {
 	labels := map[string]string{LabelKind: ImageSleep, LabelSleep: strconv.FormatInt(row.Since.UnixNano(), 10)}
 	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration, LabelRepo} {
@@ -226,17 +225,17 @@ func (f *Fleet) imageLabels(row state.VMRow) map[string]string {
 	return labels
 }
 
-// ForgetImage deletes the image that Snapshot made, when its task has woken from it, or will not any
-// more. It may be called again.
+// ForgetImage deletes the image created by Snapshot when its task has been restored from it or never will be. It may be
+// called again.
 func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
 	rows, err := f.rows.List(ctx)
 	if err != nil {
-		return fmt.Errorf("forget image %s: %w", id, err)
+		return fmt.Errorf("delete image %s: %w", id, err)
 	}
 	for _, row := range rows {
 		if row.Snapshot == id && row.Phase != state.VMGone {
 			if err := f.conclude(ctx, row.Name, ReasonAsleep, false); err != nil {
-				return fmt.Errorf("forget image %s: %w", id, err)
+				return fmt.Errorf("delete image %s: %w", id, err)
 			}
 			return nil
 		}
@@ -246,12 +245,12 @@ func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
 		return nil
 	}
 	if err := imager.DeleteImage(ctx, id); err != nil {
-		return fmt.Errorf("forget image %s: %w", id, err)
+		return fmt.Errorf("delete image %s: %w", id, err)
 	}
 	return nil
 }
 
-// wakeInPlace starts a VM that was powered off for an image which did not come about.
+// wakeInPlace starts a VM that was powered off for an image whose creation failed.
 func (f *Fleet) wakeInPlace(ctx context.Context, row state.VMRow) (VM, error) {
 	imager, ok := f.provider.(Imager)
 	if !ok {
@@ -272,11 +271,11 @@ func (f *Fleet) wakeInPlace(ctx context.Context, row state.VMRow) (VM, error) {
 			return VM{}, err
 		}
 	}
-	return VM{}, fmt.Errorf("%w: VM %s does not start again", ErrBusy, row.Name)
+	return VM{}, fmt.Errorf("%w: VM %s does not restart", ErrBusy, row.Name)
 }
 
-// Wipe deletes every VM of the deployment at the provider and tells no row of it: for the end of a demo or
-// a test, when the store is closed.
+// Wipe deletes every VM of the deployment at the provider without updating rows, for the end of a demo or test after
+// the store is closed.
 func (f *Fleet) Wipe(ctx context.Context, why Reason) error {
 	vms, err := f.provider.List(ctx)
 	if err != nil {

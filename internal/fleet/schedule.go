@@ -10,24 +10,23 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// A Market's API allows few requests, and a VM takes its time to boot. So the provider is not asked at each tick
-// how far a VM is. A VM whose address is known is dialed instead, which costs no request and tells more; the
-// provider is asked when that has not helped for as long as it usually takes, and then ever more rarely.
+// A [Market]'s API has a rate limit and VMs need time to boot. So errand does not ask the provider at each tick. It
+// dials VMs with a known address, which needs no request and is more informative. It asks the provider after the usual
+// boot time has passed without success, and then ever more rarely.
 //
-// The times are in ticks (Config.Tick), which are five seconds in production.
+// Times are in ticks (Config.Tick), which are five seconds in production.
 const (
-	// dialFrom is how long after its order a VM is dialed for the first time where nothing was measured.
+	// dialFrom is the time from the order to the first dial if no boot times were measured.
 	dialFrom = 2
-	// bootsIn is how long a VM is dialed before the provider is asked, where nothing was measured; restoresIn is the
-	// same for one that is made from an image of a whole disk. People report 22 s until a server of a stock image is
-	// made, and 69 s to many minutes from a snapshot; then its system boots. bootsAtMost is the most, whatever was
-	// measured: an order that has failed shall not be waited for too long.
+	// bootsIn is how long a VM is dialed before the provider is asked if no boot times were measured; restoresIn is the
+	// same for a VM created from an image of a whole disk. Reported times are 22 s to create a server from a stock
+	// image and 69 s to many minutes from a snapshot, plus the boot. bootsAtMost limits measured times, so that a
+	// failed order is noticed in time.
 	bootsIn, restoresIn, bootsAtMost = 18, 48, 60
-	// imageIn is how long after its order an image is checked for the first time where nothing was measured. They are
-	// reported to take one to five minutes. It is less than what is left of the VM's hour when it begins to sleep
-	// (Margin).
+	// imageIn is the time from the order of an image to its first check if no times were measured. Reported times are
+	// one to five minutes. It is less than the rest of the VM's hour when its suspension starts ([Margin]).
 	imageIn = 24
-	// rarest is how long VMs that do not come up are left alone at most.
+	// rarest is the longest interval of checks of VMs that do not come up.
 	rarest = 12
 	// growth: the next check is due after another third of the time that has passed.
 	growth = 3
@@ -36,14 +35,14 @@ const (
 // ticks returns n times Config.Tick.
 func (f *Fleet) ticks(n time.Duration) time.Duration { return n * f.cfg.Tick }
 
-// checks says when the provider is asked about VMs that are on their way up.
+// checks is the state of the checks of VMs that are coming up.
 type checks struct {
-	last  time.Time     // when it was asked, zero for never
-	vms   map[string]VM // what it said then or at the order, by name
+	last  time.Time     // time of the last check, zero for never
+	vms   map[string]VM // VMs at the last check or order, by name
 	times state.VMTimes
 }
 
-// due reports whether the provider has to be asked about a row now.
+// due reports whether a check of a row is due.
 func (f *Fleet) due(row state.VMRow, c checks) bool {
 	if _, ok := f.market(); !ok {
 		return true
@@ -52,9 +51,9 @@ func (f *Fleet) due(row state.VMRow, c checks) bool {
 	vm, known := c.vms[row.Name]
 	first := f.cfg.Tick
 	switch {
-	case row.Phase == state.VMIntended: // it is being ordered, or there is none to be had
+	case row.Phase == state.VMIntended: // it is being ordered, or no candidate is available
 		first *= 2
-	case !known: // we have begun anew
+	case !known: // the process has restarted
 		return true
 	case f.dialable(vm):
 		if first = f.ticks(bootsIn); row.FromImage {
@@ -67,7 +66,7 @@ func (f *Fleet) due(row state.VMRow, c checks) bool {
 	return !now.Before(f.nextCheck(row.Intended, c.last, first))
 }
 
-// nextCheck is when something that began then is checked next, which is expected to take first.
+// nextCheck returns the time of the next check of something that started at began and is expected to take first.
 func (f *Fleet) nextCheck(began, last time.Time, first time.Duration) time.Time {
 	if last.Before(began.Add(first)) {
 		return began.Add(first)
@@ -75,7 +74,7 @@ func (f *Fleet) nextCheck(began, last time.Time, first time.Duration) time.Time 
 	return last.Add(min(max(last.Sub(began)/growth, f.cfg.Tick), f.ticks(rarest)))
 }
 
-// boots is how long VMs like a row's took until they could be used, in so many of 100 cases; 0 if nothing was measured.
+// boots returns a percentile of the measured boot times of VMs like the row's, 0 if there are none.
 func (c checks) boots(row state.VMRow, percent int) time.Duration {
 	if row.FromImage {
 		return state.Percentile(c.times.Restore, percent)
@@ -83,10 +82,10 @@ func (c checks) boots(row state.VMRow, percent int) time.Duration {
 	return state.Percentile(c.times.Boot, percent)
 }
 
-// dialable reports whether a first contact with a VM may be tried before the provider says that it runs.
+// dialable reports whether a first contact may be tried before the provider reports the VM as running.
 func (f *Fleet) dialable(vm VM) bool { return f.cfg.Contact != nil && vm.Endpoint.Address != "" }
 
-// early reports whether it is too early to dial a VM: none was ever as quick.
+// early reports whether it is too early to dial a VM, by measured times.
 func (f *Fleet) early(row state.VMRow, c checks) bool {
 	from := f.ticks(dialFrom)
 	if quickest := c.boots(row, 1); quickest > 0 {
@@ -95,9 +94,9 @@ func (f *Fleet) early(row state.VMRow, c checks) bool {
 	return row.Phase == state.VMCreating && f.cfg.Now().Before(row.Intended.Add(from))
 }
 
-// dial tries the first contact with a VM between two checks, whether the provider has said yet that it runs or not.
+// dial tries the first contact with a VM between two checks, whether or not the provider has reported it as running.
 func (f *Fleet) dial(ctx context.Context, row state.VMRow, vm VM, known bool, c checks) error {
-	if !known || row.Phase == state.VMIntended || another(row, vm.ID) || row.Phase == state.VMCreating && !f.dialable(vm) {
+	if !known || row.Phase == state.VMIntended || isAnother(row, vm.ID) || row.Phase == state.VMCreating && !f.dialable(vm) {
 		return nil
 	}
 	if f.early(row, c) {
@@ -106,7 +105,7 @@ func (f *Fleet) dial(ctx context.Context, row state.VMRow, vm VM, known bool, c 
 	return f.greet(ctx, row, vm)
 }
 
-// checks returns what is known of the VMs that are on their way up, without asking the provider.
+// checks returns the known state of the VMs that are coming up, without asking the provider.
 func (f *Fleet) checks(ctx context.Context) (checks, error) {
 	times, err := f.rows.Times(ctx)
 	if err != nil {
@@ -119,7 +118,7 @@ func (f *Fleet) checks(ctx context.Context) (checks, error) {
 	return c, nil
 }
 
-// check asks the provider how far the VMs of some rows are, and puts what it says into c.
+// check asks the provider about the VMs of some rows and updates c.
 func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
 	list, err := f.List(ctx)
 	if err != nil {
@@ -130,7 +129,7 @@ func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
 	}
 	clear(c.vms)
 	for _, row := range rows {
-		if vm, ok := listed(list, row); ok {
+		if vm, ok := findListed(list, row); ok {
 			c.vms[row.Name] = vm
 		}
 	}
@@ -140,15 +139,15 @@ func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
 	return nil
 }
 
-// mayCheck reports whether the last checks went well, or it is time to try again.
+// mayCheck reports whether the last check succeeded or a retry is due.
 func (f *Fleet) mayCheck() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.cfg.Now().Before(f.recheck.at)
 }
 
-// Images lists this deployment's images, or fails: never a part. The list may be as old as within, so that those
-// who ask at about the same time share one request.
+// Images lists this deployment's images completely, or returns an error. The list may be up to within old, so that
+// concurrent callers share one request.
 func (f *Fleet) Images(ctx context.Context, within time.Duration) ([]Image, error) {
 	imager, ok := f.provider.(Imager)
 	if !ok {
@@ -177,8 +176,7 @@ func (f *Fleet) Images(ctx context.Context, within time.Duration) ([]Image, erro
 	return images, nil
 }
 
-// imageReady is how long after its order the image of a row's disk is checked for the first time: half of those before it
-// were ready so long after the word to sleep.
+// imageReady returns the time from the order to the first check of an image: the measured median.
 func (f *Fleet) imageReady(ctx context.Context, row state.VMRow) time.Duration {
 	times, err := f.rows.Times(ctx)
 	if usual := state.Percentile(times.Image, 50); err == nil && usual > 0 {
