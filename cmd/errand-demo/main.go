@@ -1,6 +1,7 @@
-// Command errand-demo plays errand's whole life on stand-ins, all on this machine: a small GitHub, a
-// scripted model, a scripted agent and local boxes. `make demo` runs it; -interactive keeps it up.
-// Start reading at run; the world itself is internal/demo.
+// Command errand-demo plays errand's whole life against simulators on this machine: a small GitHub, a scripted model, a
+// scripted agent and local sandboxes. `make demo` runs it; -interactive keeps it running.
+//
+// Start here: [run]. The simulated world is in internal/demo.
 package main
 
 import (
@@ -50,13 +51,13 @@ func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	fs := flag.NewFlagSet("errand-demo", flag.ContinueOnError)
 	fs.SetOutput(out)
-	fs.BoolVar(&o.interactive, "interactive", false, "keep everything up for a browser, and print the addresses")
-	fs.BoolVar(&o.fast, "fast", true, "short intervals; false uses production's")
-	fs.StringVar(&o.agent, "agent", "simagent", "simagent, or a command that speaks like claude, with its arguments")
-	fs.StringVar(&o.keep, "keep", "", "folder for all files, which are kept; default a temporary one that is removed")
-	fs.StringVar(&o.kind, "boxes", "auto", "kind of boxes: auto, bwrap, userns or plain")
-	fs.StringVar(&o.provider, "provider", "local", "where VMs come from: local, or hetzner, which is a stand-in for its API with boxes as servers")
-	fs.StringVar(&o.sleep, "sleep", "archive", "how VMs of hetzner sleep: archive or snapshot")
+	fs.BoolVar(&o.interactive, "interactive", false, "keep everything running for a browser, and print the addresses")
+	fs.BoolVar(&o.fast, "fast", true, "short intervals; false uses the production defaults")
+	fs.StringVar(&o.agent, "agent", "simagent", "simagent, or a command compatible with claude, with its arguments")
+	fs.StringVar(&o.keep, "keep", "", "folder for all files, which is kept; by default a temporary one")
+	fs.StringVar(&o.kind, "boxes", "auto", "kind of sandboxes: auto, bwrap, userns or plain")
+	fs.StringVar(&o.provider, "provider", "local", "VM provider: local, or hetzner (a simulator of its API with sandboxes as servers)")
+	fs.StringVar(&o.sleep, "sleep", "archive", "how hetzner VMs are suspended: archive or snapshot")
 	err := fs.Parse(args)
 	if err == nil && (o.provider != "local" && o.provider != demo.ProviderHetzner || o.sleep != "archive" && o.sleep != "snapshot") {
 		err = errors.New("-provider is local or hetzner, and -sleep archive or snapshot")
@@ -67,7 +68,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, err
 }
 
-// run starts the world, plays the life or waits, and cleans up.
+// run starts the world, plays the demo or waits, and cleans up.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args, out)
 	if err != nil {
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	logFile, err := os.Create(filepath.Join(dir, "errand.log"))
 	if err != nil {
-		return fmt.Errorf("make the log: %w", err)
+		return fmt.Errorf("create the log: %w", err)
 	}
 	defer func() { err = errors.Join(err, logFile.Close()) }()
 	cfg, err := world(o, dir, zerolog.New(logFile).With().Timestamp().Logger())
@@ -101,9 +102,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	where := fmt.Sprintf("agents work in boxes (%s, %s isolation)", d.Kind, d.Isolation)
+	where := fmt.Sprintf("agents work in sandboxes (%s, %s isolation)", d.Kind, d.Isolation)
 	if o.provider == demo.ProviderHetzner {
-		where = "agents work on servers of a stand-in for Hetzner, which are boxes here"
+		where = "agents work on servers of a Hetzner simulator, which are sandboxes here"
 	}
 	say.Say("errand runs at %s, GitHub at %s; %s", w.URL, w.GitHub.BaseURL(), where)
 	for _, note := range d.Notes {
@@ -121,7 +122,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
 	}
-	say.Say("besides the calls for the issue: %d reads of reactions, %d calls to start and to sweep, %d reads by git", res.Polls, res.Others, res.Git)
+	say.Say("besides the calls for the issue: %d reads of reactions, %d calls for start and sweeps, %d reads by git", res.Polls, res.Others, res.Git)
 	if o.keep != "" && !o.interactive {
 		say.Say("files and log are in %s", dir)
 	}
@@ -134,7 +135,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return interact(ctx, w, play, say, dir)
 }
 
-// folder makes the demo's folder. remove deletes it unless it is to be kept.
+// folder creates the demo's folder. remove deletes it unless keep is set.
 func folder(keep string) (dir string, remove func() error, err error) {
 	if keep != "" {
 		dir, err = filepath.Abs(keep)
@@ -147,18 +148,18 @@ func folder(keep string) (dir string, remove func() error, err error) {
 	return dir, func() error { return removeAll(dir) }, err
 }
 
-// removeAll deletes a folder, also where a box's files may not be written.
+// removeAll deletes a folder, including read-only files of sandboxes.
 func removeAll(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			return os.Chmod(path, 0o700)
 		}
-		return nil // what cannot be walked is reported by RemoveAll
+		return nil // RemoveAll reports unreadable folders
 	})
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// world is the configuration of the stand-ins.
+// world returns the configuration of the simulators.
 func world(o options, dir string, log zerolog.Logger) (demo.Config, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -183,8 +184,8 @@ func world(o options, dir string, log zerolog.Logger) (demo.Config, error) {
 	return cfg, nil
 }
 
-// warm compiles the standard library's tests once into the cache that the boxes share, so that the
-// first demo on a machine does not wait for it in a box.
+// warm compiles the standard library's tests once into the cache that the sandboxes share, so that the first demo on a
+// machine does not wait for it in a sandbox.
 func warm(ctx context.Context, say *teller) error {
 	cache, err := demo.Cache()
 	if err != nil {
@@ -194,7 +195,7 @@ func warm(ctx context.Context, say *teller) error {
 	if err != nil || len(entries) > 10 {
 		return err
 	}
-	say.Say("compiling Go's standard library for the boxes, the first time only (%s)", cache)
+	say.Say("compiling Go's standard library for the sandboxes, the first time only (%s)", cache)
 	dir, err := os.MkdirTemp("", "errand-warm-")
 	if err != nil {
 		return fmt.Errorf("warm the build cache: %w", err)
@@ -211,11 +212,11 @@ func warm(ctx context.Context, say *teller) error {
 			return fmt.Errorf("warm the build cache: go %s: %w\n%s", args[0], err, out)
 		}
 	}
-	_, err = demo.Cache() // gives the boxes what was compiled
+	_, err = demo.Cache() // makes the compiled packages available in the sandboxes
 	return err
 }
 
-// interact keeps everything up until Ctrl-C, with another issue to play on with.
+// interact keeps everything running until Ctrl-C, with another open issue.
 func interact(ctx context.Context, w *demo.World, play *demo.Play, say *teller, dir string) error {
 	n, err := play.OpenAnother()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 type teller struct {
 	out   io.Writer
 	begun time.Time
-	live  bool // the last line is to be overwritten
+	live  bool // the last line will be overwritten
 	tty   bool
 }
 
@@ -30,16 +30,15 @@ func (t *teller) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, "%6.1f s  %s\n", time.Since(t.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Wait shows what is being waited for: one line that is overwritten on a terminal, else a line every
-// ten seconds.
-func (t *teller) Wait(what string, since time.Duration) {
+// Wait shows the current wait: one line that is overwritten on a terminal, otherwise a line every ten seconds.
+func (t *teller) Wait(subject string, since time.Duration) {
 	if t.tty {
-		_, _ = fmt.Fprintf(t.out, "\r\x1b[K%6.1f s  … waiting for %s (%.0f s)", time.Since(t.begun).Seconds(), what, since.Seconds())
+		_, _ = fmt.Fprintf(t.out, "\r\x1b[K%6.1f s  … waiting for %s (%.0f s)", time.Since(t.begun).Seconds(), subject, since.Seconds())
 		t.live = true
 		return
 	}
 	if int(since.Seconds())%10 == 0 {
-		_, _ = fmt.Fprintf(t.out, "%6.1f s  … waiting for %s (%.0f s)\n", time.Since(t.begun).Seconds(), what, since.Seconds())
+		_, _ = fmt.Fprintf(t.out, "%6.1f s  … waiting for %s (%.0f s)\n", time.Since(t.begun).Seconds(), subject, since.Seconds())
 	}
 }
 

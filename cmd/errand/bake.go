@@ -23,11 +23,11 @@ func bakeCommand(w world) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "bake GROUP…",
-		Short: "Bake a new base image for each of some groups of repositories",
-		Long: "Make a VM, run the group's script on it, copy its repositories there, take off what one VM must not share with\n" +
-			"another, and make an image of the disk. VMs of these repositories are made from it from then on. The VM is\n" +
-			"deleted whatever happens, and of each group the last two images are kept.\n\n" +
-			"While errand runs it bakes in its place, and does so by itself when a recipe has changed.",
+		Short: "Bake new base images for groups of repositories",
+		Long: "Create a VM, run the group's script on it, copy its repositories there, remove everything that VMs must not\n" +
+			"share, and create an image of the disk. VMs for these repositories are then created from it. The VM is always\n" +
+			"deleted, and the two newest images of each group are kept.\n\n" +
+			"If errand is running, it bakes the image instead. It also bakes automatically when a recipe has changed.",
 		RunE: func(c *cobra.Command, args []string) error { return runBake(c.Context(), w, path, args) },
 	}
 	configFlag(c, &path)
@@ -43,14 +43,14 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(cfg.Bake)), ", ")
 	if known == "" {
-		return errors.New("there is no group to bake: write one under `bake` in the configuration")
+		return errors.New("no groups are configured: add one under `bake` in the configuration")
 	}
 	if len(groups) == 0 {
-		return errUsage{fmt.Errorf("bake which group? There are: %s", known)}
+		return errUsage{fmt.Errorf("name the groups to bake: %s", known)}
 	}
 	for _, g := range groups {
 		if _, ok := cfg.Bake[g]; !ok {
-			return fmt.Errorf("bake %s: %w; there are: %s", g, bake.ErrUnknownGroup, known)
+			return fmt.Errorf("bake %s: %w; configured groups: %s", g, bake.ErrUnknownGroup, known)
 		}
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true, TimeFormat: time.TimeOnly}).Level(zerolog.InfoLevel).With().Timestamp().Logger()
@@ -74,7 +74,7 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 	return nil
 }
 
-// askServing has the errand that runs do it, and waits.
+// askServing asks the running errand to bake the images and waits.
 func askServing(ctx context.Context, w world, cfg config.Config, groups []string) error {
 	wait := func(ctx context.Context, d time.Duration) error {
 		t := time.NewTimer(d)
@@ -83,11 +83,11 @@ func askServing(ctx context.Context, w world, cfg config.Config, groups []string
 		case <-t.C:
 			return nil
 		case <-ctx.Done():
-			return errors.New("no longer waiting; errand goes on baking")
+			return errors.New("stopped waiting; errand continues baking")
 		}
 	}
 	for _, g := range groups {
-		if _, err := fmt.Fprintf(w.out, "%s: errand serve is running, and bakes it; its log says how far it is.\n", g); err != nil {
+		if _, err := fmt.Fprintf(w.out, "%s: the running errand bakes it; its log shows the progress.\n", g); err != nil {
 			return err
 		}
 		r, err := bake.Ask(ctx, server.AskedDir(cfg), g, rand.Text(), wait)

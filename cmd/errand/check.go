@@ -15,13 +15,13 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// checkCommand reads a configuration as serve would, secrets included, and starts nothing.
+// checkCommand validates a configuration with its secrets, as serve does, and starts nothing.
 func checkCommand(w world) *cobra.Command {
 	var path string
 	var models bool
 	c := &cobra.Command{
 		Use:   "check-config",
-		Short: "Say what is wrong with a configuration, with line, key and what to write",
+		Short: "Check a configuration: print each mistake with its line, key and correction",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(path, w.env)
@@ -45,17 +45,17 @@ func checkCommand(w world) *cobra.Command {
 		},
 	}
 	configFlag(c, &path)
-	c.Flags().BoolVar(&models, "models", false, "ask the providers of models whether they take their keys, which costs nothing")
+	c.Flags().BoolVar(&models, "models", false, "check that the model providers accept their keys (free of charge)")
 	return c
 }
 
-// tryModels says of each provider of models whether it takes its key.
+// tryModels checks whether each model provider accepts its key.
 func tryModels(ctx context.Context, w world, cfg config.Config) error {
 	tried, bad := server.TryModels(ctx, cfg), 0
 	for _, name := range slices.Sorted(maps.Keys(tried)) {
-		text := "takes the key"
+		text := "accepts the key"
 		if cfg.Subscribed()[name] {
-			text = "takes the subscription"
+			text = "accepts the subscription"
 		}
 		if err := tried[name]; err != nil {
 			bad, text = bad+1, err.Error()
@@ -65,16 +65,16 @@ func tryModels(ctx context.Context, w world, cfg config.Config) error {
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d providers of models cannot be used", bad, len(tried))
+		return fmt.Errorf("%d of %d model providers are unusable", bad, len(tried))
 	}
 	return nil
 }
 
-// versionCommand says what this program was built from.
+// versionCommand prints the version.
 func versionCommand(w world) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Say what this program was built from",
+		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := builtFrom()
@@ -84,11 +84,11 @@ func versionCommand(w world) *cobra.Command {
 	}
 }
 
-// built is what a program knows of its making.
+// built is the build information of a program.
 type built struct{ version, goVersion string }
 
-// builtFrom reads the version that the go command wrote into the program: the module's version, or
-// else the commit, with "+dirty" if the tree was changed.
+// builtFrom reads the version that the go command stored in the program: the module's version, otherwise the commit,
+// with "+dirty" if the tree was modified.
 func builtFrom() built {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

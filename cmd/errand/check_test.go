@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCheckModels: each provider of models is asked whether it takes its key, and nothing else.
+// TestCheckModels: --models checks each provider's key and nothing else.
 func TestCheckModels(t *testing.T) {
 	t.Parallel()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func TestCheckModels(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"both are good":  {"good-key-for-tests", 0, "models.openai: takes the key"},
+		"both are good":  {"good-key-for-tests", 0, "models.openai: accepts the key"},
 		"one is refused": {"other-key-for-tests", 1, "models.openai: the provider refuses the key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCheckModels(t *testing.T) {
 			env := secrets(t)
 			env["ANTHROPIC_API_KEY"], env["OPENAI_API_KEY"] = "good-key-for-tests", test.openai
 			code, out, errs := call(t, env, "check-config", "--models", "-c", file)
-			if code != test.code || !strings.Contains(out, test.says) || !strings.Contains(out, "models.anthropic: takes the key") || strings.Contains(out+errs, "key-for-tests") {
+			if code != test.code || !strings.Contains(out, test.says) || !strings.Contains(out, "models.anthropic: accepts the key") || strings.Contains(out+errs, "key-for-tests") {
 				t.Errorf("code %d, out %q, err %q", code, out, errs)
 			}
 		})

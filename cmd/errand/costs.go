@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/costs"
 )
 
-// costsFlags are what simulate-costs is told.
+// costsFlags are the flags of simulate-costs.
 type costsFlags struct {
 	trace, generate string
 	seed            uint64
@@ -20,7 +20,7 @@ type costsFlags struct {
 	write, json     bool
 }
 
-// costsCommand says what VMs would cost. It calls nobody: the prices are the stand-in's.
+// costsCommand simulates the cost of VMs. It calls no provider: the prices are the simulator's.
 func costsCommand(w world) *cobra.Command {
 	f := costsFlags{setting: costs.DefaultSetting()}
 	var names, rules []string
@@ -29,27 +29,27 @@ func costsCommand(w world) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "simulate-costs",
-		Short: "Say what VMs cost under different ways of letting them rest",
-		Long: "Play a trace of tasks against a stand-in of Hetzner Cloud, once for each way of letting VMs rest, and print its bill.\n" +
-			"Nothing is ordered and nobody is called: prices are Hetzner's of " + costs.PricesOf + ", before tax.\n\n" +
-			"A trace has a task per line, as `--write` writes it. Generators:\n" + strings.Join(rules, "\n"),
+		Short: "Simulate the cost of VMs under different policies for idle VMs",
+		Long: "Replay a trace of tasks against a simulator of Hetzner Cloud, once for each policy, and print the bills.\n" +
+			"Nothing is ordered and no provider is called: prices are Hetzner's of " + costs.PricesOf + ", before tax.\n\n" +
+			"A trace has one task per line, in the format of `--write`. Generators:\n" + strings.Join(rules, "\n"),
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run(w.out) },
 	}
-	c.Flags().StringVar(&f.trace, "trace", "", "a file with a task per line; - is standard input")
-	c.Flags().StringVar(&f.generate, "generate", names[0], "the rule of a generated trace: "+strings.Join(names, ", "))
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "the seed of a generated trace, and of the times that a cloud takes")
-	c.Flags().StringVar(&f.setting.Type, "type", f.setting.Type, "the type of the VMs")
-	c.Flags().StringVar(&f.setting.Location, "location", f.setting.Location, "where they are")
-	c.Flags().IntVar(&f.setting.ImageGB, "image-gb", f.setting.ImageGB, "the size of a sleeping VM's image")
-	c.Flags().BoolVar(&f.write, "write", false, "write the trace instead of playing it")
-	c.Flags().BoolVar(&f.json, "json", false, "print JSON: money in millionths, times in nanoseconds")
+	c.Flags().StringVar(&f.trace, "trace", "", "file with one task per line; - is standard input")
+	c.Flags().StringVar(&f.generate, "generate", names[0], "generator of the trace: "+strings.Join(names, ", "))
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the generated trace and of the simulated durations")
+	c.Flags().StringVar(&f.setting.Type, "type", f.setting.Type, "type of the VMs")
+	c.Flags().StringVar(&f.setting.Location, "location", f.setting.Location, "location of the VMs")
+	c.Flags().IntVar(&f.setting.ImageGB, "image-gb", f.setting.ImageGB, "size of a suspended VM's image")
+	c.Flags().BoolVar(&f.write, "write", false, "print the trace instead of replaying it")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON: money in millionths, durations in nanoseconds")
 	c.MarkFlagsMutuallyExclusive("trace", "generate")
 	c.MarkFlagsMutuallyExclusive("write", "json")
 	return c
 }
 
-// read gets the trace.
+// read returns the trace.
 func (f *costsFlags) read() ([]costs.Task, error) {
 	switch f.trace {
 	case "":
@@ -61,7 +61,7 @@ func (f *costsFlags) read() ([]costs.Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the trace: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read
 	trace, err := costs.ReadTrace(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.trace, err)
@@ -91,7 +91,7 @@ func (f *costsFlags) run(out io.Writer) error {
 		e.SetIndent("", "  ")
 		return e.Encode(outcomes)
 	}
-	if _, err := fmt.Fprintf(out, "%d tasks on %s in %s, at %s %s an hour and %s for the address; images of %d GB at %s per GB and month.\nPrices of %s, before tax; your bill follows those of the day.\n\n",
+	if _, err := fmt.Fprintf(out, "%d tasks on %s in %s, at %s %s an hour and %s for the address; images of %d GB at %s per GB and month.\nPrices of %s, before tax; your bill follows the current prices.\n\n",
 		len(trace), f.setting.Type, f.setting.Location, price.Currency, price.Hour, price.Address, f.setting.ImageGB, price.GBMonth, costs.PricesOf); err != nil {
 		return err
 	}

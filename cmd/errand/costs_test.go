@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/costs"
 )
 
-// TestCostsAreOfTheDefault: what is simulated unless one says otherwise is what is ordered unless one says otherwise.
+// TestCostsAreOfTheDefault: the default of --type is the type that errand orders by default.
 func TestCostsAreOfTheDefault(t *testing.T) {
 	t.Parallel()
 	s := costs.DefaultSetting()

@@ -37,7 +37,7 @@ func TestUnsignedBodiesTakeLittleMemory(t *testing.T) {
 
 	for range idle {
 		conn := dial(t, p.addr)
-		_, _ = fmt.Fprint(conn, "POST /api/github/hook HTTP/1.1\r\nHost: x\r\n") // and no more
+		_, _ = fmt.Fprint(conn, "POST /api/github/hook HTTP/1.1\r\nHost: x\r\n") // and nothing more
 	}
 	var flood sync.WaitGroup
 	for i := range bodies {
@@ -60,8 +60,8 @@ func TestUnsignedBodiesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// TestManyHeadersTakeLittleMemory floods the built program with requests of thousands of short headers, whose bodies
-// never end, from more connections than there may be.
+// TestManyHeadersTakeLittleMemory floods the built program with requests of thousands of short headers and endless
+// bodies, from more connections than the limit.
 func TestManyHeadersTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
@@ -80,7 +80,7 @@ func TestManyHeadersTakeLittleMemory(t *testing.T) {
 	head.WriteString("\r\n{")
 	for range 3 {
 		for range 256 {
-			_, _ = dial(t, p.addr).Write(head.Bytes()) // errand may hang up
+			_, _ = dial(t, p.addr).Write(head.Bytes()) // errand may close the connection
 		}
 		deliver(t, p.addr, 1000)
 	}
@@ -99,7 +99,8 @@ func dial(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// sendUnsigned announces a body with a signature that is well formed and wrong, and sends some of it. errand may hang up.
+// sendUnsigned announces a body with a well-formed but wrong signature and sends part of it. errand may close the
+// connection.
 func sendUnsigned(conn net.Conn, size, sent int) {
 	_, err := fmt.Fprintf(conn, "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: issues\r\n"+
 		"X-GitHub-Delivery: 7e1c1b5e-0000-4000-8000-000000000001\r\nX-Hub-Signature-256: sha256=%064d\r\nContent-Length: %d\r\n\r\n", 0, size)
@@ -109,7 +110,7 @@ func sendUnsigned(conn net.Conn, size, sent int) {
 	}
 }
 
-// deliver sends a signed webhook and wants the answer within GitHub's 10 seconds.
+// deliver sends a signed webhook, which must be answered within GitHub's 10 seconds.
 func deliver(t *testing.T, addr string, size int) {
 	t.Helper()
 	body := append(append([]byte(`{"zen":"`), bytes.Repeat([]byte("x"), size)...), `"}`...)
@@ -139,7 +140,7 @@ func deliver(t *testing.T, addr string, size int) {
 	}
 }
 
-// memory reads a value of the process's status, in bytes.
+// memory returns a value of the process's status in bytes.
 func memory(t *testing.T, p *process, name string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

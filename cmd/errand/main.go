@@ -1,15 +1,16 @@
 // Command errand is the service: it serves the webhooks of a GitHub App and works on issues.
 //
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
-//	errand check-config -c config.yml   say what is wrong with a configuration, and change nothing
-//	errand logs OWNER/REPO#N            show what the agents of an issue's task said and did
+//	errand check-config -c config.yml   check a configuration
+//	errand logs OWNER/REPO#N            show the transcripts of an issue's task
 //	errand bake GROUP -c config.yml     bake a base image for VMs
-//	errand reap -c config.yml           delete at the provider of VMs what nobody needs, or say what that is
-//	errand simulate-costs               say what VMs would cost
-//	errand version                      say what was built from what
+//	errand reap -c config.yml           delete orphaned cloud resources
+//	errand simulate-costs               simulate the cost of VMs
+//	errand version                      print the version
 //
-// It exits 0 when all is well, 1 when something could not be done, and 2 when it was called wrongly.
-// main only hands over to run, which tests call as a function. Start reading there.
+// The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
+//
+// Start here: [run], to which main hands over and which tests call.
 package main
 
 import (
@@ -33,22 +34,22 @@ func main() {
 	os.Exit(run(context.Background(), world{args: os.Args[1:], out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
 }
 
-// world is what the program gets from outside.
+// world is the program's environment.
 type world struct {
 	args     []string
 	out, err io.Writer
 	env      func(string) (string, bool)
-	bin      string // where errand-runner is; the program's own folder unless set
+	bin      string // folder of errand-runner; by default the program's own
 }
 
-// errUsage marks an error of the caller's.
+// errUsage marks a usage error.
 type errUsage struct{ error }
 
-// run does what the arguments say and returns the exit code. Errors are printed here and nowhere else.
+// run runs the command in the arguments and returns the exit code. Only run prints errors.
 func run(ctx context.Context, w world) int {
 	root := &cobra.Command{
 		Use:           "errand",
-		Short:         "A GitHub App that plans, builds and revises, on issues that are assigned to it",
+		Short:         "A GitHub App that plans, implements and revises the issues assigned to it",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -79,15 +80,15 @@ func run(ctx context.Context, w world) int {
 	}
 }
 
-// noArgs refuses arguments besides flags.
+// noArgs refuses arguments that are not flags.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return errUsage{fmt.Errorf("%s takes no argument, but got %q", c.Name(), args[0])}
+		return errUsage{fmt.Errorf("%s takes no arguments, got %q", c.Name(), args[0])}
 	}
 	return nil
 }
 
 // configFlag adds -c to a command.
 func configFlag(c *cobra.Command, path *string) {
-	c.Flags().StringVarP(path, "config", "c", "config.yml", "the configuration file")
+	c.Flags().StringVarP(path, "config", "c", "config.yml", "configuration file")
 }

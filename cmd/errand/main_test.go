@@ -19,7 +19,7 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, out, e
 	return callIn(t, "", env, args...)
 }
 
-// callIn is call with errand-runner in a folder.
+// callIn is call with the folder of errand-runner.
 func callIn(t *testing.T, bin string, env map[string]string, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -27,7 +27,7 @@ func callIn(t *testing.T, bin string, env map[string]string, args ...string) (co
 	return code, o.String(), e.String()
 }
 
-// secrets is the environment that config.example.yml names.
+// secrets returns the environment variables that config.example.yml names.
 func secrets(t *testing.T) map[string]string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -62,8 +62,8 @@ func TestRun(t *testing.T) {
 		"logs of a level":      {args: []string{"logs", "acme/shop#1", "--level", "loud", "--data", "."}, code: 2, err: []string{`level "loud": write debug, info, warn or error`}},
 		"logs of nobody":       {args: []string{"logs", "acme/shop#1", "--data", filepath.Dir(bad)}, code: 1, err: []string{"there is no transcript of this task: "}},
 		"summary of nobody":    {args: []string{"logs", "acme/shop#1", "--summary", "--data", filepath.Dir(bad)}, code: 1, err: []string{"there is no summary of this task: acme/shop#1"}},
-		"summary, followed":    {args: []string{"logs", "acme/shop#1", "--summary", "--follow", "--data", "."}, code: 2, err: []string{"leave out --follow"}},
-		"logs without a file":  {args: []string{"logs", "acme/shop#1", "-c", "none.yml"}, code: 1, err: []string{"Or name the data folder with --data"}},
+		"summary, followed":    {args: []string{"logs", "acme/shop#1", "--summary", "--follow", "--data", "."}, code: 2, err: []string{"cannot be used with --follow"}},
+		"logs without a file":  {args: []string{"logs", "acme/shop#1", "-c", "none.yml"}, code: 1, err: []string{"Alternatively set the data folder with --data"}},
 		"costs":                {args: []string{"simulate-costs", "--seed", "3", "--generate", "burst"}, code: 0, out: []string{"10 tasks on cx43 in fsn1, at EUR 0.0256 an hour", "before tax", "delete at once, archive", "parking, archive", "always on"}},
 		"costs as JSON":        {args: []string{"simulate-costs", "--json"}, code: 0, out: []string{`"policy": "always on"`, `"currency": "EUR"`}},
 		"a trace to write":     {args: []string{"simulate-costs", "--write"}, code: 0, out: []string{`{"task":"task-01","at":"2026-11-`, `{"after":"0s","takes":"5m0s"}`}},
@@ -73,7 +73,7 @@ func TestRun(t *testing.T) {
 		"two traces":           {args: []string{"simulate-costs", "--trace", bad, "--generate", "burst"}, code: 1, err: []string{"trace", "generate"}},
 		"unknown command":      {args: []string{"srve"}, code: 2, err: []string{`unknown command "srve"`, "--help"}},
 		"unknown flag":         {args: []string{"serve", "--port=1"}, code: 2, err: []string{"unknown flag: --port"}},
-		"a superfluous word":   {args: []string{"check-config", "x.yml"}, code: 2, err: []string{`check-config takes no argument, but got "x.yml"`}},
+		"a superfluous word":   {args: []string{"check-config", "x.yml"}, code: 2, err: []string{`check-config takes no arguments, got "x.yml"`}},
 		"a flag with no file":  {args: []string{"serve", "-c"}, code: 2, err: []string{"flag needs an argument"}},
 	}
 	env := secrets(t)

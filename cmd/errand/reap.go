@@ -15,35 +15,35 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// reapFlags are what reap is told.
+// reapFlags are the flags of reap.
 type reapFlags struct {
 	path        string
 	dryRun, all bool
 }
 
-// reapCommand deletes what nobody needs at the provider of VMs, or says what that would be.
+// reapCommand deletes or lists orphaned resources at the VM provider.
 func reapCommand(w world) *cobra.Command {
 	var f reapFlags
 	c := &cobra.Command{
 		Use:   "reap",
-		Short: "Delete VMs and what belongs to them that nobody needs, or say what would go",
-		Long: "Compare what there is at the provider of VMs with the store, and delete what no task needs: VMs, images, addresses,\n" +
-			"keys and volumes that carry this deployment's label. What does not carry it is listed and never touched.\n\n" +
-			"A running errand does this by itself, more carefully; stop it first. Use --all after the store was lost:\n" +
-			"then everything with the label goes, for no task knows it any more.",
+		Short: "Delete orphaned cloud resources: VMs, images, IPs, keys, volumes (--dry-run lists them)",
+		Long: "Compare the resources at the VM provider with the store, and delete those that no task needs: VMs, images, addresses,\n" +
+			"keys and volumes with this deployment's label. Resources without the label are listed and never changed.\n\n" +
+			"A running errand does this automatically and more carefully; stop it first. Use --all after the store was lost:\n" +
+			"it deletes everything with the label.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), w) },
 	}
 	configFlag(c, &f.path)
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would go and why, and delete nothing")
-	c.Flags().BoolVar(&f.all, "all", false, "also what is older than the store: for a store that was lost")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the resources to delete with the reasons, and delete nothing")
+	c.Flags().BoolVar(&f.all, "all", false, "ignore the store: delete everything with the label, after the store was lost")
 	return c
 }
 
 func (f *reapFlags) run(ctx context.Context, w world) (err error) {
 	tools, err := openTools(ctx, w, f.path)
 	if errors.Is(err, server.ErrServing) {
-		return fmt.Errorf("%w\nIt reaps by itself, and lists on its page /vms what it does not touch. Stop it to reap by hand", err)
+		return fmt.Errorf("%w\nIt reaps automatically, and its page /vms lists the resources that it does not manage. Stop it to reap manually", err)
 	}
 	if err != nil {
 		return err
@@ -68,17 +68,17 @@ func unlisted(plan fleet.ReapPlan) error {
 	if len(plan.Unlisted) == 0 {
 		return nil
 	}
-	return fmt.Errorf("some things could not be listed, and none of their kind is deleted: %w", &fleet.UnlistedError{Kinds: plan.Unlisted})
+	return fmt.Errorf("some resources could not be listed, and none of their kind is deleted: %w", &fleet.UnlistedError{Kinds: plan.Unlisted})
 }
 
-// printPlan says what goes and why, and what somebody has to look at.
+// printPlan prints the resources to delete with the reasons, and those that need attention.
 func printPlan(out io.Writer, plan fleet.ReapPlan, dryRun bool) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(verb, kind, id, name, why string) {
 		if name != "" && name != id {
 			id += " (" + name + ")"
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", verb, kind, id, why) // Flush says what went wrong
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", verb, kind, id, why) // Flush returns write errors
 	}
 	verb := "delete"
 	if dryRun {
@@ -91,18 +91,18 @@ func printPlan(out io.Writer, plan fleet.ReapPlan, dryRun bool) error {
 		line("too young", i.Kind, i.ID, i.Name, i.Why+"; will be deleted after "+i.After.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	for _, a := range plan.Alarms {
-		line("look at it", a.Kind, a.ID, a.Name, a.Why)
+		line("check", a.Kind, a.ID, a.Name, a.Why)
 	}
 	if len(plan.Delete)+len(plan.Wait)+len(plan.Alarms) == 0 {
-		_, _ = fmt.Fprintln(t, "There is nothing that nobody needs.")
+		_, _ = fmt.Fprintln(t, "No orphaned resources.")
 	}
 	if err := t.Flush(); err != nil {
-		return fmt.Errorf("print what goes: %w", err)
+		return fmt.Errorf("print the plan: %w", err)
 	}
 	return nil
 }
 
-// openTools opens the store and the VMs that a configuration names. Only warnings are logged, since a person watches.
+// openTools opens the store and the VMs of a configuration. It logs only warnings, since a person runs the command.
 func openTools(ctx context.Context, w world, path string) (*server.Tools, error) {
 	cfg, err := config.Load(path, w.env)
 	if err != nil {

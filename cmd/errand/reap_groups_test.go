@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// TestReapNamesImagesOfRemovedGroups wants the base images of groups that the configuration does not name to be deleted,
-// whether it names others or none, and those of the others to stay.
+// TestReapNamesImagesOfRemovedGroups: base images of groups that are not configured are deleted, whether or not other
+// groups are configured, and the others' images are kept.
 func TestReapNamesImagesOfRemovedGroups(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
@@ -45,7 +45,7 @@ func TestReapNamesImagesOfRemovedGroups(t *testing.T) {
 	}
 }
 
-// idle returns when nothing is under way in the stand-in.
+// idle waits until the simulator has no actions in progress.
 func (a *account) idle() {
 	a.t.Helper()
 	for {
@@ -61,7 +61,7 @@ func (a *account) idle() {
 	}
 }
 
-// knowsVMs has the store know of a VM that was intended before everything else.
+// knowsVMs stores a VM that was intended before everything else.
 func (a *account) knowsVMs() {
 	a.t.Helper()
 	db, err := boltkv.Open(filepath.Join(a.data, "errand.db"), boltkv.Options{})

@@ -15,11 +15,11 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// account is a stand-in of Hetzner Cloud and the configuration of an errand that uses it.
+// account is a simulated Hetzner Cloud account and the configuration of an errand that uses it.
 type account struct {
 	t      *testing.T
 	sim    *simhetzner.Sim
-	young  atomic.Bool // its clock is right; before, it is an hour slow
+	young  atomic.Bool // whether its clock is right; before, it is an hour slow
 	url    string
 	config string
 	data   string
@@ -27,7 +27,7 @@ type account struct {
 	env    map[string]string
 }
 
-// newAccount starts one whose clock is an hour slow at first, so that what is made in it is old.
+// newAccount starts an account whose clock is an hour slow at first, so that resources created then are old.
 func newAccount(t *testing.T, more string) *account {
 	t.Helper()
 	a := &account{t: t, data: filepath.Join(t.TempDir(), "data"), bin: t.TempDir(), env: secrets(t)}
@@ -61,7 +61,7 @@ hetzner: {token: env:HCLOUD_TOKEN, endpoint: %s}
 	return a
 }
 
-// post orders something of the stand-in.
+// post creates a resource in the simulator.
 func (a *account) post(path, body string) {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.url+path, bytes.NewReader([]byte(body)))
@@ -80,7 +80,7 @@ func (a *account) post(path, body string) {
 	}
 }
 
-// servers are the names on the bill that are not gone.
+// servers returns the names of the billed servers that still exist.
 func (a *account) servers() (names []string) {
 	for _, l := range a.sim.Bill().Lines {
 		if l.Kind == "server" && l.To.IsZero() {
@@ -99,8 +99,8 @@ func (a *account) call(args ...string) (code int, out, err string) {
 	return callIn(a.t, a.bin, a.env, append(args, "-c", a.config)...)
 }
 
-// TestReapAfterLoss: the store is lost, and the labels are enough to find and delete everything. What
-// carries no label of ours is shown and stays.
+// TestReapAfterLoss: after the store was lost, the labels are sufficient to find and delete everything. Resources
+// without this deployment's label are listed and kept.
 func TestReapAfterLoss(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, "")
@@ -111,7 +111,7 @@ func TestReapAfterLoss(t *testing.T) {
 	a.young.Store(true)
 
 	code, out, err := a.reap("--dry-run")
-	if code != 0 || strings.Contains(out, "would delete") || !strings.Contains(out, "look at it") || !strings.Contains(out, "errand reap --all") {
+	if code != 0 || strings.Contains(out, "would delete") || !strings.Contains(out, "check  ") || !strings.Contains(out, "errand reap --all") {
 		t.Errorf("without --all: %d\n%s%s", code, out, err)
 	}
 	code, out, err = a.reap("--dry-run", "--all")
@@ -130,7 +130,7 @@ func TestReapAfterLoss(t *testing.T) {
 	}
 }
 
-// TestReapNamesYoungOrphans wants a dry run to list what is too young to be deleted, and when it will be.
+// TestReapNamesYoungOrphans: a dry run lists resources that are too young to be deleted, and when they will be.
 func TestReapNamesYoungOrphans(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, "")
@@ -144,7 +144,7 @@ func TestReapNamesYoungOrphans(t *testing.T) {
 			t.Errorf("%v: %d\n%s%s", args, code, out, err)
 		}
 	}
-	if code, out, err := a.reap("--dry-run"); code != 0 || strings.Count(out, "too young") != 1 { // the store knows of no VM yet
+	if code, out, err := a.reap("--dry-run"); code != 0 || strings.Count(out, "too young") != 1 { // the store has no VMs yet
 		t.Errorf("without --all: %d\n%s%s", code, out, err)
 	}
 	if len(a.servers()) != 1 {
@@ -152,7 +152,7 @@ func TestReapNamesYoungOrphans(t *testing.T) {
 	}
 }
 
-// TestReapGoesOnWithoutAList wants what could be listed to be deleted, and a failure for what could not.
+// TestReapGoesOnWithoutAList: resources that could be listed are deleted, and the command fails because of the others.
 func TestReapGoesOnWithoutAList(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, "")
@@ -164,7 +164,7 @@ func TestReapGoesOnWithoutAList(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, err := a.reap("--all", "--dry-run")
-	if code != 1 || strings.Count(out, "would delete") != 1 || !strings.Contains(out, "look at it") || !strings.Contains(err, "volume") {
+	if code != 1 || strings.Count(out, "would delete") != 1 || !strings.Contains(out, "check  ") || !strings.Contains(err, "volume") {
 		t.Errorf("what would go: %d\n%s%s", code, out, err)
 	}
 	code, out, err = a.reap("--all")
@@ -177,7 +177,7 @@ func TestReapGoesOnWithoutAList(t *testing.T) {
 	}
 }
 
-// TestToolsRefuse: what cannot be done says why.
+// TestToolsRefuse: the error states the reason.
 func TestToolsRefuse(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, "bake: {web: {repos: [acme/shop]}}\n")
@@ -195,10 +195,10 @@ func TestToolsRefuse(t *testing.T) {
 		want string
 	}{
 		"reap beside a service": {serving, []string{"reap"}, 1, "errand serve is running on this data folder"},
-		"reap what":             {a, []string{"reap", "vms"}, 2, "takes no argument"},
-		"bake what":             {a, []string{"bake"}, 2, "bake which group? There are: web"},
-		"bake the unknown":      {a, []string{"bake", "app"}, 1, "no such group under `bake`; there are: web"},
-		"bake nothing":          {plain, []string{"bake", "web"}, 1, "there is no group to bake"},
+		"reap what":             {a, []string{"reap", "vms"}, 2, "takes no arguments"},
+		"bake what":             {a, []string{"bake"}, 2, "name the groups to bake: web"},
+		"bake the unknown":      {a, []string{"bake", "app"}, 1, "no such group under `bake`; configured groups: web"},
+		"bake nothing":          {plain, []string{"bake", "web"}, 1, "no groups are configured"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

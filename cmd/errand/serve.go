@@ -17,8 +17,8 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// serveCommand runs the service. The first SIGINT or SIGTERM ends it gracefully; a second one ends it
-// at once. Nothing is lost either way.
+// serveCommand runs the service. The first SIGINT or SIGTERM ends it gracefully; a second one ends it immediately.
+// Neither loses data.
 func serveCommand(w world) *cobra.Command {
 	var path string
 	c := &cobra.Command{
@@ -39,8 +39,8 @@ func serveCommand(w world) *cobra.Command {
 	return c
 }
 
-// untilSignal returns a context that ends at the first SIGINT or SIGTERM. By the time that it has
-// ended, a further signal does what it does to any program: it ends this one at once.
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. After that, a further signal terminates the
+// program.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 1)
@@ -56,7 +56,7 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// serve makes the server and runs it until ctx ends.
+// serve creates the server and runs it until ctx ends.
 func serve(ctx context.Context, cfg config.Config, log zerolog.Logger) (err error) {
 	s, err := server.New(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
 	if err != nil {
@@ -67,18 +67,18 @@ func serve(ctx context.Context, cfg config.Config, log zerolog.Logger) (err erro
 			err = errors.Join(err, fmt.Errorf("close: %w", cerr))
 		}
 	}()
-	log.Info().Str("version", builtFrom().version).Str("listen", s.Addr().String()).Str("data", cfg.Data).Str("provider", cfg.Provider).Msg("errand starts")
+	log.Info().Str("version", builtFrom().version).Str("listen", s.Addr().String()).Str("data", cfg.Data).Str("provider", cfg.Provider).Msg("errand started")
 	err = s.Run(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // we were told to end
+		err = nil // the requested end
 	}
 	if err == nil {
-		log.Info().Msg("errand has ended")
+		log.Info().Msg("errand stopped")
 	}
 	return err
 }
 
-// logger makes the log that the configuration asks for. Validate has checked the level.
+// logger returns the configured log. Validate has checked the level.
 func logger(c config.Log, to io.Writer) zerolog.Logger {
 	if c.Format == "console" {
 		to = zerolog.ConsoleWriter{Out: to, TimeFormat: time.TimeOnly}

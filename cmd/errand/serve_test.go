@@ -19,14 +19,14 @@ import (
 	"time"
 )
 
-// TestServe runs the built program: it serves, keeps asking a GitHub that is down, and ends when told.
+// TestServe runs the built program: it serves, keeps retrying a GitHub that is down, and ends on a signal.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
 	t.Run("says why it cannot", func(t *testing.T) { t.Parallel(); refuses(t, bin) })
 	tests := map[string]struct {
 		signal syscall.Signal
-		hold   bool // a request that does not end holds up the graceful end
+		hold   bool // an endless request delays the graceful end
 		again  bool // a second signal
 	}{
 		"told by SIGTERM":            {signal: syscall.SIGTERM},
@@ -51,7 +51,7 @@ func TestServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.again {
-				// The listener closes when the graceful end begins: from then on a signal kills.
+				// The listener closes when the graceful end begins; after that a signal kills the process.
 				waitClosed(t, p.addr)
 				if err := p.cmd.Process.Signal(tt.signal); err != nil {
 					t.Fatal(err)
@@ -72,7 +72,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// refuses has errand serve on a port that is taken.
+// refuses runs errand on a port that is in use.
 func refuses(t *testing.T, bin string) {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func refuses(t *testing.T, bin string) {
 	}
 }
 
-// build builds errand and, beside it, errand-runner.
+// build builds errand and errand-runner into one folder.
 func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func build(t *testing.T) string {
 	return filepath.Join(dir, "errand")
 }
 
-// command is `errand serve` with a GitHub that is down.
+// command returns `errand serve` with a GitHub that is down.
 func command(t *testing.T, bin, listen, dir string) *exec.Cmd {
 	t.Helper()
 	github := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
@@ -137,7 +137,7 @@ type process struct {
 	done chan error
 }
 
-// start starts errand on a free port, which its log tells.
+// start starts errand on a free port and reads it from the log.
 func start(t *testing.T, bin string) *process {
 	t.Helper()
 	p := &process{cmd: command(t, bin, "127.0.0.1:0", t.TempDir()), done: make(chan error, 1)}
@@ -151,7 +151,7 @@ func start(t *testing.T, bin string) *process {
 	lines := bufio.NewScanner(stderr)
 	for p.addr == "" && lines.Scan() {
 		var entry struct{ Message, Listen string }
-		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Message == "errand starts" {
+		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Message == "errand started" {
 			p.addr = entry.Listen
 		}
 	}
@@ -165,7 +165,7 @@ func start(t *testing.T, bin string) *process {
 	return p
 }
 
-// wait waits for the end; command's context bounds it.
+// wait waits for the end; command's context limits it.
 func (p *process) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -187,7 +187,7 @@ func get(t *testing.T, url string) int {
 	return resp.StatusCode
 }
 
-// hold opens a request whose body never comes.
+// hold opens a request whose body never ends.
 func hold(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -198,14 +198,14 @@ func hold(t *testing.T, addr string) {
 	if _, err := fmt.Fprintf(conn, "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: issues\r\nX-GitHub-Delivery: 7e1c1b5e-0000-4000-8000-000000000001\r\nX-Hub-Signature-256: sha256=%064d\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n", 0); err != nil {
 		t.Fatal(err)
 	}
-	// The answer to Expect says that the handler is reading.
+	// The response to Expect means that the handler is reading.
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("answer %q, %v", line, err)
 	}
 }
 
-// waitClosed waits until nobody listens any more.
+// waitClosed waits until the port is closed.
 func waitClosed(t *testing.T, addr string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -13,13 +13,13 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// IssueRef names an issue or pull request.
+// An IssueRef names an issue or pull request.
 type IssueRef struct {
 	Owner, Name string
 	Number      int
 }
 
-// maxBlockers is the most that one text can name.
+// maxBlockers limits the references in one text.
 const maxBlockers = 50
 
 var (
@@ -29,12 +29,12 @@ var (
 	nextItem      = regexp.MustCompile(`^[^\n\x02]*(?:\n+\x02|\n)[ \t]*`)
 )
 
-// Blockers returns what a text says that its issue is blocked by or depends on, in order of
-// appearance and without repetition, at most 50. It reads "blocked by #1, #2 and owner/repo#3" and
-// a list under "Depends on:", outside code, quotes, HTML and struck-through text; home is the
-// text's own issue, whose repository a bare number means and which cannot block itself.
+// Blockers returns the issues that a text names as blocking its issue, in order of appearance, without duplicates and
+// at most 50. It reads "blocked by #1, #2 and owner/repo#3" and a list under "Depends on:", outside code, quotes, HTML
+// and struck-through text. home is the text's own issue: bare numbers refer to its repository, and it cannot block
+// itself.
 //
-// It is a hint of the author's: pass it only text by people who are trusted, as Decide returns it.
+// Pass only text by trusted people, as returned by [Decide].
 func Blockers(markdown string, home IssueRef) []IssueRef {
 	var refs []IssueRef
 	words := readable(markdown)
@@ -55,14 +55,14 @@ func sameIssue(a, b IssueRef) bool {
 	return strings.EqualFold(a.Owner, b.Owner) && strings.EqualFold(a.Name, b.Name) && a.Number == b.Number
 }
 
-// refsAt reads references from the beginning of text up to the first other word. If a colon stood
-// before it, those that begin the following lines or list items count too.
+// refsAt reads references from the start of rest up to the first other word. After a colon it also reads those at the
+// start of following lines or list items.
 func refsAt(rest string, home IssueRef, colon bool) []IssueRef {
 	var refs []IssueRef
 	if strings.HasPrefix(rest, "\n") && !strings.HasPrefix(rest, "\n\n") {
-		rest = rest[1:] // the sentence goes on after a line break
+		rest = rest[1:] // the sentence continues after a line break
 	}
-	fresh := false // at the beginning of a following line
+	fresh := false // at the start of a following line
 	for len(refs) < maxBlockers {
 		rest = rest[len(betweenRefs.FindString(rest)):]
 		m := blockerRef.FindStringSubmatch(rest)
@@ -89,8 +89,8 @@ func refsAt(rest string, home IssueRef, colon bool) []IssueRef {
 	return refs
 }
 
-// readable returns a text's paragraphs, headings and list items, an empty line behind each and \x02
-// before an item, without markup and without what is code, quoted, HTML or struck through.
+// readable returns a text's paragraphs, headings and list items without markup and without code, quotes, HTML and
+// struck-through text. Each is followed by an empty line, and list items are preceded by \x02.
 func readable(markdown string) string {
 	source := []byte(markdown)
 	inline := append(parser.DefaultInlineParsers(), util.Prioritized(extension.NewStrikethroughParser(), 500))
@@ -111,7 +111,7 @@ func readNode(out *strings.Builder, node ast.Node, source []byte, entering bool)
 	switch n := node.(type) {
 	case *ast.Blockquote, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock, *ast.CodeSpan, *ast.RawHTML, *ast.Image:
 		if entering {
-			out.WriteString("\x00") // whatever stood here is no reference and ends a list of them
+			out.WriteString("\x00") // the omitted text is not a reference and ends a list of references
 		}
 		return ast.WalkSkipChildren
 	case *ast.Paragraph, *ast.TextBlock, *ast.Heading:

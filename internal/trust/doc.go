@@ -1,11 +1,12 @@
-// Package trust decides what of other people's words reaches the agent, and what of ours gets out.
+// Package trust decides which texts the agent can see, and removes secrets from errand's output.
 //
-// Inwards: Decide chooses the texts of an issue that the agent may see (people with write
-// permission, or what such a person gave a 👍), Strip takes out of them what a reader on GitHub
-// would not see, Blockers reads what a task waits for, and Difference shows an edit of a frozen
-// text. Outwards: Redactor blanks secrets in comments, logs and transcripts.
+// For input, [Decide] selects the texts of an issue that the agent can see (by people with write access, or approved by
+// one with a 👍), [Strip] removes the parts that a reader on GitHub does not see, [Blockers] reads the issues that a
+// task waits for, and [Difference] shows an edit of a frozen text. For output, [Redactor] redacts secrets in comments,
+// logs and transcripts.
 //
-// Nothing here talks to GitHub or stores anything: permissions come from an interface, texts from
-// the caller. Neither is it a defence against instructions that stand in the open: those are why
-// only trusted people's text is shown. Start reading at Decide and Strip.
+// The package does not call GitHub or store anything: the caller provides permissions and texts. It does not protect
+// against visible instructions; that is why only trusted people's text is shown.
+//
+// Start here: [Decide] and [Strip].
 package trust

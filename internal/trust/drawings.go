@@ -11,8 +11,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Notes that stand where something was withheld, so that the agent knows that something was there. They
-// stay when they are stripped again.
+// Notes that replace withheld text, so that the agent knows that something was there. Stripping again keeps them.
 const (
 	drawingNote = "[withheld: GitHub draws this, and does not show the text]"
 	diagramNote = "[withheld: a diagram whose styles hide parts of it]"
@@ -21,10 +20,10 @@ const (
 	imageNote   = "(image)"
 )
 
-// drawnData are the languages of code blocks of which GitHub shows a map or a model only.
+// drawnData matches the languages of code blocks that GitHub only shows as a map or model.
 var drawnData = regexp.MustCompile(`(?i)^(?:geojson|topojson|stl)$`)
 
-// Parts of mermaid's diagrams that are not drawn.
+// Parts of mermaid diagrams that are not drawn.
 var (
 	diagramDirective = regexp.MustCompile(`(?s)%%\{.*?(?:\}%%|\z)`)
 	diagramHeader    = regexp.MustCompile(`(?s)\A\s*---[ \t]*\n.*?(?:\n[ \t]*---[ \t]*(?:\n|\z)|\z)`)
@@ -37,7 +36,7 @@ var (
 	styleHides       = regexp.MustCompile(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*(?:0*(?:\.[0-2]\d*)?(?:[^.\d]|$)|\d?\d(?:\.\d*)?%)|font-size\s*:\s*0*\.?[0-3](?:\D|$)|(?:^|[,;\s])(?:transform|clip(?:-path)?|filter|mask|text-indent|letter-spacing|zoom|scale|translate)\s*:`)
 )
 
-// drawing takes out what GitHub does not show of a code block that it draws.
+// drawing removes the hidden parts of a code block that GitHub draws.
 func (p *page) drawing(n *ast.FencedCodeBlock) {
 	if n.Info == nil {
 		return
@@ -56,12 +55,12 @@ func (p *page) drawing(n *ast.FencedCodeBlock) {
 	}
 }
 
-// shownInfo is the remark behind an opening fence as GitHub reads it, with its entities and escapes resolved.
+// shownInfo returns the info string of a fence as GitHub reads it, with entities and escapes resolved.
 func shownInfo(info string) string {
 	return string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations([]byte(info)))))
 }
 
-// withhold puts a note in the place of a code block's lines.
+// withhold replaces a code block's lines by a note.
 func (p *page) withhold(lines *text.Segments, note string, kind Kind) {
 	code := string(lines.Value([]byte(p.source)))
 	if rest := strings.TrimSpace(code); rest == note || rest == "" {
@@ -78,7 +77,7 @@ func (p *page) withhold(lines *text.Segments, note string, kind Kind) {
 	}
 }
 
-// hidesInDiagram reports whether styles or markup hide a part of a diagram. Which part it is only mermaid knows.
+// hidesInDiagram reports whether styles or markup hide a part of a diagram. Only mermaid knows which part.
 func hidesInDiagram(code string) bool {
 	if diagramTag.MatchString(code) {
 		return true
@@ -87,7 +86,7 @@ func hidesInDiagram(code string) bool {
 		if styleHides.MatchString(m[1]) {
 			return true
 		}
-		color, fill := "", "#ececff" // mermaid's own
+		color, fill := "", "#ececff" // mermaid's defaults
 		for _, property := range styleProperty.FindAllStringSubmatch(m[1], -1) {
 			if strings.EqualFold(property[1], "color") {
 				color = property[2]
@@ -102,13 +101,13 @@ func hidesInDiagram(code string) bool {
 	return false
 }
 
-// hidingColor reports whether a color lets what is behind it through, or is one that only a browser can work out.
+// hidingColor reports whether a color is transparent, or can only be computed by a browser.
 func hidingColor(color string) bool {
 	return strings.HasSuffix(color, "(") || strings.HasPrefix(color, "#") && (len(color) == 5 || len(color) == 9) ||
 		slices.Contains([]string{"transparent", "canvas", "currentcolor", "inherit"}, strings.ToLower(color))
 }
 
-// alike reports whether two colors cannot be told apart by a reader.
+// alike reports whether a reader cannot distinguish two colors.
 func alike(a, b string) bool {
 	x, okX := rgb(a)
 	y, okY := rgb(b)
@@ -123,7 +122,7 @@ func alike(a, b string) bool {
 	return true
 }
 
-// rgb reads a color: hexadecimal, or one of the names that hide on GitHub's backgrounds.
+// rgb parses a color: hexadecimal, or a name that is invisible on GitHub's backgrounds.
 func rgb(color string) (list [3]int, ok bool) {
 	switch color = strings.ToLower(color); color {
 	case "white", "snow", "ivory", "none", "ghostwhite", "whitesmoke", "floralwhite", "azure", "mintcream", "seashell", "aliceblue":
@@ -148,7 +147,7 @@ func rgb(color string) (list [3]int, ok bool) {
 	return list, true
 }
 
-// diagram takes comments, directives, links and descriptions out of a diagram.
+// diagram removes comments, directives, links and descriptions from a diagram.
 func (p *page) diagram(lines *text.Segments, code string) {
 	at := offsets(lines)
 	for _, re := range []*regexp.Regexp{diagramHeader, diagramDirective, diagramBlock, diagramComment, diagramUndrawn} {
@@ -158,7 +157,7 @@ func (p *page) diagram(lines *text.Segments, code string) {
 	}
 }
 
-// offsets returns the position in the source of each byte of a code block's text, and of its end.
+// offsets returns the source position of each byte of a code block's text, and of its end.
 func offsets(lines *text.Segments) []int {
 	var at []int
 	for i := range lines.Len() {
@@ -173,8 +172,8 @@ func offsets(lines *text.Segments) []int {
 	return at
 }
 
-// removeLines removes a range of a code block's text, line by line, because in a quote or a list its lines are apart in
-// the source. Line ends stay.
+// removeLines removes a range of a code block's text line by line, because in a quote or list its lines are not
+// contiguous in the source. It keeps line ends.
 func (p *page) removeLines(code string, at []int, found span, kind Kind) {
 	sample := code[found.start:found.end]
 	for start := found.start; start < found.end; {

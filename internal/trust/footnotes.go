@@ -10,8 +10,8 @@ var (
 	footnoteStart = regexp.MustCompile(`^[ \t>]*(\[\^[^\]\s]+\]):`)
 )
 
-// footnotes removes footnotes to which nothing refers, down to the end of their paragraph and of
-// what is indented under it: GitHub does not show these.
+// footnotes removes unreferenced footnotes up to the end of their paragraph and indented text, because GitHub does not
+// show them.
 func (p *page) footnotes() {
 	used := p.footnoteLabels()
 	start, end, blank := -1, 0, false
@@ -45,7 +45,7 @@ func (p *page) footnotes() {
 	flush()
 }
 
-// footnoteLabels returns the labels that stand anywhere but before a footnote's own colon.
+// footnoteLabels returns the labels that occur anywhere except in a footnote's definition.
 func (p *page) footnoteLabels() map[string]bool {
 	used := map[string]bool{}
 	for _, at := range footnoteLabel.FindAllStringIndex(p.source, -1) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What of TeX shows nothing, or shows it where or so that nobody reads it.
+// TeX commands whose output is invisible or unreadable.
 var (
 	formulaHides = regexp.MustCompile(`(?i)\\[hv]?phantom\b|\\(?:rlap|llap|clap|mathrlap|mathllap|mathclap|smash|tiny|label|ref|eqref|href|url|` +
 		`class|cssId|style|bbox|(?:f|page)?colorbox|pagecolor|data|toggle|mathtip|texttip|mathchoice|mmlToken|newcommand|renewcommand|newenvironment|def|let|gdef|edef|require|definecolor|unicode)(?:[^A-Za-z]|$)` +
@@ -36,7 +36,7 @@ func hidesInFormula(tex string) bool {
 
 var sixDigits = regexp.MustCompile(`^[0-9A-Fa-f]{6}`)
 
-// hexadecimal writes a color that TeX takes without the sign with it.
+// hexadecimal adds the sign # to a color that TeX accepts without it.
 func hexadecimal(color string) string {
 	if sixDigits.MatchString(color) {
 		return "#" + color
@@ -44,7 +44,7 @@ func hexadecimal(color string) string {
 	return color
 }
 
-// hiddenInFormula returns where in a text something hides a part of a formula, if it is in one. A percent sign begins a
+// hiddenInFormula returns the parts of a text that hide something if the text is a formula. A percent sign starts a
 // comment.
 func hiddenInFormula(tex string) []span {
 	var list []span
@@ -64,11 +64,11 @@ func hiddenInFormula(tex string) []span {
 
 var (
 	paragraphBreak = regexp.MustCompile(`\n(?:[ \t>]*\n)+`)
-	displayed      = regexp.MustCompile(`(?ms)^[ \t>]*\$\$[ \t]*$.*?^[ \t>]*\$\$[ \t]*$`) // between lines of dollar signs, whatever is in between
+	displayed      = regexp.MustCompile(`(?ms)^[ \t>]*\$\$[ \t]*$.*?^[ \t>]*\$\$[ \t]*$`) // lines between lines of dollar signs
 )
 
-// formulas withholds formulas in running text that have hidden parts. What stands between two dollar signs of a
-// paragraph counts as a formula, also where GitHub shows the signs.
+// formulas withholds formulas in running text that have hidden parts. Text between two dollar signs of a paragraph
+// counts as a formula even if GitHub shows the signs.
 func (p *page) formulas() {
 	masked := []byte(p.source)
 	for _, c := range p.code {
@@ -91,7 +91,7 @@ func (p *page) formulas() {
 	}
 }
 
-// formulasIn withholds the formulas of one paragraph, which begins at an offset.
+// formulasIn withholds the formulas of a paragraph that starts at an offset.
 func (p *page) formulasIn(text string, offset int) {
 	if strings.Count(text, "$") < 2 {
 		return
@@ -123,7 +123,7 @@ func (p *page) formulasIn(text string, offset int) {
 	}
 }
 
-// closesFormula reports whether a dollar sign can end a formula, rather than begin an amount of money.
+// closesFormula reports whether a dollar sign can end a formula, as opposed to starting an amount of money.
 func closesFormula(text string, at int) bool {
 	spaced := at > 0 && strings.IndexByte(" \t", text[at-1]) >= 0
 	return !spaced && (at+1 == len(text) || !isAlnum(text[at+1]))
@@ -133,7 +133,7 @@ func isAlnum(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// codeFormula withholds a formula that is written as code between dollar signs.
+// codeFormula withholds a formula written as code between dollar signs.
 func (p *page) codeFormula(start, end int) {
 	for start > 0 && strings.IndexByte("` \n", p.source[start-1]) >= 0 {
 		start--

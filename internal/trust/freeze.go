@@ -8,23 +8,21 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 )
 
-// Text is an issue's title and body, frozen or as it is now. state.FreezeHash tells whether two are
-// the same.
+// Text is an issue's title and body, frozen or current. Compare two with state.FreezeHash.
 type Text struct{ Title, Body string }
 
-// The bounds of a shown difference.
+// Limits of a displayed difference.
 const (
 	diffContext  = 2
 	maxDiffLines = 60
 	maxDiffWidth = 200
-	diffLead     = 40 // what is kept of what two long lines have in common, on each side
+	diffLead     = 40 // unchanged characters shown on each side of a change in a long line
 	maxDiffInput = 256 << 10
 )
 
-// Difference shows to people what an edit changed, as a Markdown block of at most about 60 lines of
-// 200 characters, or "" if nothing did. Line ends do not count. Long lines are cut down to where
-// they differ, and characters that nobody could see are written as code points, since hiding
-// something is one reason for an edit.
+// Difference returns an edit as a Markdown diff of at most about 60 lines of 200 characters, or "" if nothing changed.
+// It ignores line ends. It shortens long lines to the changed part, and shows invisible characters as code points,
+// since an edit may hide text.
 func Difference(before, after Text) string {
 	old, now := plainText(before), plainText(after)
 	if old == now {
@@ -49,7 +47,7 @@ func Difference(before, after Text) string {
 	return fence + "diff\n" + body + "\n" + fence
 }
 
-// plainText joins title and body and makes unseen characters visible.
+// plainText joins title and body and makes invisible characters visible.
 func plainText(t Text) string {
 	body := strings.TrimRight(strings.ReplaceAll(t.Body, "\r\n", "\n"), "\n ")
 	text := strings.TrimRight(strings.ReplaceAll(t.Title, "\r\n", " "), "\n ") + "\n\n" + body + "\n"
@@ -67,8 +65,8 @@ func plainText(t Text) string {
 	return out.String()
 }
 
-// hunkLines writes the lines of a hunk. Of a removed and an added line that belong together only the
-// surroundings of the change are shown if they are long.
+// hunkLines writes the lines of a hunk. Of a long removed line and its added replacement it only shows the surroundings
+// of the change.
 func hunkLines(in []udiff.Line) []string {
 	var out, removed, added []string
 	flush := func() {
@@ -99,7 +97,7 @@ func hunkLines(in []udiff.Line) []string {
 	return out
 }
 
-// shorten cuts what two long lines have in common at their ends.
+// shorten cuts the common start and end of two long lines.
 func shorten(a, b string) (string, string) {
 	x, y := []rune(a), []rune(b)
 	if len(x) <= maxDiffWidth && len(y) <= maxDiffWidth {

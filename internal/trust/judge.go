@@ -10,17 +10,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// judge decides text by text and remembers whom it trusts.
+// judge decides text by text and caches trusted people.
 type judge struct {
 	permissions Permissions
 	policy      Policy
 	known       map[int64]bool
 	left        int
-	exhausted   bool // somebody was not asked about, for the text under way
+	exhausted   bool // MaxLookups prevented a lookup for the current text
 }
 
-// issue decides about title and body. A bot vouches for nobody, listed or not: it may label or
-// assign whatever comes in.
+// issue decides about title and body. Bots cannot vouch, listed or not: they may label or assign any issue.
 func (j *judge) issue(ctx context.Context, issue Issue, view *View) error {
 	vouched := false
 	if !issue.VouchedBy.Bot {
@@ -47,7 +46,7 @@ func (j *judge) issue(ctx context.Context, issue Issue, view *View) error {
 	return nil
 }
 
-// verdict is visible if it has no reason.
+// verdict is the decision about one text; it is visible if reason is empty.
 type verdict struct {
 	reason    string
 	vouchedBy state.Person
@@ -87,8 +86,8 @@ func (j *judge) comment(ctx context.Context, c Comment) (verdict, error) {
 	return verdict{reason: reason}, nil
 }
 
-// vouched looks for a 👍 that counts. early tells of one that was given before the last edit. People
-// who are known already are looked at first, so that a crowd does not use up the lookups.
+// vouched looks for a valid 👍. early reports that one was given before the last edit. It checks known people first, so
+// that many reactions do not use up the lookups.
 func (j *judge) vouched(ctx context.Context, c Comment) (by state.Person, early bool, err error) {
 	last := c.CreatedAt
 	if c.EditedAt.After(last) {
@@ -121,8 +120,7 @@ func (j *judge) unknown(who state.Person) int {
 	return 1
 }
 
-// trusts reports whether a person may direct the bot. Deleted accounts and bots that are not listed
-// may not.
+// trusts reports whether a person may direct the bot. Deleted accounts and unlisted bots may not.
 func (j *judge) trusts(ctx context.Context, who state.Person) (bool, error) {
 	switch {
 	case who.ID == 0:
@@ -142,7 +140,7 @@ func (j *judge) trusts(ctx context.Context, who state.Person) (bool, error) {
 	j.left--
 	permission, err := j.permissions.Permission(ctx, who)
 	if err != nil {
-		return false, fmt.Errorf("ask for the permission of %s: %w", who.Login, err)
+		return false, fmt.Errorf("read the permission of %s: %w", who.Login, err)
 	}
 	j.known[who.ID] = permission.CanWrite()
 	return permission.CanWrite(), nil
@@ -150,7 +148,7 @@ func (j *judge) trusts(ctx context.Context, who state.Person) (bool, error) {
 
 func (j *judge) listedBot(who state.Person) bool { return ListedBot(j.policy.Bots, who) }
 
-// ListedBot reports whether a list of bots has this one, by its login with or without "[bot]", upper and lower case alike.
+// ListedBot reports whether logins contains the bot's login, with or without "[bot]", ignoring case.
 func ListedBot(logins []string, who state.Person) bool {
 	return who.Bot && who.ID != 0 && (listed(logins, who.Login) || listed(logins, strings.TrimSuffix(who.Login, "[bot]")))
 }

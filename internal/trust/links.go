@@ -8,10 +8,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// routineAlt matches the texts that GitHub and operating systems give to pasted pictures.
+// routineAlt matches the default texts that GitHub and operating systems give to pasted pictures.
 var routineAlt = regexp.MustCompile(`^(?i:image|img|screenshot|picture|logo|(?:screenshot|image|img|bildschirmfoto)[ _-]?[0-9 _.:-]{0,30}|[a-z0-9_-]{1,40}\.(?:png|jpe?g|gif|svg|webp))?$`)
 
-// link takes the title off a link and removes one that has nothing to click on.
+// link removes a link's title, and the whole link if it has no visible text.
 func (p *page) link(n *ast.Link) {
 	if n.Reference != nil {
 		p.used[util.ToLinkReference(n.Reference.Value)] = true
@@ -34,7 +34,7 @@ func (p *page) link(n *ast.Link) {
 	title := string(n.Title)
 	at := strings.LastIndex(p.source[start:end], title)
 	if at < 1 {
-		// The title goes over several quoted lines: keep the text, let the link go.
+		// The title spans several quoted lines: keep the text and remove the link.
 		p.replace(start, end, string(textOf(n, p.source)), KindLinkTitle, title)
 		return
 	}
@@ -45,11 +45,11 @@ func (p *page) link(n *ast.Link) {
 	p.replace(from, min(to, end-1), "", KindLinkTitle, title)
 }
 
-// uploadedImage matches addresses that GitHub made for a picture that somebody put into a text. They say nothing.
+// uploadedImage matches addresses of pictures uploaded to GitHub. They contain no text.
 var uploadedImage = regexp.MustCompile(`^https://(?:github\.com/user-attachments/assets/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|(?:private-)?user-images\.githubusercontent\.com/[0-9]{1,12}/[0-9]{1,14}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[a-z]{3,4})$`)
 
-// image takes away an image's text, which only machines read, and its address, unless GitHub made it.
+// image removes an image's text, which browsers do not show, and its address unless it is an upload to GitHub.
 func (p *page) image(n *ast.Image) {
 	start, end := n.Pos(), p.ends.end[n]
 	if start < 0 || end <= start || end > len(p.source) {
@@ -78,14 +78,14 @@ func (p *page) image(n *ast.Image) {
 	}
 }
 
-// isData reports whether an address leads nowhere but carries text or a program. GitHub does not
-// follow such.
+// isData reports whether an address contains data or a program instead of a location. GitHub does not open such
+// addresses.
 func isData(address []byte) bool {
 	lower := strings.ToLower(strings.TrimSpace(string(address)))
 	return strings.HasPrefix(lower, "data:") || strings.HasPrefix(lower, "javascript:") || strings.HasPrefix(lower, "vbscript:")
 }
 
-// destination writes an address so that it reads the same again.
+// destination encodes an address so that it parses to the same value.
 func destination(address string) string {
 	if address == "" || strings.ContainsAny(address, " \t\n()<>") {
 		return "<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A").Replace(address) + ">"
@@ -93,8 +93,7 @@ func destination(address string) string {
 	return address
 }
 
-// definitions removes link definitions that nothing uses, and titles from the others. Only the
-// first of several for a label counts.
+// definitions removes unused link definitions, and titles from the others. Only the first definition of a label counts.
 func (p *page) definitions() {
 	seen := map[string]bool{}
 	for _, n := range p.defs {
@@ -115,7 +114,7 @@ func (p *page) definitions() {
 	}
 }
 
-// showsSomething reports whether a node has text that is not blank, or an image.
+// showsSomething reports whether a node has visible text or an image.
 func showsSomething(n ast.Node, source string) bool {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c := c.(type) {
@@ -135,7 +134,7 @@ func showsSomething(n ast.Node, source string) bool {
 	return false
 }
 
-// textOf joins the texts below a node.
+// textOf returns the concatenated text of a node.
 func textOf(n ast.Node, source string) []byte {
 	var out []byte
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {

@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// What the source is searched for where goldmark gives no answer.
+// Patterns for parts of the source that goldmark does not report.
 var (
 	fenceLanguage = regexp.MustCompile(`^[A-Za-z0-9_+#.-]{1,20}`)
 	blankLines    = regexp.MustCompile(`\n{3,}`)
@@ -31,8 +31,8 @@ type edit struct {
 // span is a byte range.
 type span struct{ start, end int }
 
-// page is one pass over a Markdown text: goldmark says what is code, markup and link, and the edits
-// are made on the source itself, so that what stays is as its author wrote it.
+// page is one pass over a Markdown text: goldmark reports code, markup and links, and edits are made in the source, so
+// that the rest stays unchanged.
 type page struct {
 	source string
 	code   []span
@@ -57,7 +57,7 @@ func stripMarkdown(source string, report *report) string {
 	return p.apply(report)
 }
 
-// parse knows tables besides CommonMark, because cells can be hidden in them.
+// parse supports tables in addition to CommonMark, because they can hide cells.
 func (p *page) parse() ast.Node {
 	inline := parser.DefaultInlineParsers()
 	for i, v := range inline {
@@ -74,7 +74,7 @@ func (p *page) parse() ast.Node {
 	return md.Parse(text.NewReader([]byte(p.source)))
 }
 
-// linkEnds is goldmark's link parser that also notes where each link ends in the source.
+// linkEnds is goldmark's link parser that also records where each link ends in the source.
 type linkEnds struct {
 	inner parser.InlineParser
 	end   map[ast.Node]int
@@ -155,13 +155,13 @@ func (p *page) replace(start, end int, with string, kind Kind, sample string) {
 	}
 }
 
-// inCode reports whether the range touches code. The code is in order and without overlap.
+// inCode reports whether the range overlaps code. The code spans are ordered and do not overlap.
 func (p *page) inCode(start, end int) bool {
 	i, _ := slices.BinarySearchFunc(p.code, start, func(c span, at int) int { return cmp.Compare(c.end, at+1) })
 	return i < len(p.code) && p.code[i].start < end
 }
 
-// fence keeps a language behind the opening fence; GitHub shows nothing that stands there.
+// fence keeps only the language after the opening fence, because GitHub does not show the rest.
 func (p *page) fence(n *ast.FencedCodeBlock) {
 	if n.Info == nil {
 		return
@@ -177,7 +177,7 @@ func (p *page) fence(n *ast.FencedCodeBlock) {
 	}
 }
 
-// row cuts the cells for which the header has no column: GitHub leaves them out.
+// row removes cells beyond the header's columns, which GitHub omits.
 func (p *page) row(n *extast.TableRow) {
 	last, ok := n.LastChild().(*extast.TableCell)
 	if !ok || last.Lines().Len() == 0 {
@@ -195,7 +195,7 @@ func (p *page) row(n *extast.TableRow) {
 	p.remove(stop+bar+1, stop+len(line), KindCell)
 }
 
-// blanks closes the gaps that removed blocks leave.
+// blanks closes the gaps left by removed blocks.
 func (p *page) blanks() {
 	for _, at := range blankLines.FindAllStringIndex(p.source, -1) {
 		if !p.inCode(at[0]+2, at[1]) {
@@ -204,8 +204,7 @@ func (p *page) blanks() {
 	}
 }
 
-// apply makes the edits from front to back. One that overlaps an earlier one waits for the next
-// pass.
+// apply makes the edits from front to back. An edit that overlaps an earlier one is left for the next pass.
 func (p *page) apply(report *report) string {
 	slices.SortStableFunc(p.edits, func(a, b edit) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))

@@ -10,7 +10,7 @@ import (
 	xhtml "golang.org/x/net/html"
 )
 
-// What raw HTML is searched for. A style is looked at in lower case and without spaces.
+// Patterns for raw HTML. Styles are matched in lower case and without spaces.
 var (
 	hidingStyle = regexp.MustCompile(`display:none|visibility:(?:hidden|collapse)|opacity:0?\.?0*(?:;|%|!|$)|` +
 		`(?:font-size|max-height|max-width|height|width):0*\.?0+(?:[a-z%]+)?(?:;|!|$)|` +
@@ -29,7 +29,7 @@ type tag struct {
 	attrs []xhtml.Attribute
 }
 
-// inlineTag takes in a tag in running text; anything else in angle brackets goes at once.
+// inlineTag records a tag in running text; anything else in angle brackets is removed.
 func (p *page) inlineTag(n *ast.RawHTML) {
 	if n.Segments.Len() == 0 {
 		return
@@ -43,7 +43,7 @@ func (p *page) inlineTag(n *ast.RawHTML) {
 	p.tokenize(raw, func(int) int { return start }, func(int) int { return end })
 }
 
-// blockTags takes in an HTML block, whose lines may be apart in the source (in a quote).
+// blockTags records the tags of an HTML block, whose lines may not be contiguous in the source (in a quote).
 func (p *page) blockTags(n *ast.HTMLBlock) {
 	var raw strings.Builder
 	var starts, offsets []int
@@ -71,8 +71,8 @@ func (p *page) blockTags(n *ast.HTMLBlock) {
 	p.tokenize(raw.String(), at, func(offset int) int { return at(offset-1) + 1 })
 }
 
-// tokenize reads raw HTML as a browser does. What is left open swallows all that follows on the
-// page, so that all of it goes.
+// tokenize parses raw HTML as a browser does. An unclosed construct hides the rest of the page, so all of it is
+// removed.
 func (p *page) tokenize(raw string, first, last func(int) int) {
 	z := xhtml.NewTokenizer(strings.NewReader(raw))
 	for offset := 0; ; {
@@ -102,8 +102,8 @@ func (p *page) tokenize(raw string, first, last func(int) int) {
 	}
 }
 
-// markup judges the tags: hidden elements go with their content, unknown tags alone (as on GitHub,
-// which shows what stands between them), and of the others the attributes that nobody sees.
+// markup removes hidden elements with their content, unknown tags without it (GitHub shows their content), and
+// invisible attributes of other tags.
 func (p *page) markup() {
 	shown, literal, kept := shownTags(), literalTags(), keptAttributes()
 	slices.SortStableFunc(p.tags, func(a, b tag) int { return a.start - b.start })
@@ -133,12 +133,12 @@ func (p *page) markup() {
 	}
 }
 
-// maxSmall is how many elements that make letters smaller make them too small to be read.
+// maxSmall is the number of nested small elements from which text is unreadable.
 const maxSmall = 5
 
 func isSmall(name string) bool { return name == "sub" || name == "sup" || name == "small" }
 
-// smaller counts the elements around that make letters smaller.
+// smaller updates the number of enclosing elements that reduce the text size.
 func smaller(depth int, t tag) int {
 	switch {
 	case !isSmall(t.name):
@@ -158,7 +158,7 @@ func isDrawn(attrs []xhtml.Attribute) bool {
 
 func isUpload(a xhtml.Attribute) bool { return a.Key == "src" && uploadedImage.MatchString(a.Val) }
 
-// widePre looks for text far to the right in an element that keeps spaces.
+// widePre finds text far to the right in an element that keeps spaces.
 func (p *page) widePre(start, end int) {
 	for at := start; at < end; {
 		next := end
@@ -170,8 +170,8 @@ func (p *page) widePre(start, end int) {
 	}
 }
 
-// closing returns where the element that the i-th tag opens ends: behind its end tag, at once for a
-// void element, else at the end of the text.
+// closing returns the end of the element opened by the i-th tag: after its end tag, immediately for a void element,
+// otherwise the end of the text.
 func (p *page) closing(i int) int {
 	opened := p.tags[i]
 	switch opened.name {
@@ -213,7 +213,7 @@ func isHidden(attrs []xhtml.Attribute) bool {
 	return false
 }
 
-// attributes writes a start tag again with the attributes that stay, if any has to go.
+// attributes rewrites a start tag with the allowed attributes if any other must be removed.
 func (p *page) attributes(t tag, kept map[string]*regexp.Regexp) {
 	var out strings.Builder
 	var gone []string
@@ -242,8 +242,8 @@ func (p *page) attributes(t tag, kept map[string]*regexp.Regexp) {
 	}
 }
 
-// comments is the safety net: a complete comment outside code goes even where goldmark takes it for
-// text, because other readers of Markdown may not.
+// comments removes complete comments outside code even if goldmark treats them as text, because other Markdown parsers
+// may not.
 func (p *page) comments() {
 	for _, at := range wholeComment.FindAllStringIndex(p.source, -1) {
 		if !p.inCode(at[0], at[1]) {
@@ -252,13 +252,13 @@ func (p *page) comments() {
 	}
 }
 
-// inTag reports whether a position lies within a tag, where quotes have to stay encoded.
+// inTag reports whether a position is within a tag, where quotes must stay encoded.
 func (p *page) inTag(at int) bool {
 	return slices.ContainsFunc(p.tags, func(t tag) bool { return t.start <= at && at < t.span.end })
 }
 
-// entities decodes characters that are written as HTML entities, so that a text reads as it looks.
-// Those with a meaning in HTML and Markdown stay as they are: decoded they would become markup.
+// entities decodes HTML entities, so that a text contains the displayed characters. Characters with a meaning in HTML
+// and Markdown stay encoded, because decoding would make them markup.
 func (p *page) entities() {
 	for _, at := range entity.FindAllStringIndex(p.source, -1) {
 		raw := p.source[at[0]:at[1]]

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 )
 
-// TestSecretsWithinSecrets: of values that are a part of one another the whole is blanked, in whatever order they became known;
-// what merely begins alike is not.
+// TestSecretsWithinSecrets: if known values contain each other, the longest is redacted, regardless of the order in
+// which they were learned; values that only share a prefix are not.
 func TestSecretsWithinSecrets(t *testing.T) {
 	t.Parallel()
 	short, long, inner := "correct-horse", "correct-horse-battery-staple", "horse-battery"

@@ -8,38 +8,35 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// Redactor blanks secrets in what leaves us: comments, logs, transcripts, pages. It knows the
-// values that it was given, in common encodings, and the pattern library. It changes by Learn only, and
-// is safe for concurrent use.
+// A Redactor replaces secrets in errand's output: comments, logs, transcripts, pages. It finds known values in common
+// encodings and the patterns of the library. Only Learn changes it. It is safe for concurrent use.
 type Redactor struct {
 	patterns *secretscan.Patterns
 	known    []string
 	scanner  *secretscan.Scanner
 }
 
-// NewRedactor makes a redactor. Known values shorter than secretscan.MinKnown bytes are not looked
-// for. Without patterns only known values are.
+// NewRedactor returns a redactor. It ignores known values shorter than secretscan.MinKnown bytes. Without patterns it
+// only finds known values.
 func NewRedactor(patterns *secretscan.Patterns, known ...string) *Redactor {
 	known = slices.Clone(known)
 	return &Redactor{patterns: patterns, known: known, scanner: secretscan.New(patterns, known...)}
 }
 
-// Learn has the redactor blank further values from now on, such as tokens that were renewed. What With returned
-// before does not learn them.
+// Learn adds known values, such as renewed tokens. Redactors returned by With before do not get them.
 func (r *Redactor) Learn(values ...string) { r.scanner.Learn(values...) }
 
-// With returns a redactor that knows further values, such as a token made for one task.
+// With returns a redactor with additional known values, such as a token of one task.
 func (r *Redactor) With(values ...string) *Redactor {
 	return NewRedactor(r.patterns, slices.Concat(r.known, values)...)
 }
 
-// redactPasses bounds how often the result is looked at again, which matters only if a known value
-// occurs in the words that stand for a secret.
+// redactPasses limits repeated passes, which are only necessary if a known value occurs in the replacement text.
 const redactPasses = 3
 
-// Redact returns text with "[redacted: RULE]" in place of each secret, and how many there were. A
-// text without secrets comes back as it is, without a copy. Whoever cuts a text redacts it first; where that was done
-// elsewhere, what is left of a secret at the cut is blanked, as far as it can be told.
+// Redact returns text with each secret replaced by "[redacted: RULE]", and the number of secrets. It returns a text
+// without secrets unchanged and without a copy. Redact a text before you cut it; of a text cut elsewhere, Redact also
+// removes recognizable parts of secrets at the cut.
 func (r *Redactor) Redact(text string) (string, int) {
 	total := 0
 	for range redactPasses {
@@ -67,21 +64,21 @@ func replaceFindings(text string, found []secretscan.Finding) string {
 	return out.String()
 }
 
-// Lines redacts a stream line by line. Besides Redact it blanks private keys whose lines come one
-// at a time. It is for one goroutine.
+// Lines redacts a stream line by line. In addition to Redact it removes private keys that span lines. It is for a
+// single goroutine.
 type Lines struct {
 	redactor *Redactor
-	keyLines int // lines of an open private key so far, 0 outside one
+	keyLines int // lines of the current private key so far, 0 outside one
 }
 
-// maxKeyLines is how long a private key may be before we take its beginning for a mistake.
+// maxKeyLines is the length from which an apparent private key is treated as a false match.
 const maxKeyLines = 200
 
 // Lines starts a stream.
 func (r *Redactor) Lines() *Lines { return &Lines{redactor: r} }
 
-// Line returns the next line, given without its line end, with its secrets blanked. A line of JSON is read by itself:
-// what it holds of a key has no line ends, and it has to stay JSON.
+// Line returns the redacted next line, without line end. A line of JSON is treated separately: a key in it has no line
+// ends, and the result must be valid JSON.
 func (l *Lines) Line(line string) string {
 	if strings.HasPrefix(strings.TrimSpace(line), "{") {
 		clean, _ := l.redactor.Redact(line)

@@ -93,7 +93,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestCutTexts: wherever a text is cut, no part of a secret that tells anything is left beside the cut.
+// TestCutTexts: wherever a text is cut, no significant part of a secret remains at the cut.
 func TestCutTexts(t *testing.T) {
 	t.Parallel()
 	line := strings.Repeat("MIIEpAIBAAKCAQEAx1y2z3", 3)
@@ -104,16 +104,16 @@ func TestCutTexts(t *testing.T) {
 	r.Learn(learned)
 	tests := map[string]struct {
 		secret     string
-		head, tail int // bytes that may be left of it before a cut, and behind one
+		head, tail int // bytes of the secret that may remain before a cut, and after one
 	}{
 		"known":           {known, 11, 11},
 		"known, in hex":   {hex.EncodeToString([]byte(known)), 11, 11},
 		"learned":         {learned, 11, 11},
-		"a token":         {fakeToken(), 11, len(fakeToken())}, // nothing tells what the end of one is
+		"a token":         {fakeToken(), 11, len(fakeToken())}, // the end of one is not recognizable
 		"a key":           {pem, len("-----BEGIN RSA PRIVATE "+"KEY-----") + 41, len("-----END RSA PRIVATE "+"KEY-----") + 1},
 		"a key in JSON":   {strings.ReplaceAll(pem, "\n", `\n`), len("-----BEGIN RSA PRIVATE "+"KEY-----") + 42, len("-----END RSA PRIVATE "+"KEY-----") + 2},
 		"a short one":     {knownSecret, 11, 11},
-		"a line of a key": {line, len(line), len(line)}, // by itself it is a word like others
+		"a line of a key": {line, len(line), len(line)}, // alone it is an ordinary word
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

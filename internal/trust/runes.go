@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Seen returns a text without the characters that a reader cannot see, with plain line ends and
-// spaces: what people approve must be all that an agent is told.
+// Seen returns a text without invisible characters and with normalized line ends and spaces, so that people approve
+// exactly the text that the agent gets.
 func Seen(text string) string { return cleanRunes(text, &report{}) }
 
-// cleanRunes makes line ends and spaces plain and drops every character that a reader cannot see,
-// in code as well. Emoji that are joined from several fall apart into these.
+// cleanRunes normalizes line ends and spaces and removes all invisible characters, including those in code. It splits
+// joined emoji.
 func cleanRunes(text string, report *report) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var out, tags strings.Builder
@@ -30,7 +30,7 @@ func cleanRunes(text string, report *report) string {
 		case r >= 0xE0020 && r <= 0xE007E:
 			tags.WriteRune(r - 0xE0000)
 		case r == 0x200D || r == 0xFE0E || r == 0xFE0F || r == 0xFEFF && out.Len() == 0:
-			// Parts of emoji and a byte order mark go too, but are nothing to tell people about.
+			// Parts of emoji and a byte order mark are removed without a report.
 		case unseen(r):
 			dropped[r]++
 		default:
@@ -44,8 +44,8 @@ func cleanRunes(text string, report *report) string {
 	return out.String()
 }
 
-// unseen reports whether a character has no look of its own: controls, joiners, direction marks,
-// fillers, variation selectors, private use and what Unicode says to ignore.
+// unseen reports whether a character is invisible: controls, joiners, direction marks, fillers, variation selectors,
+// private use and Unicode's default ignorables.
 func unseen(r rune) bool {
 	switch {
 	case r < 0x20 || r >= 0x7F && r < 0xA0:
@@ -53,14 +53,14 @@ func unseen(r rune) bool {
 	case r < 0x300:
 		return r == 0xAD
 	case r >= 0x0600 && r <= 0x0605, r == 0x06DD, r == 0x070F, r >= 0x0890 && r <= 0x0891, r == 0x08E2, r == 0x110BD, r == 0x110CD:
-		return false // signs that Unicode counts as format characters but that are written
+		return false // visible signs that Unicode classifies as format characters
 	case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point):
 		return true
 	}
 	return r == 0x2800 // the blank Braille pattern
 }
 
-// addRunes reports dropped characters by their code points, the most frequent first.
+// addRunes reports removed characters by code point, the most frequent first.
 func (r *report) addRunes(dropped map[rune]int) {
 	if len(dropped) == 0 {
 		return

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestStripEndsOnRepetition feeds what makes careless parsers slow; the test's time limit is what
-// fails it. Each is an eighth of what GitHub allows.
+// TestStripEndsOnRepetition uses inputs that make naive parsers slow; the test's timeout detects them. Each is an
+// eighth of GitHub's limit.
 func TestStripEndsOnRepetition(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{

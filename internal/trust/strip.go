@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Kind is a class of hidden content.
+// A Kind is a class of hidden content.
 type Kind string
 
 // The kinds, worded so that a comment can list them: "3 HTML comments".
@@ -36,21 +36,20 @@ const (
 	KindSecret        Kind = "secret"
 	KindUnclean       Kind = "text that could not be cleaned"
 
-	// kindRoutine is for what goes without a word, because it stands in every other issue and
-	// says nothing: alt="image" of a pasted picture, &nbsp;, blank lines.
+	// kindRoutine is not reported because it is common and harmless: alt="image" of a pasted picture, &nbsp;, blank
+	// lines.
 	kindRoutine Kind = ""
 )
 
-// Stripped tells people what was taken out of a text.
+// Stripped describes removed content to people.
 type Stripped struct {
 	Kind  Kind
 	Count int
-	// Sample is the beginning of the first one, on one line and visible, empty for a secret.
+	// Sample is the start of the first removed content, visible and on one line; empty for a secret.
 	Sample string
 }
 
-// String returns a clause for people, with the sample as code: nothing in it mentions anybody or is
-// markup.
+// String returns a clause for people, with the sample as code, so that it contains no mention or markup.
 func (s Stripped) String() string {
 	text := fmt.Sprintf("%d × %s", s.Count, s.Kind)
 	if s.Sample == "" {
@@ -59,16 +58,16 @@ func (s Stripped) String() string {
 	return text + ": `" + strings.ReplaceAll(s.Sample, "`", "'") + "`"
 }
 
-// maxPasses bounds how often a text is gone over. What is taken out can bring together what then
-// has to go too; real texts need two passes, only made-up ones more.
+// maxPasses limits the passes over a text. A removal may join text that must then be removed, too. Real texts need two
+// passes, only constructed ones more.
 const maxPasses = 40
 
-// maxStripBytes is more than GitHub accepts in a body (65,536 characters); the rest is cut off.
+// maxStripBytes is more than GitHub accepts in a body (65,536 characters). Longer texts are cut.
 const maxStripBytes = 4 * 65536
 
-// Strip returns a Markdown text without what a reader on GitHub does not see, and what that was.
-// Fenced and indented code and code spans keep every visible character. Stripping a stripped text
-// changes nothing. A text on which this cannot be had is replaced by nothing at all.
+// Strip returns a Markdown text without the parts that readers on GitHub do not see, and a description of these parts.
+// Fenced and indented code and code spans keep all visible characters. Stripping a stripped text changes nothing. If
+// the result does not stabilize, Strip returns an empty text.
 func Strip(text string) (string, []Stripped) {
 	report := &report{}
 	if len(text) > maxStripBytes {
@@ -76,8 +75,8 @@ func Strip(text string) (string, []Stripped) {
 		text = text[:maxStripBytes]
 	}
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(strings.ToValidUTF8(text, "\uFFFD"))
-	// The first look is at the text as GitHub reads it: without a character that nobody sees, or with a plain space in the place of
-	// another one, what GitHub hides can become code.
+	// Strip the text first as GitHub parses it. Removing an invisible character, or replacing it by a space, could turn
+	// content that GitHub hides into code.
 	text = stripMarkdown(text, report)
 	for range maxPasses {
 		before := text
@@ -92,15 +91,15 @@ func Strip(text string) (string, []Stripped) {
 	return "", report.list
 }
 
-// StripLine is Strip for what GitHub shows literally on one line, such as a title: only characters
-// go, and line ends become spaces.
+// StripLine strips a text that GitHub shows literally on one line, such as a title: it only removes characters, and
+// replaces line ends by spaces.
 func StripLine(text string) (string, []Stripped) {
 	report := &report{}
 	text = cleanRunes(strings.ToValidUTF8(text, "\uFFFD"), report)
 	return strings.Join(strings.Fields(text), " "), report.list
 }
 
-// report gathers what was stripped, one entry per kind in order of appearance.
+// report collects removed content, one entry per kind in order of appearance.
 type report struct{ list []Stripped }
 
 func (r *report) add(kind Kind, count int, sample string) {
@@ -118,7 +117,7 @@ func (r *report) add(kind Kind, count int, sample string) {
 // maxSample is the length of a sample in characters.
 const maxSample = 80
 
-// excerpt makes hidden text fit to be shown: visible characters on one short line.
+// excerpt returns hidden text as visible characters on one short line.
 func excerpt(text string) string {
 	var out []rune
 	for _, r := range strings.Join(strings.Fields(text), " ") {
@@ -133,7 +132,7 @@ func excerpt(text string) string {
 	return string(out)
 }
 
-// Join merges what was stripped from several texts into one list.
+// Join merges descriptions of several texts.
 func Join(lists ...[]Stripped) []Stripped {
 	all := &report{}
 	for _, list := range lists {

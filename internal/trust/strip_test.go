@@ -14,7 +14,7 @@ import (
 func update() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files anew")
+	flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()
 	os.Exit(m.Run())
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shownTags are the elements that GitHub keeps, without those that only carry hidden things.
+// shownTags returns the elements that GitHub keeps, except those that only contain hidden content.
 func shownTags() map[string]bool {
 	shown := map[string]bool{}
 	for name := range strings.FieldsSeq(`a abbr b bdo blockquote br caption cite code dd del details dfn div dl dt em
@@ -16,8 +16,8 @@ func shownTags() map[string]bool {
 	return shown
 }
 
-// literalTags are the elements that GitHub's Markdown shows as text, angle brackets and all. Here
-// they become text too, so that what stands in them is read as GitHub reads it.
+// literalTags returns the elements whose tags GitHub's Markdown shows as text. Strip converts them to text, so that
+// their content is parsed as on GitHub.
 func literalTags() map[string]bool {
 	literal := map[string]bool{}
 	for name := range strings.FieldsSeq(`title textarea style xmp iframe noembed noframes script plaintext`) {
@@ -26,7 +26,7 @@ func literalTags() map[string]bool {
 	return literal
 }
 
-// The values that attributes may have.
+// Allowed values of attributes.
 var (
 	anyAddress = regexp.MustCompile(``)
 	plainSize  = regexp.MustCompile(`^[0-9]{1,4}(?:px|%)?$`)
@@ -35,8 +35,8 @@ var (
 	alignment  = regexp.MustCompile(`^(?i:left|right|center|justify|char|top|middle|bottom)$`)
 )
 
-// keptAttributes decide where a link or image leads, or how it, a table or a list is laid out, each with
-// the values that do so. All other attributes, and other values, can carry text that nobody sees.
+// keptAttributes returns the attributes that define the target of a link or image or the layout of text, each with its
+// allowed values. All other attributes and values can contain invisible text.
 func keptAttributes() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
 		"href": anyAddress, "src": anyAddress, "width": plainSize, "height": plainSize,

@@ -9,90 +9,88 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Comment is a text as GitHub has it now. Author, editor and reactions must have been read together
-// with the body, or an edit could slip in between.
+// A Comment is the current version of a text on GitHub. Author, editor and reactions must have been read together with
+// the body, otherwise an edit could be missed.
 type Comment struct {
-	// ID is GitHub's id, 0 for the issue's own title and body.
+	// ID is GitHub's ID, 0 for the issue's title and body.
 	ID   int64
 	Node string
-	// Author is the zero Person for a deleted account, as is EditedBy where GitHub names nobody.
+	// Author is the zero Person for a deleted account, as is EditedBy if GitHub names no editor.
 	Author    state.Person
 	Body      string
 	CreatedAt time.Time
 	// EditedAt is when the body was last edited, zero if never.
 	EditedAt time.Time
 	EditedBy state.Person
-	// ThumbsUp are all the 👍 on it.
+	// ThumbsUp are all its 👍.
 	ThumbsUp []Reaction
 }
 
-// Reaction is one person's 👍.
+// A Reaction is one person's 👍.
 type Reaction struct {
 	By state.Person
 	At time.Time
 }
 
-// Issue is the issue's own text.
+// An Issue is the issue's own text.
 type Issue struct {
 	// Title is shown or withheld together with the body.
 	Title string
 	Comment
-	// VouchedBy is who triggered the bot (or re-froze the text), if Title and Body are as that
-	// person's webhook had them. Such a person needs no 👍.
+	// VouchedBy is the person who triggered the bot (or froze the text again), if Title and Body are as in that
+	// person's webhook. The text then needs no 👍.
 	VouchedBy state.Person
 }
 
-// Permissions asks for a person's permission on the task's repository, by id: logins are renamed
-// and used again. An error means that nobody could tell, not that there is none.
+// Permissions returns a person's permission on the task's repository. It uses the ID, because logins can be renamed and
+// reused. An error means unknown, not that the person has none.
 type Permissions interface {
 	Permission(ctx context.Context, who state.Person) (state.Permission, error)
 }
 
-// Policy is what decides besides permissions.
+// A Policy holds the settings of a decision.
 type Policy struct {
-	// Self is our own bot's user id. Its comments are never input.
+	// Self is the bot's own user ID. Its comments are never input.
 	Self int64
-	// Allowed are logins of people who count as if they had write permission.
+	// Allowed are logins of people who are treated as having write access.
 	Allowed []string
-	// Bots are logins of bots (with or without "[bot]") whose comments are shown. All others are
-	// denied; a 👍 does not change that, and a bot's 👍 never counts.
+	// Bots are logins of bots (with or without "[bot]") whose comments are shown. Comments of other bots are withheld
+	// even with a 👍, and a bot's 👍 never counts.
 	Bots []string
-	// Redactor blanks secrets in what is shown; nil leaves them.
+	// Redactor redacts secrets in visible texts; nil keeps them.
 	Redactor *Redactor
-	// MaxLookups bounds the permissions asked for, because anybody can comment and react on a
-	// public issue; 0 means 200.
+	// MaxLookups limits permission lookups, because anyone can comment and react on a public issue; 0 means 200.
 	MaxLookups int
 }
 
 const defaultMaxLookups = 200
 
-// View is what the agent may see and what it may not.
+// A View holds the texts that the agent can see, and the withheld ones.
 type View struct {
 	// ShowsIssue reports whether title and body are visible.
 	ShowsIssue  bool
 	Title, Body string
-	// IssueVouchedBy is who gave the 👍 that shows the issue's text, zero if it needed none. GitHub does
-	// not say whether the title, or a pull request's files, were others then.
+	// IssueVouchedBy is the person whose 👍 makes the issue's text visible, zero if none was needed. GitHub does not
+	// report whether the title, or a pull request's files, changed after the 👍.
 	IssueVouchedBy state.Person
-	// Comments are visible and stripped, oldest first. A comment of which nothing is left is not
-	// among them.
+	// Comments are visible and stripped, oldest first. Comments that are empty after stripping are omitted.
 	Comments []Visible
 	Withheld []Withheld
-	// Stripped is what was hidden in the visible texts.
+	// Stripped describes the hidden content removed from visible texts.
 	Stripped []Stripped
 }
 
-// Empty reports whether there is nothing for an agent to go by.
+// Empty reports whether no text is visible.
 func (v View) Empty() bool { return !v.ShowsIssue && len(v.Comments) == 0 }
 
-// Visible is a comment that the agent may see.
+// Visible is a comment that the agent can see.
 type Visible struct {
 	ID     int64
-	Node   string // as the Comment's
+	Node   string // Node of the Comment
 	Author state.Person
 	At     time.Time
 	Body   string
-	// VouchedBy is who gave the 👍 that shows it, zero if it needed none.
+	// VouchedBy is the person whose 👍 makes it visible, zero if none was needed.
 	VouchedBy state.Person
 }
 
@@ -104,20 +102,19 @@ type Withheld struct {
 	Reason, Release string
 }
 
-// The reasons for withholding a text.
+// Reasons for withholding a text.
 const (
-	ReasonOutsider    = "its author has no write permission"
-	ReasonEditor      = "it was edited by somebody without write permission"
+	ReasonOutsider    = "its author has no write access"
+	ReasonEditor      = "it was edited by somebody without write access"
 	ReasonEditedAfter = "it was edited after the 👍"
 	ReasonBot         = "it is by a bot that is not on the list"
-	ReasonTooMany     = "too many people have commented or reacted to ask for the permission of all"
+	ReasonTooMany     = "too many people have commented or reacted to check everyone's permission"
 )
 
-// Decide chooses what the agent may see of an issue and its comments. A text is visible if its
-// author, and whoever edited it last, may write; or if somebody who may write gave it a 👍 that is
-// strictly later than its last edit (GitHub counts in seconds); or, for the issue's own text, if
-// somebody who may write vouched for it. Permissions are asked for once per person. An error of
-// Permissions ends the decision.
+// Decide selects the texts of an issue and its comments that the agent can see. A text is visible if its author and its
+// last editor have write access; if somebody with write access gave it a 👍 strictly later than its last edit (GitHub's
+// times are in seconds); or, for the issue's own text, if somebody with write access vouched for it. Each person's
+// permission is looked up once. Decide returns an error if a lookup fails.
 func Decide(ctx context.Context, issue Issue, comments []Comment, permissions Permissions, policy Policy) (View, error) {
 	j := &judge{permissions: permissions, policy: policy, known: map[int64]bool{}, left: cmp.Or(policy.MaxLookups, defaultMaxLookups)}
 	var view View
@@ -166,12 +163,12 @@ func (p Policy) clean(strip func(string) (string, []Stripped), text string) (str
 }
 
 func withhold(c Comment, reason string) Withheld {
-	release := "somebody with write permission can show it to the agent by giving it a 👍"
+	release := "somebody with write access can show it to the agent by giving it a 👍"
 	switch reason {
 	case ReasonEditedAfter:
-		release = "take the 👍 back and give it again"
+		release = "remove the 👍 and give it again"
 	case ReasonBot:
-		release = "an operator can add the bot to the list of those whose comments are shown, or somebody can quote it"
+		release = "an operator can add the bot to the list of bots whose comments are shown, or somebody can quote it"
 	}
 	return Withheld{ID: c.ID, Node: c.Node, By: c.Author, Reason: reason, Release: release}
 }

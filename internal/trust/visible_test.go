@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// The people of these tests. Only ann and bea may write.
+// The people of these tests. Only ann and bea have write access.
 func ann() state.Person    { return state.Person{ID: 1, Login: "ann"} }
 func bea() state.Person    { return state.Person{ID: 2, Login: "bea"} }
 func out() state.Person    { return state.Person{ID: 3, Login: "out"} }
@@ -20,7 +20,7 @@ func reader() state.Person { return state.Person{ID: 4, Login: "reader"} }
 func robot() state.Person  { return state.Person{ID: 5, Login: "helper[bot]", Bot: true} }
 func self() state.Person   { return state.Person{ID: 6, Login: "errand[bot]", Bot: true} }
 
-// register answers from a table by id and counts how often it is asked for whom.
+// register returns permissions by ID from a table and counts lookups.
 type register struct {
 	asked map[int64]int
 	fails error
@@ -60,11 +60,11 @@ func liked(by state.Person, second int) func(*Comment) {
 	return func(c *Comment) { c.ThumbsUp = append(c.ThumbsUp, Reaction{By: by, At: at(second)}) }
 }
 
-// decideCase is a comment and what is decided about it.
+// decideCase is a comment and the decision about it.
 type decideCase struct {
 	comment Comment
 	policy  func(*Policy)
-	reason  string // "" is visible
+	reason  string // "" means visible
 	voucher string
 	silent  bool // neither visible nor withheld
 }
@@ -73,20 +73,20 @@ func decideCases() map[string]decideCase {
 	return map[string]decideCase{
 		"a writer":                          {comment: said(bea())},
 		"an admin":                          {comment: said(ann())},
-		"an outsider":                       {comment: said(out()), reason: ReasonOutsider},
+		"a user without write access":                       {comment: said(out()), reason: ReasonOutsider},
 		"a reader":                          {comment: said(reader()), reason: ReasonOutsider},
 		"a deleted account":                 {comment: said(state.Person{}), reason: ReasonOutsider},
 		"somebody on the list":              {comment: said(out()), policy: func(p *Policy) { p.Allowed = []string{"OUT"} }},
 		"a writer's own edit":               {comment: said(bea(), edited(bea(), 20))},
 		"another writer's edit":             {comment: said(bea(), edited(ann(), 20))},
-		"an outsider's edit":                {comment: said(bea(), edited(out(), 20)), reason: ReasonEditor},
-		"an edit by nobody knows whom":      {comment: said(bea(), edited(state.Person{}, 20)), reason: ReasonEditor},
+		"an edit without write access":                {comment: said(bea(), edited(out(), 20)), reason: ReasonEditor},
+		"an edit by an unknown editor":      {comment: said(bea(), edited(state.Person{}, 20)), reason: ReasonEditor},
 		"a bot's edit":                      {comment: said(bea(), edited(robot(), 20)), reason: ReasonEditor},
 		"a listed bot's edit":               {comment: said(bea(), edited(robot(), 20)), policy: func(p *Policy) { p.Bots = []string{"helper"} }},
 		"a foreign edit, then a 👍":          {comment: said(bea(), edited(out(), 20), liked(ann(), 21)), voucher: "ann"},
-		"an outsider's with a 👍":            {comment: said(out(), liked(bea(), 11)), voucher: "bea"},
+		"without write access, with a 👍":            {comment: said(out(), liked(bea(), 11)), voucher: "bea"},
 		"a 👍 in the same second":            {comment: said(out(), liked(bea(), 10)), reason: ReasonEditedAfter},
-		"a 👍 by an outsider":                {comment: said(out(), liked(reader(), 11)), reason: ReasonOutsider},
+		"a 👍 without write access":                {comment: said(out(), liked(reader(), 11)), reason: ReasonOutsider},
 		"a 👍 by the author":                 {comment: said(out(), liked(out(), 11)), reason: ReasonOutsider},
 		"a 👍 by a bot":                      {comment: said(out(), liked(robot(), 11)), policy: func(p *Policy) { p.Bots = []string{"helper[bot]"} }, reason: ReasonOutsider},
 		"a 👍 by somebody on the list":       {comment: said(out(), liked(reader(), 11)), policy: func(p *Policy) { p.Allowed = []string{"reader"} }, voucher: "reader"},
@@ -100,11 +100,11 @@ func decideCases() map[string]decideCase {
 		"a listed bot":                      {comment: said(robot()), policy: func(p *Policy) { p.Bots = []string{"Helper[bot]"} }},
 		"a listed bot, by its short name":   {comment: said(robot()), policy: func(p *Policy) { p.Bots = []string{"helper"} }},
 		"a person named like a listed bot":  {comment: said(out()), policy: func(p *Policy) { p.Bots = []string{"out"} }, reason: ReasonOutsider},
-		"we ourselves":                      {comment: said(self()), silent: true},
-		"we ourselves, listed":              {comment: said(self()), policy: func(p *Policy) { p.Bots = []string{"errand"} }, silent: true},
-		"nothing but what is hidden":        {comment: said(bea(), func(c *Comment) { c.Body = "<!-- x -->" }), silent: true},
-		"nobody can be asked about it":      {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 2 }, reason: ReasonTooMany},
-		"enough people can be asked for it": {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 3 }, voucher: "bea"},
+		"the bot itself":                      {comment: said(self()), silent: true},
+		"the bot itself, listed":              {comment: said(self()), policy: func(p *Policy) { p.Bots = []string{"errand"} }, silent: true},
+		"only hidden content":        {comment: said(bea(), func(c *Comment) { c.Body = "<!-- x -->" }), silent: true},
+		"no lookups left":      {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 2 }, reason: ReasonTooMany},
+		"enough lookups left": {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 3 }, voucher: "bea"},
 	}
 }
 
@@ -156,15 +156,15 @@ func TestDecideIssue(t *testing.T) {
 		policy func(*Policy)
 		shows  bool
 	}{
-		"an outsider's":                    {issue: Issue{Comment: said(out())}},
+		"by a user without write access":                    {issue: Issue{Comment: said(out())}},
 		"vouched for by a writer":          {issue: Issue{Comment: said(out()), VouchedBy: bea()}, shows: true},
 		"vouched for by a reader":          {issue: Issue{Comment: said(out()), VouchedBy: reader()}},
 		"vouched for by a listed bot":      {issue: Issue{Comment: said(out()), VouchedBy: robot()}, policy: listBot},
 		"a bot's, vouched for by a writer": {issue: Issue{Comment: said(robot()), VouchedBy: ann()}, shows: true},
 		"a listed bot's own":               {issue: Issue{Comment: said(robot()), VouchedBy: robot()}, policy: listBot, shows: true},
-		"a writer's, triggered by nobody":  {issue: Issue{Comment: said(ann())}, shows: true},
-		"edited by an outsider, vouched":   {issue: Issue{Comment: said(ann(), edited(out(), 20)), VouchedBy: bea()}, shows: true},
-		"edited by an outsider":            {issue: Issue{Comment: said(ann(), edited(out(), 20))}},
+		"a writer's, without a trigger":  {issue: Issue{Comment: said(ann())}, shows: true},
+		"edited without write access, vouched":   {issue: Issue{Comment: said(ann(), edited(out(), 20)), VouchedBy: bea()}, shows: true},
+		"edited without write access":            {issue: Issue{Comment: said(ann(), edited(out(), 20))}},
 		"with a 👍":                         {issue: Issue{Comment: said(out(), liked(ann(), 11))}, shows: true},
 	}
 	for name, tc := range tests {
@@ -243,7 +243,7 @@ func TestDecideFailsClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			view, err := Decide(t.Context(), issue, nil, &register{fails: down}, Policy{})
-			if !errors.Is(err, down) || !strings.HasPrefix(err.Error(), "ask for the permission of ") || !view.Empty() {
+			if !errors.Is(err, down) || !strings.HasPrefix(err.Error(), "read the permission of ") || !view.Empty() {
 				t.Errorf("view %+v, error %v", view, err)
 			}
 		})

@@ -5,15 +5,15 @@ import (
 	"unicode"
 )
 
-// Where text in code counts as too far to the right to be seen, in columns.
+// Columns from which text in code is too far to the right to be seen.
 const (
-	wideColumn = 100 // beyond it a gap of wideGap hides what follows
+	wideColumn = 100 // after it, a gap of wideGap hides the rest of the line
 	wideGap    = 40
-	wideBlank  = 160 // beyond it any gap does, if four fifths of the line are blank
+	wideBlank  = 160 // after it, any gap does if four fifths of the line are blank
 	tabColumns = 8
 )
 
-// wide withholds the ends of lines of code that spaces push to the right, where a reader would have to scroll.
+// wide withholds the ends of code lines that spaces push so far to the right that a reader must scroll.
 func (p *page) wide(start, end int) {
 	line := strings.TrimRight(p.source[start:end], " \t\n")
 	column, blank, gap, gapAt := 0, 0, 0, 0
@@ -40,7 +40,7 @@ func (p *page) wide(start, end int) {
 	}
 }
 
-// isBlank reports whether a character shows nothing but takes up room.
+// isBlank reports whether a character takes up space but is invisible.
 func isBlank(r rune) bool {
 	switch r {
 	case '\u2800', '\u3164', '\u115F', '\u1160', '\uFFA0':
