@@ -192,7 +192,7 @@ func TestFirstContact(t *testing.T) {
 		"at once": {0, 1, nil, ""}, "after a while": {5, 1, nil, ""}, "too late": {100, 2, nil, "unreachable"},
 		"its first boot takes long": {100, 1, fleet.ErrSettingUp, ""},
 		"its first boot has no end": {500, 2, fleet.ErrSettingUp, "its first boot has not finished"},
-		"its first boot failed": {1, 2, fmt.Errorf("%w: apt-get: no such package", fleet.ErrSetUp), "its first boot failed: apt-get: no such package"},
+		"its first boot failed":     {1, 2, fmt.Errorf("%w: apt-get: no such package", fleet.ErrSetUp), "its first boot failed: apt-get: no such package"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,16 +1,15 @@
-// Package cloudinit writes the user data of a cloud VM: what cloud-init does at its first boot, so that
-// the first connection is a verified one and nobody but errand gets in.
+// Package cloudinit creates the user data of a cloud VM: the instructions for cloud-init at its first boot, so that the
+// first connection is verified and only errand can log in.
 //
-// The document holds no secret but the host key of the first contact, which is replaced over the first
-// connection (errand-hostkey). It is derived from a secret of the deployment and the VM's name, so that
-// nobody has to store it and an order can be repeated. Whatever a configuration says goes into files and
-// JSON strings, never into a line that a shell reads. The scripts are the files in the folder files; they
-// run on any Debian or Ubuntu, with systemd or without.
+// The document's only secret is the host key of the first contact, which is replaced over the first connection
+// (errand-hostkey). It is derived from a secret of the deployment and the VM's name, so that it need not be stored and
+// an order can be repeated. Configured values are only put into files and JSON strings, never into a line that a shell
+// parses. The scripts are in the folder files; they run on any Debian or Ubuntu, with or without systemd.
 //
-// A VM has two users besides root. The agent works as errand; errand-runner keeps the records of runs and the tether, which
-// the agent must not touch, and may become errand by sudo. Neither may become anybody else.
+// A VM has two users besides root. The agent works as errand. errand-runner owns run records and the tether, which the
+// agent must not touch, and may become errand by sudo. Neither may become any other user.
 //
-// Start reading at UserData.
+// Start here: [UserData].
 package cloudinit
 
 import (
@@ -27,45 +26,44 @@ import (
 )
 
 const (
-	// MaxSize is what a provider takes, in bytes.
+	// MaxSize is the limit of providers, in bytes.
 	MaxSize = 32 << 10
-	// HostKeyCommand replaces the host key, as root: with "make" it prints a new public key, with "use" it
-	// has sshd answer with it. make ends with 75 while the first boot goes on, with 70 if it went wrong,
-	// and says on stderr how far it is.
+	// HostKeyCommand replaces the host key, as root: "make" prints a new public key, "use" makes sshd use it. During
+	// the first boot make exits with 75, after a failed first boot with 70, and prints the progress on stderr.
 	HostKeyCommand = "/usr/local/sbin/errand-hostkey"
-	// CleanCommand makes the VM fit to be a base image, as root and as the last thing. On what errand's user
-	// data has not set up it does nothing.
+	// CleanCommand prepares the VM for use as a base image; run it as root and last. It does nothing on a VM that
+	// errand's user data did not set up.
 	CleanCommand = "/usr/local/sbin/errand-clean"
-	// ContactFile is touched by whoever wants the VM to live on without being logged in, as root.
+	// ContactFile is touched, as root, to keep the VM running without a login.
 	ContactFile = "/run/errand/contact"
-	// BakedFile marks a base image: packages and Setup are in it already.
+	// BakedFile marks a base image: packages and Setup are already installed.
 	BakedFile = "/etc/errand/baked"
-	// LogFile has what the first boot's steps printed.
+	// LogFile contains the output of the first boot's steps.
 	LogFile = "/var/lib/errand/firstboot.log"
 )
 
 //go:embed files
 var files embed.FS
 
-// Spec is what differs between VMs.
+// Spec is the data that differs between VMs.
 type Spec struct {
-	// Name is the VM's, and its host name.
+	// Name is the VM's name and host name.
 	Name string
-	// HostKey is the private key of the first contact, as DeriveHostKey makes it.
+	// HostKey is the private key of the first contact, from [DeriveHostKey].
 	HostKey []byte
-	// ClientKey is the only key that root, errand and errand-runner are logged in with.
+	// ClientKey is the only key accepted for root, errand and errand-runner.
 	ClientKey ssh.PublicKey
-	// ContactWithin is how long the VM stays up without anybody in touch; 0 is for ever.
+	// ContactWithin is how long the VM stays on without contact; 0 means forever.
 	ContactWithin time.Duration
-	// HardAfter is how long it stays up at all; 0 is for ever.
+	// HardAfter is the VM's maximum uptime; 0 means forever.
 	HardAfter time.Duration
-	// Setup is run as root by bash at the first boot of a VM that has no baked image.
+	// Setup runs as root in bash at the first boot of a VM without a baked image.
 	Setup string
 }
 
-// cloudConfig is the part of cloud-init's configuration that we use. JSON is YAML, and has one way of
-// writing a string. ssh_pwauth is not in it: it would have cloud-init restart sshd in the middle of the first
-// boot, and says nothing that our file for sshd does not say.
+// cloudConfig is the used part of cloud-init's configuration. JSON is YAML with a single way of quoting strings.
+// ssh_pwauth is omitted, because it would make cloud-init restart sshd during the first boot, and the generated sshd
+// configuration already covers it.
 type cloudConfig struct {
 	Hostname   string            `json:"hostname"`
 	Hosts      string            `json:"manage_etc_hosts"`
@@ -93,7 +91,7 @@ type file struct {
 	Content     string `json:"content"`
 }
 
-// UserData is the document for cloud-init. The same Spec gives the same bytes.
+// UserData returns the document for cloud-init. The same Spec gives the same bytes.
 func UserData(spec Spec) ([]byte, error) {
 	public, err := check(spec)
 	if err != nil {
@@ -102,12 +100,12 @@ func UserData(spec Spec) ([]byte, error) {
 	client := authorized(spec.ClientKey)
 	cfg := cloudConfig{
 		Hostname: spec.Name, DeleteKeys: true,
-		Hosts:   "localhost", // sudo asks for the machine's own name, which nobody may be there to tell
+		Hosts:   "localhost", // sudo resolves the machine's own name, for which there may be no DNS
 		Keys:    map[string]string{"ed25519_private": string(spec.HostKey), "ed25519_public": public},
 		Console: map[string]bool{"emit_keys_to_console": false},
 		Users: []user{
 			{Name: "root", Lock: true, Keys: []string{client}},
-			// No password fits "*", and unlike a locked account it takes keys without PAM, too.
+			// No password matches "*", and unlike a locked account it accepts keys even without PAM.
 			{Name: "errand", Shell: "/bin/bash", Home: "/home/errand", Hash: "*", Keys: []string{client}},
 			{Name: "errand-runner", Shell: "/bin/bash", Home: "/home/errand-runner", Hash: "*", Keys: []string{client}},
 		},
@@ -130,7 +128,7 @@ func UserData(spec Spec) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// check returns the host key's public half.
+// check returns the public half of the host key.
 func check(spec Spec) (public string, err error) {
 	switch {
 	case spec.Name == "" || strings.Trim(spec.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
@@ -144,7 +142,7 @@ func check(spec Spec) (public string, err error) {
 	}
 	signer, err := ssh.ParsePrivateKey(spec.HostKey)
 	if err != nil {
-		return "", errors.New("the host key is none") // and no word of what it is
+		return "", errors.New("the host key is none") // do not quote the key
 	}
 	if signer.PublicKey().Type() != ssh.KeyAlgoED25519 {
 		return "", fmt.Errorf("the host key is of type %s", signer.PublicKey().Type())
@@ -155,11 +153,11 @@ func check(spec Spec) (public string, err error) {
 func writeFiles(spec Spec) ([]file, error) {
 	out := []file{
 		{Path: "/var/lib/errand/firstboot", Permissions: "0644", Content: "waits for cloud-init\n"},
-		// Empty: its age counts from this boot, also on a disk that has been another machine's.
+		// Empty: the age counts from this boot, even on a disk that was another machine's.
 		{Path: "/var/lib/errand/born", Permissions: "0644"},
 		{Path: "/etc/errand/deadman.conf", Permissions: "0644", Content: fmt.Sprintf(
 			"contact_within=%d\nhard_after=%d\n", seconds(spec.ContactWithin), seconds(spec.HardAfter))},
-		// What an agent has begun later would outlive its run.
+		// Cron jobs of an agent would outlive its run.
 		{Path: "/etc/cron.allow", Permissions: "0644", Content: "root\n"},
 		{Path: "/etc/at.allow", Permissions: "0644", Content: "root\n"},
 		{Path: "/etc/ssh/errand_keys", Permissions: "0644", Content: authorized(spec.ClientKey) + "\n"},
@@ -191,10 +189,10 @@ func writeFiles(spec Spec) ([]file, error) {
 	return out, nil
 }
 
-// seconds rounds up, so that a short time never becomes "for ever".
+// seconds rounds up, so that a short time never becomes "forever".
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// CleanUp is the text of CleanCommand, for VMs that may have an older one.
+// CleanUp returns the text of CleanCommand, for VMs that may have an older one.
 func CleanUp() ([]byte, error) {
 	data, err := files.ReadFile("files/errand-clean")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// minSecret is the least length of a deployment's secret, in bytes.
+// minSecret is the minimum length of a deployment's secret in bytes.
 const minSecret = 16
 
-// DeriveHostKey derives the host key of a VM's first contact from the deployment's secret and the VM's
-// name: the private key in OpenSSH's PEM form, and the public one as a line of authorized_keys. The same
-// arguments give the same bytes for ever; another name or secret gives another key.
+// DeriveHostKey derives the host key of a VM's first contact from the deployment's secret and the VM's name: the
+// private key in OpenSSH's PEM form, and the public one as a line of authorized_keys. It is deterministic and must
+// never change; another name or secret gives another key.
 func DeriveHostKey(secret []byte, name string) (private []byte, public string, err error) {
 	if len(secret) < minSecret || name == "" {
 		return nil, "", errors.New("derive host key: needs a name and a secret of 16 bytes or more")
@@ -33,8 +33,8 @@ func DeriveHostKey(secret []byte, name string) (private []byte, public string, e
 	return marshal(key, pub, [4]byte(material[ed25519.SeedSize:])), authorized(pub), nil
 }
 
-// marshal writes a key in the form that every sshd reads. The ssh package's own function puts random
-// bytes where we have to repeat ourselves.
+// marshal encodes a key in the format that every sshd reads. The ssh package's function inserts random bytes, but this
+// result must be reproducible.
 func marshal(key ed25519.PrivateKey, pub ssh.PublicKey, check [4]byte) []byte {
 	half := []byte(key.Public().(ed25519.PublicKey)) //nolint:forcetypeassert // by definition
 	inner := append(append([]byte{}, check[:]...), check[:]...)

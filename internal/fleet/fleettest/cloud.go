@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// Cloud is a provider behind somebody's API, with all that such a one may offer.
+// Cloud is a provider with a remote API and all optional capabilities.
 type Cloud interface {
 	fleet.Market
 	fleet.Imager
@@ -19,7 +19,7 @@ type Cloud interface {
 	fleet.Auditor
 }
 
-// RunCloud runs what a Cloud has to do besides Run. The providers of world have to be Clouds.
+// RunCloud tests the contract of a [Cloud], in addition to [Run]. The providers of world must be Clouds.
 func RunCloud(t *testing.T, world func(t *testing.T) World) {
 	run(t, world, map[string]func(*testing.T, World){
 		"offers have prices":           testOffers,
@@ -130,7 +130,7 @@ func testImage(t *testing.T, w World) {
 	}
 }
 
-// awaitImage waits until the only image there is is ready.
+// awaitImage waits until the only image is ready.
 func awaitImage(t *testing.T, w World, p Cloud, id string) (img fleet.Image) {
 	t.Helper()
 	eventually(t, "image is ready", func() bool {
@@ -165,7 +165,7 @@ func testRebuild(t *testing.T, w World) {
 	if got := sh(t, dial(t, w, vm), "ls"); got != "" {
 		t.Errorf("it has files: %q", got)
 	}
-	if w.Endpoint != nil { // the old VM's key opens nothing any more
+	if w.Endpoint != nil { // the old VM's key is no longer accepted
 		ep := w.Endpoint(t, vm)
 		ep.HostKeys = w.Endpoint(t, old).HostKeys
 		if _, err := dialAs(t, w, ep, w.Signer); err == nil {
@@ -210,7 +210,7 @@ func testStrays(t *testing.T, w World) {
 	}
 }
 
-// testLostAnswers: each call that changes something loses its answer once, and is made again.
+// testLostAnswers: each mutating call loses its response once and is repeated.
 func testLostAnswers(t *testing.T, w World) {
 	if w.Lose == nil {
 		return
@@ -254,7 +254,7 @@ func testLostAnswers(t *testing.T, w World) {
 	}
 }
 
-// insist makes a call until it succeeds.
+// insist repeats a call until it succeeds.
 func insist(t *testing.T, w World, what string, do func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

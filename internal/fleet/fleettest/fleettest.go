@@ -1,6 +1,7 @@
-// Package fleettest is the conformance suite for providers of VMs: what every
-// fleet.Provider has to do, whatever its VMs are. A provider's own tests call Run
-// with a World, and add what only they can see.
+// Package fleettest is the conformance suite for VM providers: it tests the contract of [fleet.Provider] independently
+// of the kind of VMs. A provider's tests call Run with a World, and add provider-specific tests.
+//
+// Start here: [Run].
 package fleettest
 
 import (
@@ -19,33 +20,32 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// World is a place with VMs for one test.
+// World is an environment with VMs for one test.
 type World struct {
-	// Provider returns a new object over the same VMs each time, as after a restart
-	// of the orchestrator.
+	// Provider returns a new object for the same VMs each time, as after a restart of the orchestrator.
 	Provider func(t *testing.T) fleet.Provider
-	// Stranger is a provider of another deployment in the same place.
+	// Stranger returns a provider of another deployment in the same environment.
 	Stranger func(t *testing.T) fleet.Provider
 	// Signer is the deployment's client key.
 	Signer ssh.Signer
-	// Prepare completes a Spec with what the provider needs for a create: an offer, user data. Nil: nothing.
+	// Prepare completes a Spec with the data that the provider needs to create a VM: an offer, user data. Nil means
+	// none.
 	Prepare func(t *testing.T, spec *fleet.Spec)
-	// Endpoint completes the endpoint of a VM that was prepared: its host keys. Nil where the provider
-	// makes host keys itself, new ones for each VM.
+	// Endpoint completes the endpoint of a prepared VM with its host keys. Nil if the provider generates new host keys
+	// for each VM.
 	Endpoint func(t *testing.T, vm fleet.VM) remote.Endpoint
-	// Dial is remote.Config.Dial, nil where addresses are real.
+	// Dial is remote.Config.Dial, nil if addresses are real.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Settle lets pass the time in which what was begun ends, for worlds with a clock of their own.
+	// Settle waits until actions in progress have ended, for worlds with their own clock.
 	Settle func(t *testing.T)
-	// Lose has the next call that changes something lose its answer, after its effect; nil where no
-	// answer can be lost.
+	// Lose makes the next mutating call lose its response after its effect; nil if responses cannot be lost.
 	Lose func(t *testing.T)
-	// Processes counts the processes whose command line contains mark, wherever
-	// they are; nil where a test cannot see into a VM after its end.
+	// Processes counts the processes whose command line contains mark, wherever they run; nil if a test cannot inspect
+	// a VM after its end.
 	Processes func(t *testing.T, mark string) int
 }
 
-// Run runs what every provider has to do. world is called once per test and may skip it.
+// Run tests the contract of every provider. world is called once per test and may skip it.
 func Run(t *testing.T, world func(t *testing.T) World) {
 	tests := map[string]func(*testing.T, World){
 		"create is idempotent":         testCreateTwice,
@@ -129,7 +129,7 @@ func settle(t *testing.T, w World) {
 	}
 }
 
-// remove deletes, again while the provider says that something else is going on.
+// remove deletes a VM, retrying while the provider is busy.
 func remove(ctx context.Context, p fleet.Provider, name string, why fleet.Reason) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -166,7 +166,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// endpoint is where a VM is reached, with its pins.
+// endpoint returns the address of a VM with its pinned host keys.
 func endpoint(t *testing.T, w World, vm fleet.VM) remote.Endpoint {
 	t.Helper()
 	if w.Endpoint != nil {
@@ -193,7 +193,7 @@ func dialAs(t *testing.T, w World, ep remote.Endpoint, signer ssh.Signer) (*remo
 	return c, err
 }
 
-// sh runs a line in the VM's shell and returns what it printed.
+// sh runs a line in the VM's shell and returns its output.
 func sh(t *testing.T, c *remote.Client, line string) string {
 	t.Helper()
 	res, err := c.Run(deadline(t), remote.Cmd{Argv: []string{"sh", "-c", line}})
@@ -219,7 +219,7 @@ func names(t *testing.T, p fleet.Provider) string {
 	return strings.Join(all, " ")
 }
 
-// eventually polls a condition until it holds.
+// eventually polls a condition until it is true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -59,7 +59,7 @@ func testProcessesDie(t *testing.T, w World) {
 	p := w.Provider(t)
 	c := dial(t, w, create(t, w, p, "dying"))
 	mark := "errand-mark-" + rand.Text()
-	// One in its own session, one orphaned twice over, one that ignores signals.
+	// One in a separate session, one orphaned twice, one that ignores signals.
 	sh(t, c, fmt.Sprintf(`for how in '' 'setsid nohup' 'setsid setsid'; do
 		$how sh -c 'trap "" HUP INT TERM; while :; do sleep 1; done' %s </dev/null >/dev/null 2>&1 & done
 		(setsid sh -c 'sh -c "while :; do sleep 1; done" %s & ' </dev/null >/dev/null 2>&1 &)`, mark, mark))

@@ -61,8 +61,8 @@ func testCreateAtOnce(t *testing.T, w World) {
 	}
 }
 
-// testLostAnswer gives up Create at various moments and asks again: the same VM,
-// or a whole new one, but never two and never half a one.
+// testLostAnswer cancels Create at various moments and repeats it: the result is the same VM or a complete new one,
+// never two and never a partial one.
 func testLostAnswer(t *testing.T, w World) {
 	cleanUp(t, w, w.Provider(t), "lost")
 	once := spec(t, w, "lost")

@@ -12,19 +12,20 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// An unclaimedAddress came along with a server of this deployment and could not be labeled before the server was deleted.
+// An unclaimedAddress was created with a server of this deployment and could not be labeled before the server was
+// deleted.
 type unclaimedAddress struct {
 	server int64
-	labels map[string]string // that it should have
+	labels map[string]string // labels that it should have
 }
 
-// claimAddresses labels the server's own addresses and has them deleted along with it. An address that came with a
-// server has no labels: if it stayed behind, it would cost money and nobody would know whose it is.
+// claimAddresses labels the server's addresses and sets them to be deleted with it. An address created with a server
+// has no labels: if it remained, it would cost money without a known owner.
 //
-// A server costs much more than an address, so its deletion never waits for this. Each address is tried once; if that
-// fails it is remembered, and strayAddresses lists it as this deployment's once it is unassigned. After a restart such
-// an address is reported as one without a label. An address that the API has said lately to be deleted along with its
-// server is left as it is, and remembered likewise.
+// A server costs much more than an address, so its deletion never waits for this. Each address is tried once. If that
+// fails it is recorded, and strayAddresses lists it as this deployment's once it is unassigned. After a restart such an
+// address is reported as one without a label. An address that is deleted along with its server according to a recent
+// response is not changed, but also recorded.
 func (p *Provider) claimAddresses(ctx context.Context, s schema.Server) {
 	labels := p.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
@@ -44,7 +45,7 @@ func (p *Provider) claimAddresses(ctx context.Context, s schema.Server) {
 	}
 }
 
-// rememberUnclaimed stores an address that is about to be labeled and reports whether it is a new one.
+// rememberUnclaimed records an address that is about to be labeled and reports whether it is new.
 func (p *Provider) rememberUnclaimed(id int64, a unclaimedAddress) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +70,8 @@ func (p *Provider) addressLabels(i schema.PrimaryIP) map[string]string {
 	return i.Labels
 }
 
-// pruneUnclaimed forgets the addresses that are gone from a whole list, or that somebody has labeled or given to
-// another server: those are no longer what was left behind.
+// pruneUnclaimed drops addresses that are missing in a complete list, or that have been labeled or assigned to another
+// server.
 func (p *Provider) pruneUnclaimed(list []schema.PrimaryIP) {
 	left := map[int64]schema.PrimaryIP{}
 	for _, i := range list {

@@ -12,18 +12,18 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// requestsPerHour is what the API allows a project, whoever makes them: a bucket of so many, refilled by one
-// a second. Ours are at most so many in any hour, burstShare-th of them at once.
+// requestsPerHour is the API's limit for a project over all clients: a token bucket of that size, refilled by one per
+// second. errand makes at most so many requests in any hour, burstShare-th of them at once.
 const (
 	requestsPerHour = 3600
 	burstShare      = 12
-	// spareShare is the share of our own burst that is kept from calls that can wait.
+	// spareShare is the share of errand's burst that is reserved for calls that cannot wait.
 	spareShare = 5
-	// spareRemaining is the same of what the API says remains, as a share of what it allows.
+	// spareRemaining is the same for the API's reported remainder, as a share of its limit.
 	spareRemaining = 6
 )
 
-// budget is the one purse of requests.
+// budget is the request budget shared by all calls.
 type budget struct {
 	now   func() time.Time
 	pause time.Duration
@@ -31,11 +31,11 @@ type budget struct {
 	mu        sync.Mutex
 	limiter   *rate.Limiter
 	perHour   int
-	remaining int // what the API said last, -1 before
+	remaining int // the API's last report, -1 before
 	said      time.Time
-	until     time.Time // no call before
+	until     time.Time // no call before this time
 	calls     map[string]int
-	skew      time.Duration // how far the API's clock is ahead of ours
+	skew      time.Duration // how far the API's clock is ahead
 }
 
 func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
@@ -44,8 +44,8 @@ func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
 	return &budget{now: now, pause: pause, limiter: limiter, perHour: perHour, remaining: -1, calls: map[string]int{}}
 }
 
-// take pays for one request or says fleet.ErrLimited. It never waits: who calls knows better what to do
-// meanwhile. A call that can wait (low) leaves a reserve to the others.
+// take reserves one request or returns fleet.ErrLimited. It never waits. A call that can wait (low) leaves a reserve
+// for others.
 func (b *budget) take(low bool, route string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,7 @@ func (b *budget) take(low bool, route string) error {
 		return fmt.Errorf("%w: the API said so; next call in %s", fleet.ErrLimited, b.until.Sub(now).Round(time.Second))
 	}
 	if low {
-		// The API refills one a second.
+		// The API refills one request per second.
 		if left := b.remaining + int(now.Sub(b.said).Seconds()); b.remaining >= 0 && left < requestsPerHour/spareRemaining {
 			return fmt.Errorf("%w: %d of the project's requests remain, kept for what cannot wait", fleet.ErrLimited, left)
 		}
@@ -69,7 +69,7 @@ func (b *budget) take(low bool, route string) error {
 	return nil
 }
 
-// heard learns from the headers of an answer.
+// heard updates the budget from the headers of a response.
 func (b *budget) heard(h http.Header, limited bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,14 +85,14 @@ func (b *budget) heard(h http.Header, limited bool) {
 	}
 }
 
-// clockOff is how far the clocks are apart, by the API's last answer, which tells whole seconds.
+// clockOff returns the difference of the clocks, from the API's last response, which has whole seconds.
 func (b *budget) clockOff() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.skew
 }
 
-// Requests is how many requests were made since the start, by method.
+// Requests returns the number of requests since the start, by method.
 func (p *Provider) Requests() map[string]int {
 	p.budget.mu.Lock()
 	defer p.budget.mu.Unlock()

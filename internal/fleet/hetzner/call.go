@@ -14,7 +14,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 )
 
-// request is one call of the API.
+// request is one API call.
 type request struct {
 	method string
 	path   string
@@ -25,15 +25,15 @@ type request struct {
 }
 
 const (
-	perPage  = 50  // the most that the API gives at once
-	maxPages = 200 // a bound, far over any account's limit
+	perPage  = 50  // the API's maximum
+	maxPages = 200 // limit well above any account's quota
 )
 
-// readAgain are the waits before a read is tried again.
+// readAgain returns the pauses before a read is retried.
 func readAgain() []time.Duration { return []time.Duration{200 * time.Millisecond, time.Second} }
 
-// call makes one request and decodes its answer. It is the only door to the API. The error is one of
-// package fleet's where it means something.
+// call makes one request and decodes its response. All API requests go through it. Known errors are converted to those
+// of package fleet.
 func call[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Response, error) {
 	out, resp, err := once[T](ctx, p, r)
 	if r.method != http.MethodGet {
@@ -79,7 +79,7 @@ func once[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Respon
 	return out, resp, nil
 }
 
-// nothing is the answer of calls whose answer does not matter.
+// nothing is the type of ignored responses.
 type nothing struct{}
 
 func (p *Provider) newRequest(ctx context.Context, r request) (*http.Request, error) {
@@ -97,7 +97,7 @@ func (p *Provider) newRequest(ctx context.Context, r request) (*http.Request, er
 	return p.client.NewRequest(ctx, r.method, path, bytes.NewReader(data))
 }
 
-// all reads every page of a list. It is whole, or an error: what changed while we read is read again.
+// all reads every page of a list. The result is complete, or an error: lists that change meanwhile are read again.
 func all[R, T any](ctx context.Context, p *Provider, r request, items func(R) []T, id func(T) int64) ([]T, error) {
 	var err error
 	for range 3 {
@@ -137,7 +137,7 @@ func pages[R, T any](ctx context.Context, p *Provider, r request, items func(R) 
 			return nil, fmt.Errorf("list %s: %w: page %d does not say where it stands", r.path, errPartial, page)
 		case meta.NextPage != 0:
 			continue
-		case meta.TotalEntries != 0 && meta.TotalEntries != len(out): // 0: it does not say
+		case meta.TotalEntries != 0 && meta.TotalEntries != len(out): // 0: not reported
 			return nil, fmt.Errorf("list %s: %w: %d of %d", r.path, errPartial, len(out), meta.TotalEntries)
 		}
 		return out, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// Create adopts the server of this name and these labels, or orders one of spec.Offer, once. With spec.First it
-// searches for the former only if the API says that the name is taken. It does not
-// wait: the VM is StateCreating, and List and Get say when it runs. With fleet.ErrUnknownOutcome the order
-// may still turn up; calling again, some seconds later, finds it.
+// Create adopts the server of this name and these labels, or orders one of spec.Offer, once. With spec.First it only
+// looks for an existing one if the API reports that the name is taken. It does not wait: the VM is StateCreating, and
+// List and Get report when it runs. After fleet.ErrUnknownOutcome the order may still appear; calling again some
+// seconds later finds it.
 func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 	vm, err := p.create(ctx, spec)
 	if err != nil {
@@ -28,7 +28,7 @@ func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error
 func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 	var s *schema.Server
 	var err error
-	if !spec.First { // names are unique in a project: even a wrong First makes no second server
+	if !spec.First { // names are unique in a project: even with a wrong First no second server is created
 		s, err = p.named(ctx, spec.Name)
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error
 	}
 	made, err := p.order(ctx, spec)
 	if errors.Is(err, errExists) {
-		// Somebody was quicker, or an order whose answer was lost has turned up.
+		// Another caller was faster, or an order whose response was lost has taken effect.
 		if s, err = p.named(ctx, spec.Name); err != nil {
 			return fleet.VM{}, err
 		}
@@ -82,7 +82,7 @@ func (p *Provider) checkSpec(spec fleet.Spec) error {
 	return checkLabels(p.own(spec.Labels))
 }
 
-// order places the order. A refusal because the key or firewall is gone makes them anew, once.
+// order places the order. If it is refused because the key or firewall is missing, order recreates them once.
 func (p *Provider) order(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
 	g, fresh, err := p.grounded(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Provider) order(ctx context.Context, spec fleet.Spec) (schema.Server, e
 		}
 	}
 	if errors.Is(err, fleet.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", fleet.ErrInvalid, err) // an image, a network: nothing that comes back
+		err = fmt.Errorf("%w: %w", fleet.ErrInvalid, err) // an image, a network: it will not reappear
 	}
 	return made, err
 }
@@ -131,7 +131,7 @@ func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.
 	return out.Server, err
 }
 
-// image is a base image by number or name.
+// image identifies a base image by number or name.
 func (p *Provider) image(name string) schema.IDOrName {
 	if name == "" {
 		name = p.cfg.Image

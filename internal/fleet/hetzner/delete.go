@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// goneWithin is how long Delete waits for the end of what it began.
+	// goneWithin is how long Delete waits for the deletion to finish.
 	goneWithin = 20 * time.Second
-	// lookAgain is the time between two looks at a server, where one answer is not believed. It is Config.Tick where that is
-	// shorter, as in tests.
+	// lookAgain is the time between two checks of a server if a single response is not sufficient. It is Config.Tick if
+	// that is shorter, as in tests.
 	lookAgain = 5 * time.Second
 )
 
-// Delete deletes the server of this name, if it is ours, with its addresses. It returns when the API, asked for the
-// server's id, has it no more; fleet.ErrBusy says that this takes longer, or failed. A name that is not listed is no
-// error: use DeleteByID for a server whose id is known.
+// Delete deletes this deployment's server of this name with its addresses. It returns when the API confirms, by ID,
+// that the server does not exist; fleet.ErrBusy means that this takes longer or failed. A name that is not listed is
+// not an error: use DeleteByID for a server whose ID is known.
 func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) error {
 	s, err := p.ours(ctx, name)
 	if errors.Is(err, fleet.ErrNotFound) {
@@ -38,8 +38,8 @@ func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) er
 	return nil
 }
 
-// DeleteByID deletes the server of this id, if it is ours, with its addresses. It returns nil when the API, asked for
-// that id, has it no more: twice, some seconds apart, unless it has accepted the deletion.
+// DeleteByID deletes this deployment's server with this ID and its addresses. It returns nil when the API reports that
+// the ID does not exist: twice, some seconds apart, unless the API has accepted the deletion.
 func (p *Provider) DeleteByID(ctx context.Context, id string, why fleet.Reason) error {
 	s, err := p.toDelete(ctx, id)
 	switch {
@@ -75,7 +75,7 @@ func (p *Provider) delete(ctx context.Context, s schema.Server, why fleet.Reason
 	return p.awaitGone(ctx, s.ID)
 }
 
-// missedAgain returns nil if a server that was not found a moment ago is not found now, either.
+// missedAgain returns nil if a server that was not found a moment ago is still not found.
 func (p *Provider) missedAgain(ctx context.Context, id int64) error {
 	_, err := p.serverAgain(ctx, id)
 	switch {

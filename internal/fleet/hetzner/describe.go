@@ -11,10 +11,10 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// maxClockOff is what the margin before the end of a paid hour can take.
+// maxClockOff is the clock difference that the margin before the end of a paid hour covers.
 const maxClockOff = 30 * time.Second
 
-// Describe says whether the token works, what can be ordered of the candidates, and what an operator has to see to.
+// Describe checks the token and returns which candidates can be ordered, with notes for the operator.
 func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	out := fleet.Description{Provider: p.Name(), Kind: "cloud", Isolation: fleet.IsolationVM}
 	offers, err := p.Offers(ctx)
@@ -44,7 +44,7 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	return out, nil
 }
 
-// choiceOf is a candidate with what is offered of it, and a sentence if it is not sold: nobody ever gets it then.
+// choiceOf returns a candidate with its offer, and a sentence if it is not sold and can therefore never be ordered.
 func choiceOf(c fleet.Offer, offers []fleet.Offer) (choice fleet.Choice, note string) {
 	choice.Candidate = fleet.Candidate{Type: c.Type, Location: c.Location}
 	known := false

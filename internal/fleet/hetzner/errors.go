@@ -13,18 +13,18 @@ import (
 )
 
 var (
-	// errPassing: a read went wrong in a way that the next one may not.
+	// errPassing is a temporary error of a read.
 	errPassing = errors.New("the API did not answer")
-	// errPartial: a list that is not whole.
+	// errPartial is returned for an incomplete list.
 	errPartial = errors.New("the list is not whole")
-	// errExists: the name or key is taken.
+	// errExists means that the name or key is taken.
 	errExists = errors.New("exists already")
 )
 
-// codeReadOnly is what a token for reading got before it was called forbidden.
+// codeReadOnly is the former error code for read-only tokens, now "forbidden".
 const codeReadOnly hcloud.ErrorCode = "token_readonly"
 
-// refusal is an error code's meaning. With a code in this table nothing was done.
+// refusal returns the meaning of an error code. After a code in this table nothing was done.
 func refusal(code hcloud.ErrorCode) error {
 	switch code { //nolint:exhaustive // the rest says nothing definite
 	case hcloud.ErrorCodeUnauthorized, hcloud.ErrorCodeForbidden, codeReadOnly:
@@ -50,8 +50,8 @@ func refusal(code hcloud.ErrorCode) error {
 	}
 }
 
-// translate says what an error of hcloud-go means. On a mutation, what is no definite refusal has an
-// unknown outcome: the request may have been carried out.
+// translate converts an error of hcloud-go. A mutation without a definite refusal has an unknown outcome, because the
+// request may have been executed.
 func translate(err error, resp *hcloud.Response, mutation bool) error {
 	meaning := meaningOf(err, resp)
 	switch {
@@ -76,7 +76,7 @@ func meaningOf(err error, resp *hcloud.Response) error {
 	if !errors.Is(err, hcloud.ErrStatusCode) || resp == nil || resp.Response == nil {
 		return nil
 	}
-	switch resp.StatusCode { // no error in the API's own form: a proxy's, perhaps
+	switch resp.StatusCode { // not an API error: perhaps from a proxy
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fleet.ErrUnauthorized
 	case http.StatusTooManyRequests:
@@ -86,7 +86,7 @@ func meaningOf(err error, resp *hcloud.Response) error {
 	}
 }
 
-// say is an API error in words, with what it says about single fields.
+// say returns the text of an API error, including errors of single fields.
 func say(err error) string {
 	var api hcloud.Error
 	if !errors.As(err, &api) {

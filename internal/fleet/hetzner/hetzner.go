@@ -1,16 +1,14 @@
-// Package hetzner provides VMs in a project of the Hetzner Cloud. It is the only
-// package that knows hcloud-go, of which it uses the transport and the wire schema.
+// Package hetzner provides VMs in a project of the Hetzner Cloud. It is the only package that imports hcloud-go, of
+// which it uses the transport and the wire schema.
 //
-// It states facts and never decides. Every call goes through one door (call), which
-// has the timeout, the request budget and the retry policy: reads are tried three
-// times, mutations once, because hcloud's own retry of a create whose answer was
-// lost cannot tell what it did. What happened is told by the errors of package
-// fleet: a definite refusal has an error of its own, everything else on a mutation
-// is fleet.ErrUnknownOutcome, and calling again finishes the work without a second
-// object. Servers are found by name, and names and labels are checked here, because
-// the API's search by name is a filter that nobody vouches for.
+// It makes no decisions. Every request goes through one function (call), which has the timeout, the request budget and
+// the retry policy: reads are tried three times, mutations once, because hcloud-go's own retry of a create whose
+// response was lost cannot determine the outcome. Results are errors of package fleet: a definite refusal has its own
+// error, every other failure of a mutation is fleet.ErrUnknownOutcome, and a repeated call finishes the work without a
+// second resource. Servers are found by name, and names and labels are checked here, because the API's search is a
+// filter without guarantees.
 //
-// Start reading at Provider.Create.
+// Start here: [Provider.Create].
 package hetzner
 
 import (
@@ -38,40 +36,41 @@ const (
 )
 
 const (
-	// User is the login that does the work on a VM.
+	// User is the agent's login on a VM.
 	User = "errand"
-	// RootUser is the login for set-up and the rotation of the host key.
+	// RootUser is the login for setup and the rotation of the host key.
 	RootUser = "root"
 	// Home is User's home.
 	Home = "/home/errand"
-	// RunnerUser is the login that keeps the records of runs and the tether. The user data has to make it.
+	// RunnerUser is the login that owns run records and the tether. The user data must create it.
 	RunnerUser = "errand-runner"
-	// RunnerDir is where the programs of RunnerUser lie. The user data has to make it.
+	// RunnerDir is the folder of RunnerUser's programs. The user data must create it.
 	RunnerDir = "/usr/local/lib/errand"
 
-	// MaxUserData is what the API takes, in bytes.
+	// MaxUserData is the API's limit in bytes.
 	MaxUserData = 32 << 10
 
-	// tetherPort is where the tether's end listens in a VM.
+	// tetherPort is the port of the tether's VM side.
 	tetherPort = 9413
-	// callTimeout bounds one HTTP request.
+	// callTimeout limits one HTTP request.
 	callTimeout = 15 * time.Second
 )
 
-// Settings are what an operator says in `hetzner:` about servers.
+// Settings are the server settings in `hetzner:`.
 type Settings struct {
 	// Endpoint is the API's address; the public cloud's unless set.
 	Endpoint string `yaml:"endpoint"`
-	// Image is the name or number of the image of VMs that have no baked one.
+	// Image is the name or number of the image for VMs without a baked one.
 	Image string `yaml:"image"`
-	// SSHFrom are the address ranges from which VMs take SSH, such as 203.0.113.7/32: where errand is.
+	// SSHFrom are the address ranges from which VMs accept SSH, such as 203.0.113.7/32; they must contain errand's
+	// address.
 	SSHFrom []string `yaml:"ssh_from"`
-	// Egress is open, or tether-only: then a VM reaches nothing but through errand, and its image has to
+	// Egress is open or tether-only. With tether-only a VM reaches other hosts only through errand, and its image must
 	// be a baked one.
 	Egress string `yaml:"egress"`
 	// Network is the number of a private network that VMs join, 0 for none.
 	Network int64 `yaml:"network"`
-	// Private makes errand reach VMs by their address in Network.
+	// Private makes errand connect to VMs by their address in Network.
 	Private bool `yaml:"private"`
 	// IPv4 gives VMs a public IPv4 address, which GitHub needs and which costs extra.
 	IPv4 bool `yaml:"ipv4"`
@@ -87,32 +86,32 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Config is Settings with what the deployment adds.
+// Config is Settings with the deployment's data.
 type Config struct {
 	Settings
-	// Token is the project's API token, for reading and writing. It never reaches a VM.
+	// Token is the project's API token with read and write access. It never reaches a VM.
 	Token string
 	// Deployment is the value of fleet.LabelDeployment.
 	Deployment string
-	// ClientKey is the deployment's SSH key. It is registered once, so that no root password is made.
+	// ClientKey is the deployment's SSH key. It is registered once, so that the API generates no root passwords.
 	ClientKey ssh.PublicKey
-	// OneUser says that servers have no RunnerUser, as stand-ins have not.
+	// OneUser states that servers have no RunnerUser, as in simulators.
 	OneUser bool
-	// Candidates are the kinds of VM that will be ordered, for Describe only.
+	// Candidates are the VM types to order; only Describe uses them.
 	Candidates []fleet.Offer
 	// Version goes into the User-Agent.
 	Version string
-	// HTTP makes the requests. Default is a client of its own with a timeout.
+	// HTTP makes the requests. Default is a separate client with a timeout.
 	HTTP *http.Client
-	// RequestsPerHour bounds our requests. Default 3600, which is what the API allows a project.
+	// RequestsPerHour limits errand's requests. Default 3600, the API's limit for a project.
 	RequestsPerHour int
-	// Tick is what the pauses between two checks of a server that is to go off, or away, are derived from. Default 5 s.
+	// Tick scales the pauses between checks of a server that is being powered off or deleted. Default 5 s.
 	Tick time.Duration
-	// Pause is how long no call is made after the API said "too many". Default 30 s.
+	// Pause is how long no call is made after the API reported its rate limit. Default 30 s.
 	Pause time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Sleep waits between two looks at a server. Default is a timer.
+	// Sleep waits between two checks of a server. Default is a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Log gets a line for every mutation.
 	Log zerolog.Logger
@@ -126,15 +125,15 @@ type Provider struct {
 
 	mu     sync.Mutex
 	ground *ground            // nil until the key and firewall are known
-	prices *prices            // nil until the first look
-	priced time.Time          // of the last such look, good or bad
+	prices *prices            // nil until the first read
+	priced time.Time          // time of the last read, successful or not
 	judged map[int64]judgment // by server
-	// unclaimed are addresses of deleted servers that could not be labeled, by id.
+	// unclaimed are addresses of deleted servers that could not be labeled, by ID.
 	unclaimed map[int64]unclaimedAddress
-	// The last server that we have powered off, and when it was off.
+	// The last server powered off by errand, and the time when it was off.
 	off   schema.Server
 	offAt time.Time
-	usual map[waitKind]time.Duration // when the first check of a wait is worth its call
+	usual map[waitKind]time.Duration // time until the first check of a wait is useful
 	seen  seen
 }
 
@@ -145,7 +144,7 @@ var (
 	_ fleet.Auditor   = (*Provider)(nil)
 )
 
-// New checks the configuration. It calls nobody.
+// New checks the configuration. It makes no request.
 func New(cfg Config) (*Provider, error) {
 	if cfg.Token == "" || cfg.Deployment == "" || cfg.ClientKey == nil {
 		return nil, errors.New("hetzner provider: token, deployment and client key are needed")

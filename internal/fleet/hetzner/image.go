@@ -16,14 +16,15 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// labelLocation is where an image was made: the API does not say it, and making a VM elsewhere takes long.
+// labelLocation is the location where an image was created: the API does not report it, and creating a VM elsewhere
+// takes long.
 const labelLocation = "errand-location"
 
-// statusUnavailable is an image that cannot be used; hcloud-go has no constant for it.
+// statusUnavailable is the status of an unusable image; hcloud-go has no constant for it.
 const statusUnavailable = "unavailable"
 
-// Image begins to make a snapshot of the server of an id, which has to be off, or adopts the one of that server with
-// exactly these labels, also if that one has failed: who wants another deletes it first. With spec.First there is none.
+// Image starts creating a snapshot of the powered-off server with this ID, or adopts the one of that server with
+// exactly these labels, even a failed one: to get another, delete it first. With spec.First it does not look for one.
 func (p *Provider) Image(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
 	img, err := p.makeImage(ctx, spec)
 	if err != nil {
@@ -64,7 +65,7 @@ func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.I
 	return image(out.Image), nil
 }
 
-// begunImage finds the image of a server that has exactly these labels.
+// begunImage finds the image of a server with exactly these labels.
 func (p *Provider) begunImage(ctx context.Context, server string, labels map[string]string) (img fleet.Image, found bool, err error) {
 	list, err := p.images(ctx, labels, false)
 	for _, img := range list {
@@ -80,7 +81,7 @@ func (p *Provider) begunImage(ctx context.Context, server string, labels map[str
 // ImageByID returns one of this deployment's snapshots.
 func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error) {
 	img, err := p.imageByID(ctx, id)
-	if errors.Is(err, fleet.ErrInvalid) { // a name, as stock images have
+	if errors.Is(err, fleet.ErrInvalid) { // a name, as for stock images
 		err = fleet.ErrNotFound
 	}
 	if err == nil && (img.Type != "snapshot" || img.Deleted != nil || img.Labels[fleet.LabelDeployment] != p.cfg.Deployment) {
@@ -105,7 +106,7 @@ func (p *Provider) imageByID(ctx context.Context, id string) (schema.Image, erro
 	return out.Image, err
 }
 
-// serverOff returns a server that is off, as the API has just said to PowerOff or is asked now.
+// serverOff returns a powered-off server, according to a recent response to PowerOff or a new request.
 func (p *Provider) serverOff(ctx context.Context, id string) (schema.Server, error) {
 	p.mu.Lock()
 	last, at := p.off, p.offAt
@@ -155,8 +156,8 @@ func (p *Provider) images(ctx context.Context, labels map[string]string, low boo
 	return out, nil
 }
 
-// DeleteImage deletes one of this deployment's. What is not there, or not ours, is left alone; an image that is there
-// although the API said otherwise is found by the reaper.
+// DeleteImage deletes one of this deployment's images. It ignores missing and other deployments' images; the reaper
+// finds an image that exists although the API reported otherwise.
 func (p *Provider) DeleteImage(ctx context.Context, id string) error {
 	if err := p.deleteImage(ctx, id); err != nil {
 		return fmt.Errorf("delete image %s: %w", id, err)
@@ -183,7 +184,7 @@ func (p *Provider) deleteImage(ctx context.Context, id string) error {
 	return err
 }
 
-// image is what is known about a snapshot.
+// image converts a snapshot.
 func image(s schema.Image) fleet.Image {
 	labels := maps.Clone(s.Labels)
 	out := fleet.Image{

@@ -16,36 +16,35 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// labelRebuild is the newest action of the server from before it was told to be rebuilt. A server that has
-// it is not the VM of its name before a later rebuild has succeeded.
+// labelRebuild is the server's newest action before its rebuild was ordered. A server with this label is not the VM of
+// its name until a later rebuild has succeeded.
 const labelRebuild = "errand-rebuild-after"
 
 const (
-	// slowBoot is the age from which a server that is not up yet is asked why; one from a snapshot is slower.
+	// slowBoot is the age from which the actions of a server that is not up are read; longer for one from a snapshot.
 	slowBoot    = time.Minute
 	slowRestore = 3 * time.Minute
-	// askAgain is the time between two such questions at first; they become rarer with a server's age.
+	// askAgain is the initial interval of these reads; it grows with a server's age.
 	askAgain = 30 * time.Second
-	// askOff is the same for a server that is off: only we could switch it on.
+	// askOff is the interval for a server that is off, which only errand could start.
 	askOff = 10 * time.Minute
-	// neverStarted is the age of a server that is off, without anybody about to start it, from which
-	// that is how it ended.
+	// neverStarted is the age from which a server that is off, without a start in progress, counts as ended that way.
 	neverStarted = 5 * time.Minute
 )
 
-// judgment is what a server's status means, by the actions behind it.
+// judgment is the meaning of a server's status according to its actions.
 type judgment struct {
 	state  fleet.State
 	ended  fleet.Reason
 	detail string
 
-	status  string    // the server's, which it is about
-	rebuild string    // the value of labelRebuild that is done with
-	at      time.Time // when it was found out
+	status  string    // the server's status at that time
+	rebuild string    // the value of labelRebuild that is completed
+	at      time.Time // time of the judgment
 }
 
-// judge says what a server's status means. Where the status alone does not tell, it costs a request: for a
-// server that is off, is slow to come up or is to be rebuilt.
+// judge returns the meaning of a server's status. If the status is not sufficient it makes a request: for a server that
+// is off, slow to come up or to be rebuilt.
 func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error) {
 	pending := s.Labels[labelRebuild]
 	known, ok := p.known(s.ID)
@@ -61,7 +60,7 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 		if pending == "" && now.Sub(s.Created) < patience(s) {
 			return judgment{state: fleet.StateCreating}, nil
 		}
-	default: // running, migrating and unknown: no sign of an end
+	default: // running, migrating and unknown do not indicate an end
 		if pending == "" {
 			return judgment{state: fleet.StateRunning}, nil
 		}
@@ -78,7 +77,7 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 	return j, nil
 }
 
-// patience is how old a server may be before it is asked why it is not up yet.
+// patience is the age from which a server that is not up needs an explanation.
 func patience(s schema.Server) time.Duration {
 	if s.Image != nil && s.Image.Type == "snapshot" {
 		return slowRestore
@@ -86,7 +85,7 @@ func patience(s schema.Server) time.Duration {
 	return slowBoot
 }
 
-// goodFor is how long a judgment about a server of this age is believed.
+// goodFor is how long a judgment about a server of this age is valid.
 func (j judgment) goodFor(age time.Duration) time.Duration {
 	if j.state == fleet.StateCreating {
 		return max(askAgain, age/4)
@@ -94,7 +93,7 @@ func (j judgment) goodFor(age time.Duration) time.Duration {
 	return askOff
 }
 
-// actions are a server's, newest first. Only the newest page is read: more than that does not matter.
+// actions returns a server's actions, newest first. It reads only the newest page, which is sufficient.
 func (p *Provider) actions(ctx context.Context, server int64) ([]schema.Action, error) {
 	out, _, err := call[schema.ActionListResponse](ctx, p, request{
 		method: http.MethodGet, path: path("/servers/%d/actions", server),
@@ -104,14 +103,14 @@ func (p *Provider) actions(ctx context.Context, server int64) ([]schema.Action, 
 	return out.Actions, err
 }
 
-// weigh decides by a server's status and its actions, newest first. It is pure.
+// weigh decides by a server's status and its actions, newest first. It is a pure function.
 func weigh(s schema.Server, actions []schema.Action, now time.Time) judgment {
 	j := judgment{status: s.Status, at: now, rebuild: s.Labels[labelRebuild], state: fleet.StateRunning}
 	if after, err := strconv.ParseInt(s.Labels[labelRebuild], 10, 64); err == nil {
 		rebuilt := newest(actions, "rebuild_server")
 		switch {
 		case rebuilt == nil || rebuilt.ID <= after || rebuilt.Status == "running":
-			j.state, j.rebuild = fleet.StateCreating, "" // ask again next time
+			j.state, j.rebuild = fleet.StateCreating, "" // read again next time
 			return j
 		case rebuilt.Status == "error":
 			return j.failed(rebuilt)
@@ -141,7 +140,7 @@ func (j judgment) failed(a *schema.Action) judgment {
 	return j
 }
 
-// off says why a server is off, by the last action that was about its power.
+// off determines why a server is off from the last action that affected its power.
 func (j judgment) off(s schema.Server, last *schema.Action, now time.Time) judgment {
 	switch last.Command {
 	case "stop_server", "shutdown_server":
@@ -182,14 +181,14 @@ func (p *Provider) remember(server int64, j judgment) {
 	p.judged[server] = j
 }
 
-// forget has a server judged anew, because something was done to it.
+// forget invalidates a server's judgment after a change.
 func (p *Provider) forget(server int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.judged, server)
 }
 
-// forgetUnlisted drops what is remembered of servers that a whole list of this deployment's does not have.
+// forgetUnlisted drops the judgments of servers that are missing in a complete list of this deployment.
 func (p *Provider) forgetUnlisted(listed map[int64]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,10 +9,11 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// labelRunner is kept with servers whose user data made RunnerUser, and has its name. Those of older versions lack it.
+// labelRunner is a label of servers whose user data created RunnerUser; its value is that login. Servers of older
+// versions lack it.
 const labelRunner = "errand-runner-login"
 
-// made are the labels of a server that gets user data now.
+// made returns the labels of a server that gets user data now.
 func (p *Provider) made(labels map[string]string) map[string]string {
 	out := p.own(labels)
 	if !p.cfg.OneUser {
@@ -21,7 +22,7 @@ func (p *Provider) made(labels map[string]string) map[string]string {
 	return out
 }
 
-// facts are what else is known of a server.
+// facts returns further data about a server.
 func facts(labels map[string]string) map[string]string {
 	out := map[string]string{fleet.FactHome: Home}
 	if labels[labelRunner] == RunnerUser {
@@ -30,7 +31,7 @@ func facts(labels map[string]string) map[string]string {
 	return out
 }
 
-// own are labels with the deployment's.
+// own adds the deployment's label.
 func (p *Provider) own(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	if out == nil {
@@ -40,7 +41,7 @@ func (p *Provider) own(labels map[string]string) map[string]string {
 	return out
 }
 
-// selector asks for things that have all of labels.
+// selector matches resources that have all of labels.
 func selector(labels map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -49,8 +50,7 @@ func selector(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// fits says whether something with the labels has is the one that labels want. Until when it is good says
-// nothing about what it is.
+// fits returns an error unless the labels match. It ignores the expiry label.
 func fits(has, want map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if value, ok := has[key]; key != fleet.LabelNotAfter && (!ok || value != want[key]) {
@@ -60,7 +60,7 @@ func fits(has, want map[string]string) error {
 	return nil
 }
 
-// checkLabels refuses what the API would not take.
+// checkLabels refuses labels that the API would reject.
 func checkLabels(labels map[string]string) error {
 	for key, value := range labels {
 		if !validLabel(key) || value != "" && !validLabel(value) {

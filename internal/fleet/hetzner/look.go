@@ -24,7 +24,7 @@ func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 	return vm, nil
 }
 
-// GetByID returns the VM of this deployment that has an id.
+// GetByID returns the VM of this deployment with this ID.
 func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 	s, err := p.oursByID(ctx, id)
 	var vm fleet.VM
@@ -55,7 +55,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 	listed := map[int64]bool{}
 	for _, s := range servers {
 		if s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
-			continue // the selector is a filter that nobody vouches for
+			continue // the selector is a filter without guarantees
 		}
 		p.rememberServer(s)
 		vm, err := p.vm(ctx, s)
@@ -74,7 +74,7 @@ func (p *Provider) servers(ctx context.Context, query url.Values, low bool) ([]s
 		func(r schema.ServerListResponse) []schema.Server { return r.Servers }, func(s schema.Server) int64 { return s.ID })
 }
 
-// named finds the server of a name, whoever's it is; nil if there is none.
+// named returns the project's server with this name; nil if there is none.
 func (p *Provider) named(ctx context.Context, name string) (*schema.Server, error) {
 	if err := fleet.ValidName(name); err != nil {
 		return nil, err
@@ -88,10 +88,10 @@ func (p *Provider) named(ctx context.Context, name string) (*schema.Server, erro
 			return &s, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // absence is an answer
+	return nil, nil //nolint:nilnil // nil means absent
 }
 
-// ours finds the server of a name, or says fleet.ErrNotFound if there is none of this deployment.
+// ours returns the server with this name, or fleet.ErrNotFound if it is missing or not this deployment's.
 func (p *Provider) ours(ctx context.Context, name string) (*schema.Server, error) {
 	s, err := p.named(ctx, name)
 	if err != nil {
@@ -103,11 +103,11 @@ func (p *Provider) ours(ctx context.Context, name string) (*schema.Server, error
 	return s, nil
 }
 
-// errNotOurs: there is a server of this id, and it does not carry this deployment's label.
+// errNotOurs means that the server with this ID lacks this deployment's label.
 var errNotOurs = fmt.Errorf("%w of this deployment", fleet.ErrNotFound)
 
-// oursByID reads the server of an id, or returns fleet.ErrNotFound if there is none of this deployment. The result
-// has the id in any case.
+// oursByID reads the server with this ID, or returns fleet.ErrNotFound if this deployment has none. The result has the
+// ID in any case.
 func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 {
@@ -127,13 +127,13 @@ func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, erro
 	return s, err
 }
 
-// server reads the server of an id.
+// server reads the server with this ID.
 func (p *Provider) server(ctx context.Context, id int64) (schema.Server, error) {
 	out, _, err := call[schema.ServerGetResponse](ctx, p, request{method: http.MethodGet, path: path("/servers/%d", id)})
 	return out.Server, err
 }
 
-// vm is what is known about a server.
+// vm converts a server.
 func (p *Provider) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
 	j, err := p.judge(ctx, s)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *Provider) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
 	}, nil
 }
 
-// address is where the VM's SSH is, empty while it has none.
+// address returns the VM's SSH address, empty while it has none.
 func (p *Provider) address(s schema.Server) string {
 	ip := netip.Addr{}
 	switch {
@@ -161,7 +161,7 @@ func (p *Provider) address(s schema.Server) string {
 		}
 	case s.PublicNet.IPv4.IP != "":
 		ip, _ = netip.ParseAddr(s.PublicNet.IPv4.IP)
-	default: // the API names the network; the host is its first address
+	default: // the API returns the network; the host is its first address
 		if net, err := netip.ParsePrefix(s.PublicNet.IPv6.IP); err == nil {
 			ip = net.Masked().Addr().Next()
 		}

@@ -8,8 +8,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// micro reads a decimal number such as "0.0104720000000000" as millionths. What is less than one counts
-// as one: a cap has to hold.
+// micro converts a decimal number such as "0.0104720000000000" to millionths. It rounds up, so that caps hold.
 func micro(text string) (int64, error) {
 	whole, part, _ := strings.Cut(text, ".")
 	if whole == "" || strings.Trim(whole+part, "0123456789") != "" {

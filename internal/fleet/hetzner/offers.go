@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// pricesFor is how long offers are believed.
+	// pricesFor is how long offers are valid.
 	pricesFor = time.Hour
-	// listFor is how long the price list is believed, of which only the prices of addresses and images are used.
+	// listFor is how long the price list is valid, of which only the prices of addresses and images are used.
 	listFor = 24 * time.Hour
-	// pricesAgain is when they are asked for again after that went wrong.
+	// pricesAgain is the time of the retry after a failure.
 	pricesAgain = 5 * time.Minute
-	// pricesAtMost is how old they may be where newer ones cannot be had.
+	// pricesAtMost is the maximum age of prices if newer ones cannot be read.
 	pricesAtMost = 24 * time.Hour
 )
 
-// prices are the answers of one moment.
+// prices are the prices at one time.
 type prices struct {
 	at       time.Time
-	listed   time.Time // when the price list was read: currency, v4 and image
+	listed   time.Time // time of the price list: currency, v4 and image
 	currency string
 	// v4 is the public address's price by location: hour and month, in millionths.
 	v4     map[string][2]int64
-	image  int64 // of a GB in a month
+	image  int64 // per GB and month
 	offers []fleet.Offer
 }
 
-// Offers lists what can be ordered, by type and location, cheapest first. Prices are gross and contain the
-// public IPv4 address if VMs get one. It is an hour old at most, or a day where newer prices cannot be had; the price of
-// the address may be a day old.
+// Offers lists the available types and locations, cheapest first. Prices are gross and include the public IPv4 address
+// if VMs get one. The list is at most an hour old, or a day if newer prices cannot be read; the price of the address
+// may be a day old.
 func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
 	now, err := p.market(ctx)
 	if err != nil {
@@ -47,12 +47,12 @@ func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
 	return slices.Clone(now.offers), nil
 }
 
-// ImageMicroGBMonth is what a gigabyte of a snapshot costs in a month, gross.
+// ImageMicroGBMonth returns the gross price of a gigabyte of a snapshot per month.
 func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
 	p.mu.Lock()
 	known := p.prices
 	p.mu.Unlock()
-	if known != nil && p.cfg.Now().Sub(known.listed) < listFor { // it is not among the offers, which are read more often
+	if known != nil && p.cfg.Now().Sub(known.listed) < listFor { // it is not part of the offers, which are read more often
 		return known.image, nil
 	}
 	now, err := p.market(ctx)
@@ -87,7 +87,7 @@ func (p *Provider) market(ctx context.Context) (*prices, error) {
 	}
 }
 
-// readMarket reads what can be ordered, and the price list if the one in known is old.
+// readMarket reads the offers, and the price list if the known one is old.
 func (p *Provider) readMarket(ctx context.Context, known *prices) (*prices, error) {
 	out := &prices{}
 	if known != nil && p.cfg.Now().Sub(known.listed) < listFor {
@@ -111,7 +111,7 @@ func (p *Provider) readMarket(ctx context.Context, known *prices) (*prices, erro
 	return out, nil
 }
 
-// readList reads the price list. hcloud-go's own decoding of it can panic, and has floats where money is.
+// readList reads the price list. hcloud-go's decoder can panic on it and uses floats for money.
 func (p *Provider) readList(ctx context.Context, out *prices) error {
 	list, _, err := call[schema.PricingGetResponse](ctx, p, request{method: http.MethodGet, path: "/pricing", low: true})
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *Provider) readList(ctx context.Context, out *prices) error {
 	return nil
 }
 
-// addOffers adds one for each location that has a price.
+// addOffers adds an offer for each location with a price.
 func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
 	for _, price := range t.Prices {
 		cost, err := hourMonth(price.PriceHourly, price.PriceMonthly)
@@ -169,10 +169,10 @@ func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
 	return nil
 }
 
-// hour is what a started hour of an existing server costs. Best effort: 0 while no price could be read.
+// hour returns the price of a started hour of an existing server. It is best effort: 0 while no price could be read.
 func (p *Provider) hour(ctx context.Context, s schema.Server) (microHour int64, currency string) {
 	p.mu.Lock()
-	now, asked := p.prices, p.priced // an old one is better than none
+	now, asked := p.prices, p.priced // an old price is better than none
 	p.mu.Unlock()
 	if old := now == nil || p.cfg.Now().Sub(now.at) >= pricesAtMost; old && p.cfg.Now().Sub(asked) >= pricesAgain {
 		if fresh, err := p.market(ctx); err == nil {

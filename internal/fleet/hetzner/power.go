@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// obeyFor is how long a VM may take to shut down by itself, cutFor how long to be off once cut off.
+	// obeyFor is how long a VM may take to shut down; cutFor is how long it may take to be off after its power was cut.
 	obeyFor = time.Minute
 	cutFor  = time.Minute
 )
 
-// PowerOff asks the VM to shut down, and cuts it off if it has not within a minute. Called for one that is off it does
-// nothing. The API has to say twice that the VM is off, some seconds apart: an image of a VM that runs may not be readable.
+// PowerOff shuts the VM down, and cuts its power if it is not off within a minute. It does nothing if the VM is off.
+// The API must report twice that the VM is off, some seconds apart, because an image of a running VM may be unreadable.
 func (p *Provider) PowerOff(ctx context.Context, id string) error {
 	if err := p.powerOff(ctx, id); err != nil {
 		return fmt.Errorf("power off server %s: %w", id, err)
@@ -37,9 +37,9 @@ func (p *Provider) powerOff(ctx context.Context, id string) error {
 		return err
 	}
 	p.forget(s.ID)
-	// The API's "done" means only that the VM was told; so nothing rests on this call's outcome.
+	// Success only means that the VM was notified, so the outcome of this call is not relevant.
 	switch err := p.act(ctx, s.ID, "shutdown"); {
-	case err == nil: // whoever finds it off meanwhile need not ask why
+	case err == nil: // callers that find it off meanwhile need not ask why
 		p.remember(s.ID, judgment{state: fleet.StateOff, status: string(hcloud.ServerStatusOff), rebuild: s.Labels[labelRebuild], at: p.cfg.Now()})
 	case !errors.Is(err, fleet.ErrUnknownOutcome):
 		return err
@@ -73,7 +73,7 @@ func (p *Provider) awaitOff(ctx context.Context, id int64, kind waitKind, within
 	return off, err
 }
 
-// serverAgain reads a server some seconds after an answer about it that is not believed at once.
+// serverAgain reads a server some seconds after a response that needs confirmation.
 func (p *Provider) serverAgain(ctx context.Context, id int64) (schema.Server, error) {
 	if err := p.cfg.Sleep(ctx, min(lookAgain, p.cfg.Tick)); err != nil {
 		return schema.Server{}, err
@@ -81,7 +81,8 @@ func (p *Provider) serverAgain(ctx context.Context, id int64) (schema.Server, er
 	return p.server(ctx, id)
 }
 
-// rememberOff stores that we have powered a server off, so that nobody has to ask for its actions to know why it is off.
+// rememberOff records that errand has powered a server off, so that its actions need not be read to explain that it is
+// off.
 func (p *Provider) rememberOff(s schema.Server) {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -90,17 +91,17 @@ func (p *Provider) rememberOff(s schema.Server) {
 	p.off, p.offAt = s, now
 }
 
-// waitKind is something that servers take their time for.
+// waitKind is a kind of slow operation of servers.
 type waitKind string
 
 const (
-	waitOff  waitKind = "off"  // to be off after they were told to shut down
-	waitCut  waitKind = "cut"  // to be off after they were cut off
-	waitGone waitKind = "gone" // to be deleted
+	waitOff  waitKind = "off"  // power-off after a shutdown request
+	waitCut  waitKind = "cut"  // power-off after the power was cut
+	waitGone waitKind = "gone" // deletion
 )
 
-// firstTicks is how many of Config.Tick a wait of a kind takes until its first check while none was measured. Systems
-// take up to half a minute to shut down, and deletions a few seconds.
+// firstTicks is the time, in Config.Tick, until the first check of a kind of wait if none was measured. Systems take up
+// to half a minute to shut down, and deletions a few seconds.
 func firstTicks(kind waitKind) time.Duration {
 	if kind == waitOff {
 		return 6
@@ -108,9 +109,9 @@ func firstTicks(kind waitKind) time.Duration {
 	return 2
 }
 
-// poll checks until it is done or the time is over, which is no error. The first check is after what the last wait of the
-// same kind took; after firstTicks while there was none, and after half of the time at the latest. From then on the time
-// between two checks doubles.
+// poll checks until done returns true or the time is over, which is not an error. The first check is after the duration
+// of the last wait of the same kind, or after firstTicks if there was none, and after half of the time at the latest.
+// After that the interval doubles.
 func (p *Provider) poll(ctx context.Context, kind waitKind, within time.Duration, done func() (bool, error)) error {
 	p.mu.Lock()
 	first, measured := p.usual[kind]
@@ -135,8 +136,8 @@ func (p *Provider) poll(ctx context.Context, kind waitKind, within time.Duration
 	return nil
 }
 
-// learn remembers how long a wait took, for the first check of the next one of its kind. One that was over at its first
-// check may have been over sooner, so the next first check is somewhat earlier.
+// learn records the duration of a wait for the next one of its kind. A wait that was over at its first check may have
+// been over sooner, so the next first check is somewhat earlier.
 func (p *Provider) learn(kind waitKind, first, waited time.Duration) {
 	if waited == first {
 		waited -= waited / 8
@@ -146,13 +147,13 @@ func (p *Provider) learn(kind waitKind, first, waited time.Duration) {
 	p.usual[kind] = waited
 }
 
-// act starts an action of a server that takes no arguments.
+// act starts an action of a server without arguments.
 func (p *Provider) act(ctx context.Context, id int64, what string) error {
 	_, _, err := call[nothing](ctx, p, request{method: http.MethodPost, path: path("/servers/%d/actions/%s", id, what)})
 	return err
 }
 
-// PowerOn starts a VM that is off, and returns before it is up.
+// PowerOn starts a powered-off VM and returns before it is up.
 func (p *Provider) PowerOn(ctx context.Context, id string) error {
 	s, err := p.oursByID(ctx, id)
 	if err == nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// Rebuild turns the server named from into the VM of spec. Name and labels change in one call, before the
-// disk does, so that at no moment it is another one's VM; a label says that the disk is not yet the new
-// one's, so that until then it is StateCreating. spec.Offer is of no account. It may be called again after
-// anything: what is done is not done twice.
+// Rebuild turns the server named from into the VM of spec. One call changes name and labels before the disk is rebuilt,
+// so that it never appears as another VM. A label records that the disk is not yet the new VM's; until then it is
+// StateCreating. spec.Offer is ignored. Rebuild may be repeated after any failure and repeats no completed step.
 func (p *Provider) Rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
 	vm, err := p.rebuild(ctx, from, spec)
 	if err != nil {
@@ -27,7 +26,7 @@ func (p *Provider) Rebuild(ctx context.Context, from string, spec fleet.Spec) (f
 
 func (p *Provider) rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
 	switch {
-	case len(spec.UserData) == 0: // the API would use the last one's again
+	case len(spec.UserData) == 0: // the API would reuse the previous ones
 		return fleet.VM{}, fmt.Errorf("%w: no user data", fleet.ErrInvalid)
 	case len(spec.UserData) > MaxUserData:
 		return fleet.VM{}, fmt.Errorf("%w: %d bytes of user data, the most is %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)

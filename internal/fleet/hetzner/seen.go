@@ -12,17 +12,18 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// seenFor is how long it is believed that a server or an image has this deployment's label, and that an address is
-// deleted along with its server. The reapers' lists, which renew it every few minutes, take back what they do not show.
-// Ids are never used again.
+// seenFor is how long this package assumes that a server or image has this deployment's label, and that an address is
+// deleted along with its server. The reapers' lists, which renew it every few minutes, also drop missing ones. IDs are
+// never reused.
 const seenFor = 15 * time.Minute
 
-// seen is what the API has said of things of this deployment and need not be asked before they are deleted. It is guarded
-// by Provider.mu.
+// seen caches API data about this deployment's resources that need not be read again before they are deleted.
+// Provider.mu guards it.
 type seen struct {
 	servers map[int64]seenServer
 	images  map[int64]time.Time
-	// goesAlong has the addresses that are deleted along with their servers, as the last whole list of addresses says.
+	// goesAlong are the addresses that are deleted along with their servers, according to the last complete list of
+	// addresses.
 	goesAlong   map[int64]bool
 	goesAlongAt time.Time
 }
@@ -36,7 +37,7 @@ func newSeen() seen {
 	return seen{servers: map[int64]seenServer{}, images: map[int64]time.Time{}}
 }
 
-// rememberServer stores that the API has just shown a server of this deployment.
+// rememberServer records that the API has just returned a server of this deployment.
 func (p *Provider) rememberServer(s schema.Server) {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -45,8 +46,8 @@ func (p *Provider) rememberServer(s schema.Server) {
 	p.seen.servers[s.ID] = seenServer{s, now}
 }
 
-// toDelete returns the server of an id, if it is ours. It asks the API unless that has said lately that the server is
-// ours and that its addresses go with it, so that nothing has to be done before the deletion.
+// toDelete returns this deployment's server with this ID. It makes a request unless the cache shows that the server is
+// this deployment's and that its addresses are deleted with it, so that no preparation is necessary.
 func (p *Provider) toDelete(ctx context.Context, id string) (schema.Server, error) {
 	now := p.cfg.Now()
 	number, err := strconv.ParseInt(id, 10, 64)
@@ -81,7 +82,7 @@ func (p *Provider) addressGoesAlong(id int64) bool {
 	return p.seen.goesAlong[id] && now.Sub(p.seen.goesAlongAt) < seenFor
 }
 
-// rememberAddresses stores which addresses of a whole list are deleted along with their servers.
+// rememberAddresses records which addresses of a complete list are deleted along with their servers.
 func (p *Provider) rememberAddresses(list []schema.PrimaryIP) {
 	goesAlong := map[int64]bool{}
 	for _, i := range list {
@@ -93,7 +94,7 @@ func (p *Provider) rememberAddresses(list []schema.PrimaryIP) {
 	p.seen.goesAlong, p.seen.goesAlongAt = goesAlong, now
 }
 
-// rememberImage stores that the API has just shown an image, if it is this deployment's.
+// rememberImage records that the API has just returned an image, if it is this deployment's.
 func (p *Provider) rememberImage(img schema.Image) {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -104,14 +105,14 @@ func (p *Provider) rememberImage(img schema.Image) {
 	}
 }
 
-// forgetImages drops what is remembered of images, before a whole list renews it.
+// forgetImages drops the cached images before a complete list renews them.
 func (p *Provider) forgetImages() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.seen.images)
 }
 
-// isOurImage reports whether the API has said lately that an image is ours.
+// isOurImage reports whether the API recently returned an image as this deployment's.
 func (p *Provider) isOurImage(id string) bool {
 	number, err := strconv.ParseInt(id, 10, 64)
 	now := p.cfg.Now()

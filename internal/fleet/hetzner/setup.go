@@ -16,20 +16,20 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// ground is what every server stands on, by number; firewalls are 0 where there is no public address.
-// Those in which images are baked stand behind one that lets everything out: they fetch what the others,
+// ground holds the resources that every server needs, by number; firewalls are 0 if there is no public address. Servers
+// in which images are baked use a firewall that allows all outgoing traffic, because they download what other servers,
 // which may not, find in their image.
 type ground struct {
 	key, firewall, baking int64
 }
 
-// wall is a firewall as it should be.
+// wall is the intended state of a firewall.
 type wall struct {
 	name  string
 	rules []schema.FirewallRuleRequest
 }
 
-// walls are the deployment's firewalls: the usual one, and that for baking if it differs.
+// walls returns the deployment's firewalls: the usual one, and the one for baking if it differs.
 func (p *Provider) walls() (usual wall, baking *wall) {
 	usual = wall{"errand-" + p.cfg.Deployment, p.rules(p.cfg.Egress == EgressTether)}
 	if p.cfg.Egress == EgressTether {
@@ -38,15 +38,15 @@ func (p *Provider) walls() (usual wall, baking *wall) {
 	return usual, baking
 }
 
-// Setup makes the deployment's key and firewall, or finds them, and sets the firewall's rules. It may be
-// called again at any time; Create does it by itself.
+// Setup creates the deployment's key and firewall, or finds them, and sets the firewall's rules. It may be called at
+// any time; Create calls it automatically.
 func (p *Provider) Setup(ctx context.Context) error {
 	p.lose()
 	_, _, err := p.grounded(ctx)
 	return err
 }
 
-// grounded returns the ground, fresh if it was looked at just now.
+// grounded returns the ground; fresh states that it was read just now.
 func (p *Provider) grounded(ctx context.Context) (g ground, fresh bool, err error) {
 	p.mu.Lock()
 	known := p.ground
@@ -74,20 +74,20 @@ func (p *Provider) grounded(ctx context.Context) (g ground, fresh bool, err erro
 	return g, true, nil
 }
 
-// built finds or makes a firewall.
+// built finds or creates a firewall.
 func (p *Provider) built(ctx context.Context, w wall) (int64, error) {
 	find := func(ctx context.Context) (int64, error) { return p.findFirewall(ctx, w) }
 	return p.findOrMake(ctx, "firewall", find, func(ctx context.Context) (int64, error) { return p.makeFirewall(ctx, w) })
 }
 
-// lose has the ground looked at again.
+// lose makes the next call read the ground again.
 func (p *Provider) lose() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ground = nil
 }
 
-// findOrMake finds a thing, or makes it; if somebody else has made it meanwhile, or the answer was lost,
+// findOrMake finds a resource or creates it. If it was created by another process meanwhile, or the response was lost,
 // it is found again.
 func (p *Provider) findOrMake(ctx context.Context, what string, find, make func(context.Context) (int64, error)) (int64, error) {
 	id, err := find(ctx)
@@ -100,7 +100,7 @@ func (p *Provider) findOrMake(ctx context.Context, what string, find, make func(
 		}
 	}
 	switch {
-	case errors.Is(err, fleet.ErrUnknownOutcome): // of no server: whoever called may just call again
+	case errors.Is(err, fleet.ErrUnknownOutcome): // not about a server: the caller may just retry
 		return 0, fmt.Errorf("%s: %w: %s", what, fleet.ErrBusy, err.Error())
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", what, err)
@@ -138,7 +138,7 @@ func (p *Provider) firewalls(ctx context.Context, query url.Values, low bool) ([
 		func(r schema.FirewallListResponse) []schema.Firewall { return r.Firewalls }, func(f schema.Firewall) int64 { return f.ID })
 }
 
-// findFirewall finds ours and corrects its rules, should they differ.
+// findFirewall finds this deployment's firewall and corrects its rules if they differ.
 func (p *Provider) findFirewall(ctx context.Context, w wall) (int64, error) {
 	found, err := p.firewalls(ctx, url.Values{"name": {w.name}}, false)
 	if err != nil {
@@ -171,14 +171,14 @@ func (p *Provider) makeFirewall(ctx context.Context, w wall) (int64, error) {
 	return out.Firewall.ID, err
 }
 
-// rules are the firewall's. What comes in is dropped unless a rule takes it; what goes out is let go
-// unless there is any rule about it.
+// rules returns the firewall's rules. Incoming traffic is dropped unless a rule allows it; outgoing traffic is allowed
+// unless there is any rule for it.
 func (p *Provider) rules(shut bool) []schema.FirewallRuleRequest {
 	rules := []schema.FirewallRuleRequest{{
 		Direction: "in", Protocol: "tcp", Port: hcloud.Ptr("22"), SourceIPs: p.cfg.SSHFrom, Description: hcloud.Ptr("errand's SSH"),
 	}}
 	if shut {
-		rules = append(rules, schema.FirewallRuleRequest{ // an address for documentation: nobody is there
+		rules = append(rules, schema.FirewallRuleRequest{ // an address reserved for documentation, so that nothing is allowed
 			Direction: "out", Protocol: "tcp", Port: hcloud.Ptr("9"), DestinationIPs: []string{"192.0.2.1/32"},
 			Description: hcloud.Ptr("nothing: this rule closes all the rest"),
 		})
@@ -186,7 +186,7 @@ func (p *Provider) rules(shut bool) []schema.FirewallRuleRequest {
 	return rules
 }
 
-// sameRules compares what the API has with what it should have, without regard to order.
+// sameRules compares the API's rules with the intended ones, ignoring the order.
 func sameRules(has []schema.FirewallRule, want []schema.FirewallRuleRequest) bool {
 	var a, b []string
 	for _, r := range has {

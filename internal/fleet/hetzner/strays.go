@@ -21,12 +21,12 @@ const (
 	strayAddress  = "primary_ip"
 	strayKey      = "ssh_key"
 	strayFirewall = "firewall"
-	strayImage    = "foreign_image" // fleet.ReapImage stands for the list of this deployment's
+	strayImage    = "foreign_image" // fleet.ReapImage stands for the list of this deployment's images
 )
 
-// Strays lists what is in the project and is neither a VM nor an image of this deployment, nor in use by
-// one: addresses that nothing uses, keys and firewalls that are not the present ones, volumes, and all
-// that carries no label of ours. A kind whose list fails is left out and named in a *fleet.UnlistedError.
+// Strays lists the project's resources that are neither a VM nor an image of this deployment nor used by one: unused
+// addresses, outdated keys and firewalls, volumes, and everything without this deployment's label. A kind whose list
+// fails is omitted and named in a *fleet.UnlistedError.
 func (p *Provider) Strays(ctx context.Context) ([]fleet.Stray, error) {
 	var out []fleet.Stray
 	failed := map[string]error{}
@@ -128,8 +128,8 @@ func (p *Provider) strayFirewalls(ctx context.Context) (out []fleet.Stray, err e
 	return out, err
 }
 
-// DeleteStray deletes one that is ours, by what the API says now and not by what s says. Servers and
-// images have calls of their own.
+// DeleteStray deletes this deployment's resource, according to the API's current data, not s. Servers and images have
+// separate methods.
 func (p *Provider) DeleteStray(ctx context.Context, s fleet.Stray) error {
 	if err := p.deleteStray(ctx, s); err != nil {
 		return fmt.Errorf("delete %s %s: %w", s.Kind, s.ID, err)
@@ -165,5 +165,5 @@ func (p *Provider) deleteStray(ctx context.Context, s fleet.Stray) error {
 		}
 		return err
 	}
-	return nil // gone, or in use again
+	return nil // deleted, or in use again
 }

@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// upTimeout bounds the start of a box.
+	// upTimeout limits the start of a sandbox.
 	upTimeout = 20 * time.Second
 	upPoll    = 5 * time.Millisecond
 )
 
-// Create makes a box and returns when its SSH server serves, or adopts the box of
-// that name. Spec.Image is ignored: a box has the host's programs. Spec.Needs are
-// not enforced.
+// Create creates a sandbox and returns when its SSH server serves, or adopts the existing one of that name. It ignores
+// Spec.Image, because sandboxes use the host's programs, and does not enforce Spec.Needs.
 func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 	return p.CreateOn(ctx, spec, Disk{})
 }
 
-// Disk is what a box that stands in for a VM of a cloud begins with.
+// Disk is the initial disk of a sandbox that simulates a cloud VM.
 type Disk struct {
-	// Dir holds its home and host key and outlives the box; see box.NewDisk. Only one box may use it at a time.
+	// Dir contains its home and host key and outlives the sandbox; see box.NewDisk. Only one sandbox may use it at a
+	// time.
 	Dir string
 	// ClientKey is accepted instead of the deployment's.
 	ClientKey ssh.PublicKey
 }
 
-// CreateOn is Create for a box on a disk of its own. The zero Disk is none. A box that exists is adopted
+// CreateOn is Create for a sandbox on a separate disk. The zero Disk means none. An existing sandbox is adopted
 // whatever its disk.
 func (p *Provider) CreateOn(ctx context.Context, spec fleet.Spec, disk Disk) (fleet.VM, error) {
 	vm, err := p.create(ctx, spec, disk)
@@ -85,7 +85,7 @@ func (p *Provider) create(ctx context.Context, spec fleet.Spec, disk Disk) (flee
 	return p.look(ctx, dir)
 }
 
-// lockName makes creating and deleting one name exclusive, over processes too.
+// lockName locks a name for creation and deletion, across processes.
 func (p *Provider) lockName(ctx context.Context, name string) (unlock func(), err error) {
 	dir := filepath.Join(p.cfg.Dir, "locks")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -98,7 +98,7 @@ func (p *Provider) lockName(ctx context.Context, name string) (unlock func(), er
 	return func() { _ = lock.Close() }, nil
 }
 
-// fits says whether an existing box is the one asked for.
+// fits returns an error if an existing sandbox does not match the spec.
 func (p *Provider) fits(vm fleet.VM, spec fleet.Spec) error {
 	want := p.labels(spec)
 	for key, value := range want {
@@ -118,7 +118,7 @@ func (p *Provider) labels(spec fleet.Spec) map[string]string {
 	return labels
 }
 
-// writeBox makes a box's directory, which appears whole or not at all.
+// writeBox atomically creates a sandbox's directory.
 func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir string) error {
 	kind, err := p.kind(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir
 	return os.Rename(tmp, dir)
 }
 
-// record is what all boxes of this provider have in common.
+// record returns the common fields of all sandboxes of this provider.
 func (p *Provider) record(kind string) box.Record {
 	return box.Record{
 		Kind: kind, ClientKey: authorizedKey(p.cfg.ClientKey), TetherPort: tetherPort,
@@ -171,7 +171,7 @@ func (p *Provider) record(kind string) box.Record {
 	}
 }
 
-// freePort chooses a loopback port that nobody listens on and no box has.
+// freePort chooses a loopback port that is unused and assigned to no sandbox.
 func (p *Provider) freePort() (int, error) {
 	for range 100 {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

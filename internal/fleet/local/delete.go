@@ -17,15 +17,14 @@ import (
 
 const (
 	deleteTimeout = 30 * time.Second
-	// answerPatience is how long a supervisor may take to say anything.
+	// answerPatience is how long a supervisor may take to respond at all.
 	answerPatience = 2 * time.Second
-	// stopPatience is how long it may take to end its box before it is killed, and
-	// the box with it.
+	// stopPatience is how long it may take to end its sandbox before it is killed together with the sandbox.
 	stopPatience = 8 * time.Second
 )
 
-// Delete ends a box and removes its directory. It returns when every process of
-// the box is dead; in a plain box, those that can be found.
+// Delete ends a sandbox and removes its directory. It returns when every process of the sandbox is dead; in a plain
+// sandbox, those that can be found.
 func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) error {
 	if err := p.remove(ctx, name, why); err != nil {
 		return fmt.Errorf("delete VM %s: %w", name, err)
@@ -53,12 +52,12 @@ func (p *Provider) remove(ctx context.Context, name string, why fleet.Reason) er
 	case err != nil:
 		return err
 	case rec.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
-		return nil // not ours, so for us it does not exist
+		return nil // another deployment's: treat it as missing
 	}
 	if err := p.stop(ctx, dir, rec, why); err != nil {
 		return err
 	}
-	// The name is free at once, even if the files take long or we die here.
+	// The name is free immediately, even if removing the files takes long or this process dies.
 	trash := filepath.Join(filepath.Dir(dir), trashPrefix+rand.Text())
 	if err := os.Rename(dir, trash); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (p *Provider) remove(ctx context.Context, name string, why fleet.Reason) er
 	return removeAll(trash)
 }
 
-// stop returns when the box's lock is free.
+// stop returns when the sandbox's lock is free.
 func (p *Provider) stop(ctx context.Context, dir string, rec box.Record, why fleet.Reason) error {
 	alive, err := held(dir)
 	if err != nil || !alive {
@@ -85,8 +84,7 @@ func (p *Provider) stop(ctx context.Context, dir string, rec box.Record, why fle
 	return p.awaitFree(ctx, dir)
 }
 
-// askToStop fails soon if the supervisor does not answer at all, and in the end if
-// the box lives on.
+// askToStop fails soon if the supervisor does not respond at all, and eventually if the sandbox continues to run.
 func (p *Provider) askToStop(ctx context.Context, dir string, rec box.Record, why fleet.Reason) error {
 	answer, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -96,7 +94,7 @@ func (p *Provider) askToStop(ctx context.Context, dir string, rec box.Record, wh
 	ctx, cancel = context.WithTimeout(ctx, stopPatience)
 	defer cancel()
 	asked := box.Stop(ctx, rec, string(why), "")
-	// The lock is what counts: it may have been about to end without us.
+	// The lock decides: the sandbox may have been about to end anyway.
 	if err := p.awaitFree(ctx, dir); err != nil {
 		return errors.Join(asked, err)
 	}
@@ -123,12 +121,11 @@ const (
 	trashPrefix = ".trash-"
 	newPrefix   = ".new-"
 	probePrefix = ".probe-"
-	// leftoverAge is well over what making a box or probing takes.
+	// leftoverAge is well above the time to create or probe a sandbox.
 	leftoverAge = time.Hour
 )
 
-// sweep removes what earlier calls left when they were interrupted. Best effort:
-// the next deletion tries again.
+// sweep removes leftovers of interrupted calls. It is best effort: the next deletion retries.
 func (p *Provider) sweep() {
 	boxes := filepath.Join(p.cfg.Dir, boxesDir)
 	entries, err := os.ReadDir(boxes)
@@ -148,8 +145,7 @@ func (p *Provider) sweep() {
 	}
 }
 
-// removeAll also removes directories that their owner made read-only, as Go's
-// module cache does.
+// removeAll also removes read-only directories, such as Go's module cache.
 func removeAll(path string) error {
 	if err := os.RemoveAll(path); err == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
-// maxSocketPath is what a socket address holds on every system we run on.
+// maxSocketPath is the maximum length of a socket path on all supported systems.
 const maxSocketPath = 103
 
 func newHostKey(path string) (public string, err error) {
@@ -29,8 +29,8 @@ func authorizedKey(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// socketPaths puts the sockets into the box's directory, or, if that path is too
-// long for a socket, into a short directory of ours that is named after it.
+// socketPaths puts the sockets into the sandbox's directory, or, if that path is too long for a socket, into a short
+// private directory named after it.
 func socketPaths(dir string) (sshSocket, control string, err error) {
 	sum := sha256.Sum256([]byte(dir))
 	base := dir
@@ -47,13 +47,13 @@ func socketPaths(dir string) (sshSocket, control string, err error) {
 	return filepath.Join(base, "ssh.sock"), filepath.Join(base, "ctl.sock"), nil
 }
 
-// runtimeRoot is a short directory that only we can enter.
+// runtimeRoot returns a short directory that only errand's user can access.
 func runtimeRoot() (string, error) {
 	root := filepath.Join(os.TempDir(), fmt.Sprintf("errand-%d", os.Getuid()))
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && len(dir) < 40 {
 		root = filepath.Join(dir, "errand")
 	}
-	if len(root) > 60 { // TMPDIR may be long as well
+	if len(root) > 60 { // TMPDIR may be long, too
 		root = fmt.Sprintf("/tmp/errand-%d", os.Getuid())
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
-// launch starts a detached supervisor and waits until the box serves. The
-// supervisor gets nothing of our environment: a plain box could read it there.
+// launch starts a detached supervisor and waits until the sandbox serves. The supervisor gets none of errand's
+// environment, because a plain sandbox could read it there.
 func (p *Provider) launch(ctx context.Context, dir string) error {
 	log, err := os.OpenFile(box.LogPath(dir), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -31,14 +31,14 @@ func (p *Provider) launch(ctx context.Context, dir string) error {
 		return fmt.Errorf("start supervisor: %w", err)
 	}
 	exited := make(chan struct{})
-	go func() { // reaps it if it ends in our lifetime
+	go func() { // reaps it if it ends while this process runs
 		_ = cmd.Wait()
 		close(exited)
 	}()
 	return p.awaitReady(ctx, dir, exited)
 }
 
-// awaitReady asks the supervisor until the box serves.
+// awaitReady polls the supervisor until the sandbox serves.
 func (p *Provider) awaitReady(ctx context.Context, dir string, exited <-chan struct{}) error {
 	rec, err := box.ReadRecord(dir)
 	if err != nil {
@@ -52,11 +52,11 @@ func (p *Provider) awaitReady(ctx context.Context, dir string, exited <-chan str
 		if err == nil && status.Ready {
 			return nil
 		}
-		last = errors.Join(err) // nil while it only is not ready yet
+		last = errors.Join(err) // nil while it is just not ready yet
 		select {
 		case <-poll.C:
 		case <-exited:
-			// It may have found another one at work, from a call that was given up.
+			// It may have found another supervisor, started by an abandoned call.
 			if alive, err := held(dir); err != nil || !alive {
 				return p.startFailure(dir)
 			}
@@ -67,8 +67,8 @@ func (p *Provider) awaitReady(ctx context.Context, dir string, exited <-chan str
 	}
 }
 
-// startFailure explains a supervisor that ended before the box served. If it could
-// still say why, the box has ended for good.
+// startFailure explains why a supervisor ended before the sandbox served. If the supervisor recorded a reason, the
+// sandbox has ended for good.
 func (p *Provider) startFailure(dir string) error {
 	kind, detail := errors.New("the box did not start"), "its supervisor ended"
 	if end, ok, err := box.ReadEnd(dir); err == nil && ok {

@@ -1,15 +1,12 @@
-// Package local provides VMs on this host, for the demo, the tests and people
-// without a cloud account. A VM is a box: bubblewrap where it works (own files,
-// processes and network), else user namespaces (own processes and network), else
-// a plain directory (no isolation at all). None of them needs root.
+// Package local provides VMs on this host, for the demo, the tests and users without a cloud account. A VM is a
+// sandbox: bubblewrap if it works, otherwise user namespaces (both with separate files, processes and network),
+// otherwise a plain directory without isolation. None of them needs root.
 //
-// Which kind works is found by starting one, not by looking for files. A box is
-// kept by a detached supervisor of its own and therefore outlives this process; a
-// new Provider on the same directory finds it again by the lock that the
-// supervisor holds and the socket on which it answers, never by a process id.
-// Everything that is known about a box is in its directory.
+// The provider tests which kind works by starting one. Each sandbox is kept by a detached supervisor and therefore
+// outlives this process; a new Provider on the same directory finds it again by the supervisor's lock and socket, never
+// by a process ID. All data about a sandbox is in its directory.
 //
-// Start reading at Provider.Create; package box is what runs on the other side.
+// Start here: [Provider.Create]. Package box runs on the other side.
 package local
 
 import (
@@ -35,41 +32,41 @@ const (
 	KindPlain  = box.KindPlain
 )
 
-// tetherPort is where the tether's end listens in a box with a network of its own.
+// tetherPort is the port of the tether's VM side in a sandbox with a separate network.
 const tetherPort = 9413
 
-// Bind is a host path that every box may use at the same path.
+// Bind is a host path that every sandbox may use at the same path.
 type Bind = box.Bind
 
-// Bounds are what the processes of one box may use of the host together.
+// Bounds limit the host resources that the processes of one sandbox use together.
 type Bounds = box.Bounds
 
-// Config is `local:` of the configuration, with what the deployment adds.
+// Config is `local:` of the configuration with the deployment's data.
 type Config struct {
-	// Dir holds the boxes (`local.dir`). It has to be ours alone.
+	// Dir contains the sandboxes (`local.dir`). Other users must not have access to it.
 	Dir string
-	// Kind is auto or one of the kinds (`local.kind`). Auto takes the best that works.
+	// Kind is auto or one of the kinds (`local.kind`). Auto selects the best one that works.
 	Kind string
 	// Runner is the errand-runner binary for this host.
 	Runner string
-	// ClientKey is the deployment's SSH key, the only one that boxes accept.
+	// ClientKey is the deployment's SSH key, the only one that sandboxes accept.
 	ClientKey ssh.PublicKey
 	// Deployment is the value of fleet.LabelDeployment.
 	Deployment string
-	// Binds are host paths to show in a bwrap box (`local.binds`), such as a
-	// toolchain outside /usr, or a cache to share for writing.
+	// Binds are host paths visible in isolated sandboxes (`local.binds`), such as a toolchain outside /usr, or a
+	// writable shared cache.
 	Binds []Bind
-	// Path is put before the system's directories in a box's PATH.
+	// Path is prepended to the system's directories in a sandbox's PATH.
 	Path []string
-	// Bounds are what a box may use of this host; zero values are defaults that suit the host.
+	// Bounds limit a sandbox's use of this host; zero values are defaults that depend on the host.
 	Bounds Bounds
-	// IdleExit ends a box after this time without contact (`idle_exit`). Default 15 min.
+	// IdleExit ends a sandbox after this time without contact (`idle_exit`). Default 15 min.
 	IdleExit time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-// Provider makes boxes. It implements fleet.Provider.
+// Provider creates sandboxes. It implements [fleet.Provider].
 type Provider struct {
 	cfg Config
 
@@ -113,7 +110,7 @@ func New(cfg Config) (*Provider, error) {
 // Name is "local".
 func (p *Provider) Name() string { return "local" }
 
-// Get returns one box, and tells it that somebody looks.
+// Get returns one sandbox and signals its supervisor that errand is alive.
 func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 	if err := fleet.ValidName(name); err != nil {
 		return fleet.VM{}, err
@@ -128,7 +125,7 @@ func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 	return vm, nil
 }
 
-// List returns all boxes of this deployment.
+// List returns all sandboxes of this deployment.
 func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 	entries, err := os.ReadDir(filepath.Join(p.cfg.Dir, boxesDir))
 	if err != nil {
@@ -137,12 +134,12 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 	var vms []fleet.VM
 	for _, e := range entries {
 		if fleet.ValidName(e.Name()) != nil {
-			continue // a box in the making or on its way out
+			continue // a sandbox in creation or deletion
 		}
 		vm, err := p.look(ctx, p.boxDir(e.Name()))
 		switch {
 		case errors.Is(err, fleet.ErrNotFound):
-			continue // deleted while we looked
+			continue // deleted meanwhile
 		case err != nil:
 			return nil, fmt.Errorf("list VMs: %s: %w", e.Name(), err)
 		case vm.Labels[fleet.LabelDeployment] == p.cfg.Deployment:

@@ -17,13 +17,13 @@ import (
 
 const (
 	boxesDir = "boxes"
-	// touchTimeout bounds the word to a supervisor that we are still there.
+	// touchTimeout limits the signal to a supervisor that errand is alive.
 	touchTimeout = time.Second
 )
 
 func (p *Provider) boxDir(name string) string { return filepath.Join(p.cfg.Dir, boxesDir, name) }
 
-// look reads a box's directory and its lock. ErrNotFound if there is no box.
+// look reads a sandbox's directory and its lock. It returns ErrNotFound if there is no sandbox.
 func (p *Provider) look(ctx context.Context, dir string) (fleet.VM, error) {
 	rec, err := box.ReadRecord(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (p *Provider) look(ctx context.Context, dir string) (fleet.VM, error) {
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	// The order matters: whoever ends a box writes why before the lock is free.
+	// The order matters: the reason of an end is written before the lock is released.
 	alive, err := held(dir)
 	if err != nil {
 		return fleet.VM{}, err
@@ -41,14 +41,14 @@ func (p *Provider) look(ctx context.Context, dir string) (fleet.VM, error) {
 	if alive {
 		ctx, cancel := context.WithTimeout(ctx, touchTimeout)
 		defer cancel()
-		_, _ = box.Ask(ctx, rec) // best effort: the lock has answered the question
+		_, _ = box.Ask(ctx, rec) // best effort: the lock has shown that it is alive
 		vm.State = fleet.StateRunning
 		return vm, nil
 	}
 	return ended(vm, dir)
 }
 
-// ended completes the VM of a box whose lock is free.
+// ended completes the VM of a sandbox whose lock is free.
 func ended(vm fleet.VM, dir string) (fleet.VM, error) {
 	end, written, err := box.ReadEnd(dir)
 	switch {
@@ -65,7 +65,7 @@ func ended(vm fleet.VM, dir string) (fleet.VM, error) {
 	return vm, nil
 }
 
-// held reports whether a supervisor holds the box.
+// held reports whether a supervisor holds the sandbox.
 func held(dir string) (bool, error) {
 	lock := flock.New(box.LockPath(dir))
 	free, err := lock.TryRLock()

@@ -14,14 +14,14 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
-// probed is which kind of box works here.
+// probed is the kind of sandbox that works here.
 type probed struct {
 	kind  string
 	notes []string
 }
 
-// Describe says which kind of box this host can run, and why not a better one.
-// The first call starts boxes to find out.
+// Describe returns the kind of sandbox that this host can run, and why no better one works. The first call starts
+// sandboxes to find out.
 func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	found, err := p.kind(ctx)
 	if err != nil {
@@ -32,8 +32,7 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	}, nil
 }
 
-// kind probes once; a failure is not remembered, since somebody may install what
-// was missing.
+// kind probes once. It does not cache failures, since missing programs may be installed later.
 func (p *Provider) kind(ctx context.Context) (probed, error) {
 	p.probing.Lock()
 	defer p.probing.Unlock()
@@ -57,7 +56,7 @@ func (p *Provider) kind(ctx context.Context) (probed, error) {
 			return found, nil
 		}
 		if errors.Is(last, context.DeadlineExceeded) || errors.Is(last, context.Canceled) {
-			break // a busy host is no evidence: nothing is chosen, least of all something weaker
+			break // a busy host proves nothing: do not choose a weaker kind
 		}
 		found.notes = append(found.notes, fmt.Sprintf("%s does not work here: %v", kind, last))
 	}
@@ -83,7 +82,7 @@ func (p *Provider) probe(ctx context.Context, kind string) error {
 // probeLock is the file in a probe's directory that its process holds a lock on.
 const probeLock = "probe.lock"
 
-// sweepProbes removes what a process that was killed while it probed has left.
+// sweepProbes removes the leftovers of processes that were killed during a probe.
 func (p *Provider) sweepProbes() error {
 	dirs, err := filepath.Glob(filepath.Join(p.cfg.Dir, boxesDir, probePrefix+"*"))
 	if err != nil {
@@ -95,7 +94,7 @@ func (p *Provider) sweepProbes() error {
 		if err == nil && ours {
 			removeAll(dir)
 		}
-		_ = lock.Close() // best effort, as all of this
+		_ = lock.Close() // best effort, like the whole sweep
 	}
 	return nil
 }

@@ -9,19 +9,19 @@ import (
 	"syscall"
 )
 
-// insideID is the user and the group that every process in a box with its own files sees itself as.
+// insideID is the user and group ID that every process in an isolated sandbox sees as its own.
 const insideID = 1000
 
-// agentID is that user and group on the host where errand runs as root: a number from a range that systemd
-// assigns to nobody and that containers usually map.
+// agentID is that user and group on the host if errand runs as root: an ID from a range that systemd assigns to no user
+// and that containers usually map.
 const agentID = 60941
 
-// runsAsRoot reports whether boxes are made by root. To the host their processes would be root as well, whatever
-// they see themselves as: the kernel lets root write to /proc/sys without any capability.
+// runsAsRoot reports whether root creates the sandboxes. To the host their processes would then also be root, whatever
+// ID they see: the kernel lets root write to /proc/sys without any capability.
 func runsAsRoot() bool { return os.Geteuid() == 0 }
 
-// Directories of a box's directory that its processes may write to, besides the home and the one for temporary
-// files. They lie on disk: a tmpfs would be memory that no process can be made to give back.
+// Subdirectories of a sandbox's directory that its processes may write to, besides the home and the one for temporary
+// files. They are on disk, because files in a tmpfs would use memory that cannot be reclaimed from processes.
 const (
 	runDir = "run"
 	varDir = "var"
@@ -30,8 +30,8 @@ const (
 
 func ownDirs() []string { return []string{tmpDir, runDir, varDir, shmDir} }
 
-// giveToAgent makes the box's processes the owners of what they may write to. Only root has to. It must be called
-// before the box starts, and does not follow links.
+// giveToAgent makes the sandbox's processes the owners of the files they may write to. It only acts if run as root,
+// must be called before the sandbox starts, and does not follow links.
 func giveToAgent(rec Record, dir string) error {
 	if !runsAsRoot() {
 		return nil
@@ -51,9 +51,9 @@ func giveToAgent(rec Record, dir string) error {
 	return nil
 }
 
-// GiveToBoxes makes the user that boxes run as the owner of a directory of the host and of all that is in it, where that
-// user differs from errand's: boxes can then use it as a writable bind. It follows no links within, even if a box puts one
-// there meanwhile, and skips what is gone before its turn.
+// GiveToBoxes changes the owner of a host directory and its content to the user of the sandboxes, if that differs from
+// errand's: sandboxes can then use it as a writable bind. It follows no links inside, even if a sandbox creates one
+// meanwhile, and skips files that have disappeared.
 func GiveToBoxes(dir string) error {
 	if !runsAsRoot() {
 		return nil
@@ -78,7 +78,8 @@ func GiveToBoxes(dir string) error {
 	return nil
 }
 
-// RootNotes tells an operator who runs errand as root what follows for boxes of a kind, nil if somebody else does.
+// RootNotes returns notes for an operator who runs errand as root on the consequences for a kind of sandbox, nil if
+// another user runs it.
 func RootNotes(kind string, binds []Bind) []string {
 	if !runsAsRoot() {
 		return nil
@@ -96,8 +97,8 @@ func RootNotes(kind string, binds []Bind) []string {
 	return notes
 }
 
-// openToAgent reports whether a path's mode lets agentID read it, write to it if it shall, and look into it if it is a
-// directory. Access lists are not considered.
+// openToAgent reports whether a path's mode lets agentID read it, write to it if required, and search it if it is a
+// directory. It ignores access control lists.
 func openToAgent(info fs.FileInfo, write bool) bool {
 	want := fs.FileMode(0o4)
 	if write {
@@ -115,9 +116,10 @@ func openToAgent(info fs.FileInfo, write bool) bool {
 	return have&want == want
 }
 
-// guardProc makes what is dangerous in the hands of root read-only or unreadable in /proc, where boxes are made by
-// root. No process of a box is root to the host; this holds even so. For ordinary users the kernel's own permissions
-// do, and nothing may cover /proc: programs in the box could no longer make PID namespaces with a /proc of their own.
+// guardProc makes files in /proc that are dangerous for root read-only or unreadable, if root creates the sandboxes. No
+// process of a sandbox is root to the host; this is a second line of defense. For ordinary users the kernel's
+// permissions are sufficient, and nothing may cover /proc, because programs in the sandbox could then not create PID
+// namespaces with their own /proc.
 func guardProc() []mount {
 	if !runsAsRoot() {
 		return nil
@@ -141,7 +143,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// writeForBox writes a file that the box's processes may read, whatever errand's umask is.
+// writeForBox writes a file that the sandbox's processes can read, whatever errand's umask.
 func writeForBox(path, text string, mode fs.FileMode) error {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		return err

@@ -5,21 +5,21 @@ import (
 	"os"
 )
 
-// Bounds are what the processes of one box may use of the host together.
+// Bounds limit the host resources that the processes of one sandbox use together.
 type Bounds struct {
-	// Processes counts threads as well. Plain boxes have no such bound without a control group.
+	// Processes includes threads. Plain sandboxes have no such limit without a control group.
 	Processes int `json:"processes,omitempty"`
-	// Memory is in bytes. What a box has written to files is not counted: the kernel can take that back.
+	// Memory is in bytes. Cached file content does not count, because the kernel can reclaim it.
 	Memory int64 `json:"memory,omitempty"`
 }
 
 const (
 	defaultProcesses = 4096
-	// spareProcesses are those of the box's server, which has to start commands in a box that is full.
+	// spareProcesses are reserved for the sandbox's server, which must start commands even at the limit.
 	spareProcesses = 256
 )
 
-// orDefault fills in what is not set: 4096 processes, and three quarters of the host's memory.
+// orDefault sets defaults: 4096 processes, and three quarters of the host's memory.
 func (b Bounds) orDefault() Bounds {
 	if b.Processes <= 0 {
 		b.Processes = defaultProcesses
@@ -30,7 +30,7 @@ func (b Bounds) orDefault() Bounds {
 	return b
 }
 
-// Notes tells an operator how a box of a kind is bounded on this host.
+// Notes returns notes for an operator on the limits of a kind of sandbox on this host.
 func (b Bounds) Notes(kind string) []string {
 	b = b.orDefault()
 	group := newCgroup(fmt.Sprintf("errand-box-probe-%d", os.Getpid()), b)

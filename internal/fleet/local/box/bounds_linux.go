@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oomScore makes the kernel end commands in boxes before anything else of the host when memory runs out.
+// oomScore makes the kernel kill commands in sandboxes first when memory runs out.
 const oomScore = "300"
 
-// How often a box without a memory controller is checked: while it uses less than half of what it may, and then.
+// Intervals of memory checks of a sandbox without a memory controller: below half of its limit, and above.
 const (
 	memoryCheck     = time.Second
 	memoryCheckFull = 50 * time.Millisecond
@@ -29,8 +29,8 @@ func hostMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit) //nolint:unconvert // the types differ between architectures
 }
 
-// boundCommand bounds a command that has just started, with all that it will start, and offers it to the kernel when
-// memory runs out. In a user namespace of its own the count of processes is that of the namespace.
+// boundCommand limits a just started command and its descendants, and raises its OOM score. In a separate user
+// namespace the process limit counts the namespace's processes.
 func boundCommand(pid, processes int) {
 	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte(oomScore), 0)
 	if processes > 0 {
@@ -39,8 +39,8 @@ func boundCommand(pid, processes int) {
 	}
 }
 
-// watchMemory keeps the descendants of a process from using more memory than they may together, until ctx ends: it
-// ends the largest one. It is for hosts where no control group does. What is shared is counted once.
+// watchMemory enforces a memory limit on all descendants of a process together, until ctx ends, by killing the largest
+// one. It is for hosts without a suitable control group. Shared memory counts once.
 func watchMemory(ctx context.Context, root int, limit int64) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -66,7 +66,7 @@ func watchMemory(ctx context.Context, root int, limit int64) {
 	}
 }
 
-// memoryOf adds up the memory of the descendants of a process, in bytes, and says which one has the most.
+// memoryOf returns the total memory of a process's descendants in bytes, and the largest one.
 func memoryOf(root int, of func(pid int) int64) (used int64, largest int) {
 	var most int64
 	for _, pid := range descendants(root) {
@@ -79,10 +79,10 @@ func memoryOf(root int, of func(pid int) int64) (used int64, largest int) {
 	return used, largest
 }
 
-// residentOf is the memory of a process that no file stands behind, with all that it shares with others.
+// residentOf returns the anonymous and shared memory of a process in bytes.
 func residentOf(pid int) int64 { return kilobytes(pid, "status", "RssAnon:", "RssShmem:") }
 
-// shareOf is the same with its share of what it shares. It is slow.
+// shareOf returns the same with only its proportional share of shared memory. It is slow.
 func shareOf(pid int) int64 {
 	if n := kilobytes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:"); n > 0 {
 		return n
@@ -90,7 +90,7 @@ func shareOf(pid int) int64 {
 	return residentOf(pid)
 }
 
-// kilobytes adds up fields of a file in /proc/PID, in bytes.
+// kilobytes returns the sum of fields of a file in /proc/PID, in bytes.
 func kilobytes(pid int, file string, fields ...string) (sum int64) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
 	if err != nil {

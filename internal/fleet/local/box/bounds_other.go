@@ -10,7 +10,7 @@ func boundCommand(int, int) {}
 
 func watchMemory(context.Context, int, int64) {}
 
-// cgroup is nothing here: only Linux has control groups.
+// cgroup is empty here: only Linux has control groups.
 type cgroup struct{}
 
 func newCgroup(string, Bounds) *cgroup { return &cgroup{} }

@@ -1,17 +1,14 @@
-// Package box is a VM's stand-in on the local host, seen from inside the process
-// that keeps it: a supervisor that owns a box's directory, and the SSH server
-// that runs in the box.
+// Package box simulates a VM on the local host, from inside the process that keeps it: a supervisor that owns a
+// sandbox's directory, and the SSH server that runs in the sandbox.
 //
-// A box is a directory. Who holds the lock in it is its supervisor, and a box
-// whose lock is free is dead. The supervisor is detached from whoever started it,
-// listens on the box's SSH socket and on a control socket, starts the inside
-// (bubblewrap, user namespaces, or nothing around it) with the listener handed
-// over, and ends it when told or after a time without contact. The reason is
-// written to the directory before the lock is given back.
+// A sandbox ("box" in the code) is a directory. Its supervisor holds the lock in it; a sandbox whose lock is free is
+// dead. The supervisor is detached from the process that started it. It listens on the sandbox's SSH socket and on a
+// control socket, starts the inside (with bubblewrap, user namespaces, or no isolation) with the listener, and ends it
+// on request or after a time without contact. It writes the reason to the directory before it releases the lock.
 //
-// The package is linked into the small errand-runner binary and therefore knows
-// neither package fleet nor any store. Start reading at Supervise and ServeSSH;
-// package local is the other side.
+// The package is linked into the small errand-runner binary and therefore does not depend on package fleet or a store.
+//
+// Start here: [Supervise] and [ServeSSH]. Package local is the other side.
 package box
 
 import (
@@ -24,18 +21,18 @@ import (
 	"time"
 )
 
-// Kinds of boxes, best first.
+// Kinds of sandboxes, best first.
 const (
-	// KindBwrap has its own files, processes and network (bubblewrap).
+	// KindBwrap has separate files, processes and network, created by bubblewrap.
 	KindBwrap = "bwrap"
-	// KindUserns has its own files, processes and network, put up by ourselves in user namespaces: as bwrap,
-	// for hosts without bubblewrap, but without terminals and without its hardening by others' eyes.
+	// KindUserns has separate files, processes and network in user namespaces created by this package: like bwrap, for
+	// hosts without bubblewrap, but without terminals and without bubblewrap's review by others.
 	KindUserns = "userns"
-	// KindPlain is a directory: nothing keeps its processes from the host.
+	// KindPlain is a directory without any isolation from the host.
 	KindPlain = "plain"
 )
 
-// Files of a box's directory.
+// Files in a sandbox's directory.
 const (
 	recordFile  = "box.json"
 	endFile     = "end.json"
@@ -47,23 +44,23 @@ const (
 	tmpDir      = "tmp"
 )
 
-// InsideHome is the home of a box with its own files, as the box sees it.
+// InsideHome is the home of an isolated sandbox, as seen inside it.
 const (
 	InsideHome   = "/home/agent"
 	insideRunner = "/opt/errand/errand-runner"
 )
 
-// User is the login name in every box.
+// User is the login name in every sandbox.
 const User = "agent"
 
-// Bind is a host path that a box may use at the same path.
+// Bind is a host path that a sandbox may use at the same path.
 type Bind struct {
 	Path string `json:"path"`
 	// Writable shares the path for writing, such as a download cache.
 	Writable bool `json:"writable,omitempty"`
 }
 
-// Record is what a box is, written once before its supervisor starts.
+// Record is the definition of a sandbox, written once before its supervisor starts.
 type Record struct {
 	Name      string            `json:"name"`
 	Labels    map[string]string `json:"labels"`
@@ -72,36 +69,36 @@ type Record struct {
 	// HostKey and ClientKey are public keys in authorized_keys form.
 	HostKey   string `json:"host_key"`
 	ClientKey string `json:"client_key"`
-	// SSHSocket and ControlSocket are absolute; they lie outside the box's
-	// directory if its path is too long for a socket.
+	// SSHSocket and ControlSocket are absolute paths; they are outside the sandbox's directory if its path is too long
+	// for a socket.
 	SSHSocket     string `json:"ssh_socket"`
 	ControlSocket string `json:"control_socket"`
-	// TetherPort is the loopback port for the tether's VM end.
+	// TetherPort is the loopback port for the VM side of the tether.
 	TetherPort int `json:"tether_port"`
 	// Runner is the errand-runner binary on the host.
 	Runner string `json:"runner"`
-	// Path is put before the system's directories in PATH.
+	// Path is prepended to the system's directories in PATH.
 	Path  []string `json:"path,omitempty"`
 	Binds []Bind   `json:"binds,omitempty"`
-	// Disk is a directory of the host that outlives the box and holds its home and its host key, which the box
-	// itself may replace: see NewDisk. Empty: both lie in the box's own directory. Such a box stands in for a
-	// VM of a cloud.
+	// Disk is a host directory that outlives the sandbox and contains its home and its host key, which the sandbox
+	// itself may replace; see [NewDisk]. If it is empty, both are in the sandbox's directory. Sandboxes with a disk
+	// simulate cloud VMs.
 	Disk string `json:"disk,omitempty"`
-	// Bounds are what the box may use of the host; zero values are defaults.
+	// Bounds limit the sandbox's use of the host; zero values are defaults.
 	Bounds Bounds `json:"bounds,omitzero"`
-	// IdleExit is the time without contact after which the box ends.
+	// IdleExit is the time without contact after which the sandbox ends.
 	IdleExit time.Duration `json:"idle_exit"`
 }
 
-// End is how a box ended.
+// End is how a sandbox ended.
 type End struct {
-	// Reason is one word of package fleet's closed list.
+	// Reason is one of package fleet's reasons.
 	Reason string    `json:"reason"`
 	Detail string    `json:"detail,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// Reasons that the supervisor finds by itself.
+// Reasons that the supervisor determines.
 const (
 	ReasonIdle    = "idle"
 	ReasonCrashed = "crashed"
@@ -118,7 +115,7 @@ func ReadRecord(dir string) (Record, error) {
 	return rec, err
 }
 
-// ReadEnd says how the box of dir ended; ok is false if nobody wrote it down.
+// ReadEnd returns how the sandbox of dir ended; ok is false if that was not recorded.
 func ReadEnd(dir string) (end End, ok bool, err error) {
 	err = readJSON(filepath.Join(dir, endFile), &end)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,28 +124,28 @@ func ReadEnd(dir string) (end End, ok bool, err error) {
 	return end, err == nil, err
 }
 
-// Started reports whether a supervisor ever held the box.
+// Started reports whether a supervisor ever held the sandbox.
 func Started(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, startedFile))
 	return err == nil
 }
 
-// LockPath is the file whose lock the box's supervisor holds for its life.
+// LockPath is the file whose lock the supervisor holds while it lives.
 func LockPath(dir string) string { return filepath.Join(dir, lockFile) }
 
-// LogPath is where the supervisor and the inside write what goes wrong.
+// LogPath is the log of the supervisor and the inside.
 func LogPath(dir string) string { return filepath.Join(dir, logFile) }
 
-// HostKeyPath is the private host key in PEM form. It is visible in a plain box only.
+// HostKeyPath is the private host key in PEM form. Inside it is only visible in a plain sandbox.
 func HostKeyPath(dir string) string { return filepath.Join(dir, hostKeyFile) }
 
-// HomePath is the host's view of the box's home.
+// HomePath is the host's path of the sandbox's home.
 func HomePath(dir string) string { return filepath.Join(dir, homeDir) }
 
-// TmpPath is the host's view of the box's directory for temporary files.
+// TmpPath is the host's path of the sandbox's directory for temporary files.
 func TmpPath(dir string) string { return filepath.Join(dir, tmpDir) }
 
-// RunnerInside is the path of the errand-runner binary as the box sees it.
+// RunnerInside returns the path of the errand-runner binary inside the sandbox.
 func (r Record) RunnerInside() string {
 	if ownFiles(r.Kind) {
 		return insideRunner

@@ -17,28 +17,28 @@ import (
 
 const (
 	cgroupPrefix = "errand-box-"
-	// cgroupYoung is well over the time from making a group to its first process.
+	// cgroupYoung is well above the time between creating a group and its first process.
 	cgroupYoung = time.Minute
-	// cgroupPatience is how long the kernel may take to let go of a group whose processes are dead.
+	// cgroupPatience is how long the kernel may take to release a group whose processes are dead.
 	cgroupPatience = time.Second
 )
 
-// cgroup is a box's control group: one directory, or with version 1 one for each controller. It may bound less
-// than it should; what it does not bound has to be bounded otherwise. The zero value bounds nothing.
+// cgroup is a sandbox's control group: one directory, or with version 1 one for each controller. It may lack
+// controllers; their limits must be enforced in other ways. The zero value limits nothing.
 type cgroup struct {
 	dirs  map[string]string // by controller
-	named []string          // each directory once
+	named []string          // distinct directories
 }
 
 func (g *cgroup) has(controller string) bool { return g.dirs[controller] != "" }
 
-// cgroupName is the same for each start of a box, and another one for each box of this host.
+// cgroupName is the same for each start of a sandbox and unique on this host.
 func cgroupName(rec Record, dir string) string {
 	return fmt.Sprintf("%s%s-%x", cgroupPrefix, rec.Name, sha256.Sum256([]byte(dir)))[:len(cgroupPrefix)+len(rec.Name)+9]
 }
 
-// newCgroup makes a control group beneath errand's own or, where version 2 wants no processes beside groups, beside it.
-// That takes root, or a part of the tree that somebody else has given to errand's user.
+// newCgroup creates a control group below errand's own or, if version 2 does not allow processes beside groups, next to
+// it. That requires root or a delegated part of the tree.
 func newCgroup(name string, b Bounds) *cgroup {
 	g := &cgroup{dirs: map[string]string{}}
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -66,7 +66,7 @@ func newCgroup(name string, b Bounds) *cgroup {
 			}
 			if slices.ContainsFunc(limit.files, func(file string) bool { return writeExisting(filepath.Join(dir, file), limit.value) == nil }) {
 				g.dirs[limit.controller] = dir
-				for _, setting := range limit.optional { // without swap, or with a kernel that does not account it
+				for _, setting := range limit.optional { // no swap, or a kernel that does not account it
 					file, value, _ := strings.Cut(setting, "=")
 					_ = writeExisting(filepath.Join(dir, file), value)
 				}
@@ -77,7 +77,7 @@ func newCgroup(name string, b Bounds) *cgroup {
 	return g
 }
 
-// add makes a directory unless this group has it.
+// add creates a directory unless this group has it.
 func (g *cgroup) add(dir string) bool {
 	if slices.Contains(g.named, dir) {
 		return true
@@ -89,8 +89,8 @@ func (g *cgroup) add(dir string) bool {
 	return true
 }
 
-// take puts a process and its descendants into the group. Those that they start meanwhile follow: a process is put in
-// before its children are looked for.
+// take moves a process and its descendants into the group. Processes that they start meanwhile follow, because a
+// process is moved before its children are listed.
 func (g *cgroup) take(pid int) error {
 	for _, dir := range g.named {
 		done := map[int]bool{}
@@ -115,7 +115,7 @@ func (g *cgroup) take(pid int) error {
 	return nil
 }
 
-// remove removes the group, whose processes have to be dead. What cannot be removed is swept by later boxes.
+// remove removes the group, whose processes must be dead. Later sandboxes sweep groups that could not be removed.
 func (g *cgroup) remove() {
 	deadline := time.Now().Add(cgroupPatience)
 	for _, dir := range g.named {
@@ -126,7 +126,7 @@ func (g *cgroup) remove() {
 	g.dirs, g.named = nil, nil
 }
 
-// sweepCgroups removes the groups of boxes whose supervisor was killed. The kernel keeps those that have processes.
+// sweepCgroups removes the groups of sandboxes whose supervisor was killed. The kernel keeps those with processes.
 func sweepCgroups(parent string) {
 	dirs, err := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*"))
 	if err != nil {
@@ -139,8 +139,8 @@ func sweepCgroups(parent string) {
 	}
 }
 
-// handsDown reports whether groups beneath a directory of version 2 have a controller, which it hands down from now on
-// if it can. systemd leaves that to whom it delegates a part of the tree.
+// handsDown reports whether groups below a version 2 directory have a controller, and enables it there if possible.
+// systemd leaves that to the owner of a delegated tree.
 func handsDown(dir, controller string) bool {
 	control := filepath.Join(dir, "cgroup.subtree_control")
 	lists := func(file string) bool {
@@ -150,8 +150,8 @@ func handsDown(dir, controller string) bool {
 	return lists(control) || lists(filepath.Join(dir, "cgroup.controllers")) && writeExisting(control, "+"+controller) == nil
 }
 
-// cgroupParents are where a group with a controller may be made, best first, by the contents of /proc/self/cgroup and
-// /proc/self/mountinfo.
+// cgroupParents returns directories in which a group with a controller may be created, best first, from the contents of
+// /proc/self/cgroup and /proc/self/mountinfo.
 func cgroupParents(controller, groups, mounts string) []string {
 	for line := range strings.Lines(groups) { // "4:memory:/path", and "0::/path" for version 2
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -181,7 +181,7 @@ func cgroupParents(controller, groups, mounts string) []string {
 	return nil
 }
 
-// cgroupDir finds the directory of a group's path, and where the file system that it lies in is mounted.
+// cgroupDir returns the directory of a group's path and the mount point of its file system.
 func cgroupDir(mounts, kind, option, path string) (mount, dir string) {
 	for line := range strings.Lines(mounts) {
 		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
@@ -197,7 +197,7 @@ func cgroupDir(mounts, kind, option, path string) (mount, dir string) {
 	return "", ""
 }
 
-// writeExisting writes to a file that the kernel has made.
+// writeExisting writes to a file created by the kernel.
 func writeExisting(path, value string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

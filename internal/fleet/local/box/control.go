@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// controlTimeout bounds one exchange on the control socket, except for the wait
-// for a box's end.
+// controlTimeout limits one exchange on the control socket, except for the wait for a sandbox's end.
 const controlTimeout = 5 * time.Second
 
 // request and Status are the control protocol: one JSON value each way.
@@ -21,22 +20,22 @@ type request struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Status is what a supervisor answers.
+// Status is a supervisor's response.
 type Status struct {
-	// Ready is true once the SSH server in the box serves.
+	// Ready is true once the SSH server in the sandbox serves.
 	Ready bool `json:"ready"`
-	// Ended is true in the answer to End.
+	// Ended is true in the response to End.
 	Ended bool `json:"ended,omitempty"`
 }
 
 // endRequest is one call of Stop.
 type endRequest struct {
 	reason, detail string
-	over           chan struct{} // closed when the box has ended
-	told           chan struct{} // closed when the caller has been told
+	over           chan struct{} // closed when the sandbox has ended
+	told           chan struct{} // closed when the caller has been notified
 }
 
-// tell lets the caller know before the supervisor exits. It may be called on nil.
+// tell notifies the caller before the supervisor exits. It may be called on nil.
 func (r *endRequest) tell() {
 	if r == nil {
 		return
@@ -50,7 +49,7 @@ func (r *endRequest) tell() {
 	}
 }
 
-// control answers on the control socket. It ends when its listener is closed.
+// control serves the control socket. It ends when its listener is closed.
 type control struct {
 	ln      net.Listener
 	contact chan<- byte
@@ -83,7 +82,7 @@ func (c *control) answer(conn net.Conn) {
 	}
 	status := Status{Ready: c.ready.Load()}
 	if req.Do == "end" {
-		_ = conn.SetDeadline(time.Time{}) // bounded by the process, which is ending
+		_ = conn.SetDeadline(time.Time{}) // limited by the process, which is ending
 		end := &endRequest{reason: req.Reason, detail: req.Detail, over: make(chan struct{}), told: make(chan struct{})}
 		defer close(end.told)
 		select {
@@ -97,15 +96,15 @@ func (c *control) answer(conn net.Conn) {
 	_ = json.NewEncoder(conn).Encode(status)
 }
 
-// Ask asks the supervisor of a box how it is. This counts as contact.
+// Ask requests the status from a sandbox's supervisor. This counts as contact.
 func Ask(ctx context.Context, rec Record) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	return call(ctx, rec.ControlSocket, request{Do: "status"})
 }
 
-// Stop asks the supervisor of a box to end it and returns when every process of
-// the box is dead, as far as the kind allows, and the reason is on disk.
+// Stop asks the supervisor to end its sandbox. It returns when every process of the sandbox is dead, as far as the kind
+// allows, and the reason is on disk.
 func Stop(ctx context.Context, rec Record, reason, detail string) error {
 	status, err := call(ctx, rec.ControlSocket, request{Do: "end", Reason: reason, Detail: detail})
 	if err != nil {

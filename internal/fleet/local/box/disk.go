@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// What lies on a disk besides the home, and where a box with its own files sees it.
+// Further content of a disk besides the home, and its path inside an isolated sandbox.
 const (
 	diskSSH     = "ssh"
 	insideSSH   = "/etc/ssh"
@@ -25,14 +25,14 @@ const (
 	nextKeyName = "errand_next_ed25519_key"
 )
 
-// CommandDir is where a box with a disk has errand-hostkey. It can only be put there if the host has the folder.
+// CommandDir is the folder of errand-hostkey in a sandbox with a disk. It requires that the host has the folder.
 const CommandDir = "/usr/local/sbin"
 
-// CloudHome is a second name of the home in a box with a disk: that of errand's user on a cloud VM.
+// CloudHome is a second path of the home in a sandbox with a disk: that of errand's user on a cloud VM.
 const CloudHome = "/home/errand"
 
-// NewDisk makes a disk in a directory that exists: an empty home and the given private host key, a new one if
-// that is nil. On a disk that has been used, the home stays and the key is replaced.
+// NewDisk initializes a disk in an existing directory: an empty home and the given private host key, or a new one if
+// that is nil. On a used disk, it keeps the home and replaces the key.
 func NewDisk(disk string, hostKey []byte) error {
 	if hostKey == nil {
 		var err error
@@ -52,12 +52,12 @@ func NewDisk(disk string, hostKey []byte) error {
 	return os.WriteFile(filepath.Join(keys, hostKeyName), hostKey, 0o600)
 }
 
-// DiskHostKey is the public host key of a disk in authorized_keys form.
+// DiskHostKey returns the public host key of a disk in authorized_keys form.
 func DiskHostKey(disk string) (string, error) {
 	return publicKey(filepath.Join(disk, diskSSH, hostKeyName))
 }
 
-// homeOnHost is the host's view of the home.
+// homeOnHost is the host's path of the home.
 func (r Record) homeOnHost(dir string) string {
 	if r.Disk != "" {
 		return filepath.Join(r.Disk, homeDir)
@@ -65,7 +65,7 @@ func (r Record) homeOnHost(dir string) string {
 	return HomePath(dir)
 }
 
-// hostKeyOnHost is the host's view of the private host key.
+// hostKeyOnHost is the host's path of the private host key.
 func (r Record) hostKeyOnHost(dir string) string {
 	if r.Disk != "" {
 		return filepath.Join(r.Disk, diskSSH, hostKeyName)
@@ -73,7 +73,7 @@ func (r Record) hostKeyOnHost(dir string) string {
 	return HostKeyPath(dir)
 }
 
-// hostKeyInside is where the box finds its host key at each login, empty if it has it once and for all.
+// hostKeyInside is the path from which the sandbox reads its host key at each login, empty if the key is fixed.
 func (r Record) hostKeyInside() string {
 	switch {
 	case r.Disk == "":
@@ -84,8 +84,8 @@ func (r Record) hostKeyInside() string {
 	return filepath.Join(r.Disk, diskSSH, hostKeyName)
 }
 
-// diskView is what a box with a disk sees besides the rest: its host keys, the command that replaces them,
-// and its home under the name that it has on a cloud VM.
+// diskView returns the additional mounts of a sandbox with a disk: its host keys, the command that replaces them, and
+// its home under the name that it has on a cloud VM.
 func diskView(rec Record, dir string) ([]mount, error) {
 	if rec.Disk == "" {
 		return nil, nil
@@ -105,9 +105,9 @@ func diskView(rec Record, dir string) ([]mount, error) {
 	}, nil
 }
 
-// HostKey is the subcommand box-hostkey, errand-hostkey in a box with a disk: "make" prints the public half of
-// a new host key, the same one until it is used; "use" puts it into effect for every login that begins later,
-// and prints the key in effect. Both may be repeated.
+// HostKey is the subcommand box-hostkey, errand-hostkey in a sandbox with a disk. "make" prints the public half of a
+// new host key, the same one until it is used; "use" activates it for later logins and prints the active key. Both may
+// be repeated.
 func HostKey(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("box-hostkey", flag.ContinueOnError)
 	dir := flags.String("dir", insideSSH, "the `directory` of host keys")
@@ -137,7 +137,7 @@ func HostKey(_ context.Context, args []string) error {
 	return err
 }
 
-// makeKey makes a private key unless there is one; it appears whole or not at all.
+// makeKey atomically creates a private key unless it exists.
 func makeKey(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -153,7 +153,7 @@ func makeKey(path string) error {
 	return os.Rename(tmp, path)
 }
 
-// NewKey makes an ed25519 key: the private half in PEM form, the public one in authorized_keys form.
+// NewKey generates an ed25519 key: the private half in PEM form, the public one in authorized_keys form.
 func NewKey() (private []byte, public string, err error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killTimeout bounds the search for the processes of a plain box.
+// killTimeout limits the search for the processes of a plain sandbox.
 const killTimeout = 5 * time.Second
 
-// initAttr puts the namespaces around the box's first process, which is their root: it prepares them and
-// starts the box's server as somebody else. Root needs no user namespace for that.
+// initAttr creates the namespaces of the sandbox's first process, which is root in them: it prepares them and starts
+// the sandbox's server as another user. Root needs no user namespace for that.
 func initAttr(kind string) (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if kind != KindUserns {
@@ -33,10 +33,10 @@ func initAttr(kind string) (*syscall.SysProcAttr, error) {
 	return attr, nil
 }
 
-// serverAttr puts the box's server and all that it starts into a user namespace inside the first process's:
-// nothing there has a capability over the box's mounts and network, nobody can look into the first process,
-// and nobody is root, since some agents refuse to work as root. As is the user and group that the server is
-// outside of its user namespace; 0 is the first process's own.
+// serverAttr puts the sandbox's server and its descendants into a user namespace inside the first process's: they have
+// no capability over the sandbox's mounts and network, cannot inspect the first process, and are not root, since some
+// agents refuse to work as root. as is the user and group of the server outside its user namespace; 0 means the first
+// process's own.
 func serverAttr(kind string, as int) *syscall.SysProcAttr {
 	if !ownFiles(kind) {
 		return nil
@@ -49,16 +49,16 @@ func serverAttr(kind string, as int) *syscall.SysProcAttr {
 	}
 }
 
-// closeMemory keeps processes of the same user from this one's memory, environment and files, for as long as it
+// closeMemory prevents processes of the same user from reading this process's memory, environment and files while it
 // runs this program.
 func closeMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
 func becomeSubreaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// runInit is the first process of a userns or plain box, and of a bwrap box that root makes. It reaps
-// whatever is left to it and ends the box when the server that it started ends.
+// runInit is the first process of a userns or plain sandbox, and of a bwrap sandbox created by root. It reaps orphaned
+// processes and ends the sandbox when its server ends.
 func runInit(o initOptions) error {
-	runtime.LockOSThread() // capabilities and no_new_privs belong to a thread
+	runtime.LockOSThread() // capabilities and no_new_privs are per thread
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -101,10 +101,10 @@ func runInit(o initOptions) error {
 	return nil
 }
 
-// prepareNamespaces gives the box a loopback, files and a /proc of its own. No program can give more rights
-// than its caller has, afterwards.
+// prepareNamespaces sets up the sandbox's loopback, files and /proc. Afterwards no program can gain privileges over its
+// caller.
 func prepareNamespaces(dir, text string) error {
-	unix.Umask(0o022) // the box's processes, who are somebody else, have to get through the view
+	unix.Umask(0o022) // the sandbox's processes, which run as another user, must be able to traverse the view
 	view, err := decodeView(text)
 	if err != nil {
 		return err
@@ -141,8 +141,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
 }
 
-// reapUntil reaps every child until the one with this pid has ended, and returns
-// its exit status.
+// reapUntil reaps children until the one with this pid has ended, and returns its exit status.
 func reapUntil(pid int) int {
 	for {
 		var status unix.WaitStatus
@@ -159,9 +158,9 @@ func reapUntil(pid int) int {
 	}
 }
 
-// killDescendants kills and reaps until nobody descends from us any more, or the
-// time is over. Orphans come to us, because we are a subreaper; a process that
-// forks faster than we look may escape, which is why a plain box isolates nothing.
+// killDescendants kills and reaps until no descendants remain or the timeout is reached. Orphans are reparented to this
+// process, because it is a subreaper. A process that forks fast enough may escape, which is why a plain sandbox
+// isolates nothing.
 func killDescendants(timeout time.Duration) {
 	deadline := time.Now().Add(timeout)
 	for time.Now().Before(deadline) {
@@ -185,7 +184,7 @@ func killDescendants(timeout time.Duration) {
 	}
 }
 
-// descendants finds, through /proc, all processes that come from pid.
+// descendants returns all descendants of pid, from /proc.
 func descendants(pid int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -23,8 +23,8 @@ func closeMemory() error { return nil }
 
 func becomeSubreaper() {}
 
-// killDescendants cannot find them here: a plain box ends with its server and the
-// process groups that the server knows.
+// killDescendants has no effect here: a plain sandbox ends with its server and the process groups that the server
+// knows.
 func killDescendants(time.Duration) {}
 
 // runInit has nothing to prepare here: the server is the first process.

@@ -13,7 +13,7 @@ import (
 
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// HomeInside is the home as the box of dir sees it.
+// HomeInside returns the home inside the sandbox of dir.
 func (r Record) HomeInside(dir string) string {
 	if ownFiles(r.Kind) {
 		return InsideHome
@@ -21,8 +21,8 @@ func (r Record) HomeInside(dir string) string {
 	return r.homeOnHost(dir)
 }
 
-// environ is the whole environment of a command in the box. Nothing of the
-// orchestrator's own goes into it.
+// environ returns the whole environment of a command in the sandbox. It contains nothing from the orchestrator's
+// environment.
 func (r Record) environ(dir string) []string {
 	tmp := TmpPath(dir)
 	if ownFiles(r.Kind) {
@@ -39,8 +39,8 @@ func (r Record) environ(dir string) []string {
 	}
 }
 
-// insideCommand is the process that the supervisor starts, with the box around it.
-// Its environment is minimal; extra follows the subcommand box-ssh.
+// insideCommand returns the process that the supervisor starts, with the sandbox around it. Its environment is minimal;
+// extra follows the subcommand box-ssh.
 func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 	var cmd *exec.Cmd
 	var view []mount
@@ -59,7 +59,7 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 	}
 	switch rec.Kind {
 	case KindBwrap:
-		if !runsAsRoot() { // bubblewrap's own first process does
+		if !runsAsRoot() { // bubblewrap's own first process does that
 			args = append([]string{"box-ssh"}, extra...)
 		}
 		cmd = exec.Command("bwrap", append(append(bwrapArgs(view), insideRunner), args...)...)

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KillSupervisor ends a supervisor that holds its box and does not answer any
-// more. The kernel says who listens on the control socket; the caller has seen
-// that the box's lock is held, so the listener lives. The box dies with it.
+// KillSupervisor kills a supervisor that holds its sandbox but does not respond. The kernel reports the listener of the
+// control socket; it is alive because the caller has seen that the sandbox's lock is held. The sandbox dies with it.
 func KillSupervisor(ctx context.Context, rec Record) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", rec.ControlSocket)
 	if err != nil {
@@ -32,7 +31,7 @@ func KillSupervisor(ctx context.Context, rec Record) error {
 	if credErr != nil {
 		return fmt.Errorf("ask who listens: %w", credErr)
 	}
-	if peer.Pid <= 1 || int(peer.Uid) != os.Getuid() { // 0 and below would mean whole groups
+	if peer.Pid <= 1 || int(peer.Uid) != os.Getuid() { // 0 and below would mean process groups
 		return fmt.Errorf("process %d of user %d listens, which is no supervisor of ours", peer.Pid, peer.Uid)
 	}
 	return unix.Kill(int(peer.Pid), unix.SIGKILL)

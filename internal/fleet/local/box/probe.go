@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// probeRequest is what the outside knows and the inside must not.
+// probeRequest contains data of the host that must not be visible inside.
 type probeRequest struct {
 	Canary string            `json:"canary"` // a file of the host
 	Home   string            `json:"home"`
@@ -27,9 +27,8 @@ type probeRequest struct {
 
 const probeTimeout = 10 * time.Second
 
-// Probe starts a box of rec.Kind in dir, an empty directory, and checks from its
-// inside that it is isolated as its kind says and that git and a shell work. It
-// leaves the directory to the caller.
+// Probe starts a sandbox of rec.Kind in dir, an empty directory, and checks from inside that it is isolated as its kind
+// requires and that git and a shell work. The caller removes the directory.
 func Probe(ctx context.Context, rec Record, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -54,13 +53,13 @@ func Probe(ctx context.Context, rec Record, dir string) error {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(req), &stdout, &stderr
 	cmd.WaitDelay = time.Second
-	// The thread that starts the inside has to outlive it.
+	// The thread that starts the inside must outlive it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	// The whole group: bwrap's second process, while young, does not die with the first.
+	// Kill the whole group: bwrap's second process, while young, does not die with the first.
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer stop()
 	err = cmd.Wait()
@@ -91,7 +90,7 @@ func namespaces() map[string]string {
 	return ns
 }
 
-// probeInside runs in the box.
+// probeInside runs in the sandbox.
 func probeInside(ctx context.Context, kind string, in io.Reader, out io.Writer) error {
 	var req probeRequest
 	if err := json.NewDecoder(in).Decode(&req); err != nil {

@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootDir is the directory in the box's own that the view of a userns box is put up on.
+// rootDir is the subdirectory in which the view of a userns sandbox is mounted.
 const rootDir = "root"
 
-// devices are what /dev of a userns box has. There is no terminal: the box's server gives none.
+// devices are the device files of a userns sandbox. There is no terminal, because the sandbox's server offers none.
 func devices() []string { return []string{"null", "zero", "full", "random", "urandom"} }
 
-// enterView puts the view up in a new root and makes it the process's root; the host's files are out of
-// reach afterwards, for this process and all that it starts. It needs the capabilities of a user and a
-// mount namespace of its own, a /proc that nothing covers, and Linux 5.12 for mount_setattr. It must be
-// called once, by the first process of the box.
+// enterView mounts the view in a new root and makes it the process's root; the host's files are then unreachable for
+// this process and its descendants. It requires the capabilities of a separate user and mount namespace, an uncovered
+// /proc, and Linux 5.12 for mount_setattr. The first process of the sandbox must call it once.
 func enterView(dir string, view []mount) error {
 	root := filepath.Join(dir, rootDir)
 	if err := os.MkdirAll(root, 0o700); err != nil {
@@ -41,7 +40,7 @@ func enterView(dir string, view []mount) error {
 	if err := os.Chdir(root); err != nil {
 		return err
 	}
-	// The old root comes to lie over the new one, and is taken away from there: no directory for it is needed.
+	// PivotRoot stacks the old root on the new one, from where it is unmounted, so no directory for it is needed.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("change the root: %w", err)
 	}
@@ -77,7 +76,7 @@ func (m mount) mountUnder(root string) error {
 	return fmt.Errorf("cannot mount a %q", m.Do)
 }
 
-// bind shows a path of the host, with all that is mounted below it.
+// bind mounts a host path with all mounts below it.
 func (m mount) bind(target string) error {
 	info, err := os.Stat(m.From)
 	if errors.Is(err, fs.ErrNotExist) && m.Optional {
@@ -122,7 +121,7 @@ func mountTmpfs(target string) error {
 	return nil
 }
 
-// mountDevices gives the box the host's harmless devices and a place for its shared memory.
+// mountDevices mounts the host's harmless devices and a folder for shared memory.
 func mountDevices(target string) error {
 	if err := mountTmpfs(target); err != nil {
 		return err
@@ -140,8 +139,7 @@ func mountDevices(target string) error {
 	return os.Mkdir(filepath.Join(target, "shm"), 0o755)
 }
 
-// restrict adds attributes to a mount; unlike a remount it leaves those alone that only the host may take
-// away.
+// restrict adds attributes to a mount. Unlike a remount it keeps those that only the host may remove.
 func restrict(path string, attr uint64, flags uint) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr}); err != nil {
 		return fmt.Errorf("restrict %s: %w", path, err)
@@ -149,7 +147,7 @@ func restrict(path string, attr uint64, flags uint) error {
 	return nil
 }
 
-// decodeView reads what insideCommand handed to the first process.
+// decodeView parses the view that insideCommand passed to the first process.
 func decodeView(text string) ([]mount, error) {
 	var view []mount
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&view); err != nil {

@@ -13,13 +13,12 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
-// hangupGrace is what a command gets between SIGHUP and SIGKILL when its channel
-// has been closed.
+// hangupGrace is the time between SIGHUP and SIGKILL for a command whose channel has been closed.
 const hangupGrace = 2 * time.Second
 
 type closedKey struct{}
 
-// channelContext adds to a connection's context when one channel of it closes.
+// channelContext is a connection's context that also ends when one channel closes.
 type channelContext struct {
 	ssh.Context
 	closed chan struct{}
@@ -32,21 +31,21 @@ func (c channelContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// handleSession is the library's handler, which returns when the channel has been
-// closed; a session cannot learn that otherwise.
+// handleSession is the library's handler, which returns when the channel has been closed; sessions cannot detect that
+// otherwise.
 func handleSession(srv *ssh.Server, conn *gossh.ServerConn, ch gossh.NewChannel, ctx ssh.Context) {
 	closed := make(chan struct{})
 	defer close(closed)
 	ssh.DefaultSessionHandler(srv, conn, ch, channelContext{Context: ctx, closed: closed})
 }
 
-// gated has a shell wait until it is bounded. What it started before would not be: each process has limits of its own.
+// gated makes a shell wait until its limits are set. Processes started earlier would not have them, because limits are
+// per process.
 const gated = "read -r _ <&3 || exit 126; exec 3<&-; "
 
-// runSession does what sshd does for exec: the line goes to the shell, in a
-// session of its own; the channel stays open until the command has ended and
-// nobody holds its output any more. Unlike sshd, it ends the command's process
-// group when the channel closes first; what has left the group lives on.
+// runSession executes a command like sshd: the command line is passed to the shell in a new session; the channel stays
+// open until the command has ended and its output is closed. Unlike sshd, it kills the command's process group when the
+// channel closes first; processes that have left the group continue.
 func runSession(s ssh.Session, cfg insideConfig) {
 	closed := s.Context().Value(closedKey{}).(chan struct{})
 	cmd := exec.Command("/bin/sh", "-c", gated+"exec /bin/sh")
@@ -73,7 +72,7 @@ func runSession(s ssh.Session, cfg insideConfig) {
 	}
 	defer closePipes()
 	boundCommand(cmd.Process.Pid, cfg.Processes)
-	_, _ = io.WriteString(open, "\n") // if this fails the shell ends, and its exit code is told
+	_, _ = io.WriteString(open, "\n") // if this fails the shell exits, and its exit code is reported
 	go forwardSignals(s, cmd.Process.Pid, closed)
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -91,8 +90,7 @@ func runSession(s ssh.Session, cfg insideConfig) {
 	reportExit(s, err)
 }
 
-// startWithPipes wires the command to the channel. copied is closed when all its
-// output has been passed on.
+// startWithPipes connects the command to the channel. copied is closed when all its output has been passed on.
 func startWithPipes(cmd *exec.Cmd, s ssh.Session) (copied chan struct{}, closePipes func(), err error) {
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -127,13 +125,13 @@ func startWithPipes(cmd *exec.Cmd, s ssh.Session) (copied chan struct{}, closePi
 	return copied, closePipes, nil
 }
 
-// pass copies until either end is gone; closing the reader lets the writer know.
+// pass copies until either end is closed; closing the reader notifies the writer.
 func pass(w io.Writer, r *os.File) {
 	_, _ = io.Copy(w, r)
 	_ = r.Close()
 }
 
-// hangUp ends the process group whose leader is pid.
+// hangUp ends the process group with the leader pid.
 func hangUp(pid int, exited <-chan error) {
 	_ = syscall.Kill(-pid, syscall.SIGHUP)
 	grace := time.NewTimer(hangupGrace)
@@ -145,8 +143,7 @@ func hangUp(pid int, exited <-chan error) {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 }
 
-// forwardSignals goes on draining until the channel is closed, since the library
-// blocks on a signal that nobody takes.
+// forwardSignals drains signals until the channel is closed, since the library blocks on unread signals.
 func forwardSignals(s ssh.Session, pid int, closed <-chan struct{}) {
 	signals := make(chan ssh.Signal, 16)
 	s.Signals(signals)
@@ -169,7 +166,7 @@ var signalByName = map[string]syscall.Signal{
 	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 }
 
-// reportExit sends exit-status or exit-signal, as RFC 4254 §6.10 has it.
+// reportExit sends exit-status or exit-signal according to RFC 4254, section 6.10.
 func reportExit(s ssh.Session, err error) {
 	var exit *exec.ExitError
 	switch {

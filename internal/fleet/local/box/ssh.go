@@ -16,7 +16,7 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
-// File descriptors that the supervisor hands to the inside.
+// File descriptors that the supervisor passes to the inside.
 const (
 	listenerFD = 3
 	lifeFD     = 4
@@ -25,31 +25,29 @@ const (
 // Bytes on the life socket, from the inside to the supervisor.
 const (
 	beatReady   = 'r' // the SSH server serves
-	beatContact = 'c' // somebody is connected
+	beatContact = 'c' // a client is connected
 )
 
-// insideConfig reaches the inside over standard input, so that the host key is
-// neither in a file that the box can see nor in an argument.
+// insideConfig is passed to the inside over standard input, so that the host key is neither in a file visible in the
+// sandbox nor in an argument.
 type insideConfig struct {
 	HostKey string `json:"host_key"` // private, PEM
-	// HostKeyFile, if set, is read for each login instead, so that the key can be replaced.
+	// HostKeyFile, if set, is read at each login instead, so that the key can be replaced.
 	HostKeyFile string   `json:"host_key_file,omitempty"`
 	ClientKey   string   `json:"client_key"`
 	Home        string   `json:"home"`
 	Env         []string `json:"env"`
-	// Closed keeps everybody else in the box from the server's memory, which holds the key.
+	// Closed protects the server's memory, which contains the key, from all other processes in the sandbox.
 	Closed bool `json:"closed,omitempty"`
-	// Processes bounds those that commands may start; 0 is no bound.
+	// Processes limits the processes of commands; 0 means no limit.
 	Processes int           `json:"processes,omitempty"`
 	BeatEvery time.Duration `json:"beat_every"`
 }
 
-// ServeSSH is the subcommand box-ssh: the SSH server of one box. It takes its
-// configuration from standard input, serves the listener that it inherited, and
-// returns when ctx ends or the supervisor is gone. With -init it is the box's
-// first process instead: it prepares the namespaces, runs the server as its
-// child, reaps what the box leaves behind, and ends everything with it. With
-// -probe it checks from the inside that the box is what it should be.
+// ServeSSH is the subcommand box-ssh: the SSH server of one sandbox. It reads its configuration from standard input,
+// serves the inherited listener, and returns when ctx or the supervisor ends. With -init it is the sandbox's first
+// process instead: it prepares the namespaces, runs the server as its child, reaps orphans, and ends everything with
+// the server. With -probe it checks the isolation from inside.
 func ServeSSH(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("box-ssh", flag.ContinueOnError)
 	var o initOptions
@@ -70,7 +68,7 @@ func ServeSSH(ctx context.Context, args []string) error {
 	return serveInherited(ctx)
 }
 
-// initOptions tell the box's first process what it has to put up. The view holds paths only.
+// initOptions tell the sandbox's first process how to set up the sandbox. The view contains paths only.
 type initOptions struct {
 	kind, probe, dir, view string
 	as                     int
@@ -100,7 +98,7 @@ func serveInherited(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go func() { // the supervisor never writes: this ends when it does
+	go func() { // the supervisor never writes: the read ends when it exits
 		_, _ = io.Copy(io.Discard, life)
 		cancel()
 	}()
@@ -122,7 +120,7 @@ func serveInherited(ctx context.Context) error {
 	return nil
 }
 
-// serveEach gives each login the host key of its moment. Logins go on with the key that they began with.
+// serveEach uses the current host key for each login. Connections keep the key that they started with.
 func serveEach(ctx context.Context, ln net.Listener, cfg insideConfig, count ssh.ConnCallback) error {
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
@@ -140,7 +138,7 @@ func serveEach(ctx context.Context, ln net.Listener, cfg insideConfig, count ssh
 		}
 		srv, err := newServer(cfg)
 		if err != nil {
-			_ = conn.Close() // somebody spoiled the key: nobody can log in, as anywhere
+			_ = conn.Close() // the key was damaged: nobody can log in, as on any host
 			continue
 		}
 		srv.ConnCallback = count
@@ -148,7 +146,7 @@ func serveEach(ctx context.Context, ln net.Listener, cfg insideConfig, count ssh
 	}
 }
 
-// beat tells the supervisor that we serve, and then whenever somebody is connected.
+// beat reports to the supervisor that the server is ready, and then periodically whether clients are connected.
 func beat(ctx context.Context, life io.Writer, open *atomic.Int64, every time.Duration) {
 	_, _ = life.Write([]byte{beatReady})
 	tick := time.NewTicker(max(every, time.Millisecond))
@@ -165,7 +163,7 @@ func beat(ctx context.Context, life io.Writer, open *atomic.Int64, every time.Du
 	}
 }
 
-// countedConn counts itself out when it is closed for the first time.
+// countedConn decrements the counter when it is first closed.
 type countedConn struct {
 	net.Conn
 	open   *atomic.Int64
@@ -179,8 +177,8 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// newServer accepts one client key and runs commands as our own user. There is no
-// terminal and no forwarding: the tether needs neither.
+// newServer accepts one client key and runs commands as the current user. It supports neither terminals nor forwarding,
+// which the tether does not need.
 func newServer(cfg insideConfig) (*ssh.Server, error) {
 	hostKey, err := gossh.ParsePrivateKey([]byte(cfg.HostKey))
 	if err != nil {

@@ -18,25 +18,24 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld is returned by Supervise if the box already has a supervisor.
+// ErrHeld is returned by [Supervise] if the sandbox already has a supervisor.
 var ErrHeld = errors.New("box already has a supervisor")
 
-// ErrEnded is returned by Supervise if the box has ended: it never starts again.
+// ErrEnded is returned by [Supervise] if the sandbox has ended: it never restarts.
 var ErrEnded = errors.New("box has ended")
 
 const defaultIdleExit = 15 * time.Minute
 
-// Supervise is the subcommand box-supervise: it keeps one box until it ends and
-// returns then. It holds the lock in the box's directory for all that time. It is
-// to be started in a session of its own, with standard error going to the box's
-// log. When ctx ends or SIGTERM comes, the box ends.
+// Supervise is the subcommand box-supervise: it keeps one sandbox and returns when it has ended. It holds the lock in
+// the sandbox's directory for that time. Start it in a new session, with standard error going to the sandbox's log.
+// When ctx ends or SIGTERM arrives, the sandbox ends.
 func Supervise(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("box-supervise", flag.ContinueOnError)
 	dir := flags.String("dir", "", "the box's `directory`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	// The inside is tied to the life of the thread that starts it.
+	// The inside is tied to the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
@@ -47,7 +46,7 @@ func Supervise(ctx context.Context, args []string) error {
 		return fmt.Errorf("read box: %w", err)
 	}
 	lock := flock.New(LockPath(*dir))
-	// Whoever looks at the lock holds it for a moment.
+	// Processes that check the lock hold it for a moment.
 	patience, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if held, err := lock.TryLockContext(patience, 10*time.Millisecond); !held {
@@ -61,19 +60,18 @@ func Supervise(ctx context.Context, args []string) error {
 	return s.run(ctx)
 }
 
-// supervisor is one box while it lives.
+// supervisor is one running sandbox.
 type supervisor struct {
 	dir string
 	rec Record
 
-	contact chan byte        // beats of the inside and calls on the control socket
-	end     chan *endRequest // somebody wants the box to end
+	contact chan byte        // heartbeats of the inside and calls on the control socket
+	end     chan *endRequest // a caller requests the end
 
 	control *control
 }
 
-// run keeps the box and writes down how it ended. Everything it started is gone
-// when it returns.
+// run keeps the sandbox and records how it ended. Everything it started is gone when it returns.
 func (s *supervisor) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -107,7 +105,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	}
 	end, asked := s.wait(ctx, in)
 	in.kill()
-	// The reason is on disk before whoever asked for the end hears of it.
+	// The reason is on disk before the requester of the end is notified.
 	err = s.writeEnd(end)
 	_ = controlListener.Close()
 	asked.tell()
@@ -122,12 +120,12 @@ func (s *supervisor) writeEnd(end End) error {
 	return nil
 }
 
-// failed is the end of a box that never was.
+// failed records the end of a sandbox that never started.
 func (s *supervisor) failed(err error) error {
 	return errors.Join(err, s.writeEnd(End{Reason: ReasonCrashed, Detail: err.Error()}))
 }
 
-// wait returns when the box has to end, or has ended by itself.
+// wait returns when the sandbox must end or has ended.
 func (s *supervisor) wait(ctx context.Context, in *inside) (end End, asked *endRequest) {
 	idleExit := s.rec.IdleExit
 	if idleExit <= 0 {
@@ -154,7 +152,7 @@ func (s *supervisor) wait(ctx context.Context, in *inside) (end End, asked *endR
 	}
 }
 
-// inside is the running box.
+// inside is the running sandbox.
 type inside struct {
 	cmd    *exec.Cmd
 	life   net.Conn
@@ -198,7 +196,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 		return nil, fmt.Errorf("start the inside: %w", err)
 	}
 	in := &inside{cmd: cmd, life: ours, group: newCgroup(cgroupName(s.rec, s.dir), bounds), exited: make(chan struct{})}
-	// Nothing of the box has begun to work: it waits for its configuration.
+	// Nothing in the sandbox runs yet: it waits for its configuration.
 	if err := in.group.take(cmd.Process.Pid); err != nil {
 		fmt.Fprintln(os.Stderr, "the box is bounded without its control group:", err)
 		in.group = &cgroup{}
@@ -212,7 +210,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	return in, nil
 }
 
-// readBeats passes on what the inside says until it or ctx ends.
+// readBeats passes on the inside's heartbeats until it or ctx ends.
 func (in *inside) readBeats(ctx context.Context, contact chan<- byte) {
 	stop := context.AfterFunc(ctx, func() { _ = in.life.Close() })
 	defer stop()
@@ -229,9 +227,8 @@ func (in *inside) readBeats(ctx context.Context, contact chan<- byte) {
 	}
 }
 
-// kill ends every process of the box and returns when they are dead. In a box with
-// process ids of its own the kernel kills them when the first one dies, and that
-// one comes to us as an orphan; in a plain box we look for them all.
+// kill ends every process of the sandbox and returns when they are dead. In a sandbox with a PID namespace the kernel
+// kills them when the first one dies, which is reparented to this process; in a plain sandbox kill searches for them.
 func (in *inside) kill() {
 	_ = in.cmd.Process.Kill()
 	<-in.exited
@@ -247,14 +244,14 @@ func (in *inside) status() string {
 	return in.cmd.ProcessState.String()
 }
 
-// listenUnix takes the place of a stale socket; the lock says that it is stale.
+// listenUnix replaces a stale socket; the held lock proves that it is stale.
 func listenUnix(path string) (*net.UnixListener, error) {
 	_ = os.Remove(path)
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	ln.SetUnlinkOnClose(false) // the inside goes on listening; run removes it
+	ln.SetUnlinkOnClose(false) // the inside continues to listen; run removes it
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = ln.Close()
 		return nil, err

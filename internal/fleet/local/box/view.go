@@ -6,32 +6,32 @@ import (
 	"path/filepath"
 )
 
-// What a mount of a view puts at its target.
+// Kinds of mounts in a view.
 const (
 	mountBind = "bind" // a path of the host
 	mountLink = "link" // a symbolic link
-	mountProc = "proc" // the box's own processes
+	mountProc = "proc" // the sandbox's own processes
 	mountDev  = "dev"  // the few devices that every tool needs, and an empty shm
-	mountSeal = "seal" // nothing: what is mounted there becomes read-only, but for what is mounted below it
+	mountSeal = "seal" // makes the mount at the target read-only, except for mounts below it
 )
 
-// mount is one thing that a box sees.
+// mount is one entry of a sandbox's view.
 type mount struct {
 	Do   string `json:"do"`
-	From string `json:"from,omitempty"` // a bind's path on the host, a link's text
+	From string `json:"from,omitempty"` // a bind's path on the host, or a link's target
 	To   string `json:"to"`
-	// Writable is about binds.
+	// Writable applies to binds.
 	Writable bool `json:"writable,omitempty"`
-	// Optional binds are left out where the host has no such path.
+	// Optional binds are omitted if the host has no such path.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// ownFiles reports whether boxes of this kind have a view of their own instead of the host's files.
+// ownFiles reports whether sandboxes of this kind have a separate view instead of the host's files.
 func ownFiles(kind string) bool { return kind == KindBwrap || kind == KindUserns }
 
-// viewOf is all that a box with its own files sees, in the order in which it is put up: the host's
-// system read-only, a home and a /tmp of its own, a few generated files in /etc, and what the
-// configuration shares. Nothing else of the host is there: no other home, no /run, no /var.
+// viewOf returns the full view of an isolated sandbox in mount order: the host's system read-only, a separate home and
+// /tmp, a few generated files in /etc, and the configured binds. Nothing else of the host is visible: no other home, no
+// /run, no /var.
 func viewOf(rec Record, dir string) ([]mount, error) {
 	etc, err := writeEtc(dir)
 	if err != nil {
@@ -83,12 +83,12 @@ func viewOf(rec Record, dir string) ([]mount, error) {
 	return append(view, mount{Do: mountBind, From: rec.Runner, To: insideRunner}), nil
 }
 
-// bwrapArgs makes bubblewrap put up the view, with namespaces of the box's own and a loopback as its only
-// network.
+// bwrapArgs makes bubblewrap mount the view, with new namespaces and a loopback as the only network.
 func bwrapArgs(view []mount) []string {
 	args := []string{"--unshare-all", "--uid", "1000", "--gid", "1000"}
 	if runsAsRoot() {
-		// A user namespace made by root would map its user to root. The box's first program makes one that does not.
+		// A user namespace created by root would map its user to root. The sandbox's first program creates one that
+		// does not.
 		args = []string{"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
 			"--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"}
 	}
@@ -117,8 +117,8 @@ func bwrapArgs(view []mount) []string {
 	return append(args, "--remount-ro", "/", "--chdir", "/")
 }
 
-// bwrapParents makes the folders that a mount's target lies in, unless they have been made. Those that bubblewrap
-// makes by itself are its caller's alone.
+// bwrapParents creates the parent folders of a mount's target unless they were created before. Folders that bubblewrap
+// creates implicitly are private to its caller.
 func bwrapParents(target string, made map[string]bool) []string {
 	dir := filepath.Dir(target)
 	if made[dir] {
@@ -128,8 +128,7 @@ func bwrapParents(target string, made map[string]bool) []string {
 	return append(bwrapParents(dir, made), "--dir", dir)
 }
 
-// hostFiles are what tools need from outside /usr. Private keys that lie beside the
-// certificates are not among them.
+// hostFiles are files outside /usr that tools need. Private keys next to the certificates are not among them.
 func hostFiles() []string {
 	return []string{
 		"/nix/store", "/etc/alternatives", "/etc/localtime", "/etc/mime.types",
@@ -139,7 +138,7 @@ func hostFiles() []string {
 	}
 }
 
-// writeEtc makes the few files without which ordinary tools complain.
+// writeEtc writes the few files without which common tools fail.
 func writeEtc(dir string) ([]string, error) {
 	files := []struct{ name, text string }{
 		{"passwd", "root:x:0:0:root:/root:/bin/sh\n" + User + ":x:1000:1000:" + User + ":" + InsideHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
