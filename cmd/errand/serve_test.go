@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/buildtest"
 )
 
 // TestServe runs the built program: it serves, keeps retrying a GitHub that is down, and ends on a signal.
@@ -92,11 +94,8 @@ func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"errand", "errand-runner"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), "../"+name).CombinedOutput()
-		cancel()
-		if err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, out)
+		if err := buildtest.Program(t.Context(), dir, name); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return filepath.Join(dir, "errand")

@@ -1,11 +1,11 @@
 package bench
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
@@ -77,10 +78,7 @@ var common shared
 func prepare(tb testing.TB) *shared {
 	tb.Helper()
 	common.once.Do(func() {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(common.bin, "errand-runner"), "github.com/errand-bot/errand/cmd/errand-runner")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			common.err = fmt.Errorf("build errand-runner: %w\n%s", err, out)
+		if common.err = buildtest.Program(context.Background(), common.bin, "errand-runner"); common.err != nil {
 			return
 		}
 		if common.err = os.Symlink("errand-runner", filepath.Join(common.bin, "errand-runner-linux-"+runtime.GOARCH)); common.err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
@@ -53,11 +54,7 @@ func chromium(t *testing.T) (path string) {
 func runner(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "errand-runner"), "github.com/errand-bot/errand/cmd/errand-runner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build errand-runner: %v\n%s", err, out)
-	}
+	check(t, buildtest.Program(t.Context(), dir, "errand-runner"))
 	return dir
 }
 

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/errand-bot/errand/e2e/stage"
+	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
@@ -48,7 +48,7 @@ func TestHeavyDurable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bin := t.TempDir()
-			if err := errors.Join(stage.Build(bin, "errand", test.flags...), os.Symlink(filepath.Join(common.Bin, "errand-runner"), filepath.Join(bin, "errand-runner"))); err != nil {
+			if err := errors.Join(buildtest.Program(t.Context(), bin, "errand", test.flags...), os.Symlink(filepath.Join(common.Bin, "errand-runner"), filepath.Join(bin, "errand-runner"))); err != nil {
 				t.Fatal(err)
 			}
 			answers, wrong, err := underStrace(t, bin)

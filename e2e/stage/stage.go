@@ -15,13 +15,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simagent"
@@ -35,29 +34,13 @@ type Shared struct {
 	Err error           // why there is less
 }
 
-// Prepare builds the runner into dir and makes the App's key.
+// Prepare puts the runner into dir and makes the App's key.
 func Prepare(dir string) Shared {
 	s := Shared{Bin: dir}
-	if s.Err = Build(dir, "errand-runner"); s.Err == nil {
+	if s.Err = buildtest.Program(context.Background(), dir, "errand-runner"); s.Err == nil {
 		s.Key, s.Err = rsa.GenerateKey(rand.Reader, 2048)
 	}
 	return s
-}
-
-// buildTime bounds one build, on a machine that does much else.
-const buildTime = 5 * time.Minute
-
-// Build builds one of errand's programs into dir, under its own name, without symbols, as releases are built.
-func Build(dir, program string, flags ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), buildTime)
-	defer cancel()
-	args := append([]string{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, program)}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/errand-bot/errand/cmd/"+program)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", program, err, out)
-	}
-	return nil
 }
 
 // Role plays the part that the program was called for and returns its exit code; as the agent it ends

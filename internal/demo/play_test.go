@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 	"github.com/errand-bot/errand/internal/sim/simagent"
@@ -52,11 +52,7 @@ func check(t *testing.T, err error) {
 func runner(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "errand-runner"), "github.com/errand-bot/errand/cmd/errand-runner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build errand-runner: %v\n%s", err, out)
-	}
+	check(t, buildtest.Program(t.Context(), dir, "errand-runner"))
 	return dir
 }
 

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/remote"
@@ -67,8 +68,8 @@ type boxes struct {
 func newBoxes(t *testing.T) *boxes {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "errand-runner")
-	if out, err := exec.CommandContext(testContext(t), "go", "build", "-o", bin, "../../cmd/errand-runner").CombinedOutput(); err != nil {
-		t.Fatalf("build the runner: %v\n%s", err, out)
+	if err := buildtest.Program(testContext(t), filepath.Dir(bin), "errand-runner"); err != nil {
+		t.Fatal(err)
 	}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

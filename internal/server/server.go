@@ -153,9 +153,12 @@ func (s *Server) storeTrouble(err error) {
 	}
 }
 
+// loadPatterns loads the patterns once per process: tests and the demo start several servers.
+var loadPatterns = sync.OnceValues(secretscan.LoadPatterns)
+
 // makeSecrets loads the patterns by which secrets are found, and knows our own.
 func (s *Server) makeSecrets(context.Context) (err error) {
-	if s.patterns, err = secretscan.LoadPatterns(); err != nil {
+	if s.patterns, err = loadPatterns(); err != nil {
 		return fmt.Errorf("load secret patterns: %w", err)
 	}
 	s.redact, s.scanner = trust.NewRedactor(s.patterns, s.cfg.Secrets()...), secretscan.New(s.patterns, s.cfg.Secrets()...)

@@ -61,7 +61,7 @@ func All() []Layer {
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand.", []string{"internal/sim"}, nil},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
 		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{
-			"e2e", "internal/disktest", "internal/heavytest", "internal/house", "internal/repotest", "internal/tools",
+			"e2e", "internal/buildtest", "internal/disktest", "internal/heavytest", "internal/house", "internal/repotest", "internal/tools",
 		}, append(slices.Clone(everything), "demo")},
 	}
 }
