@@ -14,25 +14,25 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/disktest"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // openIn opens the store in a folder.
-func openIn(t *testing.T, dir string) *state.Store {
+func openIn(t *testing.T, dir string) *store.Store {
 	t.Helper()
 	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	store, err := state.Open(t.Context(), db, state.Options{})
+	st, err := store.Open(t.Context(), db, store.Options{})
 	check(t, err)
-	return store
+	return st
 }
 
 // deliver sends a webhook and returns the answer's status.
-func deliver(t *testing.T, store *state.Store, guid string) int {
+func deliver(t *testing.T, st *store.Store, guid string) int {
 	t.Helper()
-	front, err := handlers.Front(secret, handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now))
+	front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 	check(t, err)
 	var noise strings.Builder // does not compress
 	for i := range 4000 {
@@ -44,9 +44,9 @@ func deliver(t *testing.T, store *state.Store, guid string) int {
 }
 
 // pending lists the GUIDs of the deliveries that are stored.
-func pending(t *testing.T, store *state.Store) string {
+func pending(t *testing.T, st *store.Store) string {
 	t.Helper()
-	list, err := store.PendingDeliveries(t.Context(), 1000)
+	list, err := st.PendingDeliveries(t.Context(), 1000)
 	check(t, err)
 	var guids []string
 	for _, d := range list {
@@ -59,19 +59,19 @@ func pending(t *testing.T, store *state.Store) string {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 4<<20, func(t *testing.T, dir string) {
-		store := openIn(t, dir)
+		st := openIn(t, dir)
 		free := disktest.Fill(t, dir, 100<<10)
 		refused := ""
 		for i := range 40 {
 			guid := fmt.Sprintf("guid-%02d", i)
-			switch code := deliver(t, store, guid); code {
+			switch code := deliver(t, st, guid); code {
 			case http.StatusOK:
 			case http.StatusInternalServerError:
 				refused = guid
 			default:
 				t.Fatalf("answered %d", code)
 			}
-			if stored := strings.Contains(pending(t, store), guid+" "); stored != (refused != guid) {
+			if stored := strings.Contains(pending(t, st), guid+" "); stored != (refused != guid) {
 				t.Fatalf("%s is stored: %t", guid, stored)
 			}
 		}
@@ -79,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal("the disk does not get full")
 		}
 		free()
-		if code := deliver(t, store, refused); code != http.StatusOK || !strings.Contains(pending(t, store), refused+" ") {
+		if code := deliver(t, st, refused); code != http.StatusOK || !strings.Contains(pending(t, st), refused+" ") {
 			t.Errorf("with room again: answered %d", code)
 		}
 	})
@@ -95,11 +95,11 @@ func TestAnsweredIsStored(t *testing.T) {
 			syncs, refused := 0, 0
 			disktest.Run(t, disktest.Disk{
 				Play: func(t *testing.T, dir string) {
-					store := openIn(t, dir)
+					st := openIn(t, dir)
 					disktest.Say("open")
 					for i := range 6 {
 						guid := fmt.Sprintf("guid-%02d", i)
-						for deliver(t, store, guid) != http.StatusOK {
+						for deliver(t, st, guid) != http.StatusOK {
 							disktest.Say("refused")
 						}
 						disktest.Say(guid)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/heavytest"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // published is where `make published` puts what GitHub publishes about itself.
@@ -74,10 +74,10 @@ func TestHeavyRealWebhooks(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	list := realWebhooks(t)
-	store := newStore(t)
-	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 1, Assignee: "errand-bot", Label: "errand"}, store)
+	st := newStore(t)
+	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 1, Assignee: "errand-bot", Label: "errand"}, st)
 	var log bytes.Buffer
-	inbox := handlers.NewInbox(store, store, mapper, zerolog.New(&log).Level(zerolog.WarnLevel), time.Now)
+	inbox := handlers.NewInbox(st, st, mapper, zerolog.New(&log).Level(zerolog.WarnLevel), time.Now)
 	front, err := handlers.Front(secret, inbox)
 	check(t, err)
 	stored, handled, events := 0, 0, 0
@@ -112,7 +112,7 @@ func TestHeavyRealWebhooks(t *testing.T) {
 		}
 		events += len(mapped)
 	}
-	drain(t, store, inbox, stored)
+	drain(t, st, inbox, stored)
 	if log.Len() > 0 {
 		t.Errorf("the log has complaints:\n%s", log.String())
 	}
@@ -120,9 +120,9 @@ func TestHeavyRealWebhooks(t *testing.T) {
 }
 
 // drain works through the inbox until nothing is left in it.
-func drain(t *testing.T, store *state.Store, inbox *handlers.Inbox, want int) {
+func drain(t *testing.T, st *store.Store, inbox *handlers.Inbox, want int) {
 	t.Helper()
-	pending, err := store.PendingDeliveries(t.Context(), 1000)
+	pending, err := st.PendingDeliveries(t.Context(), 1000)
 	check(t, err)
 	if len(pending) != want {
 		t.Errorf("%d deliveries are stored, want %d", len(pending), want)
@@ -136,8 +136,8 @@ func drain(t *testing.T, store *state.Store, inbox *handlers.Inbox, want int) {
 	}()
 	deadline := time.Now().Add(time.Minute)
 	for len(pending) > 0 && time.Now().Before(deadline) {
-		wake := store.Wake(t.Context())
-		if pending, err = store.PendingDeliveries(t.Context(), 1000); len(pending) == 0 {
+		wake := st.Wake(t.Context())
+		if pending, err = st.PendingDeliveries(t.Context(), 1000); len(pending) == 0 {
 			break
 		}
 		check(t, err)

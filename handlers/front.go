@@ -16,12 +16,12 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 const (
 	// maxPayload is GitHub's own limit on a webhook, and the store's.
-	maxPayload = state.MaxPayloadBytes
+	maxPayload = store.MaxPayloadBytes
 	// bodyTimeout is the time in which a webhook has to arrive. GitHub gives up after 10 s.
 	bodyTimeout = 10 * time.Second
 	// storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.

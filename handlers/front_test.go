@@ -22,24 +22,24 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/handlers"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
-func newStore(t *testing.T) *state.Store {
+func newStore(t *testing.T) *store.Store {
 	t.Helper()
 	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	store, err := state.Open(t.Context(), db, state.Options{})
+	st, err := store.Open(t.Context(), db, store.Options{})
 	check(t, err)
-	return store
+	return st
 }
 
 // refusing is a store that cannot write.
-type refusing struct{ *state.Store }
+type refusing struct{ *store.Store }
 
-func (refusing) PutDelivery(context.Context, state.Delivery) (bool, error) {
+func (refusing) PutDelivery(context.Context, store.Delivery) (bool, error) {
 	return false, errors.New("disk full")
 }
 
@@ -132,16 +132,16 @@ func TestFront(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := newStore(t)
-			var deliveries handlers.Deliveries = store
+			st := newStore(t)
+			var deliveries handlers.Deliveries = st
 			if c.broken {
-				deliveries = refusing{store}
+				deliveries = refusing{st}
 			}
-			front, err := handlers.Front(secret, handlers.NewInbox(deliveries, store, nil, zerolog.Nop(), time.Now))
+			front, err := handlers.Front(secret, handlers.NewInbox(deliveries, st, nil, zerolog.Nop(), time.Now))
 			check(t, err)
 			w := httptest.NewRecorder()
 			front.ServeHTTP(w, request(c.body, c.change))
-			list, err := store.PendingDeliveries(t.Context(), 10)
+			list, err := st.PendingDeliveries(t.Context(), 10)
 			check(t, err)
 			if w.Code != c.status || len(list) != c.stored {
 				t.Errorf("answered %d %s, stored %d; want %d and %d", w.Code, strings.TrimSpace(w.Body.String()), len(list), c.status, c.stored)
@@ -161,11 +161,11 @@ func TestFront(t *testing.T) {
 
 // nested is a store in which another webhook arrives before the first one is stored.
 type nested struct {
-	*state.Store
+	*store.Store
 	meanwhile func()
 }
 
-func (n *nested) PutDelivery(ctx context.Context, d state.Delivery) (bool, error) {
+func (n *nested) PutDelivery(ctx context.Context, d store.Delivery) (bool, error) {
 	if meanwhile := n.meanwhile; meanwhile != nil {
 		n.meanwhile = nil
 		meanwhile()
@@ -179,8 +179,8 @@ func TestWebhooksAtOnceAreNotMixedUp(t *testing.T) {
 	for name, size := range map[string]int{"small": 10, "one chunk": 32 << 10, "large": 100 << 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := &nested{Store: newStore(t)}
-			front, err := handlers.Front(secret, handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now))
+			st := &nested{Store: newStore(t)}
+			front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 			check(t, err)
 			send := func(guid string) {
 				w := httptest.NewRecorder()
@@ -189,9 +189,9 @@ func TestWebhooksAtOnceAreNotMixedUp(t *testing.T) {
 					t.Errorf("answered %d", w.Code)
 				}
 			}
-			store.meanwhile = func() { send("b") }
+			st.meanwhile = func() { send("b") }
 			send("a")
-			list, err := store.PendingDeliveries(t.Context(), 10)
+			list, err := st.PendingDeliveries(t.Context(), 10)
 			check(t, err)
 			if len(list) != 2 {
 				t.Fatalf("%d are stored", len(list))
@@ -246,8 +246,8 @@ func TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := newStore(t)
-			front, err := handlers.Front(secret, handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now))
+			st := newStore(t)
+			front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 			check(t, err)
 			r := request([]byte(`{}`), func(r *http.Request) {
 				r.ContentLength = 25_000_000
@@ -273,8 +273,8 @@ func TestFrontWantsASecret(t *testing.T) {
 // TestDuplicatesAreOneDelivery: GitHub sends a webhook again when it is unsure, also at once.
 func TestDuplicatesAreOneDelivery(t *testing.T) {
 	t.Parallel()
-	store := newStore(t)
-	inbox := handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now)
+	st := newStore(t)
+	inbox := handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now)
 	var mu sync.Mutex
 	fresh := 0
 	inbox.Received = func(_ string, isNew bool) {
@@ -297,7 +297,7 @@ func TestDuplicatesAreOneDelivery(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, err := store.PendingDeliveries(t.Context(), 10)
+	list, err := st.PendingDeliveries(t.Context(), 10)
 	check(t, err)
 	if len(list) != 1 || fresh != 1 || string(list[0].Payload) != `{"action":"opened"}` {
 		t.Errorf("%d rows, %d new: %v", len(list), fresh, list)

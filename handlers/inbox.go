@@ -9,20 +9,21 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Deliveries is what the inbox needs of the store.
 type Deliveries interface {
 	// PutDelivery must not keep the payload: its memory is used for other webhooks afterwards.
-	PutDelivery(ctx context.Context, d state.Delivery) (isNew bool, err error)
-	PendingDeliveries(ctx context.Context, limit int) ([]state.Delivery, error)
+	PutDelivery(ctx context.Context, d store.Delivery) (isNew bool, err error)
+	PendingDeliveries(ctx context.Context, limit int) ([]store.Delivery, error)
 	SpendDelivery(ctx context.Context, guid string) error
 	FailDelivery(ctx context.Context, guid string, cause error) (failures int, err error)
 }
 
-// Applier applies events; *state.Store is one.
+// Applier applies events; *store.Store is one.
 type Applier interface {
-	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
+	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
 	Wake(ctx context.Context) <-chan struct{}
 }
 
@@ -47,7 +48,7 @@ func NewInbox(store Deliveries, apply Applier, mapper *Mapper, log zerolog.Logge
 // Insert stores a delivery under its GUID, unless it is known. When it returns nil the delivery is durable. The payload is
 // not used after Insert has returned.
 func (b *Inbox) Insert(ctx context.Context, guid, event string, payload []byte) error {
-	isNew, err := b.store.PutDelivery(ctx, state.Delivery{GUID: guid, Event: event, Payload: payload, Received: b.now()})
+	isNew, err := b.store.PutDelivery(ctx, store.Delivery{GUID: guid, Event: event, Payload: payload, Received: b.now()})
 	if err != nil {
 		return fmt.Errorf("store delivery %s: %w", guid, err)
 	}
@@ -97,17 +98,17 @@ func (b *Inbox) Work(ctx context.Context) (int, error) {
 
 // work maps one delivery and applies its events; the last one spends it. A delivery that cannot be
 // understood is tried a few times and then set aside, listed for the operator.
-func (b *Inbox) work(ctx context.Context, d state.Delivery) {
+func (b *Inbox) work(ctx context.Context, d store.Delivery) {
 	log := b.log.With().Str("delivery", d.GUID).Str("event", d.Event).Logger()
 	err := b.settle(ctx, d, log)
-	if err == nil || errors.Is(err, state.ErrSpent) || ctx.Err() != nil {
+	if err == nil || errors.Is(err, store.ErrSpent) || ctx.Err() != nil {
 		return
 	}
 	n, ferr := b.store.FailDelivery(ctx, d.GUID, err)
 	log.Error().Err(err).Int("failures", n).AnErr("store", ferr).Msg("work on a delivery")
 }
 
-func (b *Inbox) settle(ctx context.Context, d state.Delivery, log zerolog.Logger) error {
+func (b *Inbox) settle(ctx context.Context, d store.Delivery, log zerolog.Logger) error {
 	events, why, err := b.mapper.Map(ctx, d.Event, d.GUID, d.Payload)
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func (b *Inbox) settle(ctx context.Context, d state.Delivery, log zerolog.Logger
 		return b.store.SpendDelivery(ctx, d.GUID)
 	}
 	for i, e := range events {
-		ack := state.Ack{}
+		ack := store.Ack{}
 		if i == len(events)-1 {
 			ack.Delivery = d.GUID
 		}

@@ -15,20 +15,21 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // applier records events over a real store and fails for some.
 type applier struct {
-	*state.Store
+	*store.Store
 	mu     sync.Mutex
 	events []string
 	fail   map[state.EventKind]error
 	seen   chan struct{}
 }
 
-func (a *applier) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+func (a *applier) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
 	if err := a.fail[e.Kind]; err != nil {
-		return state.Applied{}, err
+		return store.Applied{}, err
 	}
 	applied, err := a.Store.Apply(ctx, e, ack)
 	a.mu.Lock()
@@ -94,7 +95,7 @@ func TestInboxWorksInOrder(t *testing.T) {
 		{Key: state.TaskKey{Repo: 71, Issue: 9}, Waiting: &state.Waiting{Kind: state.WaitBlocked}},
 	}}
 	for n := 1; n <= 60; n++ { // more than one batch, all there before the worker starts
-		_, err := a.PutDelivery(t.Context(), state.Delivery{GUID: fmt.Sprintf("g-%03d", n), Event: "issues", Payload: closed(n + 100), Received: time.Unix(int64(n), 0)})
+		_, err := a.PutDelivery(t.Context(), store.Delivery{GUID: fmt.Sprintf("g-%03d", n), Event: "issues", Payload: closed(n + 100), Received: time.Unix(int64(n), 0)})
 		check(t, err)
 	}
 	inbox := running(t, a, list)
@@ -135,7 +136,7 @@ func setsPoisonAside(t *testing.T) {
 	until(t, "the good one's event", func() bool { return a.got() != "" })
 	poison, err := a.PoisonDeliveries(t.Context(), 10)
 	check(t, err)
-	if len(poison) != 2 || poison[0].GUID != "1-garbage" || poison[1].GUID != "2-failing" || poison[0].Failures != state.MaxDeliveryFailures || poison[0].LastError == "" {
+	if len(poison) != 2 || poison[0].GUID != "1-garbage" || poison[1].GUID != "2-failing" || poison[0].Failures != store.MaxDeliveryFailures || poison[0].LastError == "" {
 		t.Errorf("set aside: %+v", poison)
 	}
 	if got := a.got(); got != `issue_closed #4 acks "good"` {
@@ -147,7 +148,7 @@ func setsPoisonAside(t *testing.T) {
 // no failure.
 func TestInboxTakesSpentForDone(t *testing.T) {
 	t.Parallel()
-	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueClosed: fmt.Errorf("apply: %w", state.ErrSpent)}}
+	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueClosed: fmt.Errorf("apply: %w", store.ErrSpent)}}
 	inbox := running(t, a, &tasks{})
 	check(t, inbox.Insert(t.Context(), "twice", "issues", closed(3)))
 	check(t, inbox.Insert(t.Context(), "next", "ping", []byte(`{}`)))

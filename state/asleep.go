@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -50,8 +51,8 @@ func (a *Asleep) Carried() []string {
 	return list[max(0, len(list)-maxCarries):]
 }
 
-// holds reports whether the work done on a VM is in it.
-func (a *Asleep) holds(vm string) bool { return a.VM == vm || slices.Contains(a.Carries, vm) }
+// Holds reports whether the work done on a VM is in it.
+func (a *Asleep) Holds(vm string) bool { return a.VM == vm || slices.Contains(a.Carries, vm) }
 
 // Holds reports whether the work done on the VM of that name is on this one.
 func (v VM) Holds(name string) bool {
@@ -73,7 +74,7 @@ func (t *Task) Wakes() *Asleep {
 		if r.Kind == RunCheck || r.Started.IsZero() {
 			continue
 		}
-		if a.holds(r.VM) && r.Started.Before(a.At) {
+		if a.Holds(r.VM) && r.Started.Before(a.At) {
 			return a
 		}
 		return nil
@@ -96,7 +97,7 @@ func (t *Task) Resting() bool {
 }
 
 // restedFor is how long it has been resting.
-func (t *Task) restedSince() time.Time {
+func (t *Task) RestedSince() time.Time {
 	if t.Phase.Working() && t.Waiting != nil && t.Waiting.Since.After(t.Since) {
 		return t.Waiting.Since
 	}
@@ -153,4 +154,13 @@ func (t *Task) VMUse(now time.Time) VMUse {
 		add(*t.VM)
 	}
 	return u
+}
+
+// FormatHours writes a duration for people: whole hours as "3 h".
+// FormatHours writes a duration for people: whole hours as "3 h".
+func FormatHours(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return d.String()
 }

@@ -1,10 +1,8 @@
-// Package state is the spine of errand: what a Task is, which phases it goes through, what may move
-// it, and the store that keeps it.
+// Package state has the nouns of errand: [Task] with its phases, plans, runs, comments and money, the [Event] that changes
+// it, and the [Job] that follows. Nothing here calls GitHub, a VM or an agent.
 //
-// There is one way to change a task: Store.Apply. It loads the task, asks the pure function Next
-// what an Event does to it, and in one transaction saves the task, enqueues the jobs that follow and
-// spends what the event came from (Ack: a delivery, or a job with its lease epoch). Nothing here
-// calls GitHub, a VM or an agent; that is the work of the packages that claim the jobs.
+// The packages below it do the rest: state/machine decides what an event does to a task, state/store keeps tasks, jobs and
+// deliveries, state/vm keeps VMs, and state/kv is the database below.
 //
-// Start reading at Phase, then the transition table, then Store.
+// Start here: phase.go, then task.go.
 package state

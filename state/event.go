@@ -307,3 +307,9 @@ func (k EventKind) NeedsPermission() bool {
 	}
 	return false
 }
+
+// Doubtful are answers in threads of which an earlier attempt may have left a copy that did not show yet.
+type Doubtful struct {
+	Keys  []string  `json:"keys"` // of their hidden markers
+	Since time.Time `json:"since"`
+}

@@ -168,3 +168,6 @@ type Failed struct {
 	// Defect says that the error is errand's own.
 	Defect bool
 }
+
+// VetPrefix begins the keys of jobs of kind JobVet; the event's ID follows.
+const VetPrefix = "vet-"

@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -38,7 +37,7 @@ const maxNamed = 20
 func named(list []string, name string) []string {
 	switch n := len(list); {
 	case n < maxNamed:
-		return append(list, clipped(name))
+		return append(list, Clipped(name))
 	case n == maxNamed:
 		return append(list, "others")
 	}
@@ -87,36 +86,19 @@ type GateRefusal struct {
 
 // How much of the push gate's refusals is kept with a task.
 const (
-	maxGate      = 10  // times, the newest
-	maxGateRules = 5   // broken rules of each
-	maxGateText  = 300 // bytes of a path, and of what is wrong with it
+	maxGateText = 300 // bytes of a path, and of what is wrong with it
 )
 
-// keepRefusals remembers what the push gate said, for the summary.
-func (c *change) keepRefusals() {
-	n := min(len(c.e.Refusals), maxGateRules)
-	g := GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(c.e.Refusals[:n]), More: len(c.e.Refusals) - n}
-	for i := range g.Refusals {
-		r := &g.Refusals[i]
-		r.Path, r.Detail, r.Remedy = clipped(r.Path), clipped(r.Detail), "" // the comment has it whole
-	}
-	if c.t.Work != nil {
-		g.Run = c.t.Work.Run
-	}
-	c.t.Gate = append(c.t.Gate, g)
-	c.t.Gate = c.t.Gate[max(0, len(c.t.Gate)-maxGate):]
-}
-
-// clipped is the beginning of a text that is too long to be kept.
-func clipped(s string) string {
+// Clipped is the beginning of a text that is too long to be kept.
+func Clipped(s string) string {
 	if len(s) <= maxGateText {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxGateText], "") + "…"
 }
 
-// gateVerdicts says what the push gate refused, once for each time.
-func (t *Task) gateVerdicts() (list []Verdict) {
+// GateVerdicts says what the push gate refused, once for each time.
+func (t *Task) GateVerdicts() (list []Verdict) {
 	for _, g := range t.Gate {
 		what := "changes of a run"
 		for i := range t.Runs {

@@ -1,11 +1,9 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 )
 
 // Left is what caps leave to spend: in millionths of a US dollar, and in tokens of every kind. Without a cap it is math.MaxInt64.
@@ -31,14 +29,14 @@ func (m Money) Left() Left {
 	return l
 }
 
-// exceeds reports whether the need is more than the caps leave.
-func (m Money) exceeds(need Money) bool {
+// Exceeds reports whether the need is more than the caps leave.
+func (m Money) Exceeds(need Money) bool {
 	l := m.Left()
 	return need.MicroUSD > l.MicroUSD || need.Tokens() > l.Tokens
 }
 
-// tooLittle says of a cap, named by whose it is, that it leaves too little for a call.
-func (m Money) tooLittle(whose string, need Money) string {
+// TooLittle says of a cap, named by whose it is, that it leaves too little for a call.
+func (m Money) TooLittle(whose string, need Money) string {
 	most, used, more := exact(m.CapMicroUSD), exact(m.MicroUSD)+" is spent", exact(need.MicroUSD)
 	if need.MicroUSD <= m.Left().MicroUSD {
 		most, used, more = thousands(m.CapTokens)+" tokens", thousands(m.Tokens())+" are used", thousands(need.Tokens())
@@ -74,28 +72,4 @@ func (t *Task) purses(task, run Money, free bool) (ofTask, ofRun Money) {
 		ofTask.CapMicroUSD, ofRun.CapMicroUSD = 0, 0
 	}
 	return ofTask, ofRun
-}
-
-// Left returns what the caps of all tasks together leave. Open is what calls in flight take beside what is booked.
-func (s *Store) Left(ctx context.Context, caps Caps, open Money, now time.Time) (Left, error) {
-	if caps == (Caps{}) {
-		return Unbounded(), nil
-	}
-	day, month, err := s.purses(ctx, caps, open, now)
-	if err != nil {
-		return Left{}, err
-	}
-	return day.Left().Min(month.Left()), nil
-}
-
-// purses returns what the day and the month have cost, calls in flight included, with their caps.
-func (s *Store) purses(ctx context.Context, caps Caps, open Money, now time.Time) (day, month Money, err error) {
-	if day, month, err = s.Spent(ctx, now); err != nil {
-		return Money{}, Money{}, err
-	}
-	day.Add(open)
-	month.Add(open)
-	day.CapMicroUSD, day.CapTokens = caps.DayMicroUSD, caps.DayTokens
-	month.CapMicroUSD, month.CapTokens = caps.MonthMicroUSD, caps.MonthTokens
-	return day, month, nil
 }

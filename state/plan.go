@@ -76,7 +76,6 @@ func (p *Plan) Open() bool { return p.Posted() && p.Stale == "" && !p.Superseded
 // shownDigits is how many digits of a revision's hash people see, namedDigits how many they have to write at least.
 const (
 	shownDigits = 8
-	namedDigits = 7
 )
 
 // ShortHash returns the digits of a revision's hash that people see. They differ from those of every other revision of the task.
@@ -196,3 +195,17 @@ const (
 	OutcomeAlreadyFixed    Outcome = "already_fixed"
 	OutcomeNotReproducible Outcome = "not_reproducible"
 )
+
+// PlanByHash returns the revision that a hash names in full, nil if there is none. Where an older version gave several the same, it is
+// the newest.
+func (t *Task) PlanByHash(hash string) *Plan {
+	for i := len(t.Plans) - 1; i >= 0; i-- {
+		if t.Plans[i].Hash == hash {
+			return &t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// Approved reports whether a revision of changes was approved; of plans Task.Approval says so.
+func (p *Plan) Approved() bool { return p.Publish != nil && p.Publish.Approved != nil }

@@ -102,14 +102,14 @@ const ClassBudget = "budget"
 // nothing is known of but that it went wrong.
 const (
 	ClassVM       = "vm"
-	classInternal = "internal"
+	ClassInternal = "internal"
 )
 
-// classGone marks an end after which nothing can be posted: there is no issue any more. After classAccess
+// ClassGone marks an end after which nothing can be posted: there is no issue any more. After classAccess
 // nothing can be posted until the App has access again.
 const (
-	classGone   = "gone"
-	classAccess = "access"
+	ClassGone   = "gone"
+	ClassAccess = "access"
 )
 
 // ClassBack marks an end that people are told of late, because errand had no access.

@@ -85,7 +85,7 @@ func (t *Task) Summary() Summary {
 		}
 	}
 	s.Verdicts = append(s.Verdicts, t.planVerdicts()...)
-	s.Verdicts = append(s.Verdicts, t.gateVerdicts()...)
+	s.Verdicts = append(s.Verdicts, t.GateVerdicts()...)
 	slices.SortStableFunc(s.Verdicts, func(a, b Verdict) int { return a.At.Compare(b.At) })
 	return s
 }

@@ -2,9 +2,14 @@ package state
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/errand-bot/errand/state/kv/blob"
 )
 
 // TaskKey names a task for ever: repositories and issues are renamed and transferred, their ids stay.
@@ -297,4 +302,31 @@ func (t *Task) PlanningBegan() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// Over is when the ended task's end was, as GitHub says if a person ended it. What began it is never later:
+// an issue that is closed may be assigned.
+func (t *Task) Over() time.Time {
+	end := t.Since
+	if t.End != nil && !t.End.Acted.IsZero() {
+		end = t.End.Acted
+	}
+	if t.Trigger.At.After(end) {
+		return t.Trigger.At
+	}
+	return end
+}
+
+// Clone returns a deep copy.
+func (t *Task) Clone() *Task {
+	c, _ := Cloner().Clone(reflect.ValueOf(t).Elem()).Addr().Interface().(*Task)
+	return c
+}
+
+// Cloner copies tasks and jobs.
+var Cloner = sync.OnceValue(func() *blob.Cloner { return blob.NewCloner(reflect.TypeFor[Task](), reflect.TypeFor[[]Job]()) })
+
+// Knows reports whether an outside thing was taken into account, by the id of its event.
+func (t *Task) Knows(id string) bool {
+	return slices.Contains(t.Seen, id) || slices.Contains(t.Passed, id)
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestReapNamesImagesOfRemovedGroups: base images of groups that are not configured are deleted, whether or not other
@@ -69,11 +70,11 @@ func (a *account) knowsVMs() {
 		a.t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	store, err := state.Open(a.t.Context(), db, state.Options{Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }})
+	st, err := store.Open(a.t.Context(), db, store.Options{Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if _, err := store.VMs.Intend(a.t.Context(), state.VMIntent{Name: "first", Owner: "first", Provider: "hetzner"}, state.VMCaps{}); err != nil {
+	if _, err := st.VMs.Intend(a.t.Context(), vm.Intent{Name: "first", Owner: "first", Provider: "hetzner"}, vm.Caps{}); err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // wire is the way from the ports of VMs to a model's API: the runner's daemon, the multiplexed connection, the
@@ -28,7 +29,7 @@ type wire struct {
 	client  *http.Client
 	direct  string // the API's address
 	vms     []port
-	store   *state.Store
+	store   *store.Store
 	heard   chan struct{} // has a value when the first event of an answer has come
 	release chan struct{} // closed: streams that hang end
 }

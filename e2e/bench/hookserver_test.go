@@ -16,8 +16,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/handlers"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // The ways in which hookServer treats webhooks.
@@ -64,11 +64,11 @@ func webhookFront(mode, dir string) (http.Handler, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := state.Open(context.Background(), db, state.Options{})
+	st, err := store.Open(context.Background(), db, store.Options{})
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	front, err := handlers.Front(hookSecret, handlers.NewInbox(store, store, nil, zerolog.Nop(), time.Now))
+	front, err := handlers.Front(hookSecret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 	return front, db.Close, err
 }
 

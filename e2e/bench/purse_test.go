@@ -13,26 +13,27 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // booked is a ledger in a store on the disk, as errand has it: each answer is a transaction that is on the disk
 // before its end is passed on.
-type booked struct{ s *state.Store }
+type booked struct{ s *store.Store }
 
 // Spend does.
 func (l booked) Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
-	_, err := l.s.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{Call: call})
+	_, err := l.s.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, store.Ack{Call: call})
 	return err
 }
 
 // Held does.
 func (l booked) Held(ctx context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
-	return l.s.Held(ctx, state.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
+	return l.s.Held(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
 }
 
 // Left does.
 func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left, error) {
-	return l.s.Left(ctx, state.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
+	return l.s.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }
 
 // working is a usual task whose agent is at work on a VM of its own.
@@ -47,12 +48,12 @@ func working(n int) *state.Task {
 }
 
 // storeOf opens a store in a file that has these tasks.
-func storeOf(b *testing.B, tasks []*state.Task) *state.Store {
+func storeOf(b *testing.B, tasks []*state.Task) *store.Store {
 	b.Helper()
 	db, err := boltkv.Open(filepath.Join(b.TempDir(), "errand.db"), boltkv.Options{})
 	check(b, err)
 	b.Cleanup(func() { check(b, db.Close()) })
-	s, err := state.Open(b.Context(), db, state.Options{})
+	s, err := store.Open(b.Context(), db, store.Options{})
 	check(b, err)
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
 	check(b, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // How many tasks a full store has.
@@ -45,7 +46,7 @@ func BenchmarkFullStore(b *testing.B) {
 		begun := time.Now()
 		db, err := boltkv.Open(path, boltkv.Options{})
 		check(b, err)
-		s, err := state.Open(b.Context(), db, state.Options{})
+		s, err := store.Open(b.Context(), db, store.Options{})
 		check(b, err)
 		figure(b, "start with %d open and %d ended tasks: %s (at most 2 s); the file has %d MB", openTasks, endedTasks, ms(begun), info.Size()>>20)
 		pages, err := admin.New(admin.Config{Store: s, Open: true, Log: zerolog.New(os.Stderr), Now: time.Now})
@@ -97,7 +98,7 @@ func look(b *testing.B, pages http.Handler) time.Duration {
 }
 
 // glances takes what the handlers of webhooks ask for.
-func glances(b *testing.B, s *state.Store) time.Duration {
+func glances(b *testing.B, s *store.Store) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	open, err := s.Glances(b.Context())
@@ -109,11 +110,11 @@ func glances(b *testing.B, s *state.Store) time.Duration {
 }
 
 // pass goes over the open tasks.
-func pass(b *testing.B, s *state.Store, load bool) time.Duration {
+func pass(b *testing.B, s *store.Store, load bool) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	n := 0
-	check(b, s.EachOpen(b.Context(), func(l state.Listed) error {
+	check(b, s.EachOpen(b.Context(), func(l store.Listed) error {
 		n++
 		if !load {
 			return nil
@@ -128,7 +129,7 @@ func pass(b *testing.B, s *state.Store, load bool) time.Duration {
 }
 
 // crowd moves a thousand tasks by an event each, all at once.
-func crowd(b *testing.B, s *state.Store) {
+func crowd(b *testing.B, s *store.Store) {
 	b.Helper()
 	const many = 1000
 	took := make([]time.Duration, many)
@@ -137,7 +138,7 @@ func crowd(b *testing.B, s *state.Store) {
 	for i := range many {
 		group.Go(func() {
 			e := state.Event{Kind: state.EventPRClosed, Task: state.TaskKey{Repo: 1, Issue: 1 + i}, Merged: true}
-			if applied, err := s.Apply(b.Context(), e, state.Ack{}); err != nil || !applied.Changed {
+			if applied, err := s.Apply(b.Context(), e, store.Ack{}); err != nil || !applied.Changed {
 				b.Errorf("apply: %+v, %v", applied, err)
 			}
 			took[i] = time.Since(begun)
@@ -172,7 +173,7 @@ func fill(b *testing.B, path string) {
 	b.Helper()
 	db, err := boltkv.Open(path, boltkv.Options{})
 	check(b, err)
-	_, err = state.Open(b.Context(), db, state.Options{}) // brings it to the present schema
+	_, err = store.Open(b.Context(), db, store.Options{}) // brings it to the present schema
 	check(b, err)
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
 	check(b, err)

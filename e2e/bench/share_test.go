@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // BenchmarkLife plays the demo's whole life and measures what of it is errand's own: the time in which
@@ -113,7 +114,7 @@ func BenchmarkWebhookGrowth(b *testing.B) {
 			check(b, os.RemoveAll(path))
 			db, err := boltkv.Open(path, boltkv.Options{})
 			check(b, err)
-			s, err := state.Open(b.Context(), db, state.Options{})
+			s, err := store.Open(b.Context(), db, store.Options{})
 			check(b, err)
 			tombstones(b, s, n)
 			check(b, db.Close())

@@ -15,9 +15,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/errand-bot/errand/internal/heavytest"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // TestWebhookBenchmark runs what BenchmarkWebhook runs for a moment, so that it cannot rot unnoticed.
@@ -212,7 +212,7 @@ func prepareStore(b *testing.B, root, dir string, known int) {
 	if _, err := os.Stat(template); err != nil {
 		db, err := boltkv.Open(template, boltkv.Options{})
 		check(b, err)
-		s, err := state.Open(b.Context(), db, state.Options{})
+		s, err := store.Open(b.Context(), db, store.Options{})
 		check(b, err)
 		tombstones(b, s, known)
 		check(b, db.Close())
@@ -234,7 +234,7 @@ func wantStored(tb testing.TB, dir string, least, most int) {
 	if n < least || n > most {
 		tb.Errorf("%d deliveries are stored, want %d to %d", n, least, most)
 	}
-	s, err := state.Open(tb.Context(), db, state.Options{})
+	s, err := store.Open(tb.Context(), db, store.Options{})
 	check(tb, err)
 	first, err := s.PendingDeliveries(tb.Context(), 1)
 	check(tb, err)
@@ -250,7 +250,7 @@ func figure(b *testing.B, format string, args ...any) {
 }
 
 // tombstones makes deliveries that came and were spent.
-func tombstones(tb testing.TB, s *state.Store, n int) {
+func tombstones(tb testing.TB, s *store.Store, n int) {
 	tb.Helper()
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -258,7 +258,7 @@ func tombstones(tb testing.TB, s *state.Store, n int) {
 		group.Go(func() {
 			for next.Add(1) <= int64(n) {
 				guid := uuid.NewString()
-				if _, err := s.PutDelivery(tb.Context(), state.Delivery{GUID: guid, Event: "push", Payload: []byte("{}")}); err != nil {
+				if _, err := s.PutDelivery(tb.Context(), store.Delivery{GUID: guid, Event: "push", Payload: []byte("{}")}); err != nil {
 					tb.Error(err)
 					return
 				}

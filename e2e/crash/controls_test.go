@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/heavytest"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // fault is a defect that a control plants: something that errand does so that crashes and repetitions
@@ -26,14 +26,14 @@ const (
 )
 
 // safeguards are those of the store that a fault leaves out. The others are planted in hooks_test.go.
-func (f fault) safeguards() []state.Safeguard {
+func (f fault) safeguards() []store.Safeguard {
 	switch f {
 	case noFencing:
-		return []state.Safeguard{state.SafeguardFencing}
+		return []store.Safeguard{store.SafeguardFencing}
 	case noTombstones:
-		return []state.Safeguard{state.SafeguardTombstones}
+		return []store.Safeguard{store.SafeguardTombstones}
 	case noCoalescing:
-		return []state.Safeguard{state.SafeguardCoalescing}
+		return []store.Safeguard{store.SafeguardCoalescing}
 	}
 	return nil
 }

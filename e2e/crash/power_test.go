@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // TestHeavyPowerCut plays a whole life and cuts the power at every call that syncs or names one of errand's files: the store can be opened,
@@ -84,11 +85,11 @@ func tasksIn(ctx context.Context, data string) ([]*state.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := state.Open(ctx, db, state.Options{})
+	st, err := store.Open(ctx, db, store.Options{})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	tasks, err := store.AllTasks(ctx, state.TaskKey{}, 100)
+	tasks, err := st.AllTasks(ctx, state.TaskKey{}, 100)
 	return tasks, errors.Join(err, db.Close())
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // The judge holds what errand does against what is true in the cloud at that moment: when a request arrives and when an
@@ -137,11 +137,11 @@ func (w *world) judgeDeletion(server simhetzner.Object) {
 		row, err := w.store.VMs.Get(context.Background(), task.VM.Name)
 		switch {
 		case err != nil || row.ID != id && w.ran[task.VM.Name] != id:
-		case row.Phase == state.VMAsleep: // as an image, and the task is about to say so
+		case row.Phase == vm.Asleep: // as an image, and the task is about to say so
 			if img, there := w.object("image", row.Snapshot); !there || img.Status != "available" {
 				w.wrong("delete", "server %s is deleted, and image %s of it is %q", id, row.Snapshot, img.Status)
 			}
-		case row.Phase == state.VMFailed && w.rumorsAbout("servers/"+id).credible(apartForWork):
+		case row.Phase == vm.Failed && w.rumorsAbout("servers/"+id).credible(apartForWork):
 		default:
 			w.wrong("delete", "server %s is deleted, and task %s has it", id, key)
 		}
@@ -156,7 +156,7 @@ func (w *world) judgeDeletion(server simhetzner.Object) {
 }
 
 // judgeEvent looks at a row that an event has changed.
-func (w *world) judgeEvent(before, after state.VMRow, e state.VMEvent) {
+func (w *world) judgeEvent(before, after vm.Row, e vm.Event) {
 	if before.ID != "" && before.ID != after.ID {
 		w.wrong("id", "row %s had server %s and has %s", after.Name, before.ID, after.ID)
 	}
@@ -167,15 +167,15 @@ func (w *world) judgeEvent(before, after state.VMRow, e state.VMEvent) {
 		w.wrong("bill", "row %s (%s) is closed, and its server %s is %s", after.Name, after.Phase, after.ID, server.Status)
 	}
 	switch alive := there && server.Status != "off" && server.Status != "deleting"; {
-	case e.Kind == state.VMFail && alive && (before.Phase.Usable() || e.Why == string(fleet.ReasonVanished)) && !said.credible(apartForWork):
+	case e.Kind == vm.Fail && alive && (before.Phase.Usable() || e.Why == string(fleet.ReasonVanished)) && !said.credible(apartForWork):
 		w.wrong("loss", "row %s (%s) fails (%s %s), and its server %s is %s", after.Name, before.Phase, e.Why, e.Detail, after.ID, server.Status)
-	case e.Kind == state.VMImaged:
+	case e.Kind == vm.Imaged:
 		w.judgeImage(after)
 	}
 }
 
 // judgeImage complains if the image as which a VM sleeps is not that of its disk after its last work.
-func (w *world) judgeImage(row state.VMRow) {
+func (w *world) judgeImage(row vm.Row) {
 	img, there := w.object("image", row.Snapshot)
 	switch worked := w.worked[row.Name]; {
 	case !there || img.Status != "available":
@@ -210,7 +210,7 @@ func (w *world) judgeLostImage(ref string, err error) {
 }
 
 // judgeGreeting complains if a row's first contact is with another server than its own.
-func (w *world) judgeGreeting(row state.VMRow, e remote.Endpoint) {
+func (w *world) judgeGreeting(row vm.Row, e remote.Endpoint) {
 	if o, there := w.object("server", row.ID); row.ID != "" && there && e.Address != o.IP+":22" {
 		w.wrong("greet", "row %s has server %s at %s, and %s is greeted", row.Name, row.ID, o.IP, e.Address)
 	}

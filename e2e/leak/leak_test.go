@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // bad is how often things go wrong here.
@@ -88,17 +89,17 @@ func (w *world) step(t *state.Task) {
 
 // launch acquires the task's VM, and stores it with a run on it.
 func (w *world) launch(ctx context.Context, t *state.Task) {
-	vm, err := w.acquire(ctx, t)
+	server, err := w.acquire(ctx, t)
 	if err != nil || w.strike("before a launch is stored") != nil {
 		return
 	}
-	if t.VM != nil && t.VM.Name != vm.Name {
+	if t.VM != nil && t.VM.Name != server.Name {
 		t.VMs = append(t.VMs, *t.VM)
 	}
-	w.judgeLaunch(vm)
-	t.VM = &state.VM{Name: vm.Name, Gen: vm.Gen}
-	w.mark(vm.Name, state.VMWork)
-	w.worked[vm.Name] = w.clock.Now()
+	w.judgeLaunch(server)
+	t.VM = &state.VM{Name: server.Name, Gen: server.Gen}
+	w.mark(server.Name, vm.Work)
+	w.worked[server.Name] = w.clock.Now()
 	if a := t.Asleep; a != nil {
 		w.letting[a.Ref] = true
 	}
@@ -125,11 +126,11 @@ func (w *world) wakes(t *state.Task) (fleet.VM, error) {
 
 func (w *world) acquire(ctx context.Context, t *state.Task) (fleet.VM, error) {
 	spec := wants(t)
-	vm, err := w.fleet.Acquire(ctx, spec)
+	server, err := w.fleet.Acquire(ctx, spec)
 	if spec.FromImage {
 		w.judgeLostImage(spec.Image, err)
 	}
-	return vm, err
+	return server, err
 }
 
 // isGone reports whether errand takes an error for the end of a VM or of an image.
@@ -138,11 +139,11 @@ func isGone(err error) bool {
 }
 
 // rest ends the run.
-func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, state.VMRest) }
+func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, vm.Rest) }
 
 // mark is what Apply does to the row in the transaction of the task.
-func (w *world) mark(name string, kind state.VMEventKind) {
-	if _, _, err := w.store.Store.VMs.Apply(context.Background(), name, state.VMEvent{Kind: kind}); err != nil {
+func (w *world) mark(name string, kind vm.EventKind) {
+	if _, _, err := w.store.Store.VMs.Apply(context.Background(), name, vm.Event{Kind: kind}); err != nil {
 		w.wrong("store", "%s of %s: %v", kind, name, err)
 	}
 }
@@ -150,7 +151,7 @@ func (w *world) mark(name string, kind state.VMEventKind) {
 // sleeps puts the disk away and lets the VM go.
 func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	row, err := w.store.VMs.Get(context.Background(), t.VM.Name)
-	if err != nil || row.Phase != state.VMSleeping { // else the job is repeated
+	if err != nil || row.Phase != vm.Sleeping { // else the job is repeated
 		w.rest(ctx, t)
 	}
 	img, err := w.fleet.Snapshot(ctx, t.VM.Name)
@@ -312,17 +313,17 @@ func TestRequestsPerLife(t *testing.T) {
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	w.store.tasks[key] = &state.Task{Key: key, Phase: state.PhaseImplementing}
 	w.launch(w.within(time.Hour), w.store.tasks[key])
-	vm := w.store.tasks[key].VM
-	if vm == nil {
+	server := w.store.tasks[key].VM
+	if server == nil {
 		t.Fatal("no VM")
 	}
 	for range 20 { // it is used for a while
-		if _, err := w.fleet.Get(w.process, vm.Name); err != nil {
+		if _, err := w.fleet.Get(w.process, server.Name); err != nil {
 			t.Fatal(err)
 		}
 		w.clock.Advance(5 * time.Second)
 	}
-	if err := w.fleet.Release(w.process, vm.Name, fleet.ReasonAsleep); err != nil {
+	if err := w.fleet.Release(w.process, server.Name, fleet.ReasonAsleep); err != nil {
 		t.Fatal(err)
 	}
 	byRoute, total := w.sim.Counts()

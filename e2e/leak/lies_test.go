@@ -9,6 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // truthful is a world without dice, with one task whose VM is in use.
@@ -42,7 +43,7 @@ func (w *world) lie(f simhetzner.Fault) {
 // runs lets the fleet run by itself.
 func (w *world) runs(d time.Duration) { _ = w.fleet.Run(w.within(d)) }
 
-func (w *world) row(name string) state.VMRow {
+func (w *world) row(name string) vm.Row {
 	w.t.Helper()
 	row, err := w.store.VMs.Get(w.process, name)
 	if err != nil {
@@ -277,7 +278,7 @@ func TestSleepKeepsItsImage(t *testing.T) {
 		w.clock.Advance(12 * time.Hour)
 		w.runs(15 * time.Minute)
 	}
-	if images := w.sim.Objects("image"); len(images) != 1 || w.row(task.Asleep.VM).Phase != state.VMAsleep {
+	if images := w.sim.Objects("image"); len(images) != 1 || w.row(task.Asleep.VM).Phase != vm.Asleep {
 		t.Fatalf("after 20 days there are %+v, the row is %+v", images, w.row(task.Asleep.VM))
 	}
 	task.Phase, task.Asleep = state.PhaseDone, nil
@@ -335,7 +336,7 @@ func TestWorkOutlivesTheTimeOfItsVM(t *testing.T) {
 		w.runs(15 * time.Minute)
 		w.clock.Advance(45 * time.Minute)
 	}
-	if _, there := w.server(server.ID); !there || w.row(task.VM.Name).Phase != state.VMParked {
+	if _, there := w.server(server.ID); !there || w.row(task.VM.Name).Phase != vm.Parked {
 		t.Errorf("20 hours later its row is %+v", w.row(task.VM.Name))
 	}
 	w.end(w.within(time.Hour), task)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestLongTroubleLeaksNothing: a server whose deletion the API hinders for an hour goes afterwards, also if errand begins
@@ -34,10 +35,10 @@ func TestLongTroubleLeaksNothing(t *testing.T) {
 					w, task, server := truthful(t)
 					w.reuse = false
 					w.start()
-					vm := task.VM.Name
+					vmName := task.VM.Name
 					if how == "asleep" { // the lie is about the deletion
 						w.rest(w.process, task)
-						if _, err := w.fleet.Snapshot(w.within(time.Hour), vm); err != nil {
+						if _, err := w.fleet.Snapshot(w.within(time.Hour), vmName); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -51,12 +52,12 @@ func TestLongTroubleLeaksNothing(t *testing.T) {
 							w.fleet.Close()
 							w.start()
 						}
-						if _, there := w.server(server.ID); there && !w.row(vm).EndedAt.IsZero() {
-							t.Fatalf("the server is there, and the bill of its row is closed: %+v", w.row(vm))
+						if _, there := w.server(server.ID); there && !w.row(vmName).EndedAt.IsZero() {
+							t.Fatalf("the server is there, and the bill of its row is closed: %+v", w.row(vmName))
 						}
 					}
 					_, there := w.server(server.ID)
-					if row := w.row(vm); there != (how == "busy") || row.EndedAt.IsZero() != there || how == "busy" && row.Phase != state.VMBusy {
+					if row := w.row(vmName); there != (how == "busy") || row.EndedAt.IsZero() != there || how == "busy" && row.Phase != vm.Busy {
 						t.Errorf("an hour later it is there: %v, its row is %+v", there, row)
 					}
 					if images := w.sim.Objects("image"); len(images) != map[string]int{"asleep": 1}[how] {
@@ -64,7 +65,7 @@ func TestLongTroubleLeaksNothing(t *testing.T) {
 					}
 					var spans int64
 					day, month, err := w.store.VMs.Spent(w.process, w.clock.Now())
-					if row := w.row(vm); err == nil {
+					if row := w.row(vmName); err == nil {
 						spans = row.Spans(w.clock.Now())
 					}
 					if err != nil || day.VMs != 1 || month.VMs != 1 || month.Spans != spans || spans < 2 {

@@ -25,6 +25,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 const deployment = "leak"
@@ -47,7 +49,7 @@ type world struct {
 	t     *testing.T
 	sim   *simhetzner.Sim
 	clock *simhetzner.Clock
-	store *store
+	store *taskStore
 	fleet *fleet.Fleet
 	blind bool // look-ups by name find nothing
 	reuse bool // VMs of ended tasks are kept for others
@@ -86,11 +88,11 @@ func newWorld(t *testing.T, seed uint64, odds chances) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	real, err := state.Open(context.Background(), db, state.Options{Now: w.clock.Now})
+	real, err := store.Open(context.Background(), db, store.Options{Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store = &store{Store: real, tasks: map[state.TaskKey]*state.Task{}}
+	w.store = &taskStore{Store: real, tasks: map[state.TaskKey]*state.Task{}}
 	return w
 }
 
@@ -117,9 +119,9 @@ func (w *world) start() {
 		w.fleet.Close()
 	}
 	w.fleet = fleet.New(provider, fleet.Config{
-		Deployment: deployment, Rows: &rows{w.store.VMs, w}, Store: w.store, Caps: state.VMCaps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
+		Deployment: deployment, Rows: &rows{w.store.VMs, w}, Store: w.store, Caps: vm.Caps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
 		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}, {Type: "cpx42"}},
-		UserData:   func(row state.VMRow) ([]byte, error) { return []byte("#cloud-config\n# " + row.Name + "\n"), nil },
+		UserData:   func(row vm.Row) ([]byte, error) { return []byte("#cloud-config\n# " + row.Name + "\n"), nil },
 		Pool:       fleet.Pool{Reuse: w.reuse}, Without: w.lacks, Tick: 20 * time.Second,
 	})
 }
@@ -231,9 +233,9 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 // contact stands in for the first login: nothing can be logged into here.
 type contact struct{ w *world }
 
-func (contact) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 first-" + row.Name, nil }
+func (contact) HostKey(row vm.Row) (string, error) { return "ssh-ed25519 first-" + row.Name, nil }
 
-func (c contact) Greet(ctx context.Context, row state.VMRow, e remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (c contact) Greet(ctx context.Context, row vm.Row, e remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	runs := slices.ContainsFunc(c.w.sim.Objects("server"), func(o simhetzner.Object) bool { return e.Address == o.IP+":22" && o.Status == "running" })
 	if !runs {
 		return nil, remote.ErrUnreachable
@@ -268,40 +270,40 @@ func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
 	return fmt.Errorf("%w: nobody has the address %s", remote.ErrUnreachable, ep.Address)
 }
 
-// store is the real store, with tasks that the test keeps.
-type store struct {
-	*state.Store
+// taskStore is the real store, with tasks that the test keeps.
+type taskStore struct {
+	*store.Store
 	tasks map[state.TaskKey]*state.Task
 }
 
 // rows are the real rows, with a chance to be killed around each commit.
 type rows struct {
-	*state.VMRows
+	*vm.Rows
 	w *world
 }
 
-func (s *rows) Intend(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error) {
+func (s *rows) Intend(ctx context.Context, in vm.Intent, caps vm.Caps) (vm.Row, error) {
 	if err := s.w.strike("before an intent"); err != nil {
-		return state.VMRow{}, err
+		return vm.Row{}, err
 	}
-	row, err := s.VMRows.Intend(ctx, in, caps)
+	row, err := s.Rows.Intend(ctx, in, caps)
 	return row, errors.Join(err, s.w.strike("after an intent"))
 }
 
-func (s *rows) Apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
+func (s *rows) Apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool, error) {
 	if err := s.w.strike("before an event"); err != nil {
-		return state.VMRow{}, false, err
+		return vm.Row{}, false, err
 	}
 	ctx = context.WithoutCancel(ctx)
 	before, _ := s.Get(ctx, name)
-	row, changed, err := s.VMRows.Apply(ctx, name, e)
+	row, changed, err := s.Rows.Apply(ctx, name, e)
 	if changed {
 		s.w.judgeEvent(before, row, e)
 	}
 	return row, changed, errors.Join(err, s.w.strike("after an event"))
 }
 
-func (s *store) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+func (s *taskStore) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
 	return s.tasks[key], nil
 }
 
@@ -371,9 +373,9 @@ func (w *world) unsound() []string {
 	for _, row := range rows {
 		task := w.store.tasks[row.Task]
 		switch {
-		case row.Phase == state.VMGone:
+		case row.Phase == vm.Gone:
 		case task != nil && task.VM != nil && task.VM.Name == row.Name:
-		case row.Phase == state.VMAsleep && task != nil && task.Asleep != nil && task.Asleep.Ref == row.Snapshot:
+		case row.Phase == vm.Asleep && task != nil && task.Asleep != nil && task.Asleep.Ref == row.Snapshot:
 		default:
 			problems = append(problems, fmt.Sprintf("row %s is %s (%s), and no task has it", row.Name, row.Phase, strings.TrimSpace(row.Why+" "+row.Detail)))
 		}

@@ -10,13 +10,15 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // stored are the types whose values are stored on their own, by what they are.
 func stored() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"task": reflect.TypeFor[state.Task](), "job": reflect.TypeFor[state.Job](), "vm": reflect.TypeFor[state.VMRow](), "upstream": reflect.TypeFor[state.Upstream](),
-		"money spent": reflect.TypeFor[state.Money](), "vm times": reflect.TypeFor[state.VMTimes](), "vm bill": reflect.TypeFor[state.VMBill](), "reservation": reflect.TypeFor[state.Reservation](),
+		"task": reflect.TypeFor[state.Task](), "job": reflect.TypeFor[state.Job](), "vm": reflect.TypeFor[vm.Row](), "upstream": reflect.TypeFor[state.Upstream](),
+		"money spent": reflect.TypeFor[state.Money](), "vm times": reflect.TypeFor[vm.Times](), "vm bill": reflect.TypeFor[vm.Bill](), "reservation": reflect.TypeFor[store.Reservation](),
 	}
 }
 
@@ -73,7 +75,7 @@ func (x examples) seeValue(t *testing.T, path string, v any, known shape) {
 func collect(t *testing.T, known map[string]shape) examples {
 	t.Helper()
 	db, ctx := open(t), t.Context()
-	s, err := state.Open(ctx, db, state.Options{})
+	s, err := store.Open(ctx, db, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // brief is a JSON object, each field as it is or, if it is long, the beginning of its SHA-256.
@@ -58,7 +60,7 @@ type readDelivery struct {
 	SHA256    string    `json:"sha256"`
 }
 
-func deliveries(list []state.Delivery) (out []readDelivery) {
+func deliveries(list []store.Delivery) (out []readDelivery) {
 	for _, d := range list {
 		out = append(out, readDelivery{d.GUID, d.Event, d.Received, d.Failures, d.LastError, d.Tried, len(d.Payload), digest(d.Payload)})
 	}
@@ -75,9 +77,9 @@ type reading struct {
 	Poison  []readDelivery               `json:"poison"`
 	Spent   []string                     `json:"spent"`
 	VMs     map[string]map[string]string `json:"vms"`
-	Bills   map[string][]state.VMBill    `json:"bills"`  // by day: of the day, of its month
+	Bills   map[string][]vm.Bill         `json:"bills"`  // by day: of the day, of its month
 	Purses  map[string][]state.Money     `json:"purses"` // likewise
-	VMTimes state.VMTimes                `json:"vm_times"`
+	VMTimes vm.Times                     `json:"vm_times"`
 	Since   time.Time                    `json:"vms_since"`
 	Models  map[string]state.Upstream    `json:"upstreams"`
 	Facts   map[string]string            `json:"facts"`
@@ -89,7 +91,7 @@ type reading struct {
 type reader struct {
 	*testing.T
 	db    kv.DB
-	store *state.Store
+	store *store.Store
 	out   reading
 }
 
@@ -104,10 +106,10 @@ func (r *reader) must(err error) {
 func read(t *testing.T, db kv.DB) reading {
 	t.Helper()
 	now := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
-	store, err := state.Open(t.Context(), db, state.Options{Now: func() time.Time { return now }})
-	r := &reader{T: t, db: db, store: store, out: reading{
+	st, err := store.Open(t.Context(), db, store.Options{Now: func() time.Time { return now }})
+	r := &reader{T: t, db: db, store: st, out: reading{
 		Tasks: map[string]map[string]string{}, Jobs: map[string]map[string]string{}, PRs: map[string]string{}, VMs: map[string]map[string]string{},
-		Bills: map[string][]state.VMBill{}, Purses: map[string][]state.Money{}, Facts: map[string]string{}, Raw: map[string]string{},
+		Bills: map[string][]vm.Bill{}, Purses: map[string][]state.Money{}, Facts: map[string]string{}, Raw: map[string]string{},
 	}}
 	r.must(err)
 	r.tasks()
@@ -184,7 +186,7 @@ func (r *reader) rest() {
 		at := time.Date(2026, 3, day, 23, 59, 0, 0, time.UTC)
 		onDay, inMonth, err := r.store.VMs.Spent(ctx, at)
 		r.must(err)
-		r.out.Bills[at.Format("2006-01-02")] = []state.VMBill{onDay, inMonth}
+		r.out.Bills[at.Format("2006-01-02")] = []vm.Bill{onDay, inMonth}
 		spentOnDay, spentInMonth, err := r.store.Spent(ctx, at)
 		r.must(err)
 		r.out.Purses[at.Format("2006-01-02")] = []state.Money{spentOnDay, spentInMonth}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // Keys of maps, and what in a key of the store names one thing among many.
@@ -27,31 +29,31 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 	t.Parallel()
 	db, ctx := open(t), t.Context()
 	now := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
-	s, err := state.Open(ctx, db, state.Options{Now: func() time.Time { return now }})
+	s, err := store.Open(ctx, db, store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	image := state.VMImage{ID: "img-1", CreatedAt: now.Add(-time.Hour), MicroHour: 50, Currency: "EUR", Paid: time.Hour}
+	image := vm.Image{ID: "img-1", CreatedAt: now.Add(-time.Hour), MicroHour: 50, Currency: "EUR", Paid: time.Hour}
 	gone := image
 	gone.ID = "img-2"
-	for _, images := range [][]state.VMImage{{image, gone}, {image}} {
+	for _, images := range [][]vm.Image{{image, gone}, {image}} {
 		if err := s.VMs.BookImages(ctx, images, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	reserved := state.Reservation{ID: "call-1", Run: "900-1-1", Task: state.TaskKey{Repo: 900, Issue: 1}, At: now, Provider: "anthropic", Model: "opus", Input: 5, Output: 5}
+	reserved := store.Reservation{ID: "call-1", Run: "900-1-1", Task: state.TaskKey{Repo: 900, Issue: 1}, At: now, Provider: "anthropic", Model: "opus", Input: 5, Output: 5}
 	if err := s.Reserve(ctx, reserved); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PutDelivery(ctx, state.Delivery{GUID: "new-0001", Event: "issues", Payload: []byte("{}"), Received: now}); err != nil {
+	if _, err := s.PutDelivery(ctx, store.Delivery{GUID: "new-0001", Event: "issues", Payload: []byte("{}"), Received: now}); err != nil {
 		t.Fatal(err)
 	}
-	vm := state.VMIntent{Name: "errand-new", Task: state.TaskKey{Repo: 900, Issue: 1}, Repo: 900, Owner: "900/1", Gen: 9, Provider: "hetzner", MicroHour: 5, Currency: "EUR", Paid: time.Hour}
-	if _, err := s.VMs.Intend(ctx, vm, state.VMCaps{}); err != nil {
+	server := vm.Intent{Name: "errand-new", Task: state.TaskKey{Repo: 900, Issue: 1}, Repo: 900, Owner: "900/1", Gen: 9, Provider: "hetzner", MicroHour: 5, Currency: "EUR", Paid: time.Hour}
+	if _, err := s.VMs.Intend(ctx, server, vm.Caps{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []state.VMEvent{{Kind: state.VMMade, ID: "1", CreatedAt: now}, {Kind: state.VMEnd, Why: "done"}, {Kind: state.VMDeleted}} {
-		if _, _, err := s.VMs.Apply(ctx, vm.Name, e); err != nil {
+	for _, e := range []vm.Event{{Kind: vm.Made, ID: "1", CreatedAt: now}, {Kind: vm.End, Why: "done"}, {Kind: vm.Deleted}} {
+		if _, _, err := s.VMs.Apply(ctx, server.Name, e); err != nil {
 			t.Fatal(err)
 		}
 	}

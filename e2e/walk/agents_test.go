@@ -19,7 +19,7 @@ import (
 // run is an agent, or the repository's commands, at work on a VM.
 type run struct {
 	spec    runner.Spec
-	on      *machine
+	on      *walkVM
 	step    string
 	started time.Time
 	ends    time.Time
@@ -44,7 +44,7 @@ func moods() []string {
 }
 
 // newRun begins a run.
-func (w *world) newRun(o *machine, spec runner.Spec) *run {
+func (w *world) newRun(o *walkVM, spec runner.Spec) *run {
 	r := &run{spec: spec, on: o, step: stepOf(spec), started: w.now, cost: usd / 5, mood: w.mood}
 	w.mood = ""
 	w.machines.runs++

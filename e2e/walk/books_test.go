@@ -135,7 +135,7 @@ func (m *machines) byRun(id string) *run {
 // quiet wants nothing to go on on a machine while its work is begun, read or changed; a run that is started again
 // is the same. What a call did that took so long that its lease is over is not held against errand: the program on
 // the VM ends with its connection.
-func (m *machines) quiet(o *machine, op, id string) {
+func (m *machines) quiet(o *walkVM, op, id string) {
 	for _, r := range o.runs {
 		if !m.w.late && r.exit == nil && r.spec.ID != id {
 			m.w.complain("quiet: %s on VM %s while run %s goes on", op, o.name, r.spec.ID)

@@ -190,7 +190,7 @@ func vmTrouble(w *world) bool {
 }
 
 // loses has a VM end by itself.
-func (w *world) loses(o *machine) {
+func (w *world) loses(o *walkVM) {
 	w.troubled()
 	w.works.gives(o, "it was lost")
 	o.end(w)

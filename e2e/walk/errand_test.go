@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // errand is the product, put together as internal/server does it, but driven by the walk's clock and on
@@ -253,7 +254,7 @@ func (e *errand) follow() {
 // reap deletes VMs that had no owner at two looks.
 func (e *errand) reap() {
 	owned := map[string]bool{}
-	err := e.store.EachOpen(e.ctx, func(l state.Listed) error {
+	err := e.store.EachOpen(e.ctx, func(l store.Listed) error {
 		t, err := l.Load()
 		if err != nil {
 			return err

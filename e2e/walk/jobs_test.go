@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // jobs is what the walk itself has counted of errand's jobs, to hold the store's and the queue's counts against.
@@ -203,7 +204,7 @@ func insisted(kind state.JobKind, op string) bool {
 func (b *jobs) retried(id string, epoch int64, err error) {
 	r := b.of(id)
 	switch {
-	case errors.Is(err, state.ErrLeaseLost):
+	case errors.Is(err, store.ErrLeaseLost):
 	case err != nil:
 		r.unsure = true
 	case !r.held || r.Epoch != epoch:
@@ -214,8 +215,8 @@ func (b *jobs) retried(id string, epoch int64, err error) {
 }
 
 // refused notes that the store did not take what came of a job.
-func (b *jobs) refused(ack state.Ack, err error) {
-	if ack.Job != "" && !errors.Is(err, state.ErrLeaseLost) {
+func (b *jobs) refused(ack store.Ack, err error) {
+	if ack.Job != "" && !errors.Is(err, store.ErrLeaseLost) {
 		b.of(ack.Job).err = err
 	}
 }
@@ -228,7 +229,7 @@ func patient(k state.JobKind) bool {
 }
 
 // applied holds what an event did against the job that it came from and against who did it.
-func (b *jobs) applied(before, after *state.Task, e state.Event, ack state.Ack) {
+func (b *jobs) applied(before, after *state.Task, e state.Event, ack store.Ack) {
 	b.tasks[e.Task] = after
 	if ack.Job != "" {
 		b.done(e, ack)
@@ -252,7 +253,7 @@ func (b *jobs) applied(before, after *state.Task, e state.Event, ack state.Ack) 
 }
 
 // done holds a job that is over against its claim; one that gave up leaves a doubt where its effect may be there.
-func (b *jobs) done(e state.Event, ack state.Ack) {
+func (b *jobs) done(e state.Event, ack store.Ack) {
 	r := b.of(ack.Job)
 	if !r.held || r.Epoch != ack.Epoch {
 		b.w.complain("jobs: job %s (%s) of task %s was ended by a worker that had lost it", r.Key, r.Kind, r.Task)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // journal is the store as all of errand sees it: what errand asks of it is held against the model before
 // and after. Nothing here panics, since the queue takes a panic of a step for an error of it: see complain.
 type journal struct {
-	*state.Store
+	*store.Store
 	w *world
 }
 
@@ -27,14 +28,14 @@ func (w *world) complain(format string, args ...any) {
 var errFull = errors.New("there is no space left on the device")
 
 // kept has the store keep what happens at the gateway.
-func (w *world) kept(e state.Event) (state.Applied, error) {
+func (w *world) kept(e state.Event) (store.Applied, error) {
 	w.itself = true
 	defer func() { w.itself = false }()
-	return w.journal.Apply(context.Background(), e, state.Ack{})
+	return w.journal.Apply(context.Background(), e, store.Ack{})
 }
 
 // Apply is held against what the journal knows of the task and of the job that the event comes from.
-func (j journal) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+func (j journal) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
 	before := j.w.jobs.was(e.Task)
 	j.w.applying = e.Kind
 	out, err := j.Store.Apply(ctx, e, ack)
@@ -51,7 +52,7 @@ func (j journal) Apply(ctx context.Context, e state.Event, ack state.Ack) (state
 }
 
 // Claim notes which job is claimed.
-func (j journal) Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error) {
+func (j journal) Claim(ctx context.Context, req store.ClaimReq) (*state.Job, error) {
 	job, err := j.Store.Claim(ctx, req)
 	switch {
 	case errors.Is(err, errFull):

@@ -24,13 +24,13 @@ import (
 type machines struct {
 	workflow.Runner // what no walk plays: a step that calls it fails with a panic
 	w               *world
-	list            []*machine
+	list            []*walkVM
 	full            time.Time // no VM can be had until then
 	runs            int
 	spends          int64 // all that agents have really cost, in millionths of a dollar
 }
 
-type machine struct {
+type walkVM struct {
 	name, owner string
 	ended       bool      // released, or lost
 	deaf        time.Time // cannot be reached until then
@@ -68,7 +68,7 @@ func (m *machines) Acquire(ctx context.Context, t *state.Task) (vm state.VM, err
 		for range 5 {
 			name := fmt.Sprintf("vm-%d-%d", t.Key.Issue, gen)
 			vm = state.VM{Name: name, Provider: "memory", Kind: "memory", Gen: gen, CreatedAt: m.w.now}
-			i := slices.IndexFunc(m.list, func(o *machine) bool { return o.name == name })
+			i := slices.IndexFunc(m.list, func(o *walkVM) bool { return o.name == name })
 			switch {
 			case i >= 0 && !m.list[i].ended:
 				return nil
@@ -78,7 +78,7 @@ func (m *machines) Acquire(ctx context.Context, t *state.Task) (vm state.VM, err
 			case m.w.now.Before(m.full) || m.alive() >= maxVMs:
 				return fmt.Errorf("%w: all are taken", workflow.ErrNoVM)
 			}
-			m.list = append(m.list, &machine{name: name, owner: t.Key.String(), blobs: map[string][]byte{}})
+			m.list = append(m.list, &walkVM{name: name, owner: t.Key.String(), blobs: map[string][]byte{}})
 			return nil
 		}
 		return fmt.Errorf("%w: they end at once", workflow.ErrNoVM)
@@ -109,7 +109,7 @@ func (m *machines) Release(ctx context.Context, name, _ string) error {
 }
 
 // end takes a VM and its runs away.
-func (o *machine) end(w *world) {
+func (o *walkVM) end(w *world) {
 	o.ended = true
 	for _, r := range o.runs {
 		if r.exit == nil {
@@ -120,7 +120,7 @@ func (o *machine) end(w *world) {
 }
 
 // on finds a VM that can be reached, and passes the gate.
-func (m *machines) on(ctx context.Context, op, name string, effect func(o *machine) error) error {
+func (m *machines) on(ctx context.Context, op, name string, effect func(o *walkVM) error) error {
 	return m.w.gate(ctx, op, true, func() error {
 		for _, o := range m.list {
 			switch {
@@ -138,13 +138,13 @@ func (m *machines) on(ctx context.Context, op, name string, effect func(o *machi
 }
 
 func (m *machines) Place(ctx context.Context, vm string) (runnerctl.Place, error) {
-	err := m.on(ctx, "place", vm, func(*machine) error { return nil })
+	err := m.on(ctx, "place", vm, func(*walkVM) error { return nil })
 	return runnerctl.Place{Runner: "/bin/errand-runner", Home: "/home/agent", Dir: "/work", BaseURL: "http://127.0.0.1:9", Isolated: true}, err
 }
 
 // Prepare makes the checkout, or leaves one that is there alone.
 func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (at work.Place, err error) {
-	err = m.on(ctx, "prepare", vm, func(o *machine) error {
+	err = m.on(ctx, "prepare", vm, func(o *walkVM) error {
 		m.quiet(o, "prepare", "")
 		if o.branch == spec.Branch {
 			at = work.Place{Head: o.head()}
@@ -161,7 +161,7 @@ func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec
 	return at, err
 }
 
-func (o *machine) head() string {
+func (o *walkVM) head() string {
 	if n := len(o.work); n > 0 {
 		return o.work[n-1].ID
 	}
@@ -169,7 +169,7 @@ func (o *machine) head() string {
 }
 
 func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) error {
-	return m.on(ctx, "reset", vm, func(o *machine) error {
+	return m.on(ctx, "reset", vm, func(o *walkVM) error {
 		m.quiet(o, "reset", "")
 		if m.w.hub.commits[spec.Head] == nil {
 			return fmt.Errorf("no commit %s", spec.Head)
@@ -181,7 +181,7 @@ func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) er
 }
 
 func (m *machines) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (out work.Rebased, err error) {
-	err = m.on(ctx, "rebase", vm, func(o *machine) error {
+	err = m.on(ctx, "rebase", vm, func(o *walkVM) error {
 		m.quiet(o, "rebase", "")
 		onto := m.w.hub.commits[spec.Onto]
 		if onto == nil {
@@ -203,7 +203,7 @@ func (m *machines) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) 
 
 // Collect reads the commits beyond the base; history that stands elsewhere becomes one commit.
 func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec) (cs *changeset.Changeset, err error) {
-	err = m.on(ctx, "collect", vm, func(o *machine) error {
+	err = m.on(ctx, "collect", vm, func(o *walkVM) error {
 		m.quiet(o, "collect", "")
 		base := spec.Base
 		if spec.Newer != "" && o.root == spec.Newer {
@@ -223,7 +223,7 @@ func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec
 func (w *world) localID() string { return "e" + w.hub.sha()[1:] }
 
 func (m *machines) Ensure(ctx context.Context, vm string, _ state.TaskKey) error {
-	return m.on(ctx, "attach tether", vm, func(*machine) error { return nil })
+	return m.on(ctx, "attach tether", vm, func(*walkVM) error { return nil })
 }
 
 func (m *machines) Forget(string) {}
@@ -268,7 +268,7 @@ func (transcript) Close() error                          { return nil }
 
 // Start begins a run; a known id again changes nothing.
 func (m *machines) Start(ctx context.Context, vm string, spec runner.Spec) error {
-	return m.on(ctx, "start run", vm, func(o *machine) error {
+	return m.on(ctx, "start run", vm, func(o *walkVM) error {
 		m.quiet(o, "start run", spec.ID)
 		if o.run(spec.ID) == nil {
 			o.given = ""
@@ -280,7 +280,7 @@ func (m *machines) Start(ctx context.Context, vm string, spec runner.Spec) error
 	})
 }
 
-func (o *machine) run(id string) *run {
+func (o *walkVM) run(id string) *run {
 	i := slices.IndexFunc(o.runs, func(r *run) bool { return r.spec.ID == id })
 	if i < 0 {
 		return nil
@@ -289,7 +289,7 @@ func (o *machine) run(id string) *run {
 }
 
 func (m *machines) Knows(ctx context.Context, vm, id string) (known bool, err error) {
-	err = m.on(ctx, "ask for run", vm, func(o *machine) error {
+	err = m.on(ctx, "ask for run", vm, func(o *walkVM) error {
 		known = o.run(id) != nil
 		return nil
 	})
@@ -300,7 +300,7 @@ func (m *machines) Knows(ctx context.Context, vm, id string) (known bool, err er
 }
 
 func (m *machines) Stop(ctx context.Context, vm, id, _ string) error {
-	return m.on(ctx, "stop run", vm, func(o *machine) error {
+	return m.on(ctx, "stop run", vm, func(o *walkVM) error {
 		if r := o.run(id); r != nil && r.exit == nil {
 			m.w.endRun(r, runlog.CauseStopped)
 		}
@@ -311,7 +311,7 @@ func (m *machines) Stop(ctx context.Context, vm, id, _ string) error {
 // follow opens a run's log: the lines so far, then the exit, or the connection is cut.
 func (m *machines) follow(ctx context.Context, vm, id string, from int64) (watch.Records, error) {
 	var r *run
-	err := m.on(ctx, "follow", vm, func(o *machine) error {
+	err := m.on(ctx, "follow", vm, func(o *walkVM) error {
 		if r = o.run(id); r == nil {
 			return runnerctl.ErrUnknownRun
 		}

@@ -102,8 +102,8 @@ func (s savedHook) revive() *hook {
 	return &hook{guid: s.GUID, event: s.Event, payload: []byte(s.Payload), at: s.At, due: s.Due, through: s.Through}
 }
 
-func (s savedMachine) revive() *machine {
-	o := &machine{name: s.Name, owner: s.Owner, ended: s.Ended, branch: s.Branch, root: s.Root, work: s.Work, blobs: s.Blobs, garbled: s.Garbled}
+func (s savedMachine) revive() *walkVM {
+	o := &walkVM{name: s.Name, owner: s.Owner, ended: s.Ended, branch: s.Branch, root: s.Root, work: s.Work, blobs: s.Blobs, garbled: s.Garbled}
 	if o.blobs == nil {
 		o.blobs = map[string][]byte{}
 	}

@@ -25,7 +25,7 @@ type packed struct {
 
 // Pack writes a machine's work; the machine keeps it.
 func (m *machines) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Writer) (man pack.Manifest, err error) {
-	err = m.on(ctx, "pack", vm, func(o *machine) error {
+	err = m.on(ctx, "pack", vm, func(o *walkVM) error {
 		for _, r := range o.runs {
 			if r.exit == nil {
 				m.w.fatalf("sleep: VM %s is packed while run %s goes on", vm, r.spec.ID)
@@ -39,7 +39,7 @@ func (m *machines) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Wr
 
 // Unpack puts it on another machine, as often as it likes before a run begins there.
 func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, from io.Reader) (man pack.Manifest, err error) {
-	err = m.on(ctx, "unpack", vm, func(o *machine) error {
+	err = m.on(ctx, "unpack", vm, func(o *walkVM) error {
 		for _, r := range o.runs {
 			if r.exit == nil {
 				m.w.fatalf("sleep: VM %s is unpacked onto while run %s goes on", vm, r.spec.ID)

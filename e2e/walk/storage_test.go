@@ -8,14 +8,14 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/forge"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // storage holds what became of the webhooks that errand accepted against what they say: each is applied once, and spent
 // by the transaction that applies the last of it.
 type storage struct {
 	w        *world
-	taken    map[string]state.Delivery // that errand answered with 200, or has fetched
+	taken    map[string]store.Delivery // that errand answered with 200, or has fetched
 	applied  map[string]bool           // the last event of it
 	nothing  map[string]bool           // spent, and nothing follows from it
 	vague    map[string]bool           // errand died as the store took it
@@ -30,11 +30,11 @@ type fetching struct {
 }
 
 func newStorage(w *world) *storage {
-	return &storage{w: w, taken: map[string]state.Delivery{}, applied: map[string]bool{}, nothing: map[string]bool{}, vague: map[string]bool{}}
+	return &storage{w: w, taken: map[string]store.Delivery{}, applied: map[string]bool{}, nothing: map[string]bool{}, vague: map[string]bool{}}
 }
 
 // PutDelivery notes that a webhook was accepted. GitHub, or a sweep, may bring it again: it is known then.
-func (j journal) PutDelivery(ctx context.Context, d state.Delivery) (bool, error) {
+func (j journal) PutDelivery(ctx context.Context, d store.Delivery) (bool, error) {
 	isNew, err := j.Store.PutDelivery(ctx, d)
 	s := j.w.storage
 	if _, known := s.taken[d.GUID]; err == nil && isNew && known {
@@ -64,7 +64,7 @@ func (s *storage) spent(guid string, err error) {
 	if guid == "" {
 		return
 	}
-	if (err == nil || errors.Is(err, state.ErrSpent)) && s.applied[guid] {
+	if (err == nil || errors.Is(err, store.ErrSpent)) && s.applied[guid] {
 		s.w.complain("storage: the webhook %s (%s) is applied twice", guid, s.taken[guid].Event)
 	}
 	s.settled(guid, s.applied, err)

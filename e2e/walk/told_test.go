@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // What the store takes for done on GitHub is done there: held when it takes it, so that what follows need not go wrong.
@@ -64,7 +65,7 @@ func (m *model) paced(j *state.Job, t *state.Task) {
 	if j.Kind != state.JobStatus || t == nil || t.Status.At.IsZero() {
 		return
 	}
-	if gap := state.DefaultPolicy().StatusGap; m.w.now.Before(t.Status.At.Add(gap - time.Second)) {
+	if gap := machine.DefaultPolicy().StatusGap; m.w.now.Before(t.Status.At.Add(gap - time.Second)) {
 		m.w.complain("pace: the status comment of task %s is written %s after it was written last", t.Key, m.w.now.Sub(t.Status.At))
 	}
 }

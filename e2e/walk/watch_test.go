@@ -243,7 +243,7 @@ func (m *model) sound() {
 	}
 }
 
-func (w *world) owned(o *machine) bool {
+func (w *world) owned(o *walkVM) bool {
 	for _, t := range w.tasks() {
 		if t.VM != nil && t.VM.Name == o.name {
 			return true

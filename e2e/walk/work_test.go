@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // What a run has committed is kept: whenever errand has a VM deleted, an archive forgotten or a checkout put elsewhere,
@@ -50,7 +51,7 @@ func (k *works) commits(r *run, c changeset.Commit) {
 }
 
 // gives notes that nobody keeps the work on a VM, and by which rule.
-func (k *works) gives(o *machine, why string) {
+func (k *works) gives(o *walkVM, why string) {
 	o.given = why
 	for _, c := range o.work {
 		if k.given[c.Tree] == "" {
@@ -89,7 +90,7 @@ func (k *works) applied(before, after *state.Task, e state.Event) {
 		k.slept[a.Ref] = k.w.now
 	}
 	if e.Kind == state.EventDue && before != nil && before.Asleep != nil && after.Asleep == nil && !after.Ended() {
-		if age := k.w.now.Sub(before.Asleep.At); before.Gen == after.Gen && age < state.DefaultPolicy().KeepAsleep {
+		if age := k.w.now.Sub(before.Asleep.At); before.Gen == after.Gen && age < machine.DefaultPolicy().KeepAsleep {
 			k.w.complain("kept: the archive of task %s is given up %s after its work was put away", after.Key, age)
 		}
 	}
@@ -104,14 +105,14 @@ func (k *works) applied(before, after *state.Task, e state.Event) {
 
 // holds wants the work on a VM to be kept elsewhere before it goes. A call whose lease is over is not held against
 // errand: the program on the VM ends with its connection.
-func (k *works) holds(o *machine, what string) {
+func (k *works) holds(o *walkVM, what string) {
 	if o.given == "" && !k.w.late {
 		k.all(o.owner, o.work, what, o)
 	}
 }
 
 // all wants commits of a task to be kept elsewhere.
-func (k *works) all(owner string, list []changeset.Commit, what string, but *machine) {
+func (k *works) all(owner string, list []changeset.Commit, what string, but *walkVM) {
 	for _, c := range list {
 		p := k.made[c.Tree]
 		if p == nil || k.safe[c.Tree] || k.given[c.Tree] != "" || k.elsewhere(c.Tree, but) {
@@ -135,7 +136,7 @@ func (w *world) taskOf(owner string) *state.Task {
 }
 
 // elsewhere reports whether another VM of its task, or the archive that the task sleeps as, has a commit.
-func (k *works) elsewhere(tree string, but *machine) bool {
+func (k *works) elsewhere(tree string, but *walkVM) bool {
 	has := func(list []changeset.Commit) bool {
 		return slices.ContainsFunc(list, func(c changeset.Commit) bool { return c.Tree == tree })
 	}
@@ -198,7 +199,7 @@ func (k *works) forgets(ref string) {
 	repo, rest, _ := strings.Cut(ref, "-")
 	number, _, _ := strings.Cut(rest, "-")
 	owner := fmt.Sprintf("%s/%s", repo, number)
-	t, age, p := k.w.taskOf(owner), k.w.now.Sub(k.slept[ref]), state.DefaultPolicy()
+	t, age, p := k.w.taskOf(owner), k.w.now.Sub(k.slept[ref]), machine.DefaultPolicy()
 	switch {
 	case t == nil || k.slept[ref].IsZero(): // its task never came to know of it
 	case age >= p.KeepAsleep || t.Ended() && k.w.now.Sub(t.End.At) >= p.KeepAfterEnd:

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // dice is where a walk's luck comes from.
@@ -31,7 +32,7 @@ type world struct {
 	hub      *hub
 	machines *machines
 	db       *memory
-	store    *state.Store
+	store    *store.Store
 	journal  journal // the same, as errand sees it
 	jobs     *jobs
 	polls    *polls
@@ -103,11 +104,11 @@ func (w *world) assemble() {
 
 // openStore opens the store of the database, and begins to count what is done there.
 func (w *world) openStore() {
-	store, err := state.Open(context.Background(), w.db, state.Options{Now: func() time.Time { return w.now }})
+	st, err := store.Open(context.Background(), w.db, store.Options{Now: func() time.Time { return w.now }})
 	if err != nil {
 		w.fatalf("open the store: %v", err)
 	}
-	w.store, w.journal, w.jobs, w.polls = store, journal{store, w}, newJobs(w), &polls{w: w}
+	w.store, w.journal, w.jobs, w.polls = st, journal{st, w}, newJobs(w), &polls{w: w}
 	w.books, w.works, w.storage = newBooks(w), newWorks(w), newStorage(w)
 	w.db.commit = w.commit
 }

@@ -20,11 +20,13 @@ import (
 
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
-// Tasks reads tasks. state.Store implements it.
+// Tasks reads tasks. store.Store implements it.
 type Tasks interface {
-	EachOpen(ctx context.Context, fn func(state.Listed) error) error
+	EachOpen(ctx context.Context, fn func(store.Listed) error) error
 	AllTasks(ctx context.Context, after state.TaskKey, limit int) ([]*state.Task, error)
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	Counts(ctx context.Context) (map[state.Phase]int, error)
@@ -34,18 +36,18 @@ type Tasks interface {
 type Store interface {
 	Tasks
 	Jobs(ctx context.Context, key state.TaskKey) ([]state.Job, error)
-	PoisonDeliveries(ctx context.Context, limit int) ([]state.Delivery, error)
+	PoisonDeliveries(ctx context.Context, limit int) ([]store.Delivery, error)
 }
 
-var _ Store = (*state.Store)(nil)
+var _ Store = (*store.Store)(nil)
 
-// Facts stores small values by name. state.Store implements it.
+// Facts stores small values by name. store.Store implements it.
 type Facts interface {
 	Fact(ctx context.Context, name string) ([]byte, error)
 	SetFact(ctx context.Context, name string, value []byte) error
 }
 
-var _ Facts = (*state.Store)(nil)
+var _ Facts = (*store.Store)(nil)
 
 // Transcripts opens a run's transcript, in the format of internal/runlog, which may still grow. Its error for a missing
 // transcript is fs.ErrNotExist.
@@ -80,7 +82,7 @@ type Config struct {
 	// VMs reads the VMs and their cost; nil hides them. VMCaps are the configured caps. Alarms returns provider
 	// resources that need a person's attention; it may be nil.
 	VMs    VMs
-	VMCaps state.VMCaps
+	VMCaps vm.Caps
 	Alarms func() []Alarm
 	// Describe returns the kind of VMs in use; nil hides it.
 	Describe func(ctx context.Context) (Source, error)

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // countedPoison limits the count of failed deliveries.
@@ -24,7 +25,7 @@ type collector struct {
 	store  Store
 	spent  func(ctx context.Context) (day, month state.Money, err error) // may be nil
 	vms    VMs                                                           // may be nil
-	caps   state.VMCaps
+	caps   vm.Caps
 	alarms func() []Alarm // may be nil
 	// missing may be nil.
 	missing func() []Missing

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/errand-bot/errand/state/vm"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/errand-bot/errand/state"
 )
 
 // vmFacts emits the number of VMs by phase, their cost, and the alarms.
@@ -18,15 +17,15 @@ func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) e
 	if err != nil {
 		return err
 	}
-	counts, ended := map[state.VMPhase]int{}, map[string]int{}
+	counts, ended := map[vm.Phase]int{}, map[string]int{}
 	for i := range rows {
 		counts[rows[i].Phase]++
-		if rows[i].Phase == state.VMGone {
+		if rows[i].Phase == vm.Gone {
 			ended[rows[i].Why]++
 		}
 	}
 	d := desc("vm_rows", "VMs by phase; deleted ones are kept for about a day.", "phase")
-	for _, phase := range state.VMPhases() {
+	for _, phase := range vm.Phases() {
 		gauge(out, d, float64(counts[phase]), string(phase))
 	}
 	d = desc("vm_ended", "VMs deleted in about the last day, by reason.", "why")
@@ -52,7 +51,7 @@ func (c *collector) vmMoney(ctx context.Context, out chan<- prometheus.Metric) e
 	caps := desc("vm_spent_cap", "Caps of these; 0 means none.", "period")
 	hours := desc("vm_hours", "VM hours started in the current day and month (UTC).", "period")
 	for period, of := range map[string]struct {
-		bill state.VMBill
+		bill vm.Bill
 		most int64
 	}{"day": {day, c.caps.MicroDay}, "month": {month, c.caps.MicroMonth}} {
 		gauge(out, spent, units(of.bill.Micro), period, of.bill.Currency)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // dealt is the data that the pages cache of an open task.
@@ -18,10 +19,10 @@ type dealt struct {
 }
 
 // deck caches the open tasks and rereads only the changed ones.
-type deck = state.Digest[dealt]
+type deck = store.Digest[dealt]
 
 func newDeck(tasks Tasks) *deck {
-	return state.NewDigest(tasks, func(t *state.Task) dealt {
+	return store.NewDigest(tasks, func(t *state.Task) dealt {
 		c := newCard(t)
 		return dealt{key: t.Key, name: nameOf(t.Repo.Owner, t.Repo.Name, t.Key.Issue), card: &c, used: tallyOf(t)}
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 const token = "correct horse battery staple"
@@ -32,7 +33,7 @@ var (
 // world is a real store, a folder of transcripts, and the pages on them.
 type world struct {
 	t     *testing.T
-	store *state.Store
+	store *store.Store
 	dir   folder
 	url   string
 
@@ -56,7 +57,7 @@ func newWorld(t *testing.T, change func(*admin.Config)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	if w.store, err = state.Open(context.Background(), db, state.Options{Now: w.now}); err != nil {
+	if w.store, err = store.Open(context.Background(), db, store.Options{Now: w.now}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := admin.Config{Store: w.store, Facts: w.store, Transcripts: w.dir, Token: token, Version: "v1.2.3", Now: w.now}
@@ -96,7 +97,7 @@ func (w *world) advance(d time.Duration) {
 func (w *world) apply(issue int, e state.Event) *state.Task {
 	w.t.Helper()
 	e.Task = state.TaskKey{Repo: 7, Issue: issue}
-	applied, err := w.store.Apply(context.Background(), e, state.Ack{})
+	applied, err := w.store.Apply(context.Background(), e, store.Ack{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -270,7 +271,7 @@ func (noFiles) OpenTranscript(run string) (*os.File, error) {
 type memory struct {
 	tasks  []*state.Task
 	jobs   []state.Job
-	poison []state.Delivery
+	poison []store.Delivery
 	broken bool
 }
 
@@ -283,11 +284,11 @@ func (m *memory) err() error {
 	return nil
 }
 
-func (m *memory) EachOpen(_ context.Context, fn func(state.Listed) error) error {
+func (m *memory) EachOpen(_ context.Context, fn func(store.Listed) error) error {
 	err := m.err()
 	for _, t := range m.tasks {
 		if err == nil && !t.Ended() { // tests change its tasks under the same version
-			err = fn(state.Listed{Key: t.Key, Phase: t.Phase, Stamp: rand.Uint64(), Load: func() (*state.Task, error) { return t, nil }})
+			err = fn(store.Listed{Key: t.Key, Phase: t.Phase, Stamp: rand.Uint64(), Load: func() (*state.Task, error) { return t, nil }})
 		}
 	}
 	return err
@@ -328,6 +329,6 @@ func (m *memory) Counts(context.Context) (map[state.Phase]int, error) {
 	return counts, m.err()
 }
 
-func (m *memory) PoisonDeliveries(_ context.Context, limit int) ([]state.Delivery, error) {
+func (m *memory) PoisonDeliveries(_ context.Context, limit int) ([]store.Delivery, error) {
 	return m.poison[:min(limit, len(m.poison))], m.err()
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // sample is a store with many tasks in various states.
 func sample() *memory {
-	m := &memory{poison: []state.Delivery{{GUID: "1f-2", Event: "issues", Received: noon.Add(-time.Hour), Failures: 5, LastError: "decode: <unexpected> end"}}}
+	m := &memory{poison: []store.Delivery{{GUID: "1f-2", Event: "issues", Received: noon.Add(-time.Hour), Failures: 5, LastError: "decode: <unexpected> end"}}}
 	titles := []string{
 		"Prices are rounded twice", "Export hangs on empty carts", "Add a dark theme", "Login fails with umlauts in the password",
 		"Flaky test in the importer", "Upgrade the PDF library", "Wrong time zone in receipts", "Document the webhook format",

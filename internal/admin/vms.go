@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
-// VMs reads VMs and their cost. [state.VMRows] implements it.
+// VMs reads VMs and their cost. [vm.Rows] implements it.
 type VMs interface {
-	List(ctx context.Context) ([]state.VMRow, error)
-	Spent(ctx context.Context, at time.Time) (day, month state.VMBill, err error)
-	Times(ctx context.Context) (state.VMTimes, error)
+	List(ctx context.Context) ([]vm.Row, error)
+	Spent(ctx context.Context, at time.Time) (day, month vm.Bill, err error)
+	Times(ctx context.Context) (vm.Times, error)
 }
 
-var _ VMs = (*state.VMRows)(nil)
+var _ VMs = (*vm.Rows)(nil)
 
 // Alarm is a resource at the VM provider that errand does not manage and that needs a person's attention.
 type Alarm struct {
@@ -52,17 +53,17 @@ type vmBoard struct {
 
 // vmRow is the summary of a VM.
 type vmRow struct {
-	Name     string        `json:"name"`
-	Phase    state.VMPhase `json:"phase"`
-	Since    time.Time     `json:"since"`
-	For      string        `json:"for,omitempty"`  // the task as OWNER/NAME#ISSUE, or another purpose
-	Page     string        `json:"page,omitempty"` // page of that task
-	Provider string        `json:"provider"`
-	Kind     string        `json:"kind,omitempty"`
-	Location string        `json:"location,omitempty"`
-	ID       string        `json:"id,omitempty"`
-	Created  *time.Time    `json:"created,omitempty"`
-	Gone     *time.Time    `json:"gone,omitempty"`
+	Name     string     `json:"name"`
+	Phase    vm.Phase   `json:"phase"`
+	Since    time.Time  `json:"since"`
+	For      string     `json:"for,omitempty"`  // the task as OWNER/NAME#ISSUE, or another purpose
+	Page     string     `json:"page,omitempty"` // page of that task
+	Provider string     `json:"provider"`
+	Kind     string     `json:"kind,omitempty"`
+	Location string     `json:"location,omitempty"`
+	ID       string     `json:"id,omitempty"`
+	Created  *time.Time `json:"created,omitempty"`
+	Gone     *time.Time `json:"gone,omitempty"`
 	// Price is for one billing span, Spans the number of started spans, Cost their product.
 	Price    float64    `json:"price,omitempty"`
 	Spans    int64      `json:"spans,omitempty"`
@@ -102,7 +103,7 @@ type vmTook struct {
 
 func units(micro int64) float64 { return float64(micro) / 1e6 }
 
-func newSum(b state.VMBill, most int64) vmSum {
+func newSum(b vm.Bill, most int64) vmSum {
 	return vmSum{
 		Cost: units(b.Micro), Images: units(b.Images), Cap: units(most), Currency: b.Currency, VMs: b.VMs, Spans: b.Spans, Hours: b.Time.Hours(),
 		micro: b.Micro, microImages: b.Images, microCap: most,
@@ -110,7 +111,7 @@ func newSum(b state.VMBill, most int64) vmSum {
 }
 
 // newVMRow returns the page's row of a VM.
-func newVMRow(r *state.VMRow, now time.Time) vmRow {
+func newVMRow(r *vm.Row, now time.Time) vmRow {
 	bill := r.Bill(now)
 	v := vmRow{
 		Name: r.Name, Phase: r.Phase, Since: r.Since, Provider: r.Provider, Kind: r.Kind, Location: r.Location, ID: r.ID,
@@ -145,7 +146,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(rows, func(a, b state.VMRow) int {
+	slices.SortFunc(rows, func(a, b vm.Row) int {
 		return cmp.Or(a.Intended.Compare(b.Intended), cmp.Compare(a.Name, b.Name))
 	})
 	tasks := map[state.TaskKey]*state.Task{}
@@ -154,7 +155,7 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 		if err := p.nameTask(ctx, &v, rows[i].Task, tasks); err != nil {
 			return nil, err
 		}
-		if rows[i].Phase == state.VMGone {
+		if rows[i].Phase == vm.Gone {
 			b.Ended = append(b.Ended, v)
 		} else {
 			b.VMs = append(b.VMs, v)
@@ -195,7 +196,7 @@ func (p *pages) nameTask(ctx context.Context, v *vmRow, key state.TaskKey, seen 
 }
 
 // tookOf returns the measured durations and omits operations that were never measured.
-func tookOf(times state.VMTimes) (list []vmTook) {
+func tookOf(times vm.Times) (list []vmTook) {
 	for _, t := range []struct {
 		what  string
 		times []time.Duration
@@ -203,7 +204,7 @@ func tookOf(times state.VMTimes) (list []vmTook) {
 		if len(t.times) == 0 {
 			continue
 		}
-		half, most := state.Percentile(t.times, 50), state.Percentile(t.times, 95)
+		half, most := vm.Percentile(t.times, 50), vm.Percentile(t.times, 95)
 		list = append(list, vmTook{What: t.what, Times: len(t.times), P50: half.Seconds(), P95: most.Seconds(), half: half, most: most})
 	}
 	return list

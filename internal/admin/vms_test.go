@@ -9,6 +9,8 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // source returns a provider with candidates in all states.
@@ -31,45 +33,45 @@ func source() admin.Source {
 // vmWorld is a world with VMs in all phases.
 func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 	t.Helper()
-	var store *state.Store
+	var st *store.Store
 	w := newWorld(t, func(c *admin.Config) {
-		store = c.Store.(*state.Store)
-		c.VMs, c.VMCaps, c.Alarms = store.VMs, state.VMCaps{VMs: 3, MicroDay: 2_000_000, MicroMonth: 20_000_000}, func() []admin.Alarm { return alarms }
+		st = c.Store.(*store.Store)
+		c.VMs, c.VMCaps, c.Alarms = st.VMs, vm.Caps{VMs: 3, MicroDay: 2_000_000, MicroMonth: 20_000_000}, func() []admin.Alarm { return alarms }
 		c.Describe = func(context.Context) (admin.Source, error) { return source(), nil }
 	})
 	w.trigger(1, "Prices are rounded twice")
 	ctx := context.Background()
 	intend := func(name string, task state.TaskKey) {
-		in := state.VMIntent{Name: name, Task: task, Repo: 7, Owner: "7-1", Gen: 1, Provider: "hetzner", MicroHour: 26_400, Currency: "EUR", Paid: time.Hour}
+		in := vm.Intent{Name: name, Task: task, Repo: 7, Owner: "7-1", Gen: 1, Provider: "hetzner", MicroHour: 26_400, Currency: "EUR", Paid: time.Hour}
 		if task.IsZero() {
 			in.Owner = "bake-web"
 		}
-		if _, err := store.VMs.Intend(ctx, in, state.VMCaps{}); err != nil {
+		if _, err := st.VMs.Intend(ctx, in, vm.Caps{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	do := func(name string, list ...state.VMEvent) {
+	do := func(name string, list ...vm.Event) {
 		for _, e := range list {
-			if e.Kind == state.VMMade {
-				e.ID, e.VMKind, e.Location, e.CreatedAt, e.MicroHour, e.Currency, e.Paid = "4711", "cx43", "fsn1", w.now(), 26_400, "EUR", time.Hour
+			if e.Kind == vm.Made {
+				e.ID, e.Type, e.Location, e.CreatedAt, e.MicroHour, e.Currency, e.Paid = "4711", "cx43", "fsn1", w.now(), 26_400, "EUR", time.Hour
 			}
-			if _, changed, err := store.VMs.Apply(ctx, name, e); err != nil || !changed {
+			if _, changed, err := st.VMs.Apply(ctx, name, e); err != nil || !changed {
 				t.Fatalf("%s of %s: changed %v, %v", e.Kind, name, changed, err)
 			}
 		}
 	}
 	task := state.TaskKey{Repo: 7, Issue: 1}
 	intend("gone", task)
-	do("gone", state.VMEvent{Kind: state.VMMade})
+	do("gone", vm.Event{Kind: vm.Made})
 	w.advance(40 * time.Second)
-	do("gone", state.VMEvent{Kind: state.VMRuns}, state.VMEvent{Kind: state.VMUp})
+	do("gone", vm.Event{Kind: vm.Runs}, vm.Event{Kind: vm.Up})
 	w.advance(90 * time.Minute)
-	do("gone", state.VMEvent{Kind: state.VMEnd, Why: "asleep"}, state.VMEvent{Kind: state.VMDeleted})
+	do("gone", vm.Event{Kind: vm.End, Why: "asleep"}, vm.Event{Kind: vm.Deleted})
 	intend("parked", task)
-	do("parked", state.VMEvent{Kind: state.VMMade, Usable: true}, state.VMEvent{Kind: state.VMRest})
+	do("parked", vm.Event{Kind: vm.Made, Usable: true}, vm.Event{Kind: vm.Rest})
 	intend("baking", state.TaskKey{})
 	intend("stuck", state.TaskKey{Repo: 9, Issue: 9})
-	do("stuck", state.VMEvent{Kind: state.VMMade}, state.VMEvent{Kind: state.VMFail, Why: "unusable", Detail: "no <answer> in time"})
+	do("stuck", vm.Event{Kind: vm.Made}, vm.Event{Kind: vm.Fail, Why: "unusable", Detail: "no <answer> in time"})
 	w.advance(10 * time.Minute)
 	return w
 }
@@ -153,10 +155,10 @@ func TestImageCostIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := vmWorld(t)
-			var images []state.VMImage
+			var images []vm.Image
 			if test.microHour > 0 {
 				for _, id := range []string{"1", "2"} {
-					images = append(images, state.VMImage{ID: id, CreatedAt: w.now(), MicroHour: test.microHour, Currency: "EUR", Paid: time.Hour})
+					images = append(images, vm.Image{ID: id, CreatedAt: w.now(), MicroHour: test.microHour, Currency: "EUR", Paid: time.Hour})
 				}
 			}
 			w.advance(200 * time.Minute)
@@ -196,6 +198,6 @@ func TestNoVMs(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	wantNot(t, w.page("/status"), "/vms")
-	w = newWorld(t, func(c *admin.Config) { c.VMs = c.Store.(*state.Store).VMs })
+	w = newWorld(t, func(c *admin.Config) { c.VMs = c.Store.(*store.Store).VMs })
 	want(t, w.page("/vms"), "No VMs", "–")
 }

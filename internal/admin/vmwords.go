@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/words"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // vmTone returns the CSS class of a VM's phase.
-func vmTone(p state.VMPhase) string {
+func vmTone(p vm.Phase) string {
 	switch p {
-	case state.VMFailed:
+	case vm.Failed:
 		return "bad"
-	case state.VMDeleting, state.VMSleeping:
+	case vm.Deleting, vm.Sleeping:
 		return "warn"
-	case state.VMBusy:
+	case vm.Busy:
 		return "busy"
-	case state.VMReady, state.VMWaking:
+	case vm.Ready, vm.Waking:
 		return "good"
-	case state.VMParked:
+	case vm.Parked:
 		return "people"
 	}
 	return "calm"

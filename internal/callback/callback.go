@@ -25,12 +25,13 @@ import (
 
 	"github.com/errand-bot/errand/internal/callback/tools"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Store reads tasks and records calls.
 type Store interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
-	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
+	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
 }
 
 // Config configures a Service. All fields are required.
@@ -128,7 +129,7 @@ func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call
 	}
 	if !slices.Contains(t.Run.Calls, call.ID) {
 		e := state.Event{Kind: state.EventCalled, Task: t.Key, Run: run, Call: &call}
-		if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+		if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 			return "", fmt.Errorf("record the agent's call: %w", err)
 		}
 		after, err := s.cfg.Store.Task(ctx, t.Key)

@@ -17,6 +17,8 @@ import (
 	"github.com/errand-bot/errand/internal/callback"
 	"github.com/errand-bot/errand/internal/callback/tools"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // world is a service before one task, which is changed by the state machine itself.
@@ -62,18 +64,18 @@ func (w *world) Task(context.Context, state.TaskKey) (*state.Task, error) {
 	return w.task, nil
 }
 
-func (w *world) Apply(_ context.Context, e state.Event, _ state.Ack) (state.Applied, error) {
+func (w *world) Apply(_ context.Context, e state.Event, _ store.Ack) (store.Applied, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
-		return state.Applied{}, w.fail
+		return store.Applied{}, w.fail
 	}
 	e.Now = time.Now()
-	if ch := state.Next(w.task, e, state.DefaultPolicy()); ch.Task != nil {
+	if ch := machine.Next(w.task, e, machine.DefaultPolicy()); ch.Task != nil {
 		w.task = ch.Task
-		return state.Applied{Task: w.task, Changed: true}, nil
+		return store.Applied{Task: w.task, Changed: true}, nil
 	}
-	return state.Applied{Task: w.task}, nil
+	return store.Applied{Task: w.task}, nil
 }
 
 // send sends a body as a call of a tool.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/callback/tools"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // maxContext bounds an answer in bytes.
@@ -54,7 +55,7 @@ func (s *Service) recordRead(ctx context.Context, t *state.Task, call state.Call
 	if why := t.Refuses(t.Run.ID, call); why != "" {
 		return refusal(why)
 	}
-	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, Call: &call}, state.Ack{})
+	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, Call: &call}, store.Ack{})
 	if err != nil {
 		return fmt.Errorf("record the request for context: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // FuzzParse: whatever stands in a comment, its orders are of the table and within its bounds, each is
@@ -30,7 +31,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string, onPR bool) {
 		p := Parse(body, "errand", onPR)
-		if p.Mention != (len(p.Orders) > 0) || p.Mention && p.Quoted || len(p.Orders) > state.MaxOrders || len(p.Left) > maxLeft {
+		if p.Mention != (len(p.Orders) > 0) || p.Mention && p.Quoted || len(p.Orders) > machine.MaxOrders || len(p.Left) > maxLeft {
 			t.Fatalf("mention %v, quoted %v with %d orders", p.Mention, p.Quoted, len(p.Orders))
 		}
 		if p.Base != "" && !ValidRef(p.Base) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // TestCommandsBeyondTheLimitAreNamed: what a comment gives beyond the limit is not read as a command, and not lost silently.
@@ -53,7 +53,7 @@ func TestCommandsBeyondTheLimitAreNamed(t *testing.T) {
 					t.Errorf("%q is named", words)
 				}
 			}
-			if c.orders > state.MaxOrders {
+			if c.orders > machine.MaxOrders {
 				t.Error("beyond the limit")
 			}
 		})

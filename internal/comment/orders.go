@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // Bounds of what people may ask for in one command.
 const (
-	maxTurns     = state.MostTurns
+	maxTurns     = machine.MostTurns
 	maxBudgetUSD = 1000
 	maxChoice    = 9
 	maxName      = 100

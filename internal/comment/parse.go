@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // maxBody is the most of a comment that is read, in bytes: the longest that GitHub stores.
@@ -82,11 +83,11 @@ func Parse(body, slug string, onPR bool) Parsed {
 
 // leaveOut moves what is beyond the limit of commands to those that are left out.
 func (p *Parsed) leaveOut() {
-	if len(p.Orders) <= state.MaxOrders {
+	if len(p.Orders) <= machine.MaxOrders {
 		return
 	}
-	left := p.Orders[state.MaxOrders:]
-	p.Orders = p.Orders[:state.MaxOrders:state.MaxOrders]
+	left := p.Orders[machine.MaxOrders:]
+	p.Orders = p.Orders[:machine.MaxOrders:machine.MaxOrders]
 	for _, o := range left[:min(len(left), maxLeft)] {
 		words, _, _ := strings.Cut(strings.TrimSpace(Print(o)), "\n")
 		words, _ = clip(words, 60)

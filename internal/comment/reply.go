@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // reply is a short answer to a command. By gave it; Text and Items are what the state says of it.
@@ -117,7 +118,7 @@ func (p post) unknown() string {
 
 // tooMany says which commands of a comment were not carried out: Items, and further ones, whose number is Text.
 func (p post) tooMany() string {
-	s := fmt.Sprintf("A comment may give %d commands; the first %d of yours were carried out, the others were not", state.MaxOrders, state.MaxOrders)
+	s := fmt.Sprintf("A comment may give %d commands; the first %d of yours were carried out, the others were not", machine.MaxOrders, machine.MaxOrders)
 	var left []string
 	for _, words := range p.Items {
 		left = append(left, code(words))

@@ -16,6 +16,8 @@ import (
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Config is the operator's configuration file.
@@ -272,7 +274,7 @@ type Keep struct {
 
 // Default returns the defaults for production.
 func Default() Config {
-	s, p := state.DefaultSettings(), state.DefaultPolicy()
+	s, p := state.DefaultSettings(), machine.DefaultPolicy()
 	return Config{
 		Enabled: true, Deployment: "errand", Data: "errand-data", Listen: "127.0.0.1:8080",
 		Log:      Log{Level: "info", Format: "json"},
@@ -300,8 +302,8 @@ func Default() Config {
 }
 
 // Policy returns the settings of the state machine that operators choose; the others have their defaults.
-func (c Config) Policy() state.Policy {
-	p := state.DefaultPolicy()
+func (c Config) Policy() machine.Policy {
+	p := machine.DefaultPolicy()
 	p.Gather, p.IdleVM = c.Timing.Gather, c.Timing.IdleVM
 	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
 	p.Models = &state.Models{Offers: c.Agent.Offers, Names: c.Agent.Offered()}
@@ -310,8 +312,8 @@ func (c Config) Policy() state.Policy {
 }
 
 // Caps returns the limits on the cost of all tasks together.
-func (c Config) Caps() state.Caps {
-	return state.Caps{
+func (c Config) Caps() store.Caps {
+	return store.Caps{
 		DayMicroUSD: int64(c.Limits.CostPerDay * 1e6), MonthMicroUSD: int64(c.Limits.CostPerMonth * 1e6),
 		DayTokens: c.Limits.TokensPerDay, MonthTokens: c.Limits.TokensPerMonth,
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // stage is where a task's VM is.
@@ -154,7 +154,7 @@ func (a *actor) finish() error {
 
 // leave deletes the VM.
 func (a *actor) leave() error {
-	a.hours += state.SpansStarted(a.created, a.world.setting.Period, a.world.now)
+	a.hours += vm.SpansStarted(a.created, a.world.setting.Period, a.world.now)
 	a.world.taskHours = max(a.world.taskHours, a.hours)
 	return a.world.remove(a.name)
 }

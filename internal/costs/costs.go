@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // Setting is what a trace is played on, besides the trace itself.
@@ -37,7 +37,7 @@ type Setting struct {
 // DefaultSetting is the first of the default's candidates (hetzner.candidates), with an image at the small end of
 // what people report of theirs (a system, tool chains, a checkout).
 func DefaultSetting() Setting {
-	return Setting{Type: "cx43", Location: "fsn1", ImageGB: 8, Period: time.Hour, Margin: state.DefaultPolicy().SleepBefore, Seed: 1, Times: DefaultTimes()}
+	return Setting{Type: "cx43", Location: "fsn1", ImageGB: 8, Period: time.Hour, Margin: machine.DefaultPolicy().SleepBefore, Seed: 1, Times: DefaultTimes()}
 }
 
 // Bill is what is to be paid, in millionths of Currency, before tax.

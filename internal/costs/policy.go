@@ -3,7 +3,7 @@ package costs
 import (
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // Rest is what happens to a VM when its task rests.
@@ -56,7 +56,7 @@ func (p Policy) sleepAt(created, now time.Time, s Setting) (time.Time, bool) {
 	if p.Keep == KeepSnapshot { // an image takes long, and the VM is paid for until it is there
 		margin = max(margin, s.Times.Image.Most+time.Minute)
 	}
-	at := state.SleepAt(created, s.Period, margin, now)
+	at := vm.SleepAt(created, s.Period, margin, now)
 	if at.Before(now) {
 		at = now
 	}

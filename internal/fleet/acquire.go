@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // AcquireSpec requests a VM for a task or for another owner.
@@ -37,7 +38,7 @@ type AcquireSpec struct {
 
 // intent is the row of a VM that has been requested.
 type intent struct {
-	state.VMRow
+	vm.Row
 	// first states that this call stored the row and that the provider has not been called yet.
 	first bool
 }
@@ -68,7 +69,7 @@ var errLifeOver = errors.New("the VM's life is over")
 // up are skipped automatically.
 //
 // [ErrNoCapacity] (a *[NoCapacityError] with a reason and a hint for users) means wait and call again. It may wrap a
-// *[state.VMLimitError]; one with the limit state.LimitVMHours does not pass without action. [ErrInvalid] and
+// *[vm.LimitError]; one with the limit vm.LimitVMHours does not pass without action. [ErrInvalid] and
 // [ErrUnauthorized] require the operator. All other errors may be retried.
 func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 	spec = spec.withDefaults()
@@ -76,10 +77,10 @@ func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 	for range maxLives {
 		in, err := f.intend(ctx, spec)
 		if err == nil {
-			var vm VM
-			if vm, err = f.bringUp(ctx, in, spec); err == nil {
-				f.cfg.Log.Info().Str("vm", vm.Name).Str("owner", spec.Owner).Str("kind", vm.Kind).Msg("VM acquired")
-				return vm, nil
+			var server VM
+			if server, err = f.bringUp(ctx, in, spec); err == nil {
+				f.cfg.Log.Info().Str("vm", server.Name).Str("owner", spec.Owner).Str("kind", server.Kind).Msg("VM acquired")
+				return server, nil
 			}
 		}
 		if !errors.Is(err, errLifeOver) {
@@ -112,7 +113,7 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	for _, row := range rows {
 		if row.Owner == spec.Owner && row.Gen >= spec.Gen {
 			if !row.Phase.Over() && !row.Spare {
-				return intent{VMRow: row}, nil
+				return intent{Row: row}, nil
 			}
 			gen = max(gen, row.Gen+1)
 		}
@@ -123,23 +124,23 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	}
 	if spare, ok := f.spareFor(ctx, rows, spec); ok {
 		row, err := f.rebuildIntent(ctx, in, spare)
-		if !errors.Is(err, state.ErrVMOver) {
-			return intent{VMRow: row}, asNoCapacity(err)
+		if !errors.Is(err, vm.ErrOver) {
+			return intent{Row: row}, asNoCapacity(err)
 		}
 	}
 	row, err := f.rows.Intend(ctx, in, f.caps())
 	if f.makeRoom(ctx, rows, err) {
 		row, err = f.rows.Intend(ctx, in, f.caps())
 	}
-	if errors.Is(err, state.ErrVMOver) { // another caller was faster
-		return intent{VMRow: state.VMRow{Gen: gen}}, errLifeOver
+	if errors.Is(err, vm.ErrOver) { // another caller was faster
+		return intent{Row: vm.Row{Gen: gen}}, errLifeOver
 	}
-	return intent{VMRow: row, first: err == nil}, asNoCapacity(err)
+	return intent{Row: row, first: err == nil}, asNoCapacity(err)
 }
 
 // asNoCapacity converts a reached cap to [ErrNoCapacity].
 func asNoCapacity(err error) error {
-	var limit *state.VMLimitError
+	var limit *vm.LimitError
 	if errors.As(err, &limit) {
 		return &NoCapacityError{Reason: limit.Reason, Cause: limit}
 	}
@@ -147,17 +148,17 @@ func asNoCapacity(err error) error {
 }
 
 // caps returns the caps for this provider. VMs that cost nothing are only limited in number.
-func (f *Fleet) caps() state.VMCaps {
+func (f *Fleet) caps() vm.Caps {
 	if _, ok := f.market(); ok {
 		return f.cfg.Caps
 	}
-	return state.VMCaps{VMs: f.cfg.Caps.VMs}
+	return vm.Caps{VMs: f.cfg.Caps.VMs}
 }
 
 // newIntent returns the intent to store; for a [Market] with the highest price among its possible offers.
-func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (state.VMIntent, error) {
+func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (vm.Intent, error) {
 	now := f.cfg.Now()
-	in := state.VMIntent{
+	in := vm.Intent{
 		Name: VMName(f.cfg.Deployment, spec.Owner, gen), Task: spec.Task, Repo: spec.Repo, Owner: spec.Owner, Gen: gen,
 		Provider: f.provider.Name(), Image: spec.Image, FromSleep: spec.FromSleep, FromImage: spec.FromImage,
 	}
@@ -173,7 +174,7 @@ func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (state
 	in.Labels[LabelNotAfter] = strconv.FormatInt(in.NotAfter.Unix(), 10)
 	offers, err := f.offers(ctx, spec)
 	if err != nil {
-		return state.VMIntent{}, err
+		return vm.Intent{}, err
 	}
 	in.MicroHour, in.Currency = dearest(offers)
 	in.Paid = f.cfg.Paid
@@ -240,14 +241,14 @@ func noneLeft(not []string, cause error) error {
 
 // bringUp waits until a row's VM is usable and performs the missing steps.
 func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, error) {
-	row, first := in.VMRow, in.first
+	row, first := in.Row, in.first
 	for {
 		switch {
 		case row.Phase.Over():
 			return VM{}, fmt.Errorf("%w: %s: %s %s", errLifeOver, row.Name, row.Why, row.Detail)
 		case row.Phase.Usable():
 			return f.inUse(ctx, row)
-		case row.Phase == state.VMIntended:
+		case row.Phase == vm.Intended:
 			next, err := f.create(ctx, intent{row, first}, spec)
 			if err != nil {
 				return VM{}, err
@@ -272,33 +273,33 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 }
 
 // inUse returns the VM of a row in use, if it still exists.
-func (f *Fleet) inUse(ctx context.Context, row state.VMRow) (VM, error) {
-	vm, err := f.get(ctx, row.Name, freshFor)
+func (f *Fleet) inUse(ctx context.Context, row vm.Row) (VM, error) {
+	server, err := f.get(ctx, row.Name, freshFor)
 	for errors.Is(err, ErrMissing) {
 		if err := f.wait(ctx, f.lossAfter()); err != nil {
 			return VM{}, err
 		}
-		vm, err = f.get(ctx, row.Name, freshFor)
+		server, err = f.get(ctx, row.Name, freshFor)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		_, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMFail, Why: string(ReasonVanished)})
+		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(ReasonVanished)})
 		return VM{}, errors.Join(errLifeOver, err)
 	case err != nil:
 		return VM{}, err
-	case vm.State == StateEnded:
-		_, _, err = f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMFail, Why: string(vm.Ended), Detail: vm.Detail})
+	case server.State == StateEnded:
+		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
 		return VM{}, errors.Join(errLifeOver, err)
-	case vm.State == StateOff:
+	case server.State == StateOff:
 		return f.wakeInPlace(ctx, row)
 	}
-	return vm, nil
+	return server, nil
 }
 
 // create orders the VM of an intent, one candidate after the other, and stores the outcome. If the outcome is unknown
 // the row stays in phase intended, and the next check determines it.
-func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.VMRow, error) {
-	row := in.VMRow
+func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (vm.Row, error) {
+	row := in.Row
 	want := Spec{Name: row.Name, Labels: row.Labels, Needs: spec.Needs, Image: row.Image, First: in.first}
 	var err error
 	if f.cfg.UserData != nil {
@@ -306,10 +307,10 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.
 			return row, fmt.Errorf("create user data of VM %s: %w", row.Name, err)
 		}
 	}
-	vm, err := f.order(ctx, row, want, spec)
+	server, err := f.order(ctx, row, want, spec)
 	switch {
 	case err == nil:
-		return f.made(ctx, row, vm)
+		return f.made(ctx, row, server)
 	case errors.Is(err, ErrUnknownOutcome):
 		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was created; checking again")
 		return row, f.pause(ctx, max(lookAgain-f.cfg.Tick, 0))
@@ -321,25 +322,25 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (state.
 }
 
 // made stores the VM that the provider created.
-func (f *Fleet) made(ctx context.Context, row state.VMRow, vm VM) (state.VMRow, error) {
-	e := state.VMEvent{
-		Kind: state.VMMade, ID: vm.ID, VMKind: vm.Kind, Location: vm.Location, CreatedAt: vm.CreatedAt,
-		Usable: f.cfg.Contact == nil && vm.State == StateRunning,
+func (f *Fleet) made(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
+	e := vm.Event{
+		Kind: vm.Made, ID: server.ID, Type: server.Kind, Location: server.Location, CreatedAt: server.CreatedAt,
+		Usable: f.cfg.Contact == nil && server.State == StateRunning,
 	}
 	if _, ok := f.market(); ok {
-		e.MicroHour, e.Currency, e.Paid = vm.MicroHour, vm.Currency, f.cfg.Paid
+		e.MicroHour, e.Currency, e.Paid = server.MicroHour, server.Currency, f.cfg.Paid
 	}
-	f.remember(vm)
+	f.remember(server)
 	f.mu.Lock()
-	f.coming[vm.Name] = vm
+	f.coming[server.Name] = server
 	f.mu.Unlock()
 	row, _, err := f.apply(ctx, row.Name, e)
 	return row, err
 }
 
 // giveUp ends a row whose VM does not come up.
-func (f *Fleet) giveUp(ctx context.Context, row state.VMRow, why Reason, cause error) (state.VMRow, error) {
+func (f *Fleet) giveUp(ctx context.Context, row vm.Row, why Reason, cause error) (vm.Row, error) {
 	f.cfg.Log.Warn().Err(cause).Str("vm", row.Name).Str("reason", string(why)).Msg("VM given up")
-	row, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMFail, Why: string(why), Detail: cause.Error()})
+	row, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(why), Detail: cause.Error()})
 	return row, err
 }

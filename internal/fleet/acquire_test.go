@@ -12,6 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 var (
@@ -20,12 +22,12 @@ var (
 )
 
 // inShop is a fleet of VMs that cost money.
-func inShop(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clock, *state.Store) {
+func inShop(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clock, *store.Store) {
 	t.Helper()
 	c := newClock()
-	s, store := newShop(c), newStore(t, c.now)
+	s, st := newShop(c), newStore(t, c.now)
 	cfg := fleet.Config{
-		Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep,
+		Deployment: "demo", Rows: st.VMs, Store: st, Now: c.now, Sleep: c.sleep,
 		Candidates: []fleet.Candidate{{Type: "small", Location: "here"}, {Type: "small", Location: "there"}, {Type: "large"}},
 	}
 	if change != nil {
@@ -33,19 +35,19 @@ func inShop(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clo
 	}
 	f := fleet.New(s, cfg)
 	t.Cleanup(f.Close)
-	return f, s, c, store
+	return f, s, c, st
 }
 
 func get(t *testing.T, f *fleet.Fleet, spec fleet.AcquireSpec) fleet.VM {
 	t.Helper()
-	vm, err := f.Acquire(t.Context(), spec)
+	server, err := f.Acquire(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return vm
+	return server
 }
 
-func rowOf(t *testing.T, s *state.Store, name string) state.VMRow {
+func rowOf(t *testing.T, s *store.Store, name string) vm.Row {
 	t.Helper()
 	row, err := s.VMs.Get(t.Context(), name)
 	if err != nil {
@@ -104,7 +106,7 @@ func TestCandidatesInOrder(t *testing.T) {
 // TestRefusalsAreRemembered wants a candidate that was refused to be left alone for 10 minutes.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
-	f, s, c, store := inShop(t, nil)
+	f, s, c, st := inShop(t, nil)
 	for _, pair := range []string{"small/here", "small/there", "large/here", "large/there"} {
 		s.answers[pair] = fleet.ErrNoCapacity
 	}
@@ -118,23 +120,23 @@ func TestRefusalsAreRemembered(t *testing.T) {
 			t.Errorf("after %s: %d orders, %v", step.after, got, err)
 		}
 	}
-	rows, err := store.VMs.List(t.Context())
-	if err != nil || len(rows) != 1 || rows[0].Phase != state.VMIntended {
+	rows, err := st.VMs.List(t.Context())
+	if err != nil || len(rows) != 1 || rows[0].Phase != vm.Intended {
 		t.Errorf("rows are %+v, %v", rows, err)
 	}
 	c.pass(10 * time.Minute)
 	clear(s.answers)
-	if vm := get(t, f, fleet.AcquireSpec{Task: shopTask}); vm.Gen != 1 || vm.Paid != time.Hour || vm.MicroHour != 10_000 {
-		t.Errorf("the VM is %+v", vm)
+	if server := get(t, f, fleet.AcquireSpec{Task: shopTask}); server.Gen != 1 || server.Paid != time.Hour || server.MicroHour != 10_000 {
+		t.Errorf("the VM is %+v", server)
 	}
-	if day, _, err := store.VMs.Spent(t.Context(), c.now()); err != nil || day.Micro != 10_000 {
+	if day, _, err := st.VMs.Spent(t.Context(), c.now()); err != nil || day.Micro != 10_000 {
 		t.Errorf("spent %+v, %v", day, err)
 	}
 }
 
 func TestSlowVMIsReplaced(t *testing.T) {
 	t.Parallel()
-	f, s, _, store := inShop(t, nil)
+	f, s, _, st := inShop(t, nil)
 	s.boot = time.Hour
 	first := fleet.VMName("demo", "5-7", 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +145,7 @@ func TestSlowVMIsReplaced(t *testing.T) {
 	if !errors.Is(err, fleet.ErrNoCapacity) || strings.Count(s.ordered(), "small") != 5 {
 		t.Errorf("ordered %q, %v", s.ordered(), err)
 	}
-	if row := rowOf(t, store, first); row.Why != string(fleet.ReasonCreateFailed) || row.Phase != state.VMGone {
+	if row := rowOf(t, st, first); row.Why != string(fleet.ReasonCreateFailed) || row.Phase != vm.Gone {
 		t.Errorf("the first row is %+v", row)
 	}
 }
@@ -151,13 +153,13 @@ func TestSlowVMIsReplaced(t *testing.T) {
 // TestForeignVMHasTheName wants a VM that is not ours to be left alone.
 func TestForeignVMHasTheName(t *testing.T) {
 	t.Parallel()
-	f, s, _, store := inShop(t, nil)
+	f, s, _, st := inShop(t, nil)
 	s.answers["small/here"] = fleet.ErrNameTaken
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 	if !errors.Is(err, fleet.ErrNoCapacity) {
 		t.Errorf("error is %v", err)
 	}
-	if row := rowOf(t, store, fleet.VMName("demo", "5-7", 1)); !row.Phase.Over() {
+	if row := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); !row.Phase.Over() {
 		t.Errorf("the row is %+v", row)
 	}
 }
@@ -168,9 +170,9 @@ type flaky struct {
 	why  error // unreachable unless it is set
 }
 
-func (flaky) HostKey(row state.VMRow) (string, error) { return "first " + row.Name, nil }
+func (flaky) HostKey(row vm.Row) (string, error) { return "first " + row.Name, nil }
 
-func (c flaky) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (c flaky) Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	if *c.left--; *c.left >= 0 {
 		return nil, cmp.Or(c.why, error(remote.ErrUnreachable))
 	}
@@ -198,15 +200,15 @@ func TestFirstContact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			left := test.fails
-			f, _, _, store := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, test.why} })
-			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-			if vm.Gen != test.gen || len(vm.Endpoint.HostKeys) != 1 || vm.Endpoint.HostKeys[0] != "second" {
-				t.Errorf("the VM is %+v", vm)
+			f, _, _, st := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, test.why} })
+			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			if server.Gen != test.gen || len(server.Endpoint.HostKeys) != 1 || server.Endpoint.HostKeys[0] != "second" {
+				t.Errorf("the VM is %+v", server)
 			}
-			if row := rowOf(t, store, vm.Name); row.Phase != state.VMReady {
+			if row := rowOf(t, st, server.Name); row.Phase != vm.Ready {
 				t.Errorf("the row is %s", row.Phase)
 			}
-			if first := rowOf(t, store, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
+			if first := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
 				t.Errorf("the first one ended as %q", first.Why)
 			} else if !strings.Contains(first.Detail, test.detail) {
 				t.Errorf("the first one ended because %q, want %q", first.Detail, test.detail)
@@ -232,11 +234,11 @@ func TestNoneIsUsable(t *testing.T) {
 
 func TestCapsOnMoney(t *testing.T) {
 	t.Parallel()
-	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Caps = state.VMCaps{VMs: 9, MicroDay: 25_000} })
+	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Caps = vm.Caps{VMs: 9, MicroDay: 25_000} })
 	get(t, f, fleet.AcquireSpec{Task: shopTask, Needs: fleet.Needs{VCPU: 8}})
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}})
-	var limit *state.VMLimitError
-	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &limit) || limit.Limit != state.LimitVMsDay {
+	var limit *vm.LimitError
+	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &limit) || limit.Limit != vm.LimitVMsDay {
 		t.Errorf("error is %v", err)
 	}
 	if got := s.ordered(); got != "large/here" {

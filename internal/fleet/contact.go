@@ -11,16 +11,16 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/remote"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // A Contact makes the first contact with a VM.
 type Contact interface {
 	// HostKey returns the host key, in authorized_keys form, that the VM was given for its first boot.
-	HostKey(row state.VMRow) (string, error)
+	HostKey(row vm.Row) (string, error)
 	// Greet replaces the VM's host key and checks the new one. pin stores the accepted keys before the VM uses the new
 	// one. Greet returns the keys accepted from then on. It may be called again after any failure.
-	Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error)
+	Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error)
 	// Sync makes a VM flush its file systems to disk.
 	Sync(ctx context.Context, ep remote.Endpoint) error
 }
@@ -43,10 +43,10 @@ const (
 const greetFor = 30 * time.Second
 
 // greet makes the first contact, unless the configuration has none.
-func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
+func (f *Fleet) greet(ctx context.Context, row vm.Row, server VM) error {
 	var pins []string
 	if f.cfg.Contact != nil {
-		dressed, err := f.withRow(vm, row)
+		dressed, err := f.withRow(server, row)
 		if err != nil {
 			return err
 		}
@@ -54,20 +54,20 @@ func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 		defer cancel()
 		pins, err = f.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
 			// A VM that accepts our key is running, even if the provider has not reported it yet.
-			_, _, runsErr := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns})
-			_, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMPinned, Pins: pins})
+			_, _, runsErr := f.apply(ctx, row.Name, vm.Event{Kind: vm.Runs})
+			_, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Pinned, Pins: pins})
 			return errors.Join(runsErr, err)
 		})
 		if err != nil {
 			return f.notMet(ctx, row, err)
 		}
 	}
-	if _, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns}); err != nil {
+	if _, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Runs}); err != nil {
 		return err
 	}
-	vm.State = StateRunning
-	f.remember(vm) // before the event, which wakes callers who would otherwise ask the provider
-	_, up, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMUp, Pins: pins})
+	server.State = StateRunning
+	f.remember(server) // before the event, which wakes callers who would otherwise ask the provider
+	_, up, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Up, Pins: pins})
 	if !up || err != nil {
 		f.forgetFacts(row.Name)
 	}
@@ -75,7 +75,7 @@ func (f *Fleet) greet(ctx context.Context, row state.VMRow, vm VM) error {
 }
 
 // notMet records why a first contact failed: the VM may still be booting, or never become usable.
-func (f *Fleet) notMet(ctx context.Context, row state.VMRow, cause error) error {
+func (f *Fleet) notMet(ctx context.Context, row vm.Row, cause error) error {
 	f.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
 	f.mu.Lock()
 	f.unmet[row.Name] = cause
@@ -100,7 +100,7 @@ type SSHContact struct {
 	// SSH contains the client key.
 	SSH remote.Config
 	// Key derives the public host key of a VM's first boot from its name.
-	Key func(vm string) (string, error)
+	Key func(server string) (string, error)
 	// Root is the login that may change the host key; root by default.
 	Root string
 }
@@ -112,10 +112,10 @@ var _ Contact = SSHContact{}
 const hostKeyTool = "/usr/local/sbin/errand-hostkey"
 
 // HostKey implements [Contact].
-func (c SSHContact) HostKey(row state.VMRow) (string, error) { return c.Key(row.Name) }
+func (c SSHContact) HostKey(row vm.Row) (string, error) { return c.Key(row.Name) }
 
 // Greet implements [Contact].
-func (c SSHContact) Greet(ctx context.Context, row state.VMRow, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (c SSHContact) Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	first, err := c.Key(row.Name)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/remote"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // greeter is a VM's sshd with the tool that changes its host key. When the key is used it hangs up on so
@@ -110,7 +110,7 @@ func TestGreetWaitsForTheNewKey(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var stored [][]string
-	pins, err := contact.Greet(ctx, state.VMRow{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
+	pins, err := contact.Greet(ctx, vm.Row{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
 		func(_ context.Context, pins []string) error {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -141,7 +141,7 @@ func TestGreetEnds(t *testing.T) {
 	contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Key: func(string) (string, error) { return line(g.first), nil }}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := contact.Greet(ctx, state.VMRow{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
+	_, err := contact.Greet(ctx, vm.Row{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
 		func(context.Context, []string) error { return nil })
 	if !errors.Is(err, remote.ErrUnreachable) {
 		t.Errorf("it ends with %v", err)
@@ -155,7 +155,7 @@ func TestGreetTellsOfTheFirstBoot(t *testing.T) {
 		g := newGreeter(t, 0)
 		g.code = code
 		contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Key: func(string) (string, error) { return line(g.first), nil }}
-		_, err := contact.Greet(t.Context(), state.VMRow{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
+		_, err := contact.Greet(t.Context(), vm.Row{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
 			func(context.Context, []string) error { return nil })
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), "no such package") {
 			t.Errorf("exit code %d: %v", code, err)

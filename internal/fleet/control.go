@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-bot/errand/state/vm"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/errand-bot/errand/state"
 )
 
 const (
@@ -74,12 +73,12 @@ func (f *Fleet) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.passRising(ctx, slices.DeleteFunc(rows, func(row state.VMRow) bool { return !row.Phase.Rising() }))
+	return f.passRising(ctx, slices.DeleteFunc(rows, func(row vm.Row) bool { return !row.Phase.Rising() }))
 }
 
 // passRising asks the provider about the rows if that is due, and dials VMs with a known address. It also dials them
 // while the provider does not respond.
-func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
+func (f *Fleet) passRising(ctx context.Context, rows []vm.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -87,7 +86,7 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	if err != nil {
 		return err
 	}
-	due := f.mayCheck() && slices.ContainsFunc(rows, func(row state.VMRow) bool { return f.due(row, c) })
+	due := f.mayCheck() && slices.ContainsFunc(rows, func(row vm.Row) bool { return f.due(row, c) })
 	var checkErr error
 	if due {
 		checkErr = f.check(ctx, rows, c)
@@ -96,12 +95,12 @@ func (f *Fleet) passRising(ctx context.Context, rows []state.VMRow) error {
 	group := f.group(len(rows))
 	for _, row := range rows {
 		group.Go(func() error {
-			vm, ok := c.vms[row.Name]
+			server, ok := c.vms[row.Name]
 			var err error
 			if due {
-				err = f.advance(ctx, row, vm, ok)
+				err = f.advance(ctx, row, server, ok)
 			} else {
-				err = f.dial(ctx, row, vm, ok, c)
+				err = f.dial(ctx, row, server, ok, c)
 			}
 			if err != nil {
 				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)
@@ -124,34 +123,34 @@ func (f *Fleet) group(most int) *errgroup.Group {
 }
 
 // advance moves on a row whose VM is coming up.
-func (f *Fleet) advance(ctx context.Context, row state.VMRow, vm VM, there bool) error {
+func (f *Fleet) advance(ctx context.Context, row vm.Row, server VM, there bool) error {
 	now := f.cfg.Now()
 	switch {
-	case there && vm.State == StateEnded:
-		_, err := f.giveUp(ctx, row, vm.Ended, errors.New(vm.Detail))
+	case there && server.State == StateEnded:
+		_, err := f.giveUp(ctx, row, server.Ended, errors.New(server.Detail))
 		return err
-	case row.Phase == state.VMIntended && there:
-		if why := f.foreign(row, vm); why != "" {
+	case row.Phase == vm.Intended && there:
+		if why := f.foreign(row, server); why != "" {
 			_, err := f.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
 			return err
 		}
-		_, err := f.made(ctx, row, vm)
+		_, err := f.made(ctx, row, server)
 		return err
-	case row.Phase == state.VMIntended:
+	case row.Phase == vm.Intended:
 		return nil // the requester creates it; the reaper ends intents without a requester
 	case !there && now.Sub(row.Since) > vanishedAfter:
 		return f.vanished(ctx, row)
 	case !there:
 		return nil
-	case row.Phase == state.VMCreating && vm.State == StateRunning:
-		next, _, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMRuns})
+	case row.Phase == vm.Creating && server.State == StateRunning:
+		next, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Runs})
 		if err != nil {
 			return err
 		}
-		return f.greet(ctx, next, vm)
+		return f.greet(ctx, next, server)
 	case f.late(ctx, row, now):
 		why := ReasonCreateFailed
-		if row.Phase == state.VMBooting {
+		if row.Phase == vm.Booting {
 			why = ReasonUnusable
 		}
 		cause := fmt.Errorf("it is %s since %s", row.Phase, row.Since.Format(time.RFC3339))
@@ -160,14 +159,14 @@ func (f *Fleet) advance(ctx context.Context, row state.VMRow, vm VM, there bool)
 		}
 		_, err := f.giveUp(ctx, row, why, cause)
 		return err
-	case row.Phase == state.VMBooting && vm.State == StateRunning:
-		return f.greet(ctx, row, vm)
+	case row.Phase == vm.Booting && server.State == StateRunning:
+		return f.greet(ctx, row, server)
 	}
 	return nil
 }
 
 // vanished ends a row whose VM is in no list, if the provider does not find it by ID either.
-func (f *Fleet) vanished(ctx context.Context, row state.VMRow) error {
+func (f *Fleet) vanished(ctx context.Context, row vm.Row) error {
 	_, err := f.confirm(ctx, row)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -179,17 +178,17 @@ func (f *Fleet) vanished(ctx context.Context, row state.VMRow) error {
 }
 
 // foreign returns why a VM with a row's name is not the row's, or an empty string.
-func (f *Fleet) foreign(row state.VMRow, vm VM) string {
+func (f *Fleet) foreign(row vm.Row, server VM) string {
 	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration} {
-		if vm.Labels[key] != row.Labels[key] {
-			return fmt.Sprintf("its label %s is %q, not %q", key, vm.Labels[key], row.Labels[key])
+		if server.Labels[key] != row.Labels[key] {
+			return fmt.Sprintf("its label %s is %q, not %q", key, server.Labels[key], row.Labels[key])
 		}
 	}
 	return ""
 }
 
 // late reports whether a VM has exceeded its time to come up, which grows with measured times.
-func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
+func (f *Fleet) late(ctx context.Context, row vm.Row, now time.Time) bool {
 	within := f.cfg.BootWithin
 	times, err := f.rows.Times(ctx)
 	if err != nil {
@@ -202,5 +201,5 @@ func (f *Fleet) late(ctx context.Context, row state.VMRow, now time.Time) bool {
 	if errors.Is(f.whyUnmet(row.Name), ErrSettingUp) {
 		within = max(within, f.cfg.SetUpWithin)
 	}
-	return now.Sub(row.Since) > max(within, min(2*state.Percentile(measured, 95), 4*within))
+	return now.Sub(row.Since) > max(within, min(2*vm.Percentile(measured, 95), 4*within))
 }

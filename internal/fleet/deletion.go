@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // deletesAtOnce is the number of VMs that the poller deletes concurrently. Each takes at least some seconds.
@@ -68,22 +68,22 @@ func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 }
 
 // mustDelete reports whether a row's VM must be deleted.
-func (f *Fleet) mustDelete(row state.VMRow) bool {
-	return row.Phase == state.VMFailed || row.Phase == state.VMDeleting || row.Phase == state.VMAsleep && row.EndedAt.IsZero() || f.spanEnds(row)
+func (f *Fleet) mustDelete(row vm.Row) bool {
+	return row.Phase == vm.Failed || row.Phase == vm.Deleting || row.Phase == vm.Asleep && row.EndedAt.IsZero() || f.spanEnds(row)
 }
 
 // spanEnds reports whether the paid hour of a standby VM is about to end.
-func (f *Fleet) spanEnds(row state.VMRow) bool {
+func (f *Fleet) spanEnds(row vm.Row) bool {
 	now := f.cfg.Now()
-	return row.Spare && row.Phase == state.VMParked && !now.Before(SleepAt(row, now, f.margin(row)))
+	return row.Spare && row.Phase == vm.Parked && !now.Before(SleepAt(row, now, f.margin(row)))
 }
 
 // advanceDeletion advances a row whose VM must be deleted.
-func (f *Fleet) advanceDeletion(ctx context.Context, row state.VMRow) error {
+func (f *Fleet) advanceDeletion(ctx context.Context, row vm.Row) error {
 	if ctx.Err() != nil || !f.deletes(row.Name) && !f.claimTry(row.Name) {
 		return nil
 	}
-	if err := f.conclude(ctx, row.Name, Reason(row.Why), row.Phase == state.VMAsleep); err != nil {
+	if err := f.conclude(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
 		return fmt.Errorf("delete VM %s: %w", row.Name, err)
 	}
 	f.forget(row.Name)
@@ -102,11 +102,11 @@ func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImag
 	if err != nil {
 		return err
 	}
-	if waited && row.Phase == state.VMGone {
+	if waited && row.Phase == vm.Gone {
 		return nil // the previous caller has deleted it
 	}
-	if !keepsImage || row.Phase != state.VMAsleep {
-		if row, _, err = f.apply(ctx, name, state.VMEvent{Kind: state.VMEnd, Why: string(why)}); err != nil {
+	if !keepsImage || row.Phase != vm.Asleep {
+		if row, _, err = f.apply(ctx, name, vm.Event{Kind: vm.End, Why: string(why)}); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // slowShop takes its time for deletions and counts them.
@@ -33,11 +35,11 @@ func (s *slowShop) DeleteByID(ctx context.Context, id string, why fleet.Reason) 
 }
 
 // inSlowShop is a fleet at the tick of production that runs until the test's end, on the clock of a synctest bubble.
-func inSlowShop(t *testing.T, takes time.Duration, change func(*fleet.Config)) (*fleet.Fleet, *slowShop, *state.Store) {
+func inSlowShop(t *testing.T, takes time.Duration, change func(*fleet.Config)) (*fleet.Fleet, *slowShop, *store.Store) {
 	t.Helper()
-	s, store := &slowShop{shop: newShop(&clock{}), takes: takes}, newStore(t, time.Now)
+	s, st := &slowShop{shop: newShop(&clock{}), takes: takes}, newStore(t, time.Now)
 	s.now = time.Now
-	cfg := fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Candidates: []fleet.Candidate{{Type: "small", Location: "here"}}}
+	cfg := fleet.Config{Deployment: "demo", Rows: st.VMs, Store: st, Candidates: []fleet.Candidate{{Type: "small", Location: "here"}}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -52,29 +54,29 @@ func inSlowShop(t *testing.T, takes time.Duration, change func(*fleet.Config)) (
 		}
 		f.Close()
 	})
-	return f, s, store
+	return f, s, st
 }
 
 // TestVMIsDeletedByOneCallerAtATime: the poller, which deletes whatever has ended, leaves alone a VM that a task is
 // deleting at the moment, and a task waits for the poller.
 func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(f *fleet.Fleet, s *state.Store, vm string) error{
-		"a release": func(f *fleet.Fleet, _ *state.Store, vm string) error {
-			return f.Release(context.Background(), vm, fleet.ReasonDone)
+	for name, end := range map[string]func(f *fleet.Fleet, s *store.Store, server string) error{
+		"a release": func(f *fleet.Fleet, _ *store.Store, server string) error {
+			return f.Release(context.Background(), server, fleet.ReasonDone)
 		},
-		"a release after the poller has begun": func(f *fleet.Fleet, s *state.Store, vm string) error {
-			_, _, err := s.VMs.Apply(context.Background(), vm, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)})
+		"a release after the poller has begun": func(f *fleet.Fleet, s *store.Store, server string) error {
+			_, _, err := s.VMs.Apply(context.Background(), server, vm.Event{Kind: vm.Fail, Why: string(fleet.ReasonVanished)})
 			time.Sleep(6 * time.Second)
 			if err == nil {
-				err = f.Release(context.Background(), vm, fleet.ReasonDone)
+				err = f.Release(context.Background(), server, fleet.ReasonDone)
 			}
 			return err
 		},
-		"two releases at once": func(f *fleet.Fleet, _ *state.Store, vm string) error {
+		"two releases at once": func(f *fleet.Fleet, _ *store.Store, server string) error {
 			other := make(chan error)
-			go func() { other <- f.Release(context.Background(), vm, fleet.ReasonDone) }()
-			err := f.Release(context.Background(), vm, fleet.ReasonDone)
+			go func() { other <- f.Release(context.Background(), server, fleet.ReasonDone) }()
+			err := f.Release(context.Background(), server, fleet.ReasonDone)
 			if otherErr := <-other; err == nil {
 				err = otherErr
 			}
@@ -84,16 +86,16 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f, s, store := inSlowShop(t, 20*time.Second, nil)
-				vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-				if err := end(f, store, vm.Name); err != nil {
+				f, s, st := inSlowShop(t, 20*time.Second, nil)
+				server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+				if err := end(f, st, server.Name); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
 				if n := s.deletes.Load(); n != 1 {
 					t.Errorf("deleted %d times", n)
 				}
-				if row := rowOf(t, store, vm.Name); row.Phase != state.VMGone {
+				if row := rowOf(t, st, server.Name); row.Phase != vm.Gone {
 					t.Errorf("the VM is %s", row.Phase)
 				}
 			})
@@ -106,14 +108,14 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 func TestDeletionsDoNotHoldUpVMs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, s, store := inSlowShop(t, 19*time.Second, func(c *fleet.Config) { c.Caps = state.VMCaps{VMs: 50, PerHour: 50} })
+		f, s, st := inSlowShop(t, 19*time.Second, func(c *fleet.Config) { c.Caps = vm.Caps{VMs: 50, PerHour: 50} })
 		var failed []string
 		for i := range 12 {
-			vm := get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 5, Issue: 100 + i}})
-			failed = append(failed, vm.Name)
+			server := get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 5, Issue: 100 + i}})
+			failed = append(failed, server.Name)
 		}
 		for _, name := range failed {
-			if _, _, err := store.VMs.Apply(t.Context(), name, state.VMEvent{Kind: state.VMFail, Why: string(fleet.ReasonVanished)}); err != nil {
+			if _, _, err := st.VMs.Apply(t.Context(), name, vm.Event{Kind: vm.Fail, Why: string(fleet.ReasonVanished)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -128,7 +130,7 @@ func TestDeletionsDoNotHoldUpVMs(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, name := range failed {
-			if row := rowOf(t, store, name); row.Phase != state.VMGone {
+			if row := rowOf(t, st, name); row.Phase != vm.Gone {
 				t.Errorf("VM %s is %s", name, row.Phase)
 			}
 		}
@@ -152,18 +154,18 @@ func (s *brokenLists) List(ctx context.Context) ([]fleet.VM, error) {
 
 // Create says where the VM is, as a cloud does.
 func (s *brokenLists) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
-	vm, err := s.shop.Create(ctx, spec)
-	vm.Endpoint.Address = "192.0.2.1:22"
-	return vm, err
+	server, err := s.shop.Create(ctx, spec)
+	server.Endpoint.Address = "192.0.2.1:22"
+	return server, err
 }
 
 // bootContact reaches VMs from their boot on.
 type bootContact struct{ after time.Duration }
 
-func (bootContact) HostKey(row state.VMRow) (string, error)     { return "first " + row.Name, nil }
+func (bootContact) HostKey(row vm.Row) (string, error)          { return "first " + row.Name, nil }
 func (bootContact) Sync(context.Context, remote.Endpoint) error { return nil }
 
-func (c bootContact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (c bootContact) Greet(ctx context.Context, row vm.Row, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	if time.Since(row.CreatedAt) < c.after {
 		return nil, remote.ErrUnreachable
 	}
@@ -176,11 +178,11 @@ func (c bootContact) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoi
 func TestVMsAreDialedWhileTheProviderFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newStore(t, time.Now)
+		st := newStore(t, time.Now)
 		s := &brokenLists{shop: newShop(&clock{})}
 		s.now = time.Now
 		f := fleet.New(s, fleet.Config{
-			Deployment: "demo", Rows: store.VMs, Store: store, Contact: bootContact{10 * time.Minute}, BootWithin: time.Hour,
+			Deployment: "demo", Rows: st.VMs, Store: st, Contact: bootContact{10 * time.Minute}, BootWithin: time.Hour,
 			Candidates: []fleet.Candidate{{Type: "small", Location: "here"}},
 		})
 		defer f.Close()

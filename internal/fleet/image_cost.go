@@ -3,7 +3,7 @@ package fleet
 import (
 	"context"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 const (
@@ -34,9 +34,9 @@ func (f *Fleet) bookImages(ctx context.Context, images []Image, whole bool) {
 		}
 		currency = f.currency(ctx, market)
 	}
-	list := make([]state.VMImage, 0, len(images))
+	list := make([]vm.Image, 0, len(images))
 	for _, i := range images {
-		image := state.VMImage{ID: i.ID, CreatedAt: i.CreatedAt, Currency: currency, Paid: f.cfg.Paid}
+		image := vm.Image{ID: i.ID, CreatedAt: i.CreatedAt, Currency: currency, Paid: f.cfg.Paid}
 		if i.Ready {
 			image.MicroHour = imageMicroSpan(i.StoredMB, price)
 		}

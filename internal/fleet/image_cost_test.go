@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestImagesUseUpTheCaps wants images, of sleeping VMs and base images alike, to count by their stored size, and a VM
@@ -30,7 +30,7 @@ func TestImagesUseUpTheCaps(t *testing.T) {
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps, c.Tick = state.VMCaps{VMs: 9, MicroDay: 300_000}, 5*time.Minute })
+			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps, c.Tick = vm.Caps{VMs: 9, MicroDay: 300_000}, 5*time.Minute })
 			get(t, f, fleet.AcquireSpec{Owner: "ours"})
 			for i := range test.n {
 				id := fmt.Sprint(i)
@@ -53,9 +53,9 @@ func TestImagesUseUpTheCaps(t *testing.T) {
 			if got := float64(day.Images); got < exact || got > exact*1.1+float64(test.n)*16 {
 				t.Errorf("images cost %v, want about %v", got, exact)
 			}
-			var limit *state.VMLimitError
+			var limit *vm.LimitError
 			_, err = f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
-			if test.refused != errors.As(err, &limit) || test.refused && limit.Limit != state.LimitVMsDay {
+			if test.refused != errors.As(err, &limit) || test.refused && limit.Limit != vm.LimitVMsDay {
 				t.Errorf("another VM: %v", err)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/remote"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 const (
@@ -34,33 +34,33 @@ func (f *Fleet) Get(ctx context.Context, name string) (VM, error) { return f.get
 // get is Get with a maximum age of the facts.
 func (f *Fleet) get(ctx context.Context, name string, within time.Duration) (VM, error) {
 	row, err := f.rows.Get(ctx, name)
-	if errors.Is(err, state.ErrNoVMRow) {
+	if errors.Is(err, vm.ErrNoRow) {
 		return f.provider.Get(ctx, name)
 	}
 	if err != nil {
 		return VM{}, err
 	}
-	vm, err := f.facts(ctx, row, within)
+	server, err := f.facts(ctx, row, within)
 	if err != nil {
 		return VM{}, err
 	}
-	return f.withRow(vm, row)
+	return f.withRow(server, row)
 }
 
 // facts asks the provider or uses cached facts. Cached facts of a running VM are used for longer while the provider
 // does not respond: the VM's work need not wait, and another VM at the address would not have the host key.
-func (f *Fleet) facts(ctx context.Context, row state.VMRow, within time.Duration) (VM, error) {
-	if vm, ok := f.remembered(row.Name, within); ok && !isAnother(row, vm.ID) {
-		return vm, nil
+func (f *Fleet) facts(ctx context.Context, row vm.Row, within time.Duration) (VM, error) {
+	if server, ok := f.remembered(row.Name, within); ok && !isAnother(row, server.ID) {
+		return server, nil
 	}
 	look := f.confirm
 	if row.Phase.Over() {
 		look = f.ask
 	}
-	vm, err := look(ctx, row)
+	server, err := look(ctx, row)
 	if err == nil {
-		f.remember(vm)
-		return vm, nil
+		f.remember(server)
+		return server, nil
 	}
 	if old, ok := f.remembered(row.Name, math.MaxInt64); ok && !isAnother(row, old.ID) && silent(ctx, err) {
 		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("provider unavailable; using cached VM details")
@@ -75,19 +75,19 @@ func silent(ctx context.Context, err error) bool {
 }
 
 // withRow adds the row's data to a VM.
-func (f *Fleet) withRow(vm VM, row state.VMRow) (VM, error) {
+func (f *Fleet) withRow(server VM, row vm.Row) (VM, error) {
 	switch {
 	case len(row.Pins) > 0:
-		vm.Endpoint.HostKeys = row.Pins
+		server.Endpoint.HostKeys = row.Pins
 	case f.cfg.Contact != nil:
 		key, err := f.cfg.Contact.HostKey(row)
 		if err != nil {
 			return VM{}, fmt.Errorf("host key of VM %s: %w", row.Name, err)
 		}
-		vm.Endpoint.HostKeys = []string{key}
+		server.Endpoint.HostKeys = []string{key}
 	}
-	vm.Gen, vm.Paid = row.Gen, row.Paid
-	return vm, nil
+	server.Gen, server.Paid = row.Gen, row.Paid
+	return server, nil
 }
 
 func (f *Fleet) market() (Market, bool) {
@@ -104,16 +104,16 @@ func (f *Fleet) remembered(name string, within time.Duration) (VM, bool) {
 
 // remember caches a [Market]'s facts about a running VM. Other providers' lists are cheap, and reading them signals
 // that errand is alive.
-func (f *Fleet) remember(vm VM) {
+func (f *Fleet) remember(server VM) {
 	if _, ok := f.market(); !ok {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if vm.State == StateRunning {
-		f.seen[vm.Name] = sawVM{vm, f.cfg.Now()}
+	if server.State == StateRunning {
+		f.seen[server.Name] = sawVM{server, f.cfg.Now()}
 	} else {
-		delete(f.seen, vm.Name)
+		delete(f.seen, server.Name)
 	}
 }
 
@@ -142,35 +142,35 @@ func (f *Fleet) List(ctx context.Context) ([]VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, vm := range vms {
-		f.remember(vm)
+	for _, server := range vms {
+		f.remember(server)
 	}
 	return vms, nil
 }
 
 func (f *Fleet) endpoint(ctx context.Context, name string) (remote.Endpoint, error) {
 	name, runner := strings.CutSuffix(name, runnerSuffix)
-	vm, err := f.get(ctx, name, freshFor)
+	server, err := f.get(ctx, name, freshFor)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return remote.Endpoint{}, err
 		}
 		return remote.Endpoint{}, fmt.Errorf("%w: %w", remote.ErrUnreachable, err)
 	}
-	if vm.State == StateEnded {
-		return remote.Endpoint{}, fmt.Errorf("%w: %s: %s", ErrEnded, vm.Ended, vm.Detail)
+	if server.State == StateEnded {
+		return remote.Endpoint{}, fmt.Errorf("%w: %s: %s", ErrEnded, server.Ended, server.Detail)
 	}
-	if vm.Endpoint.Address == "" {
+	if server.Endpoint.Address == "" {
 		return remote.Endpoint{}, fmt.Errorf("%w: it has no address yet", remote.ErrUnreachable)
 	}
-	if login := vm.Facts[FactRunnerLogin]; runner && login != "" {
-		vm.Endpoint.User = login
+	if login := server.Facts[FactRunnerLogin]; runner && login != "" {
+		server.Endpoint.User = login
 	}
-	return vm.Endpoint, nil
+	return server.Endpoint, nil
 }
 
 // apply applies an event to a row and wakes callers that wait for a change.
-func (f *Fleet) apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error) {
+func (f *Fleet) apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool, error) {
 	row, changed, err := f.rows.Apply(ctx, name, e)
 	if err != nil || !changed {
 		return row, changed, err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // lossAfter is the minimum time between two checks that do not find a VM, or the image of a suspended one, before it
@@ -17,41 +17,41 @@ func (f *Fleet) lossAfter() time.Duration { return min(lossAfter, 12*f.cfg.Tick)
 
 // ask returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created late under
 // the row's name is not mistaken for it.
-func (f *Fleet) ask(ctx context.Context, row state.VMRow) (VM, error) {
+func (f *Fleet) ask(ctx context.Context, row vm.Row) (VM, error) {
 	market, ok := f.market()
 	if !ok || row.ID == "" || row.Heir != "" { // the resource of a row with an heir has another name
 		return f.provider.Get(ctx, row.Name)
 	}
-	vm, err := market.GetByID(ctx, row.ID)
-	vm.Name = row.Name
-	return vm, err
+	server, err := market.GetByID(ctx, row.ID)
+	server.Name = row.Name
+	return server, err
 }
 
 // confirm is ask for a VM that may contain work. It returns a [Market]'s ErrNotFound or StateEnded only if a check at
 // least lossAfter ago had the same result and no check since found the VM. Until then the error is ErrMissing.
-func (f *Fleet) confirm(ctx context.Context, row state.VMRow) (VM, error) {
-	vm, err := f.ask(ctx, row)
+func (f *Fleet) confirm(ctx context.Context, row vm.Row) (VM, error) {
+	server, err := f.ask(ctx, row)
 	if _, ok := f.market(); !ok || row.ID == "" {
-		return vm, err
+		return server, err
 	}
 	var says string
 	switch {
 	case errors.Is(err, ErrNotFound):
 		says = "the provider does not find it"
 	case err != nil:
-		return vm, err
-	case vm.State == StateEnded:
-		says = fmt.Sprintf("the provider says that it has ended (%s: %s)", vm.Ended, vm.Detail)
+		return server, err
+	case server.State == StateEnded:
+		says = fmt.Sprintf("the provider says that it has ended (%s: %s)", server.Ended, server.Detail)
 	default:
 		f.found(row.Name)
-		return vm, nil
+		return server, nil
 	}
 	now := f.cfg.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	first, again := f.missed[row.Name]
 	if again && now.Sub(first) >= f.lossAfter() {
-		return vm, err
+		return server, err
 	}
 	if !again {
 		f.missed[row.Name] = now
@@ -81,17 +81,19 @@ func (f *Fleet) wait(ctx context.Context, d time.Duration) error {
 }
 
 // findListed finds a row's VM in a list by ID, or by name if the row has no ID yet.
-func findListed(vms []VM, row state.VMRow) (VM, bool) {
-	for _, vm := range vms {
-		if row.ID != "" && vm.ID == row.ID || row.ID == "" && vm.Name == row.Name {
-			return vm, true
+func findListed(vms []VM, row vm.Row) (VM, bool) {
+	for _, server := range vms {
+		if row.ID != "" && server.ID == row.ID || row.ID == "" && server.Name == row.Name {
+			return server, true
 		}
 	}
 	return VM{}, false
 }
 
 // isAnother reports whether a VM is not the one that the row of its name refers to.
-func isAnother(row state.VMRow, vm string) bool { return row.ID != "" && vm != "" && row.ID != vm }
+func isAnother(row vm.Row, server string) bool {
+	return row.ID != "" && server != "" && row.ID != server
+}
 
 // lost fails rows in use whose VM is missing or has ended unexpectedly.
 func (f *Fleet) lost(ctx context.Context, s survey) error {
@@ -100,7 +102,7 @@ func (f *Fleet) lost(ctx context.Context, s survey) error {
 		if !row.Phase.Usable() {
 			continue
 		}
-		if vm, ok := findListed(s.vms, row); ok && vm.State != StateEnded {
+		if server, ok := findListed(s.vms, row); ok && server.State != StateEnded {
 			f.found(row.Name)
 			continue
 		}
@@ -112,21 +114,21 @@ func (f *Fleet) lost(ctx context.Context, s survey) error {
 }
 
 // lose fails a row whose VM is confirmed to be missing or ended, and reports whether it did.
-func (f *Fleet) lose(ctx context.Context, row state.VMRow) (bool, error) {
-	vm, err := f.confirm(ctx, row)
+func (f *Fleet) lose(ctx context.Context, row vm.Row) (bool, error) {
+	server, err := f.confirm(ctx, row)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		vm = VM{State: StateEnded, Ended: ReasonVanished}
+		server = VM{State: StateEnded, Ended: ReasonVanished}
 	case errors.Is(err, ErrMissing):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	if vm.State != StateEnded {
+	if server.State != StateEnded {
 		return false, nil
 	}
 	f.forget(row.Name)
-	_, failed, err := f.apply(ctx, row.Name, state.VMEvent{Kind: state.VMFail, Why: string(vm.Ended), Detail: vm.Detail})
+	_, failed, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
 	return failed, err
 }
 

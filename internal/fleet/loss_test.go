@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestLossNeedsTwoLooks: a VM that is not found by its id is missing, and lost when a look a minute later misses it, too,
@@ -28,15 +29,15 @@ func TestLossNeedsTwoLooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, s, c, store := inShop(t, nil)
-			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			for i, look := range looks {
 				c.pass(look.after)
 				s.missing = map[bool]int{true: 1}[look.missed]
-				if _, err := f.Get(t.Context(), vm.Name); !errors.Is(err, look.want) || (err == nil) != (look.want == nil) {
+				if _, err := f.Get(t.Context(), server.Name); !errors.Is(err, look.want) || (err == nil) != (look.want == nil) {
 					t.Errorf("look %d: %v, want %v", i, err, look.want)
 				}
 			}
-			if row := rowOf(t, store, vm.Name); row.Phase.Over() {
+			if row := rowOf(t, store, server.Name); row.Phase.Over() {
 				t.Errorf("looking alone has ended the row: %+v", row)
 			}
 		})
@@ -47,15 +48,15 @@ func TestLossNeedsTwoLooks(t *testing.T) {
 func TestRoomOfAnEndedVM(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps.VMs = 1 })
-	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	s.end(vm.Name)
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	s.end(server.Name)
 	other := fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}
-	if _, err := f.Acquire(t.Context(), other); !errors.Is(err, fleet.ErrNoCapacity) || rowOf(t, store, vm.Name).Phase.Over() {
-		t.Fatalf("at the first look: %v, the row is %+v", err, rowOf(t, store, vm.Name))
+	if _, err := f.Acquire(t.Context(), other); !errors.Is(err, fleet.ErrNoCapacity) || rowOf(t, store, server.Name).Phase.Over() {
+		t.Fatalf("at the first look: %v, the row is %+v", err, rowOf(t, store, server.Name))
 	}
 	c.pass(time.Minute)
 	_, err := f.Acquire(t.Context(), other) // it counts until it is deleted
-	if row := rowOf(t, store, vm.Name); !errors.Is(err, fleet.ErrNoCapacity) || row.Phase != state.VMFailed || row.Why != string(fleet.ReasonCrashed) {
+	if row := rowOf(t, store, server.Name); !errors.Is(err, fleet.ErrNoCapacity) || row.Phase != vm.Failed || row.Why != string(fleet.ReasonCrashed) {
 		t.Errorf("a minute later: %v, the row is %+v", err, row)
 	}
 }

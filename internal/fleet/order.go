@@ -7,12 +7,12 @@ import (
 	"math"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // order makes the call that may cost money. After a refusal because of an account limit, it only tries candidates with
 // fewer CPUs than the refused one: the limit may be one on CPUs.
-func (f *Fleet) order(ctx context.Context, row state.VMRow, want Spec, spec AcquireSpec) (VM, error) {
+func (f *Fleet) order(ctx context.Context, row vm.Row, want Spec, spec AcquireSpec) (VM, error) {
 	if row.Rebuilds != "" {
 		rebuilder, ok := f.provider.(Rebuilder)
 		if !ok {
@@ -71,9 +71,9 @@ func (f *Fleet) createWithRoom(ctx context.Context, want Spec) (VM, error) {
 }
 
 // releaseSpare deletes a standby VM to make room and reports whether it is gone.
-func (f *Fleet) releaseSpare(ctx context.Context, rows []state.VMRow) bool {
+func (f *Fleet) releaseSpare(ctx context.Context, rows []vm.Row) bool {
 	for _, row := range rows {
-		if row.Spare && row.Phase == state.VMParked {
+		if row.Spare && row.Phase == vm.Parked {
 			err := f.Release(ctx, row.Name, Reason(row.Why))
 			f.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("spare VM released to make room")
 			if err == nil {

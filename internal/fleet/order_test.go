@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // crowd has VMs of a repository whose tasks have ended stay as spare ones, and others stay in use.
@@ -54,7 +55,7 @@ func TestAccountLimit(t *testing.T) {
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps = true, state.VMCaps{VMs: 9} })
+			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps = true, vm.Caps{VMs: 9} })
 			names := crowd(t, f, test.spare, test.used)
 			s.orders, s.most, s.cores = nil, test.most, test.cores
 			_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask, Candidates: test.candidates, Needs: test.needs})
@@ -68,7 +69,7 @@ func TestAccountLimit(t *testing.T) {
 			left := 0
 			for i, name := range names {
 				row := rowOf(t, store, name)
-				if row.Spare && row.Phase == state.VMParked {
+				if row.Spare && row.Phase == vm.Parked {
 					left++
 				}
 				if i >= test.spare && !row.Phase.Usable() {

@@ -16,22 +16,23 @@ import (
 
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
-// Rows stores the intent and state of each VM. [state.VMRows] implements it.
+// Rows stores the intent and state of each VM. [vm.Rows] implements it.
 type Rows interface {
-	Intend(ctx context.Context, in state.VMIntent, caps state.VMCaps) (state.VMRow, error)
-	Apply(ctx context.Context, name string, e state.VMEvent) (state.VMRow, bool, error)
-	Get(ctx context.Context, name string) (state.VMRow, error)
-	List(ctx context.Context) ([]state.VMRow, error)
+	Intend(ctx context.Context, in vm.Intent, caps vm.Caps) (vm.Row, error)
+	Apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool, error)
+	Get(ctx context.Context, name string) (vm.Row, error)
+	List(ctx context.Context) ([]vm.Row, error)
 	Prune(ctx context.Context, before time.Time) (int, error)
-	SpanAllowed(ctx context.Context, row state.VMRow, caps state.VMCaps) error
-	Times(ctx context.Context) (state.VMTimes, error)
-	BookImages(ctx context.Context, images []state.VMImage, whole bool) error
+	SpanAllowed(ctx context.Context, row vm.Row, caps vm.Caps) error
+	Times(ctx context.Context) (vm.Times, error)
+	BookImages(ctx context.Context, images []vm.Image, whole bool) error
 	Since(ctx context.Context) (time.Time, error)
 }
 
-// Store stores small values by name and reads tasks. [state.Store] implements it.
+// Store stores small values by name and reads tasks. [store.Store] implements it.
 type Store interface {
 	SetFact(ctx context.Context, name string, value []byte) error
 	Fact(ctx context.Context, name string) ([]byte, error)
@@ -56,7 +57,7 @@ type Config struct {
 	Rows  Rows
 	Store Store
 	// Caps limit the number and cost of VMs. Default: 3 VMs at once, 10 new ones per hour.
-	Caps state.VMCaps
+	Caps vm.Caps
 	// Candidates may be ordered from a [Market], the preferred one first.
 	Candidates []Candidate
 	// Paid is the billing span of a [Market]'s VMs. Default 1 h.
@@ -68,7 +69,7 @@ type Config struct {
 	// Contact makes a running VM usable; nil if VMs are usable as soon as they run.
 	Contact Contact
 	// UserData returns a VM's user data for the first boot; nil for none.
-	UserData func(row state.VMRow) ([]byte, error)
+	UserData func(row vm.Row) ([]byte, error)
 
 	// Grace is how long a VM may have no owner before the reaper deletes it. Default 15 min.
 	Grace time.Duration
@@ -196,7 +197,7 @@ func (f *Fleet) Close() { f.pool.Close() }
 type NoCapacityError struct {
 	// Reason is a clause for users.
 	Reason string
-	// Cause is a *state.VMLimitError or the provider's last error; it may be nil.
+	// Cause is a *vm.LimitError or the provider's last error; it may be nil.
 	Cause error
 }
 
@@ -210,7 +211,7 @@ func (e *NoCapacityError) Unwrap() error { return e.Cause }
 
 // Hint returns advice for users.
 func (e *NoCapacityError) Hint() string {
-	var limit *state.VMLimitError
+	var limit *vm.LimitError
 	switch {
 	case errors.As(e.Cause, &limit):
 		return limit.Hint()

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 func newFleet(t *testing.T, maxVMs int) (*fleet.Fleet, *memory, *clock) {
@@ -19,19 +20,19 @@ func newFleet(t *testing.T, maxVMs int) (*fleet.Fleet, *memory, *clock) {
 	c := newClock()
 	m := newMemory(c.now)
 	store := newStore(t, c.now)
-	f := fleet.New(m, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Caps: state.VMCaps{VMs: maxVMs}, Now: c.now, Sleep: c.sleep})
+	f := fleet.New(m, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Caps: vm.Caps{VMs: maxVMs}, Now: c.now, Sleep: c.sleep})
 	t.Cleanup(f.Close)
 	return f, m, c
 }
 
 // newStore is a store on a file, whose soundness is checked at the end.
-func newStore(t *testing.T, now func() time.Time) *state.Store {
+func newStore(t *testing.T, now func() time.Time) *store.Store {
 	t.Helper()
 	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := state.Open(context.Background(), db, state.Options{Now: now})
+	s, err := store.Open(context.Background(), db, store.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

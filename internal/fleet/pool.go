@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 const (
@@ -32,9 +32,9 @@ func Margin(paid, tick, image time.Duration) time.Duration {
 }
 
 // SleepAt returns when a resting VM must start to be suspended so that no further span is charged, or the zero time for
-// a VM that costs nothing. It is pure: see state.SleepAt.
-func SleepAt(row state.VMRow, now time.Time, margin time.Duration) time.Time {
-	return state.SleepAt(row.CreatedAt, row.Paid, margin, now)
+// a VM that costs nothing. It is pure: see vm.SleepAt.
+func SleepAt(row vm.Row, now time.Time, margin time.Duration) time.Time {
+	return vm.SleepAt(row.CreatedAt, row.Paid, margin, now)
 }
 
 // Outlives reports whether a parked VM may be kept beyond its paid span, in case the provider has no capacity when its
@@ -53,7 +53,7 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 	if !ok || f.nearsMaxAge(row) {
 		return false, nil
 	}
-	var limit *state.VMLimitError
+	var limit *vm.LimitError
 	if err := f.rows.SpanAllowed(ctx, row, f.caps()); errors.As(err, &limit) {
 		return false, nil
 	} else if err != nil {
@@ -63,16 +63,16 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 }
 
 // nearsMaxAge reports whether a VM is close to its maximum age.
-func (f *Fleet) nearsMaxAge(row state.VMRow) bool {
+func (f *Fleet) nearsMaxAge(row vm.Row) bool {
 	before := min(12*time.Hour, f.cfg.MaxAge/4)
 	return !row.NotAfter.IsZero() && !f.cfg.Now().Before(row.NotAfter.Add(-before))
 }
 
-// SpanAllowed returns a *state.VMLimitError if the caps forbid another paid span of a VM. A VM without a row or cost is
+// SpanAllowed returns a *vm.LimitError if the caps forbid another paid span of a VM. A VM without a row or cost is
 // always allowed.
 func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
 	row, err := f.rows.Get(ctx, name)
-	if errors.Is(err, state.ErrNoVMRow) {
+	if errors.Is(err, vm.ErrNoRow) {
 		return nil
 	}
 	if err != nil {
@@ -82,9 +82,9 @@ func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
 }
 
 // insured finds a VM among the n oldest ones that are parked for a task and cost money.
-func insured(rows []state.VMRow, n int, name string) (state.VMRow, bool) {
-	parked := slices.DeleteFunc(slices.Clone(rows), func(r state.VMRow) bool { return r.Phase != state.VMParked || r.Paid <= 0 || r.Spare })
-	slices.SortFunc(parked, func(a, b state.VMRow) int {
+func insured(rows []vm.Row, n int, name string) (vm.Row, bool) {
+	parked := slices.DeleteFunc(slices.Clone(rows), func(r vm.Row) bool { return r.Phase != vm.Parked || r.Paid <= 0 || r.Spare })
+	slices.SortFunc(parked, func(a, b vm.Row) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 	})
 	for _, row := range parked[:min(n, len(parked))] {
@@ -92,7 +92,7 @@ func insured(rows []state.VMRow, n int, name string) (state.VMRow, bool) {
 			return row, true
 		}
 	}
-	return state.VMRow{}, false
+	return vm.Row{}, false
 }
 
 // deny records that the provider has no capacity for a candidate.
@@ -118,41 +118,41 @@ func (f *Fleet) scarce(ctx context.Context) bool {
 }
 
 // keeps reports whether a released VM should be kept for the next task of its repository.
-func (f *Fleet) keeps(row state.VMRow, why Reason) bool {
+func (f *Fleet) keeps(row vm.Row, why Reason) bool {
 	if _, ok := f.provider.(Rebuilder); !ok || !f.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
 		return false
 	}
-	if why != ReasonDone && why != ReasonCancelled || !row.Phase.Usable() || row.Phase == state.VMSleeping {
+	if why != ReasonDone && why != ReasonCancelled || !row.Phase.Usable() || row.Phase == vm.Sleeping {
 		return false
 	}
 	now := f.cfg.Now()
 	return SleepAt(row, now, f.margin(row)).Sub(now) >= min(spareFrom, row.Paid/4)
 }
 
-func (f *Fleet) margin(row state.VMRow) time.Duration { return Margin(row.Paid, f.cfg.Tick, 0) }
+func (f *Fleet) margin(row vm.Row) time.Duration { return Margin(row.Paid, f.cfg.Tick, 0) }
 
 // spareFor finds a standby VM for a spec: of the same repository, of a suitable kind, with the most time left.
-func (f *Fleet) spareFor(ctx context.Context, rows []state.VMRow, spec AcquireSpec) (state.VMRow, bool) {
+func (f *Fleet) spareFor(ctx context.Context, rows []vm.Row, spec AcquireSpec) (vm.Row, bool) {
 	if !f.cfg.Pool.Reuse || spec.FromImage {
-		return state.VMRow{}, false
+		return vm.Row{}, false
 	}
-	var best state.VMRow
+	var best vm.Row
 	var left time.Duration
 	now := f.cfg.Now()
 	for _, row := range rows {
 		d := SleepAt(row, now, f.margin(row)).Sub(now)
-		if row.Spare && row.Phase == state.VMParked && row.Repo == spec.Repo && d > left {
+		if row.Spare && row.Phase == vm.Parked && row.Repo == spec.Repo && d > left {
 			best, left = row, d
 		}
 	}
 	if best.Name == "" || !f.willDo(ctx, best, spec) {
-		return state.VMRow{}, false
+		return vm.Row{}, false
 	}
 	return best, true
 }
 
 // willDo reports whether a standby VM's kind could be ordered for a spec. Sold-out kinds also count.
-func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) bool {
+func (f *Fleet) willDo(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
 	market, ok := f.market()
 	if !ok {
 		return false
@@ -166,7 +166,7 @@ func (f *Fleet) willDo(ctx context.Context, row state.VMRow, spec AcquireSpec) b
 }
 
 // rebuildIntent stores that the new VM takes over a standby VM.
-func (f *Fleet) rebuildIntent(ctx context.Context, in state.VMIntent, spare state.VMRow) (state.VMRow, error) {
+func (f *Fleet) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row) (vm.Row, error) {
 	in.Rebuilds = spare.Name
 	f.forget(spare.Name)
 	return f.rows.Intend(ctx, in, f.caps())
@@ -174,9 +174,9 @@ func (f *Fleet) rebuildIntent(ctx context.Context, in state.VMIntent, spare stat
 
 // makeRoom frees a slot after the cap on VMs was reached: of a standby VM, of one that must be deleted anyway, or of
 // one whose end was not noticed yet.
-func (f *Fleet) makeRoom(ctx context.Context, rows []state.VMRow, err error) bool {
-	var limit *state.VMLimitError
-	if !errors.As(err, &limit) || limit.Limit != state.LimitVMs {
+func (f *Fleet) makeRoom(ctx context.Context, rows []vm.Row, err error) bool {
+	var limit *vm.LimitError
+	if !errors.As(err, &limit) || limit.Limit != vm.LimitVMs {
 		return false
 	}
 	if f.releaseSpare(ctx, rows) || f.deleteDue(ctx, true) > 0 {

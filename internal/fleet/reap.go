@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // Kinds of reaped resources, in addition to those of [Stray].
@@ -81,8 +82,8 @@ const bakesFor = 6 * time.Hour
 type survey struct {
 	at     time.Time
 	since  time.Time // time of the store's first VM; zero if it never had one
-	rows   []state.VMRow
-	byName map[string]state.VMRow
+	rows   []vm.Row
+	byName map[string]vm.Row
 	vms    []VM
 	images []Image
 	strays []Stray
@@ -152,7 +153,7 @@ func (f *Fleet) plan(s survey) ReapPlan {
 
 func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
 	s := survey{
-		at: f.cfg.Now(), opts: opts, byName: map[string]state.VMRow{}, tasks: map[state.TaskKey]*state.Task{}, unlisted: map[string]error{},
+		at: f.cfg.Now(), opts: opts, byName: map[string]vm.Row{}, tasks: map[state.TaskKey]*state.Task{}, unlisted: map[string]error{},
 	}
 	// Read the lists first: resources created meanwhile have a row by the time the rows are read.
 	f.list(ctx, &s)
@@ -172,8 +173,8 @@ func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
 			return s, err
 		}
 	}
-	for _, vm := range s.vms {
-		if err := s.load(ctx, f.store, ownerTask(vm.Labels)); err != nil {
+	for _, server := range s.vms {
+		if err := s.load(ctx, f.store, ownerTask(server.Labels)); err != nil {
 			return s, err
 		}
 	}
@@ -213,7 +214,7 @@ func ownerTask(labels map[string]string) state.TaskKey {
 // idleRows returns rows whose VM is not needed or has reached its maximum age.
 func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 	for _, row := range s.rows {
-		if row.Phase == state.VMGone || row.Phase == state.VMDeleting || row.Phase == state.VMFailed {
+		if row.Phase == vm.Gone || row.Phase == vm.Deleting || row.Phase == vm.Failed {
 			continue
 		}
 		item := ReapItem{Kind: ReapRow, ID: row.Name, Name: row.Name, Reason: ReasonOrphan}
@@ -246,17 +247,17 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 }
 
 // needed reports whether a row's task has its VM or is about to have it.
-func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
+func (f *Fleet) needed(row vm.Row, t *state.Task, now time.Time) bool {
 	switch {
 	case t == nil:
 		return false
-	case row.Phase == state.VMAsleep: // the job that suspended it may not have stored that yet
+	case row.Phase == vm.Asleep: // the job that suspended it may not have stored that yet
 		return t.Asleep != nil && t.Asleep.Ref == row.Snapshot || t.VM != nil && t.VM.Name == row.Name
 	case t.Ended():
 		return false
 	case t.VM != nil && t.VM.Name == row.Name:
 		return true
-	case row.Phase == state.VMBusy || row.Phase == state.VMParked || row.Phase == state.VMSleeping:
+	case row.Phase == vm.Busy || row.Phase == vm.Parked || row.Phase == vm.Sleeping:
 		return false // the task has another VM by now
 	case t.Run != nil, t.Waiting != nil:
 		return true // its launch brings it up
@@ -266,26 +267,26 @@ func (f *Fleet) needed(row state.VMRow, t *state.Task, now time.Time) bool {
 
 // orphanVMs returns this deployment's VMs without a live row.
 func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
-	for _, vm := range s.vms {
-		row, ok := s.byName[vm.Name]
-		item := ReapItem{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Reason: ReasonOrphan, After: vm.CreatedAt.Add(f.cfg.Grace), vm: vm.ID}
-		task := s.tasks[ownerTask(vm.Labels)]
+	for _, server := range s.vms {
+		row, ok := s.byName[server.Name]
+		item := ReapItem{Kind: ReapVM, ID: server.Name, Name: server.Name, Reason: ReasonOrphan, After: server.CreatedAt.Add(f.cfg.Grace), vm: server.ID}
+		task := s.tasks[ownerTask(server.Labels)]
 		switch {
-		case ok && owns(row, vm):
+		case ok && owns(row, server):
 			continue // its row decides
-		case pastLabel(vm.Labels, s.at):
+		case pastLabel(server.Labels, s.at):
 			item.Why, item.Reason, item.After = "it reached its maximum age", ReasonLimit, time.Time{}
-		case !ok && task != nil && task.VM != nil && task.VM.Name == vm.Name && !task.Ended():
+		case !ok && task != nil && task.VM != nil && task.VM.Name == server.Name && !task.Ended():
 			continue // created by an errand that stored no rows
-		case !ok && !s.opts.All && (s.since.IsZero() || vm.CreatedAt.Before(s.since)):
+		case !ok && !s.opts.All && (s.since.IsZero() || server.CreatedAt.Before(s.since)):
 			continue // older than the store: see alarming
 		case !ok:
 			item.Why = "no row has it"
-		case row.Phase == state.VMGone && f.lacks(SafeguardTombstones):
+		case row.Phase == vm.Gone && f.lacks(SafeguardTombstones):
 			continue
-		case isAnother(row, vm.ID):
+		case isAnother(row, server.ID):
 			item.Why = fmt.Sprintf("its row has another VM, %s: it was created late", row.ID)
-		case row.Phase == state.VMAsleep:
+		case row.Phase == vm.Asleep:
 			item.Why = "according to its row it was suspended as an image and deleted"
 		default:
 			item.Why = "according to its row it was deleted: it was created late, or never deleted"
@@ -306,10 +307,10 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 	busy := map[string]bool{}
 	using := map[string]bool{}
 	for _, row := range s.rows {
-		if row.Phase != state.VMGone && row.Snapshot != "" {
+		if row.Phase != vm.Gone && row.Snapshot != "" {
 			owned[row.Snapshot] = true
 		}
-		if row.Phase == state.VMSleeping {
+		if row.Phase == vm.Sleeping {
 			busy[row.Labels[LabelOwner]+" "+row.Labels[LabelGeneration]] = true
 		}
 		if row.Phase.Rising() {
@@ -382,11 +383,11 @@ func (f *Fleet) alarming(s survey) (out []Alarm) {
 	if s.opts.All {
 		return out
 	}
-	for _, vm := range s.vms {
-		task := s.tasks[ownerTask(vm.Labels)]
-		known := task != nil && task.VM != nil && task.VM.Name == vm.Name
-		if _, ok := s.byName[vm.Name]; !ok && !known && !pastLabel(vm.Labels, s.at) && (s.since.IsZero() || vm.CreatedAt.Before(s.since)) {
-			out = append(out, Alarm{Kind: ReapVM, ID: vm.Name, Name: vm.Name, Since: s.at, Why: "it belongs to this deployment but is older than the store, which does not know it; if the store was lost, `errand reap --all` deletes it"})
+	for _, server := range s.vms {
+		task := s.tasks[ownerTask(server.Labels)]
+		known := task != nil && task.VM != nil && task.VM.Name == server.Name
+		if _, ok := s.byName[server.Name]; !ok && !known && !pastLabel(server.Labels, s.at) && (s.since.IsZero() || server.CreatedAt.Before(s.since)) {
+			out = append(out, Alarm{Kind: ReapVM, ID: server.Name, Name: server.Name, Since: s.at, Why: "it belongs to this deployment but is older than the store, which does not know it; if the store was lost, `errand reap --all` deletes it"})
 		}
 	}
 	return out

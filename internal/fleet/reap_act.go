@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // Reap deletes exactly the items in plan.Delete. It returns the deleted ones; failures are in the error and in the next
@@ -50,7 +50,7 @@ func (f *Fleet) reap(ctx context.Context, item ReapItem) error {
 func (f *Fleet) reapVM(ctx context.Context, item ReapItem) error {
 	row, err := f.rows.Get(ctx, item.Name)
 	switch {
-	case errors.Is(err, state.ErrNoVMRow):
+	case errors.Is(err, vm.ErrNoRow):
 	case err != nil:
 		return err
 	case row.EndedAt.IsZero() && !isAnother(row, item.vm):

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // agedFor is how long a VM beyond its maximum age is kept while it has a task's unsaved work. Together with the
@@ -12,12 +13,12 @@ const agedFor = 22 * time.Hour
 
 // aged reports whether a VM has reached its maximum age. The image of a suspended one is kept as long as its task needs
 // it.
-func aged(row state.VMRow, now time.Time) bool {
-	return row.Phase != state.VMAsleep && !row.NotAfter.IsZero() && !now.Before(row.NotAfter)
+func aged(row vm.Row, now time.Time) bool {
+	return row.Phase != vm.Asleep && !row.NotAfter.IsZero() && !now.Before(row.NotAfter)
 }
 
 // delayed reports whether a VM beyond its maximum age is kept for a while because it has its task's unsaved work.
-func (f *Fleet) delayed(row state.VMRow, task *state.Task, now time.Time) bool {
+func (f *Fleet) delayed(row vm.Row, task *state.Task, now time.Time) bool {
 	return aged(row, now) && now.Before(row.NotAfter.Add(agedFor)) && row.Phase.Usable() && f.needed(row, task, now)
 }
 
@@ -36,7 +37,7 @@ func (f *Fleet) delays(s survey) (out []Alarm) {
 
 // owns reports whether a row has the VM or is about to delete it. A row whose VM is gone, or suspended as an image,
 // owns none.
-func owns(row state.VMRow, vm VM) bool {
-	over := row.Phase == state.VMGone || row.Phase == state.VMAsleep && !row.EndedAt.IsZero()
-	return !over && !isAnother(row, vm.ID)
+func owns(row vm.Row, server VM) bool {
+	over := row.Phase == vm.Gone || row.Phase == vm.Asleep && !row.EndedAt.IsZero()
+	return !over && !isAnother(row, server.ID)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestReapImages wants images to stay that a sleeping task, a row or the baker has.
@@ -99,8 +100,8 @@ func TestReapImagesOfRemovedGroups(t *testing.T) {
 				created = c.now()
 			}
 			if test.image != "" {
-				in := state.VMIntent{Name: "waits", Owner: "waits", Gen: 1, Image: test.image, Provider: "memory"}
-				if _, err := store.VMs.Intend(t.Context(), in, state.VMCaps{}); err != nil {
+				in := vm.Intent{Name: "waits", Owner: "waits", Gen: 1, Image: test.image, Provider: "memory"}
+				if _, err := store.VMs.Intend(t.Context(), in, vm.Caps{}); err != nil {
 					t.Fatal(err)
 				}
 			}

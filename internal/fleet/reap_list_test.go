@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/fleet"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // audited is a shop with volumes and addresses, any of whose lists may fail.
@@ -223,11 +223,11 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
 	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
-	vm := get(t, f, fleet.AcquireSpec{Owner: "ours"})
+	server := get(t, f, fleet.AcquireSpec{Owner: "ours"})
 	a.fails["vm"] = errors.New("unavailable")
 	a.mu.Lock()
-	kept := a.vms[vm.Name]
-	delete(a.vms, vm.Name) // by name it is not there, either, for a moment
+	kept := a.vms[server.Name]
+	delete(a.vms, server.Name) // by name it is not there, either, for a moment
 	a.mu.Unlock()
 	ctx, stop := c.until(t, c.now().Add(20*time.Minute))
 	defer stop()
@@ -235,9 +235,9 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.mu.Lock()
-	a.vms[vm.Name] = kept
+	a.vms[server.Name] = kept
 	a.mu.Unlock()
-	if row := rowOf(t, store, vm.Name); row.Phase != state.VMReady {
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Ready {
 		t.Errorf("row is %+v", row)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // reap plans, acts, and returns what went, as "kind id".
@@ -206,7 +208,7 @@ func tasked(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
 
 // tasks is a store with one task that the test makes up.
 type tasks struct {
-	*state.Store
+	*store.Store
 	task *state.Task
 }
 
@@ -219,17 +221,17 @@ func TestReapRows(t *testing.T) {
 	mine := &state.VM{Name: name}
 	tests := map[string]struct {
 		task *state.Task
-		work state.VMEventKind
+		work vm.EventKind
 		why  fleet.Reason // empty: it stays
 	}{
 		"its task has it":             {&state.Task{Phase: state.PhaseImplementing, VM: mine}, "", ""},
-		"its task rests on it":        {&state.Task{Phase: state.PhasePROpen, VM: mine}, state.VMRest, ""},
+		"its task rests on it":        {&state.Task{Phase: state.PhasePROpen, VM: mine}, vm.Rest, ""},
 		"its launch goes on":          {&state.Task{Phase: state.PhaseImplementing, Run: &state.Run{}}, "", ""},
 		"its launch waits":            {&state.Task{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}, "", ""},
 		"no task":                     {nil, "", fleet.ReasonOrphan},
 		"its task is done":            {&state.Task{Phase: state.PhaseDone, VM: mine}, "", fleet.ReasonDone},
 		"its task was cancelled":      {&state.Task{Phase: state.PhaseCancelled}, "", fleet.ReasonCancelled},
-		"its task has another VM":     {&state.Task{Phase: state.PhaseImplementing, VM: &state.VM{Name: "other"}}, state.VMWork, fleet.ReasonOrphan},
+		"its task has another VM":     {&state.Task{Phase: state.PhaseImplementing, VM: &state.VM{Name: "other"}}, vm.Work, fleet.ReasonOrphan},
 		"its task gave up the launch": {&state.Task{Phase: state.PhaseFailed}, "", fleet.ReasonOrphan},
 	}
 	for what, test := range tests {
@@ -241,7 +243,7 @@ func TestReapRows(t *testing.T) {
 			}
 			s.task = test.task
 			if test.work != "" {
-				if _, _, err := s.VMs.Apply(t.Context(), name, state.VMEvent{Kind: test.work}); err != nil {
+				if _, _, err := s.VMs.Apply(t.Context(), name, vm.Event{Kind: test.work}); err != nil {
 					t.Fatal(err)
 				}
 			}

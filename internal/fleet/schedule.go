@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // A [Market]'s API has a rate limit and VMs need time to boot. So errand does not ask the provider at each tick. It
@@ -39,23 +39,23 @@ func (f *Fleet) ticks(n time.Duration) time.Duration { return n * f.cfg.Tick }
 type checks struct {
 	last  time.Time     // time of the last check, zero for never
 	vms   map[string]VM // VMs at the last check or order, by name
-	times state.VMTimes
+	times vm.Times
 }
 
 // due reports whether a check of a row is due.
-func (f *Fleet) due(row state.VMRow, c checks) bool {
+func (f *Fleet) due(row vm.Row, c checks) bool {
 	if _, ok := f.market(); !ok {
 		return true
 	}
 	now := f.cfg.Now()
-	vm, known := c.vms[row.Name]
+	server, known := c.vms[row.Name]
 	first := f.cfg.Tick
 	switch {
-	case row.Phase == state.VMIntended: // it is being ordered, or no candidate is available
+	case row.Phase == vm.Intended: // it is being ordered, or no candidate is available
 		first *= 2
 	case !known: // the process has restarted
 		return true
-	case f.dialable(vm):
+	case f.dialable(server):
 		if first = f.ticks(bootsIn); row.FromImage {
 			first = f.ticks(restoresIn)
 		}
@@ -75,34 +75,36 @@ func (f *Fleet) nextCheck(began, last time.Time, first time.Duration) time.Time 
 }
 
 // boots returns a percentile of the measured boot times of VMs like the row's, 0 if there are none.
-func (c checks) boots(row state.VMRow, percent int) time.Duration {
+func (c checks) boots(row vm.Row, percent int) time.Duration {
 	if row.FromImage {
-		return state.Percentile(c.times.Restore, percent)
+		return vm.Percentile(c.times.Restore, percent)
 	}
-	return state.Percentile(c.times.Boot, percent)
+	return vm.Percentile(c.times.Boot, percent)
 }
 
 // dialable reports whether a first contact may be tried before the provider reports the VM as running.
-func (f *Fleet) dialable(vm VM) bool { return f.cfg.Contact != nil && vm.Endpoint.Address != "" }
+func (f *Fleet) dialable(server VM) bool {
+	return f.cfg.Contact != nil && server.Endpoint.Address != ""
+}
 
 // early reports whether it is too early to dial a VM, by measured times.
-func (f *Fleet) early(row state.VMRow, c checks) bool {
+func (f *Fleet) early(row vm.Row, c checks) bool {
 	from := f.ticks(dialFrom)
 	if quickest := c.boots(row, 1); quickest > 0 {
 		from = quickest - f.ticks(2)
 	}
-	return row.Phase == state.VMCreating && f.cfg.Now().Before(row.Intended.Add(from))
+	return row.Phase == vm.Creating && f.cfg.Now().Before(row.Intended.Add(from))
 }
 
 // dial tries the first contact with a VM between two checks, whether or not the provider has reported it as running.
-func (f *Fleet) dial(ctx context.Context, row state.VMRow, vm VM, known bool, c checks) error {
-	if !known || row.Phase == state.VMIntended || isAnother(row, vm.ID) || row.Phase == state.VMCreating && !f.dialable(vm) {
+func (f *Fleet) dial(ctx context.Context, row vm.Row, server VM, known bool, c checks) error {
+	if !known || row.Phase == vm.Intended || isAnother(row, server.ID) || row.Phase == vm.Creating && !f.dialable(server) {
 		return nil
 	}
 	if f.early(row, c) {
 		return nil
 	}
-	return f.greet(ctx, row, vm)
+	return f.greet(ctx, row, server)
 }
 
 // checks returns the known state of the VMs that are coming up, without asking the provider.
@@ -119,7 +121,7 @@ func (f *Fleet) checks(ctx context.Context) (checks, error) {
 }
 
 // check asks the provider about the VMs of some rows and updates c.
-func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
+func (f *Fleet) check(ctx context.Context, rows []vm.Row, c checks) error {
 	list, err := f.List(ctx)
 	if err != nil {
 		f.mu.Lock()
@@ -129,8 +131,8 @@ func (f *Fleet) check(ctx context.Context, rows []state.VMRow, c checks) error {
 	}
 	clear(c.vms)
 	for _, row := range rows {
-		if vm, ok := findListed(list, row); ok {
-			c.vms[row.Name] = vm
+		if server, ok := findListed(list, row); ok {
+			c.vms[row.Name] = server
 		}
 	}
 	f.mu.Lock()
@@ -177,9 +179,9 @@ func (f *Fleet) Images(ctx context.Context, within time.Duration) ([]Image, erro
 }
 
 // imageReady returns the time from the order to the first check of an image: the measured median.
-func (f *Fleet) imageReady(ctx context.Context, row state.VMRow) time.Duration {
+func (f *Fleet) imageReady(ctx context.Context, row vm.Row) time.Duration {
 	times, err := f.rows.Times(ctx)
-	if usual := state.Percentile(times.Image, 50); err == nil && usual > 0 {
+	if usual := vm.Percentile(times.Image, 50); err == nil && usual > 0 {
 		return max(row.Since.Add(usual).Sub(f.cfg.Now()), f.ticks(2))
 	}
 	return f.ticks(imageIn)

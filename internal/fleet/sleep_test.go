@@ -7,14 +7,15 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestSnapshotAndWake puts a VM to sleep as an image and wakes it on another one.
 func TestSnapshotAndWake(t *testing.T) {
 	t.Parallel()
 	f, s, _, store := inShop(t, nil)
-	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	img, err := f.Snapshot(t.Context(), vm.Name)
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	img, err := f.Snapshot(t.Context(), server.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,17 +23,17 @@ func TestSnapshotAndWake(t *testing.T) {
 	if img.StoredMB == 0 {
 		t.Error("nobody knows how large the image is")
 	}
-	if again, err := f.Snapshot(t.Context(), vm.Name); err != nil || again.ID != ref || again.StoredMB != img.StoredMB || len(s.images) != 1 {
+	if again, err := f.Snapshot(t.Context(), server.Name); err != nil || again.ID != ref || again.StoredMB != img.StoredMB || len(s.images) != 1 {
 		t.Errorf("again it is %+v, %v", again, err)
 	}
-	if err := f.Release(t.Context(), vm.Name, fleet.ReasonAsleep); err != nil {
+	if err := f.Release(t.Context(), server.Name, fleet.ReasonAsleep); err != nil {
 		t.Fatal(err)
 	}
-	if row := rowOf(t, store, vm.Name); row.Phase != state.VMAsleep || row.EndedAt.IsZero() || len(s.vms) != 0 || len(s.images) != 1 {
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Asleep || row.EndedAt.IsZero() || len(s.vms) != 0 || len(s.images) != 1 {
 		t.Errorf("asleep it is %+v, with %d VMs and %d images", row, len(s.vms), len(s.images))
 	}
-	next := get(t, f, fleet.AcquireSpec{Task: shopTask, Gen: 2, Image: ref, FromSleep: vm.Name, FromImage: true})
-	if row := rowOf(t, store, next.Name); row.Phase != state.VMWaking || row.Kind != "large" || row.Location != "there" {
+	next := get(t, f, fleet.AcquireSpec{Task: shopTask, Gen: 2, Image: ref, FromSleep: server.Name, FromImage: true})
+	if row := rowOf(t, store, next.Name); row.Phase != vm.Waking || row.Kind != "large" || row.Location != "there" {
 		t.Errorf("awake it is %+v", row) // on a disk that is large enough, and where the image is
 	}
 	for range 2 {
@@ -40,7 +41,7 @@ func TestSnapshotAndWake(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if row := rowOf(t, store, vm.Name); row.Phase != state.VMGone || len(s.images) != 0 {
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Gone || len(s.images) != 0 {
 		t.Errorf("at last it is %s, with %d images", row.Phase, len(s.images))
 	}
 	if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Image: ref, FromImage: true}); !errors.Is(err, fleet.ErrNotFound) {
@@ -52,17 +53,17 @@ func TestSnapshotAndWake(t *testing.T) {
 func TestImageThatIsNeverReadyIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := inShop(t, nil)
-	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 	began := c.now()
-	s.images["image-of-"+vm.Name] = fleet.Image{ID: "image-of-" + vm.Name, CreatedAt: began.Add(1000 * time.Hour)}
-	if _, err := f.Snapshot(t.Context(), vm.Name); !errors.Is(err, fleet.ErrInvalid) {
+	s.images["image-of-"+server.Name] = fleet.Image{ID: "image-of-" + server.Name, CreatedAt: began.Add(1000 * time.Hour)}
+	if _, err := f.Snapshot(t.Context(), server.Name); !errors.Is(err, fleet.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
 	if took := c.now().Sub(began); took > 2*time.Hour {
 		t.Errorf("it took %s", took)
 	}
-	if row := rowOf(t, store, vm.Name); row.Phase != state.VMParked || len(s.images) != 0 || s.off[vm.Name] {
-		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[vm.Name])
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
+		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
 	}
 }
 
@@ -70,19 +71,19 @@ func TestImageThatIsNeverReadyIsGivenUp(t *testing.T) {
 func TestSnapshotFails(t *testing.T) {
 	t.Parallel()
 	f, s, _, store := inShop(t, nil)
-	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	s.images["image-of-"+vm.Name] = fleet.Image{ID: "image-of-" + vm.Name, Failed: true}
-	if _, err := f.Snapshot(t.Context(), vm.Name); !errors.Is(err, fleet.ErrInvalid) {
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	s.images["image-of-"+server.Name] = fleet.Image{ID: "image-of-" + server.Name, Failed: true}
+	if _, err := f.Snapshot(t.Context(), server.Name); !errors.Is(err, fleet.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
-	if row := rowOf(t, store, vm.Name); row.Phase != state.VMParked || len(s.images) != 0 || s.off[vm.Name] {
-		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[vm.Name])
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
+		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
 	}
-	if err := s.PowerOff(t.Context(), vm.Name); err != nil { // we were killed before it was on again
+	if err := s.PowerOff(t.Context(), server.Name); err != nil { // we were killed before it was on again
 		t.Fatal(err)
 	}
 	f.Close()
-	if again := get(t, f, fleet.AcquireSpec{Task: shopTask}); again.Name != vm.Name || again.State != fleet.StateRunning {
+	if again := get(t, f, fleet.AcquireSpec{Task: shopTask}); again.Name != server.Name || again.State != fleet.StateRunning {
 		t.Errorf("then it is %+v", again)
 	}
 }
@@ -112,7 +113,7 @@ func TestReuse(t *testing.T) {
 			if got := s.ordered(); got != test.want && got != test.want+" "+first.Name {
 				t.Errorf("ordered %q, want %q", got, test.want)
 			}
-			if row := rowOf(t, store, second.Name); row.Phase != state.VMReady || row.Task != test.spec.Task {
+			if row := rowOf(t, store, second.Name); row.Phase != vm.Ready || row.Task != test.spec.Task {
 				t.Errorf("the row is %+v", row)
 			}
 			ctx, stop := c.until(t, c.now().Add(70*time.Minute))
@@ -120,7 +121,7 @@ func TestReuse(t *testing.T) {
 			if err := f.Run(ctx); err != nil { // what is left of the first one, or was spare too long, goes
 				t.Error(err)
 			}
-			if row := rowOf(t, store, first.Name); row.Phase != state.VMGone || row.Why != string(fleet.ReasonDone) {
+			if row := rowOf(t, store, first.Name); row.Phase != vm.Gone || row.Why != string(fleet.ReasonDone) {
 				t.Errorf("the first row is %s, %s", row.Phase, row.Why)
 			}
 		})
@@ -148,7 +149,7 @@ func TestInsurance(t *testing.T) {
 	c.pass(time.Minute)
 	second := get(t, f, fleet.AcquireSpec{Task: otherTask})
 	for _, name := range []string{first.Name, second.Name} {
-		if _, _, err := store.VMs.Apply(t.Context(), name, state.VMEvent{Kind: state.VMRest}); err != nil {
+		if _, _, err := store.VMs.Apply(t.Context(), name, vm.Event{Kind: vm.Rest}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,8 +189,8 @@ func TestMargin(t *testing.T) {
 func TestInsuranceEndsBeforeAge(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Insurance, c.MaxAge = 1, 30*time.Hour })
-	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	if _, _, err := store.VMs.Apply(t.Context(), vm.Name, state.VMEvent{Kind: state.VMRest}); err != nil {
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	if _, _, err := store.VMs.Apply(t.Context(), server.Name, vm.Event{Kind: vm.Rest}); err != nil {
 		t.Fatal(err)
 	}
 	s.answers["small/here"] = fleet.ErrNoCapacity
@@ -199,7 +200,7 @@ func TestInsuranceEndsBeforeAge(t *testing.T) {
 		want  bool
 	}{{22 * time.Hour, true}, {30 * time.Minute, false}, {time.Hour, false}} {
 		c.pass(step.after)
-		if got, err := f.Outlives(t.Context(), vm.Name); err != nil || got != step.want {
+		if got, err := f.Outlives(t.Context(), server.Name); err != nil || got != step.want {
 			t.Errorf("after %s more: %v, %v", step.after, got, err)
 		}
 	}

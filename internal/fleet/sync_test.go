@@ -8,7 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/remote"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // syncer is a contact whose syncs fail a number of times.
@@ -21,7 +21,7 @@ type syncer struct {
 	early bool // the VM was off when a sync was tried
 }
 
-func (s *syncer) Greet(ctx context.Context, _ state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (s *syncer) Greet(ctx context.Context, _ vm.Row, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	return []string{"new"}, pin(ctx, []string{"new"})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 const lease = 30 * time.Second
@@ -14,7 +15,7 @@ const lease = 30 * time.Second
 // claimElsewhere claims the task's work job as another process would, and never finishes it.
 func (w *world) claimElsewhere() *state.Job {
 	w.t.Helper()
-	job, err := w.store.Store.Claim(w.t.Context(), state.ClaimReq{
+	job, err := w.store.Store.Claim(w.t.Context(), store.ClaimReq{
 		Lanes: []state.Lane{state.LaneWork}, Lease: func(state.JobKind) time.Duration { return lease },
 	})
 	if err != nil || job == nil || job.Kind != state.JobStart {
@@ -50,7 +51,7 @@ func TestRescue(t *testing.T) {
 				before := w.task(1).Version
 				late := started()
 				late.Task = dead.Task
-				_, err := w.store.Apply(w.t.Context(), late, state.Ack{Job: dead.ID, Epoch: dead.Epoch})
+				_, err := w.store.Apply(w.t.Context(), late, store.Ack{Job: dead.ID, Epoch: dead.Epoch})
 				if err == nil || w.task(1).Version != before {
 					t.Errorf("the late result of the dead process changed the task: %v", err)
 				}

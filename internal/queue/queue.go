@@ -21,18 +21,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Store is the part of the state store that the queue uses.
 type Store interface {
 	Claimer
-	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
+	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
 	Retry(ctx context.Context, id string, epoch int64, f state.Failed) error
 }
 
 // A Claimer gives out jobs.
 type Claimer interface {
-	Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error)
+	Claim(ctx context.Context, req store.ClaimReq) (*state.Job, error)
 	Rescue(ctx context.Context, now time.Time) (int, error)
 	NextDue(ctx context.Context) (time.Time, bool, error)
 	Wake(ctx context.Context) <-chan struct{}
@@ -132,7 +133,7 @@ func (q *Queue) runLane(ctx context.Context, lane state.Lane) error {
 		case <-ctx.Done():
 			return nil
 		}
-		job, err := q.cfg.Store.Claim(ctx, state.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
+		job, err := q.cfg.Store.Claim(ctx, store.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
 		if err == nil && job != nil {
 			vain = 0
 			g.Go(func() error {
@@ -184,7 +185,7 @@ func (q *Queue) wait(ctx context.Context, wake <-chan struct{}, vain int) int {
 // Step claims the job of a lane that is due first and runs it before returning. It returns false if no job is due. Run
 // does the same concurrently; Step is for tests that control the clock.
 func (q *Queue) Step(ctx context.Context, lane state.Lane) (bool, error) {
-	job, err := q.cfg.Store.Claim(ctx, state.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
+	job, err := q.cfg.Store.Claim(ctx, store.ClaimReq{Lanes: []state.Lane{lane}, Lease: q.cfg.Lease})
 	if err != nil || job == nil {
 		return false, err
 	}
@@ -211,10 +212,10 @@ func (q *Queue) do(ctx context.Context, job *state.Job) {
 	}
 	// An event that the store rejects, for example because it is too large, counts as a failure. Otherwise the job
 	// would run again each time its lease expires.
-	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, store.ErrLeaseLost) && ctx.Err() == nil {
 		err = q.handleFailure(ctx, job, err, log)
 	}
-	if err != nil && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, store.ErrLeaseLost) && ctx.Err() == nil {
 		log.Error().Err(err).Msg("failed to complete a job")
 	}
 }
@@ -233,7 +234,7 @@ func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err
 // apply completes the job with its event.
 func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error {
 	ev.Task = job.Task
-	applied, err := q.cfg.Store.Apply(ctx, ev, state.Ack{Job: job.ID, Epoch: job.Epoch})
+	applied, err := q.cfg.Store.Apply(ctx, ev, store.Ack{Job: job.ID, Epoch: job.Epoch})
 	if err != nil {
 		return err
 	}

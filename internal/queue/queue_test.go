@@ -13,22 +13,23 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // refusing is a store that rejects one kind of event.
 type refusing struct {
-	*state.Store
+	*store.Store
 	kind    state.EventKind
 	refused int
 	class   string // class of every error
 	failed  chan state.Failure
 }
 
-func (r *refusing) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+func (r *refusing) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
 	switch {
 	case e.Kind == r.kind:
 		r.refused++
-		return state.Applied{}, errors.New("too large")
+		return store.Applied{}, errors.New("too large")
 	case e.Kind == state.EventStepFailed:
 		r.failed <- *e.Failure
 	}
@@ -45,13 +46,13 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 	defer db.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if r.Store, err = state.Open(ctx, db, state.Options{}); err != nil {
+	if r.Store, err = store.Open(ctx, db, store.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	r.failed = make(chan state.Failure, 10)
 	trigger := state.Event{Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: 1}, By: state.Person{ID: 2, Login: "ada"},
 		Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug"}}
-	if _, err := r.Apply(ctx, trigger, state.Ack{}); err != nil {
+	if _, err := r.Apply(ctx, trigger, store.Ack{}); err != nil {
 		t.Fatal(err)
 	}
 	q := queue.New(queue.Config{
@@ -202,7 +203,7 @@ func TestUnknownOutcomeReachesQueuedJob(t *testing.T) {
 			}
 			key := state.TaskKey{Repo: 7, Issue: 1}
 			for _, kind := range []state.EventKind{state.EventLocked, state.EventUnlocked} { // queues a job that shows a newer version
-				if _, err := w.store.Apply(ctx, state.Event{Kind: kind, Task: key}, state.Ack{}); err != nil {
+				if _, err := w.store.Apply(ctx, state.Event{Kind: kind, Task: key}, store.Ack{}); err != nil {
 					return state.Event{}, err
 				}
 			}

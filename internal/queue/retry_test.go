@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 var (
@@ -27,21 +28,21 @@ var nothing = state.Event{Kind: "nothing"}
 
 // claims counts the queue's calls to the store.
 type claims struct {
-	*state.Store
+	*store.Store
 	mu sync.Mutex
 	n  int
 	// failing is called with permanent failures; it may be nil.
 	failing func(state.Failure)
 }
 
-func (c *claims) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+func (c *claims) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
 	if e.Kind == state.EventStepFailed && c.failing != nil {
 		c.failing(*e.Failure)
 	}
 	return c.Store.Apply(ctx, e, ack)
 }
 
-func (c *claims) Claim(ctx context.Context, req state.ClaimReq) (*state.Job, error) {
+func (c *claims) Claim(ctx context.Context, req store.ClaimReq) (*state.Job, error) {
 	c.mu.Lock()
 	c.n++
 	c.mu.Unlock()
@@ -75,11 +76,11 @@ func inBubble(t *testing.T, test func(*world)) {
 			t.Fatal(err)
 		}
 		defer func() { _ = db.Close() }()
-		store, err := state.Open(t.Context(), db, state.Options{})
+		st, err := store.Open(t.Context(), db, store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{t: t, store: &claims{Store: store}}
+		w := &world{t: t, store: &claims{Store: st}}
 		w.cfg = queue.Config{Store: w.store, Now: time.Now, Log: zerolog.Nop(), Judge: judge, Rescue: time.Second}
 		test(w)
 	})
@@ -96,7 +97,7 @@ func (w *world) trigger(issue int) {
 		Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: issue}, By: state.Person{ID: 2, Login: "ada"},
 		Permission: state.PermissionWrite, Via: "assigned", At: time.Now(),
 		Repo: &state.Repo{ID: 7, Owner: "acme", Name: "shop"}, Issue: &state.Issue{Title: "Bug"},
-	}, state.Ack{})
+	}, store.Ack{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

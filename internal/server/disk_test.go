@@ -16,7 +16,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/disktest"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // ready asks whether errand is ready.
@@ -48,7 +48,7 @@ func TestFullDiskIsTold(t *testing.T) {
 		}
 		free := disktest.Fill(t, dir, 0)
 		for range 2 {
-			if _, err := s.store.PutDelivery(t.Context(), state.Delivery{GUID: "g", Event: "issues", Payload: large}); err == nil {
+			if _, err := s.store.PutDelivery(t.Context(), store.Delivery{GUID: "g", Event: "issues", Payload: large}); err == nil {
 				t.Error("stored on a full disk")
 			}
 			if code := ready(s); code != http.StatusServiceUnavailable {
@@ -59,7 +59,7 @@ func TestFullDiskIsTold(t *testing.T) {
 			t.Errorf("the log says %q", text)
 		}
 		free()
-		if _, err := s.store.PutDelivery(t.Context(), state.Delivery{GUID: "g", Event: "issues", Payload: []byte("{}")}); err != nil {
+		if _, err := s.store.PutDelivery(t.Context(), store.Delivery{GUID: "g", Event: "issues", Payload: []byte("{}")}); err != nil {
 			t.Error(err)
 		}
 		if code := ready(s); code != http.StatusOK || strings.Count(log.String(), "can be written again") != 1 {

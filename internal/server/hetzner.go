@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/cloudinit"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // contactWithin is how long a VM in the cloud stays up without anybody in touch: if errand is gone for
@@ -39,7 +40,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 		cfg.Candidates = append(cfg.Candidates, fleet.Candidate{Type: kind, Location: place})
 	}
 	cfg.Paid, cfg.Pool = h.BillingPeriod, fleet.Pool{Insurance: h.Insurance, Reuse: h.Reuse}
-	cfg.Caps = state.VMCaps{
+	cfg.Caps = vm.Caps{
 		VMs: s.cfg.Limits.VMs, PerHour: s.cfg.Limits.VMCreates, PerTask: s.cfg.Policy().VMHours,
 		MicroDay: config.Micro(s.cfg.Limits.VMCostPerDay), MicroMonth: config.Micro(s.cfg.Limits.VMCostPerMonth),
 	}
@@ -47,7 +48,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 		_, public, err := cloudinit.DeriveHostKey(secret, vm)
 		return public, err
 	}}
-	cfg.UserData = func(row state.VMRow) ([]byte, error) {
+	cfg.UserData = func(row vm.Row) ([]byte, error) {
 		private, _, err := cloudinit.DeriveHostKey(secret, row.Name)
 		if err != nil {
 			return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Hooks let a test stand between errand and what it has effects on, to fail one call or all of them
@@ -26,7 +26,7 @@ type Hooks struct {
 	// Handle does the queue's jobs.
 	Handle func(queue.Handler) queue.Handler
 	// Without leaves safeguards of the store out, for proofs that have to notice.
-	Without []state.Safeguard
+	Without []store.Safeguard
 	// Upstream is what VMs reach through the tether: models and git reads.
 	Upstream func(http.RoundTripper) http.RoundTripper
 	// Internet is where the names that VMs ask for are looked up and called, as the zero value of it on the host's own.

@@ -14,8 +14,9 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/runlog"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // TestTranscriptsAreKeptAsLongAsConfigured: keep.transcripts decides, for whole files and what a process
@@ -32,7 +33,7 @@ func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	store, err := state.Open(t.Context(), db, state.Options{Now: time.Now, Policy: state.DefaultPolicy()})
+	st, err := store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
 			}
 		}
 	}
-	s := &Server{archive: files, store: store, reached: reached, opts: Options{Log: zerolog.Nop(), Now: func() time.Time { return now }}, cfg: config.Default()}
+	s := &Server{archive: files, store: st, reached: reached, opts: Options{Log: zerolog.Nop(), Now: func() time.Time { return now }}, cfg: config.Default()}
 	left := func() []string {
 		entries, err := os.ReadDir(filepath.Join(dir, "transcripts"))
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // makeFleet makes the VMs' provider, the connections and the tether.
@@ -39,7 +40,7 @@ func (s *Server) makeFleet(context.Context) error {
 		s.opts.BinDir = filepath.Dir(exe)
 	}
 	cfg := fleet.Config{
-		Deployment: s.cfg.Deployment, Rows: s.store.VMs, Store: s.store, Caps: state.VMCaps{VMs: s.cfg.Limits.VMs}, Grace: s.opts.Timing.ReapGrace, Tick: s.opts.Timing.VMTick,
+		Deployment: s.cfg.Deployment, Rows: s.store.VMs, Store: s.store, Caps: vm.Caps{VMs: s.cfg.Limits.VMs}, Grace: s.opts.Timing.ReapGrace, Tick: s.opts.Timing.VMTick,
 		SSH: remote.Config{Signer: signer, Dial: s.opts.DialVM}, Now: s.opts.Now, Log: s.opts.Log,
 		BaseGroups: slices.AppendSeq([]string{}, maps.Keys(s.cfg.Bake)), // none is not nil: images of removed groups go
 	}

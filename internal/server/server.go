@@ -35,9 +35,9 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Options are what is not in the configuration file.
@@ -79,7 +79,7 @@ type Server struct {
 	opts Options
 
 	db       kv.DB
-	store    *state.Store
+	store    *store.Store
 	forge    *forge.Forge
 	provider fleet.Provider
 	fleet    *fleet.Fleet
@@ -134,7 +134,7 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.db = s.opts.Hooks.db(file)
-	s.store, err = state.Open(ctx, s.db, state.Options{Now: s.opts.Now, Policy: s.policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
+	s.store, err = store.Open(ctx, s.db, store.Options{Now: s.opts.Now, Policy: s.policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
 	return err
 }
 
@@ -196,7 +196,7 @@ func (s *Server) makeForge(context.Context) (err error) {
 }
 
 // Store gives tests the store.
-func (s *Server) Store() *state.Store { return s.store }
+func (s *Server) Store() *store.Store { return s.store }
 
 // Forge gives the demo the client, for its count of calls.
 func (s *Server) Forge() *forge.Forge { return s.forge }

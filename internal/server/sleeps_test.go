@@ -11,6 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // TestPruneSleeps: what a dead process wrote and no task names goes, once nobody can be about to name it.
@@ -26,7 +28,7 @@ func TestPruneSleeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	store, err := state.Open(t.Context(), db, state.Options{Now: time.Now, Policy: state.DefaultPolicy()})
+	st, err := store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func TestPruneSleeps(t *testing.T) {
 		{Kind: state.EventLaunched, Task: key, Launch: &state.Launch{Run: "r", VM: state.VM{Name: "vm"}}},
 		{Kind: state.EventSlept, Task: key, VM: "vm", Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: "7-1-named", VM: "vm"}},
 	} {
-		if _, err := store.Apply(t.Context(), e, state.Ack{}); err != nil {
+		if _, err := st.Apply(t.Context(), e, store.Ack{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +52,7 @@ func TestPruneSleeps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &Server{archive: files, store: store, opts: Options{Log: zerolog.Nop()}}
+	s := &Server{archive: files, store: st, opts: Options{Log: zerolog.Nop()}}
 	s.cfg.Keep.AfterEnd = 24 * time.Hour
 	if err := s.pruneSleeps(t.Context(), now); err != nil {
 		t.Fatal(err)

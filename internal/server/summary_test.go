@@ -19,6 +19,8 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // TestSummaries: what a task has come to is written when it turns, and at the start if that was missed; a task that
@@ -37,7 +39,7 @@ func TestSummaries(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	now := time.Now()
 	s := &Server{archive: files, opts: Options{Log: zerolog.Nop(), Now: func() time.Time { return now }}, cfg: config.Default()}
-	s.store, err = state.Open(t.Context(), db, state.Options{Now: time.Now, Policy: state.DefaultPolicy(), Turned: s.summarise})
+	s.store, err = store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy(), Turned: s.summarise})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func TestSummaries(t *testing.T) {
 	_, err = s.store.Apply(t.Context(), state.Event{
 		Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: 3}, By: by, Permission: state.PermissionWrite, Via: "assigned",
 		Repo: &state.Repo{ID: 7, Owner: "acme", Name: "shop"}, Issue: &state.Issue{Title: "x"}, At: now,
-	}, state.Ack{})
+	}, store.Ack{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // Timing holds the intervals, time limits and rates that errand decides itself. Operators set only those in
@@ -53,7 +53,7 @@ type Timing struct {
 
 // DefaultTiming returns the values of production.
 func DefaultTiming() Timing {
-	p := state.DefaultPolicy()
+	p := machine.DefaultPolicy()
 	return Timing{
 		StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
@@ -65,7 +65,7 @@ func DefaultTiming() Timing {
 }
 
 // policy returns the settings of the state machine: the operator's, with errand's own timing.
-func (s *Server) policy() state.Policy {
+func (s *Server) policy() machine.Policy {
 	p, t := s.cfg.Policy(), s.opts.Timing
 	p.StatusGap, p.SettleFor, p.Recheck = t.StatusGap, t.Settle, t.Recheck
 	p.Backoff, p.BackoffMax, p.MaxAttempts = t.Backoff, t.BackoffMax, t.MaxAttempts

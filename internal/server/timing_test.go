@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/config"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // TestTimingReachesTheStateMachine: what no operator sets comes from Timing, the rest from the configuration, and without
@@ -18,7 +18,7 @@ func TestTimingReachesTheStateMachine(t *testing.T) {
 	s := &Server{cfg: config.Default(), opts: Options{}.withDefaults()}
 	p := s.policy()
 	p.Models = nil // none are offered besides the configured ones
-	want := state.DefaultPolicy()
+	want := machine.DefaultPolicy()
 	want.VMHours = time.Duration(s.cfg.Limits.VMHours) * time.Hour
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("production (-want +got):\n%s", diff)
@@ -27,7 +27,7 @@ func TestTimingReachesTheStateMachine(t *testing.T) {
 	s.opts.Timing = &Timing{StatusGap: 5, Settle: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11}
 	p = s.policy()
 	p.Models = nil
-	want = state.Policy{Gather: 1, IdleVM: 2, KeepAfterEnd: 3, KeepAsleep: 4, StatusGap: 5, SettleFor: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11, VMHours: want.VMHours}
+	want = machine.Policy{Gather: 1, IdleVM: 2, KeepAfterEnd: 3, KeepAsleep: 4, StatusGap: 5, SettleFor: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11, VMHours: want.VMHours}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("set (-want +got):\n%s", diff)
 	}

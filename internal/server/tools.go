@@ -19,8 +19,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/remote"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // ErrServing: another errand has the store open, so that VMs are its to look after.
@@ -151,8 +151,8 @@ func (s *Server) alarms() []admin.Alarm {
 }
 
 // vmCaps are the caps on VMs, for people.
-func (s *Server) vmCaps() state.VMCaps {
-	caps := state.VMCaps{VMs: s.cfg.Limits.VMs}
+func (s *Server) vmCaps() vm.Caps {
+	caps := vm.Caps{VMs: s.cfg.Limits.VMs}
 	if s.cfg.Provider == config.ProviderHetzner {
 		caps.MicroDay, caps.MicroMonth = config.Micro(s.cfg.Limits.VMCostPerDay), config.Micro(s.cfg.Limits.VMCostPerMonth)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // vms gives tasks their VMs: it translates between tasks and the fleet.
@@ -62,18 +64,18 @@ func (v vms) putAway(ctx context.Context, t *state.Task) time.Duration {
 	if err != nil {
 		v.s.opts.Log.Warn().Err(err).Msg("look how long images take") // the policy's margin stays
 	}
-	return state.Percentile(times.Image, 95)
+	return vm.Percentile(times.Image, 95)
 }
 
 // refused says what an error of the fleet means to the task: workflow.ErrNoVM with what people need of it,
-// or a *state.VMLimitError, which says more than that there is none now.
+// or a *vm.LimitError, which says more than that there is none now.
 func (v vms) refused(ctx context.Context, t *state.Task, spec fleet.AcquireSpec, err error) error {
-	var limit *state.VMLimitError
+	var limit *vm.LimitError
 	var none *fleet.NoCapacityError
 	switch {
 	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
 		return fmt.Errorf("%w: %w", workflow.ErrNoSnapshot, err)
-	case errors.As(err, &limit) && limit.Limit == state.LimitVMs:
+	case errors.As(err, &limit) && limit.Limit == vm.LimitVMs:
 		return fmt.Errorf("%w: %s%s", workflow.ErrNoVM, limit.Reason, v.holders(ctx, t))
 	case errors.As(err, &limit):
 		return limit
@@ -181,7 +183,7 @@ func (l line) VMToken(vm string) string { return l.s.tether.VMToken(vm) }
 
 // Spend books what an answer of the model has cost, or that one was refused.
 func (l line) Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
-	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, state.Ack{Call: call})
+	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, store.Ack{Call: call})
 	return err
 }
 
@@ -195,7 +197,7 @@ func (l line) Left(ctx context.Context, open state.Money, free bool) (state.Left
 	return l.s.store.Left(ctx, l.caps(free), open, l.s.opts.Now())
 }
 
-func (l line) caps(free bool) state.Caps {
+func (l line) caps(free bool) store.Caps {
 	caps := l.s.cfg.Caps()
 	if free {
 		caps.DayMicroUSD, caps.MonthMicroUSD = 0, 0

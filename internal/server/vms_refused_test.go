@@ -9,6 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // TestRefused: a cap that a person or a day has to lift is told as such; anything else is waited for, with
@@ -20,9 +21,9 @@ func TestRefused(t *testing.T) {
 		limit string
 		waits string // what is waited for says this
 	}{
-		"the task's hours":  {err: none(&state.VMLimitError{Limit: state.LimitVMHours, Reason: "its 6 hours are used"}), limit: state.LimitVMHours},
-		"the day's money":   {err: none(&state.VMLimitError{Limit: state.LimitVMsDay, Reason: "today's money is used"}), limit: state.LimitVMsDay},
-		"VMs in an hour":    {err: none(&state.VMLimitError{Limit: state.LimitVMMakes, Reason: "10 were made"}), limit: state.LimitVMMakes},
+		"the task's hours":  {err: none(&vm.LimitError{Limit: vm.LimitVMHours, Reason: "its 6 hours are used"}), limit: vm.LimitVMHours},
+		"the day's money":   {err: none(&vm.LimitError{Limit: vm.LimitVMsDay, Reason: "today's money is used"}), limit: vm.LimitVMsDay},
+		"VMs in an hour":    {err: none(&vm.LimitError{Limit: vm.LimitVMMakes, Reason: "10 were made"}), limit: vm.LimitVMMakes},
 		"the account":       {err: none(fleet.ErrQuota), waits: "ask the provider for a higher limit"},
 		"no capacity":       {err: none(errors.New("resource_unavailable")), waits: "more candidates"},
 		"a refused token":   {err: fleet.ErrUnauthorized, waits: "`hetzner.token`"},
@@ -33,7 +34,7 @@ func TestRefused(t *testing.T) {
 			s := &Server{}
 			s.cfg.Provider = "hetzner"
 			err := vms{s}.refused(t.Context(), &state.Task{}, fleet.AcquireSpec{}, test.err)
-			var limit *state.VMLimitError
+			var limit *vm.LimitError
 			if errors.As(err, &limit) != (test.limit != "") || limit != nil && limit.Limit != test.limit {
 				t.Errorf("the limit is %+v in %v", limit, err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // How many tokens of an answer a model has written by the time at which errand is back, if errand died meanwhile: so many
@@ -38,7 +39,7 @@ func (c *call) reserve(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, spendTimeout)
 	defer cancel()
 	c.reservation = rand.Text() // from here on: after an error it may be stored all the same
-	return c.h.cfg.Journal.Reserve(ctx, state.Reservation{
+	return c.h.cfg.Journal.Reserve(ctx, store.Reservation{
 		ID: c.reservation, Task: c.place.key, Run: c.place.run, At: c.h.now().UTC(),
 		Provider: c.name, Model: c.guess.Model, Input: c.guess.Input, Output: c.most,
 	})
@@ -71,7 +72,7 @@ func (h *Handler) store(ctx context.Context, s settlement) error {
 		return h.cfg.Journal.Release(ctx, s.reservation)
 	}
 	err := h.cfg.Ledger.Spend(ctx, s.key, s.run, s.reservation, s.cost, s.held)
-	if s.reservation != "" && errors.Is(err, state.ErrSpent) {
+	if s.reservation != "" && errors.Is(err, store.ErrSpent) {
 		return nil // by an attempt whose success was not reported
 	}
 	return err
@@ -145,7 +146,7 @@ func (h *Handler) Recover(ctx context.Context) error {
 }
 
 // lost estimates what a call has used that errand's end cut off: the input by its length, the output by the time.
-func lost(r state.Reservation, now time.Time) gateway.Usage {
+func lost(r store.Reservation, now time.Time) gateway.Usage {
 	output := r.Output
 	if took := now.Sub(r.At); took >= 0 { // else the clock was set
 		output = min(output, writesAtOnce+int64(took.Seconds()*writesASecond))

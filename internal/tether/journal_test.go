@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 var errDisk = errors.New("no space left on device")
@@ -28,14 +29,14 @@ var errDisk = errors.New("no space left on device")
 type bank struct {
 	ledger
 
-	rows    map[string]state.Reservation
+	rows    map[string]store.Reservation
 	refuse  map[string]int // how often an operation fails from now on, without an effect
 	unheard map[string]int // how often it fails from now on, with its effect
 	begun   []string       // operations, in their order
 }
 
 func newBank() *bank {
-	return &bank{rows: map[string]state.Reservation{}, refuse: map[string]int{}, unheard: map[string]int{}}
+	return &bank{rows: map[string]store.Reservation{}, refuse: map[string]int{}, unheard: map[string]int{}}
 }
 
 // do is one operation, which may fail.
@@ -55,7 +56,7 @@ func (b *bank) do(op string, effect func() error) error {
 	return err
 }
 
-func (b *bank) Reserve(_ context.Context, r state.Reservation) error {
+func (b *bank) Reserve(_ context.Context, r store.Reservation) error {
 	return b.do("reserve", func() error { b.rows[r.ID] = r; return nil })
 }
 
@@ -63,7 +64,7 @@ func (b *bank) Release(_ context.Context, id string) error {
 	return b.do("release", func() error { delete(b.rows, id); return nil })
 }
 
-func (b *bank) Reservations(context.Context) ([]state.Reservation, error) {
+func (b *bank) Reservations(context.Context) ([]store.Reservation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Values(b.rows)), nil
@@ -75,7 +76,7 @@ func (b *bank) Spend(_ context.Context, _ state.TaskKey, run, call string, m sta
 	}
 	return b.do("spend", func() error {
 		if _, ok := b.rows[call]; !ok {
-			return fmt.Errorf("reservation %q: %w", call, state.ErrSpent)
+			return fmt.Errorf("reservation %q: %w", call, store.ErrSpent)
 		}
 		delete(b.rows, call)
 		b.booked, b.runs = append(b.booked, m), append(b.runs, run)
@@ -228,15 +229,15 @@ func TestCallsAreBookedAfterADeath(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		row  state.Reservation
+		row  store.Reservation
 		want state.Money
 	}{
-		"at once":         {state.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 1000, MicroUSD: 18000}},
-		"ten seconds ago": {state.Reservation{At: now.Add(-10 * time.Second), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 3000, MicroUSD: 48000}},
-		"yesterday":       {state.Reservation{At: now.Add(-24 * time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 32000, MicroUSD: 483000}},
-		"a bound":         {state.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150}},
-		"a clock set":     {state.Reservation{At: now.Add(time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 2000}, state.Money{InputTokens: 1000, OutputTokens: 2000, MicroUSD: 33000}},
-		"of a provider that is configured no more": {state.Reservation{At: now, Provider: "other", Model: "mystery", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150, Unpriced: "mystery"}},
+		"at once":         {store.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 1000, MicroUSD: 18000}},
+		"ten seconds ago": {store.Reservation{At: now.Add(-10 * time.Second), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 3000, MicroUSD: 48000}},
+		"yesterday":       {store.Reservation{At: now.Add(-24 * time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 32000, MicroUSD: 483000}},
+		"a bound":         {store.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150}},
+		"a clock set":     {store.Reservation{At: now.Add(time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 2000}, state.Money{InputTokens: 1000, OutputTokens: 2000, MicroUSD: 33000}},
+		"of a provider that is configured no more": {store.Reservation{At: now, Provider: "other", Model: "mystery", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150, Unpriced: "mystery"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,7 +266,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBank()
 		for _, id := range []string{"a", "b"} {
-			b.rows[id] = state.Reservation{ID: id, Run: run, Task: someTask().Key, At: time.Now(), Model: "claude-x", Input: 1000, Output: 10}
+			b.rows[id] = store.Reservation{ID: id, Run: run, Task: someTask().Key, At: time.Now(), Model: "claude-x", Input: 1000, Output: 10}
 		}
 		b.refuse["spend"] = 3
 		h := tether.New(tether.Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: gateway.Prices{"claude": {Input: 3, Output: 15}}})

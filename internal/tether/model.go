@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Ledger keeps what runs have cost.
@@ -26,9 +27,9 @@ type Ledger interface {
 
 // Journal keeps the reservations of calls, from before a call is passed on until it is booked, over restarts.
 type Journal interface {
-	Reserve(ctx context.Context, r state.Reservation) error
+	Reserve(ctx context.Context, r store.Reservation) error
 	Release(ctx context.Context, id string) error
-	Reservations(ctx context.Context) ([]state.Reservation, error)
+	Reservations(ctx context.Context) ([]store.Reservation, error)
 }
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early

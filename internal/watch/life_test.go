@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
 )
 
 var (
@@ -18,7 +19,7 @@ var (
 
 // life is a real store in which tests move tasks to a phase by applying events.
 type life struct {
-	*state.Store
+	*store.Store
 	t *testing.T
 
 	mu     sync.Mutex
@@ -31,19 +32,19 @@ func newLife(t *testing.T) *life {
 	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	store, err := state.Open(t.Context(), db, state.Options{})
+	st, err := store.Open(t.Context(), db, store.Options{})
 	check(t, err)
-	return &life{Store: store, t: t}
+	return &life{Store: st, t: t}
 }
 
 // Apply records and applies events of the watcher under test.
-func (l *life) Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error) {
+func (l *life) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
 	l.mu.Lock()
 	refuse := l.refuse
 	l.mu.Unlock()
 	if refuse != nil {
 		if err := refuse(e); err != nil {
-			return state.Applied{}, err
+			return store.Applied{}, err
 		}
 	}
 	applied, err := l.Store.Apply(ctx, e, ack)
@@ -71,7 +72,7 @@ func (l *life) happen(e state.Event) *state.Task {
 	if e.Task.IsZero() {
 		e.Task = task
 	}
-	applied, err := l.Store.Apply(l.t.Context(), e, state.Ack{})
+	applied, err := l.Store.Apply(l.t.Context(), e, store.Ack{})
 	check(l.t, err)
 	return applied.Task
 }

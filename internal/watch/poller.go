@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // A Thumber reads the 👍 on comments of one installation. Up to 100 comments cost one rate limit point.
@@ -134,7 +135,7 @@ type waits struct {
 // waiting returns the data of each task. It reads only tasks that have changed since the last poll.
 func (p *Poller) waiting(ctx context.Context) (map[state.TaskKey]waits, error) {
 	now := map[state.TaskKey]waits{}
-	err := p.cfg.Store.EachOpen(ctx, func(l state.Listed) error {
+	err := p.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
 		if !polled(l.Phase) {
 			return nil
 		}
@@ -230,7 +231,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	for _, node := range thumbs.Gone {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
 			e := state.Event{Kind: state.EventStale, Task: m.task, Hash: m.plan.Hash, Detail: state.StaleDeleted}
-			if _, err := p.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+			if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 				return fmt.Errorf("report a deleted plan: %w", err)
 			}
 		}
@@ -250,7 +251,7 @@ func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb, id string) 
 		e.ID += ":" + strconv.FormatInt(m.withheld.ID, 10)
 		e.Comment = &state.Comment{ID: m.withheld.ID, Node: m.withheld.Node, Body: m.withheld.Body, At: th.At}
 	}
-	if _, err := p.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+	if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a reaction: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Records is a growing log of a run. Next returns io.EOF after the exit record.
@@ -242,7 +243,7 @@ func (f *following) reportProgress(ctx context.Context, now bool) error {
 	}
 	f.reportedAt = f.s.cfg.Now()
 	p := f.progress
-	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, Progress: &p}, state.Ack{})
+	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, Progress: &p}, store.Ack{})
 	return err
 }
 
@@ -256,7 +257,7 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 	if err := f.transcript.End(record(t, f.run, x, res, f.s.cfg.Now())); err != nil {
 		return err
 	}
-	applied, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, state.Ack{})
+	applied, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, store.Ack{})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // Lost is the part of GitHub's API that sweeps use.
@@ -152,7 +153,7 @@ func (s *Sweeper) state(ctx context.Context) error {
 	places, unlisted := s.places(ctx)
 	var limits skipped
 	open := map[state.TaskKey]bool{}
-	err := s.cfg.Store.EachOpen(ctx, func(l state.Listed) error {
+	err := s.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
 		open[l.Key] = true
 		t, err := l.Load()
 		if err == nil {
@@ -222,7 +223,7 @@ func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]pl
 		return nil
 	}
 	e := state.Event{Kind: state.EventRenamed, Task: t.Key, Repo: &p.repo, Installation: p.installation}
-	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+	if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a new name: %w", err)
 	}
 	t.Repo, t.Installation = p.repo, p.installation
@@ -281,7 +282,7 @@ func elsewhere(t *state.Task, i forge.Issue) bool {
 func (s *Sweeper) report(ctx context.Context, t *state.Task, events []state.Event) error {
 	for _, e := range events {
 		e.Task = t.Key
-		if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+		if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 			return fmt.Errorf("report %s: %w", e.Kind, err)
 		}
 	}
@@ -305,6 +306,6 @@ func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) erro
 	}
 	delete(s.missing, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
-	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Detail: "its issue was unreachable for too long"}, state.Ack{})
+	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Detail: "its issue was unreachable for too long"}, store.Ack{})
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
@@ -83,7 +84,7 @@ func newLand(t *testing.T) *land {
 type inserter struct{ *life }
 
 func (i inserter) Insert(ctx context.Context, guid, event string, payload []byte) error {
-	_, err := i.PutDelivery(ctx, state.Delivery{GUID: guid, Event: event, Payload: payload})
+	_, err := i.PutDelivery(ctx, store.Delivery{GUID: guid, Event: event, Payload: payload})
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 func (s *Sweeper) isAssigned(i forge.Issue) bool {
@@ -81,7 +82,7 @@ func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Re
 		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
 		Repo: &r, Installation: repo.Installation, Issue: &issue,
 	}
-	if _, err := s.cfg.Store.Apply(ctx, e, state.Ack{}); err != nil {
+	if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a lost trigger: %w", err)
 	}
 	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without a task")

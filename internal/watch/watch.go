@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 // An Applier applies events.
 type Applier interface {
-	Apply(ctx context.Context, e state.Event, ack state.Ack) (state.Applied, error)
+	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
 }
 
 // A Reader reads tasks.
 type Reader interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	TasksIn(ctx context.Context, phases ...state.Phase) ([]*state.Task, error)
-	EachOpen(ctx context.Context, fn func(state.Listed) error) error
+	EachOpen(ctx context.Context, fn func(store.Listed) error) error
 	Wake(ctx context.Context) <-chan struct{}
 }
 

@@ -113,7 +113,7 @@ type relations interface {
 // VMs gives each task its VM.
 type VMs interface {
 	// Acquire returns the task's VM, ready to be reached, and makes it if there is none. It may be
-	// called again after any failure. ErrNoVM means: wait; a *state.VMLimitError says which limit is reached. A new VM of a task whose Wakes is a
+	// called again after any failure. ErrNoVM means: wait; a *vm.LimitError says which limit is reached. A new VM of a task whose Wakes is a
 	// snapshot is made from that, or the error is ErrNoSnapshot; a VM that is off is switched on.
 	Acquire(ctx context.Context, t *state.Task) (state.VM, error)
 	Release(ctx context.Context, vm, why string) error

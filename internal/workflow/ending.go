@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // stop ends the active run and saves what it left. A VM that cannot be reached has nothing to save.
@@ -71,7 +72,7 @@ func (s *Steps) due(ctx context.Context, w *unit) (state.Event, error) {
 			return s.lookForTwinReply(ctx, w, key)
 		}
 		return s.lookForTwin(ctx, w, key)
-	case what == state.DueSpan:
+	case what == machine.DueSpan:
 		return s.spanEnds(ctx, w, key)
 	}
 	e := state.Event{Kind: state.EventDue, Detail: what, Hash: key}

@@ -15,6 +15,8 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // rests brings the task to a question, with work on its VM that is committed, changed and remembered.
@@ -232,10 +234,10 @@ func TestWakeForAStep(t *testing.T) {
 func TestLimitsOfVMs(t *testing.T) {
 	t.Parallel()
 	tomorrow := time.Now().Add(12 * time.Hour)
-	for limit, want := range map[string]state.WaitKind{state.LimitVMs: state.WaitVM, state.LimitVMMakes: state.WaitVM, state.LimitVMsDay: state.WaitMoney, state.LimitVMsMonth: state.WaitMoney, state.LimitVMHours: ""} {
+	for limit, want := range map[string]state.WaitKind{vm.LimitVMs: state.WaitVM, vm.LimitVMMakes: state.WaitVM, vm.LimitVMsDay: state.WaitMoney, vm.LimitVMsMonth: state.WaitMoney, vm.LimitVMHours: ""} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
-			refused := fmt.Errorf("acquire: %w", &state.VMLimitError{Limit: limit, Reason: "that is too much", Until: tomorrow})
+			refused := fmt.Errorf("acquire: %w", &vm.LimitError{Limit: limit, Reason: "that is too much", Until: tomorrow})
 			w := newWorld(t, func(cfg *workflow.Config) { cfg.SpanAllowed = func(context.Context, string) error { return refused } })
 			w.host.errs["Acquire"] = refused
 			w.launching(state.RunPreliminary)
@@ -249,7 +251,7 @@ func TestLimitsOfVMs(t *testing.T) {
 				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting, err)
 			}
 			w.task.VM = &state.VM{Name: "vm-1"}
-			span := w.do(state.JobDue, args("what", state.DueSpan, "key", "vm-1"))
+			span := w.do(state.JobDue, args("what", machine.DueSpan, "key", "vm-1"))
 			if span.Hash != "vm-1" || (span.Waiting != nil) != (want != "") {
 				t.Errorf("event %+v", span)
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // maxUnpacks is how often unpacking is tried before the work begins from the branch instead.
@@ -81,7 +83,7 @@ func (e *notUnpacked) reason() string {
 }
 
 // unpack makes a checkout at the commit that the archive builds on, and unpacks it there.
-func (s *Steps) unpack(ctx context.Context, w *unit, vm string, place runnerctl.Place, a *state.Asleep) error {
+func (s *Steps) unpack(ctx context.Context, w *unit, server string, place runnerctl.Place, a *state.Asleep) error {
 	t := w.task
 	stream, err := s.Files.OpenSleep(a.Ref, a.SHA256)
 	if err != nil {
@@ -92,19 +94,19 @@ func (s *Steps) unpack(ctx context.Context, w *unit, vm string, place runnerctl.
 	if t.Branch.Head == "" {
 		from = t.Branch.Base
 	}
-	src := s.source(t, vm, place, from)
+	src := s.source(t, server, place, from)
 	spec, err := s.prepareSpec(ctx, t, place, src, a.Base)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Runner.Prepare(ctx, vm, spec); err != nil {
+	if _, err := s.Runner.Prepare(ctx, server, spec); err != nil {
 		return s.branchGone(ctx, w, fmt.Errorf("prepare the checkout: %w", err))
 	}
-	if _, err := s.Runner.Unpack(ctx, vm, pack.UnpackSpec{Dir: place.Dir, Home: place.Home, Source: src, Keep: kept(t)}, stream); err != nil {
+	if _, err := s.Runner.Unpack(ctx, server, pack.UnpackSpec{Dir: place.Dir, Home: place.Home, Source: src, Keep: kept(t)}, stream); err != nil {
 		if runnerctl.Gone(err) {
 			return err
 		}
-		return &notUnpacked{fmt.Errorf("unpack the work on VM %s: %w", vm, err)}
+		return &notUnpacked{fmt.Errorf("unpack the work on VM %s: %w", server, err)}
 	}
 	return nil
 }
@@ -139,12 +141,12 @@ func (s *Steps) awake(ctx context.Context, w *unit) (e state.Event, woke bool, e
 
 // reach gets the task's VM and its tether, or says what has to be waited for.
 func (s *Steps) reach(ctx context.Context, t *state.Task, l *state.Launch) (place runnerctl.Place, held *state.Waiting, err error) {
-	vm, err := s.VMs.Acquire(ctx, t)
+	server, err := s.VMs.Acquire(ctx, t)
 	if errors.Is(err, ErrNoSnapshot) {
 		l.NotWoken = "the snapshot of the VM is gone"
 		without := *t
 		without.Asleep = nil
-		vm, err = s.VMs.Acquire(ctx, &without)
+		server, err = s.VMs.Acquire(ctx, &without)
 	}
 	switch held, err := refusal(err); {
 	case held != nil:
@@ -152,31 +154,31 @@ func (s *Steps) reach(ctx context.Context, t *state.Task, l *state.Launch) (plac
 	case err != nil:
 		return place, nil, fmt.Errorf("get a VM: %w", err)
 	}
-	l.VM = vm
-	if place, err = s.Runner.Place(ctx, vm.Name); err != nil {
+	l.VM = server
+	if place, err = s.Runner.Place(ctx, server.Name); err != nil {
 		return place, nil, err
 	}
 	if s.RealAgent && !place.Isolated && !s.AllowUnsandboxed {
 		return place, nil, &Problem{Reason: "This host cannot isolate an agent: only plain boxes can be had here.", Class: "vm", Permanent: true,
 			Hint: "The operator can install bubblewrap, or set `local.allow_unsandboxed: true` and take the risk."}
 	}
-	if err := s.Tether.Ensure(ctx, vm.Name, t.Key); err != nil {
-		return place, nil, fmt.Errorf("attach the tether of VM %s: %w", vm.Name, err)
+	if err := s.Tether.Ensure(ctx, server.Name, t.Key); err != nil {
+		return place, nil, fmt.Errorf("attach the tether of VM %s: %w", server.Name, err)
 	}
 	return place, nil, nil
 }
 
 // refusal says what an error of getting a VM means: something to wait for, or a reason for people to act.
 func refusal(err error) (*state.Waiting, error) {
-	var limit *state.VMLimitError
+	var limit *vm.LimitError
 	switch {
 	case errors.Is(err, ErrNoVM):
 		return &state.Waiting{Kind: state.WaitVM, Detail: err.Error()}, nil
 	case !errors.As(err, &limit):
 		return nil, err
-	case limit.Limit == state.LimitVMHours:
+	case limit.Limit == vm.LimitVMHours:
 		return nil, &Problem{Reason: upper(limit.Reason) + ".", Hint: limit.Hint(), Class: state.ClassVMHours, Permanent: true, Err: err}
-	case limit.Limit == state.LimitVMsDay, limit.Limit == state.LimitVMsMonth:
+	case limit.Limit == vm.LimitVMsDay, limit.Limit == vm.LimitVMsMonth:
 		return &state.Waiting{Kind: state.WaitMoney, Detail: limit.Reason + "; raise `" + limit.Limit + "` to go on sooner", Until: limit.Until}, nil
 	}
 	return &state.Waiting{Kind: state.WaitVM, Detail: limit.Reason, Until: limit.Until}, nil
@@ -190,14 +192,14 @@ func upper(s string) string {
 }
 
 // spanEnds asks whether another span of a VM may begin.
-func (s *Steps) spanEnds(ctx context.Context, w *unit, vm string) (state.Event, error) {
-	e := state.Event{Kind: state.EventDue, Detail: state.DueSpan, Hash: vm}
-	if s.SpanAllowed == nil || w.task.VM == nil || w.task.VM.Name != vm {
+func (s *Steps) spanEnds(ctx context.Context, w *unit, server string) (state.Event, error) {
+	e := state.Event{Kind: state.EventDue, Detail: machine.DueSpan, Hash: server}
+	if s.SpanAllowed == nil || w.task.VM == nil || w.task.VM.Name != server {
 		return e, nil
 	}
-	err := s.SpanAllowed(ctx, vm)
-	var limit *state.VMLimitError
-	if errors.As(err, &limit) && limit.Limit == state.LimitVMHours {
+	err := s.SpanAllowed(ctx, server)
+	var limit *vm.LimitError
+	if errors.As(err, &limit) && limit.Limit == vm.LimitVMHours {
 		return e, nil // the table knows how many there are
 	}
 	held, err := refusal(err)

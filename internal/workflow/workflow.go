@@ -66,7 +66,7 @@ type Config struct {
 	// Held says what an agent that asks this provider of models has to wait for: all tasks together have spent
 	// what they may, or the provider has a limit or refuses the key. Nil is nothing; it may be nil.
 	Held func(ctx context.Context, provider string) (*state.Waiting, error)
-	// SpanAllowed returns a *state.VMLimitError if another span of a VM that costs money may not begin; it may
+	// SpanAllowed returns a *vm.LimitError if another span of a VM that costs money may not begin; it may
 	// be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
 	// Outlives reports whether an idle VM shall stay beyond the span that is paid; it may be nil.

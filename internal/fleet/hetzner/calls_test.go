@@ -20,6 +20,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // account is a whole fleet at the tick of production on the simulator, with the time that the real API takes. It
@@ -39,7 +41,7 @@ type account struct {
 
 // tasks are a store that says of each task that it has what it had last.
 type tasks struct {
-	*state.Store
+	*store.Store
 	mu  sync.Mutex
 	has map[state.TaskKey]*state.Task
 }
@@ -51,10 +53,10 @@ func (s *tasks) Task(_ context.Context, key state.TaskKey) (*state.Task, error) 
 	return s.has[key], nil
 }
 
-func (s *tasks) set(key state.TaskKey, vm *state.VM, asleep *state.Asleep) {
+func (s *tasks) set(key state.TaskKey, server *state.VM, asleep *state.Asleep) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.has[key] = &state.Task{Key: key, Phase: state.PhaseImplementing, VM: vm, Asleep: asleep}
+	s.has[key] = &state.Task{Key: key, Phase: state.PhaseImplementing, VM: server, Asleep: asleep}
 }
 
 // sshAfter is how long after a server runs its SSH can be used: the boot of the system.
@@ -74,10 +76,10 @@ func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
 func (*account) Sync(context.Context, remote.Endpoint) error { return nil }
 
 // HostKey implements fleet.Contact.
-func (a *account) HostKey(row state.VMRow) (string, error) { return "ssh-ed25519 " + row.Name, nil }
+func (a *account) HostKey(row vm.Row) (string, error) { return "ssh-ed25519 " + row.Name, nil }
 
 // Greet implements fleet.Contact: the VM can be used as soon as its system is up.
-func (a *account) Greet(ctx context.Context, row state.VMRow, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (a *account) Greet(ctx context.Context, row vm.Row, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
 	create := a.took.Create
 	if row.FromImage {
 		create = a.took.FromDisk
@@ -103,9 +105,9 @@ func newAccount(t *testing.T, took simhetzner.Took, keepAddresses bool) *account
 	a.sim = simhetzner.New(simhetzner.Config{Took: took, Token: token, KeepAddresses: keepAddresses})
 	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
 	noErr(t, "open the database", err)
-	store, err := state.Open(t.Context(), db, state.Options{})
+	st, err := store.Open(t.Context(), db, store.Options{})
 	noErr(t, "open the store", err)
-	a.store = &tasks{Store: store, has: map[state.TaskKey]*state.Task{}}
+	a.store = &tasks{Store: st, has: map[state.TaskKey]*state.Task{}}
 	settings := hetzner.DefaultSettings()
 	settings.Endpoint = "http://hetzner.test/v1"
 	provider, err := hetzner.New(hetzner.Config{
@@ -113,9 +115,9 @@ func newAccount(t *testing.T, took simhetzner.Took, keepAddresses bool) *account
 	})
 	noErr(t, "make the provider", err)
 	a.fleet = fleet.New(provider, fleet.Config{
-		Deployment: "calls", Rows: a.store.VMs, Store: a.store, Caps: state.VMCaps{VMs: 20, PerHour: 100}, Contact: a,
+		Deployment: "calls", Rows: a.store.VMs, Store: a.store, Caps: vm.Caps{VMs: 20, PerHour: 100}, Contact: a,
 		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}},
-		UserData:   func(state.VMRow) ([]byte, error) { return []byte("#cloud-config\n{}\n"), nil },
+		UserData:   func(vm.Row) ([]byte, error) { return []byte("#cloud-config\n{}\n"), nil },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -150,9 +152,9 @@ func (a *account) calls(before map[string]int) (byRoute map[string]int, all int)
 	return byRoute, all
 }
 
-func (a *account) apply(vm string, kind state.VMEventKind) {
+func (a *account) apply(server string, kind vm.EventKind) {
 	a.t.Helper()
-	if _, _, err := a.store.VMs.Apply(a.t.Context(), vm, state.VMEvent{Kind: kind}); err != nil {
+	if _, _, err := a.store.VMs.Apply(a.t.Context(), server, vm.Event{Kind: kind}); err != nil {
 		a.t.Error(err)
 	}
 }
@@ -172,20 +174,20 @@ func (a *account) again(what string, do func() error) {
 // run is a run of the agent. Whoever follows it asks for the VM's facts now and then.
 func (a *account) run(spec fleet.AcquireSpec, takes time.Duration) fleet.VM {
 	a.t.Helper()
-	var vm fleet.VM
-	a.again("acquire a VM", func() (err error) { vm, err = a.fleet.Acquire(a.t.Context(), spec); return err })
-	a.store.set(spec.Task, &state.VM{Name: vm.Name}, nil)
-	a.apply(vm.Name, state.VMWork)
+	var server fleet.VM
+	a.again("acquire a VM", func() (err error) { server, err = a.fleet.Acquire(a.t.Context(), spec); return err })
+	a.store.set(spec.Task, &state.VM{Name: server.Name}, nil)
+	a.apply(server.Name, vm.Work)
 	for end := time.Now().Add(takes); ; time.Sleep(min(time.Minute, time.Until(end))) {
-		if _, err := a.fleet.Get(a.t.Context(), vm.Name); err != nil {
+		if _, err := a.fleet.Get(a.t.Context(), server.Name); err != nil {
 			a.t.Error(err)
 		}
 		if !time.Now().Before(end) {
 			break
 		}
 	}
-	a.apply(vm.Name, state.VMRest)
-	return vm
+	a.apply(server.Name, vm.Rest)
+	return server
 }
 
 // life plays the whole life of a task's VM: order, boot, two runs with a rest between them, parking until the end
@@ -196,33 +198,33 @@ func (a *account) life(task state.TaskKey, snapshot bool) {
 	spec := fleet.AcquireSpec{Task: task, Gen: 1}
 	a.run(spec, 10*time.Minute)
 	time.Sleep(7 * time.Minute)
-	vm := a.run(spec, 5*time.Minute)
-	row, err := a.store.VMs.Get(ctx, vm.Name)
+	server := a.run(spec, 5*time.Minute)
+	row, err := a.store.VMs.Get(ctx, server.Name)
 	if err != nil {
 		a.t.Error(err)
 		return
 	}
 	time.Sleep(time.Until(fleet.SleepAt(row, time.Now(), fleet.Margin(row.Paid, 5*time.Second, 0))))
-	next := fleet.AcquireSpec{Task: task, Gen: 2, FromSleep: vm.Name}
+	next := fleet.AcquireSpec{Task: task, Gen: 2, FromSleep: server.Name}
 	if snapshot {
 		a.again("make a snapshot", func() error {
-			img, err := a.fleet.Snapshot(ctx, vm.Name)
+			img, err := a.fleet.Snapshot(ctx, server.Name)
 			next.Image = img.ID
 			return err
 		})
 		next.FromImage = true
-		a.store.set(task, nil, &state.Asleep{VM: vm.Name, Mode: state.SleepSnapshot, Ref: next.Image})
+		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: state.SleepSnapshot, Ref: next.Image})
 	} else {
-		a.store.set(task, nil, &state.Asleep{VM: vm.Name, Mode: state.SleepArchive})
+		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: state.SleepArchive})
 	}
-	a.again("release", func() error { return a.fleet.Release(ctx, vm.Name, fleet.ReasonAsleep) })
+	a.again("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonAsleep) })
 	time.Sleep(2 * time.Hour)
-	vm = a.run(next, 5*time.Minute)
+	server = a.run(next, 5*time.Minute)
 	if snapshot {
 		a.again("forget the image", func() error { return a.fleet.ForgetImage(ctx, next.Image) })
 	}
 	time.Sleep(3 * time.Minute)
-	a.again("release", func() error { return a.fleet.Release(ctx, vm.Name, fleet.ReasonDone) })
+	a.again("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonDone) })
 }
 
 // TestCallsPerLife holds the calls of the API that the whole life of a task takes at the tick of production: two VMs, of

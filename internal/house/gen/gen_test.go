@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // root is the top of the tree.
@@ -211,16 +212,16 @@ func TestShownFilesAreValid(t *testing.T) {
 func TestWays(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		row  state.Row
+		row  machine.Row
 		want []way
 	}{
-		"a beginning":  {state.Row{To: []state.Phase{state.PhaseQueued}}, []way{{"[*]", state.PhaseQueued}}},
-		"one to some":  {state.Row{From: []state.Phase{"a"}, To: []state.Phase{"b", "c", state.PhaseFailed}}, []way{{"a", "b"}, {"a", "c"}}},
-		"side by side": {state.Row{From: []state.Phase{"a", "b"}, To: []state.Phase{"c", "d"}}, []way{{"a", "c"}, {"b", "d"}}},
-		"uneven":       {state.Row{From: []state.Phase{"a", "b"}, To: []state.Phase{"c", "d", "e"}}, nil},
-		"from all":     {state.Row{From: state.Phases(), To: []state.Phase{state.PhaseDone}}, []way{{state.PhasePROpen, state.PhaseDone}}},
-		"nowhere":      {state.Row{From: []state.Phase{"a"}, To: []state.Phase{state.Same}}, nil},
-		"a new life":   {state.Row{From: []state.Phase{state.PhaseDone}, To: []state.Phase{"a"}}, nil},
+		"a beginning":  {machine.Row{To: []state.Phase{state.PhaseQueued}}, []way{{"[*]", state.PhaseQueued}}},
+		"one to some":  {machine.Row{From: []state.Phase{"a"}, To: []state.Phase{"b", "c", state.PhaseFailed}}, []way{{"a", "b"}, {"a", "c"}}},
+		"side by side": {machine.Row{From: []state.Phase{"a", "b"}, To: []state.Phase{"c", "d"}}, []way{{"a", "c"}, {"b", "d"}}},
+		"uneven":       {machine.Row{From: []state.Phase{"a", "b"}, To: []state.Phase{"c", "d", "e"}}, nil},
+		"from all":     {machine.Row{From: state.Phases(), To: []state.Phase{state.PhaseDone}}, []way{{state.PhasePROpen, state.PhaseDone}}},
+		"nowhere":      {machine.Row{From: []state.Phase{"a"}, To: []state.Phase{machine.Same}}, nil},
+		"a new life":   {machine.Row{From: []state.Phase{state.PhaseDone}, To: []state.Phase{"a"}}, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/errand-bot/errand/internal/house/layers"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 const lifecycleHead = `# The lifecycle of a task
 
-<!-- Made by ` + "`make generate`" + ` from the transition table in state. -->
+<!-- Made by ` + "`make generate`" + ` from the transition table in state/machine. -->
 
 A task is errand's work on one issue. It is always in one of the phases below. Only events change it: a webhook, a
 reaction that was found, the end of an agent's run, the result of a job, or an expired time. The program uses the table at the
@@ -27,7 +28,7 @@ func lifecycle(s *source) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(lifecycleHead)
-	diagram(&b, state.Table())
+	diagram(&b, machine.Table())
 	b.WriteString("\n## Phases\n\n")
 	for _, p := range state.Phases() {
 		doc, err := constDoc(docs, p)
@@ -41,7 +42,7 @@ func lifecycle(s *source) (string, error) {
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobClaimed, after(docs.consts["JobClaimed"]))
 	b.WriteString("\n## Every transition\n\nAn empty *From* means that there is no task yet; *same* does not change the phase.\n\n")
 	b.WriteString("| From | Event | If | To | What happens |\n|---|---|---|---|---|\n")
-	for _, r := range state.Table() {
+	for _, r := range machine.Table() {
 		on := "`" + string(r.On) + "`"
 		if r.Verb != "" {
 			on += " `" + string(r.Verb) + "`"
@@ -88,7 +89,7 @@ func link(doc string) string {
 
 // diagram draws the ways between phases. Ways that nearly every phase has would hide the others:
 // they are told in a sentence.
-func diagram(b *strings.Builder, table []state.Row) {
+func diagram(b *strings.Builder, table []machine.Row) {
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
 	seen := map[way]bool{}
 	for _, r := range table {
@@ -108,8 +109,8 @@ type way struct{ from, to state.Phase }
 
 // ways are the arrows of one row. Where several phases lead to as many, the first leads to the first,
 // and so on: both lists are in the order of a life.
-func ways(r state.Row) []way {
-	aside := []state.Phase{state.Same, state.PhaseCancelled, state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer}
+func ways(r machine.Row) []way {
+	aside := []state.Phase{machine.Same, state.PhaseCancelled, state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer}
 	skip := func(p state.Phase) bool { return slices.Contains(aside, p) }
 	from, to := slices.DeleteFunc(slices.Clone(r.From), skip), slices.DeleteFunc(slices.Clone(r.To), skip)
 	switch {

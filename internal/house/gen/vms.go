@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/house/layers"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 const vmHead = `# The lifecycle of a VM
 
-<!-- Made by ` + "`make generate`" + ` from the transition table in state. -->
+<!-- Made by ` + "`make generate`" + ` from the transition table in state/vm. -->
 
 A VM has its own row in the store, from before the first call to the provider until a day after its end. When an event assigns
 the VM to a task's run, or ends the run, the row becomes *busy* or *parked* in the same transaction as the task.
@@ -20,7 +20,7 @@ the VM to a task's run, or ends the run, the row becomes *busy* or *parked* in t
 
 // vmLifecycle is docs/vm-lifecycle.md.
 func vmLifecycle(s *source) (string, error) {
-	docs, err := s.load(layers.Module + "state")
+	docs, err := s.load(layers.Module + "state/vm")
 	if err != nil {
 		return "", err
 	}
@@ -28,16 +28,16 @@ func vmLifecycle(s *source) (string, error) {
 	b.WriteString(vmHead)
 	vmDiagram(b)
 	b.WriteString("\nNot drawn: every phase until *sleeping* leads to *failed* when the VM becomes unusable, and every phase to\n*deleting* when it is no longer needed.\n\n")
-	for _, p := range state.VMPhases() {
-		doc := docs.consts["VM"+strings.ToUpper(string(p[:1]))+string(p[1:])]
+	for _, p := range vm.Phases() {
+		doc := docs.consts[strings.ToUpper(string(p[:1]))+string(p[1:])]
 		if doc == "" {
 			return "", fmt.Errorf("VM phase %s has no doc comment", p)
 		}
 		fmt.Fprintf(b, "- **`%s`** — %s\n", p, after(doc))
 	}
 	b.WriteString("\n| From | Event | If | To | What happens |\n|---|---|---|---|---|\n")
-	for _, r := range state.VMTable() {
-		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s |\n", vmPhases(r.From), r.On, cell(r.If), vmPhases([]state.VMPhase{r.To}), cell(r.Doc))
+	for _, r := range vm.Table() {
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s |\n", vmPhases(r.From), r.On, cell(r.If), vmPhases([]vm.Phase{r.To}), cell(r.Doc))
 	}
 	return b.String(), nil
 }
@@ -45,12 +45,12 @@ func vmLifecycle(s *source) (string, error) {
 // vmDiagram draws the ways of VMs but those to their end.
 func vmDiagram(b *strings.Builder) {
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> intended\n")
-	seen := map[[2]state.VMPhase]bool{}
-	for _, r := range state.VMTable() {
+	seen := map[[2]vm.Phase]bool{}
+	for _, r := range vm.Table() {
 		for _, from := range r.From {
-			way := [2]state.VMPhase{from, r.To}
-			many := len(r.From) > 5 && from != state.VMParked && from != state.VMFailed
-			if r.To == state.VMSame || r.To == from || seen[way] || many {
+			way := [2]vm.Phase{from, r.To}
+			many := len(r.From) > 5 && from != vm.Parked && from != vm.Failed
+			if r.To == vm.Same || r.To == from || seen[way] || many {
 				continue
 			}
 			seen[way] = true
@@ -61,16 +61,16 @@ func vmDiagram(b *strings.Builder) {
 }
 
 // vmPhases writes a list of phases; a list of nearly all is named by what is missing.
-func vmPhases(list []state.VMPhase) string {
-	words := func(list []state.VMPhase) string {
+func vmPhases(list []vm.Phase) string {
+	words := func(list []vm.Phase) string {
 		var out []string
 		for _, p := range list {
 			out = append(out, "`"+string(p)+"`")
 		}
 		return strings.ReplaceAll(strings.Join(out, ", "), "`same`", "*same*")
 	}
-	if all := state.VMPhases(); len(list) > len(all)/2 {
-		return "any but " + words(slices.DeleteFunc(all, func(p state.VMPhase) bool { return slices.Contains(list, p) }))
+	if all := vm.Phases(); len(list) > len(all)/2 {
+		return "any but " + words(slices.DeleteFunc(all, func(p vm.Phase) bool { return slices.Contains(list, p) }))
 	}
 	return words(list)
 }

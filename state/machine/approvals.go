@@ -1,0 +1,311 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// checkCandidate has a 👍 or a tick checked against GitHub.
+func (c *change) checkCandidate() {
+	k := *c.e.Candidate
+	k.By = c.e.By
+	k.Permission = c.e.Permission
+	p := c.planByComment(k.Comment)
+	if p == nil { // errand may not know yet that it has posted this comment; the check waits until it does
+		p = c.planNamed(k.Named)
+	}
+	if p == nil || p.Approved() {
+		return
+	}
+	k.Kind, k.Hash = p.Kind, p.Hash
+	c.checkApproval(k)
+}
+
+// unseenTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who may
+// not be the person who ticked the box.
+func (c *change) unseenTick() {
+	if p := c.planByComment(c.e.Comment.ID); p != nil {
+		c.notSeen(p)
+	}
+}
+
+// notSeen clears the box of a revision that an unknown person has ticked, and says so in a comment.
+func (c *change) notSeen(p *state.Plan) {
+	if !p.Open() || p.Approved() || c.e.Approving {
+		return
+	}
+	c.untickJob(p.Comment)
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), state.NotSeen); c.once(key) {
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotSeen, Hash: p.Hash})
+	}
+}
+
+// lateThumb answers a 👍 on a revision that a change request has overtaken.
+func (c *change) lateThumb() {
+	p := c.planByComment(c.e.Candidate.Comment)
+	if p == nil || !p.Superseded {
+		return
+	}
+	c.e.Candidate.By, c.e.Candidate.Permission, c.e.Candidate.Hash = c.e.By, c.e.Permission, p.Hash
+	c.e.Detail = state.NotOvertaken
+	c.noApproval()
+}
+
+// quoted tells a person, once per revision, that a command in a quote, in code or in other markup does not count.
+func (c *change) quoted() {
+	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.NotQuoted; c.once(key) {
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotQuoted, By: c.e.By, Hash: c.newestHash()})
+	}
+}
+
+// planByComment finds the revision that a comment shows.
+func (c *change) planByComment(id int64) *state.Plan {
+	for i := range c.t.Plans {
+		if c.t.Plans[i].Comment == id && id != 0 {
+			return &c.t.Plans[i]
+		}
+	}
+	return nil
+}
+
+// planNamed finds the revision that a box names.
+func (c *change) planNamed(short string) *state.Plan {
+	for i := range c.t.Plans {
+		if p := &c.t.Plans[i]; short != "" && hashNames(short, p.Hash) {
+			return p
+		}
+	}
+	return nil
+}
+
+// checkOrder has an `approve` checked. A bare one means the newest revision, if that had stood long
+// enough when it was written.
+func (c *change) checkOrder() {
+	p, m := c.t.NewestPlan(), c.e.Comment
+	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
+	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, state.ViaCommand
+	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
+	k.Node, k.Said = m.Node, state.SaidHash(m.Body)
+	k.Kind, k.Hash = p.Kind, p.Hash
+	if reason := c.orderRefusal(p, k); reason != "" {
+		c.e.Candidate, c.e.Detail = &k, reason
+		c.noApproval()
+		return
+	}
+	if k.With != "" && k.Kind == state.PlanPublish {
+		c.condition(k)
+		return
+	}
+	c.checkApproval(k)
+}
+
+// orderRefusal says why a written approval cannot count, as far as the store knows.
+func (c *change) orderRefusal(p *state.Plan, k state.Candidate) string {
+	switch {
+	case k.Named != "" && !hashNames(k.Named, p.Hash):
+		return state.NotOldHash
+	case k.Choice > len(p.Approaches):
+		return state.NotChoice
+	case k.Named != "":
+		return ""
+	case !p.Posted() || k.Given.Before(p.PostedAt):
+		return state.NotTooFresh // it was written before this revision was there
+	case len(c.t.Plans) > 1 && k.Given.Before(p.PostedAt.Add(c.p.SettleFor)):
+		return state.NotTooFresh
+	}
+	return ""
+}
+
+// hashNames reports whether what a person wrote (7 digits at least) names the hash.
+func hashNames(named, hash string) bool {
+	if len(named) < len(hash) {
+		return len(named) >= namedDigits && hash[:len(named)] == named
+	}
+	return named[:len(hash)] == hash
+}
+
+// revisions lists the revisions of a kind.
+func (c *change) revisions(k state.PlanKind) []*state.Plan {
+	var list []*state.Plan
+	for i := range c.t.Plans {
+		if c.t.Plans[i].Kind == k {
+			list = append(list, &c.t.Plans[i])
+		}
+	}
+	return list
+}
+
+// checkApproval enqueues the job that asks GitHub.
+func (c *change) checkApproval(k state.Candidate) {
+	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
+	j.Candidate = &k
+	c.add(j)
+}
+
+// maxWaited bounds how often an approval waits for what others say: strangers can always say more.
+const maxWaited = 10
+
+// unheard reports whether words that may ask for a change were there before the approval counts.
+func (c *change) unheard() bool { return c.e.Unvetted && c.e.Candidate.Waited < maxWaited }
+
+// checkLater checks an approval again when it is known who said what stands beside it.
+func (c *change) checkLater() {
+	k := *c.e.Candidate
+	k.Waited++
+	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
+	j.Candidate, j.NotBefore = &k, c.e.Now.Add(time.Duration(k.Waited)*500*time.Millisecond)
+	c.add(j)
+}
+
+// untick takes back a tick that does not count, and counts it.
+func (c *change) untick() {
+	if !allowed(c) {
+		c.t.Ignored++
+	}
+	id := c.e.Comment.ID
+	if p := c.planByComment(id); p == nil || p.Stale != "" {
+		return
+	}
+	c.untickJob(id)
+}
+
+func (c *change) untickJob(comment int64) {
+	j := c.job(state.JobUntick, state.LaneControl, fmt.Sprintf("untick-%d-%d", comment, c.t.Version))
+	j.Args = map[string]string{"comment": fmt.Sprint(comment)}
+	c.add(j)
+}
+
+// noApproval answers an approval that does not count: writers once per revision and reason, others
+// are counted, bots get nothing.
+func (c *change) noApproval() {
+	k, why := c.e.Candidate, c.e.Detail
+	if why == state.StaleEdited || why == state.StaleIssueChanged || why == state.StaleDeleted {
+		if p := c.planByHash(k.Hash); p != nil {
+			p.Stale = sentence(p.Stale, why)
+			if why == state.StaleDeleted {
+				p.CommentURL = ""
+			}
+		}
+	}
+	if k.Via == state.ViaBox && why != state.NotTicked { // a box that is ticked by now is another approval
+		c.untickJob(k.Comment)
+	}
+	if k.By.Bot || !k.Permission.CanWrite() {
+		c.t.Ignored++
+		return
+	}
+	if key := fmt.Sprintf("no-%s-%s", state.ShortHash(k.Hash), why); c.once(key) {
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: k.By, Hash: c.newestHash()})
+	}
+}
+
+func (c *change) newestHash() string {
+	if p := c.t.NewestPlan(); p != nil {
+		return p.Hash
+	}
+	return ""
+}
+
+func (c *change) planByHash(hash string) *state.Plan { return c.t.PlanByHash(hash) }
+
+// stale closes a revision for good and says so, once.
+func (c *change) stale(why string) {
+	p := c.planByHash(c.e.Hash)
+	if p == nil && c.e.Comment != nil {
+		p = c.planByComment(c.e.Comment.ID)
+	}
+	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() || p.Kind != c.t.NewestPlan().Kind || p.Approved() {
+		return
+	}
+	p.Stale = why
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), why); c.once(key) {
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: c.e.By, Hash: p.Hash})
+	}
+}
+
+// approved starts what was approved.
+func (c *change) approved() {
+	a := c.e.Candidate.Approval
+	a.At = c.e.Now
+	if a.Kind == state.PlanPublish {
+		c.publishApproved(a)
+		return
+	}
+	if old := c.t.Approval; old != nil && old.Kind != a.Kind {
+		a.Before = old
+	}
+	c.t.Approval = &a
+	if a.With != "" {
+		c.feedback(state.Feedback{ID: conditionOf(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
+	}
+	if a.Kind == state.PlanPreliminary {
+		c.to(state.PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+state.ShortHash(a.Hash))
+	} else {
+		c.to(state.PhaseImplementing, "@"+a.By.Login+" approved the plan "+state.ShortHash(a.Hash))
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// withdrawn reports whether an approval that counted is reported not to hold any more.
+func (c *change) withdrawn() bool {
+	switch c.e.Detail {
+	case state.NotRevoked, state.NotTicked, state.NotErased, state.NotReworded:
+		return true
+	}
+	return false
+}
+
+// revoked goes back to waiting: the approval was withdrawn before the start, or the person lost the permission.
+func (c *change) revoked() {
+	p, a := c.t.NewestPlan(), c.t.Approval
+	c.dropRun("the approval was withdrawn before the start")
+	if p == nil || a == nil {
+		return
+	}
+	phase := state.PhaseAwaitingPlanApproval
+	if a.Kind == state.PlanPreliminary {
+		phase = state.PhaseAwaitingPreliminaryApproval
+	}
+	c.unapprove()
+	c.forgetThumbs()
+	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
+	c.emptyBox(p, a)
+	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Detail, a.By.ID)
+	if c.once(key) {
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
+	}
+}
+
+// emptyBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
+func (c *change) emptyBox(p *state.Plan, a *state.Approval) {
+	if a.Via == state.ViaBox && c.e.Detail != state.NotTicked {
+		c.untickJob(p.Comment)
+	}
+}
+
+// forgetThumbs has the 👍 that came beside an approval, which was withdrawn, read again: they did not count then, and may now.
+func (c *change) forgetThumbs() {
+	c.t.Seen = slices.DeleteFunc(c.t.Seen, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
+}
+
+// unapprove takes the approval back, with its condition. The one before it holds again: a thorough plan is
+// made of the preliminary one that was approved.
+func (c *change) unapprove() {
+	a := c.t.Approval
+	c.t.Approval = a.Before
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == "condition" && f.ID == conditionOf(*a) })
+}
+
+// conditionOf is the id of an approval's condition.
+func conditionOf(a state.Approval) string { return "with:" + a.Hash }
+
+// remind tells that a plan stands unapproved.
+func (c *change) remind() {
+	c.post("remind-"+state.ShortHash(c.e.Hash), state.Post{Kind: state.PostReminder, Hash: c.e.Hash})
+}
+
+const namedDigits = 7

@@ -1,0 +1,315 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestConditionsAreNoChangeRequest: conditions of an approval go with every prompt after it. They are
+// no feedback that waits for a run: the next plan can be approved, and no round is begun for them.
+func TestConditionsAreNoChangeRequest(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	approve := func() {
+		p := l.task.NewestPlan()
+		l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaCommand, Given: l.now, With: "keep the flag"}}})
+	}
+	launch := func() {
+		var taken []string
+		for _, f := range l.task.Feedback {
+			if f.Kind != "condition" {
+				taken = append(taken, f.ID)
+			}
+		}
+		l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: taken}})
+	}
+	approve()
+	launch()
+	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+	l.want(state.PhaseAwaitingPlanApproval, state.JobPost)
+	l.postPlan(12)
+	approve()
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	launch()
+	l.end(state.RunResult{Outcome: "done"})
+	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+	l.do(state.Event{Kind: state.EventMoved})
+	l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+	l.want(state.PhasePROpen)
+	if slices.Contains(kindsOf(l.jobs), state.JobGather) {
+		t.Error("a round is begun though nobody asked for one")
+	}
+	if l.do(state.Event{Kind: state.EventGathered}); l.task.Phase != state.PhasePROpen {
+		t.Errorf("an empty round began: %s", l.task.Phase)
+	}
+	if n := len(l.task.Feedback); n != 2 {
+		t.Errorf("%d conditions are kept, want 2: %+v", n, l.task.Feedback)
+	}
+}
+
+// TestOutsidersReviewReachesNobody: on a public repository anybody may submit a review, in any phase.
+func TestOutsidersReviewReachesNobody(t *testing.T) {
+	t.Parallel()
+	for _, phase := range state.Phases() {
+		l := newLife(t)
+		l.toPR()
+		l.task.Phase = phase
+		l.do(state.Event{Kind: state.EventReviewed, By: visitor, Permission: state.PermissionRead, Review: &state.Review{ID: 9, State: "approved", Body: "run this"}})
+		if len(l.task.Feedback) != 0 || l.task.PR.Ready || slices.Contains(kindsOf(l.jobs), state.JobGather) {
+			t.Errorf("in %s: feedback %v, ready %v, jobs %v", phase, l.task.Feedback, l.task.PR.Ready, kindsOf(l.jobs))
+		}
+	}
+}
+
+// TestWaitingAfterReplan: what holds a task up after a replan holds it up in planning too: looking
+// again reads the repository again, and launches nothing by itself.
+func TestWaitingAfterReplan(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.comment(state.VerbReplan)
+	l.want(state.PhasePreliminaryPlanning, state.JobStart)
+	l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}})
+	l.do(state.Event{Kind: state.EventDue, Detail: "recheck"})
+	l.want(state.PhasePreliminaryPlanning, state.JobStart)
+	if l.task.Run != nil {
+		t.Errorf("a run is launched although the settings are invalid: %+v", l.task.Run)
+	}
+}
+
+// comment has a writer give a command.
+func (l *life) comment(verbs ...state.Verb) {
+	l.t.Helper()
+	e := state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}, Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}}
+	e.Comment = &state.Comment{ID: l.now.Unix(), Body: "words", At: l.now, Mention: len(verbs) > 0}
+	for _, v := range verbs {
+		e.Orders = append(e.Orders, state.Order{Verb: v})
+	}
+	l.do(e)
+}
+
+// TestWithdrawnThumbOfSomebodyElse: while one person's approval is carried out, another's 👍 that was
+// taken back changes nothing.
+func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.approve()
+	l.launch()
+	other := state.Candidate{Approval: state.Approval{Kind: state.PlanPreliminary, Hash: l.task.Plans[0].Hash, By: state.Person{ID: 8, Login: "bo"}, Permission: state.PermissionWrite, Via: state.ViaReaction}}
+	l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Candidate: &other})
+	l.want(state.PhasePlanning)
+	if l.task.Run == nil || l.task.Approval == nil {
+		t.Error("the run was dropped")
+	}
+	// Before its own start, the approver's word counts.
+	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+	l.postPlan(12)
+	l.approve()
+	l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+	l.want(state.PhaseAwaitingPlanApproval, state.JobPost)
+}
+
+// TestOtherThumbsCountAfterAWithdrawal: a 👍 that came beside the approval that counted may count once that one is withdrawn, and
+// nothing else that was said is heard twice.
+func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]string{"a 👍": state.NotRevoked, "a tick": state.NotTicked, "a deleted comment": state.NotErased, "an edited comment": state.NotReworded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPreliminary()
+			l.do(state.Event{Kind: state.EventThumb, ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}})
+			l.task.Seen = append(l.task.Seen, "thumb:R_1", "comment:5")
+			l.approve()
+			l.do(state.Event{Kind: state.EventNoApproval, Detail: why, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+			l.want(state.PhaseAwaitingPreliminaryApproval)
+			if l.task.Knows("thumb:R_1") || !l.task.Knows("comment:5") {
+				t.Errorf("known afterwards: %v", l.task.Seen)
+			}
+		})
+	}
+}
+
+// TestTriggeredAgainAtOnce: who takes the assignment back and gives it again at once gets a new life
+// that shares nothing with what is still being stopped.
+func TestTriggeredAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.do(state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
+	l.want(state.PhaseCancelled, state.JobStop)
+	if vm := jobOf(l.jobs, state.JobStop).Args["vm"]; vm != "vm1" {
+		t.Errorf("the stop is to happen on VM %q", vm)
+	}
+	l.trigger()
+	l.want(state.PhaseQueued, state.JobStart, state.JobRelease)
+	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm1" {
+		t.Errorf("VM %v, earlier ones %v, jobs %+v", l.task.VM, l.task.VMs, l.jobs)
+	}
+}
+
+func jobOf(jobs []state.Job, kind state.JobKind) state.Job {
+	for _, j := range jobs {
+		if j.Kind == kind {
+			return j
+		}
+	}
+	return state.Job{}
+}
+
+// TestStoppedStaysStopped: after a stop, talk on the issue is talk. A message to the bot goes on.
+func TestStoppedStaysStopped(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.comment(state.VerbStop)
+	l.comment()
+	l.want(state.PhaseAwaitingAnswer)
+	l.comment(state.VerbRetry)
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+}
+
+// TestManyOrdersInOneComment: however often one comment stops and retries, the last word has its job.
+func TestManyOrdersInOneComment(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.comment(state.VerbStop, state.VerbRetry, state.VerbStop, state.VerbRetry)
+	l.want(state.PhasePreliminaryPlanning)
+	last := ""
+	keys := map[string]bool{}
+	for _, j := range l.jobs {
+		if j.Kind == state.JobLaunch && !keys[j.Key] { // the store takes one per key
+			keys[j.Key], last = true, j.Run
+		}
+	}
+	if last != l.task.Run.ID {
+		t.Errorf("launches %s, waits for %s", last, l.task.Run.ID)
+	}
+}
+
+// TestApproveOrders says which written approvals are checked at all.
+func TestApproveOrders(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		order state.Order
+		after time.Duration // the newest revision was posted
+		ok    bool
+	}{
+		"bare, at once":          {after: time.Second},
+		"bare, when it stood":    {after: 31 * time.Second, ok: true},
+		"bare, written before":   {after: -time.Second},
+		"its hash, at once":      {order: state.Order{Hash: "new"}, after: time.Second, ok: true},
+		"an old hash":            {order: state.Order{Hash: "old"}, after: time.Hour},
+		"an approach too many":   {order: state.Order{Choice: 3}, after: time.Hour},
+		"a hash that is no word": {order: state.Order{Hash: "abc"}, after: time.Hour},
+	} {
+		l := newLife(t)
+		l.toPreliminary()
+		old := l.task.NewestPlan().Hash
+		l.approve()
+		l.launch()
+		l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		p := l.task.NewestPlan()
+		c.order.Verb = state.VerbApprove
+		c.order.Hash = map[string]string{"new": p.Hash, "old": old}[c.order.Hash]
+		if name == "a hash that is no word" {
+			c.order.Hash = p.Hash[:6]
+		}
+		jobs := l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Orders: []state.Order{c.order},
+			Comment: &state.Comment{ID: 99, At: p.PostedAt.Add(c.after), Mention: true}})
+		if ok := slices.Contains(kindsOf(jobs), state.JobApprove); ok != c.ok {
+			t.Errorf("%s: checked %v, want %v", name, ok, c.ok)
+		}
+	}
+}
+
+// TestNoSilence: whoever may direct the bot gets an answer of some kind to every command in every phase.
+func TestNoSilence(t *testing.T) {
+	t.Parallel()
+	for _, phase := range state.Phases() {
+		for _, verb := range []state.Verb{state.VerbApprove, state.VerbCancel, state.VerbStop, state.VerbRetry, state.VerbStatus, state.VerbReplan, state.VerbBudget, state.VerbModel, state.VerbCreatePR, state.VerbIssue, state.VerbHelp, state.VerbPlan, state.VerbMessage, state.VerbUnknown} {
+			l := newLife(t)
+			l.toPR()
+			l.task.Phase, l.task.Resume, l.task.End = phase, state.PhaseImplementing, &state.End{}
+			if phase.Working() && phase != state.PhaseQueued {
+				l.task.Run = &state.Run{ID: "7-1-9", Kind: runOfPhase(phase), State: state.RunActive}
+			}
+			l.comment(verb)
+			if !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Kind != state.JobStatus }) {
+				t.Errorf("%s in %s is met with silence", verb, phase)
+			}
+		}
+	}
+}
+
+// TestStopHolds: what would go on by itself after a while does not after a stop, until a person says so.
+func TestStopHolds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(l *life)
+		resume state.Event
+		after  state.Phase
+	}{
+		"interrupted": {func(l *life) {
+			l.start()
+			l.launch()
+			l.end(state.RunResult{Class: "retryable", Status: "limit"})
+		}, state.Event{Kind: state.EventDue, Detail: "resume"}, state.PhasePreliminaryPlanning},
+		"blocked": {func(l *life) {
+			l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}})
+		}, state.Event{Kind: state.EventDue, Detail: "recheck"}, state.PhaseQueued},
+		"starting": {func(*life) {}, state.Event{Kind: state.EventStarted, Start: &state.Start{Visible: true, Settings: state.DefaultSettings()}}, state.PhaseQueued},
+	} {
+		l := newLife(t)
+		l.trigger()
+		c.before(l)
+		l.comment(state.VerbStop)
+		l.want(state.PhaseAwaitingAnswer, state.JobPost)
+		l.do(c.resume)
+		if l.task.Phase != state.PhaseAwaitingAnswer || l.task.Run != nil {
+			t.Errorf("%s: goes on in %s", name, l.task.Phase)
+		}
+		l.comment(state.VerbRetry)
+		if l.task.Phase != c.after {
+			t.Errorf("%s: after a retry %s, want %s", name, l.task.Phase, c.after)
+		}
+	}
+}
+
+// TestRetryOfUnreadableWork: work that cannot be read from its VM is not read again and again; if
+// GitHub was the trouble it is.
+func TestRetryOfUnreadableWork(t *testing.T) {
+	t.Parallel()
+	for class, want := range map[string]state.JobKind{state.ClassVM: state.JobLaunch, "internal": state.JobLaunch, "github": state.JobCollect} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.approve()
+		l.launch()
+		l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		l.approve()
+		l.launch()
+		l.end(state.RunResult{Outcome: "done"})
+		l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobCollect, Class: class, Reason: "it cannot be read"}})
+		l.want(state.PhaseFailed)
+		l.comment(state.VerbRetry)
+		l.want(state.PhaseImplementing, want)
+		if want == state.JobLaunch && l.task.Run.Repeat != "it cannot be read" {
+			t.Errorf("%s: the agent is told %q", class, l.task.Run.Repeat)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// unaided lets everything but people act until the task comes to rest, and counts the launches.
+func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
+	l.t.Helper()
+	for range 2000 {
+		switch {
+		case l.task.Run != nil && l.task.Run.State == state.RunLaunching:
+			launches++
+			l.launch()
+		case l.task.Run != nil:
+			l.end(result(l.task.Run))
+		case l.task.Phase == state.PhaseInterrupted:
+			l.now = l.now.Add(time.Hour)
+			l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+		case l.task.Step == state.JobCollect:
+			l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+		case l.task.Step == state.JobCommit:
+			l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+		case l.task.Step == state.JobMove:
+			l.do(state.Event{Kind: state.EventMoved})
+		case l.task.Step == state.JobOpenPR:
+			l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+		default:
+			return launches
+		}
+	}
+	l.t.Fatalf("no rest in %s after %d launches", l.task.Phase, launches)
+	return launches
+}
+
+// TestLaunchesAreBounded: agents cost money, so that without a person's word they are launched a
+// bounded number of times, whatever goes wrong with them.
+func TestLaunchesAreBounded(t *testing.T) {
+	t.Parallel()
+	lost := state.RunResult{Status: state.StatusVMLost, Class: "retryable"}
+	flips := 0
+	for name, result := range map[string]func(*state.Run) state.RunResult{
+		"the checks lose the VM": func(r *state.Run) state.RunResult {
+			if r.Kind == state.RunCheck {
+				return lost
+			}
+			return state.RunResult{Outcome: "done"}
+		},
+		"the agent is lost every other time, the checks fail": func(r *state.Run) state.RunResult {
+			if r.Kind == state.RunCheck {
+				return state.RunResult{Checks: []state.CheckResult{{Name: "test", Code: 1}}}
+			}
+			if flips++; flips%2 == 0 {
+				return lost
+			}
+			return state.RunResult{Outcome: "done"}
+		},
+		"the agent is always lost": func(*state.Run) state.RunResult { return lost },
+	} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.task.Settings.Check = []state.Command{{Run: "make test"}}
+		l.approve()
+		l.launch()
+		l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+		l.postPlan(12)
+		l.approve()
+		if n := unaided(l, result); n > maxUnasked {
+			t.Errorf("%s: %d launches, then %s", name, n, l.task.Phase)
+		}
+		if p := l.task.Phase; p != state.PhaseFailed && p != state.PhasePROpen {
+			t.Errorf("%s: ends in %s", name, p)
+		}
+	}
+}
+
+// TestPokesMakeOneLook: whoever closes issues on a public repository pokes what is blocked; however
+// often, one look at a time waits for its turn.
+func TestPokesMakeOneLook(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	keys := map[string]bool{}
+	for range 5 {
+		for _, j := range l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}) {
+			if j.Kind == state.JobDue {
+				keys[j.Key] = true
+			}
+		}
+		l.do(state.Event{Kind: state.EventPoked})
+	}
+	if len(keys) != 1 {
+		t.Errorf("%d looks wait side by side: %v", len(keys), keys)
+	}
+}
+
+// TestStoppedRunsCost: a run that was stopped has cost what it has cost, once.
+func TestStoppedRunsCost(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run.ID
+	l.now = l.now.Add(10 * time.Minute)
+	l.comment(state.VerbStop)
+	l.want(state.PhaseAwaitingAnswer, state.JobStop)
+	res := &state.RunResult{Status: "interrupted", Class: "retryable", Ended: l.now, Money: state.Money{InputTokens: 10, OutputTokens: 5, MicroUSD: 7}}
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: res})
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: res})
+	if m := l.task.Money; m.MicroUSD != 7 || m.InputTokens != 10 || m.OutputTokens != 5 || l.task.Active < 10*time.Minute {
+		t.Errorf("money %+v, active %s", m, l.task.Active)
+	}
+}
+
+// TestBudgetGoesOn: a task that stopped at its cap goes on when the cap is raised.
+func TestBudgetGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassBudget, Reason: "the cap is reached"}})
+	l.want(state.PhaseFailed, state.JobPost)
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 60, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	if l.task.Money.CapMicroUSD != 15_000_000 {
+		t.Errorf("the cap is %d", l.task.Money.CapMicroUSD)
+	}
+}
+
+// TestClocksOfVMs: what a VM says of times moves neither the limit on agent activity nor the end of a
+// wait out of bounds.
+func TestClocksOfVMs(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"right": 0, "slow": -100 * 24 * time.Hour, "fast": 100 * 24 * time.Hour} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		l.launch()
+		l.now = l.now.Add(10 * time.Minute)
+		l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, Result: &state.RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}})
+		l.want(state.PhaseInterrupted, state.JobDue)
+		if a := l.task.Active; a < 10*time.Minute || a > 11*time.Minute {
+			t.Errorf("%s: active for %s", name, a)
+		}
+		if d := l.task.Waiting.Until.Sub(l.now); d > maxWait {
+			t.Errorf("%s: waits for %s", name, d)
+		}
+	}
+}
+
+// TestStatusIsNoStorm: signs of life and strangers' talk do not use up what GitHub lets an App write.
+func TestStatusIsNoStorm(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	edits, gap := 0, DefaultPolicy().StatusGap
+	begun := l.now
+	for l.now.Sub(begun) < time.Hour {
+		l.now = l.now.Add(4 * time.Second)
+		l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, Progress: &state.Progress{LastSeq: 1}})
+		l.do(state.Event{Kind: state.EventCommented, By: visitor, Permission: state.PermissionRead, Comment: &state.Comment{ID: l.now.Unix()}})
+		if l.task.Status.Shown < l.task.Visible && !l.now.Before(l.task.Status.At.Add(gap)) {
+			edits++
+			l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}})
+		}
+	}
+	if edits < 30 || edits > 61 {
+		t.Errorf("%d edits in an hour", edits)
+	}
+}
+
+// TestInterruptedChecks: checks that were cut short run again by themselves, without an agent, unless
+// the work went with its VM.
+func TestInterruptedChecks(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]state.RunKind{"lost": state.RunCheck, state.StatusVMLost: state.RunImplement} {
+		l := newLife(t)
+		l.checking()
+		l.end(state.RunResult{Class: "retryable", Status: status})
+		l.want(state.PhaseInterrupted)
+		l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+		l.want(state.PhaseImplementing, state.JobLaunch)
+		if l.task.Run.Kind != want {
+			t.Errorf("%s: goes on with %s, want %s", status, l.task.Run.Kind, want)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// tick is a person's tick in the box of a revision, as its webhook tells.
+func tick(by state.Person, may state.Permission, comment int64, hash string) state.Event {
+	return state.Event{Kind: state.EventPlanEdited, By: by, Permission: may, OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment},
+		Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}
+}
+
+// checked returns the approvals that the last event has checked against GitHub.
+func (l *life) checked() (list []*state.Candidate) {
+	for _, j := range l.jobs {
+		if j.Kind == state.JobApprove {
+			list = append(list, j.Candidate)
+		}
+	}
+	return list
+}
+
+// TestTickBeforeItsCommentIsKnown: people can tick the box of a plan whose comment errand does not know yet, because the answer to
+// posting it was lost, or the store could not be written. No webhook comes again, so that tick has to be kept until it is known.
+func TestTickBeforeItsCommentIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		by      state.Person
+		may     state.Permission
+		known   bool // the plan has another comment
+		older   bool // the box is that of the revision before
+		another bool // the box is of no revision
+		checks  bool
+	}{
+		"by a writer":                          {by: writer, may: state.PermissionWrite, checks: true},
+		"by somebody who may not":              {by: visitor, may: state.PermissionRead},
+		"of the revision before, by a writer":  {by: writer, may: state.PermissionWrite, older: true, checks: true}, // GitHub is asked, and it is answered
+		"of no revision, by a writer":          {by: writer, may: state.PermissionWrite, another: true},
+		"in a second copy, by a writer":        {by: writer, may: state.PermissionWrite, known: true, checks: true}, // likewise
+		"in a second copy, by one who may not": {by: visitor, may: state.PermissionRead, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPreliminary()
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "smaller, please"}})
+			l.launch()
+			l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
+			if c.known {
+				l.postPlan(12)
+			}
+			hash := l.task.NewestPlan().Hash
+			switch {
+			case c.older:
+				hash = l.task.Plans[0].Hash
+			case c.another:
+				hash = "0123456789"
+			}
+			l.do(tick(c.by, c.may, 99, hash))
+			l.want(state.PhaseAwaitingPreliminaryApproval)
+			got := l.checked()
+			if len(got) > 0 != c.checks {
+				t.Fatalf("checks %v, want some: %v", got, c.checks)
+			}
+			if c.checks && (got[0].Hash != hash || got[0].By != c.by || got[0].Comment != 99) {
+				t.Errorf("checks %+v", got[0])
+			}
+		})
+	}
+}
+
+// TestTickOfWhichNoWebhookTold: whose tick it was cannot be known, so it approves nothing; people are told, and the box is emptied.
+func TestTickOfWhichNoWebhookTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		set  func(*life)
+		e    func(*state.Event)
+		want bool
+	}{
+		"the plan waits":                  {want: true},
+		"an approval is being checked":    {e: func(e *state.Event) { e.Approving = true }},
+		"it was edited, too":              {set: func(l *life) { l.task.NewestPlan().Stale = state.StaleEdited }},
+		"a newer one has taken its place": {set: func(l *life) { l.task.NewestPlan().Superseded = true }},
+		"another comment":                 {e: func(e *state.Event) { e.Comment.ID = 98 }},
+		"it was approved meanwhile":       {set: (*life).approve},
+		"the task is over":                {set: func(l *life) { l.do(state.Event{Kind: state.EventIssueClosed, By: writer}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPreliminary()
+			if c.set != nil {
+				c.set(l)
+			}
+			phase := l.task.Phase
+			for i, want := range []bool{c.want, false} { // told once, and emptied each time
+				e := state.Event{Kind: state.EventPlanEdited, Via: state.ViaSweep, Permission: state.PermissionNone, OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: 11}}
+				if c.e != nil {
+					c.e(&e)
+				}
+				l.do(e)
+				l.want(phase)
+				if got := l.made(state.JobUntick); got != c.want {
+					t.Errorf("time %d: the box is emptied: %v, want %v", i+1, got, c.want)
+				}
+				told := slices.ContainsFunc(l.jobs, func(j state.Job) bool {
+					return j.Kind == state.JobPost && j.Post.Kind == state.PostNotCounted && j.Post.Reason == state.NotSeen && j.Post.By == state.Person{}
+				})
+				if told != want || l.made(state.JobApprove) {
+					t.Errorf("time %d: told %v, want %v; jobs %v", i+1, told, want, kindsOf(l.jobs))
+				}
+			}
+			if l.task.Ignored != 0 {
+				t.Error("it is counted as somebody's who may not")
+			}
+		})
+	}
+}
+
+// TestTickInACommentThatIsFound: the comment of a plan is found again with a ticked box, after its post was in doubt.
+func TestTickInACommentThatIsFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ticked, approving, early bool
+		untick                   bool
+	}{
+		"nothing is ticked":          {},
+		"nobody told of the tick":    {ticked: true, untick: true},
+		"the tick is being checked":  {ticked: true, approving: true},
+		"words make a newer one":     {ticked: true, early: true},
+		"words, and nothing ticked ": {early: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.start()
+			l.launch()
+			l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+			if c.early {
+				l.task.Feedback = append(l.task.Feedback, state.Feedback{ID: "comment:50", Kind: "comment", By: writer, Body: "smaller, please"})
+			}
+			p := l.task.NewestPlan()
+			l.do(state.Event{Kind: state.EventPosted, Detail: "looked", Ticked: c.ticked, Approving: c.approving, Hash: "body",
+				Posted: &state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}})
+			if c.early != (l.task.Phase == state.PhasePreliminaryPlanning) {
+				t.Errorf("it is in %s", l.task.Phase)
+			}
+			if got := l.made(state.JobUntick); got != c.untick || got != l.made(state.JobPost) {
+				t.Errorf("emptied %v and told %v, want %v", got, l.made(state.JobPost), c.untick)
+			}
+		})
+	}
+}
+
+// TestTickThatHoldsNoMoreIsTakenBack: whoever ticked a box lost the permission before the start. The box stays ticked on GitHub, so that
+// nobody else could tick it.
+func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		via    state.ApprovalVia
+		why    string
+		untick bool
+	}{
+		"the permission of who ticked is gone":   {state.ViaBox, state.NotRevoked, true},
+		"the box was emptied":                    {state.ViaBox, state.NotTicked, false},
+		"the permission of who gave a 👍 is gone": {state.ViaReaction, state.NotRevoked, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPreliminary()
+			p := l.task.NewestPlan()
+			a := state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: c.via, Given: l.now}
+			l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: a, Comment: 11}})
+			l.want(state.PhasePlanning)
+			l.do(state.Event{Kind: state.EventNoApproval, Detail: c.why, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: a}})
+			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
+			if got := l.made(state.JobUntick); got != c.untick {
+				t.Errorf("the box is emptied: %v, want %v", got, c.untick)
+			}
+		})
+	}
+}

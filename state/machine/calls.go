@@ -1,0 +1,142 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// callable reports whether the event's call is taken, and is new.
+func (c *change) callable() bool {
+	return c.e.Call != nil && c.thisRun() && !slices.Contains(c.t.Run.Calls, c.e.Call.ID) && c.t.Refuses(c.e.Run, *c.e.Call) == ""
+}
+
+// called keeps what the agent said through a tool.
+func (c *change) called() {
+	call, r := c.e.Call, c.t.Run
+	r.Sign = c.e.Now
+	if call.Tool == state.CallContext {
+		r.Reads++
+		return
+	}
+	r.Calls = append(r.Calls, call.ID)
+	switch {
+	case call.Note != nil:
+		n := *call.Note
+		n.ID, n.Run, n.At = call.ID, r.ID, c.e.Now
+		c.t.Notes = append(c.t.Notes, n)
+		c.boundNotes()
+	case call.Proposal != nil:
+		p := *call.Proposal
+		p.N, p.ID, p.Run, p.At = len(c.t.Proposed)+1, call.ID, r.ID, c.e.Now
+		p.By, p.Issue, p.URL = state.Person{}, 0, ""
+		c.t.Proposed = append(c.t.Proposed, p)
+	case call.Result != nil:
+		r.Concluded = call.Result
+		if call.Result.Asks() {
+			c.due(dueAsk, r.ID, c.e.Now.Add(askGrace))
+		}
+	}
+}
+
+// boundNotes drops the oldest note beyond the bound, decisions last.
+func (c *change) boundNotes() {
+	if len(c.t.Notes) <= state.MaxNotes {
+		return
+	}
+	i := max(0, slices.IndexFunc(c.t.Notes, func(n state.Note) bool { return n.Kind != state.NoteDecision }))
+	c.t.Notes = slices.Delete(c.t.Notes, i, i+1)
+}
+
+// concluded lays what the run said through its tools over its result. A question holds however the run ended;
+// what finish said holds for a run that did end well, or that was cut off by its turns afterwards.
+func (c *change) concluded() {
+	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || !c.thisRun() {
+		return
+	}
+	if res, ok := c.t.Run.WithConclusion(*c.e.Result); ok {
+		c.t.Run.Held, c.e.Result = nil, &res
+	}
+}
+
+// goesOnAsking reports whether the run that the reminder is about asked people something and still goes on.
+func (c *change) goesOnAsking() bool {
+	r := c.t.Run
+	return r != nil && r.ID == c.e.Hash && r.State == state.RunActive && r.Concluded.Asks()
+}
+
+// askAnyway stops a run that asked and does not end, and posts its question.
+func (c *change) askAnyway() {
+	said, run, kind := c.t.Run.Concluded, c.t.Run.ID, c.t.Run.Kind
+	c.dropRun("it asked a question and did not end")
+	c.t.Runs[len(c.t.Runs)-1].Class = "success" // it got as far as it could
+	if kind == state.RunPreliminary || kind == state.RunPlan {
+		c.dropTaken(run)
+	}
+	c.question(state.Question{Text: said.Question, Kind: state.AskAgent, Options: said.Options})
+}
+
+// createIssue has a proposed issue created, once.
+func (c *change) createIssue() {
+	p := c.t.Proposal(c.o.Choice)
+	switch {
+	case p == nil:
+		c.reply(state.ReplyNoProposal)
+	case p.Issue != 0:
+		c.replyCreated(p)
+	default:
+		p.By = c.e.By
+		c.react("eyes")
+		j := c.job(state.JobIssue, state.LaneTalk, fmt.Sprintf("create-issue-%d", p.N))
+		j.Args = map[string]string{"n": fmt.Sprint(p.N)}
+		if m := c.e.Comment; m != nil && m.OnPR {
+			j.Args["on_pr"] = "true"
+		}
+		c.add(j)
+	}
+}
+
+// issueCreated stores where a proposed issue is now, and tells who wanted it.
+func (c *change) issueCreated() {
+	p := c.t.Proposal(c.e.Created.N)
+	p.Issue, p.URL = c.e.Created.Issue, c.e.Created.URL
+	c.e.By = p.By
+	if c.e.Created.OnPR {
+		c.e.Comment = &state.Comment{ID: int64(p.N), OnPR: true}
+	}
+	c.replyCreated(p)
+}
+
+// issueFailed tells who wanted a proposed issue why it could not be created.
+func (c *change) issueFailed() {
+	f := c.e.Failure
+	_, number, _ := strings.Cut(f.Key, "create-issue-")
+	n, err := strconv.Atoi(number)
+	p := c.t.Proposal(n)
+	if err != nil || p == nil {
+		c.besideFailed()
+		return
+	}
+	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: p.By, Items: []string{number}, Text: f.Reason}
+	c.post(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
+}
+
+func (c *change) replyCreated(p *state.Proposal) {
+	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: c.e.By, Items: []string{fmt.Sprint(p.N)}}
+	key := fmt.Sprintf("created-%d", p.N)
+	if m := c.e.Comment; m != nil {
+		post.OnPR = m.OnPR
+		key = fmt.Sprintf("created-%d-%d", p.N, m.ID)
+	}
+	c.post(key, post)
+}
+
+// askGrace is how long a run may go on after it asked people something; then it is stopped.
+const askGrace = 3 * time.Minute
+
+// dueAsk is the reminder to look whether a run that asked has stopped; Event.Hash is its id.
+const dueAsk = "asked"

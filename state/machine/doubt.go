@@ -1,0 +1,49 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// maxDoubts bounds Task.Doubts.
+const maxDoubts = 50
+
+// doubt remembers that a job gave up not knowing whether its effect is there, so that an equal job looks
+// for it before it makes it.
+func (c *change) doubt() {
+	f := c.e.Failure
+	if f == nil || f.Doubt.IsZero() || c.t == nil {
+		return
+	}
+	if c.t.Doubts == nil {
+		c.t.Doubts = map[string]time.Time{}
+	}
+	if _, known := c.t.Doubts[f.Key]; known {
+		return
+	}
+	if len(c.t.Doubts) == maxDoubts {
+		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.Doubts)), func(a, b string) int { return c.t.Doubts[a].Compare(c.t.Doubts[b]) })
+		delete(c.t.Doubts, oldest)
+	}
+	c.t.Doubts[f.Key] = f.Doubt
+}
+
+// doubtOf is since when the effect of a job may be there. A branch has one pull request, whichever job of the task's
+// life opens it: after a retry its key is another.
+func doubtOf(t *state.Task, j state.Job) time.Time {
+	doubt := t.Doubts[j.Key]
+	if j.Kind != state.JobOpenPR {
+		return doubt
+	}
+	for key, at := range t.Doubts {
+		if strings.HasPrefix(key, fmt.Sprintf("%d.%s-", t.Gen, state.JobOpenPR)) && (doubt.IsZero() || at.Before(doubt)) {
+			doubt = at
+		}
+	}
+	return doubt
+}

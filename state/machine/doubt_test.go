@@ -1,0 +1,72 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestDoubts: each effect that may be there is looked for since its first job gave up; the oldest of too many is forgotten.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	give := func(key string, doubt time.Time) {
+		l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: "github", Reason: "No."}})
+	}
+	give("1.a", t0.Add(2*time.Hour))
+	give("1.b", t0.Add(time.Hour))
+	give("1.a", t0.Add(3*time.Hour)) // gave up again
+	give("1.c", time.Time{})         // known not to be there
+	want := map[string]time.Time{"1.a": t0.Add(2 * time.Hour), "1.b": t0.Add(time.Hour)}
+	if got := l.task.Doubts; len(got) != 2 || !got["1.a"].Equal(want["1.a"]) || !got["1.b"].Equal(want["1.b"]) {
+		t.Fatalf("doubts %v, want %v", got, want)
+	}
+	for i := range maxDoubts - 1 {
+		give(fmt.Sprintf("1.n%d", i), t0.Add(4*time.Hour))
+	}
+	if got := l.task.Doubts; len(got) != maxDoubts || !got["1.b"].IsZero() || got["1.a"].IsZero() {
+		t.Errorf("%d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxDoubts)
+	}
+}
+
+// TestDoubtOfAPullRequest: a branch has one pull request, so that the job of a retry looks for what the one before may have
+// opened, although its key is another. What an earlier life opened is none of its.
+func TestDoubtOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	since := t0.Add(time.Hour)
+	for name, c := range map[string]struct {
+		key  string
+		want time.Time
+	}{
+		"of the job before":     {"1.open_pr-53.3", since},
+		"of an earlier life":    {"0.open_pr-53.3", time.Time{}},
+		"of another kind":       {"1.answer-53.3", time.Time{}},
+		"that left nothing":     {"", time.Time{}},
+		"of a kind with a like": {"1.open_prs-1", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			l.task.Phase, l.task.PR, l.task.Step = state.PhaseImplementing, nil, state.JobOpenPR
+			f := &state.Failure{Job: state.JobOpenPR, Key: c.key, Class: "github", Reason: "No."}
+			if c.key != "" {
+				f.Doubt = since
+			}
+			l.do(state.Event{Kind: state.EventStepFailed, Failure: f})
+			l.want(state.PhaseFailed)
+			l.comment(state.VerbRetry)
+			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobOpenPR })
+			if i < 0 {
+				t.Fatalf("a retry of what failed has the jobs %v", kindsOf(l.jobs))
+			}
+			if j := l.jobs[i]; j.Key == c.key || !j.Doubt.Equal(c.want) {
+				t.Errorf("job %s is to look since %v, want %v", j.Key, j.Doubt, c.want)
+			}
+		})
+	}
+}

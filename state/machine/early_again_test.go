@@ -1,0 +1,100 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestVouchedWhileItIsRead: somebody vouches for a comment while the start reads the discussion, in which the comment is still
+// withheld. It is read again before an agent is told that the comment is there; that the comment stays withheld holds nothing up.
+func TestVouchedWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.do(state.Event{Kind: state.EventThumb, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 77, At: l.now}})
+	start := func() {
+		l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}})
+	}
+	start()
+	l.want(state.PhaseQueued, state.JobStart)
+	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobStart })
+	if !l.jobs[i].NotBefore.After(l.now) || l.made(state.JobLaunch) {
+		t.Errorf("it is read again at %s, now is %s; jobs %v", l.jobs[i].NotBefore, l.now, kindsOf(l.jobs))
+	}
+	l.now = l.now.Add(2 * time.Minute)
+	start()
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	if len(l.task.Feedback) != 0 {
+		t.Errorf("the agent is told of a comment that it cannot see: %+v", l.task.Feedback)
+	}
+}
+
+// TestAnsweredCommentIsInTheDiscussionOnce: what was said while a plan was made, and read again with the discussion, is there once.
+func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
+	t.Parallel()
+	for name, listed := range map[string]bool{"read again": true, "not read again": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.start()
+			l.launch()
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "Mind the tests.", At: l.now}})
+			if listed {
+				l.task.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "Mind the tests."}}
+			}
+			l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+			l.launch()
+			l.end(state.RunResult{Text: "Another.", Outcome: "build"})
+			l.want(state.PhaseAwaitingPreliminaryApproval)
+			if got := l.task.Context.Comments; len(got) != 1 || got[0].Body != "Mind the tests." {
+				t.Errorf("the discussion is %+v", got)
+			}
+		})
+	}
+}
+
+// TestReasonOfAReplanIsHeard: why somebody wants another plan reaches the agent, whether or not GitHub lists the comment yet when the
+// discussion is read again, and once.
+func TestReasonOfAReplanIsHeard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		why    string
+		queued bool
+		listed bool
+		want   int // to be answered, besides the discussion
+	}{
+		"before a plan, not listed yet": {why: "the API has changed", queued: true, want: 1},
+		"before a plan, listed":         {why: "the API has changed", queued: true, listed: true},
+		"after a plan, not listed yet":  {why: "the API has changed", want: 1},
+		"after a plan, listed":          {why: "the API has changed", listed: true, want: 1}, // the prompt has it there alone
+		"without a reason":              {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			if !c.queued {
+				l.start()
+				l.launch()
+				l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+				l.postPlan(11)
+			}
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "@errand replan " + c.why, At: l.now, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan, Text: c.why}}})
+			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
+			if c.listed {
+				start.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
+			}
+			l.do(state.Event{Kind: state.EventStarted, Start: start})
+			l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+			if got := untaken(l.task); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
+				t.Errorf("to be answered: %+v, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func untaken(t *state.Task) []state.Feedback { return (&change{t: t}).untaken() }

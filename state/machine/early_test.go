@@ -1,0 +1,122 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestEarlyWordsOnAPullRequestAreGathered: a pull request that was looked for may have been reviewed before it was known.
+func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		detail string
+		said   bool // something waits that no run has taken
+		want   bool
+	}{
+		"opened just now":                       {"", false, false},
+		"looked for":                            {"looked", false, true},
+		"opened just now, with words that wait": {"", true, true},
+		"looked for, with words that wait":      {"looked", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			l.task.Phase, l.task.PR, l.task.Step = state.PhaseImplementing, nil, state.JobOpenPR // the answer was lost
+			if c.said {
+				l.task.Feedback = []state.Feedback{{ID: "comment:77", Kind: "comment", By: writer, Body: "Mind this."}}
+			}
+			l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}, Detail: c.detail})
+			l.want(state.PhasePROpen)
+			if got := slices.Contains(kindsOf(l.jobs), state.JobGather); got != c.want {
+				t.Errorf("the review is gathered: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWaitingGoesOn: a task that is held up by the same again has waited since the first time, and looks less and less often; by
+// something else it begins to wait anew.
+func TestWaitingGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	held := func(kind state.WaitKind, after time.Duration) state.Waiting {
+		l.now = l.now.Add(after)
+		l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: kind, Detail: "not now"}})
+		return *l.task.Waiting
+	}
+	first := held(state.WaitBlocked, 0)
+	again := held(state.WaitBlocked, 20*time.Minute)
+	if !again.Since.Equal(first.Since) || again.Until.Sub(l.now) <= first.Until.Sub(first.Since) {
+		t.Errorf("it waits since %s, until %s from %s on; at first since %s, until %s", again.Since, again.Until, l.now, first.Since, first.Until)
+	}
+	if other := held(state.WaitConfig, time.Minute); !other.Since.Equal(l.now) {
+		t.Errorf("for something else it waits since %s, now is %s", other.Since, l.now)
+	}
+}
+
+// TestWordsWhileQueuedAreHeardOnce: what people say before a task starts is either in the discussion that its start reads or
+// kept for its first run, whichever comes first. What somebody took back before the reading is in neither.
+func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
+	t.Parallel()
+	read := t0.Add(time.Hour)
+	for name, c := range map[string]struct {
+		by         state.Person
+		may        state.Permission
+		mention    bool
+		said       time.Time
+		discussed  bool // the start has read it
+		wantKept   bool
+		wantEyes   bool
+		vouchedFor bool
+		again      bool // it is read once more
+	}{
+		"a writer, after the reading":                       {by: writer, may: state.PermissionWrite, said: read.Add(time.Second), wantKept: true},
+		"a writer, at the reading, not listed yet":          {by: writer, may: state.PermissionWrite, said: read.Add(-time.Second), wantKept: true},
+		"a writer, before the reading":                      {by: writer, may: state.PermissionWrite, said: read.Add(-time.Second), discussed: true},
+		"a writer, long before the reading":                 {by: writer, may: state.PermissionWrite, said: read.Add(-time.Hour), discussed: true},
+		"a writer, long before the reading, and taken back": {by: writer, may: state.PermissionWrite, said: read.Add(-time.Hour)},
+		"a writer to the bot, after the reading":            {by: writer, may: state.PermissionWrite, mention: true, said: read.Add(time.Second), wantKept: true, wantEyes: true},
+		"a writer to the bot, before the reading":           {by: writer, may: state.PermissionWrite, mention: true, said: read.Add(-time.Second), discussed: true, wantEyes: true},
+		"a stranger, after the reading":                     {by: visitor, may: state.PermissionRead, said: read.Add(time.Second)},
+		"a stranger to the bot, after the reading":          {by: visitor, may: state.PermissionRead, mention: true, said: read.Add(time.Second)},
+		"a stranger vouched for after the reading":          {by: visitor, may: state.PermissionRead, said: read.Add(time.Second), vouchedFor: true, wantKept: true, again: true},
+		"a stranger vouched for before the reading":         {by: visitor, may: state.PermissionRead, said: read.Add(-time.Second), discussed: true, vouchedFor: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			m := &state.Comment{ID: 77, At: c.said, Body: "Mind the tests."}
+			e := state.Event{Kind: state.EventCommented, By: c.by, Permission: c.may, At: c.said, Comment: m}
+			if c.mention {
+				e.Orders = []state.Order{{Verb: state.VerbMessage, Text: "mind the tests."}}
+			}
+			if c.vouchedFor {
+				e = state.Event{Kind: state.EventThumb, By: writer, Permission: state.PermissionWrite, At: c.said, Comment: m}
+			}
+			l.do(e)
+			l.want(state.PhaseQueued)
+			if got := l.made(state.JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
+				t.Errorf("it gets 👀: %v, want %v", got, c.wantEyes)
+			}
+			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
+			if c.discussed {
+				start.Context.Comments = []state.Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
+			}
+			l.do(state.Event{Kind: state.EventStarted, Start: start})
+			if c.again {
+				l.want(state.PhaseQueued, state.JobStart)
+				l.do(state.Event{Kind: state.EventStarted, Start: start})
+			}
+			l.want(state.PhasePreliminaryPlanning)
+			if got := len(l.task.Feedback) > 0; got != c.wantKept {
+				t.Errorf("kept for the first run: %+v, want %v", l.task.Feedback, c.wantKept)
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// cancel ends the task for good: a running agent is stopped at once, its work saved, the VM deleted.
+func (c *change) cancel(why string) { c.finish(state.PhaseCancelled, state.End{Reason: why}) }
+
+// merged ends the task as its people wanted.
+func (c *change) merged() {
+	c.t.PR.State = "merged"
+	c.finish(state.PhaseDone, state.End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
+}
+
+// gone ends the task without a word: nothing can be posted any more. Detail says what happened.
+func (c *change) gone() {
+	end := state.End{Reason: "errand has no access any more", Class: state.ClassAccess}
+	if c.e.Kind == state.EventIssueGone {
+		end.Class, end.Reason = state.ClassGone, "the issue is gone"
+	}
+	if c.e.Detail != "" {
+		end.Reason += ": " + c.e.Detail
+	}
+	c.finish(state.PhaseCancelled, end)
+}
+
+// mute reports whether the task ended in a way after which nothing can be posted.
+func mute(t *state.Task) bool {
+	return t.End != nil && (t.End.Class == state.ClassGone || t.End.Class == state.ClassAccess)
+}
+
+// back tells people that their task ended while errand had no access.
+func (c *change) back() {
+	c.t.End.Class = state.ClassBack
+	c.t.End.Reason = "errand had no access for a while" + strings.TrimPrefix(c.t.End.Reason, "errand has no access any more")
+	c.moveTo()
+	c.post("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil})
+}
+
+// moveTo stores what the repository is called now, and whose installation reaches it.
+func (c *change) moveTo() {
+	if c.e.Repo != nil && c.e.Repo.Name != "" {
+		c.t.Repo = *c.e.Repo
+	}
+	if c.e.Installation != 0 {
+		c.t.Installation = c.e.Installation
+	}
+}
+
+// finish ends the task. What was queued is dropped; what is claimed finds the task ended.
+func (c *change) finish(phase state.Phase, end state.End) {
+	end.At, end.Acted = c.e.Now, c.acted()
+	c.saveUnpublished(end.Reason)
+	unread := c.unreadRun()
+	if c.t.PR != nil && c.e.Kind == state.EventPRClosed && !c.e.Merged {
+		c.t.PR.State = "closed" // a cancelled task leaves its pull request to people
+	}
+	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
+	if stopping {
+		c.stopRun(end.Reason)
+		c.t.Run.State = state.RunStopping
+	} else if c.t.Run != nil {
+		c.dropRun(end.Reason)
+	}
+	c.drop = true
+	c.to(phase, end.Reason)
+	c.t.End = &end
+	c.forgetLater()
+	switch { // the VM goes when the work is saved
+	case stopping || c.t.VM == nil:
+	case unread != nil:
+		c.saveLeft(unread, end.Reason)
+	default:
+		c.release(string(phase))
+	}
+	if !mute(c.t) && c.t.Outcome != state.OutcomeReport {
+		c.post("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
+	}
+}
+
+// saveLeft queues a job that saves the work of a run that has already ended.
+func (c *change) saveLeft(r *state.Run, why string) {
+	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)
+	j.Run, j.Priority = r.ID, 2
+	j.Args = map[string]string{"why": why, "vm": c.t.VM.Name}
+	c.add(j)
+}
+
+// release has the VM deleted.
+func (c *change) release(why string) {
+	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
+	j.Args = map[string]string{"vm": c.t.VM.Name, "why": why}
+	c.add(j)
+}
+
+// released stores that the VM is gone.
+func (c *change) released() {
+	vm := *c.t.VM
+	vm.EndedAt, vm.Why = c.e.Now, c.e.Detail
+	c.t.VMs = append(c.t.VMs, vm)
+	c.t.VM = nil
+}
+
+// saved keeps what a stopped run left; an ended task gives its VM back.
+func (c *change) saved() {
+	if c.e.Saved != nil && c.e.Saved.Ref != "" {
+		c.t.Saved = append(c.t.Saved, *c.e.Saved)
+	}
+	if r := c.t.Run; r != nil && r.ID == c.e.Run {
+		r.State, r.Ended, r.Status, r.Class, r.Repair = state.RunEnded, c.e.Now, "interrupted", "retryable", nil
+		c.t.Runs = append(c.t.Runs, *r)
+		c.t.Run = nil
+	}
+	if c.t.Ended() && c.t.VM != nil {
+		c.release(string(c.t.Phase))
+	}
+}
+
+// stopByHand stops the run and waits for people's word; VM and session stay.
+func (c *change) stopByHand() {
+	phase := c.t.Phase
+	if phase == state.PhaseInterrupted {
+		phase = c.t.Resume
+	}
+	c.dropRun("stopped by @" + c.e.By.Login)
+	c.drop = true
+	c.to(state.PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
+	c.t.Resume, c.t.Waiting = phase, nil
+	c.t.Question = &state.Question{Kind: state.AskStopped, Asked: c.e.Now, Text: "stopped by @" + c.e.By.Login}
+	c.post(fmt.Sprintf("stopped-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: c.e.By})
+}
+
+// fail stops the task with a reason and a hint; `retry` goes on from here.
+func (c *change) fail(end state.End) {
+	end.At = c.e.Now
+	phase, step := c.t.Phase, c.t.Step
+	c.to(state.PhaseFailed, end.Reason)
+	c.t.Resume, c.t.Step, c.t.Waiting, c.t.End = phase, step, nil, &end
+	c.post(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.asker()})
+}
+
+// stepFailed stops the task because a job gave up.
+func (c *change) stepFailed() {
+	f := c.e.Failure
+	c.dropUnlaunched(f.Reason)
+	c.t.Step = f.Job
+	c.fail(state.End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
+}
+
+// besideFailed notes that a job beside the life of the task gave up. Work that could not be put away is put away
+// later.
+func (c *change) besideFailed() {
+	c.note = c.e.Failure.Reason
+	if c.e.Failure.Job == state.JobSleep {
+		c.lookAgain()
+	}
+}
+
+// stepInterrupted sets the task aside because waiting helps, a bounded number of times.
+func (c *change) stepInterrupted() {
+	f := c.e.Failure
+	c.t.Outages++
+	if c.t.Outages > c.p.MaxAttempts {
+		c.t.Outages = 0
+		c.stepFailed()
+		return
+	}
+	c.dropUnlaunched(f.Reason)
+	c.t.Step = f.Job
+	at := c.e.Now.Add(c.backoff(c.t.Outages))
+	if f.RetryAt.After(at) {
+		at = f.RetryAt
+	}
+	c.interrupt(f.Reason, at)
+}
+
+// steps reports whether the event shows that a step of the task's life was done: an outage is over.
+func (c *change) steps() bool {
+	switch c.e.Kind {
+	case state.EventStarted, state.EventLaunched, state.EventCollected, state.EventCommitted, state.EventMoved, state.EventPROpened, state.EventAnswered, state.EventGathered:
+		return true
+	}
+	return false
+}
+
+// dropUnlaunched files a run that never began.
+func (c *change) dropUnlaunched(why string) {
+	if c.t.Run != nil && c.t.Run.State == state.RunLaunching {
+		c.dropRun(why)
+		c.drop = false
+	}
+}
+
+// retry goes on where the task stopped.
+func (c *change) retry() {
+	c.react("eyes")
+	c.t.Active, c.t.Insist = 0, true
+	if c.o.Turns > 0 {
+		c.t.Turns = c.o.Turns
+	}
+	if c.o.Fresh {
+		c.t.Fresh = true
+		c.t.Step = state.StepRun
+		if c.t.VM != nil {
+			c.release("fresh")
+		}
+	}
+	if n := len(c.t.Runs); n > 0 { // a person's word starts the count of attempts anew
+		c.t.Runs[n-1].Attempt = 0
+	}
+	switch q := c.t.Question; {
+	case q == nil:
+	case q.Kind == state.AskRefused && !c.o.Fresh: // the same commits are judged again, by the settings as they are now
+		c.t.Step = state.JobCollect
+		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == feedbackRefusal && f.Taken == "" })
+	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
+		c.t.Step = state.StepRun
+	}
+	why := ""
+	if c.unreadable() {
+		c.t.Step, why = state.StepRun, c.t.End.Reason
+	}
+	c.goOn("@" + c.e.By.Login + " said retry")
+	if why != "" && c.t.Run != nil {
+		c.t.Run.Repeat = why
+	}
+}
+
+// unreadable reports whether the task failed because the work could not be read from its VM: reading
+// it again would fail again, so the agent has to see to it.
+func (c *change) unreadable() bool {
+	if c.t.Phase != state.PhaseFailed || c.t.End == nil || c.t.Step != state.JobCollect && c.t.Step != state.JobRebase {
+		return false
+	}
+	return c.t.End.Class == state.ClassVM || c.t.End.Class == state.ClassInternal
+}
+
+// budget raises the cap; a task that stopped at it goes on. On a subscription there is no cap of dollars.
+func (c *change) budget() {
+	if c.o.MicroUSD > 0 && c.t.Money.Free() {
+		c.reply(state.ReplyNoBudget)
+		return
+	}
+	c.t.Money.CapMicroUSD += c.o.MicroUSD
+	if m := &c.t.Money; m.CapTokens > 0 { // else there is none to raise
+		m.CapTokens += c.o.Tokens
+	}
+	c.reply(state.ReplyBudgetRaised)
+	n := len(c.t.Runs)
+	atCap := c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == "budget"
+	if c.t.Phase == state.PhaseFailed && atCap {
+		c.goOn("@" + c.e.By.Login + " raised the cap")
+	}
+}

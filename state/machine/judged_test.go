@@ -1,0 +1,115 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// checking has the repository's checks running on what an agent did.
+func (l *life) checking() {
+	l.t.Helper()
+	l.toPreliminary()
+	l.task.Settings.Check = []state.Command{{Run: "make test"}}
+	l.approve()
+	l.launch()
+	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+	l.postPlan(12)
+	l.approve()
+	l.launch()
+	l.end(state.RunResult{Outcome: "done"})
+	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.launch()
+	if l.task.Run == nil || l.task.Run.Kind != state.RunCheck {
+		l.t.Fatalf("no checks run: %+v", l.task.Run)
+	}
+}
+
+// TestJudgedChecks: checks that ran are judged by what they found, and by nothing else; a run that could not run them
+// keeps its own word.
+func TestJudgedChecks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		class         string
+		checks        []state.CheckResult
+		verdict, want string
+	}{
+		"all green":     {"success", []state.CheckResult{{Name: "test"}, {Name: "lint"}}, "passed", "2 passed"},
+		"some red":      {"success", []state.CheckResult{{Name: "test"}, {Name: "lint", Code: 1}, {Name: "vet", TimedOut: true}}, "failed", "lint, vet failed; 1 passed"},
+		"some skipped":  {"success", []state.CheckResult{{Name: "test"}, {Name: "slow", Skipped: "nothing that it watches has changed"}}, "passed", "1 passed; slow skipped"},
+		"none":          {"success", nil, "passed", "0 passed"},
+		"very many":     {"success", slices.Repeat([]state.CheckResult{{Name: "a", Code: 1}}, 50), "failed", strings.Repeat("a, ", 20) + "others failed"},
+		"could not run": {"retryable", []state.CheckResult{{Name: "test", Code: 1}}, "crashed", "it fell over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.checking()
+			run := l.task.Run.ID
+			l.end(state.RunResult{Status: "crashed", Class: c.class, Message: "it fell over", Checks: c.checks})
+			for i := range l.task.Runs {
+				if r := &l.task.Runs[i]; r.ID == run {
+					if v, words := r.Judged(); v != c.verdict || words != c.want {
+						t.Errorf("judged %q, %q", v, words)
+					}
+					return
+				}
+			}
+			t.Error("the run is not filed")
+		})
+	}
+}
+
+// TestGateRefusalsAreKept: each with its time and the run, in words, with a bound on both how many times and how many
+// rules.
+func TestGateRefusalsAreKept(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.checking()
+	l.end(state.RunResult{Checks: []state.CheckResult{{Name: "test"}}})
+	run := l.task.Work.Run
+	c := &change{t: l.task, e: state.Event{Now: l.now, Refusals: []state.Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected", Remedy: "leave it out"}}}}
+	c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "size", Path: strings.Repeat("ä", 4000), Detail: strings.Repeat("x", 4000)})
+	for i := range 2 * maxGateRules {
+		c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
+	}
+	for range maxGate + 5 {
+		c.keepRefusals()
+	}
+	if n := len(l.task.Gate); n != maxGate {
+		t.Fatalf("%d times are kept", n)
+	}
+	got := l.task.GateVerdicts()[0]
+	const start, end = "protected-paths in ci.yml: this path is protected; size in ää", "…; secrets in 0: it looks like a key; secrets in 1: it looks like a key; secrets in 2: it looks like a key; and 7 more"
+	if c.e.Refusals[0].Remedy == "" || len(got.Message) > 1000 {
+		t.Error("the comment's refusals were changed, or what is kept is too long")
+	}
+	if !strings.HasPrefix(got.Message, start) || !strings.HasSuffix(got.Message, end) {
+		t.Errorf("message %q", got.Message)
+	}
+	got.Message = ""
+	seq := l.task.Runs[len(l.task.Runs)-2].Seq // of the agent, before the checks
+	if diff := cmp.Diff(state.Verdict{At: l.now, What: fmt.Sprintf("changes of run %d", seq), Verdict: "refused by the push gate"}, got); diff != "" {
+		t.Errorf("verdict of %s (-want +got):\n%s", run, diff)
+	}
+}
+
+// TestWhyALostVMEnded: what is known of it, else that nothing says why.
+func TestWhyALostVMEnded(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{"": "vanished", state.VMDiskFull: state.VMDiskFull} {
+		l := newLife(t)
+		l.toPreliminary()
+		l.approve()
+		l.launch()
+		l.end(state.RunResult{Status: state.StatusVMLost, Class: "retryable", Message: "gone", VMEnd: given})
+		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].Why != want || jobOf(l.jobs, state.JobRelease).Args["why"] != want {
+			t.Errorf("%q: VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// proposed is an ended task, one of whose runs proposed an issue.
+func proposed(t *testing.T, open bool) *life {
+	l := newLife(t)
+	l.toPR()
+	l.task.Proposed = []state.Proposal{{N: 1, Title: "Also this", Body: "It breaks, too."}}
+	if !open {
+		l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+		l.want(state.PhaseDone)
+	}
+	return l
+}
+
+// TestDoubtAfterTheEnd: what a job of an ended task may have left is looked for, too. A proposed issue can still be created then.
+func TestDoubtAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	since := t0.Add(time.Hour)
+	for name, open := range map[string]bool{"while the task goes on": true, "after its end": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := proposed(t, open)
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{}, Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}})
+			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
+			if i < 0 {
+				t.Fatalf("jobs %v", kindsOf(l.jobs))
+			}
+			job := l.jobs[i]
+			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}})
+			if !l.replied(state.ReplyIssueFailed) {
+				t.Errorf("whoever wanted it is told nothing: %v", kindsOf(l.jobs))
+			}
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{}, Comment: &state.Comment{ID: 71, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}})
+			i = slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
+			if i < 0 || l.jobs[i].Key != job.Key || !l.jobs[i].Doubt.Equal(since) {
+				t.Errorf("the next attempt does not look for what the first may have left: %+v", l.jobs)
+			}
+		})
+	}
+}
+
+// TestEffectsOfALifeAreItsOwn: no job of a task's next life has the key of one before, so that nothing of theirs is taken for the other's,
+// and the ended one's comments go where they belonged.
+func TestEffectsOfALifeAreItsOwn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	keys := map[string]state.JobKind{}
+	last := func(gen string) {
+		l.toPR()
+		for _, j := range l.jobs {
+			if old, ok := keys[j.Key]; ok && j.Kind != state.JobVet {
+				t.Errorf("life %s: %s has the key %s of an earlier %s", gen, j.Kind, j.Key, old)
+			}
+		}
+	}
+	last("one")
+	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+	for _, j := range l.jobs {
+		keys[j.Key] = j.Kind
+		if j.Kind == state.JobPost && j.Post.Kind == state.PostEnded && (!j.Post.OnPR || j.Args["number"] != "5") {
+			t.Errorf("the last comment does not say that it belongs to #5: %+v", j)
+		}
+	}
+	l.now = l.now.Add(time.Hour)
+	last("two")
+	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+	for _, j := range l.jobs {
+		if old, ok := keys[j.Key]; ok {
+			t.Errorf("%s has the key %s of an earlier %s", j.Kind, j.Key, old)
+		}
+	}
+}
+
+// TestTwinOfAnEarlierLifesComment: a second copy is looked for where the comment stands, whatever the task's pull request is by then.
+func TestTwinOfAnEarlierLifesComment(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.do(state.Event{Kind: state.EventPosted, Detail: "looked", Posted: &state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}})
+	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args["what"] == "twin" })
+	if i < 0 || l.jobs[i].Args["number"] != "5" {
+		t.Errorf("jobs %+v", l.jobs)
+	}
+}

@@ -1,0 +1,66 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestMiscount: what an agent's program says is held against what the gateway counted, within a tolerance, where both
+// have counted the same thing.
+func TestMiscount(t *testing.T) {
+	t.Parallel()
+	counted := state.Money{InputTokens: 50_000, OutputTokens: 4_000}
+	for name, c := range map[string]struct {
+		used   *state.Usage
+		change func(*state.Run)
+		want   bool
+	}{
+		"the same":                {&state.Usage{Input: 9_000, CacheRead: 40_000, CacheWrite: 1_000, Output: 4_000}, nil, false},
+		"nothing said":            {nil, nil, false},
+		"a tenth more":            {&state.Usage{Input: 15_000, CacheRead: 40_000, Output: 4_000}, nil, false},
+		"more than that":          {&state.Usage{Input: 15_001, CacheRead: 40_000, Output: 4_000}, nil, true},
+		"less than nine tenths":   {&state.Usage{Input: 4_999, CacheRead: 40_000, Output: 4_000}, nil, true},
+		"output by 2,000":         {&state.Usage{Input: 10_000, CacheRead: 40_000, Output: 2_000}, nil, false},
+		"output by more":          {&state.Usage{Input: 10_000, CacheRead: 40_000, Output: 1_999}, nil, true},
+		"no caches told":          {&state.Usage{Input: 9_000, Output: 4_000}, nil, false},
+		"no caches told, more":    {&state.Usage{Input: 60_000, Output: 4_000}, nil, true},
+		"no caches told, output":  {&state.Usage{Input: 9_000, Output: 9_000}, nil, true},
+		"the gateway saw nothing": {&state.Usage{Input: 5_000}, func(r *state.Run) { r.Metered, r.Money = false, state.Money{InputTokens: 5_000} }, true},
+		"stopped":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.Status = "interrupted" }, false},
+		"at a cap":                {&state.Usage{Output: 1}, func(r *state.Run) { r.Held = &state.Waiting{} }, false},
+		"goes on":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.State = state.RunActive }, false},
+		"checks":                  {&state.Usage{Output: 1}, func(r *state.Run) { r.Kind = state.RunCheck }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := state.Run{Seq: 3, Kind: state.RunImplement, State: state.RunEnded, Adapter: "claude", Status: "ok", Metered: true, Money: counted, Used: c.used}
+			if c.change != nil {
+				c.change(&r)
+			}
+			if got := r.Miscount(); (got != nil) != c.want {
+				t.Errorf("miscount %+v", got)
+			}
+		})
+	}
+}
+
+// TestMiscountInTheSummary: with both numbers, in words, too.
+func TestMiscountInTheSummary(t *testing.T) {
+	t.Parallel()
+	task := &state.Task{Runs: []state.Run{
+		{Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Metered: true, Money: state.Money{InputTokens: 100}, Used: &state.Usage{Input: 100}},
+		{Seq: 2, Kind: state.RunImplement, State: state.RunEnded, Adapter: "claude", Metered: true, Money: state.Money{InputTokens: 8_000, OutputTokens: 300}, Used: &state.Usage{Input: 1_160_000, Output: 300}},
+	}}
+	want := []state.Miscount{{Run: 2, Adapter: "claude", SaidInput: 1_160_000, SaidOutput: 300, CountedInput: 8_000, CountedOutput: 300}}
+	got := task.Summary().Miscounts
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("miscounts (-want +got):\n%s", diff)
+	}
+	const words = "the agent's program claude says to have used 1,160,000 tokens in and 300 out; the gateway counted 8,000 and 300, and those are what it cost"
+	if got[0].Words() != words {
+		t.Errorf("in words: %s", got[0].Words())
+	}
+}

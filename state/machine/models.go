@@ -1,0 +1,68 @@
+package machine
+
+import "github.com/errand-bot/errand/state"
+
+// model chooses the model of the next runs, if it is offered.
+func (c *change) model() {
+	if m := c.p.Models; m != nil && !m.Offers(c.o.Arg) {
+		c.reply(state.ReplyModelUnknown)
+		return
+	}
+	c.t.Model = c.o.Arg
+	c.reply(state.ReplyModelSet)
+}
+
+// keepLastWords keeps what the agent of the last run said last, for a run that goes on in another session. What a
+// plan said is in the plan.
+func (c *change) keepLastWords(text string) {
+	last := &c.t.Runs[len(c.t.Runs)-1]
+	if text == "" || last.Kind != state.RunImplement && last.Kind != state.RunReview && last.Status != state.StatusContextOverflow {
+		return
+	}
+	if r := []rune(text); len(r) > maxSaid {
+		text = "… " + string(r[len(r)-maxSaid:])
+	}
+	last.Said = text
+	kept := 0
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		if c.t.Runs[i].Said == "" {
+			continue
+		}
+		if kept++; kept > maxSaidRuns {
+			c.t.Runs[i].Said = ""
+		}
+	}
+}
+
+// overflowed reports whether the run's conversation became too long, for the first time in this work: a new
+// session begins with less, so that it may succeed where going on in the old one cannot.
+func (c *change) overflowed() bool {
+	if c.e.Result.Status != state.StatusContextOverflow || c.tooMany() {
+		return false
+	}
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		r := &c.t.Runs[i]
+		if r.Kind != c.t.Run.Kind || r.Class == "success" {
+			return true
+		}
+		if r.Status == state.StatusContextOverflow {
+			return false
+		}
+	}
+	return true
+}
+
+// beginAnew runs the same again in a new session, whose prompt carries the conversation so far.
+func (c *change) beginAnew() {
+	kind, said := c.t.Run.Kind, c.e.Result.Summary
+	c.file()
+	c.keepLastWords(said)
+	c.launchRun(kind)
+	c.t.Run.Repeat = "its conversation became too long for the model, so this one begins anew. What was changed in the checkout is still there: look at it with git status, git diff and git log before you go on"
+}
+
+// How much of what agents said last is kept with a task: characters of a run, and runs.
+const (
+	maxSaid     = 2000
+	maxSaidRuns = 6
+)

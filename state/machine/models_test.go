@@ -1,0 +1,101 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// implementing brings a life to a run that implements in a session of its own.
+func (l *life) implementing() {
+	l.trigger()
+	s := state.DefaultSettings()
+	s.Plan = state.PlanNone
+	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+	l.launch()
+	l.want(state.PhaseImplementing)
+}
+
+// overflow ends the run because its conversation became too long.
+func (l *life) overflow(session string) {
+	l.end(state.RunResult{Status: state.StatusContextOverflow, Class: "retryable", Session: session, Summary: "I have read half of it."})
+}
+
+// TestOverflowBeginsAnewOnce: a conversation that became too long is gone on with in a new session, once; after
+// that people are asked, and their retry begins a new session as well.
+func TestOverflowBeginsAnewOnce(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	l.overflow("s-1")
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	if r := l.task.Run; r.Session != "" || !strings.Contains(r.Repeat, "too long") || r.Attempt != 2 {
+		t.Errorf("the new run: session %q, attempt %d, %q", r.Session, r.Attempt, r.Repeat)
+	}
+	if got := l.task.Runs[len(l.task.Runs)-1].Said; got != "I have read half of it." {
+		t.Errorf("what was said last: %q", got)
+	}
+	l.launch()
+	l.overflow("s-2")
+	l.want(state.PhaseFailed, state.JobPost)
+	if end := l.task.End; !strings.Contains(end.Hint, "split the issue") {
+		t.Errorf("hint: %q", end.Hint)
+	}
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 71, Body: "retry"}, Orders: []state.Order{{Verb: state.VerbRetry}}})
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	if s := l.task.Run.Session; s != "" {
+		t.Errorf("retry goes on in session %q", s)
+	}
+}
+
+// TestOverflowOfAnotherWork: that an earlier work overflowed does not count against this one.
+func TestOverflowOfAnotherWork(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	l.task.Runs = []state.Run{{ID: "a", Kind: state.RunImplement, Status: state.StatusContextOverflow, Class: "retryable"}, {ID: "b", Kind: state.RunImplement, Status: "ok", Class: "success"}}
+	l.overflow("s-1")
+	l.want(state.PhaseImplementing, state.JobLaunch)
+}
+
+// TestModelsThatAreOffered: people choose among what the operator offers, and hear what that is.
+func TestModelsThatAreOffered(t *testing.T) {
+	t.Parallel()
+	p := DefaultPolicy()
+	p.Models = &state.Models{Offers: func(name string) bool { return name == "small" }, Names: []string{"small"}}
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	tests := []struct{ order, model, reason string }{{"dear", "", state.ReplyModelUnknown}, {"small", "small", state.ReplyModelSet}, {"dear", "small", state.ReplyModelUnknown}}
+	for i, test := range tests {
+		e := state.Event{Kind: state.EventCommented, Task: l.task.Key, Now: l.now, At: l.now, By: writer, Permission: state.PermissionWrite,
+			Comment: &state.Comment{ID: int64(80 + i), Body: "model " + test.order}, Orders: []state.Order{{Verb: state.VerbModel, Arg: test.order}}}
+		ch := Next(l.task, e, p)
+		if ch.Task == nil || ch.Task.Model != test.model {
+			t.Fatalf("model %s: the task has %+v", test.order, ch.Task)
+		}
+		l.task = ch.Task
+		said := false
+		for _, j := range ch.Jobs {
+			said = said || j.Post != nil && j.Post.Reason == test.reason && (test.reason == state.ReplyModelSet) == (len(j.Post.Items) == 0)
+		}
+		if !said {
+			t.Errorf("model %s is not answered with %s: %+v", test.order, test.reason, ch.Jobs)
+		}
+	}
+}
+
+// TestTheModelIsNotTheAgentsToSay: the gateway holds a run to its model, so what the run reports about itself
+// does not change it.
+func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}})
+	l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, Progress: &state.Progress{Model: "dear", Session: "s-1", Sign: l.now}})
+	if r := l.task.Run; r.Model != "small" || r.Session != "s-1" {
+		t.Errorf("model %q, session %q", r.Model, r.Session)
+	}
+}

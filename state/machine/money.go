@@ -1,0 +1,105 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// runAsked is the run that the event is about, going on or filed; nil if the task has none of that id.
+func (c *change) runAsked() *state.Run {
+	if c.thisRun() {
+		return c.t.Run
+	}
+	for i := range c.t.Runs {
+		if c.t.Runs[i].ID == c.e.Run {
+			return &c.t.Runs[i]
+		}
+	}
+	return nil
+}
+
+// spent counts an answer of the model when it has come: what the gateway counts is what a run has cost,
+// and takes the place of what the agent says.
+func (c *change) spent() {
+	r := c.runAsked()
+	if !r.Metered {
+		if !c.thisRun() { // filed with what its agent reported, which is in the task's sum
+			c.t.Money.InputTokens -= r.Money.InputTokens
+			c.t.Money.OutputTokens -= r.Money.OutputTokens
+			c.t.Money.MicroUSD -= r.Money.MicroUSD
+		}
+		r.Metered, r.Money = true, state.Money{}
+	}
+	if *c.e.Money != (state.Money{}) { // else it was refused one
+		r.Answers++
+		r.Denied, r.Unfinished = "", nil
+	}
+	r.Money.Add(*c.e.Money)
+	c.t.Money.Add(*c.e.Money)
+	switch h := r.Held; {
+	case c.e.Waiting != nil && c.e.Waiting.Kind == state.WaitRefused:
+		r.Denied = c.e.Waiting.Detail
+	case c.e.Waiting != nil && c.e.Waiting.Answer():
+		r.Unfinished = c.e.Waiting
+	case c.e.Waiting != nil:
+		if c.e.Waiting.Kind == state.WaitTurns && !r.RefusedTurns() && c.thisRun() {
+			c.due(dueTurns, r.ID, c.e.Now.Add(turnsGrace))
+		}
+		r.Held = c.e.Waiting
+	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):
+		r.Held = nil // that is over, and the model answers again
+	}
+}
+
+// held reports whether the run was refused the model for something that time lifts: all tasks together had
+// reached a cap, or the provider of the model has a limit or refuses the key. That may be over by the time that
+// the agent has ended for it.
+func (c *change) held() bool {
+	r := c.t.Run
+	return r.Held != nil && !r.Held.Until.IsZero() && c.e.Result.Class != "success"
+}
+
+// capped reports whether the run was refused the model because it, or its task, had reached a cap of its own.
+func (c *change) capped() bool {
+	r, res := c.t.Run, c.e.Result
+	return r.Held != nil && !r.RefusedTurns() && r.Held.Until.IsZero() && res.Class != "success" && res.Status != state.StatusVMLost
+}
+
+// wait sets the task aside until what held its run is over. It is no failure and no attempt: nothing that the
+// task could do differently would help, and time does.
+func (c *change) wait() {
+	w := *c.t.Run.Held
+	c.t.Run.Attempt--
+	c.file()
+	if w.Until.Before(c.e.Now) {
+		w.Until = c.e.Now
+	}
+	c.interrupt(w.Detail, w.Until)
+	c.t.Waiting.Kind, c.t.Waiting.Hint = w.Kind, w.Hint
+	c.tell(w)
+}
+
+// tell has people told what a task waits for, once, where somebody has to act.
+func (c *change) tell(w state.Waiting) {
+	reason, ok := map[state.WaitKind]string{
+		state.WaitBlocked: state.WaitingBlocked, state.WaitConfig: state.WaitingConfig, state.WaitText: state.WaitingText, state.WaitDisabled: state.WaitingDisabled, state.WaitKey: state.WaitingKey, state.WaitPermission: state.WaitingPermission,
+	}[w.Kind]
+	key := "waiting-" + string(w.Kind) + "-" + state.FreezeHash(w.Detail, "")[:8]
+	if w.Kind == state.WaitPermission && c.t.Run != nil { // it may have been granted meanwhile, and taken away again
+		key += "-" + c.t.Run.ID
+		w.Detail = fmt.Sprintf("%s; run %d waits", w.Detail, len(c.t.Runs)+1)
+	}
+	if ok && c.once(key) {
+		c.post(key, state.Post{Kind: state.PostWaiting, Reason: reason, Text: w.Detail, Hint: w.Hint, Items: w.Issues, URL: w.URL})
+	}
+}
+
+// reported takes what an agent says that its run has cost, where nobody else counted.
+func (c *change) reported(r *state.Run, m state.Money) {
+	if r.Metered {
+		return
+	}
+	r.Money = m
+	c.t.Money.Add(m)
+}

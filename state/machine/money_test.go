@@ -1,0 +1,213 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestWhatTheGatewayCountsIsWhatARunCosts: as soon as one answer was counted, what the agent says of its
+// own cost is not looked at any more, in whatever order the two come.
+func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
+	t.Parallel()
+	counted := state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5000}
+	said := state.Money{InputTokens: 1, OutputTokens: 1, MicroUSD: 7}
+	ended := state.RunResult{Outcome: "done", Text: "a plan", Money: said}
+	spend := func(l *life, run string) {
+		m := counted
+		l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &m})
+	}
+	tests := map[string]struct {
+		play func(l *life, run string)
+		want state.Money
+	}{
+		"not counted": {func(l *life, _ string) { l.end(ended) }, said},
+		"counted":     {func(l *life, run string) { spend(l, run); spend(l, run); l.end(ended) }, state.Money{InputTokens: 200, OutputTokens: 20, MicroUSD: 10000}},
+		"a sign of life between": {func(l *life, run string) {
+			spend(l, run)
+			l.do(state.Event{Kind: state.EventProgress, Run: run, Progress: &state.Progress{Money: said}})
+			l.end(ended)
+		}, counted},
+		"counted after the end": {func(l *life, run string) { l.end(ended); spend(l, run) }, counted},
+		"stopped, then counted, then told": {func(l *life, run string) {
+			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
+			spend(l, run)
+			l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: &ended})
+		}, counted},
+		"another run's": {func(l *life, run string) { spend(l, run+"0"); l.end(ended) }, said},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.start()
+			l.launch()
+			run := l.task.Run.ID
+			test.play(l, run)
+			got := l.task.Money
+			got.CapMicroUSD = 0
+			if got != test.want {
+				t.Errorf("the task has cost %+v, want %+v", got, test.want)
+			}
+			last := l.task.Runs[len(l.task.Runs)-1].Money
+			if last != test.want {
+				t.Errorf("the run has cost %+v, want %+v", last, test.want)
+			}
+		})
+	}
+}
+
+// TestAnswersAreCounted: what is booked is an answer, and a refusal is none.
+func TestAnswersAreCounted(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run.ID
+	held := &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(time.Second)}
+	for _, e := range []state.Event{{Money: &state.Money{OutputTokens: 1}}, {Money: &state.Money{}, Waiting: held}, {Money: &state.Money{OutputTokens: 1}, Waiting: held}} {
+		e.Kind, e.Run = state.EventSpent, run
+		l.do(e)
+	}
+	if got := l.task.Run.Answers; got != 2 {
+		t.Errorf("%d answers, want 2", got)
+	}
+	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done", Text: "a plan", Used: &state.Usage{Input: 3}})
+	if last := l.task.Runs[len(l.task.Runs)-1]; last.Answers != 2 || last.Used == nil || last.Used.Input != 3 {
+		t.Errorf("filed with %d answers, used %+v", last.Answers, last.Used)
+	}
+}
+
+// TestARunThatEndsAtTheCap waits for a raise, however its agent took the refusal.
+func TestARunThatEndsAtTheCap(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	m := state.Money{MicroUSD: l.task.Money.CapMicroUSD, Unpriced: "mystery"}
+	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &m})
+	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	if l.task.Phase != state.PhaseFailed || l.task.End.Class != state.ClassBudget || l.task.End.Hint != state.HintBudget || l.task.Money.Unpriced != "mystery" {
+		t.Fatalf("phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
+	}
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
+	if l.task.Phase == state.PhaseFailed {
+		t.Error("a raised cap does not go on")
+	}
+}
+
+// TestARunThatIsHeld goes on by itself when there is money again, and has not used up an attempt.
+func TestARunThatIsHeld(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	run := l.task.Run
+	tomorrow := l.now.Add(9 * time.Hour)
+	l.do(state.Event{Kind: state.EventSpent, Run: run.ID, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}})
+	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	w := l.task.Waiting
+	if l.task.Phase != state.PhaseInterrupted || w == nil || w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) {
+		t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
+	}
+	l.now = tomorrow
+	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	if l.task.Run == nil || l.task.Run.Attempt != run.Attempt {
+		t.Errorf("goes on with %+v, the run before was attempt %d", l.task.Run, run.Attempt)
+	}
+}
+
+// TestCapOfARun: a run that the gateway refused the model for a cap ends as budget, with its work saved, however
+// its agent took it; another goes on.
+func TestCapOfARun(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string]state.Order{"retry": {Verb: state.VerbRetry}, "budget": {Verb: state.VerbBudget, Tokens: 500}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.start()
+			l.launch()
+			l.task.Settings.Limits.RunTokens, l.task.Money.CapTokens = 100, 1000
+			run := l.task.Run.ID
+			l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{InputTokens: 90}})
+			if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w != nil {
+				t.Fatalf("capped: %+v", w)
+			}
+			held := l.task.Capped(state.Money{OutputTokens: 10}, state.Money{OutputTokens: 10}, state.Money{}, false)
+			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
+				t.Fatalf("capped: %+v", held)
+			}
+			l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{OutputTokens: 9}, Waiting: held})
+			l.end(state.RunResult{Status: "crashed", Class: "retryable", Message: "stream disconnected"})
+			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
+			last := l.task.Runs[len(l.task.Runs)-1]
+			if last.Status != "budget" || l.task.End.Reason != held.Detail || l.task.End.Hint != state.HintRunCap || l.task.End.Class != state.ClassBudget {
+				t.Fatalf("run %s, end %+v", last.Status, l.task.End)
+			}
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{order}})
+			if l.task.Phase == state.PhaseFailed || l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false) != nil {
+				t.Errorf("%s does not go on: %s", name, l.task.Phase)
+			}
+			if want := int64(1000 + order.Tokens); l.task.Money.CapTokens != want {
+				t.Errorf("cap of %d tokens, want %d", l.task.Money.CapTokens, want)
+			}
+		})
+	}
+}
+
+// TestKeyRefused: people are told once what the operator has to do, however often it is looked again.
+func TestKeyRefused(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	posts := 0
+	for range 3 {
+		l.launch()
+		until := l.now.Add(time.Minute)
+		l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}})
+		l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+		for _, j := range l.jobs {
+			if j.Kind == state.JobPost {
+				posts++
+			}
+		}
+		if w := l.task.Waiting; l.task.Phase != state.PhaseInterrupted || w.Kind != state.WaitKey || w.Hint == "" {
+			t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
+		}
+		l.now = until
+		l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+		l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}})
+	}
+	if posts != 1 {
+		t.Errorf("told %d times", posts)
+	}
+}
+
+// TestHeldForAMoment: what held a run up may be over when its agent has ended for it, which is no failure; if the
+// model has answered since, the end is another's.
+func TestHeldForAMoment(t *testing.T) {
+	t.Parallel()
+	for answered, want := range map[bool]state.Phase{false: state.PhaseInterrupted, true: state.PhaseFailed} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		l.launch()
+		run := l.task.Run.ID
+		l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}})
+		l.now = l.now.Add(time.Minute)
+		if answered {
+			l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{OutputTokens: 1}})
+		}
+		l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+		if l.task.Phase != want || !answered && l.task.Waiting.Until.Before(l.now) {
+			t.Errorf("answered since: %t: phase %s, waiting %+v", answered, l.task.Phase, l.task.Waiting)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"encoding/hex"
+	"fmt"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// alike makes the text of a revision whose hash begins with digits, as whoever writes plans could. It wants few digits.
+func alike(t *testing.T, p state.Plan, digits string) string {
+	t.Helper()
+	for i := range 1 << 24 {
+		p.Text = fmt.Sprintf("Do it another way. %d", i)
+		if state.PlanHash(p)[:len(digits)] == digits {
+			return p.Text
+		}
+	}
+	t.Fatal("no text found")
+	return ""
+}
+
+// TestNoTwoRevisionsAreNamedAlike: the digits that people see and may write are one revision's alone, in all lives of a task.
+func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
+	t.Parallel()
+	base := state.Plan{Kind: state.PlanPreliminary, Revision: 2, Text: "Do it.", BaseSHA: "b0", IssueHash: "i0"}
+	first := state.PlanHash(base)
+	for name, task := range map[string]*state.Task{
+		"a revision of this life":   {Plans: []state.Plan{{Hash: first}}},
+		"one that an older version": {Plans: []state.Plan{{Hash: first[:8]}}},
+		"one of an earlier life":    {Names: []string{first[:8]}},
+		"by seven digits":           {Plans: []state.Plan{{Hash: first[:7] + "0000"}}, Names: []string{first[:7] + "f"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, again, p, q := &change{t: task}, &change{t: task.Clone()}, base, base
+			c.name(&p)
+			again.name(&q)
+			if p.Hash[:7] == first[:7] || p.Salt == 0 || !p.Intact() || len(p.Hash) != 64 {
+				t.Errorf("%s after %s, salt %d", p.Hash, first, p.Salt)
+			}
+			if p.Hash != q.Hash {
+				t.Errorf("%s, and again %s", p.Hash, q.Hash)
+			}
+		})
+	}
+	c, p := &change{t: &state.Task{Plans: []state.Plan{{Hash: "0123456789"}}}}, base
+	if c.name(&p); p.Hash != first || p.Salt != 0 {
+		t.Errorf("a revision like no other is called %s, salt %d", p.Hash, p.Salt)
+	}
+}
+
+// TestAnApprovalIsOfTheWholeHash: a plan that was made to look like the approved one by its first digits is another one.
+func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	p := l.task.NewestPlan()
+	if raw, err := hex.DecodeString(p.Hash); err != nil || len(raw) != 32 {
+		t.Fatalf("the hash is %q", p.Hash)
+	}
+	evil := *p
+	evil.Text = alike(t, evil, p.Hash[:4])
+	forged := p.Hash[:63] + string("01"[p.Hash[63]&1])
+	if forged == p.Hash {
+		forged = p.Hash[:63] + "x"
+	}
+	for name, c := range map[string]struct {
+		hash   string
+		counts bool
+	}{
+		"its own":                {p.Hash, true},
+		"a prefix":               {p.Short(), false},
+		"alike but for a digit":  {forged, false},
+		"that of a similar plan": {state.PlanHash(evil), false},
+		"none":                   {"", false},
+	} {
+		task := l.task.Clone()
+		ch := Next(task, state.Event{Kind: state.EventApproved, Task: state.TaskKey{Repo: 7, Issue: 1}, Now: l.now, By: writer, Permission: state.PermissionWrite,
+			Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: c.hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}, DefaultPolicy())
+		if got := ch.Task.Phase == state.PhasePlanning; got != c.counts {
+			t.Errorf("%s: counts %v", name, got)
+		}
+	}
+	for named, want := range map[string]bool{p.Hash: true, p.Short(): true, p.Hash[:7]: true, p.Hash[:40]: true, p.Hash[:6]: false, forged: false, p.Short() + "00000000": false} {
+		if hashNames(named, p.Hash) != want {
+			t.Errorf("%s names it: %v", named, !want)
+		}
+	}
+	for named, want := range map[string]bool{p.Hash[:8]: true, p.Hash[:7]: true, "0000000": false} { // a plan that waited when errand was updated
+		if hashNames(named, p.Hash[:8]) != want {
+			t.Errorf("%s names an old one: %v", named, !want)
+		}
+	}
+}
+
+// TestPlansOfOlderVersions: a plan that waits with a hash of eight digits can be approved, and where two have the same, the newest is meant.
+func TestPlansOfOlderVersions(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	p := l.task.NewestPlan()
+	p.Hash = p.Hash[:8]
+	older := *p
+	older.Text, older.Superseded = "Something else.", true
+	l.task.Plans = []state.Plan{older, *p}
+	if got := l.task.PlanByHash(p.Hash); got.Text != p.Text || !got.Intact() {
+		t.Errorf("got %+v", got)
+	}
+	l.approve()
+	l.want(state.PhasePlanning, state.JobLaunch)
+	if l.task.Approval.Hash != p.Hash {
+		t.Errorf("approved is %s", l.task.Approval.Hash)
+	}
+	l.launch()
+	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+	if n := l.task.NewestPlan(); len(n.Hash) != 64 || n.Short() == p.Hash {
+		t.Errorf("the next is %s", n.Hash)
+	}
+}
+
+// TestEarlierLivesKeepTheirNames: the next life of a task knows how the revisions of those before it are called.
+func TestEarlierLivesKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	var want []string
+	for range 3 {
+		l.toPreliminary()
+		want = append(want, l.task.NewestPlan().Short())
+		l.comment(state.VerbCancel)
+	}
+	l.trigger()
+	if fmt.Sprint(l.task.Names) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", l.task.Names, want)
+	}
+}

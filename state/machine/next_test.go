@@ -1,0 +1,204 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+var (
+	t0      = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	writer  = state.Person{ID: 2, Login: "ada"}
+	visitor = state.Person{ID: 3, Login: "eve"}
+)
+
+// life drives a task through events as the store would.
+type life struct {
+	t    *testing.T
+	task *state.Task
+	now  time.Time
+	jobs []state.Job
+}
+
+func newLife(t *testing.T) *life { return &life{t: t, now: t0} }
+
+// do applies an event and returns the jobs that it made.
+func (l *life) do(e state.Event) []state.Job {
+	l.t.Helper()
+	l.now = l.now.Add(time.Second)
+	e.Task, e.Now = state.TaskKey{Repo: 7, Issue: 1}, l.now
+	if e.At.IsZero() {
+		e.At = l.now
+	}
+	ch := Next(l.task, e, DefaultPolicy())
+	if ch.Task != nil {
+		ch.Task.Version++
+		l.task = ch.Task
+	}
+	l.jobs = ch.Jobs
+	return ch.Jobs
+}
+
+// want fails unless the task is in the phase and the last event made jobs of these kinds.
+func (l *life) want(phase state.Phase, kinds ...state.JobKind) {
+	l.t.Helper()
+	if l.task == nil || l.task.Phase != phase {
+		l.t.Fatalf("phase = %v, want %s", l.task, phase)
+	}
+	for _, k := range kinds {
+		if !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Kind == k }) {
+			l.t.Fatalf("in %s: jobs %v lack %s", phase, kindsOf(l.jobs), k)
+		}
+	}
+}
+
+func kindsOf(jobs []state.Job) (kinds []state.JobKind) {
+	for _, j := range jobs {
+		kinds = append(kinds, j.Kind)
+	}
+	return kinds
+}
+
+func (l *life) trigger() {
+	l.do(state.Event{Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+}
+
+func (l *life) start() {
+	s := state.DefaultSettings()
+	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+}
+
+func (l *life) launch() {
+	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: ids(l.task.Feedback)}})
+}
+
+func ids(fs []state.Feedback) (out []string) {
+	for _, f := range fs {
+		out = append(out, f.ID)
+	}
+	return out
+}
+
+func (l *life) end(r state.RunResult) {
+	if r.Class == "" {
+		r.Class, r.Status = "success", "ok"
+	}
+	r.Ended = l.now
+	l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, Result: &r})
+}
+
+func (l *life) postPlan(id int64) {
+	p := l.task.NewestPlan()
+	l.do(state.Event{Kind: state.EventPosted, Posted: &state.Posted{ID: id, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Hash: "body"})
+}
+
+func (l *life) approve() {
+	p := l.task.NewestPlan()
+	l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}})
+}
+
+// toPreliminary brings a task to its first posted plan.
+func (l *life) toPreliminary() {
+	l.trigger()
+	l.start()
+	l.launch()
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+	l.postPlan(11)
+}
+
+// toPR brings it to its open pull request.
+func (l *life) toPR() {
+	l.toPreliminary()
+	l.approve()
+	l.launch()
+	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+	l.postPlan(12)
+	l.approve()
+	l.launch()
+	l.end(state.RunResult{Outcome: "done"})
+	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+	l.do(state.Event{Kind: state.EventMoved})
+	l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+}
+
+func TestWholeLife(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.want(state.PhaseQueued, state.JobReact, state.JobStart, state.JobStatus)
+	l.start()
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	l.launch()
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
+	l.postPlan(11)
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobDue)
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "smaller, please"}})
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	l.launch()
+	l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost, state.JobMinimise)
+	if p := l.task.NewestPlan(); p.Revision != 2 || len(l.task.Feedback) != 0 {
+		t.Fatalf("revision %d, feedback %v", p.Revision, l.task.Feedback)
+	}
+	l.postPlan(12)
+	l.approve()
+	l.want(state.PhasePlanning, state.JobLaunch)
+	l.launch()
+	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
+	l.postPlan(13)
+	l.approve()
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	l.launch()
+	l.end(state.RunResult{Outcome: "done"})
+	l.want(state.PhaseImplementing, state.JobCollect)
+	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.want(state.PhaseImplementing, state.JobCommit)
+	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+	l.want(state.PhaseImplementing, state.JobMove)
+	l.do(state.Event{Kind: state.EventMoved})
+	l.want(state.PhaseImplementing, state.JobOpenPR)
+	l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+	l.want(state.PhasePROpen, state.JobPost)
+	l.do(state.Event{Kind: state.EventReviewed, By: writer, Permission: state.PermissionWrite, Review: &state.Review{ID: 1, State: "changes_requested"}})
+	l.want(state.PhasePROpen, state.JobGather)
+	l.do(state.Event{Kind: state.EventGathered, Feedback: []state.Feedback{{ID: "thread:1", Kind: "thread"}}})
+	l.want(state.PhaseAddressingReview, state.JobLaunch)
+	l.launch()
+	l.end(state.RunResult{Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1", Answer: "Done."}}})
+	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h2", LocalTree: "t2"}})
+	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}})
+	l.do(state.Event{Kind: state.EventMoved})
+	l.want(state.PhaseAddressingReview, state.JobAnswer)
+	l.do(state.Event{Kind: state.EventAnswered})
+	l.want(state.PhasePROpen)
+	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+	l.want(state.PhaseDone, state.JobRelease, state.JobPost)
+}
+
+// TestNextLeavesTaskAlone holds Next against its promise not to modify its argument.
+func TestNextLeavesTaskAlone(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	before := l.task.Clone()
+	Next(l.task, state.Event{Kind: state.EventCommented, Task: l.task.Key, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Body: "x"}, Now: t0}, DefaultPolicy())
+	if state.PlanHash(l.task.Plans[0]) != state.PlanHash(before.Plans[0]) || l.task.Phase != before.Phase || l.task.Plans[0].Superseded {
+		t.Fatal("Next modified its argument")
+	}
+}
+
+func TestRowsAreWellFormed(t *testing.T) {
+	t.Parallel()
+	for i, r := range Table() {
+		if r.Doc == "" || len(r.To) == 0 || r.do == nil {
+			t.Errorf("row %d (%s %s) lacks a doc, a target or an action", i, r.On, r.Verb)
+		}
+		if r.Verb != "" && r.On != state.EventCommented {
+			t.Errorf("row %d: a verb belongs to a comment", i)
+		}
+	}
+}

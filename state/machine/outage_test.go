@@ -1,0 +1,147 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// outage is what a step reports that could not be done for now.
+func outage(kind state.JobKind, at time.Time) state.Event {
+	return state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}
+}
+
+// resumeAt returns when the last event has the task go on by itself.
+func (l *life) resumeAt() time.Time {
+	l.t.Helper()
+	for _, j := range l.jobs {
+		if j.Kind == state.JobDue && j.Args["what"] == "resume" {
+			return j.NotBefore
+		}
+	}
+	l.t.Fatalf("jobs %v have the task never go on", kindsOf(l.jobs))
+	return time.Time{}
+}
+
+// TestOutages: a task waits longer and longer for a step that cannot be done, and then says so. What it
+// did meanwhile, or a person's word, begins the count anew.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	p := DefaultPolicy()
+	want := p.Backoff
+	for n := range p.MaxAttempts {
+		l.do(outage(state.JobStart, l.now))
+		l.want(state.PhaseInterrupted, state.JobDue)
+		if d := l.resumeAt().Sub(l.now); d != min(want, p.BackoffMax) {
+			t.Errorf("outage %d: waits %s, want %s", n+1, d, want)
+		}
+		want *= 2
+		l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+		l.want(state.PhaseQueued, state.JobStart)
+	}
+	l.do(outage(state.JobStart, l.now))
+	l.want(state.PhaseFailed, state.JobPost)
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbRetry}}})
+	l.want(state.PhaseQueued, state.JobStart)
+	said := l.now.Add(time.Hour)
+	l.do(outage(state.JobStart, said))
+	l.want(state.PhaseInterrupted, state.JobDue)
+	if at := l.resumeAt(); !at.Equal(said) {
+		t.Errorf("goes on at %s, GitHub said %s", at, said)
+	}
+	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.start()
+	if l.task.Outages != 0 {
+		t.Errorf("%d outages are counted after a step was done", l.task.Outages)
+	}
+}
+
+// TestReviewThatCannotBeRead is read by itself later.
+func TestReviewThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPR()
+	l.do(outage(state.JobGather, l.now))
+	l.want(state.PhaseInterrupted, state.JobDue)
+	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.want(state.PhasePROpen, state.JobGather)
+}
+
+// TestAccessLostAndBack: nothing is posted while there is no access; afterwards people are told once.
+func TestAccessLostAndBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gone state.EventKind
+		told bool
+	}{
+		"access": {state.EventGone, true},
+		"issue":  {state.EventIssueGone, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPreliminary()
+			l.do(state.Event{Kind: c.gone, Detail: "it was taken"})
+			l.want(state.PhaseCancelled)
+			if !strings.Contains(l.task.End.Reason, "it was taken") {
+				t.Errorf("the reason is %q", l.task.End.Reason)
+			}
+			for _, j := range l.jobs {
+				if j.Kind == state.JobPost || j.Kind == state.JobStatus {
+					t.Errorf("a %s where nothing can be posted", j.Kind)
+				}
+			}
+			posts := 0
+			for range 2 {
+				for _, j := range l.do(state.Event{Kind: state.EventBack, Installation: 77}) {
+					if j.Kind == state.JobPost {
+						posts++
+					}
+				}
+			}
+			if want := map[bool]int{true: 1}[c.told]; posts != want {
+				t.Errorf("told %d times, want %d", posts, want)
+			}
+			if c.told && l.task.Installation != 77 {
+				t.Errorf("installation %d", l.task.Installation)
+			}
+		})
+	}
+}
+
+// TestLocked is shown, and over with the lock.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	for _, c := range []struct {
+		kind state.EventKind
+		want bool
+		jobs int
+	}{{state.EventUnlocked, false, 0}, {state.EventLocked, true, 1}, {state.EventLocked, true, 0}, {state.EventUnlocked, false, 1}} {
+		if n := len(l.do(state.Event{Kind: c.kind})); n != c.jobs || l.task.Locked != c.want {
+			t.Errorf("%s: %d jobs, locked %t; want %d, %t", c.kind, n, l.task.Locked, c.jobs, c.want)
+		}
+		if c.jobs > 0 { // it was shown
+			s := state.StatusComment{Shown: l.task.Visible}
+			l.do(state.Event{Kind: state.EventStatusSent, Status: &s})
+		}
+	}
+}
+
+// TestReplanLeavesCommitsBehind: what came to no pull request stays where it is, and a new branch is made.
+func TestReplanLeavesCommitsBehind(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.task.Branch.Head, l.task.Work = "c1", &state.Work{Run: "r"}
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan}}})
+	l.want(state.PhasePreliminaryPlanning, state.JobStart, state.JobRelease)
+	if l.task.Branch.Head != "" || l.task.Work != nil || !l.task.Fresh {
+		t.Errorf("branch %+v, work %+v, fresh %t", l.task.Branch, l.task.Work, l.task.Fresh)
+	}
+}

@@ -1,0 +1,53 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestPlansAreBroughtToMindAndGivenUp plays the reminders of a plan that nobody approves.
+func TestPlansAreBroughtToMindAndGivenUp(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	due := map[string]state.Job{}
+	for _, j := range l.jobs {
+		if j.Kind == state.JobDue {
+			due[j.Args["what"]] = j
+		}
+	}
+	limits := l.task.Settings.Limits
+	for what, wait := range map[string]int64{"remind": int64(limits.Remind), "expire": int64(limits.Expire)} {
+		if j := due[what]; int64(j.NotBefore.Sub(l.now)) != wait {
+			t.Errorf("%s is due after %s", what, j.NotBefore.Sub(l.now))
+		}
+	}
+	hash := l.task.NewestPlan().Hash
+	l.do(state.Event{Kind: state.EventDue, Detail: "remind", Hash: "another"})
+	if len(l.jobs) != 0 {
+		t.Errorf("a reminder of another revision makes %v", kindsOf(l.jobs))
+	}
+	l.do(state.Event{Kind: state.EventDue, Detail: "remind", Hash: hash})
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
+	l.do(state.Event{Kind: state.EventDue, Detail: "expire", Hash: hash})
+	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)
+}
+
+// TestWordsBeforeAPlanIsPosted shows that they are not left lying once the plan is there.
+func TestWordsBeforeAPlanIsPosted(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.task.Run.Attempt = 3 // people have kept talking
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 70, Body: "and smaller"}})
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
+	l.postPlan(11)
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	if p := l.task.NewestPlan(); !p.Posted() || !p.Superseded {
+		t.Errorf("the plan is posted %v, superseded %v", p.Posted(), p.Superseded)
+	}
+}

@@ -1,0 +1,340 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// begin makes a task of a trigger by a person who may, or the next life of an ended one.
+func (c *change) begin() {
+	e := c.e
+	t := &state.Task{Key: e.Task, Gen: 1}
+	if c.t != nil {
+		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
+		t.VMs, t.Seen, t.Passed, t.Names = c.t.VMs, c.t.Seen, c.t.Passed, names(c.t)
+		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
+			t.Status = old // it does not show the end yet: it goes on as the new life's, so that none stays that is not true
+		}
+		if vm := c.t.VM; vm != nil { // its work is still being saved, or it being deleted
+			c.release("replaced")
+			old := *vm
+			old.EndedAt, old.Why = e.Now, "replaced"
+			t.VMs = append(t.VMs, old)
+		}
+	}
+	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue.Node, e.Issue.Author
+	t.Trigger = state.Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base}
+	if t.Trigger.Via == "" {
+		t.Trigger.Via = "mention"
+	}
+	t.Settings = state.DefaultSettings()
+	t.Money.CapMicroUSD = t.Settings.Limits.MicroUSD
+	t.Context = state.Context{Labels: e.Issue.Labels, IssueType: e.Issue.Type, Milestone: e.Issue.Milestone}
+	c.t = t
+	c.freeze()
+	c.t.Phase, c.t.Since = state.PhaseQueued, e.Now
+	c.t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: e.Now, Why: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
+	c.react("eyes")
+	c.work(state.JobStart)
+}
+
+// react puts a reaction of ours on what the event is about: a comment, or the issue.
+func (c *change) react(content string) {
+	j := c.job(state.JobReact, state.LaneTalk, "react-"+content+"-issue")
+	j.Args = map[string]string{"content": content}
+	if m := c.e.Comment; m != nil {
+		j = c.job(state.JobReact, state.LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
+		j.Args = map[string]string{"content": content, "comment": strconv.FormatInt(m.ID, 10)}
+		if m.Thread != 0 {
+			j.Args["review"] = "true"
+		}
+	}
+	if c.e.Repo != nil { // there may be no task to read it from
+		j.Args["installation"] = strconv.FormatInt(c.e.Installation, 10)
+		j.Args["owner"], j.Args["name"] = c.e.Repo.Owner, c.e.Repo.Name
+	}
+	j.Priority = 1
+	c.add(j)
+}
+
+// refuseTrigger answers a trigger by somebody who may not with a reaction: no task, no comment.
+func (c *change) refuseTrigger() { c.react("confused") }
+
+// ignore counts an attempt by somebody who may not.
+func (c *change) ignore() { c.t.Ignored++ }
+
+// outsiderComment counts what was meant for the bot; the agent does not see the comment.
+func (c *change) outsiderComment() {
+	if c.e.Comment.Mention {
+		c.t.Ignored++
+	}
+}
+
+// secondTrigger says, once, that the issue has its task already.
+func (c *change) secondTrigger() {
+	if c.e.Via == state.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
+		return
+	}
+	c.reply(state.ReplyOneTask)
+}
+
+// freeze stores the issue's text as the sender of the event saw it.
+func (c *change) freeze() {
+	i := c.e.Issue
+	c.t.Frozen = state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	if i.Unvouched {
+		c.t.Frozen.By = state.Person{}
+	}
+}
+
+// unpause ends a pause whose cause was taken back.
+func (c *change) unpause() {
+	waited := c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit
+	c.t.Frozen.Changed = nil
+	if waited {
+		c.t.Waiting = nil
+	}
+	switch {
+	case c.e.Via == state.ViaStart && c.t.Step == state.JobStart: // the job found what a webhook has told meanwhile
+		c.work(state.JobStart)
+	case waited:
+		c.resumeWaiting()
+	}
+}
+
+// outsiderEdit pauses the task: nothing is approved or posted until a writer says replan.
+func (c *change) outsiderEdit() {
+	i := c.e.Issue
+	if old := c.t.Frozen.Changed; old != nil && old.Hash == state.FreezeHash(i.Title, i.Body) {
+		return // told already
+	}
+	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	c.t.Waiting = &state.Waiting{Kind: state.WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write permission has to say `replan`", c.e.By.Login)}
+	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsPlan() {
+		p.Stale = state.StaleIssueChanged
+	}
+	c.post("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
+}
+
+// refreeze takes a writer's edit over.
+func (c *change) refreeze() {
+	c.freeze()
+	c.feedback(state.Feedback{ID: "edit:" + c.t.Frozen.Hash, Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
+	if w := c.t.Waiting; w != nil && w.Kind == state.WaitEdit {
+		c.t.Waiting = nil
+		c.resumeWaiting()
+	}
+}
+
+// refreezeAndStart takes over an edit that the job start found, and reads everything again.
+func (c *change) refreezeAndStart() {
+	c.refreeze()
+	c.work(state.JobStart)
+}
+
+// refreezeAndRevise makes a new revision of the edited issue.
+func (c *change) refreezeAndRevise() {
+	c.refreeze()
+	c.startRevision("@" + c.e.By.Login + " edited the issue")
+}
+
+// replan reads and freezes the issue anew and makes a new revision.
+func (c *change) replan() {
+	if c.e.Issue != nil {
+		c.freeze()
+	}
+	c.t.Frozen.Changed, c.t.Waiting = nil, nil
+	if c.o.Text != "" { // why; GitHub may not list it yet when the discussion is read
+		c.keep()
+	}
+	c.dropRun("planned anew")
+	if c.t.Branch.Head != "" { // commits that came to no pull request stay where they are
+		c.t.Branch, c.t.Work, c.t.Fresh = state.Branch{}, nil, true
+		if c.t.VM != nil {
+			c.release("fresh")
+		}
+	}
+	phase := state.PhaseQueued
+	for _, p := range c.revisions(state.PlanPublish) {
+		p.Superseded = true
+	}
+	if p := c.newestOfPlans(); p != nil {
+		p.Superseded = true
+		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
+			c.unapprove()
+		}
+		phase = planningPhase(p.Kind)
+	}
+	c.to(phase, "@"+c.e.By.Login+" asked for a new plan")
+	c.work(state.JobStart)
+}
+
+// planningPhase is the phase in which plans of a kind are made.
+func planningPhase(k state.PlanKind) state.Phase {
+	if k == state.PlanThorough {
+		return state.PhasePlanning
+	}
+	return state.PhasePreliminaryPlanning
+}
+
+// revise makes the next revision because somebody trusted said something about the newest.
+func (c *change) revise() {
+	c.keep()
+	c.react("eyes")
+	c.startRevision("@" + c.e.By.Login + " asked for a change")
+}
+
+// startRevision goes back from a waiting plan to planning.
+func (c *change) startRevision(why string) {
+	p := c.t.NewestPlan()
+	p.Superseded = true
+	phase := planningPhase(p.Kind)
+	if p.Kind == state.PlanPublish {
+		phase = c.buildingPhase()
+	}
+	c.to(phase, why)
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// keep stores a comment as feedback for the next run.
+func (c *change) keep() {
+	m := c.e.Comment
+	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: c.said(), OnPR: m.OnPR})
+}
+
+// said is the text of the comment under way: of one command, or the whole.
+func (c *change) said() string {
+	if c.o.Text != "" {
+		return c.o.Text
+	}
+	return c.e.Comment.Body
+}
+
+// keepOrPoke keeps a comment that somebody vouched for; a task that waits for text looks again. While the task is
+// queued, its start may have read the discussion already: see dropRead.
+func (c *change) keepOrPoke() {
+	c.vouch()
+	if c.t.Phase == state.PhaseQueued && c.t.Waiting != nil {
+		c.again()
+	}
+}
+
+// vouched makes the next revision with a comment that somebody gave a 👍 to. The discussion is read
+// anew first: whether the agent may see the comment is decided by how it stands then.
+func (c *change) vouched() {
+	c.vouch()
+	p := c.t.NewestPlan()
+	p.Superseded = true
+	c.to(planningPhase(p.Kind), "@"+c.e.By.Login+" vouched for a comment")
+	c.work(state.JobStart)
+}
+
+// vouchedPrefix begins the ids of feedback that says that a withheld comment became visible.
+const vouchedPrefix = "vouched:"
+
+// commentID and vouchID are the ids of feedback about a comment of GitHub's.
+func commentID(comment int64) string { return fmt.Sprintf("comment:%d", comment) }
+func vouchID(comment int64) string   { return fmt.Sprintf("%s%d", vouchedPrefix, comment) }
+
+// vouch notes that a withheld comment is visible now.
+func (c *change) vouch() {
+	c.feedback(state.Feedback{ID: vouchID(c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
+		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
+}
+
+// newlyVouched returns the id of the first feedback which says that a comment became visible, if no run has seen it yet.
+func (c *change) newlyVouched() (id string, found bool) {
+	for _, f := range c.untaken() {
+		if strings.HasPrefix(f.ID, vouchedPrefix) {
+			return f.ID, true
+		}
+	}
+	return "", false
+}
+
+// heardEarly keeps a comment on a task that has not begun. Its start reads the discussion, but may have read it
+// already when the comment arrives: dropRead tells the two apart. A task that waits for something looks again.
+func (c *change) heardEarly() {
+	c.keep()
+	if c.o.Verb == state.VerbMessage {
+		c.react("eyes")
+	}
+	if c.t.Waiting != nil {
+		c.again()
+	}
+}
+
+// readingTakes is how long GitHub may take to list a new comment, and how far its clock may differ from errand's.
+const readingTakes = time.Minute
+
+// dropRead drops the comments that were kept while the task was queued and that its start has read. A comment that was
+// written well before the reading and is not in the discussion was taken back, and is dropped as well.
+func (c *change) dropRead() {
+	read := map[string]bool{}
+	for _, m := range c.t.Context.Comments {
+		read[commentID(m.ID)], read[vouchID(m.ID)] = true, true
+	}
+	before := c.e.Start.ReadAt.Add(-readingTakes)
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
+		return f.Kind == "comment" && f.Taken == "" && (read[f.ID] || f.At.Before(before))
+	})
+}
+
+// keepMessage keeps a message and says once per run that it is answered later.
+func (c *change) keepMessage() {
+	c.keep()
+	c.react("eyes")
+	if c.once("kept-" + c.runID()) {
+		c.reply(state.ReplyMessageKept)
+	}
+}
+
+// feedback stores something for the next run, once per outside id.
+func (c *change) feedback(f state.Feedback) {
+	for _, old := range c.t.Feedback {
+		if old.ID == f.ID {
+			return
+		}
+	}
+	c.t.Feedback = append(c.t.Feedback, f)
+}
+
+// untaken lists the feedback that no run got yet. Conditions of an approval are none: they go into
+// every prompt beside the plan.
+func (c *change) untaken() []state.Feedback {
+	var list []state.Feedback
+	for _, f := range c.t.Feedback {
+		if f.Taken == "" && f.Kind != "condition" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// pushed stores the new head of our branch that a person made.
+func (c *change) pushed() {
+	if c.t.Work == nil && c.e.Head != "" {
+		c.t.Branch.Head, c.t.Branch.Tree = c.e.Head, ""
+	}
+}
+
+// takenBack is what a trigger is called when somebody takes it away.
+func takenBack(via string) string {
+	if via == "label" {
+		return "label"
+	}
+	return "assignment"
+}
+
+// by names who did something, if that is known.
+func by(who state.Person) string {
+	if who.Login == "" {
+		return ""
+	}
+	return " by @" + who.Login
+}

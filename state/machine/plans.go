@@ -1,0 +1,325 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// started stores what the job start found and launches the first run.
+func (c *change) started() {
+	c.takeStart()
+	c.dropRead()
+	if c.readAgain() {
+		return
+	}
+	switch c.t.Settings.Plan {
+	case state.PlanNone:
+		c.t.Approval = &state.Approval{By: c.t.Trigger.By, Via: state.ViaSettings, Given: c.e.Now, At: c.e.Now, Permission: state.PermissionWrite}
+		c.to(state.PhaseImplementing, "the repository asks for no plan")
+	case state.PlanOneStep:
+		c.to(state.PhasePlanning, "planning began")
+	default:
+		c.to(state.PhasePreliminaryPlanning, "planning began")
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// readAgain queues a second reading of the discussion, once, if somebody vouched for a comment while it was read: the agent
+// would otherwise be told of a comment that it cannot see.
+func (c *change) readAgain() bool {
+	id, found := c.newlyVouched()
+	if !found || !c.once("read-again-"+id) {
+		return false
+	}
+	c.work(state.JobStart)
+	c.jobs[len(c.jobs)-1].NotBefore = c.e.Now.Add(readingTakes / 4)
+	return true
+}
+
+// restarted goes on in the same phase with what was read anew.
+func (c *change) restarted() {
+	c.takeStart()
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// takeStart stores settings, context and branch. A branch that is published keeps its name.
+func (c *change) takeStart() {
+	s := c.e.Start
+	cleared, old := c.t.Context.Cleared, c.t.Settings.Limits
+	if old.MicroUSD == c.t.Money.CapMicroUSD && s.Settings.Limits.MicroUSD > 0 {
+		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // nobody has raised it
+	}
+	if old.Tokens == c.t.Money.CapTokens {
+		c.t.Money.CapTokens = s.Settings.Limits.Tokens
+	}
+	c.t.Money.Subscription = c.t.Money.Subscription || s.Settings.Subscription
+	c.t.Settings, c.t.Context = s.Settings, s.Context
+	c.t.Context.Cleared = cleared || s.Context.Cleared
+	if old := c.t.Branch; old.Head == "" {
+		c.t.Branch = s.Branch
+		c.t.Branch.Root, c.t.Branch.VMHead = old.Root, old.VMHead // where the VM's checkout is, until a run puts it elsewhere
+	}
+	if c.t.Ticket == "" {
+		c.t.Ticket = s.Ticket
+	}
+	c.t.Waiting = nil
+}
+
+// nothingVisible waits for a 👍 on some text.
+func (c *change) nothingVisible() {
+	c.t.Context = c.e.Start.Context
+	c.e.Waiting = &state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"}
+	c.heldUp()
+}
+
+// startedButEdited keeps the pause.
+func (c *change) startedButEdited() { c.takeStartKeepWaiting() }
+
+func (c *change) takeStartKeepWaiting() {
+	w := c.t.Waiting
+	c.takeStart()
+	c.t.Waiting = w
+}
+
+// heldUp waits for something besides people and says what; the comment comes once per detail.
+func (c *change) heldUp() {
+	w := *c.e.Waiting
+	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
+		w.Since = old.Since
+	}
+	if w.Since.IsZero() {
+		w.Since = c.e.Now
+	}
+	if w.Until.IsZero() {
+		w.Until = c.e.Now.Add(max(c.p.Recheck, min(c.e.Now.Sub(w.Since), 30*c.p.Recheck)))
+	}
+	c.t.Waiting = &w
+	at := w.Until
+	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may be over sooner: somebody raised a cap, or bought more
+		at = most
+	}
+	c.due("recheck", "", at) // one at a time, however often something makes it look
+	c.tell(w)
+}
+
+// planned makes the next revision of what the run wrote, and posts it.
+func (c *change) planned() {
+	res, kind := c.e.Result, state.PlanThorough
+	if c.t.Run.Kind == state.RunPreliminary {
+		kind = state.PlanPreliminary
+	}
+	run := c.t.Run.ID
+	c.file()
+	c.dropTaken(run)
+	p := state.Plan{
+		Kind: kind, Revision: len(c.revisions(kind)) + 1, Text: res.Text, Summary: res.Summary, Changes: res.Changes,
+		Run: run, Made: c.e.Now, Approaches: res.Approaches, Files: res.Files, Estimate: res.Estimate,
+		BaseSHA: c.t.Branch.BaseSHA, IssueHash: c.t.Frozen.Hash,
+	}
+	c.name(&p)
+	c.supersede(kind)
+	c.t.Plans = append(c.t.Plans, p)
+	c.t.Outcome = state.OutcomeBuild
+	phase := state.PhaseAwaitingPlanApproval
+	if kind == state.PlanPreliminary {
+		phase = state.PhaseAwaitingPreliminaryApproval
+	}
+	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind, p.Revision, p.Short()))
+	if c.t.Frozen.Changed != nil {
+		c.t.NewestPlan().Stale = state.StaleIssueChanged
+	}
+	c.postPlan()
+}
+
+// name gives a revision its hash. The digits that people may name it by are no other revision's, of an earlier life
+// neither: whoever writes the text of a plan could have chosen it so that two of them are alike.
+func (c *change) name(p *state.Plan) {
+	taken := map[string]bool{}
+	for _, short := range c.t.Names {
+		taken[short[:min(len(short), namedDigits)]] = true
+	}
+	for _, old := range c.t.Plans {
+		taken[old.Hash[:min(len(old.Hash), namedDigits)]] = true
+	}
+	for p.Hash = state.PlanHash(*p); taken[p.Hash[:namedDigits]]; p.Hash = state.PlanHash(*p) {
+		p.Salt++
+	}
+}
+
+// names lists the short hashes of all revisions of this life of a task and the earlier ones.
+func names(t *state.Task) []string {
+	list := slices.Clone(t.Names)
+	for i := range t.Plans {
+		list = append(list, t.Plans[i].Short())
+	}
+	return list
+}
+
+// supersede closes the revisions of a kind before a newer one takes their place.
+func (c *change) supersede(kind state.PlanKind) {
+	for _, old := range c.revisions(kind) {
+		if old.Posted() {
+			c.minimise(old)
+		}
+		old.Superseded = true
+	}
+}
+
+// postPlan has the newest revision posted. The key is the revision's, so it is never posted twice.
+func (c *change) postPlan() {
+	p := c.t.NewestPlan()
+	c.post("plan-"+p.Short(), state.Post{Kind: state.PostPlan, Hash: p.Hash})
+}
+
+// dropTaken forgets the feedback that a run took and answered.
+func (c *change) dropTaken(run string) {
+	kept := c.t.Feedback[:0]
+	for _, f := range c.t.Feedback {
+		if f.Taken != run || f.Kind == "condition" {
+			kept = append(kept, f)
+		} else {
+			c.t.Seen = remember(c.t.Seen, f.ID, maxHeard)
+			c.keepSaid(f)
+		}
+	}
+	c.t.Feedback = kept
+}
+
+// maxDiscussion bounds the comments that later prompts carry; the newest stay.
+const maxDiscussion = 200
+
+// keepSaid keeps what was answered as discussion: a later run without this session needs it.
+func (c *change) keepSaid(f state.Feedback) {
+	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.Said) bool { return commentID(m.ID) == f.ID }) {
+		return
+	}
+	c.discuss(state.Said{By: f.By, At: f.At, Body: f.Body})
+}
+
+// discuss adds a trusted comment to the discussion that later prompts carry.
+func (c *change) discuss(m state.Said) {
+	list := append(c.t.Context.Comments, m)
+	c.t.Context.Comments = list[max(0, len(list)-maxDiscussion):]
+}
+
+// discussed keeps a trusted comment that asks nothing of the bot.
+func (c *change) discussed() {
+	m := c.e.Comment
+	c.discuss(state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
+}
+
+// minimise folds a superseded revision.
+func (c *change) minimise(p *state.Plan) {
+	j := c.job(state.JobMinimise, state.LaneTalk, "minimise-"+p.Short())
+	j.Args = map[string]string{"node": p.CommentNode}
+	c.add(j)
+}
+
+// reviseAgain makes a newer revision before the one that just ended is posted.
+func (c *change) reviseAgain() {
+	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
+	c.file()
+	c.dropTaken(run)
+	if _, found := c.newlyVouched(); found {
+		c.work(state.JobStart) // the discussion has to be read anew
+		return
+	}
+	c.launchRun(kind)
+	c.t.Run.Attempt = attempt + 1
+}
+
+// report ends the task with the answer as a comment.
+func (c *change) report() {
+	c.t.Outcome = state.Outcome(c.e.Result.Outcome)
+	text := c.e.Result.Text
+	c.file()
+	c.post("report", state.Post{Kind: state.PostReport, Reason: string(c.t.Outcome), Text: text, By: c.t.Trigger.By})
+	c.finish(state.PhaseDone, state.End{Reason: map[state.Outcome]string{
+		state.OutcomeReport:          "answered by a report; nothing was to be built",
+		state.OutcomeAlreadyFixed:    "already fixed",
+		state.OutcomeNotReproducible: "not reproducible",
+	}[c.t.Outcome]})
+}
+
+// ask posts the agent's question. What a building run was to answer stays: it is answered when the
+// work is published.
+func (c *change) ask() {
+	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
+	run, kind := c.t.Run.ID, c.t.Run.Kind
+	var options []string
+	if said := c.t.Run.Concluded; said.Asks() {
+		options = said.Options
+	}
+	c.file()
+	if kind == state.RunPreliminary || kind == state.RunPlan {
+		c.dropTaken(run)
+	}
+	c.question(state.Question{Text: text, Kind: state.AskAgent, Options: options})
+}
+
+// asked posts a question of errand's own.
+func (c *change) asked() {
+	q := *c.e.Question
+	if c.e.Start != nil {
+		c.takeStart()
+	}
+	c.question(q)
+}
+
+// question waits for people's word.
+func (c *change) question(q state.Question) {
+	q.Asked = c.e.Now
+	phase, step := c.t.Phase, c.t.Step
+	c.to(state.PhaseAwaitingAnswer, "a question to people")
+	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, &q, nil
+	c.post(fmt.Sprintf("question-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.asker()})
+}
+
+// asker is the person whom questions address: who approved last, else who triggered.
+func (c *change) asker() state.Person {
+	if a := c.t.Approval; a != nil {
+		return a.By
+	}
+	return c.t.Trigger.By
+}
+
+// answer goes on with a person's answer.
+func (c *change) answer() {
+	q := c.t.Question
+	c.keep()
+	c.react("eyes")
+	if q != nil {
+		last := &c.t.Feedback[len(c.t.Feedback)-1]
+		last.Kind = "answer"
+		switch q.Kind {
+		case state.AskExisting:
+			c.t.Context.Cleared = true
+		case state.AskRefused, state.AskNoChange:
+			c.t.Step = state.StepRun // the agent has to do something about it
+		}
+	}
+	c.goOn("@" + c.e.By.Login + " answered")
+}
+
+// answersKey reports whether a person names the ticket key that errand has asked for.
+func (c *change) answersKey() bool {
+	return c.o.Arg != "" && c.t.Question != nil && c.t.Question.Kind == state.AskKey
+}
+
+// createPR goes on with the ticket key that a person named.
+func (c *change) createPR() {
+	c.t.Ticket = c.o.Arg
+	c.goOn("@" + c.e.By.Login + " named the ticket")
+}
+
+// noteTicket stores a ticket key for later.
+func (c *change) noteTicket() {
+	if c.o.Arg == "" {
+		c.reply(state.ReplyTicketMissing)
+		return
+	}
+	c.t.Ticket = c.o.Arg
+	c.reply(state.ReplyTicketNoted)
+}

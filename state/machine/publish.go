@@ -1,0 +1,276 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// built reads the changeset of a run that ended well.
+func (c *change) built() {
+	c.takeAnswers()
+	c.file()
+	c.work(state.JobCollect)
+}
+
+// takeAnswers keeps what the agent said about each piece of feedback until it is posted.
+func (c *change) takeAnswers() {
+	w := &state.Work{Run: c.t.Run.ID, Summary: c.e.Result.Summary, Title: c.e.Result.Title, Text: c.e.Result.Text, Answers: c.e.Result.Threads}
+	if old := c.t.Work; old != nil { // an earlier attempt of the same round
+		w.Rebases = old.Rebases
+		for _, a := range old.Answers {
+			if !slices.ContainsFunc(w.Answers, func(b state.ThreadAnswer) bool { return a.ID == b.ID }) {
+				w.Answers = append(w.Answers, a)
+			}
+		}
+	}
+	c.t.Work = w
+}
+
+// takeWork stores what collect read, beside the answers that are kept.
+func (c *change) takeWork() {
+	n := *c.e.Work
+	if old := c.t.Work; old != nil {
+		n.Run, n.Answers, n.Summary, n.Title, n.Text, n.Rebases = old.Run, old.Answers, old.Summary, old.Title, old.Text, old.Rebases
+	}
+	c.t.Work = &n
+	if n.Base != "" {
+		c.t.Branch.Root = n.Base
+	}
+}
+
+// behind reports whether somebody pushed what the collected work is not based on.
+func (c *change) behind() bool {
+	w, head := c.e.Work, c.t.Branch.Head
+	return w != nil && w.Base != "" && head != "" && w.Base != head
+}
+
+// rebaseFirst puts collected work onto what somebody pushed during the run.
+func (c *change) rebaseFirst() {
+	c.takeWork()
+	c.e.Head = c.t.Branch.Head
+	if c.canRebase() {
+		c.rebase()
+		return
+	}
+	c.rebaseLater()
+}
+
+// publish takes the changeset through the two jobs.
+func (c *change) publish() {
+	c.takeWork()
+	c.publishOrShow()
+}
+
+// check runs the repository's commands on the changeset's tree.
+func (c *change) check() {
+	c.takeWork()
+	c.launchRun(state.RunCheck)
+	c.t.Run.Attempt = c.checkRounds() + 1
+}
+
+// checkRounds counts the check runs since the last agent run that people asked for.
+func (c *change) checkRounds() int {
+	n := 0
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		r := c.t.Runs[i]
+		if r.Kind == state.RunCheck {
+			n++
+		} else if r.Repeat != repeatChecks {
+			break
+		}
+	}
+	return n
+}
+
+// repeatChecks marks a run that was made because checks failed.
+const repeatChecks = "checks failed"
+
+// checked goes on after the repository's commands.
+func (c *change) checked() {
+	res := *c.e.Result
+	rounds := c.t.Run.Attempt
+	c.file()
+	c.t.Work.Checks = res.Checks
+	failed := len(state.SumChecks(res.Checks).Failed) > 0
+	if !failed || rounds > c.t.Settings.Limits.Checks || c.tooMany() {
+		if failed {
+			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
+		}
+		c.publishOrShow()
+		return
+	}
+	for _, r := range res.Checks {
+		if r.Code != 0 || r.TimedOut {
+			c.feedback(state.Feedback{ID: fmt.Sprintf("check:%s:%s", c.t.Work.LocalHead, r.Name), Kind: "checks", At: c.e.Now,
+				Body: fmt.Sprintf("`%s` failed with exit code %d:\n%s", r.Command, r.Code, r.Tail)})
+		}
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+	c.t.Run.Repeat, c.t.Run.Attempt = repeatChecks, 1
+}
+
+// committed stores the published ids and moves the branch next.
+func (c *change) committed() {
+	w := c.e.Work
+	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs = w.Head, w.Tree, w.IDs
+	c.work(state.JobMove)
+}
+
+// moved stores the branch's new head.
+func (c *change) moved() {
+	w := c.t.Work
+	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
+}
+
+// rebase puts the VM's commits onto what somebody pushed.
+func (c *change) rebase() {
+	c.t.Work.Rebases++
+	c.t.Branch.Head = c.e.Head
+	c.work(state.JobRebase, "onto", c.e.Head)
+}
+
+// rebaseLater waits until people have stopped pushing.
+func (c *change) rebaseLater() {
+	c.t.Work.Rebases = 0
+	c.t.Branch.Head = c.e.Head
+	c.t.Step = state.JobRebase
+	c.interrupt("people keep pushing to the branch", c.e.Now.Add(c.p.Backoff))
+}
+
+// conflict lets the agent resolve what a rebase could not.
+func (c *change) conflict() {
+	c.t.Branch.Head = c.e.Head
+	c.feedback(state.Feedback{ID: "conflict:" + c.e.Head, Kind: "conflict", At: c.e.Now, Items: c.e.Paths,
+		Body: "Somebody pushed to the branch meanwhile, and the changes conflict. Rebase onto " + c.e.Head + " and resolve these paths; keep what the person did."})
+	if c.t.Work != nil && c.t.Work.Rebases >= maxRebases {
+		c.t.Work.Rebases, c.t.Step = 0, state.StepRun
+		c.question(state.Question{Kind: state.AskAgent, Text: "Somebody pushed to the branch meanwhile, and the agent could not bring its commits together with that in several attempts. The conflict is in " +
+			strings.Join(c.e.Paths, ", ") + ". What should be done?"})
+		return
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// feedbackRefusal is the kind of feedback that tells an agent what the push gate refused.
+const feedbackRefusal = "refusal"
+
+// refused posts what the push gate said and waits for people's word.
+func (c *change) refused() {
+	phase := c.t.Phase
+	c.takeWork()
+	c.keepRefusals()
+	c.to(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
+	c.t.Resume, c.t.Step = phase, state.StepRun
+	c.t.Question = &state.Question{Kind: state.AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
+	for _, r := range c.e.Refusals { // a changeset that could not even be read has no head
+		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
+			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
+	}
+	c.post(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: c.e.Refusals, By: c.asker()})
+}
+
+// noChanges says that the agent changed nothing, and asks what now.
+func (c *change) noChanges() {
+	phase := c.t.Phase
+	text := ""
+	if c.t.Work != nil {
+		text = c.t.Work.Text
+	}
+	c.t.Work = nil
+	c.to(state.PhaseAwaitingAnswer, "the agent changed nothing")
+	c.t.Resume, c.t.Step = phase, state.StepRun
+	c.t.Question = &state.Question{Kind: state.AskNoChange, Asked: c.e.Now, Text: "the agent changed nothing"}
+	c.post(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.asker()})
+}
+
+// prOpened waits for people.
+func (c *change) prOpened() {
+	c.t.PR = c.e.PR
+	if c.t.Work != nil {
+		c.dropTaken(c.t.Work.Run)
+	}
+	c.t.Work = nil
+	c.to(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
+	c.post(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.asker()})
+	if len(c.untaken()) > 0 || c.e.Detail == "looked" { // it was there before we knew of it, so somebody may have reviewed it
+		c.gather(c.e.Now.Add(c.p.Gather))
+	}
+}
+
+// gather reads the review threads after a while and makes one round of them.
+func (c *change) gather(at time.Time) {
+	j := c.job(state.JobGather, state.LaneWork, "gather")
+	j.NotBefore = at
+	c.add(j)
+}
+
+// reviewed gathers a review; a bare approval also says "ready to merge".
+func (c *change) reviewed() {
+	v := c.e.Review
+	if v.State == "approved" {
+		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
+	}
+	if v.State == "changes_requested" {
+		c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	}
+	if v.Body != "" {
+		c.feedback(state.Feedback{ID: fmt.Sprintf("review:%d", v.ID), Kind: "review", By: c.e.By, At: v.At, Body: v.Body, OnPR: true})
+	}
+	c.gather(c.e.Now.Add(c.p.Gather))
+}
+
+// reviewComment gathers a comment that addresses the bot.
+func (c *change) reviewComment() {
+	c.keep()
+	c.react("eyes")
+	c.gather(c.e.Now.Add(c.p.Gather))
+}
+
+// keepFeedback adds what was gathered to what waits.
+func (c *change) keepFeedback() {
+	for _, f := range c.e.Feedback {
+		if !slices.Contains(c.t.Seen, f.ID) {
+			c.feedback(f)
+		}
+	}
+}
+
+// round begins a review round.
+func (c *change) round() {
+	c.keepFeedback()
+	c.t.Round++
+	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	c.to(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
+	c.launchRun(state.RunReview)
+}
+
+// answered ends a round, or begins the next one with what came meanwhile.
+func (c *change) answered() {
+	if c.t.Work != nil {
+		c.dropTaken(c.t.Work.Run)
+	}
+	c.t.Work = nil
+	c.to(state.PhasePROpen, fmt.Sprintf("review round %d is answered", c.t.Round))
+	if p := c.e.Post; p != nil {
+		c.post(fmt.Sprintf("round-%d", c.t.Round), *p)
+	}
+	c.twinReplies(c.e.Doubtful)
+	if len(c.untaken()) > 0 {
+		c.gather(c.e.Now.Add(c.p.Gather))
+	}
+}
+
+// readChecks has the checks of the pull request's head read: one webhook tells of one program only.
+func (c *change) readChecks() {
+	j := c.job(state.JobChecks, state.LaneTalk, "checks")
+	j.NotBefore = c.e.Now.Add(checksSettle)
+	c.add(j)
+}
+
+// checksSettle gathers the webhooks of several programs that report at once.
+const checksSettle = time.Second

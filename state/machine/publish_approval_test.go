@@ -1,0 +1,111 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// toShown brings a task to changes that are posted and wait for approval.
+func (l *life) toShown() {
+	l.trigger()
+	s := state.DefaultSettings()
+	s.Plan, s.Publish = state.PlanNone, state.PublishAfterApproval
+	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+	l.launch()
+	l.end(state.RunResult{Outcome: "done", Summary: "Mended."})
+	l.want(state.PhaseImplementing, state.JobCollect)
+	l.collect("ref1")
+	l.show("+mended", 21)
+}
+
+func (l *life) collect(ref string) {
+	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Ref: ref, Paths: 1, LocalHead: "h-" + ref, LocalTree: "t-" + ref}})
+	l.want(state.PhaseImplementing, state.JobShow)
+}
+
+func (l *life) show(diff string, comment int64) {
+	w := l.task.Work
+	l.do(state.Event{Kind: state.EventShown, Run: w.Run, Plan: &state.Plan{Text: diff, Publish: &state.Changes{Ref: w.Ref, Digest: "d-" + w.Ref, Tree: w.LocalTree, Stat: []string{"a: +1 −0"}}}})
+	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
+	l.postPlan(comment)
+}
+
+func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toShown()
+	first := *l.task.NewestPlan()
+	if first.Kind != state.PlanPublish || first.Revision != 1 || first.Summary != "Mended." || !first.Open() {
+		t.Fatalf("%+v", first)
+	}
+	l.approve()
+	l.want(state.PhaseImplementing, state.JobCommit)
+	if w, p := l.task.Work, l.task.NewestPlan(); w.Approved != p.Hash || p.Publish.Approved == nil || p.Publish.Approved.By != writer || l.task.Approval.Via != state.ViaSettings {
+		t.Errorf("work %+v, changes %+v", w, p.Publish)
+	}
+
+	// The person may not any more when it is about to be published.
+	l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Candidate: &state.Candidate{Approval: *l.task.NewestPlan().Publish.Approved}})
+	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
+	if l.task.Work.Approved != "" || l.task.NewestPlan().Publish.Approved != nil {
+		t.Error("an approval that does not hold is kept")
+	}
+	l.approve()
+	l.want(state.PhaseImplementing, state.JobCommit)
+
+	// Somebody pushed meanwhile: what comes of the rebase is not what was approved.
+	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t-ref1"}})
+	l.want(state.PhaseImplementing, state.JobMove)
+	l.do(state.Event{Kind: state.EventOvertaken, Run: l.task.Work.Run, Head: "theirs"})
+	l.want(state.PhaseImplementing, state.JobRebase)
+	l.collect("ref2")
+	if l.task.Work.Approved != "" {
+		t.Error("a rebased changeset counts as approved")
+	}
+	l.show("+mended too", 22)
+	old, p := l.task.Plans[0], l.task.NewestPlan()
+	if !old.Superseded || old.Text != "" || old.Publish.Stat != nil || p.Revision != 2 || p.Hash == first.Hash {
+		t.Errorf("first %+v, second %+v", old, p)
+	}
+
+	// A change request, and the old diff of the rework is of no use.
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 31, Body: "Not like that.", At: l.now}})
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	l.do(state.Event{Kind: state.EventShown, Run: l.task.Work.Run, Plan: &state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}})
+	l.want(state.PhaseImplementing)
+	if len(l.task.Plans) != 2 {
+		t.Error("a diff that nobody waits for is shown")
+	}
+
+	// Nobody wants it after all: nothing is published, and the work is kept.
+	l.launch()
+	l.end(state.RunResult{Outcome: "done"})
+	l.collect("ref3")
+	l.show("+again", 23)
+	l.do(state.Event{Kind: state.EventDue, Detail: "expire", Hash: l.task.NewestPlan().Hash})
+	l.want(state.PhaseCancelled, state.JobRelease)
+	if s := l.task.Saved; len(s) != 1 || s[0].Ref != "ref3" || !strings.Contains(l.task.End.Reason, "nobody approved the changes in time") {
+		t.Errorf("saved %+v, end %+v", s, l.task.End)
+	}
+}
+
+// The hash by which people name changes is that of their data, not only of what is shown of it.
+func TestPlanHashOfChanges(t *testing.T) {
+	t.Parallel()
+	base := state.Plan{Kind: state.PlanPublish, Revision: 1, Text: "+x", Publish: &state.Changes{Digest: "d", Tree: "t"}}
+	seen := map[string]string{state.PlanHash(base): "base"}
+	for name, c := range map[string]*state.Changes{"another digest": {Digest: "e", Tree: "t"}, "another tree": {Digest: "d", Tree: "u"}, "none": nil} {
+		p := base
+		p.Publish = c
+		if other, ok := seen[state.PlanHash(p)]; ok {
+			t.Errorf("%s and %s have one hash", name, other)
+		}
+		seen[state.PlanHash(p)] = name
+	}
+	base.Publish = &state.Changes{Digest: "d", Tree: "t", Approved: &state.Approval{}, Stat: []string{"x"}}
+	if seen[state.PlanHash(base)] != "base" {
+		t.Error("an approval changes the hash")
+	}
+}

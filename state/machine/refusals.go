@@ -1,0 +1,27 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// keepRefusals remembers what the push gate said, for the summary.
+func (c *change) keepRefusals() {
+	n := min(len(c.e.Refusals), maxGateRules)
+	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(c.e.Refusals[:n]), More: len(c.e.Refusals) - n}
+	for i := range g.Refusals {
+		r := &g.Refusals[i]
+		r.Path, r.Detail, r.Remedy = state.Clipped(r.Path), state.Clipped(r.Detail), "" // the comment has it whole
+	}
+	if c.t.Work != nil {
+		g.Run = c.t.Work.Run
+	}
+	c.t.Gate = append(c.t.Gate, g)
+	c.t.Gate = c.t.Gate[max(0, len(c.t.Gate)-maxGate):]
+}
+
+const (
+	maxGate      = 10 // times, the newest
+	maxGateRules = 5  // broken rules of each
+)

@@ -1,0 +1,50 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestRetryAfterARefusal: retry has the same commits judged again, by settings that may have changed; with a new VM, or
+// at any other word, the agent works on.
+func TestRetryAfterARefusal(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		order state.Order
+		want  state.JobKind
+		told  int // refusals that the next run hears of
+	}{
+		"retry":        {state.Order{Verb: state.VerbRetry}, state.JobCollect, 0},
+		"on a new VM":  {state.Order{Verb: state.VerbRetry, Fresh: true}, state.JobLaunch, 2},
+		"another word": {state.Order{Verb: state.VerbMessage}, state.JobLaunch, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done"})
+			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[0].ID, Work: &state.Work{Run: l.task.Runs[0].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{
+				{Rule: "size", Detail: "too many", Remedy: "fewer"}, {Rule: "protected-paths", Path: "AGENTS.md", Detail: "protected", Remedy: "leave it"},
+			}})
+			l.want(state.PhaseAwaitingAnswer, state.JobPost)
+			jobs := l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 70, Body: "go on", Mention: true}, Orders: []state.Order{tc.order}})
+			found := false
+			for _, j := range jobs {
+				found = found || j.Kind == tc.want
+			}
+			if !found || l.task.Phase != state.PhaseImplementing {
+				t.Errorf("jobs %v in %s, want %s", jobs, l.task.Phase, tc.want)
+			}
+			told := 0
+			for _, f := range l.task.Feedback {
+				if f.Kind == feedbackRefusal && f.Taken == "" {
+					told++
+				}
+			}
+			if told != tc.told {
+				t.Errorf("the next run is told of %d refusals, want %d", told, tc.told)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// unread decides what becomes of a closing block that cannot be read: what the run said through errand's tools holds
+// in its place; the first time the agent is asked for it again; else its result is what could be told of it, and
+// says so.
+func (c *change) unread() {
+	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || c.e.Result.Broken == "" || !c.thisRun() {
+		return
+	}
+	res := *c.e.Result
+	switch r := c.t.Run; {
+	case r.Concluded != nil:
+		res.Broken = ""
+	case r.Repair != nil || c.tooMany():
+		mind(&res, r.Repair != nil)
+		res.Broken = ""
+	}
+	c.e.Result = &res
+}
+
+// mind puts under the agent's words, where people read them, how much of what it concluded is known.
+func mind(r *state.RunResult, asked bool) {
+	again := ""
+	if asked {
+		again = ", not even when it was asked for again"
+	}
+	what := "What became of it is what could still be told of the block."
+	if r.Guess {
+		what = "errand takes it for a plan to build."
+		if r.Outcome == "done" {
+			what = "errand takes it for work that is done."
+		}
+		what += " Look closely whether it is that."
+	}
+	note := fmt.Sprintf("> **Mind:** the block at the end of the agent's answer, which says what it concluded, could not be read%s. %s", again, what)
+	if r.Outcome == "question" || r.Outcome == "blocked" {
+		r.Question = sentence(r.Question, r.Text, r.Summary) + "\n\n" + note
+		return
+	}
+	r.Text = sentence(r.Text, r.Summary) + "\n\n" + note
+}
+
+// cannotRead reports whether the run ended well, but for a closing block that cannot be read.
+func (c *change) cannotRead() bool { return c.e.Result.Broken != "" }
+
+// askAgain has the agent say the closing block once more. What it said besides is kept with the run that asks for
+// it, and so is what the run had taken to answer.
+func (c *change) askAgain() {
+	old, res := *c.t.Run, *c.e.Result
+	c.file()
+	c.launchRun(old.Kind)
+	r := c.t.Run
+	r.Repair = &state.Repair{Problem: res.Broken, Block: res.Block, Text: res.Text}
+	r.Attempt, r.Repeat = old.Attempt, old.Repeat
+	for i := range c.t.Feedback {
+		if c.t.Feedback[i].Taken == old.ID {
+			c.t.Feedback[i].Taken = r.ID
+		}
+	}
+}
+
+// fileRepair forgets the answer that a run repaired: its result has it, and is kept in its place.
+func (c *change) fileRepair(r *state.Run, text string) {
+	if r.Repair == nil {
+		return
+	}
+	if n := len(c.t.Runs); n > 0 && text != "" {
+		c.t.Runs[n-1].Said = ""
+	}
+	r.Repair = nil
+}

@@ -1,0 +1,109 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// broken is the end of a run whose closing block cannot be read.
+func broken(outcome string, guess bool) state.RunResult {
+	return state.RunResult{Status: "ok", Class: "success", Text: "Words.", Outcome: outcome, Guess: guess, Broken: "line 1: it ends too early", Block: "{"}
+}
+
+// repairing is a task whose agent is asked for its closing block again.
+func repairing(t *testing.T) *life {
+	t.Helper()
+	l := newLife(t)
+	l.implementing()
+	l.task.Feedback = []state.Feedback{{ID: "comment:1", Kind: "comment", Taken: l.task.Run.ID}, {ID: "comment:2", Kind: "comment"}}
+	l.task.Run.Repeat, l.task.Run.Attempt = repeatChecks, 2
+	l.end(broken("done", false))
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	r := l.task.Run
+	if r.Repair == nil || *r.Repair != (state.Repair{Problem: "line 1: it ends too early", Block: "{", Text: "Words."}) || r.Repeat != repeatChecks || r.Attempt != 2 {
+		t.Fatalf("run %+v", r)
+	}
+	if f := l.task.Feedback; f[0].Taken != r.ID || f[1].Taken != "" {
+		t.Errorf("feedback %+v", f)
+	}
+	l.do(state.Event{Kind: state.EventLaunched, Run: r.ID, Launch: &state.Launch{Run: r.ID, VM: *l.task.VM, Repairs: true, Started: l.now}})
+	if l.task.Run.Repair == nil {
+		t.Fatal("what it repairs is forgotten")
+	}
+	return l
+}
+
+// TestClosingBlockIsAskedForOnce: a block that cannot be read is asked for once more, and what is told then counts;
+// if that cannot be read either, it is said where people read the result.
+func TestClosingBlockIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	l := repairing(t)
+	l.end(state.RunResult{Status: "ok", Class: "success", Text: "Words.", Outcome: "question", Question: "Which?"})
+	l.want(state.PhaseAwaitingAnswer, state.JobPost)
+	if q := l.task.Question; q.Text != "Which?" || l.task.Runs[len(l.task.Runs)-1].Repair != nil {
+		t.Errorf("question %+v", q)
+	}
+
+	l = repairing(t)
+	l.end(broken("done", true))
+	l.want(state.PhaseImplementing, state.JobCollect)
+	if text := l.task.Work.Text; !strings.HasPrefix(text, "Words.\n\n> **Mind:** ") || !strings.Contains(text, "asked for again. errand takes it for work that is done.") {
+		t.Errorf("text %q", text)
+	}
+	if said := l.task.Runs; said[len(said)-2].Said != "" || !strings.HasPrefix(said[len(said)-1].Said, "Words.") {
+		t.Errorf("kept of its words: %q, %q", said[len(said)-2].Said, said[len(said)-1].Said)
+	}
+
+	l = repairing(t)
+	l.end(broken("blocked", false))
+	l.want(state.PhaseAwaitingAnswer, state.JobPost)
+	if q := l.task.Question.Text; !strings.HasPrefix(q, "Words.\n\n> **Mind:** ") {
+		t.Errorf("question %q", q)
+	}
+}
+
+// TestClosingBlockIsNotAskedFor where a tool has said it, where too many runs were launched, and where the VM
+// is another one by then.
+func TestClosingBlockIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	l.call(state.Call{ID: "f", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done", Title: "From the tool"}})
+	l.end(broken("done", true))
+	l.want(state.PhaseImplementing, state.JobCollect)
+	if w := l.task.Work; w.Title != "From the tool" || strings.Contains(w.Text, "Mind") {
+		t.Errorf("work %+v", w)
+	}
+
+	l = newLife(t)
+	l.implementing()
+	l.task.Unasked = maxUnasked
+	l.end(broken("done", true))
+	l.want(state.PhaseImplementing, state.JobCollect)
+	if text := l.task.Work.Text; !strings.Contains(text, "could not be read. errand takes it") {
+		t.Errorf("text %q", text)
+	}
+
+	l = newLife(t)
+	l.implementing()
+	l.end(broken("done", true))
+	l.launch()
+	if l.task.Run.Repair != nil {
+		t.Error("a run that does the work anew counts as one that repairs")
+	}
+}
+
+// TestRepairIsInterrupted: a repair that has to wait is made up for by a whole run, as any other attempt.
+func TestRepairIsInterrupted(t *testing.T) {
+	t.Parallel()
+	l := repairing(t)
+	l.end(state.RunResult{Status: "overloaded", Class: "retryable"})
+	l.want(state.PhaseInterrupted)
+	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.want(state.PhaseImplementing, state.JobLaunch)
+	if r := l.task.Run; r.Repair != nil || r.Attempt != 3 {
+		t.Errorf("goes on with %+v", r)
+	}
+}

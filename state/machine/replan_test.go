@@ -1,0 +1,58 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestReplanAfterARefusal: what was built before people ask for a new plan does not count any more, while where the
+// VM's checkout is stays known until a run puts it elsewhere: the VM may be put to sleep before.
+func TestReplanAfterARefusal(t *testing.T) {
+	t.Parallel()
+	for name, plan := range map[string]state.PlanMode{"no plans": state.PlanNone, "one plan": state.PlanOneStep, "two plans": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			start := func(base string) {
+				s := state.DefaultSettings()
+				if plan != "" {
+					s.Plan = plan
+				}
+				l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: base}}})
+			}
+			launch := func(root string) {
+				l.now = l.now.Add(time.Second)
+				id := l.task.Run.ID
+				l.do(state.Event{Kind: state.EventLaunched, Run: id, Launch: &state.Launch{Run: id, VM: state.VM{Name: "vm1"}, Started: l.now, BaseSHA: root, Root: root, VMHead: root}})
+			}
+			l.trigger()
+			start("b0")
+			for id := int64(11); l.task.Phase != state.PhaseImplementing; id++ {
+				launch("b0")
+				l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+				l.postPlan(id)
+				l.approve()
+			}
+			launch("b0")
+			built := l.task.Run.Started
+			l.end(state.RunResult{Outcome: "done", Summary: "Built."})
+			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[len(l.task.Runs)-1].ID, Work: &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, LocalHead: "h", Paths: 1},
+				Refusals: []state.Refusal{{Rule: "secret", Path: "a"}}})
+			l.want(state.PhaseAwaitingAnswer)
+			if l.task.PlanningBegan().After(built) {
+				t.Errorf("planning began at %s, after the work of %s", l.task.PlanningBegan(), built)
+			}
+			l.now = l.now.Add(time.Minute)
+			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99, Mention: true, Body: "@errand replan", At: l.now}, Orders: []state.Order{{Verb: state.VerbReplan}}})
+			start("b1")
+			if b := l.task.Branch; b.BaseSHA != "b1" || b.Root != "b0" || b.VMHead != "b0" {
+				t.Errorf("the base is %s, the VM's checkout at %s, its work begins at %s; want b1, b0, b0", b.BaseSHA, b.VMHead, b.Root)
+			}
+			if !l.task.PlanningBegan().After(built) {
+				t.Errorf("planning began at %s, before the work of %s", l.task.PlanningBegan(), built)
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestTheGatewaysReasonIsKnownBetter: where the gateway did not pass calls of a run on, its reason is the run's, unless the
+// model has answered since, or something else ended the run.
+func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
+	t.Parallel()
+	const program, gateway = "what errand makes of the program's words", "errand did not pass on a call of the model: another model"
+	refused := state.Event{Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}
+	answered := state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}}
+	for name, tc := range map[string]struct {
+		before        []state.Event
+		status, class string
+		want          string
+	}{
+		"refused at the end":      {[]state.Event{answered, refused}, "auth", "fatal", gateway},
+		"made a crash of it":      {[]state.Event{refused}, "crashed", "fatal", gateway},
+		"would be tried again":    {[]state.Event{refused}, "overloaded", "retryable", gateway},
+		"answered since":          {[]state.Event{refused, answered}, "crashed", "fatal", program},
+		"stopped by a person":     {[]state.Event{refused}, "duration", "fatal", program},
+		"never refused":           {nil, "crashed", "fatal", program},
+		"refused for something":   {[]state.Event{refused, {Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, "auth", "fatal", "The cap is reached."},
+		"succeeded all the same":  {[]state.Event{refused}, "ok", "success", program},
+		"a limit of the provider": {[]state.Event{{Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			run := l.task.Run.ID
+			for _, e := range tc.before {
+				e.Run = run
+				l.do(e)
+			}
+			l.end(state.RunResult{Status: tc.status, Class: tc.class, Message: program, Outcome: "done"})
+			last := l.task.Runs[len(l.task.Runs)-1]
+			if last.ID != run || last.Message != tc.want {
+				t.Errorf("run %s ended with %q, want %q", last.ID, last.Message, tc.want)
+			}
+			if refusedOnly := len(tc.before) > 0 && tc.want == gateway; refusedOnly && last.Held != nil {
+				t.Errorf("the run is held: %+v", last.Held)
+			}
+		})
+	}
+}
+
+// TestUnfinishedAnswers: a run whose last answer has no end did not succeed, whatever its program says; one that the model
+// answered again afterwards, or that said by errand's tools what it concluded, did.
+func TestUnfinishedAnswers(t *testing.T) {
+	t.Parallel()
+	ends := func(kind state.WaitKind) state.Event {
+		return state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}, Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}
+	}
+	answered := state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}}
+	finish := state.Event{Kind: state.EventCalled, Call: &state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}
+	for name, tc := range map[string]struct {
+		before        []state.Event
+		status, class string
+		want          string
+	}{
+		"blocked":                 {[]state.Event{answered, ends(state.WaitAnswerBlocked)}, "ok", "success", "refused"},
+		"too long":                {[]state.Event{ends(state.WaitAnswerCut)}, "ok", "success", "answer_cut"},
+		"answered again":          {[]state.Event{ends(state.WaitAnswerCut), answered}, "ok", "success", "ok"},
+		"too long, then blocked":  {[]state.Event{ends(state.WaitAnswerCut), ends(state.WaitAnswerBlocked)}, "ok", "success", "refused"},
+		"failed for another":      {[]state.Event{ends(state.WaitAnswerBlocked)}, "duration", "fatal", "duration"},
+		"concluded by the tools":  {[]state.Event{finish, ends(state.WaitAnswerBlocked)}, "ok", "success", "ok"},
+		"never":                   {[]state.Event{answered}, "ok", "success", "ok"},
+		"the VM was lost with it": {[]state.Event{ends(state.WaitAnswerCut)}, state.StatusVMLost, "retryable", state.StatusVMLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			run := l.task.Run.ID
+			for _, e := range tc.before {
+				e.Run = run
+				l.do(e)
+			}
+			l.end(state.RunResult{Status: tc.status, Class: tc.class, Outcome: "done", Text: "This much"})
+			var last *state.Run
+			for i := range l.task.Runs {
+				if l.task.Runs[i].ID == run {
+					last = &l.task.Runs[i]
+				}
+			}
+			if last == nil || last.Status != tc.want || (tc.want == "refused" || tc.want == "answer_cut") && last.Message != "the end is missing" {
+				t.Errorf("the run ended as %+v, want %s", last, tc.want)
+			}
+			if got := last.Answers; got != len(tc.before)-map[bool]int{true: 1}[name == "concluded by the tools"] {
+				t.Errorf("%d answers are counted", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,388 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// runOfPhase says which run a phase is made of.
+func runOfPhase(p state.Phase) state.RunKind {
+	switch p {
+	case state.PhasePreliminaryPlanning:
+		return state.RunPreliminary
+	case state.PhasePlanning:
+		return state.RunPlan
+	case state.PhaseAddressingReview:
+		return state.RunReview
+	}
+	return state.RunImplement
+}
+
+// launchRun makes a new run and has it launched. Attempts count on from an unfinished equal run.
+func (c *change) launchRun(kind state.RunKind) {
+	attempt, repeat := 1, ""
+	if n := len(c.t.Runs); n > 0 {
+		if last := c.t.Runs[n-1]; last.Kind == kind && last.Class != "success" && last.State == state.RunEnded {
+			attempt, repeat = last.Attempt+1, last.Message
+		}
+	}
+	c.t.RunSeq++
+	c.t.Unasked++
+	c.t.Run = &state.Run{
+		ID:      fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
+		Kind:    kind,
+		State:   state.RunLaunching,
+		Seq:     c.t.RunSeq,
+		Session: c.session(kind),
+		Round:   c.t.Round,
+		Attempt: attempt,
+		Repeat:  repeat,
+	}
+	if a := c.t.Approval; a != nil {
+		c.t.Run.Plan = a.Hash
+	}
+	c.t.Waiting = nil
+	c.work(state.JobLaunch)
+}
+
+// session is the agent's session that a new run goes on with, if there is one.
+func (c *change) session(kind state.RunKind) string {
+	if c.t.Fresh || kind == state.RunCheck {
+		return ""
+	}
+	for i := len(c.t.Runs) - 1; i >= 0; i-- {
+		if r := &c.t.Runs[i]; r.Session != "" {
+			if r.Status == state.StatusContextOverflow {
+				return "" // it is too long to go on with
+			}
+			return r.Session
+		}
+	}
+	return ""
+}
+
+// launched stores that an agent works.
+func (c *change) launched() {
+	l, r := c.e.Launch, c.t.Run
+	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
+	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
+	if !l.Repairs {
+		r.Repair = nil
+	}
+	if !l.Resumed {
+		r.Session = ""
+	}
+	c.haveVM(l)
+	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.Insist = false, nil, 0, false
+	r.Notes = l.Notes
+	c.t.Branch.BaseAt = time.Time{}
+	if l.VMHead != "" {
+		c.t.Branch.VMHead = l.VMHead
+	}
+	if l.Root != "" {
+		c.t.Branch.Root = l.Root
+	}
+	if l.BaseSHA != "" && c.t.Branch.Head == "" {
+		c.t.Branch.BaseSHA = l.BaseSHA
+	}
+	for _, id := range l.Taken {
+		for i := range c.t.Feedback {
+			if c.t.Feedback[i].ID == id {
+				c.t.Feedback[i].Taken = r.ID
+			}
+		}
+	}
+	c.t.Step = state.StepRun
+}
+
+// launchedLate undoes a launch that nobody waits for any more.
+func (c *change) launchedLate() {
+	l := c.e.Launch
+	if c.t.Run != nil && c.t.Run.ID == l.Run {
+		return // reported twice
+	}
+	vm := l.VM
+	if c.t.VM == nil {
+		c.t.VM = &vm
+	}
+	j := c.job(state.JobStop, state.LaneControl, "stop-"+l.Run)
+	j.Run, j.Priority = l.Run, 2
+	j.Args = map[string]string{"why": "the task turned away before it was launched", "vm": l.VM.Name}
+	c.add(j)
+}
+
+// progress stores a sign of life.
+func (c *change) progress() {
+	p, r := c.e.Progress, c.t.Run
+	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
+	if !r.Metered {
+		r.Money = p.Money
+	}
+	if p.Session != "" {
+		r.Session = p.Session
+	}
+}
+
+// file closes the active run with its result.
+func (c *change) file() {
+	r, res := c.t.Run, c.e.Result
+	r.State, r.Ended, r.LastSeq, r.Turns, r.Refused = state.RunEnded, res.Ended, res.LastSeq, res.Turns, res.Refused
+	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
+		r.Ended = c.e.Now
+	}
+	r.Status, r.Class, r.Message, r.Used, r.Told = res.Status, res.Class, res.Message, res.Used, true
+	if res.Session != "" {
+		r.Session = res.Session
+	}
+	if r.Kind == state.RunCheck && res.Class == "success" {
+		r.Checked = state.SumChecks(res.Checks)
+	}
+	r.Doing, r.Calls, r.Concluded = "", nil, nil
+	c.fileRepair(r, res.Text)
+	c.reported(r, res.Money)
+	if !r.Started.IsZero() && r.Ended.After(r.Started) {
+		c.t.Active += r.Ended.Sub(r.Started)
+	}
+	c.t.Runs = append(c.t.Runs, *r)
+	c.t.Run = nil
+	c.keepLastWords(res.Text)
+	if res.Status == state.StatusVMLost && c.t.VM != nil {
+		c.e.Detail = sentence(res.VMEnd, "vanished")
+		c.release(c.e.Detail)
+		c.released()
+	}
+}
+
+// noSession runs the same again without the session that was not there: the prompt then carries the
+// conversation so far.
+func (c *change) noSession() {
+	kind := c.t.Run.Kind
+	c.file()
+	for i := range c.t.Runs {
+		c.t.Runs[i].Session = ""
+	}
+	c.launchRun(kind)
+	c.t.Run.Repeat = "the agent's session was not there any more"
+}
+
+// dropRun files a run whose result nobody waits for any more, without having it stopped: it was not
+// launched yet, or its stop is under way.
+func (c *change) dropRun(why string) {
+	r := c.t.Run
+	if r == nil {
+		return
+	}
+	if r.State == state.RunActive {
+		c.stopRun(why)
+		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
+	}
+	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, why, "retryable", "interrupted"
+	r.Calls, r.Concluded, r.Repair = nil, nil, nil
+	c.t.Runs = append(c.t.Runs, *r)
+	c.t.Run = nil
+	c.drop = true
+}
+
+// stopRun has the active run stopped and its work saved, before anything else that is queued.
+func (c *change) stopRun(why string) {
+	j := c.job(state.JobStop, state.LaneControl, "stop-"+c.t.Run.ID)
+	j.Run, j.Priority = c.t.Run.ID, 2
+	j.Args = map[string]string{"why": why, "vm": c.t.Run.VM}
+	c.add(j)
+}
+
+// droppedRun returns the run that the event is about if it was filed before its result was known,
+// and its result has not come since.
+func (c *change) droppedRun() *state.Run {
+	for i := range c.t.Runs {
+		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == "interrupted" || r.Status == state.StatusMaxTurns) && !r.Told {
+			return r
+		}
+	}
+	return nil
+}
+
+// countDropped adds what a stopped run has cost.
+func (c *change) countDropped() {
+	r := c.droppedRun()
+	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.Refused, c.e.Result.LastSeq, c.e.Result.Used, true
+	if r.Session == "" {
+		r.Session = c.e.Result.Session
+	}
+	c.reported(r, c.e.Result.Money)
+}
+
+// interrupted tries again by itself after a while, a bounded number of times.
+func (c *change) interrupted() {
+	attempt, res := c.t.Run.Attempt, *c.e.Result
+	c.file()
+	if attempt >= c.p.MaxAttempts {
+		hint := ""
+		if res.Status == "crashed" {
+			hint = hintProgram
+		}
+		c.fail(state.End{Reason: sentence(res.Message, "the agent's run ended without a result ("+res.Status+")"),
+			Hint: hint + "It was tried " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
+		return
+	}
+	at := c.e.Now.Add(c.backoff(attempt))
+	if res.RetryAt.After(at) { // said by the VM, too
+		at = res.RetryAt
+		if most := c.e.Now.Add(maxWait); at.After(most) {
+			at = most
+		}
+	}
+	c.interrupt(sentence(res.Message, res.Status), at)
+}
+
+// maxUnasked is how many runs a task may launch without a person's word. One word of theirs leads to
+// about ten if every check fails; more means that something goes round in circles, and costs money.
+const maxUnasked = 20
+
+// tooMany reports whether no run may be launched before people say something.
+func (c *change) tooMany() bool { return c.t.Unasked >= maxUnasked }
+
+// tooManyRuns stops a task that would go on for ever by itself.
+func (c *change) tooManyRuns() {
+	phase := c.t.Phase
+	if phase == state.PhaseInterrupted {
+		phase = c.t.Resume
+	}
+	c.fail(state.End{Reason: fmt.Sprintf("%d runs were launched since somebody last said something, and it is not done", c.t.Unasked),
+		Hint: "Look at what the last runs did, then comment `retry` to go on.", Class: "limit"})
+	c.t.Resume = phase
+}
+
+// maxWait is the longest that a limit of a model's provider is waited for: theirs last up to a week.
+const maxWait = 8 * 24 * time.Hour
+
+// interrupt sets the task aside until at.
+func (c *change) interrupt(why string, at time.Time) {
+	c.t.Resume = c.t.Phase
+	step := c.t.Step
+	c.to(state.PhaseInterrupted, why)
+	c.t.Step = step
+	c.t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: why, Since: c.e.Now, Until: at}
+	c.due("resume", fmt.Sprint(c.t.Version), at)
+}
+
+// backoff doubles with each attempt up to its limit.
+func (c *change) backoff(attempt int) time.Duration {
+	d := c.p.Backoff
+	for range min(attempt-1, 20) {
+		d = min(2*d, c.p.BackoffMax)
+	}
+	return min(d, c.p.BackoffMax)
+}
+
+// runFailed saves what there is and says why.
+func (c *change) runFailed() {
+	res := *c.e.Result
+	var capped *state.Waiting
+	if c.capped() {
+		capped = c.t.Run.Held
+	}
+	c.stopRun("failed") // nothing is left to stop; it saves the work
+	c.file()
+	end := state.End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: c.failureHint(res.Status), Class: "agent"}
+	m := c.t.Money
+	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
+		m.CapMicroUSD = 0 // it did not count for this run
+	}
+	switch {
+	case m.AtCap():
+		end = state.End{Reason: m.CapReached(), Hint: m.Hint(), Class: state.ClassBudget}
+	case capped != nil:
+		end = state.End{Reason: capped.Detail, Hint: capped.Hint, Class: state.ClassBudget}
+	}
+	c.fail(end)
+}
+
+// sentence returns the first text that is not empty.
+func sentence(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// resume goes back to where the task was interrupted.
+func (c *change) resume() {
+	c.goOn("tried again")
+}
+
+// goOn leaves failed, interrupted or awaiting_answer for the phase before and takes its step again.
+func (c *change) goOn(why string) {
+	phase, step := c.t.Resume, c.t.Step
+	if phase == "" {
+		phase = state.PhaseQueued
+	}
+	c.t.Resume, c.t.Waiting = "", nil
+	c.to(phase, why)
+	c.t.Step = step
+	c.takeStep()
+}
+
+// takeStep enqueues the task's present step again.
+func (c *change) takeStep() {
+	switch {
+	case c.t.Phase == state.PhaseQueued: // whatever the step was: nothing is planned yet
+		c.work(state.JobStart)
+		return
+	case c.t.Phase.AwaitsApproval():
+		c.postPlan()
+		return
+	}
+	switch c.t.Step {
+	case state.JobStart: // what held it up is looked at again before anything is launched
+		c.work(state.JobStart)
+	case state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobAnswer, state.JobRebase, state.JobCollect, state.JobGather:
+		c.work(c.t.Step)
+	default: // launch, run
+		c.launchRun(c.runAgain())
+	}
+}
+
+// runAgain says which run goes on where the last one was cut short: checks whose work is still on the
+// VM need no agent.
+func (c *change) runAgain() state.RunKind {
+	if n := len(c.t.Runs); n > 0 && c.t.Step == state.StepRun && c.t.Work != nil && !c.t.Fresh {
+		if last := c.t.Runs[n-1]; last.Kind == state.RunCheck && last.Class == "retryable" && c.has(last.VM) {
+			return state.RunCheck
+		}
+	}
+	return runOfPhase(c.t.Phase)
+}
+
+// has reports whether the work that was done on a VM is there, or put away.
+func (c *change) has(vm string) bool {
+	if c.t.VM != nil {
+		return c.t.VM.Holds(vm)
+	}
+	a := c.t.Wakes()
+	return a != nil && a.Holds(vm)
+}
+
+// again looks again whether a waiting task can go on.
+func (c *change) again() {
+	if w := c.t.Waiting; w.Kind == state.WaitEdit {
+		return
+	}
+	c.resumeWaiting()
+}
+
+// resumeWaiting enqueues the step that could not be taken.
+func (c *change) resumeWaiting() {
+	switch {
+	case c.t.Phase.AwaitsApproval():
+	case c.t.Step == state.JobLaunch && c.t.Run != nil:
+		c.work(state.JobLaunch)
+	case c.t.Step == state.StepRun:
+	default:
+		c.takeStep()
+	}
+}

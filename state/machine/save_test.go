@@ -1,0 +1,110 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestTheEndKeepsWhatIsNotPublished: whatever a task was at when it ended, what its agent had done by then is saved before the VM
+// goes: by a job that reads it from the VM, or, where it was read already, under the name that it has.
+func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
+	t.Parallel()
+	build := func(l *life) {
+		l.trigger()
+		s := state.DefaultSettings()
+		s.Plan = state.PlanNone
+		l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+		l.launch()
+	}
+	built := func(l *life) {
+		build(l)
+		l.end(state.RunResult{Outcome: "done"})
+	}
+	collected := func(l *life) {
+		built(l)
+		l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Ref: "ref1", Paths: 1, LocalHead: "h", LocalTree: "t"}})
+		l.want(state.PhaseImplementing, state.JobCommit)
+	}
+	moved := func(l *life) {
+		collected(l)
+		l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+		l.do(state.Event{Kind: state.EventMoved})
+		l.want(state.PhaseImplementing, state.JobOpenPR)
+	}
+	stopped := func(l *life) string {
+		build(l)
+		run := l.task.Run.ID
+		l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Mention: true, At: l.now}, Orders: []state.Order{{Verb: state.VerbStop}}})
+		l.want(state.PhaseAwaitingAnswer, state.JobStop)
+		return run
+	}
+	for name, c := range map[string]struct {
+		bring func(*life)
+		reads bool   // a job reads it from the VM
+		saved string // what is saved at once
+	}{
+		"an agent works":         {build, true, ""},
+		"its work is to be read": {built, true, ""},
+		"its work could not be read": {func(l *life) {
+			built(l)
+			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobCollect, Reason: "x"}})
+		}, true, ""},
+		"a run was cut short":         {func(l *life) { build(l); l.end(state.RunResult{Class: "retryable", Status: "rate_limited"}) }, true, ""},
+		"an agent asked something":    {func(l *life) { build(l); l.end(state.RunResult{Outcome: "question", Question: "Which?"}) }, true, ""},
+		"it is stopped and not saved": {func(l *life) { stopped(l) }, true, ""},
+		"it was stopped and saved": {func(l *life) {
+			run := stopped(l)
+			l.do(state.Event{Kind: state.EventSaved, Run: run, Saved: &state.SavedWork{Run: run, Ref: "stopped", At: l.now}})
+		}, false, "stopped"},
+		"it is about to be published": {collected, false, "ref1"},
+		"it could not be published": {func(l *life) {
+			collected(l)
+			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobCommit, Reason: "x"}})
+		}, false, "ref1"},
+		"it is on its branch":      {moved, false, ""},
+		"its pull request is open": {func(l *life) { l.toPR() }, false, ""},
+		"an agent plans": {func(l *life) {
+			l.trigger()
+			l.start()
+			l.launch()
+			l.end(state.RunResult{Class: "retryable", Status: "rate_limited"})
+		}, false, ""},
+	} {
+		for how, e := range map[string]state.Event{
+			"cancelled": {Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}},
+			"closed":    {Kind: state.EventIssueClosed, Via: state.ViaConfirmed},
+			"gone":      {Kind: state.EventGone},
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				l, saved := newLife(t), c.saved
+				c.bring(l)
+				e.At = l.now.Add(time.Second)
+				if e.Comment != nil {
+					m := *e.Comment
+					m.At, e.Comment = e.At, &m
+				}
+				l.do(e)
+				if !c.reads {
+					l.want(state.PhaseCancelled, state.JobRelease)
+				} else {
+					l.want(state.PhaseCancelled, state.JobStop)
+					stop := jobOf(l.jobs, state.JobStop)
+					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args["vm"] != "vm1" {
+						t.Fatalf("the VM goes before its work is saved: %v, stop of %v", kindsOf(l.jobs), stop.Args)
+					}
+					l.do(state.Event{Kind: state.EventSaved, Run: stop.Run, Saved: &state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}})
+					l.want(state.PhaseCancelled, state.JobRelease)
+					saved = "read"
+				}
+				switch s := l.task.Saved; {
+				case saved == "" && len(s) == 0:
+				case len(s) != 1 || s[0].Ref != saved:
+					t.Errorf("saved is %+v, want %q", s, saved)
+				}
+			})
+		}
+	}
+}

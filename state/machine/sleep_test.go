@@ -1,0 +1,396 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+)
+
+func idleOf(vm string) state.Event {
+	return state.Event{Kind: state.EventDue, Detail: dueIdle, Hash: vm}
+}
+
+// asleepOf is what the job sleep reports of a VM.
+func asleepOf(vm, ref string) state.Event {
+	return state.Event{Kind: state.EventSlept, VM: vm, Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}
+}
+
+// launchOn has a run begin on a VM, in the session that it is to go on with.
+func (l *life) launchOn(vm state.VM) {
+	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, Taken: ids(l.task.Feedback)}})
+}
+
+// TestIdleVM: plans may wait for weeks, and VMs are few. The work of a VM that nobody needs is put away
+// and it goes, never one at work.
+func TestIdleVM(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(idleOf("vm1"))
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || !j.NotBefore.Equal(l.task.Since.Add(DefaultPolicy().IdleVM)) {
+		t.Errorf("too early: VM %v, looks again at %s", l.task.VM, j.NotBefore)
+	}
+	l.comment(state.VerbMessage)
+	l.now = l.now.Add(time.Hour)
+	l.do(idleOf("vm1"))
+	l.launch()
+	l.do(idleOf("vm1"))
+	if len(l.jobs) != 0 {
+		t.Fatalf("a VM at work is to sleep: %v", kindsOf(l.jobs))
+	}
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
+	if j := jobOf(l.jobs, state.JobDue); j.Args["what"] != dueIdle {
+		t.Errorf("nothing looks for an idle VM: %v", kindsOf(l.jobs))
+	}
+	l.now = l.now.Add(time.Hour)
+	l.do(idleOf("vm1"))
+	if j := jobOf(l.jobs, state.JobSleep); j.Lane != state.LaneWork || j.Args["vm"] != "vm1" || l.task.VM == nil {
+		t.Fatalf("VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
+	}
+	l.do(asleepOf("vm1", "a1"))
+	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].Why != "asleep" || jobOf(l.jobs, state.JobRelease).Args["why"] != "asleep" {
+		t.Errorf("VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
+	}
+	if a := l.task.Asleep; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.Wakes() == nil {
+		t.Errorf("asleep %+v, wakes %v", a, l.task.Wakes())
+	}
+	l.do(state.Event{Kind: state.EventReleased, VM: "vm1", Detail: "asleep"})
+	if len(l.task.VMs) != 1 {
+		t.Errorf("its end is noted %d times", len(l.task.VMs))
+	}
+}
+
+// TestPaidHour: a VM that costs is kept until just before the hour that is paid for ends, whatever that
+// means for how long it is idle.
+func TestPaidHour(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rests time.Duration // after the VM was made
+		want  time.Duration
+	}{
+		"early in the hour": {10 * time.Minute, 55 * time.Minute},
+		"late in the hour":  {57 * time.Minute, 55 * time.Minute},
+		"in the third hour": {125 * time.Minute, 175 * time.Minute},
+	} {
+		l := newLife(t)
+		l.trigger()
+		l.start()
+		made := l.now
+		l.launchOn(state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20_000, Currency: "EUR"})
+		l.now = made.Add(test.rests)
+		l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+		due := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == dueIdle })
+		if due < 0 || !l.jobs[due].NotBefore.Equal(made.Add(test.want)) {
+			t.Errorf("%s: jobs %v", name, l.jobs)
+		}
+		l.now = made.Add(test.want)
+		l.do(idleOf("vm1"))
+		if test.rests < test.want && jobOf(l.jobs, state.JobSleep).Kind == "" {
+			t.Errorf("%s: does not sleep: %v", name, l.jobs)
+		}
+	}
+}
+
+// TestRests: in which phases a VM is put to sleep.
+func TestRests(t *testing.T) {
+	t.Parallel()
+	waits := &state.Waiting{Kind: state.WaitMoney}
+	launching := &state.Run{State: state.RunLaunching}
+	for name, test := range map[string]struct {
+		task state.Task
+		want bool
+	}{
+		"waits for an approval":      {state.Task{Phase: state.PhaseAwaitingPlanApproval}, true},
+		"changes wait":               {state.Task{Phase: state.PhaseAwaitingPublishApproval}, true},
+		"pull request":               {state.Task{Phase: state.PhasePROpen}, true},
+		"question":                   {state.Task{Phase: state.PhaseAwaitingAnswer}, true},
+		"failed":                     {state.Task{Phase: state.PhaseFailed}, true},
+		"interrupted":                {state.Task{Phase: state.PhaseInterrupted}, true},
+		"at work":                    {state.Task{Phase: state.PhaseImplementing}, false},
+		"run":                        {state.Task{Phase: state.PhaseImplementing, Run: &state.Run{State: state.RunActive}, Waiting: waits}, false},
+		"a run about to be launched": {state.Task{Phase: state.PhaseImplementing, Run: launching}, false},
+		"a run waits for money":      {state.Task{Phase: state.PhaseImplementing, Run: launching, Waiting: waits}, true},
+		"a run is being stopped":     {state.Task{Phase: state.PhaseFailed, Run: &state.Run{State: state.RunStopping}}, false},
+		"ended":                      {state.Task{Phase: state.PhaseDone}, false},
+	} {
+		test.task.VM = &state.VM{Name: "vm1"}
+		if got := test.task.Resting(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		test.task.VM = nil
+		if test.task.Resting() {
+			t.Errorf("%s: rests without a VM", name)
+		}
+	}
+}
+
+// TestWokenMeanwhile: what people want while the work is being packed wins: the VM stays.
+func TestWokenMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.now = l.now.Add(time.Hour)
+	l.do(idleOf("vm1"))
+	l.comment(state.VerbMessage)
+	l.do(asleepOf("vm1", "a1"))
+	if l.task.VM == nil || l.task.Asleep == nil || jobOf(l.jobs, state.JobRelease).Kind != "" {
+		t.Fatalf("VM %v, asleep %v, jobs %v", l.task.VM, l.task.Asleep, kindsOf(l.jobs))
+	}
+	l.launchOn(state.VM{Name: "vm1"})
+	if l.task.Wakes() != nil {
+		t.Error("what was packed before the run would be taken over after it")
+	}
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+	l.do(asleepOf("vm1", "a2"))
+	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "a1" || l.task.Asleep.Ref != "a2" || l.task.VM != nil {
+		t.Errorf("older one: %v, VM %v", j.Args, l.task.VM)
+	}
+	// A disk that became an image is off: the VM goes even if it is wanted, and the run wakes from the image.
+	l.comment(state.VerbMessage)
+	l.launchOn(state.VM{Name: "vm2", Carries: l.task.Wakes().Carried()})
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+	l.comment(state.VerbMessage)
+	e := asleepOf("vm2", "image")
+	e.Asleep.Mode = state.SleepSnapshot
+	l.do(e)
+	if a := l.task.Wakes(); l.task.VM != nil || a == nil || !cmp.Equal(a.Carried(), []string{"vm1", "vm2"}) {
+		t.Errorf("VM %v, wakes %+v", l.task.VM, a)
+	}
+}
+
+// TestWantedMeanwhile: words that are not heard yet keep the VM, too; if they wanted nothing it is looked at again.
+func TestWantedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	e := asleepOf("vm1", "a1")
+	e.Wanted = true
+	l.do(e)
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == dueIdle && j.NotBefore.After(l.now) }) {
+		t.Errorf("VM %v, due %v", l.task.VM, j)
+	}
+	l.now = l.now.Add(time.Hour)
+	early := idleOf("vm1")
+	early.Wanted = true
+	l.do(early)
+	if j := jobOf(l.jobs, state.JobSleep); j.Kind != "" {
+		t.Errorf("it is packed although something waits for the VM")
+	}
+	l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobSleep, Reason: "no"}})
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args["what"] != dueIdle {
+		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
+	}
+}
+
+// TestWakes: what was put away is taken over only if it is the newest work.
+func TestWakes(t *testing.T) {
+	t.Parallel()
+	begun := t0
+	asleep := state.Asleep{Mode: state.SleepArchive, Ref: "a", VM: "vm2", Carries: []string{"vm1"}, At: begun.Add(time.Hour)}
+	run := func(kind state.RunKind, vm string, at time.Time) state.Run {
+		return state.Run{Kind: kind, VM: vm, Started: at}
+	}
+	stale := asleep
+	stale.Stale = true
+	for name, test := range map[string]struct {
+		task state.Task
+		want bool
+	}{
+		"its own":          {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, true},
+		"handed down":      {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunCheck, "vm9", begun)}}, true},
+		"never started":    {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunPlan, "", time.Time{})}}, true},
+		"later work":       {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm2", begun.Add(2*time.Hour))}}, false},
+		"work elsewhere":   {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm2", begun), run(state.RunPlan, "vm3", begun)}}, false},
+		"no work":          {state.Task{Asleep: &asleep}, false},
+		"a fresh start":    {state.Task{Asleep: &asleep, Fresh: true, Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, false},
+		"moved since":      {state.Task{Asleep: &stale, Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, false},
+		"nothing put away": {state.Task{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, false},
+	} {
+		if got := test.task.Wakes() != nil; got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestNotSaved: a VM whose work cannot be put away does not cost for ever, and people are told.
+func TestNotSaved(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(state.Event{Kind: state.EventSlept, VM: "vm1", Detail: "the VM is gone"})
+	if p := jobOf(l.jobs, state.JobPost).Post; l.task.VM != nil || l.task.VMs[0].Why != "vanished" || p == nil || p.Reason != state.VMNotSaved || p.Text != "the VM is gone" {
+		t.Errorf("VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
+	}
+	l.do(asleepOf("vm1", "late"))
+	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "late" {
+		t.Errorf("what came too late stays: %v", kindsOf(l.jobs))
+	}
+}
+
+// TestNotWoken: what cannot be used is said once, and deleted.
+func TestNotWoken(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(asleepOf("vm1", "a1"))
+	l.comment(state.VerbMessage)
+	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}})
+	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotWoken || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" || l.task.Asleep != nil {
+		t.Errorf("post %+v, asleep %v", p, l.task.Asleep)
+	}
+}
+
+// TestForgotten: what nobody has wanted for long is deleted after one comment; what a task leaves at its
+// end, a day later.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	keep := DefaultPolicy().KeepAsleep
+	l := newLife(t)
+	l.toPreliminary()
+	l.do(asleepOf("vm1", "a1"))
+	put := l.now
+	due := state.Event{Kind: state.EventDue, Detail: dueUnused}
+	l.now = put.Add(keep - time.Hour)
+	l.do(due)
+	if j := jobOf(l.jobs, state.JobDue); l.task.Asleep == nil || !j.NotBefore.Equal(put.Add(keep)) {
+		t.Fatalf("too early: %v, again at %s", l.task.Asleep, j.NotBefore)
+	}
+	l.now = put.Add(keep)
+	l.do(due)
+	if p := jobOf(l.jobs, state.JobPost).Post; l.task.Asleep != nil || p == nil || p.Reason != state.VMForgotten || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {
+		t.Errorf("asleep %v, post %+v", l.task.Asleep, p)
+	}
+	l.do(due)
+	if len(l.jobs) != 0 {
+		t.Errorf("said twice: %v", kindsOf(l.jobs))
+	}
+
+	l = newLife(t)
+	l.toPreliminary()
+	l.do(asleepOf("vm1", "a2"))
+	l.comment(state.VerbCancel)
+	var forget state.Job
+	for _, j := range l.jobs {
+		if j.Args["what"] == dueForget {
+			forget = j
+		}
+	}
+	if !forget.NotBefore.Equal(l.task.End.At.Add(DefaultPolicy().KeepAfterEnd)) || (Change{DropDue: true}).Drops(&forget) {
+		t.Fatalf("what is left at the end goes at %s", forget.NotBefore)
+	}
+	shown := l.task.Visible
+	l.do(state.Event{Kind: state.EventDue, Detail: forget.Args["what"], Hash: forget.Args["key"]})
+	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "a2" || j.Args["mode"] != string(state.SleepArchive) || l.task.Asleep != nil || l.task.Visible != shown {
+		t.Errorf("jobs %v, asleep %v", l.jobs, l.task.Asleep)
+	}
+}
+
+// TestWokenForAStep: a step that needs the work on a VM has it brought there first.
+func TestWokenForAStep(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPR()
+	l.task.Phase, l.task.Step, l.task.VM = state.PhaseAddressingReview, state.JobRebase, nil
+	l.task.Asleep = &state.Asleep{Mode: state.SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
+	woken := state.Event{Kind: state.EventWoken, Detail: string(state.JobRebase), Launch: &state.Launch{VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}}}
+	l.do(woken)
+	if j := jobOf(l.jobs, state.JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Asleep.Stale {
+		t.Errorf("jobs %v, VM %v", kindsOf(l.jobs), l.task.VM)
+	}
+	l.comment(state.VerbCancel)
+	l.do(state.Event{Kind: state.EventReleased, VM: "vm2"})
+	woken.Launch.VM.Name = "vm3"
+	l.do(woken)
+	if jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm3" {
+		t.Errorf("an ended task keeps a VM: %v", kindsOf(l.jobs))
+	}
+}
+
+// TestVMHours: a run is stopped before the task's VM hours end, and goes on when there are more.
+func TestVMHours(t *testing.T) {
+	t.Parallel()
+	p := DefaultPolicy()
+	p.VMHours = 2 * time.Hour
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	made := l.now
+	step := func(e state.Event) {
+		l.now = l.now.Add(time.Second)
+		e.Task, e.Now, e.At = state.TaskKey{Repo: 7, Issue: 1}, l.now, l.now
+		ch := Next(l.task, e, p)
+		ch.Task.Version++
+		l.task, l.jobs = ch.Task, ch.Jobs
+	}
+	l.task.VMs = []state.VM{{Name: "vm0", CreatedAt: made.Add(-3 * time.Hour), EndedAt: made.Add(-150 * time.Minute), Paid: time.Hour, MicroHour: 7}}
+	step(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{VM: state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}})
+	due := jobOf(l.jobs, state.JobDue)
+	if due.Args["what"] != DueSpan || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
+		t.Fatalf("%+v", due)
+	}
+	l.now = due.NotBefore
+	step(state.Event{Kind: state.EventDue, Detail: DueSpan, Hash: "vm1"})
+	l.want(state.PhaseFailed, state.JobStop, state.JobPost, state.JobDue)
+	if e := l.task.End; e.Class != state.ClassVMHours || e.Reason != "the task's VM hours are used up (2 h of 2 h)" || e.Hint != state.HintVMHours {
+		t.Errorf("end %+v", e)
+	}
+	if u := l.task.VMUse(l.now); u.Hours != 2*time.Hour || u.Micro != 27 || u.VMs != 2 {
+		t.Errorf("use %+v", u)
+	}
+	step(asleepOf("vm1", "a1"))
+	if l.task.VM != nil {
+		t.Error("it does not sleep")
+	}
+	l.comment(state.VerbRetry)
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	if l.task.Wakes() == nil {
+		t.Error("retry does not go on from there")
+	}
+}
+
+// TestMoneyForVMs: a run whose VM may not have another hour goes on when there is money again; one that may is
+// left alone.
+func TestMoneyForVMs(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	made := l.now
+	l.launchOn(state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20})
+	l.now = made.Add(50 * time.Minute)
+	span := state.Event{Kind: state.EventDue, Detail: DueSpan, Hash: "vm1"}
+	l.do(span)
+	if j := jobOf(l.jobs, state.JobDue); l.task.Run == nil || !j.NotBefore.Equal(made.Add(110*time.Minute)) {
+		t.Fatalf("run %v, looks again at %s", l.task.Run, j.NotBefore)
+	}
+	tomorrow := made.Add(12 * time.Hour)
+	span.Waiting = &state.Waiting{Kind: state.WaitMoney, Detail: "VMs have cost 5.00 EUR today", Until: tomorrow}
+	l.do(span)
+	l.want(state.PhaseInterrupted, state.JobStop, state.JobDue)
+	if w := l.task.Waiting; w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) || !l.task.Resting() {
+		t.Errorf("waiting %+v", w)
+	}
+}
+
+// TestInsuredVM: a VM that shall outlive its paid hour is looked at again just before the next one ends.
+func TestInsuredVM(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.task.VM.Paid, l.task.VM.CreatedAt = time.Hour, l.now
+	l.now = l.now.Add(56 * time.Minute)
+	e := idleOf("vm1")
+	e.Insured = true
+	l.do(e)
+	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSleep).Kind != "" || j.Args["what"] != dueIdle || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
+		t.Errorf("jobs are %v, the next look at %s", kindsOf(l.jobs), j.NotBefore)
+	}
+	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first
+	if j := jobOf(l.jobs, state.JobSleep); j.Args["vm"] != "vm1" {
+		t.Errorf("jobs are %v", kindsOf(l.jobs))
+	}
+}

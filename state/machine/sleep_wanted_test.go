@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestWantedWorkIsNotForgotten: what a run waits to take over is not deleted although it is old, until a VM has it.
+func TestWantedWorkIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	keep := DefaultPolicy().KeepAsleep
+	due := state.Event{Kind: state.EventDue, Detail: dueUnused}
+	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
+		for _, waits := range []bool{false, true} {
+			l := newLife(t)
+			l.toPreliminary()
+			e := asleepOf("vm1", "a1")
+			e.Asleep.Mode = mode
+			l.do(e)
+			put := l.now
+			l.now = put.Add(keep - time.Minute)
+			l.comment(state.VerbMessage)
+			if waits {
+				l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitVM}})
+			}
+			l.now = put.Add(keep)
+			l.do(due)
+			again := jobOf(l.jobs, state.JobDue)
+			if l.task.Asleep == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(wantedFor)) {
+				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Asleep)
+			}
+			l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}})
+			l.now = again.NotBefore
+			l.do(due)
+			if l.task.Asleep != nil || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {
+				t.Errorf("%s: what is on a VM again stays: %v", mode, kindsOf(l.jobs))
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestTheEndIsShown: the status comment of a task that is over is tried again, long after the end only some
+// times, and anew when it could be written meanwhile.
+func TestTheEndIsShown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after  time.Duration
+		failed int
+		want   bool
+	}{
+		"just after the end, often": {time.Hour, 200, true},
+		"long after, at first":      {100 * time.Hour, 0, true},
+		"long after, often":         {100 * time.Hour, endRetries, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
+			l.task.Status.Failed = c.failed
+			l.now = l.now.Add(c.after)
+			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "No."}})
+			again := false
+			for _, j := range l.jobs {
+				again = again || j.Kind == state.JobStatus && j.NotBefore.After(l.now)
+			}
+			if again != c.want {
+				t.Errorf("jobs %v", kindsOf(l.jobs))
+			}
+			l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}})
+			if l.task.Status.Failed != 0 {
+				t.Errorf("%d failures after it was written", l.task.Status.Failed)
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestTheStatusOfTheLifeBefore: a life that begins before the last one's end was shown goes on in its
+// status comment; else that one stays as it is, and the new life gets its own.
+func TestTheStatusOfTheLifeBefore(t *testing.T) {
+	t.Parallel()
+	for name, shown := range map[string]bool{"the end was shown": true, "it was not": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}})
+			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
+			if shown {
+				l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}})
+			}
+			l.trigger()
+			want := int64(7)
+			if shown {
+				want = 0
+			}
+			if l.task.Gen != 2 || l.task.Status.Comment != want || l.task.Status.Shown >= l.task.Visible {
+				t.Errorf("life %d has the status comment %+v at version %d", l.task.Gen, l.task.Status, l.task.Visible)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// A status comment that cannot be written (a locked issue, an error of GitHub's) must not be tried
+// again at once, for ever.
+func TestAFailedStatusRests(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := DefaultPolicy()
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: state.PhaseAwaitingPlanApproval, Visible: 7}
+	e := state.Event{Kind: state.EventStepFailed, Task: task.Key, Now: now, Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}
+	c := Next(task, e, p)
+	if c.Task == nil || c.Task.Visible != task.Visible {
+		t.Fatalf("a failed status is nothing that people can see: %+v", c.Task)
+	}
+	if len(c.Jobs) != 1 || c.Jobs[0].Kind != state.JobStatus {
+		t.Fatalf("jobs %+v, want the status comment", c.Jobs)
+	}
+	if at := c.Jobs[0].NotBefore; at.Before(now.Add(p.Backoff)) {
+		t.Fatalf("it is tried again at %s, want a pause", at)
+	}
+	// The next thing that happens brings it forward.
+	e = state.Event{Kind: state.EventChecksRead, Task: task.Key, Now: now, Detail: "success"}
+	task.PR = &state.PR{Number: 3}
+	if c = Next(task, e, p); len(c.Jobs) != 1 || c.Jobs[0].NotBefore.After(now) {
+		t.Fatalf("jobs %+v, want the status comment at once", c.Jobs)
+	}
+}
+
+// A status comment that was looked for may have a twin that shows only later.
+func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: state.PhaseAwaitingPlanApproval, Visible: 7}
+	for detail, want := range map[string]int{"": 0, "looked": 1} {
+		e := state.Event{Kind: state.EventStatusSent, Task: task.Key, Now: now, Detail: detail, Status: &state.StatusComment{Comment: 5, Shown: 7, At: now}}
+		c := Next(task, e, DefaultPolicy())
+		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args["what"] != "twin" || c.Jobs[0].Args["key"] != "5" || c.Jobs[0].Args["marker"] != "1.status" || c.Jobs[0].Args["since"] == "") {
+			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
+		}
+	}
+}
+
+// The status comment of an ended task that could not be written is tried again for a day, and later some times.
+func TestAnEndIsShown(t *testing.T) {
+	t.Parallel()
+	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: state.PhaseDone, Visible: 7, End: &state.End{At: end}, Status: state.StatusComment{Shown: 6, Failed: endRetries}}
+	for after, want := range map[time.Duration]int{time.Minute: 1, 23 * time.Hour: 1, 25 * time.Hour: 0} {
+		e := state.Event{Kind: state.EventStepFailed, Task: task.Key, Now: end.Add(after), Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}
+		c := Next(task, e, DefaultPolicy())
+		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Kind != state.JobStatus || !c.Jobs[0].NotBefore.After(e.Now)) {
+			t.Errorf("%s after the end: jobs %+v, want %d", after, c.Jobs, want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestOnASubscription: what is asked on a subscription meets caps on tokens only, and there are no dollars to raise.
+func TestOnASubscription(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.task.Settings.Limits.RunMicroUSD = 1
+	run := l.task.Run.ID
+	l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{InputTokens: 900, Subscription: true}})
+	if m := l.task.Money; !m.Free() || !l.task.Run.Money.Free() || m.Tokens() != 900 {
+		t.Fatalf("%+v", m)
+	}
+	before := l.task.Money.CapMicroUSD
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
+	if l.task.Money.CapMicroUSD != before || !l.replied(state.ReplyNoBudget) {
+		t.Errorf("a cap of %d; %+v", l.task.Money.CapMicroUSD, l.jobs)
+	}
+	l.task.Money.CapTokens = 1000
+	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 100}, Orders: []state.Order{{Verb: state.VerbBudget, Tokens: 500}}})
+	if l.task.Money.CapTokens != 1500 || !l.replied(state.ReplyBudgetRaised) {
+		t.Errorf("a cap of %d tokens", l.task.Money.CapTokens)
+	}
+	l.task.Money.MicroUSD, l.task.Run.Money.MicroUSD = before, 1 // by a key, before
+	if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, true); w != nil {
+		t.Errorf("held by dollars: %+v", w)
+	}
+	if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w == nil {
+		t.Error("a key is not held by dollars")
+	}
+	if w := l.task.Capped(state.Money{InputTokens: 600}, state.Money{}, state.Money{}, true); w == nil || !strings.Contains(w.Detail, "1,500 tokens") {
+		t.Errorf("not held by tokens: %+v", w)
+	}
+}
+
+// TestEndOfARunOnASubscription: that its task has spent its dollars by a key is no reason of its end.
+func TestEndOfARunOnASubscription(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		m     state.Money
+		class string
+	}{"a subscription": {state.Money{InputTokens: 9, Subscription: true}, "agent"}, "a key": {state.Money{InputTokens: 9, MicroUSD: 1}, state.ClassBudget}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.start()
+			l.launch()
+			l.task.Money.MicroUSD = l.task.Money.CapMicroUSD
+			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &test.m})
+			l.end(state.RunResult{Status: "refused", Class: "fatal", Message: "it will not"})
+			if l.task.Phase != state.PhaseFailed || l.task.End.Class != test.class {
+				t.Errorf("%s, %+v", l.task.Phase, l.task.End)
+			}
+		})
+	}
+}
+
+// TestAllOnASubscription: a task says so from its start, before anything is asked.
+func TestAllOnASubscription(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	s := state.DefaultSettings()
+	s.Subscription = true
+	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+	if !l.task.Money.Free() {
+		t.Errorf("%+v", l.task.Money)
+	}
+}
+
+// replied reports whether the last event made this answer.
+func (l *life) replied(reason string) bool {
+	return slices.ContainsFunc(l.jobs, func(j state.Job) bool {
+		return j.Post != nil && j.Post.Kind == state.PostReply && j.Post.Reason == reason
+	})
+}

@@ -1,0 +1,167 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// reply makes an action that answers a command with a short comment.
+func reply(reason string) func(*change) { return func(c *change) { c.reply(reason) } }
+
+// reply answers where the person wrote.
+func (c *change) reply(reason string) {
+	p := state.Post{Kind: state.PostReply, Reason: reason, By: c.e.By, Text: c.o.Arg}
+	key := fmt.Sprintf("reply-%s-%d", reason, c.t.Version+1)
+	if m := c.e.Comment; m != nil {
+		p.OnPR = m.OnPR
+		key = fmt.Sprintf("reply-%s-%d", reason, m.ID)
+	}
+	if reason == state.ReplyTooMany {
+		p.Items, p.Text = c.e.Left, ""
+		if c.e.More > 0 {
+			p.Text = strconv.Itoa(c.e.More)
+		}
+	}
+	if reason == state.ReplyUnknown {
+		p.Items = []string{c.o.Text}
+	}
+	if reason == state.ReplyModelUnknown {
+		p.Items = c.p.Models.Names
+	}
+	c.post(key, p)
+}
+
+// withdrawnComment says that nothing was done for a comment that people deleted, hid or edited before it was read. Words that are
+// gone are not answered.
+func (c *change) withdrawnComment() {
+	if c.e.Comment.Mention || c.e.Comment.Withdrawn == state.NotReworded {
+		c.reply(c.e.Comment.Withdrawn)
+	}
+}
+
+// endedMessage says that a message to an ended task begins nothing: in words once per life, and by a reaction
+// to each.
+func (c *change) endedMessage() {
+	c.react("confused")
+	if c.once("ended-message") {
+		c.reply(state.ReplyEnded)
+	}
+}
+
+// posted stores the id of a comment that is on GitHub now.
+func (c *change) posted() {
+	p, post := *c.e.Posted, c.e.Post
+	if slices.ContainsFunc(c.t.Posted, func(o state.Posted) bool { return o.ID == p.ID }) {
+		return
+	}
+	c.t.Posted = append(c.t.Posted, p)
+	if len(c.t.Posted) > maxSeen {
+		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
+	}
+	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
+		c.twin(p)
+	}
+	switch {
+	case post == nil:
+	case post.Kind == state.PostPlan:
+		c.planPosted(post.Hash)
+	case c.t.Question != nil && (post.Kind == state.PostQuestion || post.Kind == state.PostRefused || post.Kind == state.PostNoChanges):
+		c.t.Question.Comment = p.ID
+	}
+}
+
+// planPosted makes a revision open for approval and reminds us of it later.
+func (c *change) planPosted(hash string) {
+	p := c.planByHash(hash)
+	if p == nil {
+		return
+	}
+	p.Comment, p.CommentNode, p.CommentURL = c.e.Posted.ID, c.e.Posted.Node, c.e.Posted.URL
+	p.PostedAt, p.BodyHash = c.e.Posted.At, c.e.Hash
+	if p.Superseded {
+		c.minimise(p)
+		return
+	}
+	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.untaken()) > 0 {
+		c.startRevision("something trusted was said before it was posted")
+		return // people have seen how far it came; the next revision takes their words in
+	}
+	if c.e.Ticked {
+		c.notSeen(p)
+	}
+	l := c.t.Settings.Limits
+	c.due("remind", hash, c.e.Now.Add(l.Remind))
+	c.due("expire", hash, c.e.Now.Add(l.Expire))
+}
+
+// knowsComment reports whether the task links to the comment that the event is about.
+func (c *change) knowsComment() bool {
+	if c.e.Comment == nil {
+		return false
+	}
+	id := c.e.Comment.ID
+	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || c.withheldIndex(id) >= 0)
+}
+
+func (c *change) withheldIndex(id int64) int {
+	return slices.IndexFunc(c.t.Context.Withheld, func(w state.Withheld) bool { return w.ID == id })
+}
+
+// commentDeleted forgets the address of a comment that somebody deleted. A status comment is written again.
+func (c *change) commentDeleted() {
+	id := c.e.Comment.ID
+	if p := c.planByComment(id); p != nil {
+		p.CommentURL = ""
+		if !c.t.Ended() {
+			c.stale(state.StaleDeleted)
+		}
+	}
+	if c.t.Status.Comment == id {
+		c.t.Status.URL = ""
+	}
+	if q := c.t.Question; q != nil && q.Comment == id {
+		q.Comment = 0
+	}
+	if i := c.withheldIndex(id); i >= 0 {
+		c.t.Context.Withheld = slices.Delete(c.t.Context.Withheld, i, i+1)
+	}
+}
+
+// statusSent stores what the status comment shows.
+func (c *change) statusSent() {
+	s := *c.e.Status
+	if s.Shown < c.t.Status.Shown {
+		s.Shown = c.t.Status.Shown
+	}
+	c.t.Status = s
+	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
+		c.twin(state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
+	}
+}
+
+// twinReplies has second copies of answers in threads looked for a while later.
+func (c *change) twinReplies(d *state.Doubtful) {
+	if d == nil || c.t.PR == nil {
+		return
+	}
+	for _, key := range d.Keys {
+		c.due("twin", key, c.e.Now.Add(time.Minute))
+		args := c.jobs[len(c.jobs)-1].Args
+		args["reply"], args["since"], args["number"] = "yes", d.Since.UTC().Format(time.RFC3339), fmt.Sprint(c.t.PR.Number)
+	}
+}
+
+// twin has a second copy of a comment looked for a while later. The job has all that this takes: by then the
+// task may be in its next life, which knows nothing of the comment.
+func (c *change) twin(p state.Posted) {
+	c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+	args := c.jobs[len(c.jobs)-1].Args
+	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)
+	if p.Number != 0 {
+		args["number"] = strconv.Itoa(p.Number)
+	}
+}

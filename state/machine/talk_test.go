@@ -1,0 +1,32 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestTalkCannotHoldUpForEver: strangers who keep talking delay an approval for a moment only.
+func TestTalkCannotHoldUpForEver(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	p := l.task.NewestPlan()
+	k := &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}
+	for n := range 100 {
+		jobs := l.do(state.Event{Kind: state.EventApproved, Unvetted: true, Candidate: k})
+		if l.task.Phase == state.PhasePlanning {
+			if n != maxWaited {
+				t.Errorf("counts after %d checks", n)
+			}
+			return
+		}
+		i := slices.IndexFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobApprove })
+		if i < 0 {
+			t.Fatal("the approval is lost")
+		}
+		k = jobs[i].Candidate
+	}
+	t.Error("it never counts")
+}

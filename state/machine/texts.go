@@ -1,0 +1,66 @@
+package machine
+
+import (
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Comments are stored with their task, and a task has to fit into one update of the store: otherwise no event could be applied
+// to it any more. Agents see at most 12,000 characters of a comment.
+const (
+	maxText     = 11_900    // characters of one text
+	maxTexts    = 256 << 10 // bytes of all texts together
+	shortText   = 200       // characters that are left of the oldest ones, where all together are too much
+	maxComments = 500       // comments in the discussion; GitHub allows 2,500 on an issue
+)
+
+// restOnGitHub marks the place where a text was cut.
+const restOnGitHub = "\n… (the rest is on GitHub)"
+
+// boundTexts cuts stored comments to a size that the store accepts: each long one, and the oldest ones further if all of them
+// together are too large. Each cut is marked.
+func boundTexts(t *state.Task) {
+	t.Context.Comments = t.Context.Comments[max(0, len(t.Context.Comments)-maxComments):]
+	all := texts(t)
+	total := 0
+	for _, text := range all {
+		*text = cutText(*text, maxText)
+		total += len(*text)
+	}
+	for _, text := range all {
+		if total <= maxTexts {
+			return
+		}
+		total -= len(*text)
+		*text = cutText(*text, shortText)
+		total += len(*text)
+	}
+}
+
+// texts returns the stored comments that may be cut, oldest first: the discussion, then the feedback. Conditions of approvals
+// are never cut.
+func texts(t *state.Task) (list []*string) {
+	for i := range t.Context.Comments {
+		list = append(list, &t.Context.Comments[i].Body)
+	}
+	for i := range t.Feedback {
+		if f := &t.Feedback[i]; f.Kind != "condition" {
+			list = append(list, &f.Body)
+		}
+	}
+	return list
+}
+
+// cutText keeps the beginning of a text that has more characters than most, and leaves one that it has cut as it is.
+func cutText(s string, most int) string {
+	if len(s) <= most || utf8.RuneCountInString(s) <= most+utf8.RuneCountInString(restOnGitHub) {
+		return s
+	}
+	end := 0
+	for range most {
+		_, size := utf8.DecodeRuneInString(s[end:])
+		end += size
+	}
+	return s[:end] + restOnGitHub
+}

@@ -1,0 +1,24 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestAnAnswerIsNoTicketKey: what a person answers is a sentence; the job start looks for the key in
+// it, as in everything else that people said.
+func TestAnAnswerIsNoTicketKey(t *testing.T) {
+	t.Parallel()
+	task := &state.Task{
+		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart, Settings: state.DefaultSettings(),
+		Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"},
+	}
+	e := state.Event{Kind: state.EventCommented, Task: state.TaskKey{Repo: 7, Issue: 1}, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 7, Body: "It is ABC-5, I think."}}
+	ch := Next(task, e, DefaultPolicy())
+	starts := slices.ContainsFunc(ch.Jobs, func(j state.Job) bool { return j.Kind == state.JobStart })
+	if ch.Task.Ticket != "" || ch.Task.Phase != state.PhaseQueued || !starts {
+		t.Errorf("ticket %q, phase %s, jobs %v", ch.Task.Ticket, ch.Task.Phase, ch.Jobs)
+	}
+}

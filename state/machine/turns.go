@@ -1,0 +1,56 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// MostTurns is the highest number that people may ask for by `retry turns=N`.
+const MostTurns = 500
+
+// turnsGrace is how long a run may go on after the gateway refused it the model because its turns were used up;
+// then it is stopped. Honest programs end by themselves at once.
+const turnsGrace = 3 * time.Minute
+
+// dueTurns is the reminder to look whether such a run has stopped; Event.Hash is its id.
+const dueTurns = "turns"
+
+// correct judges the end of a run again by what errand knows.
+func (c *change) correct() {
+	if c.e.Kind == state.EventRunEnded && c.e.Result != nil && c.thisRun() {
+		res := c.t.Run.Correct(*c.e.Result)
+		c.e.Result = &res
+	}
+}
+
+// hintTurns says how to go on with more turns than the run had.
+func hintTurns(r *state.Run) string {
+	had := r.TurnLimit
+	if had == 0 {
+		had = 30 // of a run that an earlier errand launched
+	}
+	switch {
+	case had > MostTurns:
+		return "Comment `retry` to go on with as many turns again, or split the issue."
+	case had == MostTurns:
+		return fmt.Sprintf("Comment `retry turns=%d` to go on with as many turns again, or split the issue.", had)
+	}
+	return fmt.Sprintf("Comment `retry turns=%d` to go on with more turns.", min(2*had, MostTurns))
+}
+
+// goesOnWithout reports whether the run that the reminder is about has no turns left and still goes on.
+func (c *change) goesOnWithout() bool {
+	r := c.t.Run
+	return r != nil && r.ID == c.e.Hash && r.State == state.RunActive && r.RefusedTurns()
+}
+
+// endTurns stops a run that has no turns left and does not end.
+func (c *change) endTurns() {
+	why := c.t.Run.Held.Detail
+	c.dropRun(why)
+	r := &c.t.Runs[len(c.t.Runs)-1]
+	r.Status, r.Class = state.StatusMaxTurns, "fatal"
+	c.fail(state.End{Reason: why, Hint: hintTurns(r), Class: "agent"})
+}

@@ -1,0 +1,198 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// refuseTurns has the gateway refuse the active run the model because its turns are used up.
+func (l *life) refuseTurns() {
+	l.t.Helper()
+	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: l.task.Run.TurnsUsedUp()})
+}
+
+// TestOutOfTurns: a run that was refused the model for its turns ends for that, whatever its program says, and
+// the hint names twice the turns that it had.
+func TestOutOfTurns(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		limit int
+		res   state.RunResult
+		hint  string
+	}{
+		"took it for an error of the key": {30, state.RunResult{Status: "auth", Class: "fatal", Message: "403"}, "Comment `retry turns=60` to go on with more turns."},
+		"ended well all the same":         {3, state.RunResult{Status: "ok", Class: "success", Outcome: "done"}, "Comment `retry turns=6` to go on with more turns."},
+		"would be tried again":            {2, state.RunResult{Status: "overloaded", Class: "retryable"}, "Comment `retry turns=4` to go on with more turns."},
+		"judged so by its program":        {20, state.RunResult{Status: state.StatusMaxTurns, Class: "fatal"}, "Comment `retry turns=40` to go on with more turns."},
+		"many":                            {300, state.RunResult{Status: "crashed", Class: "retryable"}, "Comment `retry turns=500` to go on with more turns."},
+		"the most":                        {500, state.RunResult{Status: "crashed", Class: "retryable"}, "Comment `retry turns=500` to go on with as many turns again, or split the issue."},
+		"the operator gives more":         {900, state.RunResult{Status: "crashed", Class: "retryable"}, "Comment `retry` to go on with as many turns again, or split the issue."},
+		"launched by an earlier errand":   {0, state.RunResult{Status: state.StatusMaxTurns, Class: "fatal"}, "Comment `retry turns=60` to go on with more turns."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			l.task.Run.TurnLimit, l.task.Run.MaxTurns = tc.limit, tc.limit
+			if tc.res.Status != state.StatusMaxTurns {
+				l.refuseTurns()
+			}
+			l.end(tc.res)
+			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
+			last := l.task.Runs[len(l.task.Runs)-1]
+			if last.Status != state.StatusMaxTurns || last.Class != "fatal" || l.task.End.Class != "agent" || l.task.End.Hint != tc.hint {
+				t.Errorf("run %s (%s), end %+v", last.Status, last.Class, l.task.End)
+			}
+		})
+	}
+}
+
+// TestOutOfTurnsIsNotAll: what is known better than by the gateway's refusal stays, and so does what finish said.
+func TestOutOfTurnsIsNotAll(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	l.refuseTurns()
+	l.end(state.RunResult{Status: state.StatusVMLost, Class: "retryable"})
+	l.want(state.PhaseInterrupted)
+
+	l = newLife(t)
+	l.implementing()
+	l.call(state.Call{ID: "f", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done", Title: "From the tool"}})
+	l.refuseTurns()
+	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	l.want(state.PhaseImplementing, state.JobCollect)
+
+	l = newLife(t)
+	l.implementing()
+	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}})
+	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done"})
+	l.want(state.PhaseImplementing, state.JobCollect)
+}
+
+// TestOutOfTurnsGoesOn: a program that asks on and on is stopped after a while, once, and what it has cost counts.
+func TestOutOfTurnsGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	run := l.task.Run.ID
+	due := state.Event{Kind: state.EventDue, Detail: dueTurns, Hash: run}
+	l.do(due)
+	l.want(state.PhaseImplementing)
+	l.task.Run.TurnLimit, l.task.Run.MaxTurns = 4, 4
+	l.refuseTurns()
+	l.want(state.PhaseImplementing, state.JobDue)
+	if at := l.jobs[0].NotBefore; !at.Equal(l.now.Add(turnsGrace)) || turnsGrace < time.Minute {
+		t.Errorf("looked at again at %s, now is %s", at, l.now)
+	}
+	l.refuseTurns()
+	l.want(state.PhaseImplementing)
+	l.do(due)
+	l.want(state.PhaseFailed, state.JobStop, state.JobPost)
+	if hint := l.task.End.Hint; hint != "Comment `retry turns=8` to go on with more turns." {
+		t.Errorf("hint %q", hint)
+	}
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: &state.RunResult{Status: "interrupted", Class: "retryable", Turns: 4}})
+	last := l.task.Runs[len(l.task.Runs)-1]
+	if !last.Told || last.Turns != 4 || last.Status != state.StatusMaxTurns {
+		t.Errorf("filed as %+v", last)
+	}
+	l.do(due)
+	l.want(state.PhaseFailed)
+}
+
+// TestOneCauseForARunThatWasRefused: what the gateway refused a run the model for is why it ended, in its record as in the
+// task, whatever its program made of that. What is known better stays.
+func TestOneCauseForARunThatWasRefused(t *testing.T) {
+	t.Parallel()
+	soon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	held := map[string]*state.Waiting{
+		"the cap of the task": {Kind: state.WaitMoney, Detail: "The cap is reached."},
+		"the cap of all":      {Kind: state.WaitMoney, Detail: "The cap of all is reached.", Until: soon},
+		"a limit":             {Kind: state.WaitLimit, Detail: "A limit.", Until: soon},
+		"the key":             {Kind: state.WaitKey, Detail: "The key is refused.", Until: soon},
+		"nothing":             nil,
+	}
+	for name, tc := range map[string]struct {
+		held, said, class, want string
+		state                   state.RunState
+	}{
+		"a cap taken for a bad key":            {"the cap of the task", "auth", "fatal", "budget", state.RunActive},
+		"a cap taken for a crash":              {"the cap of the task", "crashed", "retryable", "budget", state.RunActive},
+		"a cap taken for a lost session":       {"the cap of the task", state.StatusNoSession, "retryable", "budget", state.RunActive},
+		"a cap, time up":                       {"the cap of the task", "duration", "fatal", "budget", state.RunActive},
+		"a cap and a lost VM":                  {"the cap of the task", state.StatusVMLost, "retryable", state.StatusVMLost, state.RunActive},
+		"a cap and a good end":                 {"the cap of the task", "ok", "success", "ok", state.RunActive},
+		"a cap of a run that was stopped":      {"the cap of the task", "interrupted", "retryable", "interrupted", state.RunStopping},
+		"a cap of all taken for a bad key":     {"the cap of all", "auth", "fatal", "budget", state.RunActive},
+		"a limit taken for a crash":            {"a limit", "crashed", "retryable", "rate_limited", state.RunActive},
+		"a limit taken for a stall":            {"a limit", "stalled", "retryable", "rate_limited", state.RunActive},
+		"a limit taken for the network":        {"a limit", "network", "retryable", "rate_limited", state.RunActive},
+		"a limit, and a long conversation":     {"a limit", state.StatusContextOverflow, "retryable", state.StatusContextOverflow, state.RunActive},
+		"a limit, and no such session":         {"a limit", state.StatusNoSession, "retryable", state.StatusNoSession, state.RunActive},
+		"a limit, and time was up":             {"a limit", "duration", "fatal", "duration", state.RunActive},
+		"a limit, and a lost VM":               {"a limit", state.StatusVMLost, "retryable", state.StatusVMLost, state.RunActive},
+		"a key that is refused":                {"the key", "invalid", "fatal", "auth", state.RunActive},
+		"a key without credit":                 {"the key", "billing", "fatal", "billing", state.RunActive},
+		"no trouble that errand knows of":      {"nothing", "auth", "fatal", "auth", state.RunActive},
+		"a good end in spite of a limit":       {"a limit", "ok", "success", "ok", state.RunActive},
+		"a run that was stopped under a limit": {"a limit", "crashed", "retryable", "crashed", state.RunStopping},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := state.Run{ID: "r", State: tc.state, Held: held[tc.held]}
+			got := r.Judge(state.RunResult{Status: tc.said, Class: tc.class, Message: "as its program says", RetryAt: soon})
+			message := "as its program says"
+			if tc.want != tc.said || r.Held != nil && tc.state == state.RunActive && (tc.said == "billing") {
+				message = r.Held.Detail
+			}
+			if got.Status != tc.want || got.Message != message {
+				t.Errorf("%s (%s) %q, want %s %q", got.Status, got.Class, got.Message, tc.want, message)
+			}
+			if tc.want == "budget" && tc.held == "the cap of the task" && got.Class != "fatal" || tc.want == "rate_limited" && got.Class != "retryable" {
+				t.Errorf("class %s", got.Class)
+			}
+		})
+	}
+}
+
+// TestOneCauseInTaskAndRun: the run is filed with the cause that the task names.
+func TestOneCauseInTaskAndRun(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		held  state.Waiting
+		phase state.Phase
+		want  string
+	}{
+		"a cap":   {state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached.", Hint: "Raise it."}, state.PhaseFailed, "budget"},
+		"a limit": {state.Waiting{Kind: state.WaitLimit, Detail: "A limit."}, state.PhaseInterrupted, "rate_limited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			if tc.phase == state.PhaseInterrupted {
+				tc.held.Until = l.now.Add(time.Hour)
+			}
+			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: &tc.held})
+			l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403 Forbidden"})
+			last := l.task.Runs[len(l.task.Runs)-1]
+			why := detail(l.task.Waiting)
+			if l.task.End != nil {
+				why = l.task.End.Reason
+			}
+			if l.task.Phase != tc.phase || last.Status != tc.want || last.Message != tc.held.Detail || why != tc.held.Detail {
+				t.Errorf("%s for %q; the run is %s (%s): %q", l.task.Phase, why, last.Status, last.Class, last.Message)
+			}
+		})
+	}
+}
+
+func detail(w *state.Waiting) string {
+	if w == nil {
+		return ""
+	}
+	return w.Detail
+}

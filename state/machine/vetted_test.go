@@ -1,0 +1,60 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TestJobsGetTheAnswerOfTheirEvent: what GitHub said about a sender goes to the jobs of that one event that decide
+// by it, and to nothing that comes later.
+func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	v := &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0}
+	got := func(kind state.JobKind) *state.Vetted {
+		t.Helper()
+		for _, j := range l.jobs {
+			if j.Kind == kind {
+				return j.Vetted
+			}
+		}
+		t.Fatalf("jobs %v lack %s", kindsOf(l.jobs), kind)
+		return nil
+	}
+	l.do(state.Event{Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Vetted: v, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+	if got(state.JobStart) != v {
+		t.Error("start does not get it")
+	}
+	l.start()
+	if got(state.JobLaunch) != nil {
+		t.Error("the next event has it, too")
+	}
+	l.launch()
+	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
+	l.postPlan(11)
+	p := l.task.NewestPlan()
+	v = &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0, Hash: p.Hash}
+	l.do(state.Event{Kind: state.EventApproved, Vetted: v, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}})
+	if got(state.JobLaunch) != v {
+		t.Error("the start of what was approved does not get it")
+	}
+	l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}})
+	l.do(state.Event{Kind: state.EventPoked})
+	if got(state.JobLaunch) != nil {
+		t.Error("a later start relies on it, too")
+	}
+}
+
+func TestGatheringGetsTheAnswerOfTheReview(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPR()
+	v := &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0}
+	l.do(state.Event{Kind: state.EventReviewed, By: writer, Permission: state.PermissionWrite, Vetted: v, Review: &state.Review{ID: 1, State: "commented"}})
+	for _, j := range l.jobs {
+		if want := j.Kind == state.JobGather; (j.Vetted == v) != want {
+			t.Errorf("%s got %+v", j.Kind, j.Vetted)
+		}
+	}
+}

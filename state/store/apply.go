@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// Ack names what an event came from, which is spent in the transaction that applies the event. At
+// most one of Delivery, Job and Call is set; with none the event stands for itself.
+type Ack struct {
+	Delivery string // a delivery's GUID
+	Job      string // a job's id, with the epoch under which it is claimed
+	Epoch    int64
+	Call     string // the id of a call's Reservation, which the event books
+}
+
+// single reports whether at most one thing is to be spent.
+func (a Ack) single() bool {
+	n := 0
+	for _, id := range []string{a.Delivery, a.Job, a.Call} {
+		if id != "" {
+			n++
+		}
+	}
+	return n <= 1
+}
+
+// Applied is what came of an event.
+type Applied struct {
+	Task    *state.Task // after the event, nil if there is none
+	Changed bool        // the event changed the task
+	Note    string
+}
+
+// noteSeen is the note of an event that was taken into account before.
+const noteSeen = "this was taken into account before"
+
+// Apply does to the task what the event means: in one transaction it asks Next, saves the task,
+// drops and enqueues jobs and spends ack. It is the only way to change a task. When it returns nil
+// all of it is durable.
+//
+// An event whose ID the task has seen changes nothing but still spends ack. If ack's job is not
+// claimed with ack's epoch the error is ErrLeaseLost, if ack's delivery was spent or its call booked
+// before it is ErrSpent; then nothing at all has changed.
+func (s *Store) Apply(ctx context.Context, e state.Event, ack Ack) (Applied, error) {
+	if e.Task.IsZero() {
+		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind)
+	}
+	if !ack.single() {
+		return Applied{}, fmt.Errorf("apply %s to %s: more than one thing to spend", e.Kind, e.Task)
+	}
+	e.Now = s.now()
+	var applied Applied
+	err := kv.Update(ctx, s.db, "apply "+string(e.Kind), func(tx kv.Tx) (err error) {
+		applied, err = s.apply(tx, e, ack)
+		return err
+	})
+	if err != nil {
+		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind, e.Task, err)
+	}
+	if t := applied.Task; s.turned != nil && applied.Changed && (e.Kind == state.EventRunEnded || e.Kind == state.EventSaved || !t.Since.Before(e.Now)) {
+		s.turned(ctx, t.Key)
+	}
+	return applied, nil
+}
+
+// apply is Apply inside its transaction.
+func (s *Store) apply(tx kv.Tx, e state.Event, ack Ack) (Applied, error) {
+	task, err := s.getTask(tx, e.Task)
+	if err != nil {
+		return Applied{}, err
+	}
+	queue, err := s.getQueue(tx, e.Task)
+	if err != nil {
+		return Applied{}, err
+	}
+	if err := s.spend(tx, e, ack, queue); err != nil {
+		return Applied{}, err
+	}
+	e.Unvetted, e.Wanted, e.Approving = queue.unvetted(), queue.wanted(), queue.approving()
+	applied := Applied{Task: task, Note: noteSeen}
+	if task == nil || e.ID == "" || !task.Knows(e.ID) {
+		applied, err = s.change(tx, task, e, queue)
+	}
+	if err != nil {
+		return Applied{}, err
+	}
+	return applied, s.putQueue(tx, queue)
+}
+
+// spend takes away what the event came from.
+func (s *Store) spend(tx kv.Tx, e state.Event, ack Ack, queue *queue) error {
+	switch {
+	case ack.Delivery != "":
+		return s.spendDelivery(tx, ack.Delivery, e.Now)
+	case ack.Call != "":
+		return s.bookReservation(tx, ack.Call)
+	case ack.Job == "":
+		return nil
+	}
+	owner, err := taskOfJob(ack.Job)
+	if err != nil {
+		return err
+	}
+	if owner != e.Task {
+		return fmt.Errorf("job %s belongs to task %s", ack.Job, owner)
+	}
+	job, err := queue.claimed(ack.Job, ack.Epoch)
+	if err != nil {
+		return err
+	}
+	return queue.remove(tx, job.ID)
+}
+
+// change asks Next and does what it says.
+func (s *Store) change(tx kv.Tx, before *state.Task, e state.Event, queue *queue) (Applied, error) {
+	ch := s.next(before, e, s.policy)
+	if ch.DropWork || ch.DropDue {
+		if err := queue.drop(tx, ch.Drops); err != nil {
+			return Applied{}, err
+		}
+	}
+	queue.doubted(e.Failure)
+	for _, job := range ch.Jobs {
+		if err := s.enqueue(tx, queue, job, e); err != nil {
+			return Applied{}, err
+		}
+	}
+	if ch.Task == nil {
+		return Applied{Task: before, Note: ch.Note}, nil
+	}
+	after := ch.Task
+	after.Key, after.Version = e.Task, 1
+	if before != nil {
+		after.Version = before.Version + 1
+	}
+	machine.MarkSeen(after, e)
+	if err := s.putTask(tx, before, after); err != nil {
+		return Applied{}, err
+	}
+	if err := errors.Join(s.pay(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
+		return Applied{}, err
+	}
+	return Applied{Task: after, Changed: true, Note: ch.Note}, nil
+}
+
+// getTask returns a task, nil if there is none.
+func (s *Store) getTask(r kv.Reader, key state.TaskKey) (*state.Task, error) {
+	var t state.Task
+	err := s.codec.GetJSON(r, taskKey(key), &t)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
+
+// putTask saves a task and brings the indexes up to date. before is nil for a new task.
+func (s *Store) putTask(tx kv.Tx, before, after *state.Task) error {
+	key := after.Key.String()
+	here, there := preOpen, preEnded
+	if after.Ended() {
+		here, there = there, here
+	}
+	if before == nil || before.Phase != after.Phase {
+		if err := errors.Join(tx.Put(here+key, []byte(after.Phase)), tx.Delete(there+key)); err != nil {
+			return err
+		}
+	}
+	if err := indexPR(tx, after.Key, prNumber(before), prNumber(after)); err != nil {
+		return err
+	}
+	return s.codec.PutJSON(tx, taskKey(after.Key), after)
+}
+
+// indexPR follows a change of a task's pull request, 0 meaning none.
+func indexPR(tx kv.Tx, key state.TaskKey, before, after int) error {
+	if before == after {
+		return nil
+	}
+	if before != 0 {
+		holder, err := tx.Get(prKey(key.Repo, before))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+		if string(holder) == key.String() { // else another task has come upon it since
+			if err := tx.Delete(prKey(key.Repo, before)); err != nil {
+				return err
+			}
+		}
+	}
+	if after == 0 {
+		return nil
+	}
+	return tx.Put(prKey(key.Repo, after), []byte(key.String()))
+}
+
+func prNumber(t *state.Task) int {
+	if t == nil || t.PR == nil {
+		return 0
+	}
+	return t.PR.Number
+}

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Digest keeps something small about every open task, so that going over all of them reads only the tasks that have changed
+// since the last time. Its methods may be called concurrently.
+type Digest[T any] struct {
+	tasks lister
+	make  func(*state.Task) T
+
+	mu    sync.Mutex
+	round int // the number of the pass that goes on, or was the last one
+	kept  map[state.TaskKey]kept[T]
+}
+
+// lister goes over the open tasks, as Store.EachOpen does.
+type lister interface {
+	EachOpen(ctx context.Context, fn func(Listed) error) error
+}
+
+type kept[T any] struct {
+	stamp uint64
+	round int // the last pass that met the task
+	value T
+}
+
+// NewDigest returns a Digest of the open tasks in a store; digest makes what is kept of a task. It must not keep the task itself.
+func NewDigest[T any](tasks lister, digest func(*state.Task) T) *Digest[T] {
+	return &Digest[T]{tasks: tasks, make: digest, kept: map[state.TaskKey]kept[T]{}}
+}
+
+// Open returns what is kept of every open task, in the order of their keys. What was read before an error is kept, so that the
+// next call continues there.
+func (d *Digest[T]) Open(ctx context.Context) ([]T, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.round++
+	list := make([]T, 0, len(d.kept))
+	err := d.tasks.EachOpen(ctx, func(l Listed) error {
+		k, ok := d.kept[l.Key]
+		if !ok || k.stamp != l.Stamp {
+			t, err := l.Load()
+			if err != nil {
+				return err
+			}
+			k.stamp, k.value = l.Stamp, d.make(t)
+		}
+		k.round = d.round
+		d.kept[l.Key] = k
+		list = append(list, k.value)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for key, k := range d.kept {
+		if k.round != d.round {
+			delete(d.kept, key)
+		}
+	}
+	return list, nil
+}
+
+// Glances returns a Glance of every open task, in the order of their keys. It is cheap enough to be called for every webhook.
+func (s *Store) Glances(ctx context.Context) ([]state.Glance, error) { return s.glances.Open(ctx) }

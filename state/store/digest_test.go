@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// TestGlances: what changes of a task is seen at the next look, by whatever event, and a task that ended is no longer listed.
+func TestGlances(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	put := func(key state.TaskKey, task state.Task) {
+		s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{Task: &task} }
+		s.mustApply(t, event(key, ""), Ack{})
+	}
+	look := func(want ...state.Glance) {
+		t.Helper()
+		got, err := s.Glances(t.Context())
+		if d := cmp.Diff(want, got, cmp.Transformer("empty", func(l []state.Glance) []state.Glance { return append([]state.Glance{}, l...) })); d != "" || err != nil {
+			t.Errorf("error %v\n%s", err, d)
+		}
+	}
+	look()
+	put(task1, state.Task{Phase: state.PhaseQueued, Installation: 5})
+	put(task2, state.Task{Phase: state.PhaseQueued, Installation: 6, Waiting: &state.Waiting{Kind: state.WaitBlocked}})
+	look(state.Glance{Key: task1, Phase: state.PhaseQueued, Installation: 5}, state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 6, Waiting: state.WaitBlocked})
+	put(task1, state.Task{Phase: state.PhasePROpen, Installation: 5, Branch: state.Branch{Name: "errand/1", Head: "c0ffee"}, PR: &state.PR{Number: 9}, VM: &state.VM{}})
+	put(task2, state.Task{Phase: state.PhaseQueued, Installation: 7, Waiting: &state.Waiting{Kind: state.WaitPermission}})
+	look(state.Glance{Key: task1, Phase: state.PhasePROpen, Installation: 5, Branch: "errand/1", Head: "c0ffee", HasPR: true, HasVM: true},
+		state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
+	put(task1, state.Task{Phase: state.PhaseDone})
+	look(state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
+}
+
+// listing goes over tasks of a test and counts how often each is read.
+type listing struct {
+	list   []Listed
+	reads  map[state.TaskKey]int
+	broken map[state.TaskKey]bool
+}
+
+var errUnreadable = errors.New("the disk is on fire")
+
+func (l *listing) EachOpen(_ context.Context, fn func(Listed) error) error {
+	for _, one := range l.list {
+		one.Load = func() (*state.Task, error) {
+			l.reads[one.Key]++
+			if l.broken[one.Key] {
+				return nil, errUnreadable
+			}
+			return &state.Task{Key: one.Key, Version: int64(one.Stamp)}, nil
+		}
+		if err := fn(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestDigestReadsOnlyWhatChanged: a task is read once for each of its states; after an error the next call goes on where this
+// one ended; what is kept of tasks that are gone is dropped.
+func TestDigestReadsOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	l := &listing{list: []Listed{{Key: task1, Stamp: 1}, {Key: task2, Stamp: 1}, {Key: task3, Stamp: 1}}, reads: map[state.TaskKey]int{}, broken: map[state.TaskKey]bool{task2: true}}
+	d := NewDigest(l, func(t *state.Task) int64 { return t.Version })
+	look := func(fails error, want []int64, reads map[state.TaskKey]int) {
+		t.Helper()
+		got, err := d.Open(t.Context())
+		if diff := cmp.Diff(want, got); diff != "" || !errors.Is(err, fails) {
+			t.Errorf("error %v\n%s", err, diff)
+		}
+		if diff := cmp.Diff(reads, l.reads); diff != "" {
+			t.Error(diff)
+		}
+	}
+	look(errUnreadable, nil, map[state.TaskKey]int{task1: 1, task2: 1})
+	delete(l.broken, task2)
+	look(nil, []int64{1, 1, 1}, map[state.TaskKey]int{task1: 1, task2: 2, task3: 1})
+	look(nil, []int64{1, 1, 1}, map[state.TaskKey]int{task1: 1, task2: 2, task3: 1})
+	l.list[0].Stamp = 2
+	l.list = l.list[:2]
+	look(nil, []int64{2, 1}, map[state.TaskKey]int{task1: 2, task2: 2, task3: 1})
+	if len(d.kept) != 2 {
+		t.Errorf("%d tasks are kept", len(d.kept))
+	}
+}

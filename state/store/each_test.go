@@ -1,0 +1,89 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// TestEachOpen: every open task once, whatever the number of pages; a stamp lasts as long as its task
+// does not change.
+func TestEachOpen(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	const many = eachPage + 3
+	for i := range many {
+		s.mustApply(t, event(state.TaskKey{Repo: 7, Issue: 1000 + i}, "body=1"), Ack{})
+	}
+	s.mustApply(t, event(state.TaskKey{Repo: 7, Issue: 999}, "phase="+string(state.PhaseDone)), Ack{})
+	look := func() map[state.TaskKey]uint64 {
+		t.Helper()
+		stamps := map[state.TaskKey]uint64{}
+		var last state.TaskKey
+		err := s.EachOpen(t.Context(), func(l Listed) error {
+			task, err := l.Load()
+			if err != nil || task.Key != l.Key || task.Phase != l.Phase || l.Key.Issue <= last.Issue {
+				return fmt.Errorf("listed %+v after %s, loaded %v: %w", l, last, task, err)
+			}
+			stamps[l.Key], last = l.Stamp, l.Key
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stamps
+	}
+	first := look()
+	if len(first) != many {
+		t.Fatalf("%d tasks, want %d", len(first), many)
+	}
+	changed := state.TaskKey{Repo: 7, Issue: 1000 + eachPage}
+	s.mustApply(t, event(changed, "body=10"), Ack{})
+	for key, stamp := range look() {
+		if same := stamp == first[key]; same == (key == changed) {
+			t.Errorf("task %s: the stamp is the same: %t", key, same)
+		}
+	}
+	enough := errors.New("enough")
+	if err := s.EachOpen(t.Context(), func(Listed) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestPruneReadsLightTasksOnce: what was made lighter is told by the index from then on, and the index
+// still tells the phases.
+func TestPruneReadsLightTasksOnce(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "phase="+string(state.PhaseDone)), Ack{})
+	s.advance(time.Hour)
+	if _, err := s.Prune(t.Context(), s.time()); err != nil {
+		t.Fatal(err)
+	}
+	err := s.db.View(t.Context(), func(r kv.Reader) error {
+		value, err := r.Get(preEnded + task1.String())
+		if string(value) != string(state.PhaseDone)+lightMark {
+			t.Errorf("the index says %q", value)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := s.Counts(t.Context())
+	if err != nil || counts[state.PhaseDone] != 1 || len(counts) != 1 {
+		t.Errorf("counts %v, error %v", counts, err)
+	}
+	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
+		t.Errorf("%d tasks are done, error %v", len(list), err)
+	}
+	s.mustApply(t, event(task1, "phase="+string(state.PhaseQueued)), Ack{}) // it begins anew, and ends
+	s.mustApply(t, event(task1, "phase="+string(state.PhaseDone)), Ack{})
+	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
+		t.Errorf("%d tasks are done the second time, error %v", len(list), err)
+	}
+}

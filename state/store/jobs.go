@@ -1,0 +1,311 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
+)
+
+// ClaimReq says what a worker can take.
+type ClaimReq struct {
+	Lanes []state.Lane // empty means all
+	// Lease returns how long a job of a kind may take, from now on. It must be positive.
+	Lease func(state.JobKind) time.Duration
+}
+
+// Claim gives the worker the job that is due first, or nil if there is none: by priority, then by
+// the time since which it is due. Jobs of one task and lane are claimed one at a time in the order
+// of their creation; one that is not yet due is overtaken, unless it is work to be repeated. The
+// worker has until Job.Until to call Apply, Retry or Extend with the job's id and epoch.
+func (s *Store) Claim(ctx context.Context, req ClaimReq) (*state.Job, error) {
+	if len(req.Lanes) == 0 {
+		req.Lanes = state.Lanes()
+	}
+	now := s.now()
+	candidates, err := s.candidates(ctx, req.Lanes, now)
+	if err != nil {
+		return nil, fmt.Errorf("claim job: %w", err)
+	}
+	for _, c := range candidates {
+		job, err := s.claim(ctx, c, req, now)
+		if err != nil {
+			return nil, fmt.Errorf("claim job %s: %w", c.ID, err)
+		}
+		if job != nil {
+			return job, nil
+		} // else another worker was quicker
+	}
+	return nil, nil
+}
+
+// candidates returns the first job of each task and lane that could be claimed, best first.
+func (s *Store) candidates(ctx context.Context, lanes []state.Lane, now time.Time) ([]state.Job, error) {
+	var found []state.Job
+	err := s.eachQueue(ctx, func(q *queue) {
+		for _, lane := range lanes {
+			if j := q.first(lane, now); j != nil {
+				found = append(found, *j)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b state.Job) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), dueSince(&a).Compare(dueSince(&b)))
+	})
+	return found, nil
+}
+
+// dueSince returns when a job became due.
+func dueSince(j *state.Job) time.Time {
+	if j.NotBefore.After(j.Created) {
+		return j.NotBefore
+	}
+	return j.Created
+}
+
+// claim claims a candidate if it still may be, else returns nil.
+func (s *Store) claim(ctx context.Context, c state.Job, req ClaimReq, now time.Time) (*state.Job, error) {
+	var claimed *state.Job
+	err := kv.Update(ctx, s.db, "claim "+string(c.Kind), func(tx kv.Tx) error {
+		claimed = nil
+		q, err := s.getQueue(tx, c.Task)
+		if err != nil {
+			return err
+		}
+		j := q.first(c.Lane, now)
+		if j == nil || j.ID != c.ID {
+			return nil
+		}
+		j.State, j.Until = state.JobClaimed, now.Add(req.Lease(j.Kind))
+		j.Epoch++
+		j.Attempt++
+		q.changed = true
+		if claimed, err = s.withPayload(tx, *j); err != nil {
+			return err
+		}
+		return s.putQueue(tx, q)
+	})
+	return claimed, err
+}
+
+// MarkAttempted records, durably, that the worker is about to cause the job's outside effect. From
+// then on every claim of the job has Attempted set. If the lease is lost the error is ErrLeaseLost.
+func (s *Store) MarkAttempted(ctx context.Context, id string, epoch int64) error {
+	return s.changeJob(ctx, "mark", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
+		j.Attempted, q.changed = true, true
+		return nil
+	})
+}
+
+// MarkLaunch is MarkAttempted for the start of a run, and keeps what it is started with: every claim
+// of the job from then on has Job.Launch. It may be called again with another one before the start.
+func (s *Store) MarkLaunch(ctx context.Context, id string, epoch int64, l state.Launch) error {
+	return s.changeJob(ctx, "mark", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
+		j.Attempted, j.Launch, q.changed = true, &l, true
+		return nil
+	})
+}
+
+// Extend moves the end of a job's lease. If the lease is lost the error is ErrLeaseLost.
+func (s *Store) Extend(ctx context.Context, id string, epoch int64, until time.Time) error {
+	until = until.UTC().Round(0)
+	return s.changeJob(ctx, "extend", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
+		j.Until, q.changed = until, true
+		return nil
+	})
+}
+
+// Retry gives a job back to be claimed again at f.Retry, which must be set. It keeps its place. If
+// the lease is lost the error is ErrLeaseLost.
+func (s *Store) Retry(ctx context.Context, id string, epoch int64, f state.Failed) error {
+	if f.Retry.IsZero() {
+		return fmt.Errorf("retry job %s: no time to try again", id)
+	}
+	at := f.Retry.UTC().Round(0)
+	return s.changeJob(ctx, "retry", id, epoch, func(tx kv.Tx, q *queue, j *state.Job) error {
+		j.Failures++
+		if f.Defect {
+			j.Defects++
+		}
+		return q.requeue(tx, j.ID, at, f.Error)
+	})
+}
+
+// changeJob changes a claimed job.
+func (s *Store) changeJob(ctx context.Context, verb, id string, epoch int64, fn func(kv.Tx, *queue, *state.Job) error) error {
+	task, err := taskOfJob(id)
+	if err != nil {
+		return fmt.Errorf("%s job: %w", verb, err)
+	}
+	err = kv.Update(ctx, s.db, verb+" job", func(tx kv.Tx) error {
+		q, err := s.getQueue(tx, task)
+		if err != nil {
+			return err
+		}
+		j, err := q.claimed(id, epoch)
+		if err != nil {
+			return err
+		}
+		if err := fn(tx, q, j); err != nil {
+			return err
+		}
+		return s.putQueue(tx, q)
+	})
+	if err != nil {
+		return fmt.Errorf("%s job: %w", verb, err)
+	}
+	return nil
+}
+
+// leaseEnded is the last error of a job whose worker was not heard of.
+const leaseEnded = "the worker's lease ended before the job did"
+
+// Rescue puts every claimed job whose lease ended by now back into its queue, and returns how many.
+// The epoch grows, so that the old worker can do nothing more.
+func (s *Store) Rescue(ctx context.Context, now time.Time) (int, error) {
+	expired := func(j *state.Job) bool { return j.State == state.JobClaimed && !j.Until.After(now) }
+	var tasks []state.TaskKey
+	err := s.eachQueue(ctx, func(q *queue) {
+		if slices.ContainsFunc(q.jobs, func(j state.Job) bool { return expired(&j) }) {
+			tasks = append(tasks, q.task)
+		}
+	})
+	if err != nil {
+		return 0, fmt.Errorf("rescue jobs: %w", err)
+	}
+	total := 0
+	for _, task := range tasks {
+		n := 0
+		err := kv.Update(ctx, s.db, "rescue jobs", func(tx kv.Tx) (err error) {
+			n, err = s.rescueTask(tx, task, expired)
+			return err
+		})
+		if err != nil {
+			return total, fmt.Errorf("rescue jobs of task %s: %w", task, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+func (s *Store) rescueTask(tx kv.Tx, task state.TaskKey, expired func(*state.Job) bool) (int, error) {
+	q, err := s.getQueue(tx, task)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, j := range slices.Clone(q.jobs) {
+		if !expired(&j) {
+			continue
+		}
+		if err := q.requeue(tx, j.ID, j.NotBefore, leaseEnded); err != nil {
+			return 0, err
+		}
+		q.queuedByID(j.ID).Epoch++
+		n++
+	}
+	return n, s.putQueue(tx, q)
+}
+
+func (q *queue) queuedByID(id string) *state.Job {
+	return &q.jobs[slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.ID == id })]
+}
+
+// NextDue returns when there is next something to do: the time from which a job can be claimed,
+// which may have passed, or the end of a lease. It returns false if nothing waits for a time.
+func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
+	var next time.Time
+	found := false
+	err := s.eachQueue(ctx, func(q *queue) {
+		for _, lane := range state.Lanes() {
+			at, ok := q.nextDue(lane)
+			if ok && (!found || at.Before(next)) {
+				next, found = at, true
+			}
+		}
+	})
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("look for the next job: %w", err)
+	}
+	return next, found, nil
+}
+
+func (q *queue) nextDue(lane state.Lane) (next time.Time, found bool) {
+	if j := q.busy(lane); j != nil {
+		return j.Until, true
+	}
+	for i := range q.jobs {
+		j := &q.jobs[i]
+		if j.Lane != lane {
+			continue
+		}
+		if q.waitsForStop(j) {
+			break // the stop has a time of its own
+		}
+		if at := dueSince(j); !found || at.Before(next) {
+			next, found = at, true
+		}
+		if holdsLane(j) {
+			break
+		}
+	}
+	return next, found
+}
+
+// Jobs returns the live jobs of a task in the order of their creation, with their payloads.
+func (s *Store) Jobs(ctx context.Context, key state.TaskKey) ([]state.Job, error) {
+	var jobs []state.Job
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		jobs = nil
+		q, err := s.getQueue(r, key)
+		if err != nil {
+			return err
+		}
+		for _, j := range q.jobs {
+			whole, err := s.withPayload(r, j)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, *whole)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read jobs of task %s: %w", key, err)
+	}
+	return jobs, nil
+}
+
+// eachQueue calls fn with the queue of every task that has live jobs, all of one moment.
+func (s *Store) eachQueue(ctx context.Context, fn func(*queue)) error {
+	return s.db.View(ctx, func(r kv.Reader) error {
+		pairs, err := r.Range(preJobs, "", 0)
+		if err != nil {
+			return err
+		}
+		for _, p := range pairs {
+			task, err := state.ParseTaskKey(p.Key[len(preJobs):])
+			if err != nil {
+				return err
+			}
+			q := &queue{task: task}
+			data, err := blob.Join(r, p.Key, p.Value)
+			if err == nil {
+				err = s.codec.Decode(p.Key, data, &q.jobs)
+			}
+			if err != nil {
+				return err
+			}
+			fn(q)
+		}
+		return nil
+	})
+}

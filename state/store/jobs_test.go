@@ -1,0 +1,330 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+const testLease = time.Minute
+
+func (s *testStore) claimReq(lanes ...state.Lane) ClaimReq {
+	return ClaimReq{Lanes: lanes, Lease: func(state.JobKind) time.Duration { return testLease }}
+}
+
+// mustClaim claims a job of the lanes; there has to be one.
+func (s *testStore) mustClaim(t *testing.T, lanes ...state.Lane) *state.Job {
+	t.Helper()
+	job, err := s.Claim(t.Context(), s.claimReq(lanes...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job == nil {
+		t.Fatalf("no job to claim in lanes %v", lanes)
+	}
+	return job
+}
+
+// wantClaims claims until there is nothing, and compares the keys.
+func (s *testStore) wantClaims(t *testing.T, what string, want ...string) []*state.Job {
+	t.Helper()
+	var jobs []*state.Job
+	var got []string
+	for range 20 {
+		job, err := s.Claim(t.Context(), s.claimReq())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job == nil {
+			break
+		}
+		jobs, got = append(jobs, job), append(got, job.Key)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: claimed %v, want %v", what, got, want)
+	}
+	return jobs
+}
+
+// finish spends a claimed job with an event that changes nothing.
+func (s *testStore) finish(t *testing.T, jobs ...*state.Job) {
+	t.Helper()
+	for _, j := range jobs {
+		s.mustApply(t, event(j.Task, ""), Ack{Job: j.ID, Epoch: j.Epoch})
+	}
+}
+
+func TestClaimIsSerialPerTaskAndLane(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "", "work/a", "work/b", "talk/c"), Ack{})
+	s.advance(time.Second)
+	s.mustApply(t, event(task2, "", "work/d"), Ack{})
+	first := s.wantClaims(t, "at first", "a", "c", "d")
+	if first[0].Until != s.time().Add(testLease) || first[0].Epoch != 1 || first[0].Attempt != 1 || first[0].Attempted {
+		t.Errorf("claimed job: %+v", first[0])
+	}
+	s.finish(t, first[1:]...)
+	s.wantClaims(t, "while the lane is busy")
+	s.finish(t, first[0])
+	s.wantClaims(t, "then", "b")
+}
+
+func TestClaimOrder(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.next = func(_ *state.Task, e state.Event, _ machine.Policy) machine.Change {
+		job := spelledJob(e.Paths[0], e)
+		job.Priority = len(e.Detail)
+		return machine.Change{Jobs: []state.Job{job}}
+	}
+	add := func(issue int, priority, job string) {
+		s.mustApply(t, event(state.TaskKey{Repo: 1, Issue: issue}, priority, job), Ack{})
+		s.advance(time.Second)
+	}
+	add(1, "", "work/old")
+	add(2, "", "work/due-late+10s")
+	add(3, "!", "work/urgent")
+	add(4, "", "work/new")
+	s.advance(5 * time.Second)
+	s.wantClaims(t, "before the late one is due", "urgent", "old", "new")
+	s.advance(5 * time.Second)
+	s.wantClaims(t, "after", "due-late")
+}
+
+func TestClaimOnlyFromLanesAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "", "work/a", "status/b"), Ack{})
+	if job := s.mustClaim(t, state.LaneTalk, state.LaneStatus); job.Key != "b" {
+		t.Errorf("claimed %s, want b", job.Key)
+	}
+}
+
+// TestOvertaking shows which queued jobs hold up the others of their lane.
+func TestOvertaking(t *testing.T) {
+	t.Parallel()
+	for _, lane := range state.Lanes() {
+		s := newTestStore(t)
+		l := string(lane)
+		s.mustApply(t, event(task1, "", l+"/delayed+1h", l+"/a", l+"/b"), Ack{})
+		jobs := s.wantClaims(t, l+": a delayed job is overtaken", "a")
+		again := s.time().Add(time.Minute)
+		if err := s.Retry(t.Context(), jobs[0].ID, jobs[0].Epoch, state.Failed{Error: "boom", Retry: again}); err != nil {
+			t.Fatal(err)
+		}
+		holds := lane == state.LaneWork || lane == state.LaneStatus
+		if holds {
+			s.wantClaims(t, l+": a retried job holds the lane")
+		} else {
+			s.finish(t, s.wantClaims(t, l+": a retried job is overtaken", "b")...)
+		}
+		s.advance(time.Minute)
+		jobs = s.wantClaims(t, l+": its time has come", "a")
+		if jobs[0].Epoch != 2 || jobs[0].Attempt != 2 || jobs[0].LastError != "boom" {
+			t.Errorf("%s: retried job: %+v", l, jobs[0])
+		}
+		s.finish(t, jobs...)
+		if holds {
+			s.finish(t, s.wantClaims(t, l+": then the next", "b")...)
+		}
+		s.advance(time.Hour)
+		s.wantClaims(t, l+": at last the delayed one", "delayed")
+	}
+}
+
+func TestJobKeys(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "", "status/s+10s", "status/s+20s", "talk/s"), Ack{})
+	wantLive(t, s, task1, "s:queued:0")
+	if at, ok, err := s.NextDue(t.Context()); !ok || err != nil || !at.Equal(testStart) {
+		t.Errorf("a queued job is not brought forward: due %v, %v, %v", at, ok, err)
+	}
+	s.mustApply(t, event(task2, "", "status/s"), Ack{})
+	wantLive(t, s, task2, "s:queued:0")
+
+	// While it is claimed another queues up behind it, once.
+	job := s.mustClaim(t)
+	s.mustApply(t, event(task1, "", "status/s"), Ack{})
+	s.mustApply(t, event(task1, "", "status/s"), Ack{})
+	wantLive(t, s, task1, "s:claimed:1 s:queued:0")
+
+	// Given back, it does what the one behind it would.
+	if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Error: "limit", Retry: s.time().Add(time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	wantLive(t, s, task1, "s:queued:1")
+
+	// Waiting to be repeated, it is not brought forward.
+	s.mustApply(t, event(task1, "", "status/s"), Ack{})
+	s.wantClaims(t, "before the retry is due", "s") // task2's
+	s.advance(time.Second)
+	again := s.mustClaim(t)
+	s.mustApply(t, event(task1, "", "status/s"), Ack{Job: again.ID, Epoch: again.Epoch})
+	wantLive(t, s, task1, "s:queued:0")
+
+	// Without a key jobs are as many as were asked for.
+	s.next = func(*state.Task, state.Event, machine.Policy) machine.Change {
+		return machine.Change{Jobs: []state.Job{{Kind: state.JobReact}, {Kind: state.JobReact}}}
+	}
+	s.mustApply(t, event(task3, ""), Ack{})
+	jobs, err := s.Jobs(t.Context(), task3)
+	if err != nil || len(jobs) != 2 || jobs[0].ID == jobs[1].ID || jobs[0].Lane != state.LaneWork {
+		t.Errorf("jobs without a key: %+v, %v", jobs, err)
+	}
+}
+
+func TestDropWork(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "", "work/a", "work/b", "work/c+1h", "talk/d", "status/e"), Ack{})
+	s.mustClaim(t, state.LaneWork)
+	s.mustApply(t, event(task1, "drop", "work/b"), Ack{})
+	wantLive(t, s, task1, "a:claimed:1 d:queued:0 e:queued:0 b:queued:0")
+}
+
+// TestFencing checks that a worker whose lease was lost can change nothing, in no way.
+func TestFencing(t *testing.T) {
+	t.Parallel()
+	lose := map[string]func(*testing.T, *testStore, *state.Job){
+		"rescued": func(t *testing.T, s *testStore, _ *state.Job) {
+			s.advance(testLease)
+			if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
+				t.Fatalf("rescued %d, %v", n, err)
+			}
+		},
+		"rescued and claimed again": func(t *testing.T, s *testStore, _ *state.Job) {
+			s.advance(testLease)
+			if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
+				t.Fatalf("rescued %d, %v", n, err)
+			}
+			s.mustClaim(t)
+		},
+		"given back": func(t *testing.T, s *testStore, j *state.Job) {
+			if err := s.Retry(t.Context(), j.ID, j.Epoch, state.Failed{Retry: s.time()}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"done": func(t *testing.T, s *testStore, j *state.Job) { s.finish(t, j) },
+	}
+	for name, fn := range lose {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+			job := s.mustClaim(t)
+			fn(t, s, job)
+			jobs := s.live(t, task1)
+
+			_, err := s.Apply(t.Context(), event(task1, "save", "work/b"), Ack{Job: job.ID, Epoch: job.Epoch})
+			wantIs(t, "apply", err, ErrLeaseLost)
+			wantIs(t, "mark", s.MarkAttempted(t.Context(), job.ID, job.Epoch), ErrLeaseLost)
+			wantIs(t, "extend", s.Extend(t.Context(), job.ID, job.Epoch, s.time().Add(time.Hour)), ErrLeaseLost)
+			wantIs(t, "retry", s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Retry: s.time()}), ErrLeaseLost)
+
+			wantLive(t, s, task1, jobs)
+			if task, err := s.Task(t.Context(), task1); err != nil || task.Version != 1 {
+				t.Errorf("the task changed: version %d, %v", task.Version, err)
+			}
+		})
+	}
+}
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "", "work/a", "talk/b"), Ack{})
+	a, b := s.mustClaim(t, state.LaneWork), s.mustClaim(t, state.LaneTalk)
+	if err := s.MarkAttempted(t.Context(), a.ID, a.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Extend(t.Context(), b.ID, b.Epoch, s.time().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	wantDue := func(want time.Time) {
+		t.Helper()
+		if at, ok, err := s.NextDue(t.Context()); !ok || err != nil || !at.Equal(want) {
+			t.Errorf("next due %v, %v, %v; want %v", at, ok, err, want)
+		}
+	}
+	wantDue(a.Until)
+	s.advance(testLease - time.Nanosecond)
+	if n, err := s.Rescue(t.Context(), s.time()); n != 0 || err != nil {
+		t.Errorf("rescued %d too early, %v", n, err)
+	}
+	s.advance(time.Nanosecond)
+	if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
+		t.Errorf("rescued %d, %v; want 1", n, err)
+	}
+	wantLive(t, s, task1, "a:queued:2 b:claimed:1")
+	again := s.mustClaim(t)
+	if !again.Attempted || again.Attempt != 2 || again.LastError == "" || again.Epoch <= a.Epoch {
+		t.Errorf("rescued job: %+v", again)
+	}
+	s.finish(t, again)
+	wantDue(testStart.Add(time.Hour))
+	s.finish(t, b)
+	if at, ok, err := s.NextDue(t.Context()); ok || err != nil {
+		t.Errorf("next due %v, %v although nothing is left", at, err)
+	}
+}
+
+// TestNextDue looks at queues that wait; the work lane's retried job holds up the one behind it.
+func TestNextDue(t *testing.T) {
+	t.Parallel()
+	for lane, want := range map[state.Lane]time.Duration{state.LaneWork: time.Hour, state.LaneTalk: 0} {
+		s := newTestStore(t)
+		l := string(lane)
+		s.mustApply(t, event(task1, "", l+"/a"), Ack{})
+		job := s.mustClaim(t)
+		if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Retry: s.time().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		s.mustApply(t, event(task1, "", l+"/b"), Ack{})
+		if at, ok, err := s.NextDue(t.Context()); !ok || err != nil || !at.Equal(testStart.Add(want)) {
+			t.Errorf("%s: next due %v, %v, %v; want after %v", lane, at, ok, err, want)
+		}
+	}
+}
+
+func TestRetryNeedsATime(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "", "work/a"), Ack{})
+	job := s.mustClaim(t)
+	if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Error: "boom"}); err == nil {
+		t.Error("a job was given back without a time")
+	}
+	wantLive(t, s, task1, "a:claimed:1")
+}
+
+func TestWake(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	woken := s.Wake(t.Context())
+	expect := func(what string, want bool) {
+		t.Helper()
+		select {
+		case <-woken:
+			if !want {
+				t.Errorf("%s: woken", what)
+			}
+		default:
+			if want {
+				t.Errorf("%s: not woken", what)
+			}
+		}
+	}
+	s.mustApply(t, event(task1, "save"), Ack{})
+	expect("a task alone", false)
+	s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+	expect("a job", true)
+	if _, err := s.PutDelivery(t.Context(), Delivery{GUID: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	expect("a delivery", true)
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// migration brings a store from the version before to its own. It may be interrupted at any point
+// and is then run again from the start, so each of its updates must do no harm when repeated.
+type migration struct {
+	doc string
+	run func(context.Context, *Store) error
+}
+
+// migrations lists them; the n-th brings the store to version n. None is ever changed or removed
+// once it was released: what it does to old stores is history.
+func migrations() []migration {
+	return []migration{
+		{doc: "the first schema: an empty store has it already", run: func(context.Context, *Store) error { return nil }},
+		// Nothing is moved. The number keeps an older errand, which would not find these payloads, from opening the store.
+		{doc: "payloads of deliveries that wait lie in the inbox", run: func(context.Context, *Store) error { return nil }},
+	}
+}
+
+// migrate runs what is missing, recording each version as it is reached.
+func (s *Store) migrate(ctx context.Context, list []migration) error {
+	version, err := s.schema(ctx)
+	if err != nil {
+		return err
+	}
+	if version > len(list) {
+		return fmt.Errorf("%w: its schema is %d, this errand knows up to %d; run the errand that wrote it, or a newer one",
+			ErrNewerSchema, version, len(list))
+	}
+	for n := version; n < len(list); n++ {
+		if err := list[n].run(ctx, s); err != nil {
+			return fmt.Errorf("migrate to schema %d (%s): %w", n+1, list[n].doc, err)
+		}
+		err := kv.Update(ctx, s.db, "migrate", func(tx kv.Tx) error { return tx.Put(keySchema, strconv.AppendInt(nil, int64(n+1), 10)) })
+		if err != nil {
+			return fmt.Errorf("record schema %d: %w", n+1, err)
+		}
+	}
+	return nil
+}
+
+// schema returns the store's version, 0 for a new one.
+func (s *Store) schema(ctx context.Context) (int, error) {
+	version := 0
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		text, err := r.Get(keySchema)
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			version, err = strconv.Atoi(string(text))
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return version, nil
+}

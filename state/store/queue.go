@@ -1,0 +1,242 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
+)
+
+// queue is what lies under jobsKey: the live jobs of one task in the order of their creation. A job
+// that is claimed or retried keeps its place. Payloads lie under preJobData.
+type queue struct {
+	task state.TaskKey
+	jobs []state.Job
+	// changed is set when the queue has to be stored.
+	changed  bool
+	unfenced bool // SafeguardFencing is left out
+}
+
+// payload is the part of a job that never changes and may be large.
+type payload struct {
+	Event     *state.Event     `json:"event,omitempty"`
+	Post      *state.Post      `json:"post,omitempty"`
+	Candidate *state.Candidate `json:"candidate,omitempty"`
+}
+
+func (s *Store) getQueue(r kv.Reader, key state.TaskKey) (*queue, error) {
+	q := &queue{task: key, unfenced: s.lacks(SafeguardFencing)}
+	err := s.codec.GetJSON(r, jobsKey(key), &q.jobs)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	return q, nil
+}
+
+func (s *Store) putQueue(tx kv.Tx, q *queue) error {
+	switch {
+	case !q.changed:
+		return nil
+	case len(q.jobs) == 0:
+		return blob.Delete(tx, jobsKey(q.task))
+	}
+	return s.codec.PutJSON(tx, jobsKey(q.task), q.jobs)
+}
+
+// enqueue adds a job, subject to Job.Key. A job that waits for its first turn under the same key is
+// brought forward if the new one would be due earlier; that of the status comment, which may have been
+// queued before the edit was sent that it has to keep its distance from, is put off, too.
+func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e state.Event) error {
+	if !job.Task.IsZero() && job.Task != q.task {
+		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
+	}
+	if twin := s.twin(q, &job); twin != nil {
+		if twin.Attempt == 0 && (job.NotBefore.Before(twin.NotBefore) || job.Kind == state.JobStatus) {
+			twin.NotBefore, q.changed = job.NotBefore, true
+		}
+		return nil
+	}
+	id, err := nextJobID(tx, q.task)
+	if err != nil {
+		return err
+	}
+	job.ID, job.Task, job.Created, job.State = id, q.task, e.Now, state.JobQueued
+	job.Epoch, job.Until, job.Attempt, job.Failures, job.Defects = 0, time.Time{}, 0, 0, 0
+	job.Attempted, job.LastError = !job.Doubt.IsZero(), ""
+	if job.Lane == "" {
+		job.Lane = state.LaneWork
+	}
+	p := payload{job.Event, job.Post, job.Candidate}
+	if p != (payload{}) {
+		if err := s.codec.PutJSON(tx, preJobData+id, p); err != nil {
+			return err
+		}
+	}
+	job.Event, job.Post, job.Candidate = nil, nil, nil
+	q.jobs, q.changed = append(q.jobs, job), true
+	return nil
+}
+
+// nextJobID numbers the jobs of a task.
+func nextJobID(tx kv.Tx, key state.TaskKey) (string, error) {
+	var n int64
+	stored, err := tx.Get(jobSeqKey(key))
+	if err == nil {
+		n, err = strconv.ParseInt(string(stored), 10, 64)
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return "", fmt.Errorf("number job of task %s: %w", key, err)
+	}
+	n++
+	return jobID(key, n), tx.Put(jobSeqKey(key), strconv.AppendInt(nil, n, 10))
+}
+
+// withPayload returns a copy of a job with its payload.
+func (s *Store) withPayload(r kv.Reader, job state.Job) (*state.Job, error) {
+	var p payload
+	err := s.codec.GetJSON(r, preJobData+job.ID, &p)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	job.Event, job.Post, job.Candidate = p.Event, p.Post, p.Candidate
+	return &job, nil
+}
+
+// queued returns the queued job with a key, nil if there is none or the key is empty.
+func (q *queue) queued(key string) *state.Job {
+	for i := range q.jobs {
+		if j := &q.jobs[i]; key != "" && j.Key == key && j.State == state.JobQueued {
+			return j
+		}
+	}
+	return nil
+}
+
+// claimed returns the job if it is claimed with that epoch, else ErrLeaseLost.
+func (q *queue) claimed(id string, epoch int64) (*state.Job, error) {
+	for i := range q.jobs {
+		if j := &q.jobs[i]; j.ID == id && (j.State == state.JobClaimed && j.Epoch == epoch || q.unfenced) {
+			return j, nil
+		}
+	}
+	return nil, fmt.Errorf("job %s with epoch %d: %w", id, epoch, ErrLeaseLost)
+}
+
+// unvetted reports whether a comment or an edit of the issue waits for the vetting of its author.
+func (q *queue) unvetted() bool {
+	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
+		return j.Kind == state.JobVet && (strings.HasPrefix(j.Key, state.VetPrefix+"comment:") || strings.HasPrefix(j.Key, state.VetPrefix+"edit:"))
+	})
+}
+
+// approving reports whether an approval is being checked, or who gave it is being vetted.
+func (q *queue) approving() bool {
+	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
+		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, state.VetPrefix+string(state.EventPlanEdited))
+	})
+}
+
+// wanted reports whether work of the task is queued, or what somebody said is being vetted.
+func (q *queue) wanted() bool {
+	return q.unvetted() || slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.Lane == state.LaneWork })
+}
+
+// doubted has the queued job that is equal to one that gave up look for what that may have left.
+func (q *queue) doubted(f *state.Failure) {
+	if f == nil || f.Doubt.IsZero() {
+		return
+	}
+	if j := q.queued(f.Key); j != nil && j.Doubt.IsZero() {
+		j.Doubt, j.Attempted, q.changed = f.Doubt, true, true
+	}
+}
+
+// remove takes a job out, with its payload.
+func (q *queue) remove(tx kv.Tx, id string) error {
+	q.jobs = slices.DeleteFunc(q.jobs, func(j state.Job) bool { return j.ID == id })
+	q.changed = true
+	return blob.Delete(tx, preJobData+id)
+}
+
+// drop takes out queued jobs.
+func (q *queue) drop(tx kv.Tx, which func(*state.Job) bool) error {
+	for _, j := range slices.Clone(q.jobs) {
+		if j.State != state.JobQueued || !which(&j) {
+			continue
+		}
+		if err := q.remove(tx, j.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requeue puts a claimed job back in its place. A job with the same key that was queued behind it
+// would have the same effect, and goes.
+func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) error {
+	i := slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.ID == id })
+	if twin := q.queued(q.jobs[i].Key); twin != nil {
+		if err := q.remove(tx, twin.ID); err != nil {
+			return err
+		}
+		i = slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.ID == id })
+	}
+	j := &q.jobs[i]
+	j.State, j.NotBefore, j.Until, j.LastError = state.JobQueued, notBefore, time.Time{}, why
+	q.changed = true
+	return nil
+}
+
+// first returns the job of a lane that may be claimed now: the oldest that is due, unless one is
+// claimed, or an older one holds the lane or has to wait for a stop.
+func (q *queue) first(lane state.Lane, now time.Time) *state.Job {
+	if q.busy(lane) != nil {
+		return nil
+	}
+	for i := range q.jobs {
+		j := &q.jobs[i]
+		switch {
+		case j.Lane != lane:
+		case q.waitsForStop(j):
+			return nil
+		case !j.NotBefore.After(now):
+			return j
+		case holdsLane(j):
+			return nil
+		}
+	}
+	return nil
+}
+
+// waitsForStop reports whether a job uses the task's checkout while a run is still to be stopped there. The stop is in another
+// lane and saves the run's work: it could commit files that the next run is writing.
+func (q *queue) waitsForStop(j *state.Job) bool {
+	switch j.Kind {
+	case state.JobLaunch, state.JobCollect, state.JobRebase, state.JobSleep:
+		return slices.ContainsFunc(q.jobs, func(o state.Job) bool { return o.Kind == state.JobStop })
+	}
+	return false
+}
+
+// busy returns the claimed job of a lane, nil if there is none.
+func (q *queue) busy(lane state.Lane) *state.Job {
+	for i := range q.jobs {
+		if j := &q.jobs[i]; j.Lane == lane && j.State == state.JobClaimed {
+			return j
+		}
+	}
+	return nil
+}
+
+// holdsLane reports whether nothing may overtake a queued job that is not yet due: work that is to
+// be repeated comes before what follows from it. A job that was only put off, and whatever people
+// wait for in the other lanes, is overtaken.
+func holdsLane(j *state.Job) bool {
+	return j.Attempt > 0 && j.Kind != state.JobDue && (j.Lane == state.LaneWork || j.Lane == state.LaneStatus)
+}

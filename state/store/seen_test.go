@@ -1,0 +1,81 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// TestSeenIsBounded: however much is written, a task stays small enough to be stored.
+func TestSeenIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.next = func(old *state.Task, _ state.Event, _ machine.Policy) machine.Change {
+		after := &state.Task{}
+		if old != nil {
+			after = old.Clone()
+		}
+		for i := len(after.Seen); i < 10_000; i++ {
+			after.Seen = append(after.Seen, fmt.Sprintf("review-comment:%d", 9_000_000_000+i))
+		}
+		return machine.Change{Task: after}
+	}
+	for i := range 3 {
+		got := s.mustApply(t, state.Event{Kind: state.EventCommented, Task: task1, ID: fmt.Sprintf("comment:%d", i), Permission: state.PermissionWrite}, Ack{})
+		if len(got.Task.Seen) != 10_000 || !got.Task.Knows(fmt.Sprintf("comment:%d", i)) {
+			t.Fatalf("%d are remembered", len(got.Task.Seen))
+		}
+	}
+}
+
+// TestStrangersPushNothingOut: a command that was carried out is not carried out again when it is reported anew, whatever others
+// have written since, in the next life of the task, too.
+func TestStrangersPushNothingOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		by         state.Person
+		permission state.Permission
+		n          int
+	}{
+		"strangers":   {eve, state.PermissionNone, 520},
+		"readers":     {eve, state.PermissionRead, 2 * 500},
+		"bots":        {state.Person{ID: 9, Login: "ci[bot]", Bot: true}, state.PermissionNone, 520},
+		"nobody yet":  {eve, "", 520}, // a 👍 is not vetted where it is checked as an approval
+		"the same":    {eve, state.PermissionRead, 1},
+		"many people": {ada, state.PermissionWrite, 3 * 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			s.next = machine.Next
+			apply := func(e state.Event) Applied {
+				t.Helper()
+				e.Task = task1
+				return s.mustApply(t, e, Ack{})
+			}
+			trigger := state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug"}}
+			apply(trigger)
+			budget := state.Event{Kind: state.EventCommented, ID: "comment:7", By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 7, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}
+			before := apply(budget).Task.Money.CapMicroUSD
+			replay := func() {
+				t.Helper()
+				if got := apply(budget); got.Changed || got.Note != noteSeen {
+					t.Errorf("carried out again (%s): the cap is %d after %d", got.Note, got.Task.Money.CapMicroUSD, before)
+				}
+			}
+			for i := range c.n {
+				e := state.Event{Kind: state.EventCommented, ID: fmt.Sprintf("comment:%d", 100+i), By: c.by, Permission: c.permission, Comment: &state.Comment{ID: int64(100 + i)}}
+				if c.permission == "" {
+					e.Kind, e.ID, e.Candidate = state.EventThumb, "thumb:"+e.ID, &state.Candidate{}
+				}
+				apply(e)
+			}
+			replay()
+			apply(state.Event{Kind: state.EventCommented, ID: "comment:8", By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 8, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}})
+			apply(trigger)
+			replay()
+		})
+	}
+}

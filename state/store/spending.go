@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Days and months are those of UTC, in keys as 2026-11-21 and 2026-11.
+const (
+	dayForm   = "2006-01-02"
+	monthForm = "2006-01"
+)
+
+func purseKey(period string) string { return prePurse + period }
+
+// Caps bound what all tasks together may use: in millionths of a dollar, and in tokens. Zero bounds nothing.
+type Caps struct{ DayMicroUSD, MonthMicroUSD, DayTokens, MonthTokens int64 }
+
+// Spent returns what all tasks together have cost on the day and in the month of a time.
+func (s *Store) Spent(ctx context.Context, at time.Time) (day, month state.Money, err error) {
+	err = s.db.View(ctx, func(r kv.Reader) (err error) {
+		if day, err = s.purse(r, at.UTC().Format(dayForm)); err == nil {
+			month, err = s.purse(r, at.UTC().Format(monthForm))
+		}
+		return err
+	})
+	if err != nil {
+		return state.Money{}, state.Money{}, fmt.Errorf("read what was spent: %w", err)
+	}
+	return day, month, nil
+}
+
+// Held returns what everything that costs money has to wait for because a cap of all tasks together is reached, or
+// leaves less than need; nil if none is. Open is what calls in flight take beside what is booked, of the day as of the
+// month. The Detail is for people.
+func (s *Store) Held(ctx context.Context, caps Caps, open, need state.Money, now time.Time) (*state.Waiting, error) {
+	if caps == (Caps{}) {
+		return nil, nil
+	}
+	day, month, err := s.purses(ctx, caps, open, now)
+	if err != nil {
+		return nil, err
+	}
+	now = now.UTC()
+	nextMonth := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+	nextDay := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, time.UTC)
+	w := state.Waiting{Kind: state.WaitMoney, Since: now}
+	switch {
+	case month.AtCap():
+		w.Until = nextMonth
+		w.Detail = fmt.Sprintf("this month's cap of %s for all tasks together is reached; a new month begins at %s", month.CapText(), w.Until.Format("2 Jan 15:04 UTC"))
+	case day.AtCap():
+		w.Until = nextDay
+		w.Detail = fmt.Sprintf("today's cap of %s for all tasks together is reached; a new day begins at %s", day.CapText(), w.Until.Format("15:04 UTC"))
+	case month.Exceeds(need):
+		w.Until = nextMonth
+		w.Detail = fmt.Sprintf("the %s; a new month begins at %s", month.TooLittle("all tasks together this month", need), w.Until.Format("2 Jan 15:04 UTC"))
+	case day.Exceeds(need):
+		w.Until = nextDay
+		w.Detail = fmt.Sprintf("the %s; a new day begins at %s", day.TooLittle("all tasks together today", need), w.Until.Format("15:04 UTC"))
+	default:
+		return nil, nil
+	}
+	return &w, nil
+}
+
+// purse reads what was spent in a period.
+func (s *Store) purse(r kv.Reader, period string) (m state.Money, err error) {
+	err = s.codec.GetJSON(r, purseKey(period), &m)
+	if errors.Is(err, kv.ErrNotFound) {
+		return state.Money{}, nil
+	}
+	return m, err
+}
+
+// pay adds what a task has come to cost by an event to its day and month, in the event's transaction.
+func (s *Store) pay(tx kv.Tx, before, after *state.Task, now time.Time) error {
+	var old state.Money
+	if before != nil {
+		old = before.Money
+	}
+	more := state.Money{
+		InputTokens: after.Money.InputTokens - old.InputTokens, OutputTokens: after.Money.OutputTokens - old.OutputTokens,
+		MicroUSD: after.Money.MicroUSD - old.MicroUSD,
+	}
+	more.Subscription = after.Money.Subscription && more.Tokens() > 0 && more.MicroUSD == 0
+	if more == (state.Money{}) {
+		return nil
+	}
+	for _, period := range []string{now.UTC().Format(dayForm), now.UTC().Format(monthForm)} {
+		m, err := s.purse(tx, period)
+		if err != nil {
+			return err
+		}
+		m.Add(more)
+		if err := s.codec.PutJSON(tx, purseKey(period), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Left returns what the caps of all tasks together leave. Open is what calls in flight take beside what is booked.
+func (s *Store) Left(ctx context.Context, caps Caps, open state.Money, now time.Time) (state.Left, error) {
+	if caps == (Caps{}) {
+		return state.Unbounded(), nil
+	}
+	day, month, err := s.purses(ctx, caps, open, now)
+	if err != nil {
+		return state.Left{}, err
+	}
+	return day.Left().Min(month.Left()), nil
+}
+
+// purses returns what the day and the month have cost, calls in flight included, with their caps.
+func (s *Store) purses(ctx context.Context, caps Caps, open state.Money, now time.Time) (day, month state.Money, err error) {
+	if day, month, err = s.Spent(ctx, now); err != nil {
+		return state.Money{}, state.Money{}, err
+	}
+	day.Add(open)
+	month.Add(open)
+	day.CapMicroUSD, day.CapTokens = caps.DayMicroUSD, caps.DayTokens
+	month.CapMicroUSD, month.CapTokens = caps.MonthMicroUSD, caps.MonthTokens
+	return day, month, nil
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// TestNothingWorksOnAVMThatIsBeingStopped: a run that was dropped is stopped, and its work saved, before anything else of its task
+// touches the checkout. Both go through lanes of their own, so that the next launch could otherwise put the checkout elsewhere
+// while the stop reads it, and the stop could commit what the next agent is writing.
+func TestNothingWorksOnAVMThatIsBeingStopped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		next  state.JobKind
+		waits bool
+	}{
+		"another run":            {state.JobLaunch, true},
+		"the work is read":       {state.JobCollect, true},
+		"the work is rebased":    {state.JobRebase, true},
+		"the work is put away":   {state.JobSleep, true},
+		"the issue is read":      {state.JobStart, false},
+		"objects are published":  {state.JobCommit, false},
+		"a branch is moved":      {state.JobMove, false},
+		"a review is gathered":   {state.JobGather, false},
+		"a request is opened":    {state.JobOpenPR, false},
+		"a round gets an answer": {state.JobAnswer, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			s.next = func(*state.Task, state.Event, machine.Policy) machine.Change {
+				return machine.Change{Jobs: []state.Job{{Kind: c.next, Lane: state.LaneWork, Key: "next"}, {Kind: state.JobStop, Lane: state.LaneControl, Key: "stop"}}}
+			}
+			s.mustApply(t, event(task1, ""), Ack{})
+			s.next = func(*state.Task, state.Event, machine.Policy) machine.Change {
+				return machine.Change{Jobs: []state.Job{{Kind: state.JobLaunch, Lane: state.LaneWork, Key: "other"}}}
+			}
+			s.mustApply(t, event(task2, ""), Ack{})
+			s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{} }
+			if !c.waits {
+				s.wantClaims(t, "at once", "next", "stop", "other")
+				return
+			}
+			jobs := s.wantClaims(t, "at first", "stop", "other")
+			again := s.time().Add(testLease / 2)
+			if err := s.Retry(t.Context(), jobs[0].ID, jobs[0].Epoch, state.Failed{Error: "boom", Retry: again}); err != nil {
+				t.Fatal(err)
+			}
+			s.finish(t, jobs[1])
+			s.wantClaims(t, "while the stop is to be repeated")
+			if at, ok, err := s.NextDue(t.Context()); err != nil || !ok || !at.Equal(again) {
+				t.Errorf("something is due at %s (%v, %v), want %s", at, ok, err, again)
+			}
+			s.advance(testLease / 2)
+			jobs = s.wantClaims(t, "when the stop is tried again", "stop")
+			s.finish(t, jobs...)
+			s.wantClaims(t, "after the stop", "next")
+		})
+	}
+}
+
+// TestQuickRetryWaitsForTheStop: a person stops a run and has it go on a moment later, or has everything planned anew.
+func TestQuickRetryWaitsForTheStop(t *testing.T) {
+	t.Parallel()
+	stopped := state.Order{Verb: state.VerbStop}
+	for name, c := range map[string]struct {
+		orders []state.Order
+		first  state.JobKind // what works then, beside the stop
+	}{
+		"stop, then retry":       {[]state.Order{stopped, {Verb: state.VerbRetry}}, ""},
+		"stop, then retry fresh": {[]state.Order{stopped, {Verb: state.VerbRetry, Fresh: true}}, ""},
+		"stop, then an answer":   {[]state.Order{stopped, {Verb: state.VerbMessage, Text: "Go on."}}, ""},
+		"replan":                 {[]state.Order{{Verb: state.VerbReplan}}, state.JobStart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			s.next = machine.Next
+			var spent *state.Job
+			apply := func(e state.Event) {
+				t.Helper()
+				s.advance(time.Second)
+				e.Task, e.At = task1, s.time()
+				ack := Ack{}
+				if spent != nil {
+					ack = Ack{Job: spent.ID, Epoch: spent.Epoch}
+				}
+				s.mustApply(t, e, ack)
+				spent = nil
+			}
+			apply(state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+			work := func(kind state.JobKind) *state.Job {
+				t.Helper()
+				job := s.mustClaim(t, state.LaneWork)
+				if job.Kind != kind {
+					t.Fatalf("the task's work is %s, want %s", job.Kind, kind)
+				}
+				return job
+			}
+			started := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}
+			spent = work(state.JobStart)
+			apply(started)
+			launch := work(state.JobLaunch)
+			spent = launch
+			apply(state.Event{Kind: state.EventLaunched, Run: launch.Run, Launch: &state.Launch{Run: launch.Run, VM: state.VM{Name: "vm-1"}, Started: s.time()}})
+			for i, o := range c.orders {
+				apply(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: int64(i + 1), At: s.time(), Mention: true}, Orders: []state.Order{o}})
+			}
+			if c.first != "" {
+				spent = work(c.first)
+				apply(started)
+			}
+			if job, err := s.Claim(t.Context(), s.claimReq(state.LaneWork)); err != nil || job != nil {
+				t.Fatalf("before the run is stopped, there is work to claim: %+v, %v", job, err)
+			}
+			if spent = s.mustClaim(t, state.LaneControl); spent.Kind != state.JobStop || spent.Run != launch.Run {
+				t.Fatalf("first comes %s of run %q, want the stop of %s", spent.Kind, spent.Run, launch.Run)
+			}
+			apply(state.Event{Kind: state.EventSaved, Run: launch.Run})
+			work(state.JobLaunch)
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/vm"
+)
+
+// What Apply and the methods about jobs and deliveries may be refused for. Nothing was changed.
+var (
+	// ErrLeaseLost says that the job is not claimed with this epoch any more: its lease ended and
+	// somebody else has it, or it is done. The worker drops what it was about to say.
+	ErrLeaseLost = errors.New("the job's lease is lost")
+	// ErrSpent says that the delivery was applied before, or the call booked, or that it was never stored.
+	ErrSpent = errors.New("already spent")
+	// ErrNewerSchema says that a newer errand wrote the store.
+	ErrNewerSchema = errors.New("the store was written by a newer errand")
+	// ErrBadDelivery says that a delivery cannot be stored: its GUID or its size is out of bounds.
+	ErrBadDelivery = errors.New("unacceptable delivery")
+)
+
+// Options are what a Store needs besides its database. Policy's zero value means DefaultPolicy.
+type Options struct {
+	Now    func() time.Time // nil means time.Now
+	Policy machine.Policy
+	// Turned is told of a task when it has changed its phase or filed a run, after that is stored; nil is told
+	// nothing. It may be called concurrently, holds up whoever brought the event, and must not keep the task.
+	Turned func(ctx context.Context, key state.TaskKey)
+	// Without leaves safeguards out, so that tests can show that the lack would be noticed. No program
+	// sets it and no configuration reaches it.
+	Without []Safeguard
+}
+
+// Store keeps tasks, their jobs and the deliveries that have come in. All methods may be called
+// concurrently. The database remains the caller's to close.
+//
+// An update reads single keys only, so that it runs on every kv backend: what belongs to one task
+// lies under keys that the task's own key gives (see keys.go), the live jobs of a task in one value.
+type Store struct {
+	// VMs keeps the rows of the tasks' VMs, in the same database.
+	VMs *vm.Rows
+
+	db      kv.DB
+	now     func() time.Time
+	policy  machine.Policy
+	codec   *blob.Codec
+	next    func(*state.Task, state.Event, machine.Policy) machine.Change
+	turned  func(context.Context, state.TaskKey)
+	without []Safeguard
+	seed    maphash.Seed // of stamps
+	glances *Digest[state.Glance]
+}
+
+// Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
+// error is ErrNewerSchema.
+func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
+	codec, err := blob.New(state.Cloner())
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Policy == (machine.Policy{}) {
+		opts.Policy = machine.DefaultPolicy()
+	}
+	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
+	now := func() time.Time { return opts.Now().UTC().Round(0) }
+	s := &Store{VMs: vm.New(db, codec, now), db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, codec: codec, next: machine.Next, turned: opts.Turned, without: opts.Without}
+	s.glances = NewDigest(s, (*state.Task).Glance)
+	if err := s.migrate(ctx, migrations()); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.dropLooseParts(ctx); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return s, nil
+}
+
+// Wake returns a channel that receives after every commit that touched jobs or the inbox, until ctx
+// ends. It belongs to the caller alone; wake-ups are coalesced. So call it once, then: look for
+// work, and if there is none, receive or wait for NextDue.
+func (s *Store) Wake(ctx context.Context) <-chan struct{} { return s.db.Notify(ctx, preWake) }
+
+// SetFact stores a small fact of ours, such as the bot's id or when a sweep last ran.
+func (s *Store) SetFact(ctx context.Context, name string, value []byte) error {
+	err := kv.Update(ctx, s.db, "set fact "+name, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
+	if err != nil {
+		return fmt.Errorf("store fact %s: %w", name, err)
+	}
+	return nil
+}
+
+// Fact returns what SetFact stored, nil if nothing was.
+func (s *Store) Fact(ctx context.Context, name string) ([]byte, error) {
+	var value []byte
+	err := s.db.View(ctx, func(r kv.Reader) (err error) {
+		value, err = r.Get(preFact + name)
+		return err
+	})
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read fact %s: %w", name, err)
+	}
+	return value, nil
+}

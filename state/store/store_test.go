@@ -1,0 +1,347 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// testStore is a store on a bbolt file of its own, with a clock that the test moves and a Next that
+// does what the event spells out. Its soundness is checked when the test ends.
+type testStore struct {
+	*Store
+	db   kv.DB
+	path string
+
+	mu    sync.Mutex
+	clock time.Time
+}
+
+// The people of the tests: ada may write to the repository.
+var (
+	ada = state.Person{ID: 2, Login: "ada"}
+	eve = state.Person{ID: 3, Login: "eve"}
+)
+
+var testStart = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+func newTestStore(t *testing.T) *testStore {
+	t.Helper()
+	s := &testStore{clock: testStart, path: filepath.Join(t.TempDir(), "errand.db")}
+	s.reopen(t)
+	t.Cleanup(func() {
+		s.wantSound(t)
+		if err := s.db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// reopen closes the file, if it is open, and opens it again.
+func (s *testStore) reopen(t *testing.T) {
+	t.Helper()
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := boltkv.Open(s.path, boltkv.Options{CheckRepeatable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.db = db
+	s.Store, err = Open(context.Background(), db, Options{Now: s.time})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.next = spelledOut
+}
+
+func (s *testStore) time() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock
+}
+
+func (s *testStore) advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock = s.clock.Add(d)
+}
+
+func (s *testStore) wantSound(t *testing.T) {
+	t.Helper()
+	problems, err := s.Check(context.Background())
+	if err != nil || len(problems) > 0 {
+		t.Errorf("store is not sound: %q, error %v", problems, err)
+	}
+}
+
+// spelledOut is a Next for tests. Detail holds words: save, drop, phase=P, pr=N, body=N (bytes).
+// Paths holds jobs: LANE/KEY, or LANE/KEY+DURATION for a delayed one.
+func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
+	ch := machine.Change{Note: e.Detail}
+	save := func() *state.Task {
+		if ch.Task == nil {
+			ch.Task = &state.Task{Phase: state.PhaseQueued}
+			if t != nil {
+				ch.Task = t.Clone()
+			}
+		}
+		return ch.Task
+	}
+	for word := range strings.FieldsSeq(e.Detail) {
+		name, value, _ := strings.Cut(word, "=")
+		number, _ := strconv.Atoi(value)
+		switch name {
+		case "save":
+			save()
+		case "drop":
+			ch.DropWork = true
+		case "phase":
+			save().Phase, save().Since = state.Phase(value), e.Now
+		case "pr":
+			save().PR = &state.PR{Number: number}
+		case "body":
+			save().Frozen.Body = noise(number)
+		}
+	}
+	for _, spec := range e.Paths {
+		ch.Jobs = append(ch.Jobs, spelledJob(spec, e))
+	}
+	return ch
+}
+
+func spelledJob(spec string, e state.Event) state.Job {
+	lane, key, _ := strings.Cut(spec, "/")
+	key, delay, _ := strings.Cut(key, "+")
+	job := state.Job{Kind: state.JobPost, Lane: state.Lane(lane), Key: key, Post: &state.Post{Kind: state.PostReply, Text: key}}
+	if d, err := time.ParseDuration(delay); err == nil {
+		job.NotBefore = e.Now.Add(d)
+	}
+	return job
+}
+
+// noise returns n bytes of text that compress to no less than three quarters.
+func noise(n int) string {
+	raw := make([]byte, n*3/4+3)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(raw) // never fails
+	return base64.RawURLEncoding.EncodeToString(raw)[:n]
+}
+
+func event(task state.TaskKey, detail string, jobs ...string) state.Event {
+	return state.Event{Kind: state.EventPoked, Task: task, Detail: detail, Paths: jobs}
+}
+
+func (s *testStore) mustApply(t *testing.T, e state.Event, ack Ack) Applied {
+	t.Helper()
+	applied, err := s.Apply(t.Context(), e, ack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+// live returns the live jobs of a task as "key:state:epoch".
+func (s *testStore) live(t *testing.T, task state.TaskKey) string {
+	t.Helper()
+	jobs, err := s.Jobs(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, j := range jobs {
+		if j.Post == nil || j.Post.Text != j.Key {
+			t.Errorf("job %s has payload %v, want that of key %s", j.ID, j.Post, j.Key)
+		}
+		all = append(all, fmt.Sprintf("%s:%s:%d", j.Key, j.State, j.Epoch))
+	}
+	return strings.Join(all, " ")
+}
+
+func wantLive(t *testing.T, s *testStore, task state.TaskKey, want string) {
+	t.Helper()
+	if got := s.live(t, task); got != want {
+		t.Errorf("live jobs are %q, want %q", got, want)
+	}
+}
+
+func wantIs(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+var (
+	task1 = state.TaskKey{Repo: 10, Issue: 1}
+	task2 = state.TaskKey{Repo: 10, Issue: 2}
+	task3 = state.TaskKey{Repo: 101, Issue: 1}
+)
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+
+	got := s.mustApply(t, event(task1, ""), Ack{})
+	if got.Task != nil || got.Changed {
+		t.Errorf("nothing to do: got %+v", got)
+	}
+	got = s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+	if !got.Changed || got.Task.Version != 1 || got.Task.Key != task1 || got.Note != "save" {
+		t.Errorf("new task: got %+v", got)
+	}
+	got = s.mustApply(t, event(task1, "phase=planning"), Ack{})
+	if got.Task.Version != 2 || !got.Task.Since.Equal(testStart) {
+		t.Errorf("second event: got version %d since %v", got.Task.Version, got.Task.Since)
+	}
+	got = s.mustApply(t, event(task1, "", "work/b"), Ack{})
+	if got.Changed || got.Task.Version != 2 {
+		t.Errorf("only a job: got %+v", got)
+	}
+	stored, err := s.Task(t.Context(), task1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(got.Task, stored); d != "" {
+		t.Errorf("applied and stored differ:\n%s", d)
+	}
+	wantLive(t, s, task1, "a:queued:0 b:queued:0")
+	if none, err := s.Task(t.Context(), task2); none != nil || err != nil {
+		t.Errorf("a task that is not there: %v, %v", none, err)
+	}
+}
+
+func TestApplyRefuses(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+	cases := map[string]struct {
+		e    state.Event
+		ack  Ack
+		want error // nil for any
+	}{
+		"no task":             {e: event(state.TaskKey{}, "save")},
+		"two things to spend": {e: event(task1, "save"), ack: Ack{Delivery: "x", Job: "10-1-1"}},
+		"job of another task": {e: event(task2, "save"), ack: Ack{Job: "10-1-1", Epoch: 1}},
+		"no job id":           {e: event(task1, "save"), ack: Ack{Job: "nonsense", Epoch: 1}},
+		"unclaimed job":       {e: event(task1, "save"), ack: Ack{Job: "10-1-1", Epoch: 0}, want: ErrLeaseLost},
+		"unknown job":         {e: event(task1, "save"), ack: Ack{Job: "10-1-9", Epoch: 1}, want: ErrLeaseLost},
+		"unknown delivery":    {e: event(task1, "save"), ack: Ack{Delivery: "x"}, want: ErrSpent},
+	}
+	for name, c := range cases {
+		_, err := s.Apply(t.Context(), c.e, c.ack)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: got error %v, want %v", name, err, c.want)
+		}
+	}
+	task, err := s.Task(t.Context(), task1)
+	if err != nil || task.Version != 1 {
+		t.Errorf("a refused event changed the task: version %d, error %v", task.Version, err)
+	}
+	wantLive(t, s, task1, "a:queued:0")
+}
+
+func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	e := event(task1, "save", "work/a")
+	e.ID = "comment:7"
+	s.mustApply(t, e, Ack{})
+	job := s.mustClaim(t, state.LaneWork)
+
+	// The same fact again, as the outcome of a job: the job is spent, nothing else happens.
+	e.Paths = []string{"work/b"}
+	got := s.mustApply(t, e, Ack{Job: job.ID, Epoch: job.Epoch})
+	if got.Changed || got.Task == nil || got.Task.Version != 1 || got.Note != noteSeen {
+		t.Errorf("second time: got %+v", got)
+	}
+	wantLive(t, s, task1, "")
+
+	// What Next did not take into account may be reported again.
+	e.ID, e.Detail = "comment:8", ""
+	s.mustApply(t, e, Ack{})
+	e.Detail = "save"
+	if got := s.mustApply(t, e, Ack{}); !got.Changed {
+		t.Errorf("a fact that had changed nothing was dropped: %+v", got)
+	}
+
+	// Only the newest of those of which nothing follows are remembered.
+	s.next = func(old *state.Task, _ state.Event, _ machine.Policy) machine.Change {
+		after := old.Clone()
+		for i := len(after.Passed); i < 500; i++ {
+			after.Passed = append(after.Passed, "older:"+strconv.Itoa(i))
+		}
+		return machine.Change{Task: after}
+	}
+	for _, id := range []string{"comment:9", "comment:10"} {
+		e.ID = id
+		s.mustApply(t, e, Ack{})
+	}
+	task, err := s.Task(t.Context(), task1)
+	if err != nil || len(task.Passed) != 500 || task.Passed[500-1] != e.ID || slices.Contains(task.Passed, "comment:7") {
+		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.Passed), task.Passed[len(task.Passed)-1], err)
+	}
+}
+
+func TestApplyLargeTask(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	for _, size := range []int{900 << 10, 10, 1_000_000, 400 << 10, 800 << 10} {
+		got := s.mustApply(t, event(task1, fmt.Sprintf("body=%d", size)), Ack{})
+		stored, err := s.Task(t.Context(), task1)
+		if err != nil || stored.Frozen.Body != noise(size) || stored.Version != got.Task.Version {
+			t.Fatalf("task of %d bytes: read %d, error %v", size, len(stored.Frozen.Body), err)
+		}
+		all, err := s.AllTasks(t.Context(), state.TaskKey{}, 10)
+		if err != nil || len(all) != 1 || all[0].Frozen.Body != stored.Frozen.Body {
+			t.Errorf("paged read of a task of %d bytes: %d tasks, error %v", size, len(all), err)
+		}
+		s.wantSound(t) // no part is left behind
+	}
+	_, err := s.Apply(t.Context(), event(task1, "body=1500000"), Ack{})
+	wantIs(t, "task of 1.5 MB", err, kv.ErrTooLarge)
+}
+
+func TestApplySurvivesReopening(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	s.mustApply(t, event(task1, "save pr=5", "work/a", "talk/b"), Ack{})
+	job := s.mustClaim(t, state.LaneWork)
+	before := s.live(t, task1)
+	s.reopen(t)
+	wantLive(t, s, task1, before)
+	s.mustApply(t, event(task1, "save"), Ack{Job: job.ID, Epoch: job.Epoch})
+	wantLive(t, s, task1, "b:queued:0")
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	if v, err := s.Fact(t.Context(), "bot"); v != nil || err != nil {
+		t.Errorf("unknown fact: %q, %v", v, err)
+	}
+	if err := s.SetFact(t.Context(), "bot", []byte("42")); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Fact(t.Context(), "bot"); string(v) != "42" || err != nil {
+		t.Errorf("fact: %q, %v", v, err)
+	}
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// TestFloodOfWordsFits: whatever people write while a task waits, is started or is planned, the store can take it, the newest words
+// are whole, and that older ones were cut is said.
+func TestFloodOfWordsFits(t *testing.T) {
+	t.Parallel()
+	const comments, listed, length = 50, 600, 60_000
+	all := noise(comments * length)
+	body := func(i, n int) string { return all[i*len(all)/n : (i+1)*len(all)/n] }
+	last := "The last word."
+	for name, started := range map[string]bool{"while it is queued": false, "while it is planned": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestStore(t)
+			s.next = machine.Next
+			apply := func(e state.Event) *state.Task {
+				t.Helper()
+				s.advance(time.Second)
+				e.Task, e.At = task1, s.time()
+				return s.mustApply(t, e, Ack{}).Task
+			}
+			say := func(id int, text string) *state.Task {
+				t.Helper()
+				return apply(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, ID: fmt.Sprintf("comment:%d", id), Comment: &state.Comment{ID: int64(id), Body: text, At: s.time()}})
+			}
+			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: s.time()}
+			apply(state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+			if started {
+				apply(state.Event{Kind: state.EventStarted, Start: start})
+			}
+			for i := range comments {
+				say(i+1, body(i, comments))
+			}
+			task := say(listed+1, last)
+			if got := task.Feedback[len(task.Feedback)-1].Body; got != last {
+				t.Errorf("the last word is kept as %q", got)
+			}
+			if first := task.Feedback[0].Body; len(task.Feedback) != comments+1 || !strings.HasSuffix(first, "(the rest is on GitHub)") {
+				t.Errorf("%d are kept, the first as %q", len(task.Feedback), first)
+			}
+			for i := range listed {
+				start.Context.Comments = append(start.Context.Comments, state.Said{ID: int64(i + 1), By: ada, At: s.time(), Body: body(i, listed)})
+			}
+			start.ReadAt = s.time()
+			if !started {
+				task = apply(state.Event{Kind: state.EventStarted, Start: start})
+				if n := len(task.Context.Comments); n != 500 || len(task.Feedback) != 1 {
+					t.Errorf("%d comments are in the discussion, and %d are to be answered", n, len(task.Feedback))
+				}
+			}
+		})
+	}
+}

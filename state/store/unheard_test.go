@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// claimAll takes what is due in the lanes of people's words, oldest first.
+func claimAll(t *testing.T, s *testStore, do func(*state.Job) state.Event) {
+	t.Helper()
+	for range 50 {
+		job := s.mustClaimAny(t, state.LaneControl)
+		if job == nil {
+			return
+		}
+		s.applyOf(t, do(job), job)
+	}
+	t.Fatal("there is no end of jobs")
+}
+
+func (s *testStore) mustClaimAny(t *testing.T, lanes ...state.Lane) *state.Job {
+	t.Helper()
+	job, err := s.Claim(t.Context(), ClaimReq{Lanes: lanes, Lease: func(state.JobKind) time.Duration { return time.Minute }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func (s *testStore) applyOf(t *testing.T, e state.Event, job *state.Job) {
+	t.Helper()
+	e.Task = task1
+	ack := Ack{}
+	if job != nil {
+		ack = Ack{Job: job.ID, Epoch: job.Epoch}
+	}
+	if _, err := s.Apply(context.WithoutCancel(t.Context()), e, ack); err != nil {
+		t.Fatalf("apply %s: %v", e.Kind, err)
+	}
+}
+
+// waiting brings a store's task to its first posted plan.
+func waiting(t *testing.T) (*testStore, *state.Plan) {
+	t.Helper()
+	s := newTestStore(t)
+	s.next = machine.Next
+	for _, e := range []state.Event{
+		{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}},
+		{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}},
+	} {
+		s.applyOf(t, e, nil)
+	}
+	run := func() string {
+		task, err := s.Task(t.Context(), task1)
+		if err != nil || task.Run == nil {
+			t.Fatalf("no run: %+v, %v", task, err)
+		}
+		return task.Run.ID
+	}
+	s.applyOf(t, state.Event{Kind: state.EventLaunched, Run: run(), Launch: &state.Launch{Run: run(), VM: state.VM{Name: "vm1"}, Started: s.time()}}, nil)
+	s.applyOf(t, state.Event{Kind: state.EventRunEnded, Run: run(), Result: &state.RunResult{Class: "success", Text: "A plan.", Outcome: "build", Ended: s.time()}}, nil)
+	task, err := s.Task(t.Context(), task1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := task.NewestPlan()
+	s.applyOf(t, state.Event{Kind: state.EventPosted, Posted: &state.Posted{ID: 11, At: s.time()}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Hash: "body"}, nil)
+	return s, p
+}
+
+// TestWordsBeforeAnApproval: a comment that was there before an approval counts is heard first,
+// however the vetting of its author and the check of the approval overlap. A stranger's changes nothing.
+func TestWordsBeforeAnApproval(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		may  state.Permission
+		want state.Phase
+	}{
+		"a ada's change request": {may: state.PermissionWrite, want: state.PhasePreliminaryPlanning},
+		"a stranger's words":     {may: state.PermissionRead, want: state.PhasePlanning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p := waiting(t)
+			s.applyOf(t, state.Event{Kind: state.EventThumb, By: ada, Candidate: &state.Candidate{Comment: 11, Approval: state.Approval{Via: state.ViaReaction, Given: s.time()}}}, nil)
+			check := s.mustClaimAny(t, state.LaneControl) // GitHub is asked about the approval …
+			if check == nil || check.Kind != state.JobApprove {
+				t.Fatalf("claimed %+v, want the check of the approval", check)
+			}
+			// … and meanwhile a comment comes in, which has to wait for its turn.
+			s.applyOf(t, state.Event{Kind: state.EventCommented, ID: "comment:50", By: eve, Comment: &state.Comment{ID: 50, Body: "not like this"}}, nil)
+			s.applyOf(t, state.Event{Kind: state.EventApproved, Candidate: check.Candidate}, check)
+			task, err := s.Task(t.Context(), task1)
+			if err != nil || task.Phase != state.PhaseAwaitingPreliminaryApproval {
+				t.Fatalf("the approval overtook the comment: %v, %v", task.Phase, err)
+			}
+			for range 3 {
+				claimAll(t, s, func(j *state.Job) state.Event {
+					switch j.Kind {
+					case state.JobVet:
+						e := *j.Event
+						e.Permission = c.may
+						return e
+					case state.JobApprove:
+						if j.Candidate.Hash != p.Hash {
+							t.Errorf("checks %s", j.Candidate.Hash)
+						}
+						return state.Event{Kind: state.EventApproved, Candidate: j.Candidate}
+					}
+					return state.Event{Kind: "nothing"}
+				})
+				s.advance(10 * time.Second)
+			}
+			if task, err = s.Task(t.Context(), task1); err != nil || task.Phase != c.want {
+				t.Errorf("ends in %s, want %s (%v)", task.Phase, c.want, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Upstream returns what keeps runs from asking a provider, nil if nothing does. It may be in the past.
+func (s *Store) Upstream(ctx context.Context, name string) (*state.Upstream, error) {
+	var u state.Upstream
+	err := s.db.View(ctx, func(r kv.Reader) error { return s.codec.GetJSON(r, preUpstream+name, &u) })
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read what is known of the provider %s: %w", name, err)
+	}
+	return &u, nil
+}
+
+// SetUpstream remembers it; nil forgets it.
+func (s *Store) SetUpstream(ctx context.Context, name string, u *state.Upstream) error {
+	return kv.Update(ctx, s.db, "remember a provider", func(tx kv.Tx) error {
+		if u == nil {
+			return tx.Delete(preUpstream + name)
+		}
+		return s.codec.PutJSON(tx, preUpstream+name, u)
+	})
+}
+
+// Upstreams returns what is known of all providers, by name.
+func (s *Store) Upstreams(ctx context.Context) (map[string]state.Upstream, error) {
+	all := map[string]state.Upstream{}
+	err := s.db.View(ctx, func(r kv.Reader) error {
+		clear(all)
+		pairs, err := r.Range(preUpstream, "", 0)
+		if err != nil {
+			return err
+		}
+		for _, p := range pairs {
+			var u state.Upstream
+			if err := s.codec.GetJSON(r, p.Key, &u); err != nil {
+				return err
+			}
+			all[strings.TrimPrefix(p.Key, preUpstream)] = u
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what is known of the providers: %w", err)
+	}
+	return all, nil
+}

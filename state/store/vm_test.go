@@ -1,0 +1,50 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/vm"
+)
+
+// TestRowFollowsTask wants the row to say whether a run is on the VM from the same transaction on.
+func TestRowFollowsTask(t *testing.T) {
+	t.Parallel()
+	s := newTestStore(t)
+	for _, name := range []string{"a", "b"} {
+		if _, err := s.VMs.Intend(t.Context(), vm.Intent{Name: name, Task: task1, Owner: "o", Provider: "p"}, vm.Caps{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.VMs.Apply(t.Context(), name, vm.Event{Kind: vm.Made, ID: name, Usable: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var next *state.Task
+	s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{Task: next} }
+	step := func(task state.Task, want string) {
+		t.Helper()
+		next = &task
+		s.mustApply(t, state.Event{Kind: state.EventPoked, Task: task1}, Ack{})
+		got := ""
+		for _, name := range []string{"a", "b"} {
+			row, err := s.VMs.Get(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += " " + string(row.Phase)
+		}
+		if got != " "+want {
+			t.Errorf("rows are%s, want %s", got, want)
+		}
+	}
+	a, b := &state.VM{Name: "a"}, &state.VM{Name: "b"}
+	step(state.Task{Phase: state.PhaseQueued}, "ready ready")
+	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{}}, "ready ready")
+	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{VM: "a"}, VM: a}, "busy ready")
+	step(state.Task{Phase: state.PhaseQueued, VM: a}, "parked ready")
+	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{VM: "a"}, VM: a}, "busy ready")
+	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{VM: "b"}, VM: b}, "parked busy")
+	step(state.Task{Phase: state.PhaseQueued}, "parked parked")
+	step(state.Task{Phase: state.PhaseQueued, VM: &state.VM{Name: "unknown"}}, "parked parked")
+}

@@ -1,0 +1,388 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
+)
+
+// walker plays a random world around one task: people, supervisors and workers, over the real Next
+// and the real store. After every step the task must not be stuck: whatever it says it is doing, a
+// run, a job or a person's word can bring it on.
+type walker struct {
+	*testStore
+	t      *testing.T
+	random *rand.Rand
+	facts  int // numbers outside things
+	trail  []string
+	seen   map[state.Phase]bool
+	calm   bool // nothing goes wrong, people approve and review
+}
+
+func TestRandomLives(t *testing.T) {
+	t.Parallel()
+	const lives, steps = 20, 150
+	reached := make(chan map[state.Phase]bool, lives)
+	t.Run("lives", func(t *testing.T) {
+		for seed := range lives {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				w := &walker{testStore: newTestStore(t), t: t, random: rand.New(rand.NewPCG(3, uint64(seed))), seen: map[state.Phase]bool{}}
+				w.next = machine.Next
+				for n := range steps {
+					w.calm = seed%2 == 1 && n < steps/2
+					w.step()
+					w.check()
+				}
+				reached <- w.seen
+			})
+		}
+	})
+	close(reached)
+	all := map[state.Phase]bool{}
+	for seen := range reached {
+		for p := range seen {
+			all[p] = true
+		}
+	}
+	for _, p := range state.Phases() {
+		if !all[p] && !t.Failed() {
+			t.Errorf("no life came to %s: the walk proves too little", p)
+		}
+	}
+}
+
+// chance reports whether something unusual happens.
+func (w *walker) chance(percent int) bool { return !w.calm && w.random.IntN(100) < percent }
+
+func (w *walker) pick(names ...string) string { return names[w.random.IntN(len(names))] }
+
+func (w *walker) fact() int { w.facts++; return w.facts }
+
+// step lets a worker, the supervisor, time or a person act.
+func (w *walker) step() {
+	task, err := w.Task(w.t.Context(), task1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	switch n := w.random.IntN(100); {
+	case task == nil && n < 50 || task != nil && task.Ended() && n < 20:
+		w.apply(w.person(task, "trigger"), Ack{})
+	case task == nil || n < 70:
+		w.work(task)
+	case n < 88 && task.Run != nil && task.Run.State != state.RunLaunching:
+		w.apply(w.runEvent(task), Ack{})
+	case n < 94:
+		w.advance(time.Duration(w.random.Int64N(int64(2 * time.Hour))))
+		if _, err := w.Rescue(w.t.Context(), w.time()); err != nil {
+			w.t.Fatal(err)
+		}
+	default:
+		w.apply(w.person(task, ""), Ack{})
+	}
+}
+
+func (w *walker) apply(e state.Event, ack Ack) {
+	e.Task = task1
+	if e.At.IsZero() {
+		e.At = w.time()
+	}
+	before, err := w.Task(w.t.Context(), task1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	applied, err := w.Apply(w.t.Context(), e, ack)
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		w.fatal("apply %s: %v", e.Kind, err)
+	}
+	if applied.Changed && !listed(before, e, applied.Task.Phase) {
+		w.fatal("%s%s led to %s, which no row lists (%s)", e.Kind, verbs(e.Orders), applied.Task.Phase, applied.Note)
+	}
+	phase := state.Phase("none")
+	if applied.Task != nil {
+		phase = applied.Task.Phase
+		w.seen[phase] = true
+	}
+	w.trail = append(w.trail, fmt.Sprintf("%s %s%s %s -> %s (%s)", ack.Job, e.Kind, verbs(e.Orders), e.Detail, phase, applied.Note))
+}
+
+// listed reports whether the table, and so the documentation, has a row for a change of phase.
+func listed(before *state.Task, e state.Event, after state.Phase) bool {
+	verb := state.Verb("")
+	if len(e.Orders) > 0 {
+		verb = e.Orders[0].Verb
+	}
+	return slices.ContainsFunc(machine.Table(), func(r machine.Row) bool {
+		if r.On != e.Kind || r.Verb != verb && r.Verb != "" {
+			return false
+		}
+		if before == nil {
+			return r.From == nil && slices.Contains(r.To, after)
+		}
+		return slices.Contains(r.From, before.Phase) && (slices.Contains(r.To, after) || after == before.Phase && slices.Contains(r.To, machine.Same))
+	})
+}
+
+func verbs(orders []state.Order) string {
+	text := ""
+	for _, o := range orders {
+		text += " " + string(o.Verb)
+	}
+	return text
+}
+
+func (w *walker) fatal(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(w.trail, "\n"))
+}
+
+// work claims a job, if there is one, and mostly finishes it.
+func (w *walker) work(task *state.Task) {
+	job, err := w.Claim(w.t.Context(), w.claimReq())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if job == nil {
+		w.advance(time.Minute)
+		return
+	}
+	switch {
+	case w.chance(5): // the worker dies
+		w.trail = append(w.trail, job.ID+" "+string(job.Kind)+" is abandoned")
+		return
+	case w.chance(5):
+		w.trail = append(w.trail, job.ID+" "+string(job.Kind)+" is given back")
+		if err := w.Retry(w.t.Context(), job.ID, job.Epoch, state.Failed{Error: "boom", Retry: w.time().Add(time.Minute)}); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	e := w.outcome(task, job)
+	if giveUp := w.chance(4) && mayGiveUp(job); giveUp {
+		e = state.Event{Kind: state.EventStepFailed, Run: job.Run, Post: job.Post, Failure: &state.Failure{Job: job.Kind, Class: "github", Reason: "it broke", Hint: "mend it"}}
+		if w.chance(50) && job.Kind != state.JobPost {
+			e.Failure.RetryAt = w.time().Add(time.Hour)
+		}
+	}
+	w.apply(e, Ack{Job: job.ID, Epoch: job.Epoch})
+}
+
+// mayGiveUp reports whether the walk lets a job fail for good: those whose failure the task is told.
+func mayGiveUp(job *state.Job) bool {
+	life := []state.JobKind{state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase, state.JobOpenPR, state.JobAnswer}
+	return slices.Contains(life, job.Kind) || job.Post != nil && job.Post.Kind == state.PostPlan
+}
+
+// outcome is what a step of internal/workflow would report.
+func (w *walker) outcome(task *state.Task, job *state.Job) state.Event {
+	switch job.Kind {
+	case state.JobVet:
+		e := *job.Event
+		e.Permission = state.PermissionWrite
+		if w.chance(10) {
+			e.Permission = state.PermissionRead
+		}
+		return e
+	case state.JobStart:
+		return w.startOutcome()
+	case state.JobLaunch:
+		if w.chance(10) {
+			return state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}
+		}
+		return state.Event{Kind: state.EventLaunched, Run: job.Run, Launch: &state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: feedbackIDs(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}
+	case state.JobStop:
+		return state.Event{Kind: state.EventSaved, Run: job.Run, Saved: &state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}
+	case state.JobApprove:
+		if w.chance(10) {
+			return state.Event{Kind: state.EventNoApproval, Candidate: job.Candidate, Detail: w.pick(state.NotNoPermission, state.NotEdited, state.NotIssueChanged)}
+		}
+		return state.Event{Kind: state.EventApproved, Candidate: job.Candidate}
+	case state.JobPost:
+		return state.Event{Kind: state.EventPosted, Post: job.Post, Posted: &state.Posted{Key: job.Key, ID: int64(w.fact()), At: w.time()}, Hash: "body"}
+	case state.JobStatus:
+		return state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}
+	case state.JobRelease:
+		return state.Event{Kind: state.EventReleased, Detail: job.Args["why"]}
+	case state.JobDue:
+		return state.Event{Kind: state.EventDue, Detail: job.Args["what"], Hash: job.Args["key"]}
+	case state.JobGather:
+		return state.Event{Kind: state.EventGathered, Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:%d", w.fact()), Kind: "thread"}}}
+	}
+	return w.publishOutcome(task, job)
+}
+
+func (w *walker) startOutcome() state.Event {
+	settings := state.DefaultSettings()
+	settings.Plan = state.PlanMode(w.pick(string(state.PlanTwoStep), string(state.PlanTwoStep), string(state.PlanOneStep), string(state.PlanNone)))
+	if w.random.IntN(3) == 0 {
+		settings.Publish = state.PublishAfterApproval
+	}
+	if w.chance(50) {
+		settings.Check = []state.Command{{Run: "make test"}}
+	}
+	start := &state.Start{Settings: settings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
+	switch {
+	case w.chance(10):
+		return state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}
+	case w.chance(10):
+		return state.Event{Kind: state.EventAsked, Start: start, Question: &state.Question{Kind: state.AskExisting, Text: "go on?"}}
+	}
+	return state.Event{Kind: state.EventStarted, Start: start}
+}
+
+func (w *walker) publishOutcome(task *state.Task, job *state.Job) state.Event {
+	switch job.Kind {
+	case state.JobCollect, state.JobRebase:
+		switch {
+		case job.Kind == state.JobRebase && w.chance(30):
+			return state.Event{Kind: state.EventConflict, Head: "theirs", Paths: []string{"a.go"}}
+		case w.chance(10):
+			return state.Event{Kind: state.EventCollected, Run: job.Run, Work: &state.Work{Run: job.Run, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "size"}}}
+		case w.chance(10):
+			return state.Event{Kind: state.EventCollected, Run: job.Run}
+		}
+		tree := fmt.Sprint("t", w.random.IntN(3))
+		return state.Event{Kind: state.EventCollected, Run: job.Run, Work: &state.Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}
+	case state.JobShow:
+		return state.Event{Kind: state.EventShown, Run: job.Run, Plan: &state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}
+	case state.JobCommit:
+		if k := newestApproval(task); k != nil && w.chance(10) {
+			return state.Event{Kind: state.EventNoApproval, Candidate: &state.Candidate{Approval: *k}, Detail: state.NotRevoked}
+		}
+		return state.Event{Kind: state.EventCommitted, Run: job.Run, Work: &state.Work{Run: job.Run, Head: "H", Tree: "T"}}
+	case state.JobMove:
+		if w.chance(30) {
+			return state.Event{Kind: state.EventOvertaken, Run: job.Run, Head: "theirs"}
+		}
+		return state.Event{Kind: state.EventMoved, Run: job.Run}
+	case state.JobOpenPR:
+		return state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: w.fact(), State: "open"}}
+	case state.JobAnswer:
+		return state.Event{Kind: state.EventAnswered}
+	}
+	return state.Event{} // reactions and the like mean nothing to the task
+}
+
+// newestApproval is that of the changes that are being published, nil if they need none.
+func newestApproval(task *state.Task) *state.Approval {
+	if p := task.NewestPlan(); p != nil && p.Publish != nil {
+		return p.Publish.Approved
+	}
+	return nil
+}
+
+// runEvent is what a supervisor reports.
+func (w *walker) runEvent(task *state.Task) state.Event {
+	run := task.Run.ID
+	if w.chance(20) {
+		return state.Event{Kind: state.EventProgress, Run: run, Progress: &state.Progress{LastSeq: 1, Session: "s"}}
+	}
+	res := &state.RunResult{Class: "success", Status: "ok", Text: "text", Outcome: "build", Ended: w.time(), Session: "s"}
+	switch n := w.random.IntN(20); {
+	case w.calm:
+	case task.Run.Kind == state.RunCheck && n < 8:
+		res.Checks = []state.CheckResult{{Name: "test", Code: 1}}
+	case n == 0:
+		res.Outcome, res.Question = "question", "which one?"
+	case n == 1:
+		res.Outcome = string(state.OutcomeReport)
+	case n == 2:
+		res.Class, res.Status = "fatal", w.pick("max_turns", "budget", "crashed")
+	case n == 3:
+		res.Class, res.Status = "retryable", w.pick("limit", state.StatusVMLost)
+	case n == 4:
+		res.Class, res.Status = "retryable", state.StatusNoSession
+	case n == 5:
+		res.Broken, res.Guess = "it ends too early", true
+	}
+	return state.Event{Kind: state.EventRunEnded, Run: run, Result: res}
+}
+
+// person is what somebody did; what limits it to one kind.
+func (w *walker) person(task *state.Task, what string) state.Event {
+	n := w.fact()
+	e := state.Event{By: ada, Repo: &state.Repo{ID: 10, Owner: "o", Name: "r"}, ID: fmt.Sprintf("outside:%d", n)}
+	issue := &state.Issue{Title: "Bug", Body: w.pick("It breaks.", "It breaks badly.")}
+	comment := &state.Comment{ID: int64(n), Body: "words", At: w.time(), Mention: true}
+	switch {
+	case what != "":
+	case w.calm:
+		what = w.pick("thumb", "thumb", "thumb", "review", "review", "merge")
+	default:
+		what = w.pick("approve", "approve", "thumb", "thumb", "comment", "order", "order", "edit", "review", "review", "close", "merge",
+			"push", "untrigger", "plan edited", "poke", "trigger")
+	}
+	switch what {
+	case "trigger":
+		e.Kind, e.Via, e.Issue = state.EventTriggered, "assigned", issue
+	case "untrigger":
+		e.Kind, e.Via = state.EventUntriggered, "assigned"
+	case "approve":
+		e.Kind, e.Comment, e.Orders = state.EventCommented, comment, []state.Order{{Verb: state.VerbApprove}}
+	case "comment":
+		e.Kind, e.Comment = state.EventCommented, comment
+		e.Issue, comment.Mention = issue, false
+	case "order":
+		verb := state.Verb(w.pick("retry", "retry", "retry", "stop", "replan", "message", "message", "budget", "create pr", "cancel", "plan", "help"))
+		e.Kind, e.Comment, e.Issue = state.EventCommented, comment, issue
+		e.Orders = []state.Order{{Verb: verb, Fresh: w.chance(30), MicroUSD: 5}}
+	case "edit":
+		e.Kind, e.Issue = state.EventIssueEdited, issue
+	case "review":
+		e.Kind, e.Review = state.EventReviewed, &state.Review{ID: int64(n), State: w.pick("approved", "changes_requested"), Body: w.pick("", "words")}
+	case "close":
+		e.Kind = state.EventIssueClosed
+	case "merge":
+		e.Kind, e.Merged = state.EventPRClosed, true
+	case "push":
+		e.Kind, e.Head = state.EventPushed, "theirs"
+	case "poke":
+		e.Kind = state.EventPoked
+	case "thumb", "plan edited":
+		w.aboutPlan(task, &e, what)
+	}
+	return e
+}
+
+func (w *walker) aboutPlan(task *state.Task, e *state.Event, what string) {
+	e.Kind = state.EventPoked
+	if task == nil || task.NewestPlan() == nil || !task.NewestPlan().Posted() {
+		return
+	}
+	p := task.NewestPlan()
+	if what == "thumb" {
+		e.Kind = state.EventThumb
+		e.Candidate = &state.Candidate{Comment: p.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: w.time()}}
+		return
+	}
+	e.Kind, e.Comment = state.EventPlanEdited, &state.Comment{ID: p.Comment}
+}
+
+// check looks for a task that nothing will bring on.
+func (w *walker) check() {
+	w.t.Helper()
+	task, err := w.Task(w.t.Context(), task1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	jobs, err := w.Jobs(w.t.Context(), task1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if task == nil {
+		return
+	}
+	for _, problem := range []string{stuck(task, jobs), unapproved(task), unshown(task, jobs)} {
+		if problem == "" {
+			continue
+		}
+		w.fatal("in phase %s, step %q, run %+v, waiting %+v, with jobs %v: %s", task.Phase, task.Step, task.Run, task.Waiting, jobKinds(jobs), problem)
+	}
+}

@@ -1,0 +1,178 @@
+package vm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// roster is what the caps are checked against: every row whose bill is open, in one value, because an
+// update reads single keys only.
+type roster struct {
+	// Born is when the first VM was intended in this store.
+	Born time.Time  `json:"born,omitzero"`
+	Open []rosterVM `json:"open,omitempty"`
+	// Makes are the times of the last intents of VMs that cost something.
+	Makes []time.Time `json:"makes,omitempty"`
+}
+
+// rosterVM is the part of a row that the caps need.
+type rosterVM struct {
+	Name      string        `json:"name"`
+	Task      state.TaskKey `json:"task,omitzero"`
+	Phase     Phase         `json:"phase"`
+	Intended  time.Time     `json:"intended"`
+	CreatedAt time.Time     `json:"created_at,omitzero"`
+	MicroHour int64         `json:"micro_hour,omitempty"`
+	Currency  string        `json:"currency,omitempty"`
+	Paid      time.Duration `json:"paid,omitempty"`
+	Skip      int64         `json:"skip,omitempty"`
+}
+
+func (v rosterVM) row() *Row {
+	return &Row{Name: v.Name, Task: v.Task, Phase: v.Phase, Intended: v.Intended, CreatedAt: v.CreatedAt, MicroHour: v.MicroHour, Currency: v.Currency, Paid: v.Paid, Skip: v.Skip}
+}
+
+// maxMakes bounds how many intents of the last hour are remembered.
+const maxMakes = 1000
+
+func (o *roster) intended(now time.Time) {
+	o.Makes = slices.DeleteFunc(o.Makes, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	o.Makes = append(o.Makes, now)
+	if len(o.Makes) > maxMakes {
+		o.Makes = o.Makes[len(o.Makes)-maxMakes:]
+	}
+}
+
+func (o *roster) put(r *Row) {
+	if o.Born.IsZero() {
+		o.Born = r.Intended
+	}
+	v := rosterVM{r.Name, r.Task, r.Phase, r.Intended, r.CreatedAt, r.MicroHour, r.Currency, r.Paid, r.Skip}
+	for i := range o.Open {
+		if o.Open[i].Name == r.Name {
+			o.Open[i] = v
+			return
+		}
+	}
+	o.Open = append(o.Open, v)
+}
+
+// takesPlace reports whether the VM counts for `limits.vms`: one that costs something does until the
+// provider has it no more, another until it is not wanted any more.
+func (v rosterVM) takesPlace() bool {
+	return v.Paid > 0 || v.Phase != Failed && v.Phase != Deleting
+}
+
+// rosterCares reports whether a change of a row is one of its line in the roster, or closes its bill.
+func rosterCares(old, row *Row) bool {
+	return old.Phase.Over() != row.Phase.Over() || !old.EndedAt.Equal(row.EndedAt) ||
+		!old.CreatedAt.Equal(row.CreatedAt) || old.MicroHour != row.MicroHour || old.Paid != row.Paid || old.Task != row.Task
+}
+
+// checkCaps returns a *LimitError if a cap forbids the VM of row, which is not in the roster yet.
+func (s *Rows) checkCaps(r kv.Reader, o *roster, row *Row, caps Caps, now time.Time) error {
+	taken := 0
+	for _, v := range o.Open {
+		if v.takesPlace() {
+			taken++
+		}
+	}
+	if caps.VMs > 0 && taken >= caps.VMs {
+		return &LimitError{Limit: LimitVMs, Reason: fmt.Sprintf("%d of %d VMs are in use", taken, caps.VMs)}
+	}
+	if row.Paid <= 0 {
+		return nil
+	}
+	if err := o.checkMakes(caps.PerHour, now); err != nil && row.Rebuilds == "" {
+		return err
+	}
+	return s.checkMoney(r, o, row, caps, now)
+}
+
+func (o *roster) checkMakes(perHour int, now time.Time) error {
+	recent := slices.DeleteFunc(slices.Clone(o.Makes), func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	if perHour <= 0 || len(recent) < perHour {
+		return nil
+	}
+	return &LimitError{
+		Limit: LimitVMMakes, Until: recent[len(recent)-perHour].Add(time.Hour),
+		Reason: fmt.Sprintf("%d VMs were made in the last hour, and %d are allowed", len(recent), perHour),
+	}
+}
+
+// checkMoney asks whether one more span of row may begin now, under the caps on time and money.
+func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.Time) error {
+	if row.Rebuilds != "" && row.Spans(now) == 0 {
+		return nil // its span is paid
+	}
+	if caps.PerTask > 0 && !row.Task.IsZero() {
+		bill, err := s.taskBill(r, o, row.Task, now)
+		if err != nil {
+			return err
+		}
+		if bill.Time+row.Paid > caps.PerTask {
+			return &LimitError{Limit: LimitVMHours, Reason: fmt.Sprintf("this task has used %s of the %s of VM time that it may", state.FormatHours(bill.Time), state.FormatHours(caps.PerTask))}
+		}
+	}
+	if caps.MicroDay <= 0 && caps.MicroMonth <= 0 {
+		return nil
+	}
+	day, month, err := s.bills(r, o, now)
+	if err != nil {
+		return err
+	}
+	if caps.MicroMonth > 0 && month.Micro+row.MicroHour > caps.MicroMonth {
+		_, until := monthOf(now)
+		return &LimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs and images have cost " + amount(month.Micro, row.Currency) + " this month, of " + amount(caps.MicroMonth, row.Currency) + " that they may"}
+	}
+	if caps.MicroDay > 0 && day.Micro+row.MicroHour > caps.MicroDay {
+		_, until := dayOf(now)
+		return &LimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs and images have cost " + amount(day.Micro, row.Currency) + " today, of " + amount(caps.MicroDay, row.Currency) + " that they may"}
+	}
+	return nil
+}
+
+// amount writes money for people: cents, and what is less as it is.
+func amount(micro int64, currency string) string {
+	if currency == "" {
+		currency = "EUR"
+	}
+	return fmt.Sprintf("%.2f %s", float64(micro)/1e6, currency)
+}
+
+// SpanAllowed returns a *LimitError if the caps forbid that another span of the VM begins now. It
+// is asked before a paid span ends; what was begun may be used up.
+func (s *Rows) SpanAllowed(ctx context.Context, row Row, caps Caps) error {
+	if row.Paid <= 0 {
+		return nil
+	}
+	row.Rebuilds = ""
+	now := s.now()
+	return s.viewRoster(ctx, func(r kv.Reader, o *roster) error { return s.checkMoney(r, o, &row, caps, now) })
+}
+
+// Since returns when the first VM was intended in this store, zero if none ever was: what it does not
+// know of VMs that are older says nothing.
+func (s *Rows) Since(ctx context.Context) (since time.Time, err error) {
+	err = s.viewRoster(ctx, func(_ kv.Reader, o *roster) error {
+		since = o.Born
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read since when there are VMs: %w", err)
+	}
+	return since, nil
+}
+
+func (s *Rows) getRoster(r kv.Reader) (*roster, error) {
+	var o roster
+	err := ignoreMissing(s.codec.GetJSON(r, keyRoster, &o))
+	return &o, err
+}
+
+func (s *Rows) putRoster(tx kv.Tx, o *roster) error { return s.codec.PutJSON(tx, keyRoster, o) }

@@ -1,0 +1,276 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+	"github.com/errand-bot/errand/state/kv/blob"
+)
+
+// ErrNoRow says that the store has no VM of this name.
+var ErrNoRow = errors.New("no such VM in the store")
+
+// ErrOver says that the VM of this name has had its life: it may not be made again.
+var ErrOver = errors.New("the VM of this name is over")
+
+// Rows keeps the rows of VMs, what they have cost, and how long they took to come up. The store that owns the database
+// changes rows as well, in the updates that change their tasks: see [Rows.Follow].
+type Rows struct {
+	db    kv.DB
+	codec *blob.Codec
+	now   func() time.Time
+}
+
+// New returns the rows in db. Now returns times in UTC without a monotonic part.
+func New(db kv.DB, codec *blob.Codec, now func() time.Time) *Rows {
+	return &Rows{db: db, codec: codec, now: now}
+}
+
+// Intent asks for a row. The fields are those of Row.
+type Intent struct {
+	Name      string
+	Task      state.TaskKey
+	Repo      int64
+	Owner     string
+	Gen       int
+	Provider  string
+	Labels    map[string]string
+	Image     string
+	FromSleep string
+	FromImage bool
+	Rebuilds  string
+	NotAfter  time.Time
+	// MicroHour, Currency and Paid are what is reserved: the dearest of what may be ordered.
+	MicroHour int64
+	Currency  string
+	Paid      time.Duration
+}
+
+// Intend stores that there shall be a VM, in one transaction with the check of the caps (a
+// *LimitError). A row that is there already is returned as it is and takes nothing from the caps; if
+// its life is over the error is ErrVMOver. If the intent rebuilds a spare VM, that one's row is handed
+// over in the same transaction, and takes no place besides.
+func (s *Rows) Intend(ctx context.Context, in Intent, caps Caps) (Row, error) {
+	now := s.now()
+	var row Row
+	err := kv.Update(ctx, s.db, "intend VM", func(tx kv.Tx) (err error) {
+		row, err = s.intend(tx, in, caps, now)
+		return err
+	})
+	if err != nil {
+		return Row{}, fmt.Errorf("intend VM %s: %w", in.Name, err)
+	}
+	return row, nil
+}
+
+func (s *Rows) intend(tx kv.Tx, in Intent, caps Caps, now time.Time) (Row, error) {
+	old, err := s.get(tx, in.Name)
+	switch {
+	case err == nil && old.Phase.Over():
+		return Row{}, fmt.Errorf("%w: %s", ErrOver, old.Phase)
+	case err == nil:
+		return *old, nil
+	case !errors.Is(err, ErrNoRow):
+		return Row{}, err
+	}
+	roster, err := s.getRoster(tx)
+	if err != nil {
+		return Row{}, err
+	}
+	row := Row{
+		Name: in.Name, Version: 1, Task: in.Task, Repo: in.Repo, Owner: in.Owner, Gen: in.Gen, Provider: in.Provider, Labels: in.Labels,
+		Phase: Intended, Since: now, Intended: now, Image: in.Image, FromSleep: in.FromSleep, FromImage: in.FromImage, Rebuilds: in.Rebuilds, NotAfter: in.NotAfter,
+		MicroHour: in.MicroHour, Currency: in.Currency, Paid: in.Paid,
+	}
+	if in.Rebuilds != "" {
+		if err := s.inherit(tx, roster, &row, now); err != nil {
+			return Row{}, err
+		}
+	}
+	if err := s.checkCaps(tx, roster, &row, caps, now); err != nil {
+		return Row{}, err
+	}
+	roster.put(&row)
+	if row.Paid > 0 && row.Rebuilds == "" {
+		roster.intended(now)
+	}
+	return row, errors.Join(s.put(tx, &row), s.putRoster(tx, roster))
+}
+
+// inherit takes over the VM object of a spare VM, with what is paid for it.
+func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error {
+	old, err := s.get(tx, row.Rebuilds)
+	if err != nil {
+		return err
+	}
+	next, ok := Next(*old, Event{Kind: Inherits, Now: now, Heir: row.Name, Why: old.Why})
+	if !ok || old.Repo != row.Repo {
+		return fmt.Errorf("%w: %s is not to be had (%s)", ErrOver, old.Name, old.Phase)
+	}
+	row.CreatedAt, row.Skip, row.Location, row.Kind = old.CreatedAt, old.Skip+old.Spans(now), old.Location, old.Kind
+	row.MicroHour, row.Currency, row.Paid = old.MicroHour, old.Currency, old.Paid
+	if err := s.put(tx, &next); err != nil {
+		return err
+	}
+	return s.book(tx, roster, old, &next, now)
+}
+
+// Apply does to a row what the event means, and returns the row and whether it changed. An event
+// that does not fit changes nothing. The error for an unknown name is ErrNoVMRow.
+func (s *Rows) Apply(ctx context.Context, name string, e Event) (Row, bool, error) {
+	e.Now, e.CreatedAt = s.now(), e.CreatedAt.UTC().Round(0)
+	var row Row
+	var changed bool
+	err := kv.Update(ctx, s.db, "VM "+string(e.Kind), func(tx kv.Tx) (err error) {
+		row, changed, err = s.apply(tx, name, e)
+		return err
+	})
+	if err != nil {
+		return Row{}, false, fmt.Errorf("apply %s to VM %s: %w", e.Kind, name, err)
+	}
+	return row, changed, nil
+}
+
+func (s *Rows) apply(tx kv.Tx, name string, e Event) (Row, bool, error) {
+	old, err := s.get(tx, name)
+	if err != nil {
+		return Row{}, false, err
+	}
+	row, changed := Next(*old, e)
+	if !changed {
+		return row, false, nil
+	}
+	if err := s.put(tx, &row); err != nil {
+		return Row{}, false, err
+	}
+	if !rosterCares(old, &row) {
+		return row, true, s.recordTime(tx, old, &row)
+	}
+	roster, err := s.getRoster(tx)
+	if err != nil {
+		return Row{}, false, err
+	}
+	if err := s.book(tx, roster, old, &row, e.Now); err != nil {
+		return Row{}, false, err
+	}
+	return row, true, errors.Join(s.putRoster(tx, roster), s.recordTime(tx, old, &row))
+}
+
+// Follow has the row of a task's VM say whether a run is on it, in the transaction that changed the
+// task. A VM without a row is none of the store's.
+func (s *Rows) Follow(tx kv.Tx, before, after *state.Task, now time.Time) error {
+	was, wasBusy := vmOf(before)
+	is, isBusy := vmOf(after)
+	if was == is && wasBusy == isBusy {
+		return nil
+	}
+	if was != "" && was != is {
+		if err := s.applyIfKnown(tx, was, Event{Kind: Rest, Now: now}); err != nil {
+			return err
+		}
+	}
+	kind := Rest
+	if isBusy {
+		kind = Work
+	}
+	return s.applyIfKnown(tx, is, Event{Kind: kind, Now: now})
+}
+
+func (s *Rows) applyIfKnown(tx kv.Tx, name string, e Event) error {
+	if name == "" {
+		return nil
+	}
+	_, _, err := s.apply(tx, name, e)
+	if errors.Is(err, ErrNoRow) {
+		return nil
+	}
+	return err
+}
+
+// vmOf is the task's VM, and whether a run is on it.
+func vmOf(t *state.Task) (name string, busy bool) {
+	if t == nil || t.VM == nil {
+		return "", false
+	}
+	return t.VM.Name, t.Run != nil && t.Run.VM == t.VM.Name
+}
+
+// Get returns one row, ErrNoVMRow if there is none.
+func (s *Rows) Get(ctx context.Context, name string) (Row, error) {
+	var row *Row
+	err := s.db.View(ctx, func(r kv.Reader) (err error) {
+		row, err = s.get(r, name)
+		return err
+	})
+	if err != nil {
+		return Row{}, fmt.Errorf("read VM %s: %w", name, err)
+	}
+	return *row, nil
+}
+
+// List returns all rows in the order of their names, those of VMs that are gone, too, until they
+// are pruned.
+func (s *Rows) List(ctx context.Context) ([]Row, error) {
+	var rows []Row
+	err := s.db.Scan(ctx, preVM, "", 0, func(p kv.Pair) error {
+		var row *Row
+		err := s.db.View(ctx, func(r kv.Reader) (err error) {
+			row, err = s.get(r, p.Key[len(preVM):])
+			return err
+		})
+		if err == nil {
+			rows = append(rows, *row)
+		}
+		if errors.Is(err, ErrNoRow) { // pruned meanwhile
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list VMs: %w", err)
+	}
+	return rows, nil
+}
+
+// Prune forgets the rows of VMs that were gone before a time, and returns how many. It must lie
+// further back than a create can land late: a day. Their bill stays.
+func (s *Rows) Prune(ctx context.Context, before time.Time) (int, error) {
+	rows, err := s.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	old := slices.DeleteFunc(rows, func(r Row) bool { return r.Phase != Gone || !r.Since.Before(before) })
+	for chunk := range slices.Chunk(old, kv.MaxWrites/2) {
+		err := kv.Update(ctx, s.db, "prune VMs", func(tx kv.Tx) error {
+			for _, row := range chunk {
+				if err := blob.Delete(tx, rowKey(row.Name)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, fmt.Errorf("prune VMs: %w", err)
+		}
+	}
+	return len(old), nil
+}
+
+func (s *Rows) get(r kv.Reader, name string) (*Row, error) {
+	var row Row
+	err := s.codec.GetJSON(r, rowKey(name), &row)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %s", ErrNoRow, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &row, nil
+}
+
+func (s *Rows) put(tx kv.Tx, row *Row) error { return s.codec.PutJSON(tx, rowKey(row.Name), row) }

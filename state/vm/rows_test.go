@@ -1,0 +1,271 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// euros is a price of an hour for tests.
+const euros = 100_000
+
+func cloudIntent(name string, task state.TaskKey) Intent {
+	return Intent{Name: name, Task: task, Owner: "o", Provider: "p", MicroHour: euros, Currency: "EUR", Paid: time.Hour, Repo: task.Repo}
+}
+
+func (s *testRows) intend(t *testing.T, in Intent, caps Caps) Row {
+	t.Helper()
+	row, err := s.Intend(context.Background(), in, caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+func (s *testRows) vmEvent(t *testing.T, name string, e Event) Row {
+	t.Helper()
+	if e.Kind == Made && e.CreatedAt.IsZero() {
+		e.CreatedAt, e.MicroHour, e.Currency, e.Paid = s.time(), euros, "EUR", time.Hour
+	}
+	row, changed, err := s.Apply(context.Background(), name, e)
+	if err != nil || !changed {
+		t.Fatalf("%s to %s (%s): changed %v, %v", e.Kind, name, row.Phase, changed, err)
+	}
+	return row
+}
+
+// bring makes a VM that can be used.
+func (s *testRows) bring(t *testing.T, name string, task state.TaskKey, caps Caps) {
+	t.Helper()
+	s.intend(t, cloudIntent(name, task), caps)
+	s.vmEvent(t, name, Event{Kind: Made, ID: name, Usable: true})
+}
+
+func (s *testRows) drop(t *testing.T, name string) {
+	t.Helper()
+	s.vmEvent(t, name, Event{Kind: End, Why: "done"})
+	s.vmEvent(t, name, Event{Kind: Deleted})
+}
+
+func (s *testRows) refuses(t *testing.T, in Intent, caps Caps, limit string) *LimitError {
+	t.Helper()
+	_, err := s.Intend(context.Background(), in, caps)
+	var refused *LimitError
+	if !errors.As(err, &refused) || refused.Limit != limit || refused.Hint() == "" || refused.Reason == "" {
+		t.Fatalf("intent %s: %v, want the limit %s", in.Name, err, limit)
+	}
+	if _, err := s.Get(context.Background(), in.Name); !errors.Is(err, ErrNoRow) {
+		t.Errorf("a refused intent left a row: %v", err)
+	}
+	return refused
+}
+
+var firstTask = state.TaskKey{Repo: 5, Issue: 7}
+
+func TestIntendVMTwice(t *testing.T) {
+	t.Parallel()
+	s := newTestRows(t)
+	first := s.intend(t, cloudIntent("a", firstTask), Caps{VMs: 1})
+	s.reopen(t)
+	if second := s.intend(t, cloudIntent("a", firstTask), Caps{VMs: 1}); !cmp.Equal(first, second) {
+		t.Errorf("the second intent differs:\n%s", cmp.Diff(first, second))
+	}
+	s.drop(t, "a")
+	if _, err := s.Intend(context.Background(), cloudIntent("a", firstTask), Caps{}); !errors.Is(err, ErrOver) {
+		t.Errorf("a name is used again: %v", err)
+	}
+	if _, _, err := s.Apply(context.Background(), "b", Event{Kind: Up}); !errors.Is(err, ErrNoRow) {
+		t.Errorf("an event of an unknown VM: %v", err)
+	}
+}
+
+func TestCapOnVMs(t *testing.T) {
+	t.Parallel()
+	s, caps := newTestRows(t), Caps{VMs: 2}
+	s.bring(t, "a", firstTask, caps)
+	s.intend(t, cloudIntent("b", firstTask), caps)
+	if got := s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs); got.Reason != "2 of 2 VMs are in use" {
+		t.Errorf("the reason is %q", got.Reason)
+	}
+	s.vmEvent(t, "a", Event{Kind: End, Why: "done"})
+	s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs) // it is paid for, and counts in the account's limit, until it is gone
+	s.vmEvent(t, "a", Event{Kind: Deleted})
+	s.intend(t, Intent{Name: "free", Owner: "x"}, caps)
+	s.refuses(t, Intent{Name: "free2", Owner: "x"}, caps, LimitVMs)
+	s.vmEvent(t, "free", Event{Kind: Fail, Why: "crashed"}) // what is left of a box takes no place
+	s.intend(t, Intent{Name: "free2", Owner: "x"}, caps)
+}
+
+func TestCapOnIntents(t *testing.T) {
+	t.Parallel()
+	s, caps := newTestRows(t), Caps{PerHour: 3}
+	for i := range 3 {
+		s.bring(t, fmt.Sprint(i), firstTask, caps)
+		s.drop(t, fmt.Sprint(i))
+		s.advance(10 * time.Minute)
+	}
+	if got := s.refuses(t, cloudIntent("x", firstTask), caps, LimitVMMakes); !got.Until.Equal(began.Add(time.Hour)) {
+		t.Errorf("it ends at %s", got.Until)
+	}
+	s.intend(t, Intent{Name: "free", Owner: "x"}, caps)
+	s.advance(30 * time.Minute)
+	s.intend(t, cloudIntent("x", firstTask), caps)
+}
+
+func TestCapOnTaskHours(t *testing.T) {
+	t.Parallel()
+	s, caps := newTestRows(t), Caps{PerTask: 3 * time.Hour}
+	s.bring(t, "a", firstTask, caps)
+	s.advance(61 * time.Minute)
+	s.drop(t, "a")
+	s.bring(t, "b", firstTask, caps)
+	s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMHours)
+	s.intend(t, cloudIntent("other", state.TaskKey{Repo: 5, Issue: 8}), caps)
+	row, err := s.Get(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *LimitError
+	if err := s.SpanAllowed(t.Context(), row, caps); !errors.As(err, &refused) || refused.Limit != LimitVMHours {
+		t.Errorf("a fourth hour: %v", err)
+	}
+	if err := s.SpanAllowed(t.Context(), row, Caps{PerTask: 4 * time.Hour}); err != nil {
+		t.Errorf("with a higher cap: %v", err)
+	}
+	bill, err := s.TaskBill(t.Context(), firstTask, s.time())
+	want := Bill{VMs: 2, Spans: 3, Time: 3 * time.Hour, Micro: 3 * euros, Currency: "EUR"}
+	bill.Currency = "EUR"
+	if err != nil || bill != want {
+		t.Errorf("the bill is %+v, %v", bill, err)
+	}
+}
+
+func TestCapOnMoney(t *testing.T) {
+	t.Parallel()
+	s := newTestRows(t)
+	day, month := Caps{MicroDay: 3 * euros}, Caps{MicroMonth: 5 * euros}
+	s.bring(t, "a", firstTask, day)
+	s.advance(59 * time.Minute)
+	s.drop(t, "a")
+	s.bring(t, "b", firstTask, day)                      // a second hour has begun
+	s.intend(t, cloudIntent("reserved", firstTask), day) // and a third is reserved
+	if got := s.refuses(t, cloudIntent("c", firstTask), day, LimitVMsDay); !got.Until.Equal(time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("it ends at %s", got.Until)
+	}
+	s.drop(t, "reserved") // was never made
+	s.advance(24*time.Hour - 2*time.Minute)
+	gotDay, gotMonth, err := s.Spent(t.Context(), s.time())
+	if err != nil || gotDay.Spans != 9 || gotMonth.Spans != 25 {
+		t.Errorf("spent %+v, %+v, %v", gotDay, gotMonth, err)
+	}
+	s.drop(t, "b")
+	s.refuses(t, cloudIntent("c", firstTask), month, LimitVMsMonth)
+	s.advance(31 * 24 * time.Hour)
+	s.intend(t, cloudIntent("c", firstTask), month)
+	closedDay, closedMonth, err := s.Spent(t.Context(), began.AddDate(0, 0, 1))
+	closedMonth.VMs, gotMonth.VMs, gotDay.VMs, closedDay.VMs = 0, 0, 0, 0
+	if diff := cmp.Diff([]Bill{gotDay, gotMonth}, []Bill{closedDay, closedMonth}); err != nil || diff != "" {
+		t.Errorf("%v; closing the bill changed it (-before +after):\n%s", err, diff)
+	}
+}
+
+// TestHeir lets a task's VM go on as a spare one and then as another task's: every span is paid once.
+func TestHeir(t *testing.T) {
+	t.Parallel()
+	s, caps := newTestRows(t), Caps{VMs: 1, PerHour: 1, PerTask: time.Hour}
+	s.bring(t, "a", firstTask, caps)
+	heir := cloudIntent("b", state.TaskKey{Repo: 5, Issue: 8})
+	heir.Rebuilds = "a"
+	if _, err := s.Intend(t.Context(), heir, caps); !errors.Is(err, ErrOver) {
+		t.Errorf("a VM in use is taken: %v", err)
+	}
+	s.advance(20 * time.Minute)
+	s.vmEvent(t, "a", Event{Kind: Keep, Why: "done"})
+	stranger := heir
+	stranger.Name, stranger.Repo = "c", 6
+	if _, err := s.Intend(t.Context(), stranger, caps); !errors.Is(err, ErrOver) {
+		t.Errorf("another repository takes it: %v", err)
+	}
+	row := s.intend(t, heir, caps)
+	if row.Spans(s.time()) != 0 || !row.CreatedAt.Equal(began) || row.Rebuilds != "a" {
+		t.Errorf("the heir is %+v", row)
+	}
+	old, err := s.Get(t.Context(), "a")
+	if err != nil || old.Phase != Deleting || old.Heir != "b" || old.Why != "done" {
+		t.Errorf("the old row is %+v, %v", old, err)
+	}
+	s.vmEvent(t, "b", Event{Kind: Made, ID: "a", CreatedAt: began, Usable: true, MicroHour: euros, Paid: time.Hour, Currency: "EUR"})
+	s.vmEvent(t, "a", Event{Kind: Deleted})
+	s.advance(45 * time.Minute)
+	s.drop(t, "b")
+	for task, want := range map[state.TaskKey]int64{firstTask: 1, heir.Task: 1} {
+		if bill, err := s.TaskBill(t.Context(), task, s.time()); err != nil || bill.Spans != want {
+			t.Errorf("task %s pays %+v, %v", task, bill, err)
+		}
+	}
+	if day, _, err := s.Spent(t.Context(), s.time()); err != nil || day.Micro != 2*euros {
+		t.Errorf("the day costs %+v, %v", day, err)
+	}
+}
+
+func TestVMRowsAndTimes(t *testing.T) {
+	t.Parallel()
+	s := newTestRows(t)
+	for i := range 3 {
+		name := fmt.Sprint("vm", i)
+		s.intend(t, cloudIntent(name, firstTask), Caps{})
+		s.vmEvent(t, name, Event{Kind: Made, ID: name})
+		s.vmEvent(t, name, Event{Kind: Runs})
+		s.advance(time.Duration(i+1) * time.Minute)
+		s.vmEvent(t, name, Event{Kind: Up, Pins: []string{"k"}})
+	}
+	times, err := s.Times(t.Context())
+	if err != nil || Percentile(times.Boot, 50) != 2*time.Minute || Percentile(times.Boot, 95) != 3*time.Minute || Percentile(times.Image, 50) != 0 {
+		t.Errorf("times are %v, %v", times, err)
+	}
+	s.drop(t, "vm0")
+	s.advance(time.Hour)
+	s.drop(t, "vm1")
+	if n, err := s.Prune(t.Context(), s.time().Add(-time.Minute)); n != 1 || err != nil {
+		t.Errorf("pruned %d, %v", n, err)
+	}
+	rows, err := s.List(t.Context())
+	if err != nil || len(rows) != 2 || rows[0].Name != "vm1" || rows[0].Phase != Gone || rows[1].Pins[0] != "k" {
+		t.Errorf("rows are %+v, %v", rows, err)
+	}
+}
+
+// TestCheckFindsBadVMs plants contradictions.
+func TestCheckFindsBadVMs(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]Row{
+		"not in the roster": {Name: "x", Phase: Ready},
+		"no reason":         {Name: "x", Phase: Gone, EndedAt: began},
+		"no end":            {Name: "x", Phase: Gone, Why: "done"},
+		"another name":      {Name: "y", Phase: Gone, EndedAt: began, Why: "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestRows(t)
+			s.bring(t, "a", firstTask, Caps{})
+			err := kv.Update(t.Context(), s.db, "spoil", func(tx kv.Tx) error { return s.codec.PutJSON(tx, rowKey("x"), spoil) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if problems := s.problems(t); len(problems) == 0 {
+				t.Error("Check finds nothing")
+			}
+			err = kv.Update(t.Context(), s.db, "mend", func(tx kv.Tx) error { return tx.Delete(rowKey("x")) })
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package vm
+
+import (
+	"slices"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// TableRow is one line of the VMs' transition table: in one of the phases From, the event On leads to To.
+type TableRow struct {
+	From []Phase
+	On   EventKind
+	// If names the condition, in words.
+	If string
+	// To is the phase afterwards; Same leaves it as it is.
+	To  Phase
+	Doc string // what happens, one sentence
+
+	when func(*Row, Event) bool
+	do   func(*Row, Event)
+}
+
+// Same stands in TableRow.To for "the phase does not change".
+const Same Phase = "same"
+
+// Table returns the transition table of VMs. docs/lifecycle.md is made from it.
+func Table() []TableRow { return slices.Clone(table) }
+
+// table is the whole life of a VM. It is read, never changed; rows are tried from the top.
+var table = slices.Concat(rises(), works(), ends())
+
+// rises is the way from the intent to a VM that can be used.
+func rises() []TableRow {
+	wakes := func(r *Row, e Event) bool { return r.FromSleep != "" }
+	return []TableRow{
+		{From: []Phase{Intended}, On: Made, If: "it can be used at once, and takes over work", To: Waking, Doc: "as up", when: func(r *Row, e Event) bool { return e.Usable && wakes(r, e) }, do: both((*Row).made, (*Row).up)},
+		{From: []Phase{Intended}, On: Made, If: "it can be used at once", To: Ready, Doc: "as up", when: func(_ *Row, e Event) bool { return e.Usable }, do: both((*Row).made, (*Row).up)},
+		{From: []Phase{Intended}, On: Made, To: Creating, Doc: "its id, place and price are stored before anything waits for it", do: (*Row).made},
+		{From: []Phase{Failed, Deleting}, On: Made, If: "it was not known to exist", To: Same, Doc: "a create landed late: what has to be deleted, and paid for, is stored", when: func(r *Row, _ Event) bool { return r.ID == "" && r.CreatedAt.IsZero() }, do: (*Row).made},
+		{From: []Phase{Creating}, On: Runs, To: Booting, Doc: "its first contact begins"},
+		{From: []Phase{Booting}, On: Pinned, To: Same, Doc: "the new host key is accepted beside the old one, before the VM takes it", do: func(r *Row, e Event) { r.Pins = slices.Clone(e.Pins) }},
+		{From: []Phase{Booting}, On: Up, If: "it takes over work", To: Waking, Doc: "only the new host key is accepted from now on", when: wakes, do: (*Row).up},
+		{From: []Phase{Booting}, On: Up, To: Ready, Doc: "only the new host key is accepted from now on", do: (*Row).up},
+	}
+}
+
+// works is what happens to a VM that can be used.
+func works() []TableRow {
+	return []TableRow{
+		{From: []Phase{Waking, Ready, Parked, Sleeping}, On: Work, If: "it has a task", To: Busy, Doc: "in the transaction that gives the run its VM", when: func(r *Row, _ Event) bool { return !r.Spare }},
+		{From: []Phase{Waking, Ready, Busy}, On: Rest, To: Parked, Doc: "in the transaction that ends the run"},
+		{From: []Phase{Sleeping}, On: Rest, To: Parked, Doc: "its work could not be put away; it is tried again"},
+		{From: []Phase{Ready, Parked}, On: Sleep, To: Sleeping, Doc: "its disk comes to rest and is made an image"},
+		{From: []Phase{Sleeping}, On: Imaged, To: Asleep, Doc: "the image is available; the VM is deleted next", do: func(r *Row, e Event) { r.Snapshot = e.Snapshot; r.ended(e) }},
+		{From: []Phase{Waking, Ready, Busy, Parked}, On: Keep, To: Parked, Doc: "spare: a rebuild gives it to the next task of the repository, or the end of its hour ends it", do: func(r *Row, e Event) { r.Spare, r.Task, r.Why = true, state.TaskKey{}, e.Why }},
+		{From: []Phase{Parked}, On: Inherits, If: "it is spare", To: Deleting, Doc: "in the transaction of its heir's intent; what is left under the old name is deleted later", when: func(r *Row, _ Event) bool { return r.Spare }, do: func(r *Row, e Event) { r.Heir = e.Heir; r.ended(e); r.EndedAt = e.Now }},
+	}
+}
+
+// ends is how a VM ends.
+func ends() []TableRow {
+	live := slices.DeleteFunc(Phases(), Phase.Over)
+	return []TableRow{
+		{From: live, On: Fail, To: Failed, Doc: "the row keeps why", do: (*Row).ended},
+		{From: append(slices.Clone(live), Failed, Asleep), On: End, To: Deleting, Doc: "stored before the provider is asked to delete it", do: (*Row).ended},
+		{From: []Phase{Asleep}, On: Deleted, If: "it was there", To: Same, Doc: "its bill is closed; the image stays", when: func(r *Row, _ Event) bool { return r.EndedAt.IsZero() }, do: (*Row).freed},
+		{From: []Phase{Deleting}, On: Deleted, To: Gone, Doc: "its bill is closed", do: (*Row).freed},
+	}
+}
+
+// Next returns the row after an event, and whether the event changed it. It is pure.
+func Next(row Row, e Event) (Row, bool) {
+	for i := range table {
+		line := &table[i]
+		if line.On != e.Kind || !slices.Contains(line.From, row.Phase) || line.when != nil && !line.when(&row, e) {
+			continue
+		}
+		if line.do != nil {
+			line.do(&row, e)
+		}
+		if line.To != Same && line.To != row.Phase {
+			row.Phase, row.Since = line.To, e.Now
+		}
+		row.Version++
+		return row, true
+	}
+	return row, false
+}
+
+func both(a, b func(*Row, Event)) func(*Row, Event) {
+	return func(r *Row, e Event) { a(r, e); b(r, e) }
+}
+
+// made stores the provider's facts. What it does not say stays as it was intended.
+func (r *Row) made(e Event) {
+	r.ID, r.Kind, r.CreatedAt = e.ID, e.Type, e.CreatedAt
+	if e.Location != "" {
+		r.Location = e.Location
+	}
+	if e.Paid > 0 {
+		r.MicroHour, r.Currency, r.Paid = e.MicroHour, e.Currency, e.Paid
+	}
+}
+
+func (r *Row) up(e Event) {
+	r.UpAt = e.Now
+	if len(e.Pins) > 0 {
+		r.Pins = slices.Clone(e.Pins)
+	}
+}
+
+// ended keeps the first reason: that of a failure, not that of the deletion which follows from it.
+func (r *Row) ended(e Event) {
+	if r.Why == "" || r.Phase == Asleep {
+		r.Why, r.Detail = e.Why, e.Detail
+	}
+}
+
+func (r *Row) freed(e Event) {
+	if r.EndedAt.IsZero() {
+		r.EndedAt = e.Now
+	}
+}
