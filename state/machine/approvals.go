@@ -10,31 +10,31 @@ import (
 )
 
 // checkCandidate has a 👍 or a tick checked against GitHub.
-func (c *change) checkCandidate() {
+func checkCandidate(c *change) {
 	k := *c.e.Candidate
 	k.By = c.e.By
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
 	if p == nil { // errand may not know yet that it has posted this comment; the check waits until it does
-		p = c.planNamed(k.Named)
+		p = planNamed(c, k.Named)
 	}
 	if p == nil || p.Approved() {
 		return
 	}
 	k.Kind, k.Hash = p.Kind, p.Hash
-	c.checkApproval(k)
+	checkApproval(c, k)
 }
 
 // unseenTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who may
 // not be the person who ticked the box.
-func (c *change) unseenTick() {
+func unseenTick(c *change) {
 	if p := c.planByComment(c.e.Comment.ID); p != nil {
-		c.notSeen(p)
+		notSeen(c, p)
 	}
 }
 
 // notSeen clears the box of a revision that an unknown person has ticked, and says so in a comment.
-func (c *change) notSeen(p *state.Plan) {
+func notSeen(c *change, p *state.Plan) {
 	if !p.Open() || p.Approved() || c.e.Approving {
 		return
 	}
@@ -45,18 +45,18 @@ func (c *change) notSeen(p *state.Plan) {
 }
 
 // lateThumb answers a 👍 on a revision that a change request has overtaken.
-func (c *change) lateThumb() {
+func lateThumb(c *change) {
 	p := c.planByComment(c.e.Candidate.Comment)
 	if p == nil || !p.Superseded {
 		return
 	}
 	c.e.Candidate.By, c.e.Candidate.Permission, c.e.Candidate.Hash = c.e.By, c.e.Permission, p.Hash
 	c.e.Detail = state.NotOvertaken
-	c.noApproval()
+	noApproval(c)
 }
 
 // quoted tells a person, once per revision, that a command in a quote, in code or in other markup does not count.
-func (c *change) quoted() {
+func quoted(c *change) {
 	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.NotQuoted; c.once(key) {
 		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotQuoted, By: c.e.By, Hash: c.newestHash()})
 	}
@@ -73,7 +73,7 @@ func (c *change) planByComment(id int64) *state.Plan {
 }
 
 // planNamed finds the revision that a box names.
-func (c *change) planNamed(short string) *state.Plan {
+func planNamed(c *change, short string) *state.Plan {
 	for i := range c.t.Plans {
 		if p := &c.t.Plans[i]; short != "" && hashNames(short, p.Hash) {
 			return p
@@ -84,27 +84,27 @@ func (c *change) planNamed(short string) *state.Plan {
 
 // checkOrder has an `approve` checked. A bare one means the newest revision, if that had stood long
 // enough when it was written.
-func (c *change) checkOrder() {
+func checkOrder(c *change) {
 	p, m := c.t.NewestPlan(), c.e.Comment
 	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
 	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, state.ViaCommand
 	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
 	k.Node, k.Said = m.Node, state.SaidHash(m.Body)
 	k.Kind, k.Hash = p.Kind, p.Hash
-	if reason := c.orderRefusal(p, k); reason != "" {
+	if reason := orderRefusal(c, p, k); reason != "" {
 		c.e.Candidate, c.e.Detail = &k, reason
-		c.noApproval()
+		noApproval(c)
 		return
 	}
 	if k.With != "" && k.Kind == state.PlanPublish {
-		c.condition(k)
+		condition(c, k)
 		return
 	}
-	c.checkApproval(k)
+	checkApproval(c, k)
 }
 
 // orderRefusal says why a written approval cannot count, as far as the store knows.
-func (c *change) orderRefusal(p *state.Plan, k state.Candidate) string {
+func orderRefusal(c *change, p *state.Plan, k state.Candidate) string {
 	switch {
 	case k.Named != "" && !hashNames(k.Named, p.Hash):
 		return state.NotOldHash
@@ -140,7 +140,7 @@ func (c *change) revisions(k state.PlanKind) []*state.Plan {
 }
 
 // checkApproval enqueues the job that asks GitHub.
-func (c *change) checkApproval(k state.Candidate) {
+func checkApproval(c *change, k state.Candidate) {
 	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate = &k
 	c.add(j)
@@ -150,10 +150,10 @@ func (c *change) checkApproval(k state.Candidate) {
 const maxWaited = 10
 
 // unheard reports whether words that may ask for a change were there before the approval counts.
-func (c *change) unheard() bool { return c.e.Unvetted && c.e.Candidate.Waited < maxWaited }
+func unheard(c *change) bool { return c.e.Unvetted && c.e.Candidate.Waited < maxWaited }
 
 // checkLater checks an approval again when it is known who said what stands beside it.
-func (c *change) checkLater() {
+func checkLater(c *change) {
 	k := *c.e.Candidate
 	k.Waited++
 	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
@@ -162,7 +162,7 @@ func (c *change) checkLater() {
 }
 
 // untick takes back a tick that does not count, and counts it.
-func (c *change) untick() {
+func untick(c *change) {
 	if !allowed(c) {
 		c.t.Ignored++
 	}
@@ -181,7 +181,7 @@ func (c *change) untickJob(comment int64) {
 
 // noApproval answers an approval that does not count: writers once per revision and reason, others
 // are counted, bots get nothing.
-func (c *change) noApproval() {
+func noApproval(c *change) {
 	k, why := c.e.Candidate, c.e.Detail
 	if why == state.StaleEdited || why == state.StaleIssueChanged || why == state.StaleDeleted {
 		if p := c.planByHash(k.Hash); p != nil {
@@ -228,11 +228,11 @@ func (c *change) stale(why string) {
 }
 
 // approved starts what was approved.
-func (c *change) approved() {
+func approved(c *change) {
 	a := c.e.Candidate.Approval
 	a.At = c.e.Now
 	if a.Kind == state.PlanPublish {
-		c.publishApproved(a)
+		publishApproved(c, a)
 		return
 	}
 	if old := c.t.Approval; old != nil && old.Kind != a.Kind {
@@ -251,7 +251,7 @@ func (c *change) approved() {
 }
 
 // withdrawn reports whether an approval that counted is reported not to hold any more.
-func (c *change) withdrawn() bool {
+func withdrawn(c *change) bool {
 	switch c.e.Detail {
 	case state.NotRevoked, state.NotTicked, state.NotErased, state.NotReworded:
 		return true
@@ -260,7 +260,7 @@ func (c *change) withdrawn() bool {
 }
 
 // revoked goes back to waiting: the approval was withdrawn before the start, or the person lost the permission.
-func (c *change) revoked() {
+func revoked(c *change) {
 	p, a := c.t.NewestPlan(), c.t.Approval
 	c.dropRun("the approval was withdrawn before the start")
 	if p == nil || a == nil {
@@ -270,10 +270,10 @@ func (c *change) revoked() {
 	if a.Kind == state.PlanPreliminary {
 		phase = state.PhaseAwaitingPreliminaryApproval
 	}
-	c.unapprove()
-	c.forgetThumbs()
+	unapprove(c)
+	forgetThumbs(c)
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
-	c.emptyBox(p, a)
+	emptyBox(c, p, a)
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Detail, a.By.ID)
 	if c.once(key) {
 		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
@@ -281,20 +281,20 @@ func (c *change) revoked() {
 }
 
 // emptyBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
-func (c *change) emptyBox(p *state.Plan, a *state.Approval) {
+func emptyBox(c *change, p *state.Plan, a *state.Approval) {
 	if a.Via == state.ViaBox && c.e.Detail != state.NotTicked {
 		c.untickJob(p.Comment)
 	}
 }
 
 // forgetThumbs has the 👍 that came beside an approval, which was withdrawn, read again: they did not count then, and may now.
-func (c *change) forgetThumbs() {
+func forgetThumbs(c *change) {
 	c.t.Seen = slices.DeleteFunc(c.t.Seen, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
 }
 
 // unapprove takes the approval back, with its condition. The one before it holds again: a thorough plan is
 // made of the preliminary one that was approved.
-func (c *change) unapprove() {
+func unapprove(c *change) {
 	a := c.t.Approval
 	c.t.Approval = a.Before
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == "condition" && f.ID == conditionOf(*a) })
@@ -304,7 +304,7 @@ func (c *change) unapprove() {
 func conditionOf(a state.Approval) string { return "with:" + a.Hash }
 
 // remind tells that a plan stands unapproved.
-func (c *change) remind() {
+func remind(c *change) {
 	c.post("remind-"+state.ShortHash(c.e.Hash), state.Post{Kind: state.PostReminder, Hash: c.e.Hash})
 }
 

@@ -11,12 +11,12 @@ import (
 )
 
 // callable reports whether the event's call is taken, and is new.
-func (c *change) callable() bool {
-	return c.e.Call != nil && c.thisRun() && !slices.Contains(c.t.Run.Calls, c.e.Call.ID) && c.t.Refuses(c.e.Run, *c.e.Call) == ""
+func callable(c *change) bool {
+	return c.e.Call != nil && thisRun(c) && !slices.Contains(c.t.Run.Calls, c.e.Call.ID) && c.t.Refuses(c.e.Run, *c.e.Call) == ""
 }
 
 // called keeps what the agent said through a tool.
-func (c *change) called() {
+func called(c *change) {
 	call, r := c.e.Call, c.t.Run
 	r.Sign = c.e.Now
 	if call.Tool == state.CallContext {
@@ -29,7 +29,7 @@ func (c *change) called() {
 		n := *call.Note
 		n.ID, n.Run, n.At = call.ID, r.ID, c.e.Now
 		c.t.Notes = append(c.t.Notes, n)
-		c.boundNotes()
+		boundNotes(c)
 	case call.Proposal != nil:
 		p := *call.Proposal
 		p.N, p.ID, p.Run, p.At = len(c.t.Proposed)+1, call.ID, r.ID, c.e.Now
@@ -44,7 +44,7 @@ func (c *change) called() {
 }
 
 // boundNotes drops the oldest note beyond the bound, decisions last.
-func (c *change) boundNotes() {
+func boundNotes(c *change) {
 	if len(c.t.Notes) <= state.MaxNotes {
 		return
 	}
@@ -54,8 +54,8 @@ func (c *change) boundNotes() {
 
 // concluded lays what the run said through its tools over its result. A question holds however the run ended;
 // what finish said holds for a run that did end well, or that was cut off by its turns afterwards.
-func (c *change) concluded() {
-	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || !c.thisRun() {
+func concluded(c *change) {
+	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || !thisRun(c) {
 		return
 	}
 	if res, ok := c.t.Run.WithConclusion(*c.e.Result); ok {
@@ -64,13 +64,13 @@ func (c *change) concluded() {
 }
 
 // goesOnAsking reports whether the run that the reminder is about asked people something and still goes on.
-func (c *change) goesOnAsking() bool {
+func goesOnAsking(c *change) bool {
 	r := c.t.Run
 	return r != nil && r.ID == c.e.Hash && r.State == state.RunActive && r.Concluded.Asks()
 }
 
 // askAnyway stops a run that asked and does not end, and posts its question.
-func (c *change) askAnyway() {
+func askAnyway(c *change) {
 	said, run, kind := c.t.Run.Concluded, c.t.Run.ID, c.t.Run.Kind
 	c.dropRun("it asked a question and did not end")
 	c.t.Runs[len(c.t.Runs)-1].Class = "success" // it got as far as it could
@@ -81,13 +81,13 @@ func (c *change) askAnyway() {
 }
 
 // createIssue has a proposed issue created, once.
-func (c *change) createIssue() {
+func createIssue(c *change) {
 	p := c.t.Proposal(c.o.Choice)
 	switch {
 	case p == nil:
 		c.reply(state.ReplyNoProposal)
 	case p.Issue != 0:
-		c.replyCreated(p)
+		replyCreated(c, p)
 	default:
 		p.By = c.e.By
 		c.react("eyes")
@@ -101,31 +101,31 @@ func (c *change) createIssue() {
 }
 
 // issueCreated stores where a proposed issue is now, and tells who wanted it.
-func (c *change) issueCreated() {
+func issueCreated(c *change) {
 	p := c.t.Proposal(c.e.Created.N)
 	p.Issue, p.URL = c.e.Created.Issue, c.e.Created.URL
 	c.e.By = p.By
 	if c.e.Created.OnPR {
 		c.e.Comment = &state.Comment{ID: int64(p.N), OnPR: true}
 	}
-	c.replyCreated(p)
+	replyCreated(c, p)
 }
 
 // issueFailed tells who wanted a proposed issue why it could not be created.
-func (c *change) issueFailed() {
+func issueFailed(c *change) {
 	f := c.e.Failure
 	_, number, _ := strings.Cut(f.Key, "create-issue-")
 	n, err := strconv.Atoi(number)
 	p := c.t.Proposal(n)
 	if err != nil || p == nil {
-		c.besideFailed()
+		besideFailed(c)
 		return
 	}
 	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: p.By, Items: []string{number}, Text: f.Reason}
 	c.post(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
 }
 
-func (c *change) replyCreated(p *state.Proposal) {
+func replyCreated(c *change, p *state.Proposal) {
 	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: c.e.By, Items: []string{fmt.Sprint(p.N)}}
 	key := fmt.Sprintf("created-%d", p.N)
 	if m := c.e.Comment; m != nil {

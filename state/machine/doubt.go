@@ -15,7 +15,7 @@ const maxDoubts = 50
 
 // doubt remembers that a job gave up not knowing whether its effect is there, so that an equal job looks
 // for it before it makes it.
-func (c *change) doubt() {
+func doubt(c *change) {
 	f := c.e.Failure
 	if f == nil || f.Doubt.IsZero() || c.t == nil {
 		return

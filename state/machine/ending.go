@@ -12,13 +12,13 @@ import (
 func (c *change) cancel(why string) { c.finish(state.PhaseCancelled, state.End{Reason: why}) }
 
 // merged ends the task as its people wanted.
-func (c *change) merged() {
+func merged(c *change) {
 	c.t.PR.State = "merged"
 	c.finish(state.PhaseDone, state.End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
 }
 
 // gone ends the task without a word: nothing can be posted any more. Detail says what happened.
-func (c *change) gone() {
+func gone(c *change) {
 	end := state.End{Reason: "errand has no access any more", Class: state.ClassAccess}
 	if c.e.Kind == state.EventIssueGone {
 		end.Class, end.Reason = state.ClassGone, "the issue is gone"
@@ -35,15 +35,15 @@ func mute(t *state.Task) bool {
 }
 
 // back tells people that their task ended while errand had no access.
-func (c *change) back() {
+func back(c *change) {
 	c.t.End.Class = state.ClassBack
 	c.t.End.Reason = "errand had no access for a while" + strings.TrimPrefix(c.t.End.Reason, "errand has no access any more")
-	c.moveTo()
+	moveTo(c)
 	c.post("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil})
 }
 
 // moveTo stores what the repository is called now, and whose installation reaches it.
-func (c *change) moveTo() {
+func moveTo(c *change) {
 	if c.e.Repo != nil && c.e.Repo.Name != "" {
 		c.t.Repo = *c.e.Repo
 	}
@@ -54,9 +54,9 @@ func (c *change) moveTo() {
 
 // finish ends the task. What was queued is dropped; what is claimed finds the task ended.
 func (c *change) finish(phase state.Phase, end state.End) {
-	end.At, end.Acted = c.e.Now, c.acted()
-	c.saveUnpublished(end.Reason)
-	unread := c.unreadRun()
+	end.At, end.Acted = c.e.Now, acted(c)
+	saveUnpublished(c, end.Reason)
+	unread := unreadRun(c)
 	if c.t.PR != nil && c.e.Kind == state.EventPRClosed && !c.e.Merged {
 		c.t.PR.State = "closed" // a cancelled task leaves its pull request to people
 	}
@@ -70,11 +70,11 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	c.drop = true
 	c.to(phase, end.Reason)
 	c.t.End = &end
-	c.forgetLater()
+	forgetLater(c)
 	switch { // the VM goes when the work is saved
 	case stopping || c.t.VM == nil:
 	case unread != nil:
-		c.saveLeft(unread, end.Reason)
+		saveLeft(c, unread, end.Reason)
 	default:
 		c.release(string(phase))
 	}
@@ -84,7 +84,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 }
 
 // saveLeft queues a job that saves the work of a run that has already ended.
-func (c *change) saveLeft(r *state.Run, why string) {
+func saveLeft(c *change, r *state.Run, why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)
 	j.Run, j.Priority = r.ID, 2
 	j.Args = map[string]string{"why": why, "vm": c.t.VM.Name}
@@ -99,7 +99,7 @@ func (c *change) release(why string) {
 }
 
 // released stores that the VM is gone.
-func (c *change) released() {
+func released(c *change) {
 	vm := *c.t.VM
 	vm.EndedAt, vm.Why = c.e.Now, c.e.Detail
 	c.t.VMs = append(c.t.VMs, vm)
@@ -107,7 +107,7 @@ func (c *change) released() {
 }
 
 // saved keeps what a stopped run left; an ended task gives its VM back.
-func (c *change) saved() {
+func saved(c *change) {
 	if c.e.Saved != nil && c.e.Saved.Ref != "" {
 		c.t.Saved = append(c.t.Saved, *c.e.Saved)
 	}
@@ -122,7 +122,7 @@ func (c *change) saved() {
 }
 
 // stopByHand stops the run and waits for people's word; VM and session stay.
-func (c *change) stopByHand() {
+func stopByHand(c *change) {
 	phase := c.t.Phase
 	if phase == state.PhaseInterrupted {
 		phase = c.t.Resume
@@ -145,16 +145,16 @@ func (c *change) fail(end state.End) {
 }
 
 // stepFailed stops the task because a job gave up.
-func (c *change) stepFailed() {
+func stepFailed(c *change) {
 	f := c.e.Failure
-	c.dropUnlaunched(f.Reason)
+	dropUnlaunched(c, f.Reason)
 	c.t.Step = f.Job
 	c.fail(state.End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
 // besideFailed notes that a job beside the life of the task gave up. Work that could not be put away is put away
 // later.
-func (c *change) besideFailed() {
+func besideFailed(c *change) {
 	c.note = c.e.Failure.Reason
 	if c.e.Failure.Job == state.JobSleep {
 		c.lookAgain()
@@ -162,17 +162,17 @@ func (c *change) besideFailed() {
 }
 
 // stepInterrupted sets the task aside because waiting helps, a bounded number of times.
-func (c *change) stepInterrupted() {
+func stepInterrupted(c *change) {
 	f := c.e.Failure
 	c.t.Outages++
 	if c.t.Outages > c.p.MaxAttempts {
 		c.t.Outages = 0
-		c.stepFailed()
+		stepFailed(c)
 		return
 	}
-	c.dropUnlaunched(f.Reason)
+	dropUnlaunched(c, f.Reason)
 	c.t.Step = f.Job
-	at := c.e.Now.Add(c.backoff(c.t.Outages))
+	at := c.e.Now.Add(backoff(c, c.t.Outages))
 	if f.RetryAt.After(at) {
 		at = f.RetryAt
 	}
@@ -180,7 +180,7 @@ func (c *change) stepInterrupted() {
 }
 
 // steps reports whether the event shows that a step of the task's life was done: an outage is over.
-func (c *change) steps() bool {
+func steps(c *change) bool {
 	switch c.e.Kind {
 	case state.EventStarted, state.EventLaunched, state.EventCollected, state.EventCommitted, state.EventMoved, state.EventPROpened, state.EventAnswered, state.EventGathered:
 		return true
@@ -189,7 +189,7 @@ func (c *change) steps() bool {
 }
 
 // dropUnlaunched files a run that never began.
-func (c *change) dropUnlaunched(why string) {
+func dropUnlaunched(c *change, why string) {
 	if c.t.Run != nil && c.t.Run.State == state.RunLaunching {
 		c.dropRun(why)
 		c.drop = false
@@ -197,7 +197,7 @@ func (c *change) dropUnlaunched(why string) {
 }
 
 // retry goes on where the task stopped.
-func (c *change) retry() {
+func retry(c *change) {
 	c.react("eyes")
 	c.t.Active, c.t.Insist = 0, true
 	if c.o.Turns > 0 {
@@ -222,7 +222,7 @@ func (c *change) retry() {
 		c.t.Step = state.StepRun
 	}
 	why := ""
-	if c.unreadable() {
+	if unreadable(c) {
 		c.t.Step, why = state.StepRun, c.t.End.Reason
 	}
 	c.goOn("@" + c.e.By.Login + " said retry")
@@ -233,7 +233,7 @@ func (c *change) retry() {
 
 // unreadable reports whether the task failed because the work could not be read from its VM: reading
 // it again would fail again, so the agent has to see to it.
-func (c *change) unreadable() bool {
+func unreadable(c *change) bool {
 	if c.t.Phase != state.PhaseFailed || c.t.End == nil || c.t.Step != state.JobCollect && c.t.Step != state.JobRebase {
 		return false
 	}
@@ -241,7 +241,7 @@ func (c *change) unreadable() bool {
 }
 
 // budget raises the cap; a task that stopped at it goes on. On a subscription there is no cap of dollars.
-func (c *change) budget() {
+func budget(c *change) {
 	if c.o.MicroUSD > 0 && c.t.Money.Free() {
 		c.reply(state.ReplyNoBudget)
 		return

@@ -6,7 +6,7 @@ import "github.com/errand-bot/errand/state"
 const hintProgram = "The operator finds what the agent's program said in errand's log, and in the run's transcript. "
 
 // failureHint says what helps after a run with this status, which is filed already.
-func (c *change) failureHint(status string) string {
+func failureHint(c *change, status string) string {
 	hint := "Comment `retry` to go on from here, or `retry fresh` for a new VM."
 	switch status {
 	case "crashed", "invalid", "no_op":

@@ -79,7 +79,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 		c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
 	}
 	for range maxGate + 5 {
-		c.keepRefusals()
+		keepRefusals(c)
 	}
 	if n := len(l.task.Gate); n != maxGate {
 		t.Fatalf("%d times are kept", n)

@@ -3,7 +3,7 @@ package machine
 import "github.com/errand-bot/errand/state"
 
 // model chooses the model of the next runs, if it is offered.
-func (c *change) model() {
+func model(c *change) {
 	if m := c.p.Models; m != nil && !m.Offers(c.o.Arg) {
 		c.reply(state.ReplyModelUnknown)
 		return
@@ -14,7 +14,7 @@ func (c *change) model() {
 
 // keepLastWords keeps what the agent of the last run said last, for a run that goes on in another session. What a
 // plan said is in the plan.
-func (c *change) keepLastWords(text string) {
+func keepLastWords(c *change, text string) {
 	last := &c.t.Runs[len(c.t.Runs)-1]
 	if text == "" || last.Kind != state.RunImplement && last.Kind != state.RunReview && last.Status != state.StatusContextOverflow {
 		return
@@ -36,8 +36,8 @@ func (c *change) keepLastWords(text string) {
 
 // overflowed reports whether the run's conversation became too long, for the first time in this work: a new
 // session begins with less, so that it may succeed where going on in the old one cannot.
-func (c *change) overflowed() bool {
-	if c.e.Result.Status != state.StatusContextOverflow || c.tooMany() {
+func overflowed(c *change) bool {
+	if c.e.Result.Status != state.StatusContextOverflow || tooMany(c) {
 		return false
 	}
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
@@ -53,10 +53,10 @@ func (c *change) overflowed() bool {
 }
 
 // beginAnew runs the same again in a new session, whose prompt carries the conversation so far.
-func (c *change) beginAnew() {
+func beginAnew(c *change) {
 	kind, said := c.t.Run.Kind, c.e.Result.Summary
-	c.file()
-	c.keepLastWords(said)
+	file(c)
+	keepLastWords(c, said)
 	c.launchRun(kind)
 	c.t.Run.Repeat = "its conversation became too long for the model, so this one begins anew. What was changed in the checkout is still there: look at it with git status, git diff and git log before you go on"
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // runAsked is the run that the event is about, going on or filed; nil if the task has none of that id.
-func (c *change) runAsked() *state.Run {
-	if c.thisRun() {
+func runAsked(c *change) *state.Run {
+	if thisRun(c) {
 		return c.t.Run
 	}
 	for i := range c.t.Runs {
@@ -21,10 +21,10 @@ func (c *change) runAsked() *state.Run {
 
 // spent counts an answer of the model when it has come: what the gateway counts is what a run has cost,
 // and takes the place of what the agent says.
-func (c *change) spent() {
-	r := c.runAsked()
+func spent(c *change) {
+	r := runAsked(c)
 	if !r.Metered {
-		if !c.thisRun() { // filed with what its agent reported, which is in the task's sum
+		if !thisRun(c) { // filed with what its agent reported, which is in the task's sum
 			c.t.Money.InputTokens -= r.Money.InputTokens
 			c.t.Money.OutputTokens -= r.Money.OutputTokens
 			c.t.Money.MicroUSD -= r.Money.MicroUSD
@@ -43,7 +43,7 @@ func (c *change) spent() {
 	case c.e.Waiting != nil && c.e.Waiting.Answer():
 		r.Unfinished = c.e.Waiting
 	case c.e.Waiting != nil:
-		if c.e.Waiting.Kind == state.WaitTurns && !r.RefusedTurns() && c.thisRun() {
+		if c.e.Waiting.Kind == state.WaitTurns && !r.RefusedTurns() && thisRun(c) {
 			c.due(dueTurns, r.ID, c.e.Now.Add(turnsGrace))
 		}
 		r.Held = c.e.Waiting
@@ -55,33 +55,33 @@ func (c *change) spent() {
 // held reports whether the run was refused the model for something that time lifts: all tasks together had
 // reached a cap, or the provider of the model has a limit or refuses the key. That may be over by the time that
 // the agent has ended for it.
-func (c *change) held() bool {
+func held(c *change) bool {
 	r := c.t.Run
 	return r.Held != nil && !r.Held.Until.IsZero() && c.e.Result.Class != "success"
 }
 
-// capped reports whether the run was refused the model because it, or its task, had reached a cap of its own.
-func (c *change) capped() bool {
+// atCap reports whether the run was refused the model because it, or its task, had reached a cap of its own.
+func atCap(c *change) bool {
 	r, res := c.t.Run, c.e.Result
 	return r.Held != nil && !r.RefusedTurns() && r.Held.Until.IsZero() && res.Class != "success" && res.Status != state.StatusVMLost
 }
 
 // wait sets the task aside until what held its run is over. It is no failure and no attempt: nothing that the
 // task could do differently would help, and time does.
-func (c *change) wait() {
+func wait(c *change) {
 	w := *c.t.Run.Held
 	c.t.Run.Attempt--
-	c.file()
+	file(c)
 	if w.Until.Before(c.e.Now) {
 		w.Until = c.e.Now
 	}
 	c.interrupt(w.Detail, w.Until)
 	c.t.Waiting.Kind, c.t.Waiting.Hint = w.Kind, w.Hint
-	c.tell(w)
+	tell(c, w)
 }
 
 // tell has people told what a task waits for, once, where somebody has to act.
-func (c *change) tell(w state.Waiting) {
+func tell(c *change, w state.Waiting) {
 	reason, ok := map[state.WaitKind]string{
 		state.WaitBlocked: state.WaitingBlocked, state.WaitConfig: state.WaitingConfig, state.WaitText: state.WaitingText, state.WaitDisabled: state.WaitingDisabled, state.WaitKey: state.WaitingKey, state.WaitPermission: state.WaitingPermission,
 	}[w.Kind]
@@ -96,7 +96,7 @@ func (c *change) tell(w state.Waiting) {
 }
 
 // reported takes what an agent says that its run has cost, where nobody else counted.
-func (c *change) reported(r *state.Run, m state.Money) {
+func reported(c *change, r *state.Run, m state.Money) {
 	if r.Metered {
 		return
 	}

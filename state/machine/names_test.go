@@ -35,8 +35,8 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, again, p, q := &change{t: task}, &change{t: task.Clone()}, base, base
-			c.name(&p)
-			again.name(&q)
+			nameRevision(c, &p)
+			nameRevision(again, &q)
 			if p.Hash[:7] == first[:7] || p.Salt == 0 || !p.Intact() || len(p.Hash) != 64 {
 				t.Errorf("%s after %s, salt %d", p.Hash, first, p.Salt)
 			}
@@ -46,7 +46,7 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 		})
 	}
 	c, p := &change{t: &state.Task{Plans: []state.Plan{{Hash: "0123456789"}}}}, base
-	if c.name(&p); p.Hash != first || p.Salt != 0 {
+	if nameRevision(c, &p); p.Hash != first || p.Salt != 0 {
 		t.Errorf("a revision like no other is called %s, salt %d", p.Hash, p.Salt)
 	}
 }

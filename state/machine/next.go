@@ -22,16 +22,16 @@ func Next(t *state.Task, e state.Event, p Policy) Change {
 	c := &change{e: e, p: p}
 	if t != nil {
 		c.t, c.rested = t.Clone(), t.Resting()
-		c.correct()
-		c.concluded()
-		c.unread()
+		correct(c)
+		concluded(c)
+		unread(c)
 	}
 	if e.Kind == state.EventCommented && len(e.Orders) > 0 && e.Comment.Withdrawn == "" && (t == nil || e.Permission.CanWrite()) {
-		c.orders()
+		orders(c)
 	} else {
-		c.step("")
+		step(c, "")
 	}
-	return c.done()
+	return done(c)
 }
 
 // change collects what an event does while its rows are applied.
@@ -49,37 +49,37 @@ type change struct {
 }
 
 // orders applies the commands of one comment in turn.
-func (c *change) orders() {
+func orders(c *change) {
 	for _, o := range c.e.Orders[:min(len(c.e.Orders), MaxOrders)] {
 		c.o = o
-		c.step(o.Verb)
+		step(c, o.Verb)
 	}
 	if c.e.More += max(0, len(c.e.Orders)-MaxOrders); c.t != nil && (len(c.e.Left) > 0 || c.e.More > 0) {
 		c.reply(state.ReplyTooMany)
 	}
-	if c.t != nil && c.hit && c.e.Comment != nil && !c.reacted() {
+	if c.t != nil && c.hit && c.e.Comment != nil && !reacted(c) {
 		c.react("eyes")
 	}
 }
 
 // reacted reports whether the event gets a reaction already.
-func (c *change) reacted() bool {
+func reacted(c *change) bool {
 	return slices.ContainsFunc(c.jobs, func(j state.Job) bool { return j.Kind == state.JobReact })
 }
 
 // step applies the first row that fits.
-func (c *change) step(verb state.Verb) {
+func step(c *change, verb state.Verb) {
 	for i := range table {
 		r := &table[i]
 		if r.On != c.e.Kind || r.Verb != verb || !r.fits(c) {
 			continue
 		}
 		c.hit = true
-		c.doubt()
+		doubt(c)
 		if c.t != nil && allowed(c) {
 			c.t.Unasked, c.t.Outages = 0, 0
 		}
-		if c.t != nil && c.steps() {
+		if c.t != nil && steps(c) {
 			c.t.Outages = 0
 		}
 		r.do(c)
@@ -92,7 +92,7 @@ func (c *change) step(verb state.Verb) {
 
 // done turns the collected change into a Change. A task whose rows fired counts one more visible
 // version, and its status comment is to be brought up to date.
-func (c *change) done() Change {
+func done(c *change) Change {
 	if !c.hit || c.t == nil {
 		note := c.note
 		if note == "" {
@@ -100,14 +100,14 @@ func (c *change) done() Change {
 		}
 		return Change{Jobs: c.jobs, Note: note}
 	}
-	if !c.unseen() && !c.statusFailed() {
+	if !unseen(c) && !c.statusFailed() {
 		c.t.Visible++
 	}
-	if c.statusDue() {
-		c.add(c.statusJob())
+	if statusDue(c) {
+		c.add(statusJob(c))
 	}
 	if c.t.Resting() && (!c.rested || c.drop) {
-		c.park()
+		park(c)
 	}
 	boundTexts(c.t)
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
@@ -118,7 +118,7 @@ func (c *change) done() Change {
 const progressGaps = 6
 
 // unseen reports whether the event changed nothing that people would miss in the status comment.
-func (c *change) unseen() bool {
+func unseen(c *change) bool {
 	switch c.e.Kind {
 	case state.EventStatusSent, state.EventSpent: // the next sign of life shows the money, too
 		return true
@@ -135,7 +135,7 @@ func (c *change) unseen() bool {
 }
 
 // statusDue reports whether the status comment has to be written again.
-func (c *change) statusDue() bool {
+func statusDue(c *change) bool {
 	if mute(c.t) {
 		return false
 	}
@@ -143,7 +143,7 @@ func (c *change) statusDue() bool {
 }
 
 // statusJob makes the coalesced job of the status comment, StatusGap after the last edit.
-func (c *change) statusJob() state.Job {
+func statusJob(c *change) state.Job {
 	j := c.job(state.JobStatus, state.LaneStatus, "status")
 	if at := c.t.Status.At; !at.IsZero() {
 		j.NotBefore = at.Add(c.p.StatusGap)
@@ -162,7 +162,7 @@ const endRetries = 10
 
 // endUnshown reports whether the status comment of an ended task could not be written. It is not tried
 // for ever: the issue may be locked for good.
-func (c *change) endUnshown() bool {
+func endUnshown(c *change) bool {
 	return c.statusFailed() && (c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd)) || c.t.Status.Failed < endRetries)
 }
 
@@ -191,11 +191,11 @@ func (c *change) to(phase state.Phase, why string) {
 
 // job makes a job of this task. The key is unique within the task's life.
 func (c *change) job(kind state.JobKind, lane state.Lane, key string) state.Job {
-	return state.Job{Kind: kind, Task: c.e.Task, Lane: lane, Key: fmt.Sprintf("%d.%s", c.gen(), key), Created: c.e.Now}
+	return state.Job{Kind: kind, Task: c.e.Task, Lane: lane, Key: fmt.Sprintf("%d.%s", gen(c), key), Created: c.e.Now}
 }
 
 // gen returns the number of the task's life, 1 before there is a task.
-func (c *change) gen() int {
+func gen(c *change) int {
 	if c.t == nil {
 		return 1
 	}
@@ -218,7 +218,7 @@ func (c *change) add(j state.Job) {
 func (c *change) work(kind state.JobKind, args ...string) {
 	c.t.Step = kind
 	j := c.job(kind, state.LaneWork, fmt.Sprintf("%s-%d.%d", kind, c.t.Version+1, c.t.RunSeq))
-	j.Run = c.runID()
+	j.Run = runID(c)
 	if len(args) > 0 {
 		j.Args = map[string]string{}
 	}
@@ -229,7 +229,7 @@ func (c *change) work(kind state.JobKind, args ...string) {
 }
 
 // runID returns the id of the active run, of the work that is being published, or of the last run.
-func (c *change) runID() string {
+func runID(c *change) string {
 	switch {
 	case c.t.Run != nil:
 		return c.t.Run.ID

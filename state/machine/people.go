@@ -11,7 +11,7 @@ import (
 )
 
 // begin makes a task of a trigger by a person who may, or the next life of an ended one.
-func (c *change) begin() {
+func begin(c *change) {
 	e := c.e
 	t := &state.Task{Key: e.Task, Gen: 1}
 	if c.t != nil {
@@ -63,20 +63,20 @@ func (c *change) react(content string) {
 }
 
 // refuseTrigger answers a trigger by somebody who may not with a reaction: no task, no comment.
-func (c *change) refuseTrigger() { c.react("confused") }
+func refuseTrigger(c *change) { c.react("confused") }
 
 // ignore counts an attempt by somebody who may not.
-func (c *change) ignore() { c.t.Ignored++ }
+func ignore(c *change) { c.t.Ignored++ }
 
 // outsiderComment counts what was meant for the bot; the agent does not see the comment.
-func (c *change) outsiderComment() {
+func outsiderComment(c *change) {
 	if c.e.Comment.Mention {
 		c.t.Ignored++
 	}
 }
 
 // secondTrigger says, once, that the issue has its task already.
-func (c *change) secondTrigger() {
+func secondTrigger(c *change) {
 	if c.e.Via == state.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
 		return
 	}
@@ -93,7 +93,7 @@ func (c *change) freeze() {
 }
 
 // unpause ends a pause whose cause was taken back.
-func (c *change) unpause() {
+func unpause(c *change) {
 	waited := c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit
 	c.t.Frozen.Changed = nil
 	if waited {
@@ -108,7 +108,7 @@ func (c *change) unpause() {
 }
 
 // outsiderEdit pauses the task: nothing is approved or posted until a writer says replan.
-func (c *change) outsiderEdit() {
+func outsiderEdit(c *change) {
 	i := c.e.Issue
 	if old := c.t.Frozen.Changed; old != nil && old.Hash == state.FreezeHash(i.Title, i.Body) {
 		return // told already
@@ -122,7 +122,7 @@ func (c *change) outsiderEdit() {
 }
 
 // refreeze takes a writer's edit over.
-func (c *change) refreeze() {
+func refreeze(c *change) {
 	c.freeze()
 	c.feedback(state.Feedback{ID: "edit:" + c.t.Frozen.Hash, Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
 	if w := c.t.Waiting; w != nil && w.Kind == state.WaitEdit {
@@ -132,25 +132,25 @@ func (c *change) refreeze() {
 }
 
 // refreezeAndStart takes over an edit that the job start found, and reads everything again.
-func (c *change) refreezeAndStart() {
-	c.refreeze()
+func refreezeAndStart(c *change) {
+	refreeze(c)
 	c.work(state.JobStart)
 }
 
 // refreezeAndRevise makes a new revision of the edited issue.
-func (c *change) refreezeAndRevise() {
-	c.refreeze()
+func refreezeAndRevise(c *change) {
+	refreeze(c)
 	c.startRevision("@" + c.e.By.Login + " edited the issue")
 }
 
 // replan reads and freezes the issue anew and makes a new revision.
-func (c *change) replan() {
+func replan(c *change) {
 	if c.e.Issue != nil {
 		c.freeze()
 	}
 	c.t.Frozen.Changed, c.t.Waiting = nil, nil
 	if c.o.Text != "" { // why; GitHub may not list it yet when the discussion is read
-		c.keep()
+		keep(c)
 	}
 	c.dropRun("planned anew")
 	if c.t.Branch.Head != "" { // commits that came to no pull request stay where they are
@@ -163,10 +163,10 @@ func (c *change) replan() {
 	for _, p := range c.revisions(state.PlanPublish) {
 		p.Superseded = true
 	}
-	if p := c.newestOfPlans(); p != nil {
+	if p := newestOfPlans(c); p != nil {
 		p.Superseded = true
 		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
-			c.unapprove()
+			unapprove(c)
 		}
 		phase = planningPhase(p.Kind)
 	}
@@ -183,8 +183,8 @@ func planningPhase(k state.PlanKind) state.Phase {
 }
 
 // revise makes the next revision because somebody trusted said something about the newest.
-func (c *change) revise() {
-	c.keep()
+func revise(c *change) {
+	keep(c)
 	c.react("eyes")
 	c.startRevision("@" + c.e.By.Login + " asked for a change")
 }
@@ -202,13 +202,13 @@ func (c *change) startRevision(why string) {
 }
 
 // keep stores a comment as feedback for the next run.
-func (c *change) keep() {
+func keep(c *change) {
 	m := c.e.Comment
-	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: c.said(), OnPR: m.OnPR})
+	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: said(c), OnPR: m.OnPR})
 }
 
 // said is the text of the comment under way: of one command, or the whole.
-func (c *change) said() string {
+func said(c *change) string {
 	if c.o.Text != "" {
 		return c.o.Text
 	}
@@ -217,17 +217,17 @@ func (c *change) said() string {
 
 // keepOrPoke keeps a comment that somebody vouched for; a task that waits for text looks again. While the task is
 // queued, its start may have read the discussion already: see dropRead.
-func (c *change) keepOrPoke() {
-	c.vouch()
+func keepOrPoke(c *change) {
+	vouch(c)
 	if c.t.Phase == state.PhaseQueued && c.t.Waiting != nil {
-		c.again()
+		again(c)
 	}
 }
 
 // vouched makes the next revision with a comment that somebody gave a 👍 to. The discussion is read
 // anew first: whether the agent may see the comment is decided by how it stands then.
-func (c *change) vouched() {
-	c.vouch()
+func vouched(c *change) {
+	vouch(c)
 	p := c.t.NewestPlan()
 	p.Superseded = true
 	c.to(planningPhase(p.Kind), "@"+c.e.By.Login+" vouched for a comment")
@@ -242,13 +242,13 @@ func commentID(comment int64) string { return fmt.Sprintf("comment:%d", comment)
 func vouchID(comment int64) string   { return fmt.Sprintf("%s%d", vouchedPrefix, comment) }
 
 // vouch notes that a withheld comment is visible now.
-func (c *change) vouch() {
+func vouch(c *change) {
 	c.feedback(state.Feedback{ID: vouchID(c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
 		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
 }
 
 // newlyVouched returns the id of the first feedback which says that a comment became visible, if no run has seen it yet.
-func (c *change) newlyVouched() (id string, found bool) {
+func newlyVouched(c *change) (id string, found bool) {
 	for _, f := range c.untaken() {
 		if strings.HasPrefix(f.ID, vouchedPrefix) {
 			return f.ID, true
@@ -259,13 +259,13 @@ func (c *change) newlyVouched() (id string, found bool) {
 
 // heardEarly keeps a comment on a task that has not begun. Its start reads the discussion, but may have read it
 // already when the comment arrives: dropRead tells the two apart. A task that waits for something looks again.
-func (c *change) heardEarly() {
-	c.keep()
+func heardEarly(c *change) {
+	keep(c)
 	if c.o.Verb == state.VerbMessage {
 		c.react("eyes")
 	}
 	if c.t.Waiting != nil {
-		c.again()
+		again(c)
 	}
 }
 
@@ -274,7 +274,7 @@ const readingTakes = time.Minute
 
 // dropRead drops the comments that were kept while the task was queued and that its start has read. A comment that was
 // written well before the reading and is not in the discussion was taken back, and is dropped as well.
-func (c *change) dropRead() {
+func dropRead(c *change) {
 	read := map[string]bool{}
 	for _, m := range c.t.Context.Comments {
 		read[commentID(m.ID)], read[vouchID(m.ID)] = true, true
@@ -286,10 +286,10 @@ func (c *change) dropRead() {
 }
 
 // keepMessage keeps a message and says once per run that it is answered later.
-func (c *change) keepMessage() {
-	c.keep()
+func keepMessage(c *change) {
+	keep(c)
 	c.react("eyes")
-	if c.once("kept-" + c.runID()) {
+	if c.once("kept-" + runID(c)) {
 		c.reply(state.ReplyMessageKept)
 	}
 }
@@ -317,7 +317,7 @@ func (c *change) untaken() []state.Feedback {
 }
 
 // pushed stores the new head of our branch that a person made.
-func (c *change) pushed() {
+func pushed(c *change) {
 	if c.t.Work == nil && c.e.Head != "" {
 		c.t.Branch.Head, c.t.Branch.Tree = c.e.Head, ""
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 // started stores what the job start found and launches the first run.
-func (c *change) started() {
+func started(c *change) {
 	c.takeStart()
-	c.dropRead()
-	if c.readAgain() {
+	dropRead(c)
+	if readAgain(c) {
 		return
 	}
 	switch c.t.Settings.Plan {
@@ -28,8 +28,8 @@ func (c *change) started() {
 
 // readAgain queues a second reading of the discussion, once, if somebody vouched for a comment while it was read: the agent
 // would otherwise be told of a comment that it cannot see.
-func (c *change) readAgain() bool {
-	id, found := c.newlyVouched()
+func readAgain(c *change) bool {
+	id, found := newlyVouched(c)
 	if !found || !c.once("read-again-"+id) {
 		return false
 	}
@@ -39,7 +39,7 @@ func (c *change) readAgain() bool {
 }
 
 // restarted goes on in the same phase with what was read anew.
-func (c *change) restarted() {
+func restarted(c *change) {
 	c.takeStart()
 	c.launchRun(runOfPhase(c.t.Phase))
 }
@@ -68,23 +68,23 @@ func (c *change) takeStart() {
 }
 
 // nothingVisible waits for a 👍 on some text.
-func (c *change) nothingVisible() {
+func nothingVisible(c *change) {
 	c.t.Context = c.e.Start.Context
 	c.e.Waiting = &state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"}
-	c.heldUp()
+	heldUp(c)
 }
 
 // startedButEdited keeps the pause.
-func (c *change) startedButEdited() { c.takeStartKeepWaiting() }
+func startedButEdited(c *change) { takeStartKeepWaiting(c) }
 
-func (c *change) takeStartKeepWaiting() {
+func takeStartKeepWaiting(c *change) {
 	w := c.t.Waiting
 	c.takeStart()
 	c.t.Waiting = w
 }
 
 // heldUp waits for something besides people and says what; the comment comes once per detail.
-func (c *change) heldUp() {
+func heldUp(c *change) {
 	w := *c.e.Waiting
 	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
 		w.Since = old.Since
@@ -101,25 +101,25 @@ func (c *change) heldUp() {
 		at = most
 	}
 	c.due("recheck", "", at) // one at a time, however often something makes it look
-	c.tell(w)
+	tell(c, w)
 }
 
 // planned makes the next revision of what the run wrote, and posts it.
-func (c *change) planned() {
+func planned(c *change) {
 	res, kind := c.e.Result, state.PlanThorough
 	if c.t.Run.Kind == state.RunPreliminary {
 		kind = state.PlanPreliminary
 	}
 	run := c.t.Run.ID
-	c.file()
+	file(c)
 	c.dropTaken(run)
 	p := state.Plan{
 		Kind: kind, Revision: len(c.revisions(kind)) + 1, Text: res.Text, Summary: res.Summary, Changes: res.Changes,
 		Run: run, Made: c.e.Now, Approaches: res.Approaches, Files: res.Files, Estimate: res.Estimate,
 		BaseSHA: c.t.Branch.BaseSHA, IssueHash: c.t.Frozen.Hash,
 	}
-	c.name(&p)
-	c.supersede(kind)
+	nameRevision(c, &p)
+	supersede(c, kind)
 	c.t.Plans = append(c.t.Plans, p)
 	c.t.Outcome = state.OutcomeBuild
 	phase := state.PhaseAwaitingPlanApproval
@@ -133,9 +133,9 @@ func (c *change) planned() {
 	c.postPlan()
 }
 
-// name gives a revision its hash. The digits that people may name it by are no other revision's, of an earlier life
+// nameRevision gives a revision its hash. The digits that people may name it by are no other revision's, of an earlier life
 // neither: whoever writes the text of a plan could have chosen it so that two of them are alike.
-func (c *change) name(p *state.Plan) {
+func nameRevision(c *change, p *state.Plan) {
 	taken := map[string]bool{}
 	for _, short := range c.t.Names {
 		taken[short[:min(len(short), namedDigits)]] = true
@@ -158,10 +158,10 @@ func names(t *state.Task) []string {
 }
 
 // supersede closes the revisions of a kind before a newer one takes their place.
-func (c *change) supersede(kind state.PlanKind) {
+func supersede(c *change, kind state.PlanKind) {
 	for _, old := range c.revisions(kind) {
 		if old.Posted() {
-			c.minimise(old)
+			minimise(c, old)
 		}
 		old.Superseded = true
 	}
@@ -181,7 +181,7 @@ func (c *change) dropTaken(run string) {
 			kept = append(kept, f)
 		} else {
 			c.t.Seen = remember(c.t.Seen, f.ID, maxHeard)
-			c.keepSaid(f)
+			keepSaid(c, f)
 		}
 	}
 	c.t.Feedback = kept
@@ -191,38 +191,38 @@ func (c *change) dropTaken(run string) {
 const maxDiscussion = 200
 
 // keepSaid keeps what was answered as discussion: a later run without this session needs it.
-func (c *change) keepSaid(f state.Feedback) {
+func keepSaid(c *change, f state.Feedback) {
 	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.Said) bool { return commentID(m.ID) == f.ID }) {
 		return
 	}
-	c.discuss(state.Said{By: f.By, At: f.At, Body: f.Body})
+	discuss(c, state.Said{By: f.By, At: f.At, Body: f.Body})
 }
 
 // discuss adds a trusted comment to the discussion that later prompts carry.
-func (c *change) discuss(m state.Said) {
+func discuss(c *change, m state.Said) {
 	list := append(c.t.Context.Comments, m)
 	c.t.Context.Comments = list[max(0, len(list)-maxDiscussion):]
 }
 
 // discussed keeps a trusted comment that asks nothing of the bot.
-func (c *change) discussed() {
+func discussed(c *change) {
 	m := c.e.Comment
-	c.discuss(state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
+	discuss(c, state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
 // minimise folds a superseded revision.
-func (c *change) minimise(p *state.Plan) {
+func minimise(c *change, p *state.Plan) {
 	j := c.job(state.JobMinimise, state.LaneTalk, "minimise-"+p.Short())
 	j.Args = map[string]string{"node": p.CommentNode}
 	c.add(j)
 }
 
 // reviseAgain makes a newer revision before the one that just ended is posted.
-func (c *change) reviseAgain() {
+func reviseAgain(c *change) {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
-	c.file()
+	file(c)
 	c.dropTaken(run)
-	if _, found := c.newlyVouched(); found {
+	if _, found := newlyVouched(c); found {
 		c.work(state.JobStart) // the discussion has to be read anew
 		return
 	}
@@ -231,10 +231,10 @@ func (c *change) reviseAgain() {
 }
 
 // report ends the task with the answer as a comment.
-func (c *change) report() {
+func report(c *change) {
 	c.t.Outcome = state.Outcome(c.e.Result.Outcome)
 	text := c.e.Result.Text
-	c.file()
+	file(c)
 	c.post("report", state.Post{Kind: state.PostReport, Reason: string(c.t.Outcome), Text: text, By: c.t.Trigger.By})
 	c.finish(state.PhaseDone, state.End{Reason: map[state.Outcome]string{
 		state.OutcomeReport:          "answered by a report; nothing was to be built",
@@ -243,16 +243,16 @@ func (c *change) report() {
 	}[c.t.Outcome]})
 }
 
-// ask posts the agent's question. What a building run was to answer stays: it is answered when the
+// askPeople posts the agent's question. What a building run was to answer stays: it is answered when the
 // work is published.
-func (c *change) ask() {
+func askPeople(c *change) {
 	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
 	var options []string
 	if said := c.t.Run.Concluded; said.Asks() {
 		options = said.Options
 	}
-	c.file()
+	file(c)
 	if kind == state.RunPreliminary || kind == state.RunPlan {
 		c.dropTaken(run)
 	}
@@ -260,7 +260,7 @@ func (c *change) ask() {
 }
 
 // asked posts a question of errand's own.
-func (c *change) asked() {
+func asked(c *change) {
 	q := *c.e.Question
 	if c.e.Start != nil {
 		c.takeStart()
@@ -286,9 +286,9 @@ func (c *change) asker() state.Person {
 }
 
 // answer goes on with a person's answer.
-func (c *change) answer() {
+func answer(c *change) {
 	q := c.t.Question
-	c.keep()
+	keep(c)
 	c.react("eyes")
 	if q != nil {
 		last := &c.t.Feedback[len(c.t.Feedback)-1]
@@ -304,18 +304,18 @@ func (c *change) answer() {
 }
 
 // answersKey reports whether a person names the ticket key that errand has asked for.
-func (c *change) answersKey() bool {
+func answersKey(c *change) bool {
 	return c.o.Arg != "" && c.t.Question != nil && c.t.Question.Kind == state.AskKey
 }
 
 // createPR goes on with the ticket key that a person named.
-func (c *change) createPR() {
+func createPR(c *change) {
 	c.t.Ticket = c.o.Arg
 	c.goOn("@" + c.e.By.Login + " named the ticket")
 }
 
 // noteTicket stores a ticket key for later.
-func (c *change) noteTicket() {
+func noteTicket(c *change) {
 	if c.o.Arg == "" {
 		c.reply(state.ReplyTicketMissing)
 		return

@@ -11,14 +11,14 @@ import (
 )
 
 // built reads the changeset of a run that ended well.
-func (c *change) built() {
-	c.takeAnswers()
-	c.file()
+func built(c *change) {
+	takeAnswers(c)
+	file(c)
 	c.work(state.JobCollect)
 }
 
 // takeAnswers keeps what the agent said about each piece of feedback until it is posted.
-func (c *change) takeAnswers() {
+func takeAnswers(c *change) {
 	w := &state.Work{Run: c.t.Run.ID, Summary: c.e.Result.Summary, Title: c.e.Result.Title, Text: c.e.Result.Text, Answers: c.e.Result.Threads}
 	if old := c.t.Work; old != nil { // an earlier attempt of the same round
 		w.Rebases = old.Rebases
@@ -44,37 +44,37 @@ func (c *change) takeWork() {
 }
 
 // behind reports whether somebody pushed what the collected work is not based on.
-func (c *change) behind() bool {
+func behind(c *change) bool {
 	w, head := c.e.Work, c.t.Branch.Head
 	return w != nil && w.Base != "" && head != "" && w.Base != head
 }
 
 // rebaseFirst puts collected work onto what somebody pushed during the run.
-func (c *change) rebaseFirst() {
+func rebaseFirst(c *change) {
 	c.takeWork()
 	c.e.Head = c.t.Branch.Head
-	if c.canRebase() {
-		c.rebase()
+	if canRebase(c) {
+		rebase(c)
 		return
 	}
-	c.rebaseLater()
+	rebaseLater(c)
 }
 
 // publish takes the changeset through the two jobs.
-func (c *change) publish() {
+func publish(c *change) {
 	c.takeWork()
-	c.publishOrShow()
+	publishOrShow(c)
 }
 
 // check runs the repository's commands on the changeset's tree.
-func (c *change) check() {
+func check(c *change) {
 	c.takeWork()
 	c.launchRun(state.RunCheck)
-	c.t.Run.Attempt = c.checkRounds() + 1
+	c.t.Run.Attempt = checkRounds(c) + 1
 }
 
 // checkRounds counts the check runs since the last agent run that people asked for.
-func (c *change) checkRounds() int {
+func checkRounds(c *change) int {
 	n := 0
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
 		r := c.t.Runs[i]
@@ -91,17 +91,17 @@ func (c *change) checkRounds() int {
 const repeatChecks = "checks failed"
 
 // checked goes on after the repository's commands.
-func (c *change) checked() {
+func checked(c *change) {
 	res := *c.e.Result
 	rounds := c.t.Run.Attempt
-	c.file()
+	file(c)
 	c.t.Work.Checks = res.Checks
 	failed := len(state.SumChecks(res.Checks).Failed) > 0
-	if !failed || rounds > c.t.Settings.Limits.Checks || c.tooMany() {
+	if !failed || rounds > c.t.Settings.Limits.Checks || tooMany(c) {
 		if failed {
 			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
 		}
-		c.publishOrShow()
+		publishOrShow(c)
 		return
 	}
 	for _, r := range res.Checks {
@@ -115,27 +115,27 @@ func (c *change) checked() {
 }
 
 // committed stores the published ids and moves the branch next.
-func (c *change) committed() {
+func committed(c *change) {
 	w := c.e.Work
 	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs = w.Head, w.Tree, w.IDs
 	c.work(state.JobMove)
 }
 
 // moved stores the branch's new head.
-func (c *change) moved() {
+func moved(c *change) {
 	w := c.t.Work
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
 }
 
 // rebase puts the VM's commits onto what somebody pushed.
-func (c *change) rebase() {
+func rebase(c *change) {
 	c.t.Work.Rebases++
 	c.t.Branch.Head = c.e.Head
 	c.work(state.JobRebase, "onto", c.e.Head)
 }
 
 // rebaseLater waits until people have stopped pushing.
-func (c *change) rebaseLater() {
+func rebaseLater(c *change) {
 	c.t.Work.Rebases = 0
 	c.t.Branch.Head = c.e.Head
 	c.t.Step = state.JobRebase
@@ -143,7 +143,7 @@ func (c *change) rebaseLater() {
 }
 
 // conflict lets the agent resolve what a rebase could not.
-func (c *change) conflict() {
+func conflict(c *change) {
 	c.t.Branch.Head = c.e.Head
 	c.feedback(state.Feedback{ID: "conflict:" + c.e.Head, Kind: "conflict", At: c.e.Now, Items: c.e.Paths,
 		Body: "Somebody pushed to the branch meanwhile, and the changes conflict. Rebase onto " + c.e.Head + " and resolve these paths; keep what the person did."})
@@ -160,10 +160,10 @@ func (c *change) conflict() {
 const feedbackRefusal = "refusal"
 
 // refused posts what the push gate said and waits for people's word.
-func (c *change) refused() {
+func refused(c *change) {
 	phase := c.t.Phase
 	c.takeWork()
-	c.keepRefusals()
+	keepRefusals(c)
 	c.to(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
@@ -175,7 +175,7 @@ func (c *change) refused() {
 }
 
 // noChanges says that the agent changed nothing, and asks what now.
-func (c *change) noChanges() {
+func noChanges(c *change) {
 	phase := c.t.Phase
 	text := ""
 	if c.t.Work != nil {
@@ -189,7 +189,7 @@ func (c *change) noChanges() {
 }
 
 // prOpened waits for people.
-func (c *change) prOpened() {
+func prOpened(c *change) {
 	c.t.PR = c.e.PR
 	if c.t.Work != nil {
 		c.dropTaken(c.t.Work.Run)
@@ -210,7 +210,7 @@ func (c *change) gather(at time.Time) {
 }
 
 // reviewed gathers a review; a bare approval also says "ready to merge".
-func (c *change) reviewed() {
+func reviewed(c *change) {
 	v := c.e.Review
 	if v.State == "approved" {
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
@@ -225,14 +225,14 @@ func (c *change) reviewed() {
 }
 
 // reviewComment gathers a comment that addresses the bot.
-func (c *change) reviewComment() {
-	c.keep()
+func reviewComment(c *change) {
+	keep(c)
 	c.react("eyes")
 	c.gather(c.e.Now.Add(c.p.Gather))
 }
 
 // keepFeedback adds what was gathered to what waits.
-func (c *change) keepFeedback() {
+func keepFeedback(c *change) {
 	for _, f := range c.e.Feedback {
 		if !slices.Contains(c.t.Seen, f.ID) {
 			c.feedback(f)
@@ -241,8 +241,8 @@ func (c *change) keepFeedback() {
 }
 
 // round begins a review round.
-func (c *change) round() {
-	c.keepFeedback()
+func round(c *change) {
+	keepFeedback(c)
 	c.t.Round++
 	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	c.to(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
@@ -250,7 +250,7 @@ func (c *change) round() {
 }
 
 // answered ends a round, or begins the next one with what came meanwhile.
-func (c *change) answered() {
+func answered(c *change) {
 	if c.t.Work != nil {
 		c.dropTaken(c.t.Work.Run)
 	}
@@ -259,14 +259,14 @@ func (c *change) answered() {
 	if p := c.e.Post; p != nil {
 		c.post(fmt.Sprintf("round-%d", c.t.Round), *p)
 	}
-	c.twinReplies(c.e.Doubtful)
+	twinReplies(c, c.e.Doubtful)
 	if len(c.untaken()) > 0 {
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}
 }
 
 // readChecks has the checks of the pull request's head read: one webhook tells of one program only.
-func (c *change) readChecks() {
+func readChecks(c *change) {
 	j := c.job(state.JobChecks, state.LaneTalk, "checks")
 	j.NotBefore = c.e.Now.Add(checksSettle)
 	c.add(j)

@@ -8,7 +8,7 @@ import (
 )
 
 // publishOrShow publishes the collected work or, where people want to see it first, has its diff made.
-func (c *change) publishOrShow() {
+func publishOrShow(c *change) {
 	if c.t.Settings.Publish == state.PublishAfterApproval && c.t.Work.Approved == "" {
 		c.work(state.JobShow)
 		return
@@ -17,17 +17,17 @@ func (c *change) publishOrShow() {
 }
 
 // thisShown reports whether a diff is that of the changeset that waits to be published.
-func (c *change) thisShown() bool {
+func thisShown(c *change) bool {
 	return c.t.Work != nil && c.e.Plan.Publish != nil && c.e.Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
 }
 
 // shown makes a revision of the changes and waits for its approval. The text of older ones goes: it is
 // large, and can be read nowhere but in their comments any more.
-func (c *change) shown() {
+func shown(c *change) {
 	p, w := *c.e.Plan, c.t.Work
 	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = state.PlanPublish, len(c.revisions(state.PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
-	c.name(&p)
-	c.supersede(state.PlanPublish)
+	nameRevision(c, &p)
+	supersede(c, state.PlanPublish)
 	for _, old := range c.revisions(state.PlanPublish) {
 		old.Text, old.Publish.Stat = "", nil
 	}
@@ -37,7 +37,7 @@ func (c *change) shown() {
 }
 
 // publishApproved publishes what was approved: the stored changeset, and no other.
-func (c *change) publishApproved(a state.Approval) {
+func publishApproved(c *change, a state.Approval) {
 	c.t.NewestPlan().Publish.Approved = &a
 	c.t.Work.Approved = a.Hash
 	c.to(c.buildingPhase(), "@"+a.By.Login+" approved the changes "+state.ShortHash(a.Hash))
@@ -45,17 +45,17 @@ func (c *change) publishApproved(a state.Approval) {
 }
 
 // publishDoubted reports whether the approval of the changes that are about to be published is gone.
-func (c *change) publishDoubted() bool {
+func publishDoubted(c *change) bool {
 	k := c.e.Candidate
-	return c.withdrawn() && c.t.Step == state.JobCommit && c.t.Work != nil && k.Kind == state.PlanPublish && c.t.Work.Approved == k.Hash
+	return withdrawn(c) && c.t.Step == state.JobCommit && c.t.Work != nil && k.Kind == state.PlanPublish && c.t.Work.Approved == k.Hash
 }
 
 // publishRevoked goes back to waiting: the approval was withdrawn, or the person lost the permission.
-func (c *change) publishRevoked() {
+func publishRevoked(c *change) {
 	a := c.e.Candidate
 	p := c.planByHash(a.Hash)
 	p.Publish.Approved, c.t.Work.Approved = nil, ""
-	c.emptyBox(p, &a.Approval)
+	emptyBox(c, p, &a.Approval)
 	c.to(state.PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
 	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), c.e.Detail, a.By.ID); c.once(key) {
 		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: a.Hash})
@@ -63,41 +63,41 @@ func (c *change) publishRevoked() {
 }
 
 // condition takes an approval with conditions as what it is here: a request to change what is there.
-func (c *change) condition(k state.Candidate) {
+func condition(c *change, k state.Candidate) {
 	c.feedback(state.Feedback{ID: commentID(k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
 	c.react("eyes")
 	c.startRevision("@" + k.By.Login + " would approve with a condition")
 }
 
 // reviewedChanges has the agent take in a review that came while the changes wait.
-func (c *change) reviewedChanges() {
-	c.keepFeedback()
+func reviewedChanges(c *change) {
+	keepFeedback(c)
 	c.startRevision("a review asked for a change")
 }
 
 // showAgain makes a new revision of changes whose comment somebody edited or deleted.
-func (c *change) showAgain() {
+func showAgain(c *change) {
 	c.react("eyes")
 	c.to(c.buildingPhase(), "@"+c.e.By.Login+" wants to see the changes anew")
 	c.work(state.JobShow)
 }
 
 // changing reports whether the agent changes what people were shown before it is published.
-func (c *change) changing() bool {
+func changing(c *change) bool {
 	p := c.t.NewestPlan()
 	return p != nil && slices.Contains(building, c.t.Phase) && p.Kind == state.PlanPublish && p.Superseded
 }
 
 // buildingPhase is the phase in which the present work was done and is published.
 func (c *change) buildingPhase() state.Phase {
-	if c.hasPR() {
+	if hasPR(c) {
 		return state.PhaseAddressingReview
 	}
 	return state.PhaseImplementing
 }
 
 // newestOfPlans is the newest revision that is a plan, or nil.
-func (c *change) newestOfPlans() *state.Plan {
+func newestOfPlans(c *change) *state.Plan {
 	for i := len(c.t.Plans) - 1; i >= 0; i-- {
 		if c.t.Plans[i].Kind != state.PlanPublish {
 			return &c.t.Plans[i]
@@ -108,7 +108,7 @@ func (c *change) newestOfPlans() *state.Plan {
 
 // saveUnpublished keeps changes that were read from the VM, and not published, when the task ends: they wait for
 // approval, are being checked, or could not be published.
-func (c *change) saveUnpublished(why string) {
+func saveUnpublished(c *change, why string) {
 	w := c.t.Work
 	if w == nil || w.Ref == "" || w.Head != "" && w.Head == c.t.Branch.Head {
 		return
@@ -118,7 +118,7 @@ func (c *change) saveUnpublished(why string) {
 
 // unreadRun returns the run that was last at work in the task, if what it left on the task's VM is nowhere else: it
 // ended a moment ago, was cut short, or asked something.
-func (c *change) unreadRun() *state.Run {
+func unreadRun(c *change) *state.Run {
 	phase := c.t.Phase
 	if slices.Contains(resumable, phase) {
 		phase = c.t.Resume
@@ -141,7 +141,7 @@ func (c *change) unreadRun() *state.Run {
 }
 
 // whatWaits names what waits for an approval.
-func (c *change) whatWaits() string {
+func whatWaits(c *change) string {
 	if c.t.Phase == state.PhaseAwaitingPublishApproval {
 		return "the changes"
 	}

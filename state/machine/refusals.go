@@ -7,7 +7,7 @@ import (
 )
 
 // keepRefusals remembers what the push gate said, for the summary.
-func (c *change) keepRefusals() {
+func keepRefusals(c *change) {
 	n := min(len(c.e.Refusals), maxGateRules)
 	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(c.e.Refusals[:n]), More: len(c.e.Refusals) - n}
 	for i := range g.Refusals {

@@ -9,15 +9,15 @@ import (
 // unread decides what becomes of a closing block that cannot be read: what the run said through errand's tools holds
 // in its place; the first time the agent is asked for it again; else its result is what could be told of it, and
 // says so.
-func (c *change) unread() {
-	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || c.e.Result.Broken == "" || !c.thisRun() {
+func unread(c *change) {
+	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || c.e.Result.Broken == "" || !thisRun(c) {
 		return
 	}
 	res := *c.e.Result
 	switch r := c.t.Run; {
 	case r.Concluded != nil:
 		res.Broken = ""
-	case r.Repair != nil || c.tooMany():
+	case r.Repair != nil || tooMany(c):
 		mind(&res, r.Repair != nil)
 		res.Broken = ""
 	}
@@ -47,13 +47,13 @@ func mind(r *state.RunResult, asked bool) {
 }
 
 // cannotRead reports whether the run ended well, but for a closing block that cannot be read.
-func (c *change) cannotRead() bool { return c.e.Result.Broken != "" }
+func cannotRead(c *change) bool { return c.e.Result.Broken != "" }
 
 // askAgain has the agent say the closing block once more. What it said besides is kept with the run that asks for
 // it, and so is what the run had taken to answer.
-func (c *change) askAgain() {
+func askAgain(c *change) {
 	old, res := *c.t.Run, *c.e.Result
-	c.file()
+	file(c)
 	c.launchRun(old.Kind)
 	r := c.t.Run
 	r.Repair = &state.Repair{Problem: res.Broken, Block: res.Block, Text: res.Text}
@@ -66,7 +66,7 @@ func (c *change) askAgain() {
 }
 
 // fileRepair forgets the answer that a run repaired: its result has it, and is kept in its place.
-func (c *change) fileRepair(r *state.Run, text string) {
+func fileRepair(c *change, r *state.Run, text string) {
 	if r.Repair == nil {
 		return
 	}

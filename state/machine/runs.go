@@ -35,7 +35,7 @@ func (c *change) launchRun(kind state.RunKind) {
 		Kind:    kind,
 		State:   state.RunLaunching,
 		Seq:     c.t.RunSeq,
-		Session: c.session(kind),
+		Session: session(c, kind),
 		Round:   c.t.Round,
 		Attempt: attempt,
 		Repeat:  repeat,
@@ -48,7 +48,7 @@ func (c *change) launchRun(kind state.RunKind) {
 }
 
 // session is the agent's session that a new run goes on with, if there is one.
-func (c *change) session(kind state.RunKind) string {
+func session(c *change, kind state.RunKind) string {
 	if c.t.Fresh || kind == state.RunCheck {
 		return ""
 	}
@@ -64,7 +64,7 @@ func (c *change) session(kind state.RunKind) string {
 }
 
 // launched stores that an agent works.
-func (c *change) launched() {
+func launched(c *change) {
 	l, r := c.e.Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
 	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
@@ -98,7 +98,7 @@ func (c *change) launched() {
 }
 
 // launchedLate undoes a launch that nobody waits for any more.
-func (c *change) launchedLate() {
+func launchedLate(c *change) {
 	l := c.e.Launch
 	if c.t.Run != nil && c.t.Run.ID == l.Run {
 		return // reported twice
@@ -114,7 +114,7 @@ func (c *change) launchedLate() {
 }
 
 // progress stores a sign of life.
-func (c *change) progress() {
+func progress(c *change) {
 	p, r := c.e.Progress, c.t.Run
 	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
 	if !r.Metered {
@@ -126,7 +126,7 @@ func (c *change) progress() {
 }
 
 // file closes the active run with its result.
-func (c *change) file() {
+func file(c *change) {
 	r, res := c.t.Run, c.e.Result
 	r.State, r.Ended, r.LastSeq, r.Turns, r.Refused = state.RunEnded, res.Ended, res.LastSeq, res.Turns, res.Refused
 	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
@@ -140,26 +140,26 @@ func (c *change) file() {
 		r.Checked = state.SumChecks(res.Checks)
 	}
 	r.Doing, r.Calls, r.Concluded = "", nil, nil
-	c.fileRepair(r, res.Text)
-	c.reported(r, res.Money)
+	fileRepair(c, r, res.Text)
+	reported(c, r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
 		c.t.Active += r.Ended.Sub(r.Started)
 	}
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
-	c.keepLastWords(res.Text)
+	keepLastWords(c, res.Text)
 	if res.Status == state.StatusVMLost && c.t.VM != nil {
 		c.e.Detail = sentence(res.VMEnd, "vanished")
 		c.release(c.e.Detail)
-		c.released()
+		released(c)
 	}
 }
 
 // noSession runs the same again without the session that was not there: the prompt then carries the
 // conversation so far.
-func (c *change) noSession() {
+func noSession(c *change) {
 	kind := c.t.Run.Kind
-	c.file()
+	file(c)
 	for i := range c.t.Runs {
 		c.t.Runs[i].Session = ""
 	}
@@ -195,7 +195,7 @@ func (c *change) stopRun(why string) {
 
 // droppedRun returns the run that the event is about if it was filed before its result was known,
 // and its result has not come since.
-func (c *change) droppedRun() *state.Run {
+func droppedRun(c *change) *state.Run {
 	for i := range c.t.Runs {
 		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == "interrupted" || r.Status == state.StatusMaxTurns) && !r.Told {
 			return r
@@ -205,19 +205,19 @@ func (c *change) droppedRun() *state.Run {
 }
 
 // countDropped adds what a stopped run has cost.
-func (c *change) countDropped() {
-	r := c.droppedRun()
+func countDropped(c *change) {
+	r := droppedRun(c)
 	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.Refused, c.e.Result.LastSeq, c.e.Result.Used, true
 	if r.Session == "" {
 		r.Session = c.e.Result.Session
 	}
-	c.reported(r, c.e.Result.Money)
+	reported(c, r, c.e.Result.Money)
 }
 
 // interrupted tries again by itself after a while, a bounded number of times.
-func (c *change) interrupted() {
+func interrupted(c *change) {
 	attempt, res := c.t.Run.Attempt, *c.e.Result
-	c.file()
+	file(c)
 	if attempt >= c.p.MaxAttempts {
 		hint := ""
 		if res.Status == "crashed" {
@@ -227,7 +227,7 @@ func (c *change) interrupted() {
 			Hint: hint + "It was tried " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
 		return
 	}
-	at := c.e.Now.Add(c.backoff(attempt))
+	at := c.e.Now.Add(backoff(c, attempt))
 	if res.RetryAt.After(at) { // said by the VM, too
 		at = res.RetryAt
 		if most := c.e.Now.Add(maxWait); at.After(most) {
@@ -242,10 +242,10 @@ func (c *change) interrupted() {
 const maxUnasked = 20
 
 // tooMany reports whether no run may be launched before people say something.
-func (c *change) tooMany() bool { return c.t.Unasked >= maxUnasked }
+func tooMany(c *change) bool { return c.t.Unasked >= maxUnasked }
 
 // tooManyRuns stops a task that would go on for ever by itself.
-func (c *change) tooManyRuns() {
+func tooManyRuns(c *change) {
 	phase := c.t.Phase
 	if phase == state.PhaseInterrupted {
 		phase = c.t.Resume
@@ -269,7 +269,7 @@ func (c *change) interrupt(why string, at time.Time) {
 }
 
 // backoff doubles with each attempt up to its limit.
-func (c *change) backoff(attempt int) time.Duration {
+func backoff(c *change, attempt int) time.Duration {
 	d := c.p.Backoff
 	for range min(attempt-1, 20) {
 		d = min(2*d, c.p.BackoffMax)
@@ -278,15 +278,15 @@ func (c *change) backoff(attempt int) time.Duration {
 }
 
 // runFailed saves what there is and says why.
-func (c *change) runFailed() {
+func runFailed(c *change) {
 	res := *c.e.Result
 	var capped *state.Waiting
-	if c.capped() {
+	if atCap(c) {
 		capped = c.t.Run.Held
 	}
 	c.stopRun("failed") // nothing is left to stop; it saves the work
-	c.file()
-	end := state.End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: c.failureHint(res.Status), Class: "agent"}
+	file(c)
+	end := state.End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: failureHint(c, res.Status), Class: "agent"}
 	m := c.t.Money
 	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
 		m.CapMicroUSD = 0 // it did not count for this run
@@ -311,7 +311,7 @@ func sentence(texts ...string) string {
 }
 
 // resume goes back to where the task was interrupted.
-func (c *change) resume() {
+func resume(c *change) {
 	c.goOn("tried again")
 }
 
@@ -324,11 +324,11 @@ func (c *change) goOn(why string) {
 	c.t.Resume, c.t.Waiting = "", nil
 	c.to(phase, why)
 	c.t.Step = step
-	c.takeStep()
+	takeStep(c)
 }
 
 // takeStep enqueues the task's present step again.
-func (c *change) takeStep() {
+func takeStep(c *change) {
 	switch {
 	case c.t.Phase == state.PhaseQueued: // whatever the step was: nothing is planned yet
 		c.work(state.JobStart)
@@ -343,15 +343,15 @@ func (c *change) takeStep() {
 	case state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobAnswer, state.JobRebase, state.JobCollect, state.JobGather:
 		c.work(c.t.Step)
 	default: // launch, run
-		c.launchRun(c.runAgain())
+		c.launchRun(runAgain(c))
 	}
 }
 
 // runAgain says which run goes on where the last one was cut short: checks whose work is still on the
 // VM need no agent.
-func (c *change) runAgain() state.RunKind {
+func runAgain(c *change) state.RunKind {
 	if n := len(c.t.Runs); n > 0 && c.t.Step == state.StepRun && c.t.Work != nil && !c.t.Fresh {
-		if last := c.t.Runs[n-1]; last.Kind == state.RunCheck && last.Class == "retryable" && c.has(last.VM) {
+		if last := c.t.Runs[n-1]; last.Kind == state.RunCheck && last.Class == "retryable" && has(c, last.VM) {
 			return state.RunCheck
 		}
 	}
@@ -359,7 +359,7 @@ func (c *change) runAgain() state.RunKind {
 }
 
 // has reports whether the work that was done on a VM is there, or put away.
-func (c *change) has(vm string) bool {
+func has(c *change, vm string) bool {
 	if c.t.VM != nil {
 		return c.t.VM.Holds(vm)
 	}
@@ -368,7 +368,7 @@ func (c *change) has(vm string) bool {
 }
 
 // again looks again whether a waiting task can go on.
-func (c *change) again() {
+func again(c *change) {
 	if w := c.t.Waiting; w.Kind == state.WaitEdit {
 		return
 	}
@@ -383,6 +383,6 @@ func (c *change) resumeWaiting() {
 		c.work(state.JobLaunch)
 	case c.t.Step == state.StepRun:
 	default:
-		c.takeStep()
+		takeStep(c)
 	}
 }

@@ -20,15 +20,15 @@ const (
 const DueSpan = "vm_span"
 
 // park has an idle VM looked at when it is due to sleep.
-func (c *change) park() {
+func park(c *change) {
 	if c.t.VM.Paid > 0 || c.p.IdleVM > 0 {
-		c.due(dueIdle, c.t.VM.Name, c.sleepAt())
+		c.due(dueIdle, c.t.VM.Name, sleepAt(c))
 	}
 }
 
 // sleepAt is when the task's VM sleeps if nobody needs it before: just before the span that is paid for
 // ends, or after a while where nothing is paid. A wait that ends soon is waited for.
-func (c *change) sleepAt() time.Time {
+func sleepAt(c *change) time.Time {
 	vm, at := c.t.VM, c.t.RestedSince().Add(c.p.IdleVM)
 	margin := c.p.IdleVM
 	if vm.Paid > 0 {
@@ -57,14 +57,14 @@ func (c *change) margin() time.Duration {
 }
 
 // idles reports whether a VM that may be due is still the task's, and still idle.
-func (c *change) idles() bool {
+func idles(c *change) bool {
 	return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Resting()
 }
 
 // goToSleep has the work put away, so that the VM can go. Like all work of a task it is serial: what
 // people want meanwhile comes after it.
-func (c *change) goToSleep() {
-	if at := c.sleepAt(); c.e.Now.Before(at) { // it has been at work meanwhile
+func goToSleep(c *change) {
+	if at := sleepAt(c); c.e.Now.Before(at) { // it has been at work meanwhile
 		c.due(dueIdle, c.t.VM.Name, at)
 		return
 	}
@@ -83,14 +83,14 @@ func (c *change) goToSleep() {
 }
 
 // sameVM reports whether the event is about the task's present VM.
-func (c *change) sameVM() bool { return c.t.VM != nil && c.t.VM.Name == c.e.VM }
+func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.VM }
 
 // slept lets the VM go whose work is put away, unless somebody wants it by now. Without Asleep nothing
 // could be put away, and Detail says why.
-func (c *change) slept() {
+func slept(c *change) {
 	a := c.e.Asleep
 	if a != nil {
-		c.putAway(*a)
+		putAway(c, *a)
 	}
 	if s := c.e.Saved; s != nil && s.Ref != "" {
 		c.t.Saved = append(c.t.Saved, *s)
@@ -106,7 +106,7 @@ func (c *change) slept() {
 	}
 	c.release(why)
 	c.e.Detail = why
-	c.released()
+	released(c)
 }
 
 // lookAgain has a VM that was kept because somebody may want it looked at in a while: it may be that nobody did.
@@ -122,22 +122,22 @@ func (c *change) lookAgain() {
 }
 
 // sleptLate deletes what was put away of a VM that the task does not have any more.
-func (c *change) sleptLate() {
+func sleptLate(c *change) {
 	if a := c.e.Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
 		c.forget(a.Mode, a.Ref)
 	}
 }
 
 // putAway stores where the work is, in place of what was put away before.
-func (c *change) putAway(a state.Asleep) {
+func putAway(c *change, a state.Asleep) {
 	if old := c.t.Asleep; old != nil && old.Ref != a.Ref {
 		c.forget(old.Mode, old.Ref)
 	}
-	a.At, a.Session, a.Gen = c.e.Now, c.session(state.RunReview), c.t.VM.Gen
+	a.At, a.Session, a.Gen = c.e.Now, session(c, state.RunReview), c.t.VM.Gen
 	a.Carries = c.t.VM.Carries
 	c.t.Asleep = &a
 	if c.t.Ended() {
-		c.forgetLater()
+		forgetLater(c)
 		return
 	}
 	c.due(dueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
@@ -151,14 +151,14 @@ func (c *change) forget(mode state.SleepMode, ref string) {
 }
 
 // forgetLater has what an ended task put away deleted a while after its end.
-func (c *change) forgetLater() {
+func forgetLater(c *change) {
 	if a := c.t.Asleep; a != nil {
 		c.due(dueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
 	}
 }
 
 // forgetDue deletes what an ended task put away. The issue may have begun anew meanwhile.
-func (c *change) forgetDue() {
+func forgetDue(c *change) {
 	mode, ref, _ := strings.Cut(c.e.Hash, ":")
 	c.forget(state.SleepMode(mode), ref)
 	if a := c.t.Asleep; a != nil && a.Ref == ref {
@@ -167,13 +167,13 @@ func (c *change) forgetDue() {
 }
 
 // unused deletes what nobody has wanted for long, and says so once.
-func (c *change) unused() {
+func unused(c *change) {
 	a := c.t.Asleep
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
 		c.due(dueUnused, "", at)
 		return
 	}
-	if c.wakes() { // somebody wants it, and it is on no VM yet
+	if wakes(c) { // somebody wants it, and it is on no VM yet
 		c.due(dueUnused, "", c.e.Now.Add(wantedFor))
 		return
 	}
@@ -188,13 +188,13 @@ func (c *change) unused() {
 const wantedFor = time.Hour
 
 // wakes reports whether the next VM of the task takes over what was put away, and people need not do anything for that.
-func (c *change) wakes() bool {
+func wakes(c *change) bool {
 	return c.t.VM == nil && c.t.Wakes() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
 }
 
 // woken stores the VM on which the work is again, and takes the step for which it was woken. Work that could
 // not be brought back is lost.
-func (c *change) woken() {
+func woken(c *change) {
 	c.haveVM(c.e.Launch)
 	if why := c.e.Launch.NotWoken; why != "" {
 		c.fail(state.End{Reason: "the work is lost: " + why, Hint: "Comment `retry` to do the work again.", Class: state.ClassVM})
@@ -207,7 +207,7 @@ func (c *change) woken() {
 }
 
 // wokenLate gives the VM back that was brought up for a step that nobody takes any more.
-func (c *change) wokenLate() {
+func wokenLate(c *change) {
 	c.haveVM(c.e.Launch)
 	if c.t.Ended() {
 		c.release(string(c.t.Phase))
@@ -217,7 +217,7 @@ func (c *change) wokenLate() {
 // haveVM stores the task's VM, and what could not be brought onto it.
 func (c *change) haveVM(l *state.Launch) {
 	vm := l.VM
-	defer c.boundSpan()
+	defer boundSpan(c)
 	if old := c.t.VM; old != nil && old.Name != vm.Name {
 		gone := *old
 		gone.EndedAt, gone.Why = c.e.Now, "replaced"
@@ -234,7 +234,7 @@ func (c *change) haveVM(l *state.Launch) {
 
 // boundSpan has it looked whether another span of the task's VM may begin, before the present one ends and early
 // enough for the work to be put away.
-func (c *change) boundSpan() {
+func boundSpan(c *change) {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
 		c.due(DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
 	}
@@ -242,11 +242,11 @@ func (c *change) boundSpan() {
 
 // spanEnds stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says
 // that the money for VMs is. The VM sleeps next.
-func (c *change) spanEnds() {
+func spanEnds(c *change) {
 	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting
 	over := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours
 	if !over && w == nil || c.t.Run == nil || c.t.Run.State != state.RunActive {
-		c.boundSpan()
+		boundSpan(c)
 		return
 	}
 	if over {

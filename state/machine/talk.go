@@ -37,7 +37,7 @@ func (c *change) reply(reason string) {
 
 // withdrawnComment says that nothing was done for a comment that people deleted, hid or edited before it was read. Words that are
 // gone are not answered.
-func (c *change) withdrawnComment() {
+func withdrawnComment(c *change) {
 	if c.e.Comment.Mention || c.e.Comment.Withdrawn == state.NotReworded {
 		c.reply(c.e.Comment.Withdrawn)
 	}
@@ -45,7 +45,7 @@ func (c *change) withdrawnComment() {
 
 // endedMessage says that a message to an ended task begins nothing: in words once per life, and by a reaction
 // to each.
-func (c *change) endedMessage() {
+func endedMessage(c *change) {
 	c.react("confused")
 	if c.once("ended-message") {
 		c.reply(state.ReplyEnded)
@@ -53,7 +53,7 @@ func (c *change) endedMessage() {
 }
 
 // posted stores the id of a comment that is on GitHub now.
-func (c *change) posted() {
+func posted(c *change) {
 	p, post := *c.e.Posted, c.e.Post
 	if slices.ContainsFunc(c.t.Posted, func(o state.Posted) bool { return o.ID == p.ID }) {
 		return
@@ -63,19 +63,19 @@ func (c *change) posted() {
 		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
 	}
 	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
-		c.twin(p)
+		twin(c, p)
 	}
 	switch {
 	case post == nil:
 	case post.Kind == state.PostPlan:
-		c.planPosted(post.Hash)
+		planPosted(c, post.Hash)
 	case c.t.Question != nil && (post.Kind == state.PostQuestion || post.Kind == state.PostRefused || post.Kind == state.PostNoChanges):
 		c.t.Question.Comment = p.ID
 	}
 }
 
 // planPosted makes a revision open for approval and reminds us of it later.
-func (c *change) planPosted(hash string) {
+func planPosted(c *change, hash string) {
 	p := c.planByHash(hash)
 	if p == nil {
 		return
@@ -83,7 +83,7 @@ func (c *change) planPosted(hash string) {
 	p.Comment, p.CommentNode, p.CommentURL = c.e.Posted.ID, c.e.Posted.Node, c.e.Posted.URL
 	p.PostedAt, p.BodyHash = c.e.Posted.At, c.e.Hash
 	if p.Superseded {
-		c.minimise(p)
+		minimise(c, p)
 		return
 	}
 	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.untaken()) > 0 {
@@ -91,7 +91,7 @@ func (c *change) planPosted(hash string) {
 		return // people have seen how far it came; the next revision takes their words in
 	}
 	if c.e.Ticked {
-		c.notSeen(p)
+		notSeen(c, p)
 	}
 	l := c.t.Settings.Limits
 	c.due("remind", hash, c.e.Now.Add(l.Remind))
@@ -99,20 +99,20 @@ func (c *change) planPosted(hash string) {
 }
 
 // knowsComment reports whether the task links to the comment that the event is about.
-func (c *change) knowsComment() bool {
+func knowsComment(c *change) bool {
 	if c.e.Comment == nil {
 		return false
 	}
 	id := c.e.Comment.ID
-	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || c.withheldIndex(id) >= 0)
+	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0)
 }
 
-func (c *change) withheldIndex(id int64) int {
+func withheldIndex(c *change, id int64) int {
 	return slices.IndexFunc(c.t.Context.Withheld, func(w state.Withheld) bool { return w.ID == id })
 }
 
 // commentDeleted forgets the address of a comment that somebody deleted. A status comment is written again.
-func (c *change) commentDeleted() {
+func commentDeleted(c *change) {
 	id := c.e.Comment.ID
 	if p := c.planByComment(id); p != nil {
 		p.CommentURL = ""
@@ -126,25 +126,25 @@ func (c *change) commentDeleted() {
 	if q := c.t.Question; q != nil && q.Comment == id {
 		q.Comment = 0
 	}
-	if i := c.withheldIndex(id); i >= 0 {
+	if i := withheldIndex(c, id); i >= 0 {
 		c.t.Context.Withheld = slices.Delete(c.t.Context.Withheld, i, i+1)
 	}
 }
 
 // statusSent stores what the status comment shows.
-func (c *change) statusSent() {
+func statusSent(c *change) {
 	s := *c.e.Status
 	if s.Shown < c.t.Status.Shown {
 		s.Shown = c.t.Status.Shown
 	}
 	c.t.Status = s
 	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
-		c.twin(state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
+		twin(c, state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
 	}
 }
 
 // twinReplies has second copies of answers in threads looked for a while later.
-func (c *change) twinReplies(d *state.Doubtful) {
+func twinReplies(c *change, d *state.Doubtful) {
 	if d == nil || c.t.PR == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (c *change) twinReplies(d *state.Doubtful) {
 
 // twin has a second copy of a comment looked for a while later. The job has all that this takes: by then the
 // task may be in its next life, which knows nothing of the comment.
-func (c *change) twin(p state.Posted) {
+func twin(c *change, p state.Posted) {
 	c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := c.jobs[len(c.jobs)-1].Args
 	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)

@@ -18,8 +18,8 @@ const turnsGrace = 3 * time.Minute
 const dueTurns = "turns"
 
 // correct judges the end of a run again by what errand knows.
-func (c *change) correct() {
-	if c.e.Kind == state.EventRunEnded && c.e.Result != nil && c.thisRun() {
+func correct(c *change) {
+	if c.e.Kind == state.EventRunEnded && c.e.Result != nil && thisRun(c) {
 		res := c.t.Run.Correct(*c.e.Result)
 		c.e.Result = &res
 	}
@@ -41,13 +41,13 @@ func hintTurns(r *state.Run) string {
 }
 
 // goesOnWithout reports whether the run that the reminder is about has no turns left and still goes on.
-func (c *change) goesOnWithout() bool {
+func goesOnWithout(c *change) bool {
 	r := c.t.Run
 	return r != nil && r.ID == c.e.Hash && r.State == state.RunActive && r.RefusedTurns()
 }
 
 // endTurns stops a run that has no turns left and does not end.
-func (c *change) endTurns() {
+func endTurns(c *change) {
 	why := c.t.Run.Held.Detail
 	c.dropRun(why)
 	r := &c.t.Runs[len(c.t.Runs)-1]
