@@ -2,6 +2,6 @@
 // that follow. It is pure: it reads no clock, no store and no network. [Table] lists every transition; docs/lifecycle.md
 // is generated from it.
 //
-// Start here: table.go has the rows, guards.go their conditions. The actions of a row are in the file of their subject, for
+// Start here: the files table_*.go have the rows, guards.go their conditions. The actions of a row are in the file of their subject, for
 // example approvals.go or publish.go.
 package machine

@@ -1,0 +1,276 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// commandRows are the commands and plain comments.
+var commandRows = []Row{
+	{
+		On: state.EventCommented, Verb: state.VerbPlan,
+		If: "by a writer, on an issue", when: all(allowed, onIssue),
+		To: []state.Phase{state.PhaseQueued}, do: begin,
+		Doc: "a mention starts the task",
+	},
+	{
+		On: state.EventCommented, Verb: state.VerbMessage,
+		If: "by a writer, on an issue", when: all(allowed, onIssue),
+		To: []state.Phase{state.PhaseQueued}, do: begin,
+		Doc: "a mention starts the task",
+	},
+	{
+		On: state.EventCommented, Verb: state.VerbPlan,
+		when: onIssue,
+		To:   same, do: refuseTrigger,
+		Doc: "the trigger gets a 😕, nothing starts",
+	},
+	{
+		On: state.EventCommented, Verb: state.VerbMessage,
+		when: onIssue,
+		To:   same, do: refuseTrigger,
+		Doc: "the trigger gets a 😕, nothing starts",
+	},
+	{
+		From: anyPhase, On: state.EventCommented,
+		If:   "it was deleted, hidden or edited before it was read",
+		when: func(c *change) bool { return c.e.Comment.Withdrawn != "" },
+		To:   same, do: withdrawnComment,
+		Doc: "nothing is done; commands, and edits that could be some, are answered",
+	},
+	{
+		From: anyPhase, On: state.EventCommented,
+		If: "by somebody who may not", when: not(allowed),
+		To: same, do: outsiderComment,
+		Doc: "a mention is counted in the status comment, other comments are withheld from the agent",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbHelp,
+		To: same, do: reply(state.ReplyHelp),
+		Doc: "the commands are listed",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbUnknown,
+		To: same, do: reply(state.ReplyUnknown),
+		Doc: "the nearest command is named",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbStatus,
+		To: same, do: reply(state.ReplyStatus),
+		Doc: "the state in one paragraph, with a link to the status comment",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbPlan,
+		If: "on the issue, after the end", when: all(onIssue, not(outdated)),
+		To: []state.Phase{state.PhaseQueued}, do: begin,
+		Doc: "the task begins anew",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbPlan,
+		To: same, do: endedMessage,
+		Doc: "😕, and told, once, that the task is over and how to begin anew",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbMessage,
+		To: same, do: endedMessage,
+		Doc: "😕, and told, once, that the task is over and how to begin anew",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbBudget,
+		To: same, do: reply(state.ReplyStatus),
+		Doc: "told that the task is over",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbModel,
+		To: same, do: reply(state.ReplyStatus),
+		Doc: "told that the task is over",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbCancel,
+		To: same, do: reply(state.ReplyNothingToCancel),
+		Doc: "nothing to cancel",
+	},
+	{
+		From: approving, On: state.EventCommented, Verb: state.VerbApprove,
+		To: []state.Phase{Same, state.PhaseImplementing, state.PhaseAddressingReview}, do: checkOrder,
+		Doc: "checked as an approval; changes that are approved on a condition go back to the agent",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbApprove,
+		To: same, do: reply(state.ReplyNoneOpen),
+		Doc: "no plan waits for an approval",
+	},
+	{
+		From: open, On: state.EventCommented, Verb: state.VerbCancel,
+		If: "it was said before the task began", when: beforeBegin,
+		To: same, do: reply(state.ReplyNothingToCancel),
+		Doc: "nothing to cancel then",
+	},
+	{
+		From: open, On: state.EventCommented, Verb: state.VerbCancel,
+		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("@" + c.e.By.Login + " cancelled it") },
+		Doc: "cancelled; a running agent is stopped and its work saved",
+	},
+	{
+		From: append([]state.Phase{state.PhaseInterrupted}, working...), On: state.EventCommented, Verb: state.VerbStop,
+		To: []state.Phase{state.PhaseAwaitingAnswer}, do: stopByHand,
+		Doc: "the run, if there is one, is stopped, its work saved, the VM kept; nothing goes on by itself",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbStop,
+		To: same, do: reply(state.ReplyNothingToCancel),
+		Doc: "nothing runs",
+	},
+	{
+		From: asking, On: state.EventCommented, Verb: state.VerbRetry,
+		If: "they cannot be approved any more", when: func(c *change) bool { return c.t.NewestPlan().Stale != "" },
+		To: building, do: showAgain,
+		Doc: "the changes are shown anew",
+	},
+	{
+		From: resumable, On: state.EventCommented, Verb: state.VerbRetry,
+		To: resumed, do: retry,
+		Doc: "goes on where it stopped, on a new VM if told so",
+	},
+	{
+		From: working, On: state.EventCommented, Verb: state.VerbRetry,
+		If: "it waits for something", when: func(c *change) bool { return c.t.Waiting != nil },
+		To: same, do: again,
+		Doc: "look again now",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbRetry,
+		To: same, do: reply(state.ReplyNothingToRetry),
+		Doc: "nothing to retry",
+	},
+	{
+		From: slices.Concat(planning, awaiting, []state.Phase{state.PhaseQueued, state.PhaseFailed, state.PhaseAwaitingAnswer}),
+		On:   state.EventCommented, Verb: state.VerbReplan,
+		If: "before anything was built", when: func(c *change) bool { return c.t.PR == nil },
+		To: []state.Phase{state.PhaseQueued, state.PhasePreliminaryPlanning, state.PhasePlanning}, do: replan,
+		Doc: "the issue is read and frozen anew, and a new revision is made",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbReplan,
+		To: same, do: reply(state.ReplyTooLate),
+		Doc: "too late to plan anew",
+	},
+	{
+		From: open, On: state.EventCommented, Verb: state.VerbBudget,
+		To:  []state.Phase{Same, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview},
+		do:  budget,
+		Doc: "the cap is raised; a task that stopped at it goes on",
+	},
+	{
+		From: open, On: state.EventCommented, Verb: state.VerbModel,
+		To: same, do: model,
+		Doc: "the next runs use that model",
+	},
+	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: state.EventCommented, Verb: state.VerbCreatePR,
+		If: "errand has asked for the ticket key", when: answersKey,
+		To: working, do: createPR,
+		Doc: "goes on with that ticket key",
+	},
+	{
+		From: anyPhase, On: state.EventCommented, Verb: state.VerbIssue,
+		To: same, do: createIssue,
+		Doc: "the proposed issue of that number is created, once; answered with a link",
+	},
+	{
+		From: open, On: state.EventCommented, Verb: state.VerbCreatePR,
+		To: same, do: noteTicket,
+		Doc: "the ticket key is noted",
+	},
+	{
+		From: ended, On: state.EventCommented, Verb: state.VerbCreatePR,
+		To: same, do: reply(state.ReplyStatus),
+		Doc: "told that the task is over",
+	},
+	{
+		From: open, On: state.EventCommented, Verb: state.VerbPlan,
+		To: same, do: reply(state.ReplyOneTask),
+		Doc: "one task per issue",
+	},
+	{
+		From: awaiting, On: state.EventCommented, Verb: state.VerbMessage,
+		To: planning, do: revise,
+		Doc: "a change request: a new revision",
+	},
+	{
+		From: asking, On: state.EventCommented, Verb: state.VerbMessage,
+		To: building, do: revise,
+		Doc: "a change request: the agent works on it, and the changes are shown anew",
+	},
+	{
+		From: approving, On: state.EventCommented,
+		If:   "a command stands in a quote, in code or in other markup only",
+		when: func(c *change) bool { return c.e.Comment.Quoted },
+		To:   same, do: quoted,
+		Doc: "told that quoted commands do not count; no revision is made",
+	},
+	{
+		From: awaiting, On: state.EventCommented,
+		To: planning, do: revise,
+		Doc: "a change request: a new revision",
+	},
+	{
+		From: asking, On: state.EventCommented,
+		If: "on the issue", when: func(c *change) bool { return !c.e.Comment.OnPR },
+		To: building, do: revise,
+		Doc: "a change request: the agent works on it, and the changes are shown anew",
+	},
+	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: state.EventCommented, Verb: state.VerbMessage,
+		To: working, do: answer,
+		Doc: "the answer: goes on",
+	},
+	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: state.EventCommented,
+		If: "on the issue, not after a stop",
+		when: func(c *change) bool {
+			return !c.e.Comment.OnPR && (c.t.Question == nil || c.t.Question.Kind != state.AskStopped)
+		},
+		To: working, do: answer,
+		Doc: "the answer: goes on",
+	},
+	{
+		From: []state.Phase{state.PhasePROpen}, On: state.EventCommented, Verb: state.VerbMessage,
+		To: same, do: reviewComment,
+		Doc: "gathered for a while into one round",
+	},
+	{
+		From: slices.Concat(running, []state.Phase{state.PhaseInterrupted, state.PhaseFailed}),
+		On:   state.EventCommented, Verb: state.VerbMessage,
+		If: "it mentions the bot", when: mentioned,
+		To: same, do: keepMessage,
+		Doc: "kept, and answered after the run; said so once",
+	},
+	{
+		From: []state.Phase{state.PhaseQueued}, On: state.EventCommented, Verb: state.VerbMessage,
+		To: same, do: heardEarly,
+		Doc: "👀; read when it starts; what waits looks again",
+	},
+	{
+		From: planning, On: state.EventCommented,
+		To: same, do: keep,
+		Doc: "kept: the plan under way is revised before it is posted",
+	},
+	{
+		From: []state.Phase{state.PhaseQueued}, On: state.EventCommented,
+		To: same, do: heardEarly,
+		Doc: "read when it starts; what waits looks again",
+	},
+	{
+		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhaseAwaitingAnswer, state.PhaseInterrupted, state.PhaseFailed}),
+		On:   state.EventCommented,
+		If:   "on the issue, to nobody in particular",
+		when: func(c *change) bool { return !c.e.Comment.OnPR && len(c.e.Orders) == 0 },
+		To:   same, do: discussed,
+		Doc: "discussion: later prompts carry it",
+	},
+}
+
+// mentioned reports whether a comment addresses errand.
+func mentioned(c *change) bool { return c.e.Comment.Mention }
