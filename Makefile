@@ -18,8 +18,8 @@ ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./internal/runner/... ./internal/
 # .ci/tools.mod has its version, apart from go.mod, so that it moves no version that the product is built with.
 COUNT      = $(GO) tool -modfile=.ci/tools.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
              --jsonfile $(shell mkdir -p .cache && echo .cache/tests.json) --post-run-command .ci/counts --
-# Many tests wait, for processes and disks: more packages at a time than there are processors.
-AT_ONCE    = -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
+# Many tests wait, for processes and disks: more packages at a time than there are processors. `make lint` and CI vet everything.
+AT_ONCE    = -vet=off -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 
 # Tests that take minutes are named TestHeavy…. `make test` reports them as skipped, `make test-full` runs nothing else.
 HEAVY      = $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go '^func TestHeavy' cmd e2e handlers internal state))))

@@ -147,12 +147,31 @@ func configure(ctx context.Context, r *repo, spec PrepareSpec) error {
 		"gc.auto":           "0",
 	}
 	maps.Copy(settings, spec.Config)
+	present := r.settings(ctx)
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if slices.Equal(present[key], []string{settings[key]}) {
+			continue
+		}
 		if _, err := r.run(ctx, "config", "--local", "--replace-all", key, settings[key]); err != nil {
 			return fmt.Errorf("configure %s: %w", key, err)
 		}
 	}
 	return nil
+}
+
+// settings reads all values of the repository's own configuration by key; nil if git cannot read it.
+func (r *repo) settings(ctx context.Context) map[string][]string {
+	out, err := r.run(ctx, "config", "--local", "--no-includes", "--list", "-z")
+	if err != nil {
+		return nil // whoever sets a value next says why
+	}
+	all := map[string][]string{}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		if key, value, ok := strings.Cut(entry, "\n"); ok {
+			all[key] = append(all[key], value)
+		}
+	}
+	return all
 }
 
 // fetch makes sure that a commit is there. A named ref is fetched even if the commit is, so that the

@@ -26,7 +26,7 @@ func TestPrepareAgain(t *testing.T) {
 	if got := git(t, dir, "rev-parse", "refs/remotes/origin/main"); got != o.head {
 		t.Errorf("origin/main is %s", got)
 	}
-	script(t, dir, "echo work > new; git add new; git commit -qm Work; echo dirty > dirty")
+	script(t, dir, "echo work > new; git add new; git commit -qm Work; echo dirty > dirty; git config user.email eve@example.org; git config --add user.name Eve")
 	worked := git(t, dir, "rev-parse", "HEAD")
 	spec := work.PrepareSpec{
 		Dir: dir, Source: work.Source{URL: o.url, Ref: "refs/heads/main"}, Branch: "errand/1-x", Base: o.head,
@@ -44,7 +44,7 @@ func TestPrepareAgain(t *testing.T) {
 		t.Error(err)
 	}
 	for key, want := range map[string]string{"user.name": "Bot", "user.email": "bot@example.org", "core.autocrlf": "false"} {
-		if got := git(t, dir, "config", key); got != want {
+		if got := git(t, dir, "config", "--get-all", key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
