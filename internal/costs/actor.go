@@ -7,39 +7,39 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// stage is where a task's VM is.
+// stage is the state of a task's VM.
 type stage int
 
 const (
-	away     stage = iota // there is none; perhaps an image
-	working               // ordered, booting or at work
-	resting               // there, and nobody needs it
-	sleeping              // its work is being put away
+	away     stage = iota // no VM; perhaps an image
+	working               // ordered, booting or in use
+	resting               // running but not needed
+	sleeping              // its work is being saved
 )
 
-// actor is a task as it goes through a world.
+// actor is a task during a simulation.
 type actor struct {
 	world *world
 	task  *Task
 
 	stage   stage
-	run     int // the run that goes on, or comes next
-	vms     int // how many it has had
+	run     int // the current or next run
+	vms     int // number of VMs so far
 	name    string
 	created time.Time
 	image   string
-	rest    int       // counts rests, so that a timer knows whether it is still meant
+	rest    int       // counts rests, so that a timer can detect that it is obsolete
 	wanted  time.Time // since when the next run has been due, zero if it is not
 	over    bool      // the task has ended
-	hours   int64     // that were started, of VMs that are gone
+	hours   int64     // started hours of deleted VMs
 }
 
-// takes is what something takes for the present run.
+// takes returns the duration of an operation in the current run.
 func (a *actor) takes(t Time, what string) time.Duration {
 	return t.draw(a.world.setting.Seed, what, a.task.Name, a.run)
 }
 
-// want is when the next run is due: a person has acted, or a back-off is over.
+// want starts the next run: a person has acted, or a back-off is over.
 func (a *actor) want() error {
 	a.wanted = a.world.now
 	switch a.stage {
@@ -50,10 +50,10 @@ func (a *actor) want() error {
 		a.rest++
 		a.world.at(a.world.now.Add(a.takes(a.world.setting.Times.Thaw, "thaw")), a.start)
 	}
-	return nil // what is being put away is put away first
+	return nil // saving the work must finish first
 }
 
-// wake gets a VM.
+// wake creates a VM.
 func (a *actor) wake() error {
 	a.stage = working
 	a.vms++
@@ -70,9 +70,9 @@ func (a *actor) wake() error {
 	return nil
 }
 
-// start is when the agent begins.
+// start is called when the agent starts.
 func (a *actor) start() error {
-	if err := a.dropImage(); err != nil { // what it held is on the VM
+	if err := a.dropImage(); err != nil { // the VM has its content
 		return err
 	}
 	if a.run > 0 {
@@ -83,7 +83,7 @@ func (a *actor) start() error {
 	return nil
 }
 
-// end is when the agent is done.
+// end is called when the agent is done.
 func (a *actor) end() error {
 	a.run++
 	a.stage = resting
@@ -105,7 +105,7 @@ func (a *actor) end() error {
 	return nil
 }
 
-// sleep puts the work away.
+// sleep saves the work.
 func (a *actor) sleep() error {
 	a.stage = sleeping
 	takes := a.takes(a.world.setting.Times.Pack, "pack")
@@ -116,11 +116,11 @@ func (a *actor) sleep() error {
 	return nil
 }
 
-// asleep is when the work is away: the VM goes.
+// asleep is called when the work is saved: it deletes the VM.
 func (a *actor) asleep() (err error) {
 	if a.world.policy.Keep == KeepSnapshot {
 		if a.image, err = a.world.cloud.Image(a.name); err != nil {
-			return fmt.Errorf("make an image of VM %s: %w", a.name, err)
+			return fmt.Errorf("create an image of VM %s: %w", a.name, err)
 		}
 	}
 	if err := a.leave(); err != nil {
@@ -136,7 +136,7 @@ func (a *actor) asleep() (err error) {
 	return nil
 }
 
-// finish is when the task ends: nothing of it is kept.
+// finish is called when the task ends: it deletes everything.
 func (a *actor) finish() error {
 	a.over = true
 	if a.stage == resting {

@@ -1,12 +1,14 @@
-// Package costs says what VMs cost under different ways of letting them rest: it plays a trace of tasks
-// against the stand-in of Hetzner Cloud, on a virtual clock, and reads the stand-in's bill.
+// Package costs simulates the cost of VMs under different policies for idle VMs: it replays a trace of tasks against
+// the simulator of Hetzner Cloud with a virtual clock, and reads the simulator's bill.
 //
-// A trace is when tasks come, how long their runs take and how long people let them wait; Generate makes
-// some by stated rules and a seed, and ReadTrace takes one's own. What is compared are Policies, of which
-// the parking ones ask the same function that the service asks when a VM goes to sleep (fleet.SleepAt). Every policy gets the
-// same trace, and the same luck with the time that a cloud takes to make images and to boot.
+// A trace contains the arrival of tasks, the durations of their runs and the time that people take to respond.
+// [Generate] creates traces by documented rules and a seed, and [ReadTrace] reads custom ones. The parking policies use
+// the service's own function for the time at which a VM is suspended (fleet.SleepAt). Every policy gets the same trace
+// and the same random durations of images and boots.
 //
-// Nothing here is part of the service. Start reading at Play.
+// The service does not use this package.
+//
+// Start here: [Play].
 package costs
 
 import (
@@ -18,58 +20,59 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// Setting is what a trace is played on, besides the trace itself.
+// Setting holds the parameters of a simulation besides the trace.
 type Setting struct {
-	// Type and Location are the VM's, in the provider's words; their price is the stand-in's.
+	// Type and Location are the provider's names; the simulator defines their price.
 	Type, Location string
-	// ImageGB is what is paid for of a sleeping VM's image.
+	// ImageGB is the billed size of a suspended VM's image.
 	ImageGB int
-	// Period is what is paid for at least, and in whole. Default one hour.
+	// Period is the billing period; every started one is paid. Default one hour.
 	Period time.Duration
-	// Margin is how long before the end of what is paid a parked VM is put to sleep, besides what that takes.
+	// Margin is how long before the end of a paid period the suspension of a parked VM starts, in addition to its
+	// duration.
 	Margin time.Duration
-	// Seed decides how long boots and images take.
+	// Seed determines the durations of boots and images.
 	Seed uint64
-	// Times are what the cloud takes. Default DefaultTimes.
+	// Times are the cloud's durations. Default [DefaultTimes].
 	Times Times
 }
 
-// DefaultSetting is the first of the default's candidates (hetzner.candidates), with an image at the small end of
-// what people report of theirs (a system, tool chains, a checkout).
+// DefaultSetting uses the first default candidate (hetzner.candidates), with an image of a small typical size (a
+// system, tool chains, a checkout).
 func DefaultSetting() Setting {
 	return Setting{Type: "cx43", Location: "fsn1", ImageGB: 8, Period: time.Hour, Margin: machine.DefaultPolicy().SleepBefore, Seed: 1, Times: DefaultTimes()}
 }
 
-// Bill is what is to be paid, in millionths of Currency, before tax.
+// Bill is the amount due, in millionths of Currency, before tax.
 type Bill struct {
 	Currency string `json:"currency"`
 	// Hours are the started hours of all VMs.
 	Hours int64 `json:"hours"`
-	// MicroVMs are for VMs with their addresses, MicroImages for what sleeps as an image.
+	// MicroVMs is for VMs with their addresses, MicroImages for images.
 	MicroVMs    int64 `json:"micro_vms"`
 	MicroImages int64 `json:"micro_images"`
 }
 
-// Micro is the sum.
+// Micro returns the sum.
 func (b Bill) Micro() int64 { return b.MicroVMs + b.MicroImages }
 
-// Outcome is what one policy made of a trace.
+// Outcome is the result of one policy for a trace.
 type Outcome struct {
 	Policy string `json:"policy"`
 	Bill   Bill   `json:"bill"`
-	// Wakes is how often a task at rest went on; At50 and At95 are what that took, for half and for
-	// 95 of 100 of them: from the event to the moment when the agent starts.
+	// Wakes is the number of continued tasks. At50 and At95 are the median and 95th percentile of the delay from the
+	// event to the start of the agent.
 	Wakes int           `json:"wakes"`
 	At50  time.Duration `json:"wake_p50"`
 	At95  time.Duration `json:"wake_p95"`
-	// VMs is how many were made, Most how many there were at once.
+	// VMs is the number of created VMs, Most the maximum at a time.
 	VMs  int `json:"vms"`
 	Most int `json:"most"`
-	// TaskHours are the started hours of the task that had the most.
+	// TaskHours are the started hours of the task with the most.
 	TaskHours int64 `json:"task_hours"`
 }
 
-// Play plays a trace once under each policy.
+// Play simulates a trace once with each policy.
 func Play(trace []Task, s Setting, policies []Policy) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(policies))
 	for _, p := range policies {
@@ -86,7 +89,7 @@ func Play(trace []Task, s Setting, policies []Policy) ([]Outcome, error) {
 	return outcomes, nil
 }
 
-// play plays a trace under one policy on a cloud.
+// play simulates a trace with one policy on a cloud.
 func play(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
 	w := &world{cloud: c, policy: p, setting: s}
 	for i := range trace {
@@ -97,7 +100,7 @@ func play(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if n := w.live; n > 0 {
-		return Outcome{}, fmt.Errorf("%d VMs are left over", n)
+		return Outcome{}, fmt.Errorf("%d VMs were not deleted", n)
 	}
 	bill, err := c.Bill()
 	if err != nil {
@@ -107,7 +110,7 @@ func play(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
 	return Outcome{Policy: p.Name, Bill: bill, Wakes: len(w.waits), At50: quantile(w.waits, 50), At95: quantile(w.waits, 95), VMs: w.made, Most: w.most, TaskHours: w.taskHours}, nil
 }
 
-// quantile is the smallest of a sorted list that is not below percent of it.
+// quantile returns the smallest element of a sorted list with at least percent of the elements at or below it.
 func quantile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -115,7 +118,7 @@ func quantile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// begin is when the first task of a trace comes.
+// begin returns the arrival of the first task of a trace.
 func begin(trace []Task) time.Time {
 	return slices.MinFunc(trace, func(a, b Task) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) }).At
 }

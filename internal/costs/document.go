@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// seeds are those that the documents sum over: the first five, whatever they give.
+// seeds is the number of seeds used for the documentation, starting with the first.
 const seeds = 5
 
-// Document is what docs/vm-costs.md says about costs: every generator under every policy, and how the
-// first of them depends on the VM and on what is on its disk.
+// Document returns the tables of docs/vm-costs.md: every generator with every policy, and the dependence of the first
+// generator on the VM type and image size.
 func Document() (string, error) {
 	s := DefaultSetting()
 	p, err := PriceOf(s)
@@ -51,7 +51,7 @@ func Document() (string, error) {
 	return b.String(), nil
 }
 
-// sum is the outcome of a generator over all seeds.
+// sum returns the outcomes of a generator over all seeds.
 func sum(name string, s Setting, policies []Policy) ([]Outcome, error) {
 	var all [][]Outcome
 	for seed := range uint64(seeds) {
@@ -68,7 +68,7 @@ func sum(name string, s Setting, policies []Policy) ([]Outcome, error) {
 	return Sum(all...), nil
 }
 
-// mean makes a sum that of one trace.
+// mean divides a sum by the number of traces.
 func mean(outcomes []Outcome) {
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -79,8 +79,8 @@ func mean(outcomes []Outcome) {
 	}
 }
 
-// matrix writes how much parking saves on other VMs and with images of other sizes. Prices change
-// nothing about what happens, so the outcomes are only billed anew.
+// matrix writes the savings of parking for other VM types and image sizes. Prices do not affect the simulation, so the
+// outcomes are only billed again.
 func matrix(b *strings.Builder, s Setting, played []Outcome) error {
 	sizes := []int{4, 8, 12, 20}
 	fmt.Fprintf(b, "\nCost of parking with archives compared with immediate deletion with snapshots, for `%s`, by type of VM and size of image:\n\n| Type |", Generators()[0].Name)

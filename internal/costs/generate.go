@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Generator makes traces by a rule that is stated.
+// A Generator creates traces by a documented rule.
 type Generator struct {
 	Name string
-	// Rule says in a sentence what its traces are.
+	// Rule describes its traces in a sentence.
 	Rule string
 	make func(r *rand.Rand) []Task
 }
 
-// The times of a task's life, as it is planned in two steps.
+// Durations in the life of a task planned in two steps.
 const (
 	firstPlan  = 5 * time.Minute
 	secondPlan = 10 * time.Minute
 	work       = 30 * time.Minute
 	month      = 30 * 24 * time.Hour
-	patience   = 14 * 24 * time.Hour // for so long a task waits for anybody
+	patience   = 14 * 24 * time.Hour // maximum time that a task waits for people
 )
 
-// Generators lists all of them. The first is what errand is judged by.
+// Generators returns all generators. The first is the reference.
 func Generators() []Generator {
 	return []Generator{
 		{"small-team", "20 tasks a month. Each is planned in two steps (runs of 5 and 10 min), worked on for 30 min and revised in 0 to 4 rounds of 30 min. " +
@@ -37,7 +37,7 @@ func Generators() []Generator {
 	}
 }
 
-// Generate makes the trace of a generator and a seed: the same for the same two for ever.
+// Generate returns the trace of a generator and a seed. It is deterministic and must never change.
 func Generate(name string, seed uint64) ([]Task, error) {
 	var names []string
 	for i, g := range Generators() {
@@ -49,18 +49,18 @@ func Generate(name string, seed uint64) ([]Task, error) {
 	return nil, fmt.Errorf("there is no generator %q; write one of %s", name, strings.Join(names, ", "))
 }
 
-// start is when generated traces begin. Nothing depends on it but how they read.
+// start is the start of generated traces; it does not affect the results.
 func start() time.Time { return time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) }
 
-// people is how long they take to look at something.
+// people returns a random response time of people.
 func people(r *rand.Rand) Span {
-	const tenth = 1.2815515655446004 // how many standard deviations the 10th percentile is below the middle
+	const tenth = 1.2815515655446004 // standard deviations between the median and the 10th percentile
 	low, high := math.Log((10 * time.Minute).Seconds()), math.Log((72 * time.Hour).Seconds())
 	s := math.Exp((low+high)/2 + r.NormFloat64()*(high-low)/2/tenth)
 	return Span(min(time.Duration(s*float64(time.Second)), patience).Round(time.Second))
 }
 
-// life is a task from its plans to its merge.
+// life returns a task from its plans to its merge.
 func life(r *rand.Rand, n int, at time.Time) Task {
 	t := Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(firstPlan)}, {people(r), Span(secondPlan)}, {people(r), Span(work)}}}
 	for range r.IntN(5) {
@@ -70,7 +70,7 @@ func life(r *rand.Rand, n int, at time.Time) Task {
 	return t
 }
 
-// some makes n tasks at random times within a while.
+// some returns n tasks at random times within a period.
 func some(r *rand.Rand, n int, within time.Duration, one func(*rand.Rand, int, time.Time) Task) (trace []Task) {
 	for i := range n {
 		trace = append(trace, one(r, i+1, start().Add(time.Duration(r.Int64N(int64(within))))))

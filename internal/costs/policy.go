@@ -6,34 +6,34 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// Rest is what happens to a VM when its task rests.
+// Rest is the treatment of a VM when its task rests.
 type Rest int
 
-// The ways to rest.
+// Treatments of resting VMs.
 const (
-	RestDelete Rest = iota // its work is put away at once, and it is deleted
-	RestPark               // it stays for the hour that is paid, then the same
-	RestStay               // it stays until the task ends
+	RestDelete Rest = iota // save the work immediately and delete the VM
+	RestPark               // keep the VM for the paid hour, then the same
+	RestStay               // keep the VM until the task ends
 )
 
-// Keep is how work is put away.
+// Keep is how work is saved.
 type Keep int
 
-// The ways to put work away.
+// Ways to save work.
 const (
-	KeepArchive  Keep = iota // packed, and kept by the orchestrator
-	KeepSnapshot             // as an image of the VM's disk, kept by the cloud
+	KeepArchive  Keep = iota // archived by the orchestrator
+	KeepSnapshot             // an image of the VM's disk at the cloud
 )
 
-// Policy is a way of letting VMs rest.
+// A Policy determines how VMs rest.
 type Policy struct {
 	Name string
 	Rest Rest
 	Keep Keep
 }
 
-// Policies are those that are compared. The first is what the others are held against: it differs from the default,
-// parking with archives, by the parking alone.
+// Policies returns the compared policies. The first is the baseline: it differs from the default, parking with
+// archives, only by not parking.
 func Policies() []Policy {
 	return []Policy{
 		{"delete at once, archive", RestDelete, KeepArchive},
@@ -44,7 +44,7 @@ func Policies() []Policy {
 	}
 }
 
-// sleepAt says when a VM that was created then, and has come to rest now, is put to sleep; false is never.
+// sleepAt returns when a VM that was created at created and rests since now is suspended; false means never.
 func (p Policy) sleepAt(created, now time.Time, s Setting) (time.Time, bool) {
 	switch p.Rest {
 	case RestStay:
@@ -53,7 +53,7 @@ func (p Policy) sleepAt(created, now time.Time, s Setting) (time.Time, bool) {
 		return now, true
 	}
 	margin := s.Margin
-	if p.Keep == KeepSnapshot { // an image takes long, and the VM is paid for until it is there
+	if p.Keep == KeepSnapshot { // creating an image takes long, and the VM is charged until it is done
 		margin = max(margin, s.Times.Image.Most+time.Minute)
 	}
 	at := vm.SleepAt(created, s.Period, margin, now)

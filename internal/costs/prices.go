@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// PricesOf is when the stand-in's prices were Hetzner's, as far as they were known.
+// PricesOf is the date of the simulator's Hetzner prices, as far as they were known.
 const PricesOf = "June 2026"
 
-// Price is a price list's net amounts, as the API says them in fields of GET /pricing.
+// Price contains net amounts as in the response of GET /pricing.
 type Price struct {
-	// Hour is server_types[].prices[].price_hourly.net of the type and location, Address that of
-	// primary_ips[] for IPv4, GBMonth is image.price_per_gb_month.net.
+	// Hour is server_types[].prices[].price_hourly.net of the type and location, Address that of primary_ips[] for
+	// IPv4, GBMonth is image.price_per_gb_month.net.
 	Hour, Address, GBMonth string
 	Currency               string
 }
 
-// PriceOf reads the price list that a setting is played with.
+// PriceOf returns the prices used for a setting.
 func PriceOf(s Setting) (Price, error) {
 	c, err := newStandIn(s, start())
 	if err != nil {
@@ -28,7 +28,7 @@ func PriceOf(s Setting) (Price, error) {
 	return c.price()
 }
 
-// micro is the price of a VM and its address for an hour, in millionths.
+// micro returns the hourly price of a VM and its address in millionths.
 func (p Price) micro() (int64, error) {
 	var sum float64
 	for _, text := range []string{p.Hour, p.Address} {
@@ -50,7 +50,7 @@ type placePrice struct {
 	Hourly   amount `json:"price_hourly"`
 }
 
-// net finds the price of a place, without the zeros at its end.
+// net returns the price for a location without trailing zeros.
 func net(prices []placePrice, location string) string {
 	for _, p := range prices {
 		if p.Location == location {

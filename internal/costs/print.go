@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// heads are the columns of a table of outcomes.
+// heads returns the columns of a table of outcomes.
 func heads() []string {
 	return []string{"Policy", "Cost", "Compared with the first", "VM hours", "Resumptions", "Median", "95th percentile", "Most VMs at a time", "Most hours of a task"}
 }
 
-// cells are one row of it.
+// cells returns one row of it.
 func (o Outcome) cells(first Outcome) []string {
 	more := "–"
 	if base := first.Bill.Micro(); base > 0 && o != first {
@@ -26,7 +26,7 @@ func (o Outcome) cells(first Outcome) []string {
 	return []string{o.Policy, Amount(o.Bill.Micro(), o.Bill.Currency), more, fmt.Sprint(o.Bill.Hours), fmt.Sprint(o.Wakes), half, most, fmt.Sprint(o.Most), fmt.Sprint(o.TaskHours)}
 }
 
-// against says how much more or less a is than b.
+// against formats the difference between a and b.
 func against(a, b int64) string {
 	switch p := 100 * float64(a-b) / float64(b); {
 	case p <= -0.05:
@@ -39,7 +39,7 @@ func against(a, b int64) string {
 	return "the same"
 }
 
-// Amount writes millionths of a currency for people.
+// Amount formats millionths of a currency.
 func Amount(micro int64, currency string) string {
 	sign := currency + " "
 	switch currency {
@@ -53,7 +53,7 @@ func Amount(micro int64, currency string) string {
 	return fmt.Sprintf("%s%.2f", sign, float64(micro)/1e6)
 }
 
-// seconds writes a time that somebody waits.
+// seconds formats a waiting time.
 func seconds(d time.Duration) string {
 	if d >= time.Minute {
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
@@ -61,10 +61,10 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// Print writes outcomes as columns for a terminal. The first outcome is what the others are held against.
+// Print writes outcomes as a table. The first outcome is the baseline.
 func Print(w io.Writer, outcomes []Outcome) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, strings.Join(heads(), "\t")) // Flush says what went wrong
+	_, _ = fmt.Fprintln(t, strings.Join(heads(), "\t")) // Flush returns write errors
 	for _, o := range outcomes {
 		_, _ = fmt.Fprintln(t, strings.Join(o.cells(outcomes[0]), "\t"))
 	}
@@ -74,8 +74,7 @@ func Print(w io.Writer, outcomes []Outcome) error {
 	return nil
 }
 
-// Sum adds outcomes of the same policies on several traces. Times of waking are the longest of all, and
-// so are the other largest ones.
+// Sum adds the outcomes of the same policies on several traces. Delays and other maximums are the largest of all.
 func Sum(all ...[]Outcome) []Outcome {
 	var sum []Outcome
 	for _, outcomes := range all {

@@ -12,8 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// standIn is the stand-in of Hetzner Cloud as a cloud: it is called as the real one is, by its API, and
-// has a meter of its own that knows nothing of errand.
+// standIn is the simulator of Hetzner Cloud, called through its API. Its meter is independent of errand.
 type standIn struct {
 	setting Setting
 	clock   *simhetzner.Clock
@@ -28,7 +27,7 @@ func newStandIn(s Setting, begin time.Time) (*standIn, error) {
 		return nil, fmt.Errorf("an image of %d GB and a period of %s: both have to be above zero", s.ImageGB, s.Period)
 	}
 	clock := simhetzner.NewClock(begin)
-	const atOnce = -1 // the world has times of its own
+	const atOnce = -1 // the simulation has its own durations
 	sim := simhetzner.New(simhetzner.Config{
 		Now: clock.Now, Period: s.Period, RateLimit: -1, ImageGB: float32(s.ImageGB),
 		Took: simhetzner.Took{
@@ -39,10 +38,10 @@ func newStandIn(s Setting, begin time.Time) (*standIn, error) {
 	return &standIn{setting: s, clock: clock, sim: sim, servers: map[string]int64{}}, nil
 }
 
-// Sleep moves the clock on.
+// Sleep advances the clock.
 func (s *standIn) Sleep(until time.Time) { s.clock.Set(until) }
 
-// Create orders a server, from an image or from the usual one.
+// Create orders a server from an image or the default one.
 func (s *standIn) Create(name, image string) error {
 	var from any = "debian-13"
 	if image != "" {
@@ -67,7 +66,7 @@ func (s *standIn) Delete(name string) error {
 	return s.call(http.MethodDelete, fmt.Sprintf("/servers/%d", s.servers[name]), nil, nil)
 }
 
-// Image makes an image of a server, which is there at once.
+// Image creates an image of a server, which is available immediately.
 func (s *standIn) Image(name string) (string, error) {
 	var got struct {
 		Image struct {
@@ -79,12 +78,12 @@ func (s *standIn) Image(name string) (string, error) {
 	return strconv.FormatInt(got.Image.ID, 10), err
 }
 
-// DeleteImage deletes one.
+// DeleteImage deletes an image.
 func (s *standIn) DeleteImage(image string) error {
 	return s.call(http.MethodDelete, "/images/"+image, nil, nil)
 }
 
-// Bill reads the stand-in's bill. All that was ordered has to be gone.
+// Bill reads the simulator's bill. Everything ordered must have been deleted.
 func (s *standIn) Bill() (Bill, error) {
 	bill := s.sim.Bill()
 	b := Bill{Currency: bill.Currency}
@@ -128,18 +127,18 @@ func (s *standIn) call(method, path string, in, out any) error {
 	return json.Unmarshal(w.body.Bytes(), out)
 }
 
-// answer takes what a handler writes.
+// answer records the response of a handler.
 type answer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header is for handlers.
+// Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader is for handlers.
+// WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) { a.status = status }
 
-// Write is for handlers.
+// Write implements http.ResponseWriter.
 func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }

@@ -8,24 +8,25 @@ import (
 	"time"
 )
 
-// Times are what the parts of sleeping and waking take.
+// Times are the durations of suspending and restoring.
 type Times struct {
-	// Boot is from the order of a VM to its first login, from an image in the same place. It is not paid
-	// for, but people wait for it.
+	// Boot is from the order of a VM to its first login, from an image in the same location. It costs nothing, but
+	// people wait for it.
 	Boot Time
-	// Image is from powering a VM off to an image that is available; the VM is paid for meanwhile.
+	// Image is from the power-off of a VM to an available image; the VM is charged meanwhile.
 	Image Time
-	// Pack and Unpack are an archive's.
+	// Pack and Unpack are for archives.
 	Pack, Unpack Time
-	// Thaw is what a parked VM takes to go on.
+	// Thaw is the time until a parked VM continues.
 	Thaw Time
 }
 
-// Time is a time that varies: half of all are below Half, 95 of 100 below Most, as a log-normal
-// distribution has it. None is under a third of Half or over twice Most.
+// Time is a log-normally distributed duration with the median Half and the 95th percentile Most. Values below a third
+// of Half or above twice Most are cut.
 type Time struct{ Half, Most time.Duration }
 
-// DefaultTimes are what others have measured of Hetzner Cloud, and what we have of archives; see docs/assumptions.md.
+// DefaultTimes are durations that others measured on Hetzner Cloud, and errand's own for archives; see
+// docs/assumptions.md.
 func DefaultTimes() Times {
 	return Times{
 		Boot:   Time{70 * time.Second, 4 * time.Minute},
@@ -36,14 +37,13 @@ func DefaultTimes() Times {
 	}
 }
 
-// draw is the time that something takes. It depends on what it is and for whom, and on nothing that
-// happened before, so that every policy has the same luck.
+// draw returns a random duration that depends only on its arguments, so that all policies get the same values.
 func (t Time) draw(seed uint64, what, task string, run int) time.Duration {
 	h := fnv.New64a()
 	for _, part := range []string{what, task, strconv.Itoa(run)} {
-		_, _ = h.Write([]byte(part + "\x00")) // a hash takes everything
+		_, _ = h.Write([]byte(part + "\x00")) // hash writes never fail
 	}
-	const most = 1.6448536269514722 // how many standard deviations the 95th percentile is above the middle
+	const most = 1.6448536269514722 // standard deviations between the median and the 95th percentile
 	half := math.Log(t.Half.Seconds())
 	s := math.Exp(half + rand.New(rand.NewPCG(seed, h.Sum64())).NormFloat64()*(math.Log(t.Most.Seconds())-half)/most)
 	d := time.Duration(s * float64(time.Second)).Round(time.Millisecond)

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Bounds of a trace, so that a typing error does not keep the machine busy for ever.
+// Limits of a trace, so that a typing error does not cause an endless simulation.
 const (
 	maxTasks = 10_000
-	maxRuns  = 1_000 // of a task
+	maxRuns  = 1_000 // runs of a task
 	maxSpan  = Span(366 * 24 * time.Hour)
 	maxLine  = 1 << 20
 )
 
-// Span is a duration that is written like 90s, 30m or 72h.
+// Span is a duration in the format 90s, 30m or 72h.
 type Span time.Duration
 
-// MarshalText writes it.
+// MarshalText implements encoding.TextMarshaler.
 func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	*s = Span(d)
@@ -35,21 +35,22 @@ func (s *Span) UnmarshalText(text []byte) error {
 type Task struct {
 	Name string    `json:"task"`
 	At   time.Time `json:"at"`
-	// Runs are the agent's runs one after the other, at least one.
+	// Runs are the agent's consecutive runs, at least one.
 	Runs []Run `json:"runs"`
-	// End is how long after its last run the task ends: its pull request is merged or closed.
+	// End is the time from the last run to the end of the task, when its pull request is merged or closed.
 	End Span `json:"end"`
 }
 
 // Run is one run of an agent.
 type Run struct {
-	// After is how long people, or a back-off, let the task rest before it; for the first run, since it came.
+	// After is how long the task rests before the run, waiting for people or a back-off; for the first run, the time
+	// since the task's arrival.
 	After Span `json:"after"`
-	// Takes is how long the agent works.
+	// Takes is the duration of the run.
 	Takes Span `json:"takes"`
 }
 
-// check says what is wrong with a task.
+// check returns an error if the task is invalid.
 func (t *Task) check() error {
 	switch {
 	case t.At.IsZero():
@@ -59,20 +60,20 @@ func (t *Task) check() error {
 	case len(t.Runs) > maxRuns:
 		return fmt.Errorf("%d runs; at most %d", len(t.Runs), maxRuns)
 	case t.End < 0 || t.End > maxSpan:
-		return fmt.Errorf("`end` has to be from 0s to %s", time.Duration(maxSpan))
+		return fmt.Errorf("`end` must be from 0s to %s", time.Duration(maxSpan))
 	}
 	for i, r := range t.Runs {
 		if r.After < 0 || r.After > maxSpan {
-			return fmt.Errorf("run %d: `after` has to be from 0s to %s", i+1, time.Duration(maxSpan))
+			return fmt.Errorf("run %d: `after` must be from 0s to %s", i+1, time.Duration(maxSpan))
 		}
 		if r.Takes <= 0 || r.Takes > maxSpan {
-			return fmt.Errorf("run %d: `takes` has to be over 0s and up to %s", i+1, time.Duration(maxSpan))
+			return fmt.Errorf("run %d: `takes` must be over 0s and up to %s", i+1, time.Duration(maxSpan))
 		}
 	}
 	return nil
 }
 
-// ReadTrace reads a task per line. Empty lines are passed over; an error names the line.
+// ReadTrace reads one task per line and skips empty lines. Its errors name the line.
 func ReadTrace(r io.Reader) ([]Task, error) {
 	var trace []Task
 	lines := bufio.NewScanner(r)
@@ -108,7 +109,7 @@ func ReadTrace(r io.Reader) ([]Task, error) {
 	return trace, nil
 }
 
-// WriteTrace writes a trace as ReadTrace reads it.
+// WriteTrace writes a trace in the format of [ReadTrace].
 func WriteTrace(w io.Writer, trace []Task) error {
 	e := json.NewEncoder(w)
 	for i := range trace {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// cloud is where VMs and images come from, and what bills them. Its clock only moves by Sleep.
+// cloud provides and bills VMs and images. Only Sleep moves its clock.
 type cloud interface {
-	// Sleep moves the clock on to a time.
+	// Sleep advances the clock to a time.
 	Sleep(until time.Time)
 	Create(name, image string) error
 	Delete(name string) error
-	// Image makes one of a VM, and is done when it returns.
+	// Image creates an image of a VM and returns when it is available.
 	Image(name string) (image string, err error)
 	DeleteImage(image string) error
 	Bill() (Bill, error)
 }
 
-// world is one policy's run through a trace: what is due, in order.
+// world simulates one policy on a trace: it holds the due events in order.
 type world struct {
 	cloud   cloud
 	policy  Policy
@@ -35,13 +35,13 @@ type world struct {
 	taskHours int64
 }
 
-// at has something happen at a time.
+// at schedules an event.
 func (w *world) at(t time.Time, do func() error) {
 	w.seq++
 	heap.Push(&w.due, entry{at: t, seq: w.seq, do: do})
 }
 
-// run does everything that is due, and what comes of it.
+// run processes all events, including those that they schedule.
 func (w *world) run() error {
 	for len(w.due) > 0 {
 		e := heap.Pop(&w.due).(entry)
@@ -74,7 +74,7 @@ func (w *world) remove(name string) error {
 	return nil
 }
 
-// entry is something that is due; seq keeps the order of what is due at once.
+// entry is a scheduled event; seq keeps the order of events at the same time.
 type entry struct {
 	at  time.Time
 	seq int
@@ -95,10 +95,10 @@ func (a agenda) Less(i, j int) bool {
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
 
-// Push is for container/heap.
+// Push implements container/heap.Interface.
 func (a *agenda) Push(x any) { *a = append(*a, x.(entry)) }
 
-// Pop is for container/heap.
+// Pop implements container/heap.Interface.
 func (a *agenda) Pop() any {
 	last := (*a)[len(*a)-1]
 	*a = (*a)[:len(*a)-1]

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// ProviderHetzner is Config.Provider for VMs of the stand-in for Hetzner.
+	// ProviderHetzner is the value of Config.Provider for VMs of the Hetzner simulator.
 	ProviderHetzner = "hetzner"
-	// CloudToken is the stand-in's API token.
+	// CloudToken is the simulator's API token.
 	CloudToken = "sim-hcloud-3f9b2c"
-	// PaidSpan is the demo's hour: what a VM is paid for at once.
+	// PaidSpan is the demo's billing period.
 	PaidSpan = 8 * time.Second
-	// cloudHaste is how many times quicker than the real one the stand-in does what takes its time.
+	// cloudHaste is the factor by which the simulator is faster than the real cloud.
 	cloudHaste = 60
 )
 
-// binDir is where errand finds its runner. Servers want one by the name of their kind; those of the stand-in are of this
-// machine's, whatever they are called. What was not built for them is left as it is: the links are in the world's own folder.
+// binDir returns the folder in which errand finds its runner. errand needs a runner for the servers' machine type,
+// whatever type this host has, so binDir links it in the world's own folder.
 func (w *World) binDir() (string, error) {
 	if w.cfg.Provider != ProviderHetzner || w.cfg.Machines != nil {
 		return w.cfg.BinDir, nil
@@ -37,17 +37,17 @@ func (w *World) binDir() (string, error) {
 	}
 	dir := filepath.Join(w.cfg.Dir, "bin")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make a folder for errand-runner: %w", err)
+		return "", fmt.Errorf("create a folder for errand-runner: %w", err)
 	}
 	for _, name := range []string{"errand-runner", "errand-runner-linux-amd64", "errand-runner-linux-arm64"} {
 		if err := os.Symlink(runner, filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("make a folder for errand-runner: %w", err)
+			return "", fmt.Errorf("create a folder for errand-runner: %w", err)
 		}
 	}
 	return dir, nil
 }
 
-// startCloud serves the stand-in for Hetzner with boxes of this host as its servers.
+// startCloud starts the Hetzner simulator with sandboxes of this host as its servers.
 func (w *World) startCloud(ctx context.Context) error {
 	if w.cfg.Provider != ProviderHetzner {
 		return nil
@@ -64,7 +64,7 @@ func (w *World) startCloud(ctx context.Context) error {
 	if machines == nil {
 		boxes, err := NewMachines(ctx, cfg)
 		if err != nil {
-			return fmt.Errorf("make computers for the stand-in of Hetzner: %w", err)
+			return fmt.Errorf("create the servers of the Hetzner simulator: %w", err)
 		}
 		machines, w.dial = boxes, boxes.Dial
 	}
@@ -81,7 +81,7 @@ func (w *World) startCloud(ctx context.Context) error {
 	}
 	w.paid, w.Cloud = account.Period, simhetzner.New(account)
 	if w.cloud, err = w.Cloud.Start("127.0.0.1:0"); err != nil {
-		return fmt.Errorf("start the stand-in for Hetzner: %w", err)
+		return fmt.Errorf("start the Hetzner simulator: %w", err)
 	}
 	return nil
 }
@@ -93,14 +93,14 @@ func (w *World) kind() string {
 	return w.cfg.Kind
 }
 
-// seeAsleep waits until the VM has been put to sleep just before its paid hour ends, so that the review finds
-// the task without one.
+// seeAsleep waits until the VM has been suspended just before its paid hour ends, so that the review finds the task
+// without a VM.
 func (p *Play) seeAsleep(ctx context.Context) error {
 	if p.World.Cloud == nil {
 		return nil
 	}
 	var a state.Asleep
-	err := p.until(ctx, "the VM to sleep", func(t *state.Task) (bool, error) {
+	err := p.until(ctx, "the VM to be suspended", func(t *state.Task) (bool, error) {
 		if t.Asleep == nil || t.VM != nil {
 			return false, nil
 		}
@@ -109,12 +109,12 @@ func (p *Play) seeAsleep(ctx context.Context) error {
 		return len(p.World.Cloud.Objects("server")) == 0, nil
 	})
 	if err == nil {
-		p.Say("nobody needs the VM, and its paid hour ends: its work was put away (%s, %d kB), the VM is deleted", a.Mode, a.Bytes>>10)
+		p.Say("the VM is idle and its paid hour ends: errand saved its work (%s, %d kB) and deletes the VM", a.Mode, a.Bytes>>10)
 	}
 	return err
 }
 
-// sessionOf is the agent's session in the newest run that had one.
+// sessionOf returns the agent's session in the newest run that had one.
 func sessionOf(t *state.Task) string {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		if t.Runs[i].Session != "" {
@@ -124,7 +124,7 @@ func sessionOf(t *state.Task) string {
 	return ""
 }
 
-// seeSession checks that the agent went on in the session that it had before its VM slept.
+// seeSession checks that the agent continued its session after its VM was suspended.
 func (p *Play) seeSession(ctx context.Context) error {
 	if p.World.Cloud == nil {
 		return nil
@@ -134,18 +134,18 @@ func (p *Play) seeSession(ctx context.Context) error {
 		return err
 	}
 	if now := sessionOf(t); now != p.session || now == "" {
-		return fmt.Errorf("after waking the agent's session is %q, before it was %q", now, p.session)
+		return fmt.Errorf("after the restore the agent's session is %q, before it was %q", now, p.session)
 	}
-	p.Say("it went on in the session that it had before its VM slept (%.8s…), on VM number %d", p.session, len(t.VMs)+1)
+	p.Say("the agent continued its session from before the suspension (%.8s…) on VM number %d", p.session, len(t.VMs)+1)
 	return nil
 }
 
-// seeNothingLeft checks that nothing is left that costs money.
+// seeNothingLeft checks that nothing that costs money is left.
 func (p *Play) seeNothingLeft(ctx context.Context) error {
 	if p.World.Cloud == nil {
 		return nil
 	}
-	err := p.until(ctx, "the end of everything that costs money", func(*state.Task) (bool, error) {
+	err := p.until(ctx, "the deletion of everything that costs money", func(*state.Task) (bool, error) {
 		return len(p.World.Cloud.Objects("server"))+len(p.World.Cloud.Objects("primary_ip"))+len(p.World.Cloud.Objects("volume")) == 0, nil
 	})
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// Machines puts boxes on this host behind the servers of the stand-in for Hetzner. Each has a disk of its own
-// that outlives the box: its power can go, and a snapshot is a copy of the disk. User data is obeyed as far as
-// a box can: see applyUserData. Its methods may be called at any time by anybody.
+// Machines runs sandboxes on this host as the servers of the Hetzner simulator. Each has a separate disk that outlives
+// the sandbox: its power can be cut, and a snapshot is a copy of the disk. User data is applied as far as sandboxes
+// support it: see applyUserData. Its methods are safe for concurrent use.
 type Machines struct {
 	provider *local.Provider
 	dir      string
@@ -36,8 +36,8 @@ type Machines struct {
 
 var _ simhetzner.Machines = (*Machines)(nil)
 
-// NewMachines prepares boxes of a configuration, whose Dir holds everything. Deployment and ClientKey of it are
-// not needed. Boxes need files of their own, so a host that only has plain boxes is refused.
+// NewMachines prepares sandboxes of a configuration. Its Dir holds all data; its Deployment and ClientKey are not used.
+// Hosts that only have plain sandboxes are refused, because the servers need isolated files.
 func NewMachines(ctx context.Context, cfg local.Config) (*Machines, error) {
 	m := &Machines{dir: cfg.Dir, at: map[netip.Addr]*machine{}}
 	cfg.Dir, cfg.Deployment = filepath.Join(m.dir, "boxes"), "simhetzner"
@@ -46,13 +46,13 @@ func NewMachines(ctx context.Context, cfg local.Config) (*Machines, error) {
 		if err != nil {
 			return nil, err
 		}
-		if cfg.ClientKey, err = parseKey(public); err != nil { // opens no box: each has its own
+		if cfg.ClientKey, err = parseKey(public); err != nil { // not accepted by any sandbox: each has its own key
 			return nil, err
 		}
 	}
 	for _, d := range []string{"disks", "snapshots"} {
 		if err := os.MkdirAll(filepath.Join(m.dir, d), 0o700); err != nil {
-			return nil, fmt.Errorf("make the disks' folder: %w", err)
+			return nil, fmt.Errorf("create the disks' folder: %w", err)
 		}
 	}
 	var err error
@@ -64,19 +64,19 @@ func NewMachines(ctx context.Context, cfg local.Config) (*Machines, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(box.CommandDir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("this host has no folder %s, in which boxes that stand in for cloud VMs have a command", box.CommandDir)
+		return nil, fmt.Errorf("this host has no folder %s, which sandboxes that simulate cloud VMs need for a command", box.CommandDir)
 	}
 	if what.Kind == local.KindPlain {
-		return nil, errors.New("this host has no boxes with files of their own, which stand-ins of cloud VMs need: install bubblewrap")
+		return nil, errors.New("this host has no sandboxes with isolated files, which the simulation of cloud VMs needs: install bubblewrap")
 	}
 	return m, nil
 }
 
-// Boot makes a box for a server.
+// Boot creates a sandbox for a server.
 func (m *Machines) Boot(ctx context.Context, spec simhetzner.MachineSpec) (simhetzner.Machine, error) {
 	one := &machine{all: m, id: spec.ID, disk: filepath.Join(m.dir, "disks", strconv.FormatInt(spec.ID, 10))}
 	if err := one.fill(ctx, spec); err != nil {
-		return one, fmt.Errorf("make the disk of server %d: %w", spec.ID, err)
+		return one, fmt.Errorf("create the disk of server %d: %w", spec.ID, err)
 	}
 	m.mu.Lock()
 	for _, addr := range append([]netip.Addr{spec.IPv4, spec.IPv6}, spec.Private...) {
@@ -91,7 +91,7 @@ func (m *Machines) Boot(ctx context.Context, spec simhetzner.MachineSpec) (simhe
 	return one, one.Power(ctx, simhetzner.PowerOn)
 }
 
-// DeleteDisk throws a snapshot away.
+// DeleteDisk deletes a snapshot.
 func (m *Machines) DeleteDisk(_ context.Context, handle string) error {
 	return os.RemoveAll(m.snapshot(handle))
 }
@@ -100,8 +100,7 @@ func (m *Machines) snapshot(handle string) string {
 	return filepath.Join(m.dir, "snapshots", filepath.Base(handle))
 }
 
-// Dial reaches the SSH of the server that has an address now, as a network would. It is what
-// remote.Config.Dial wants.
+// Dial connects to the SSH socket of the server that currently has an address. It implements remote.Config.Dial.
 func (m *Machines) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -121,20 +120,20 @@ func (m *Machines) Dial(ctx context.Context, network, address string) (net.Conn,
 	return d.DialContext(ctx, "unix", socket)
 }
 
-// machine is one server's box and disk.
+// machine is one server's sandbox and disk.
 type machine struct {
 	all  *Machines
 	id   int64
 	disk string
 
 	mu     sync.Mutex
-	client ssh.PublicKey // who may log in
-	socket string        // of its SSH while it runs
+	client ssh.PublicKey // the accepted client key
+	socket string        // SSH socket while it runs
 	boots  int
-	dead   bool // it has been deleted
+	dead   bool // the server has been deleted
 }
 
-// name is another one for each boot, since a box that has ended does not come back.
+// name is different for each boot, since a sandbox that has ended cannot be restarted.
 func (o *machine) name() string { return fmt.Sprintf("server-%d-%d", o.id, o.boots) }
 
 func (o *machine) listening() string {
@@ -143,7 +142,7 @@ func (o *machine) listening() string {
 	return o.socket
 }
 
-// fill makes the disk: empty or a copy of a snapshot, then what the user data says.
+// fill initializes the disk: empty or a copy of a snapshot, with the user data applied.
 func (o *machine) fill(ctx context.Context, spec simhetzner.MachineSpec) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -165,7 +164,8 @@ func (o *machine) fill(ctx context.Context, spec simhetzner.MachineSpec) error {
 	return box.NewDisk(o.disk, data.hostKey)
 }
 
-// Power switches the box. A shutdown is as sudden as a power cut: nothing in a box waits for one.
+// Power switches the sandbox on or off. A shutdown is as abrupt as a power cut, because processes in a sandbox are not
+// notified.
 func (o *machine) Power(ctx context.Context, op simhetzner.PowerOp) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -187,7 +187,7 @@ func (o *machine) Power(ctx context.Context, op simhetzner.PowerOp) error {
 	return nil
 }
 
-// off ends the box; its disk stays. The lock is held.
+// off ends the sandbox and keeps its disk. The caller holds the lock.
 func (o *machine) off(ctx context.Context) error {
 	if o.boots == 0 {
 		return nil
@@ -212,18 +212,18 @@ func (o *machine) Snapshot(ctx context.Context) (simhetzner.Disk, error) {
 	return simhetzner.Disk{Handle: handle, SizeGB: float32(size) / (1 << 30)}, err
 }
 
-// Rebuild replaces the disk and starts the box.
+// Rebuild replaces the disk and starts the sandbox.
 func (o *machine) Rebuild(ctx context.Context, spec simhetzner.MachineSpec) error {
 	if err := o.Power(ctx, simhetzner.PowerOff); err != nil {
 		return err
 	}
 	if err := o.fill(ctx, spec); err != nil {
-		return fmt.Errorf("make the disk of server %d: %w", o.id, err)
+		return fmt.Errorf("create the disk of server %d: %w", o.id, err)
 	}
 	return o.Power(ctx, simhetzner.PowerOn)
 }
 
-// Delete ends the box and frees its address.
+// Delete ends the sandbox and releases its address.
 func (o *machine) Delete(ctx context.Context) error {
 	o.all.mu.Lock()
 	for addr, other := range o.all.at {
@@ -241,7 +241,7 @@ func (o *machine) Delete(ctx context.Context) error {
 	return os.RemoveAll(o.disk)
 }
 
-// copyTree copies a directory with everything in it; from nothing it makes an empty one.
+// copyTree copies a directory with its content; without a source it creates an empty one.
 func copyTree(ctx context.Context, from, to string) error {
 	if from == "" {
 		return os.MkdirAll(to, 0o700)
@@ -253,7 +253,7 @@ func copyTree(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// sizeOf sums up a tree's files.
+// sizeOf returns the total size of a tree's files.
 func sizeOf(dir string) (size int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -12,35 +12,34 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Play is one person's way with one issue, from opening it to the merge.
+// Play is the script of one person with one issue, from opening it to the merge.
 type Play struct {
 	World *World
-	// Say is called for each step, Wait now and then while one takes long.
+	// Say is called for each step; Wait is called periodically while a step takes long.
 	Say  func(format string, args ...any)
 	Wait func(what string, since time.Duration)
-	// Tick is called between two looks at the task, if set. A test ends and starts errand there.
+	// Tick, if set, is called between two checks of the task. Tests restart errand there.
 	Tick func(context.Context) error
-	// Patience is how long one step may take.
+	// Patience is the timeout of one step.
 	Patience time.Duration
 
 	issue   int
 	pull    int
-	session string // of the agent, before its VM slept
+	session string // the agent's session before its VM was suspended
 }
 
-// Result is what the whole life came to.
+// Result is the summary of a play.
 type Result struct {
 	Issue, Pull int
-	Comments    int // by the bot, thread answers included
+	Comments    int // the bot's comments, including replies in threads
 	Runs        int
-	// Calls are the requests to GitHub's API that the task took; Polls those that read reactions, Others
-	// those by which errand learned who it is and looked for what it had missed. Git are what the VM
-	// read in git's own protocol, which is no part of the API and of its limits.
+	// Calls are the requests to GitHub's API for the task; Polls those that read reactions; Others those at startup and
+	// in sweeps. Git are the VM's reads by the git protocol, which do not count towards the API's limits.
 	Calls, Polls, Others, Git int
 	Took                      time.Duration
 }
 
-// Run plays the whole life.
+// Run plays the whole script.
 func (p *Play) Run(ctx context.Context) (Result, error) {
 	begun := time.Now()
 	steps := []func(context.Context) error{
@@ -76,7 +75,7 @@ func (p *Play) Run(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// count takes down what the life took of GitHub.
+// count collects the GitHub requests.
 func (p *Play) count(r *Result) {
 	f := p.World.Server.Forge()
 	r.Calls, r.Polls = f.Calls(forge.ForTask), f.Calls(forge.ForPoll)
@@ -89,7 +88,7 @@ func (p *Play) count(r *Result) {
 	}
 }
 
-// OpenAnother opens a second issue, which nobody has assigned yet, for a person to play on with.
+// OpenAnother opens a second, unassigned issue for a person to continue with.
 func (p *Play) OpenAnother() (number int, err error) {
 	body, err := files.ReadFile("fixture/second.md.txt")
 	if err != nil {
@@ -104,7 +103,7 @@ func (p *Play) OpenAnother() (number int, err error) {
 
 func (p *Play) ada() simgithub.Person { return p.World.GitHub.As(Maintainer) }
 
-// open opens the issue and hands it over.
+// open opens the issue and assigns it.
 func (p *Play) open(context.Context) error {
 	body, err := files.ReadFile("fixture/issue.md.txt")
 	if err != nil {
@@ -154,7 +153,7 @@ func (p *Play) approvePreliminary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Say("@errand worked it out: %s", title(t.Body))
+	p.Say("@errand posted the detailed plan: %s", title(t.Body))
 	return nil
 }
 
@@ -186,7 +185,7 @@ func (p *Play) seePull(ctx context.Context) error {
 	return nil
 }
 
-// review asks for changes in two threads.
+// review requests changes in two threads.
 func (p *Play) review(context.Context) error {
 	lines, err := p.lines()
 	if err != nil {
@@ -202,7 +201,7 @@ func (p *Play) review(context.Context) error {
 	return err
 }
 
-// lines finds a changed line of each file to remark on.
+// lines returns a changed line of each file to comment on.
 func (p *Play) lines() (map[string]int, error) {
 	i, err := p.ada().Issue(Full, p.pull)
 	if err != nil {
@@ -223,7 +222,7 @@ func (p *Play) lines() (map[string]int, error) {
 	return out, nil
 }
 
-// seeAnswers waits for the round's commit and an answer in each thread.
+// seeAnswers waits for the round's commit and a reply in each thread.
 func (p *Play) seeAnswers(ctx context.Context) error {
 	err := p.until(ctx, "the answers to the review", func(t *state.Task) (bool, error) {
 		i, err := p.ada().Issue(Full, p.pull)
@@ -239,7 +238,7 @@ func (p *Play) seeAnswers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Say("@errand pushed a commit (%d in all) and answered both threads", len(v.Commits))
+	p.Say("@errand pushed a commit (%d in all) and replied in both threads", len(v.Commits))
 	return nil
 }
 
@@ -248,7 +247,7 @@ func (p *Play) approveAndMerge(ctx context.Context) error {
 		return err
 	}
 	p.Say("@%s approved", Maintainer)
-	if err := p.until(ctx, "the approval to be seen", func(t *state.Task) (bool, error) { return t.PR.Ready, nil }); err != nil {
+	if err := p.until(ctx, "errand to see the approval", func(t *state.Task) (bool, error) { return t.PR.Ready, nil }); err != nil {
 		return err
 	}
 	if err := p.ada().Merge(Full, p.pull, simgithub.Merge{}); err != nil {
@@ -258,7 +257,7 @@ func (p *Play) approveAndMerge(ctx context.Context) error {
 	return nil
 }
 
-// seeEnd waits until everything is cleaned up and said.
+// seeEnd waits until everything is cleaned up and the summary is posted.
 func (p *Play) seeEnd(ctx context.Context) error {
 	err := p.until(ctx, "the end", func(t *state.Task) (bool, error) {
 		said := false
@@ -268,7 +267,7 @@ func (p *Play) seeEnd(ctx context.Context) error {
 		return t.Phase == state.PhaseDone && t.VM == nil && said && t.Status.Shown == t.Visible, nil
 	})
 	if err == nil {
-		p.Say("@errand said what it came to and deleted the VM")
+		p.Say("@errand posted the summary and deleted the VM")
 	}
 	return err
 }
@@ -357,7 +356,7 @@ func (p *Play) byBot(i *simgithub.Issue) []*simgithub.Comment {
 	return out
 }
 
-// answers lists the bot's answers in review threads.
+// answers returns the bot's replies in review threads.
 func (p *Play) answers(i *simgithub.Issue) []*simgithub.ReviewComment {
 	var out []*simgithub.ReviewComment
 	for _, th := range i.Pull.Threads {
@@ -370,7 +369,7 @@ func (p *Play) answers(i *simgithub.Issue) []*simgithub.ReviewComment {
 	return out
 }
 
-// title is a comment's first line without its marks.
+// title returns a comment's first line without markup.
 func title(body string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
 	return strings.Trim(line, "# *")

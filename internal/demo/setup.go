@@ -17,8 +17,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// configText is errand's configuration in the demo: an ordinary file, with short intervals unless
-// production's are asked for.
+// configText is errand's configuration in the demo: an ordinary file, with short intervals unless production's are
+// requested.
 const configText = `# Written by errand-demo. Everything that it names is on this machine.
 deployment: demo
 data: {{yaml .Data}}
@@ -67,7 +67,7 @@ timing:
 {{.Extra}}
 `
 
-// fastTiming is how quick the demo is in what the configuration does not set.
+// fastTiming returns short intervals for settings that the configuration does not have.
 func fastTiming() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.SleepBefore = 5*time.Second, 0, time.Second
@@ -77,17 +77,17 @@ func fastTiming() *server.Timing {
 	return &t
 }
 
-// bind is a host path that boxes see.
+// bind is a host path visible in sandboxes.
 type bind struct {
 	Path     string
 	Writable bool
 }
 
-// writeConfig writes the configuration and the secrets that it names.
+// writeConfig writes the configuration and its secrets.
 func (w *World) writeConfig() error {
 	secrets := filepath.Join(w.cfg.Dir, "secrets")
 	if err := os.MkdirAll(secrets, 0o700); err != nil {
-		return fmt.Errorf("make the demo's secrets: %w", err)
+		return fmt.Errorf("create the demo's secrets: %w", err)
 	}
 	app := w.GitHub.App()
 	names := map[string]string{"app.pem": string(app.PEM), "webhook": app.WebhookSecret, "token": AdminToken, "model": ModelKey, "cloud": CloudToken}
@@ -125,7 +125,7 @@ func (w *World) writeConfig() error {
 	return errors.Join(err, f.Close())
 }
 
-// indented puts lines into a section.
+// indented indents lines for a section.
 func indented(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -134,20 +134,20 @@ func indented(text string) string {
 	return b.String()
 }
 
-// inline writes a value as YAML on one line.
+// inline formats a value as YAML on one line.
 func inline(v any) (string, error) {
 	out, err := yaml.MarshalWithOptions(v, yaml.Flow(true), yaml.JSON())
 	return strings.TrimSpace(string(out)), err
 }
 
-// tools is what the agent needs of this host: itself, Go, and a build cache that all boxes share.
+// tools are the host paths that the agent needs: its program, Go, and a build cache shared by all sandboxes.
 type tools struct {
 	path  []string
 	binds []bind
 	env   map[string]string
 }
 
-// tools finds Go. The cache lies in the user's cache folder, so that only the first demo is cold.
+// tools finds Go. The cache is in the user's cache folder, so that only the first demo has to compile.
 func (w *World) tools() (tools, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *World) tools() (tools, error) {
 	return t, nil
 }
 
-// program is what a box has to see of an agent's program: a script of Node.js is nothing without its folder.
+// program returns the path that must be visible for an agent's program: for a Node.js script its whole folder.
 func program(path string) string {
 	if filepath.Ext(path) == ".js" {
 		return filepath.Dir(path)
@@ -183,7 +183,7 @@ func program(path string) string {
 	return path
 }
 
-// Cache returns the Go build cache that the demo's boxes share, and gives what is in it to the user that boxes run as.
+// Cache returns the Go build cache shared by the demo's sandboxes, and makes their user its owner.
 func Cache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -191,7 +191,7 @@ func Cache() (string, error) {
 	}
 	dir = filepath.Join(dir, "errand-demo", "go-build")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make the build cache: %w", err)
+		return "", fmt.Errorf("create the build cache: %w", err)
 	}
 	if err := box.GiveToBoxes(dir); err != nil {
 		return "", err
@@ -199,7 +199,7 @@ func Cache() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// deleteBoxes ends every box of the demo.
+// deleteBoxes ends every sandbox of the demo.
 func (w *World) deleteBoxes() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// How errand may ask the model on a subscription, for Config.Subscription.
+// Ways to use the model on a subscription, for Config.Subscription.
 const (
-	ByLogin = "login" // which is renewed
-	ByToken = "token" // which lives for long
+	ByLogin = "login" // a renewable login
+	ByToken = "token" // a long-lived token
 )
 
-// anthropic is what errand's configuration says of how the model is asked.
+// anthropic returns the model's authentication settings in errand's configuration.
 func (w *World) anthropic(secrets string) (string, error) {
 	path := filepath.Join(secrets, "subscription")
 	file, err := inline(path)
@@ -37,7 +37,7 @@ func (w *World) anthropic(secrets string) (string, error) {
 	return "", fmt.Errorf("there is no subscription by %q", w.cfg.Subscription)
 }
 
-// LogIn makes a new login at the model's provider, and puts it where errand looks for it, as its operator does.
+// LogIn creates a new login at the model's provider and stores it for errand, as an operator does.
 func (w *World) LogIn() error {
 	l := w.Model.Subscribe(8 * time.Hour)
 	data, err := json.Marshal(map[string]any{"claudeAiOauth": map[string]any{

@@ -9,27 +9,27 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// userData is what a box obeys of a server's user data.
+// userData is the supported part of a server's user data.
 type userData struct {
-	hostKey []byte // private, PEM; nil: a new one
+	hostKey []byte // private key in PEM form; nil means a new one
 	client  ssh.PublicKey
 }
 
-// cloudConfig is the part of cloud-init's configuration that a box obeys. Packages, files and commands are for
-// root on a machine of its own.
+// cloudConfig is the supported part of cloud-init's configuration. Packages, files and commands require root on a
+// separate machine.
 type cloudConfig struct {
 	HostKeys   map[string]string `yaml:"ssh_keys"`
 	Authorized []string          `yaml:"ssh_authorized_keys"`
 	Users      []any             `yaml:"users"`
 }
 
-// parseUserData finds the host key and who may log in: the users' key, or the one that the server was ordered
-// with. A box has one login, so more than one key is refused.
+// parseUserData returns the host key and the accepted client key: the users' key, or the one the server was ordered
+// with. A sandbox has one login, so more than one key is refused.
 func parseUserData(text []byte, ordered []string) (userData, error) {
 	var cfg cloudConfig
 	if len(text) > 0 {
 		if !bytes.HasPrefix(text, []byte("#cloud-config\n")) {
-			return userData{}, errors.New("user data: a box only knows #cloud-config")
+			return userData{}, errors.New("user data: sandboxes only support #cloud-config")
 		}
 		if err := yaml.Unmarshal(text, &cfg); err != nil {
 			return userData{}, fmt.Errorf("user data: %w", err)
@@ -41,7 +41,7 @@ func parseUserData(text []byte, ordered []string) (userData, error) {
 	}
 	lines := append(append([]string{}, cfg.Authorized...), ordered...)
 	for _, u := range cfg.Users {
-		user, _ := u.(map[string]any) // the word default has no keys of its own
+		user, _ := u.(map[string]any) // the entry "default" has no keys
 		keys, _ := user["ssh_authorized_keys"].([]any)
 		for _, k := range keys {
 			lines = append(lines, fmt.Sprint(k))
@@ -53,12 +53,12 @@ func parseUserData(text []byte, ordered []string) (userData, error) {
 		case err != nil:
 			return userData{}, fmt.Errorf("user data: %w", err)
 		case out.client != nil && !bytes.Equal(out.client.Marshal(), key.Marshal()):
-			return userData{}, errors.New("user data: a box knows one client key, and here are several")
+			return userData{}, errors.New("user data: sandboxes support a single client key")
 		}
 		out.client = key
 	}
 	if out.client == nil {
-		return userData{}, errors.New("user data: nobody may log in")
+		return userData{}, errors.New("user data: no client key")
 	}
 	return out, nil
 }

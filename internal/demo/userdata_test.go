@@ -27,16 +27,16 @@ func TestUserData(t *testing.T) {
 		host    bool
 		bad     string
 	}{
-		"nothing":           {bad: "nobody may log in"},
+		"nothing":           {bad: "no client key"},
 		"ordered key":       {ordered: []string{one}},
 		"users' key":        {text: "#cloud-config\nusers:\n  - default\n  - name: errand\n    ssh_authorized_keys: ['" + one + "']\n"},
 		"the same key":      {text: "#cloud-config\nssh_authorized_keys: ['" + one + "']\n", ordered: []string{one}},
-		"two keys":          {text: "#cloud-config\nssh_authorized_keys: ['" + one + "']\n", ordered: []string{two}, bad: "several"},
+		"two keys":          {text: "#cloud-config\nssh_authorized_keys: ['" + one + "']\n", ordered: []string{two}, bad: "single client key"},
 		"host key":          {text: "#cloud-config\nssh_keys: {ed25519_private: x}\n", ordered: []string{one}, host: true},
 		"a script":          {text: "#!/bin/sh\n", ordered: []string{one}, bad: "only knows #cloud-config"},
 		"no YAML":           {text: "#cloud-config\n{", bad: "user data: "},
 		"no key":            {ordered: []string{"ssh-ed25519 AAAA"}, bad: "parse a client key"},
-		"odd kind of users": {text: "#cloud-config\nusers: [{name: a, ssh_authorized_keys: 7}]\n", bad: "nobody may log in"},
+		"odd kind of users": {text: "#cloud-config\nusers: [{name: a, ssh_authorized_keys: 7}]\n", bad: "no client key"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

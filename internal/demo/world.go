@@ -1,8 +1,10 @@
-// Package demo is errand with stand-ins for everything outside: a GitHub, a model, an agent and boxes
-// on this host, all on loopback. It serves `make demo` and the stories in e2e.
+// Package demo runs errand with simulators of all external systems: GitHub, a model, an agent and VMs (sandboxes on
+// this host), all on loopback. `make demo` and the stories in e2e use it.
 //
-// A World is the stand-ins and one errand server over a real configuration file; Play is a scripted
-// person who takes one issue from its opening to the merge. Start reading at New.
+// A [World] is the simulators and one errand server with a real configuration file. A [Play] is a scripted person who
+// takes one issue from its opening to the merge.
+//
+// Start here: [New].
 package demo
 
 import (
@@ -33,79 +35,78 @@ import (
 //go:embed fixture/*.txt script.yaml
 var files embed.FS
 
-// The accounts and the repository of the stand-in GitHub.
+// The accounts and the repository of the simulated GitHub.
 const (
 	Owner      = "acme"
 	Name       = "slug"
 	Full       = Owner + "/" + Name
 	Maintainer = "ada"        // admin
 	Writer     = "grace"      // write
-	Outsider   = "eve"        // may read and comment, as anybody
+	Outsider   = "eve"        // read access: may comment, like everyone
 	Machine    = "errand-bot" // the account that issues are assigned to
 	ModelKey   = "sk-sim-4c1f0a9d7e"
 	AdminToken = "demo-admin-token"
 )
 
-// Config is what a World can differ in.
+// Config configures a [World].
 type Config struct {
-	Dir    string // holds everything; made if missing
-	BinDir string // holds errand-runner
-	// Agent is the agent's command; for the stand-in it is [PROGRAM, "simagent"].
+	Dir    string // folder for all files; created if missing
+	BinDir string // folder of errand-runner
+	// Agent is the agent's command; for the simulator it is [PROGRAM, "simagent"].
 	Agent   []string
-	Adapter string // default claude, whose manner the stand-in has
-	StandIn bool   // the agent is the stand-in
+	Adapter string // default claude, with which the simulator is compatible
+	StandIn bool   // the agent is the simulator
 	Model   string
-	// Subscription has errand ask the model on a subscription, ByLogin or ByToken, and not by a key.
+	// Subscription makes errand use the model on a subscription, ByLogin or ByToken, instead of a key.
 	Subscription string
-	Fast         bool // short intervals; else production's
-	// Timing is how quick errand is in what its configuration does not set: nil is production's, or short if Fast.
+	Fast         bool // short intervals; otherwise production's
+	// Timing sets intervals that the configuration does not have; nil means production's, or short ones if Fast.
 	Timing *server.Timing
-	Kind   string // of boxes, default auto
-	// Provider is where VMs come from: boxes unless it is ProviderHetzner. Sleep is how they sleep there,
-	// archive unless it is snapshot. Machines are the stand-in's computers, boxes unless set.
+	Kind   string // kind of sandboxes, default auto
+	// Provider is the VM provider: sandboxes unless it is ProviderHetzner. Sleep is how VMs are suspended there,
+	// archive unless it is snapshot. Machines are the simulator's servers, sandboxes unless set.
 	Provider, Sleep string
 	Machines        simhetzner.Machines
-	// Took is how long the cloud takes for what it does; nil is quick, or the real one's time unless Fast.
+	// Took are the durations of the cloud; nil means short ones if Fast, otherwise realistic ones.
 	Took *simhetzner.Took
-	// Account is asked for a last change of the stand-in for Hetzner; it may be nil.
+	// Account may modify the configuration of the Hetzner simulator; it may be nil.
 	Account func(*simhetzner.Config)
-	Script  string // of the model, YAML; default the demo's
+	Script  string // the model's script in YAML; default the demo's
 	Pace    int    // words per second of the model, 0 for no pause
-	// Extra is more configuration, appended to the file: whole top-level keys that it lacks.
+	// Extra is appended to the configuration: top-level keys that it lacks.
 	Extra string
-	// AgentMore is more of the section agent: keys that it lacks there.
+	// AgentMore is appended to the section agent: keys that it lacks.
 	AgentMore string
 	// Files replaces the repository's first commit.
 	Files map[string]string
-	// Key is the App's key; nil makes one, which takes a while.
+	// Key is the App's key; nil generates one, which takes a while.
 	Key     *rsa.PrivateKey
 	Log     zerolog.Logger
 	Version string
 	Now     func() time.Time
-	// Options is asked at each start of errand for a last change of its options; tests put their hooks
-	// in there. It may be nil.
+	// Options may modify the server's options at each start of errand; tests use it to install hooks. It may be nil.
 	Options func(*server.Options)
 }
 
-// World is the stand-ins and one errand.
+// World is the simulators and one errand.
 type World struct {
 	cfg    Config
 	GitHub *simgithub.Sim
 	Model  *simmodel.Server
-	Cloud  *simhetzner.Sim // nil unless VMs come from there
+	Cloud  *simhetzner.Sim // nil unless it provides the VMs
 	Server *server.Server
-	URL    string // of errand
+	URL    string // errand's URL
 
 	model *http.Server
 	addr  string
 	cloud string        // its API's address
-	paid  time.Duration // what a VM is paid for at once
+	paid  time.Duration // billing period of a VM
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	stop  context.CancelFunc
 	done  chan error
 }
 
-// New starts the stand-ins and errand. Close ends everything.
+// New starts the simulators and errand. Close ends everything.
 func New(ctx context.Context, cfg Config) (w *World, err error) {
 	if cfg.Fast && cfg.Timing == nil {
 		cfg.Timing = fastTiming()
@@ -118,7 +119,7 @@ func New(ctx context.Context, cfg Config) (w *World, err error) {
 		}
 	}()
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return w, fmt.Errorf("make the demo's folder: %w", err)
+		return w, fmt.Errorf("create the demo's folder: %w", err)
 	}
 	if err := w.startGitHub(); err != nil {
 		return w, err
@@ -135,14 +136,14 @@ func New(ctx context.Context, cfg Config) (w *World, err error) {
 	return w, w.Start(ctx)
 }
 
-// startGitHub makes the accounts and the repository.
+// startGitHub creates the accounts and the repository.
 func (w *World) startGitHub() (err error) {
 	w.GitHub, err = simgithub.New(simgithub.Config{Dir: filepath.Join(w.cfg.Dir, "github"), Key: w.cfg.Key, Log: w.cfg.Log.With().Str("part", "simgithub").Logger(), Now: w.cfg.Now})
 	if err != nil {
-		return fmt.Errorf("make the stand-in for GitHub: %w", err)
+		return fmt.Errorf("create the GitHub simulator: %w", err)
 	}
 	if _, err := w.GitHub.Start("127.0.0.1:0"); err != nil {
-		return fmt.Errorf("start the stand-in for GitHub: %w", err)
+		return fmt.Errorf("start the GitHub simulator: %w", err)
 	}
 	files := w.cfg.Files
 	if files == nil {
@@ -161,7 +162,7 @@ func (w *World) startGitHub() (err error) {
 	return err
 }
 
-// fixture is the small Go repository with a bug.
+// fixture returns the small Go repository with a bug.
 func fixture() (map[string]string, error) {
 	out := map[string]string{}
 	for path, name := range map[string]string{
@@ -191,7 +192,7 @@ func (w *World) startModel() error {
 		return err
 	}
 	if w.Model, err = simmodel.New(simmodel.Config{Script: script, Key: ModelKey, Pace: float64(w.cfg.Pace)}); err != nil {
-		return fmt.Errorf("make the stand-in for the model: %w", err)
+		return fmt.Errorf("create the model simulator: %w", err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -203,7 +204,7 @@ func (w *World) startModel() error {
 	return nil
 }
 
-// Start starts errand over what its folder holds, as after a restart. The address stays the same.
+// Start starts errand with the data in its folder, as after a restart. The address stays the same.
 func (w *World) Start(ctx context.Context) error {
 	cfg, err := config.Load(w.ConfigFile(), os.LookupEnv)
 	if err != nil {
@@ -228,7 +229,7 @@ func (w *World) Start(ctx context.Context) error {
 	}
 	w.Server, err = server.New(ctx, cfg, opts)
 	if err != nil {
-		return fmt.Errorf("make errand: %w", errors.Join(err, ln.Close()))
+		return fmt.Errorf("create errand: %w", errors.Join(err, ln.Close()))
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop, w.done = stop, make(chan error, 1)
@@ -237,8 +238,8 @@ func (w *World) Start(ctx context.Context) error {
 	return nil
 }
 
-// listen opens errand's port, the same one each time. While errand was down, the kernel may have lent
-// it to a connection of somebody else, so a port that is taken is tried again for a while.
+// listen opens errand's port, the same one each time. While errand was down another process may have used it, so listen
+// retries for a while.
 func (w *World) listen(ctx context.Context) (ln net.Listener, err error) {
 	var lc net.ListenConfig
 	if w.URL == "" {
@@ -260,7 +261,7 @@ func (w *World) listen(ctx context.Context) (ln net.Listener, err error) {
 	return ln, err
 }
 
-// Stop ends errand as a signal would; everything outside goes on.
+// Stop ends errand as a signal would; the simulators continue.
 func (w *World) Stop() error {
 	if w.stop == nil {
 		return nil
@@ -271,7 +272,7 @@ func (w *World) Stop() error {
 	return errors.Join(err, w.Server.Close())
 }
 
-// Close ends everything, boxes too.
+// Close ends everything, including sandboxes.
 func (w *World) Close() error {
 	var errs []error
 	errs = append(errs, w.Stop())
@@ -290,13 +291,13 @@ func (w *World) Close() error {
 	return errors.Join(errs...)
 }
 
-// Timing is what errand was given beside its configuration; nil if that is production's.
+// Timing returns the intervals that errand was given in addition to its configuration; nil means production's.
 func (w *World) Timing() *server.Timing { return w.cfg.Timing }
 
-// ConfigFile is errand's configuration.
+// ConfigFile returns the path of errand's configuration.
 func (w *World) ConfigFile() string { return filepath.Join(w.cfg.Dir, "config.yml") }
 
-// keyPEM is the App's key as GitHub hands it out.
+// keyPEM returns the App's key in GitHub's format.
 func keyPEM(k *rsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)})
 }

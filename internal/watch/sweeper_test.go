@@ -192,7 +192,7 @@ func TestIssuesWithoutTheirTaskAreFound(t *testing.T) {
 		want []string
 	}{
 		"assigned": {func(l *land) error { return l.sim.As("bob").Assign(full, 1, "errand-bot") }, []string{"triggered assigned by bob"}},
-		"labelled": {func(l *land) error { return l.sim.As("bob").AddLabels(full, 1, "errand") }, []string{"triggered label by bob"}},
+		"labeled":  {func(l *land) error { return l.sim.As("bob").AddLabels(full, 1, "errand") }, []string{"triggered label by bob"}},
 		"neither":  {func(l *land) error { return l.ada.Assign(full, 1, "bob") }, nil},
 		"closed": {func(l *land) error {
 			if err := l.ada.Assign(full, 1, "errand-bot"); err != nil {
@@ -254,7 +254,7 @@ func TestTasksAreComparedWithGitHub(t *testing.T) {
 		"as it was":       {"assigned", func(*land) error { return nil }, nil},
 		"mentioned":       {"mention", func(l *land) error { return l.ada.Unassign(full, 1, "errand-bot") }, nil},
 		"unassigned":      {"assigned", func(l *land) error { return l.ada.Unassign(full, 1, "errand-bot") }, []string{"untriggered assigned by "}},
-		"unlabelled":      {"label", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, []string{"untriggered label by "}},
+		"unlabeled":       {"label", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, []string{"untriggered label by "}},
 		"closed":          {"assigned", func(l *land) error { return l.ada.Close(full, 1, "") }, []string{"issue_closed  by "}},
 		"another removed": {"assigned", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, nil},
 	} {

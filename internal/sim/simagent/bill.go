@@ -17,15 +17,15 @@ func (u usage) add(v usage) usage {
 	return usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
 
-// bill adds up what one process has used, by model.
+// bill is the usage of one process, by model.
 type bill struct {
 	began time.Time
 	api   time.Duration
 	each  map[string]usage
-	lie   float64 // a factor of all that is told, if it is set
+	lie   float64 // factor of all reported values, if set
 }
 
-// told is what the process says to have used of a model.
+// told returns the usage that the process reports for a model.
 func (b bill) told(model string) usage {
 	u := b.each[model]
 	if b.lie == 0 {
@@ -79,7 +79,7 @@ func (b bill) millis() int64 {
 
 func (b bill) apiMillis() int64 { return b.api.Milliseconds() }
 
-// price is a plausible price in dollars; a model that is not known costs as much as the dearest.
+// price returns a plausible price in dollars; an unknown model costs as much as the most expensive one.
 func price(model string, u usage) float64 {
 	in, out := 5.0, 25.0
 	switch {

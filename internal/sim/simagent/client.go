@@ -18,18 +18,18 @@ import (
 const (
 	maxReply      = 64 << 20
 	maxEvent      = 16 << 20
-	callTimeout   = time.Hour // a stream may be silent for minutes; only a run's own limits are shorter
+	callTimeout   = time.Hour // a stream may be silent for minutes; only a run's limits are shorter
 	warmUpTimeout = 5 * time.Second
-	maxObeyed     = 60 * time.Second // a longer retry-after is not waited for
+	maxObeyed     = 60 * time.Second // a longer retry-after is ignored
 )
 
-// retryWaits are the waits before each further attempt, measured on the real one.
+// retryWaits are the pauses before each retry, measured with the real CLI.
 var retryWaits = [...]time.Duration{
 	500 * time.Millisecond, time.Second, 2 * time.Second, 4500 * time.Millisecond, 9 * time.Second,
 	18 * time.Second, 37 * time.Second, 35 * time.Second, 38 * time.Second, 35 * time.Second,
 }
 
-// client asks the model.
+// client is a client of the model's API.
 type client struct {
 	base, key, token, oauth string
 	session                 string
@@ -38,7 +38,7 @@ type client struct {
 	http                    *http.Client
 }
 
-// newClient reads where the model is and how to speak to it from the environment.
+// newClient reads the model's address and credentials from the environment.
 func newClient(env environment, session string) (*client, error) {
 	c := &client{
 		base: "https://api.anthropic.com", key: env.get("ANTHROPIC_API_KEY"), token: env.get("ANTHROPIC_AUTH_TOKEN"),
@@ -64,10 +64,10 @@ func newClient(env environment, session string) (*client, error) {
 	return c, nil
 }
 
-// loggedIn reports whether there is anything to show to the API.
+// loggedIn reports whether there are credentials.
 func (c *client) loggedIn() bool { return c.key != "" || c.token != "" || c.oauth != "" }
 
-// keySource is how init names where the credentials are from.
+// keySource returns the name of the credentials' source in the init event.
 func (c *client) keySource() string {
 	if c.key != "" {
 		return "ANTHROPIC_API_KEY"
@@ -86,14 +86,14 @@ type body struct {
 	Metadata  map[string]string `json:"metadata"`
 }
 
-// hooks are told what happens while an answer comes.
+// hooks are called while a response arrives.
 type hooks struct {
 	block   func(r *reply, b block)
 	partial func(event json.RawMessage)
 	retry   func(attempt int, wait time.Duration, f *failure)
 }
 
-// warmUp opens the connection, as the real one does. It may fail.
+// warmUp opens the connection, like the real CLI. It may fail.
 func (c *client) warmUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmUpTimeout)
 	defer cancel()
@@ -106,9 +106,9 @@ func (c *client) warmUp(ctx context.Context) {
 	}
 }
 
-// ask sends the conversation until there is an answer. A stream that breaks is asked for again
-// unstreamed, unless a tool call had come whole: then the answer is what came, with broken set.
-// The error is a *failure, or the context's.
+// ask sends the conversation until it gets a response. A stream that breaks is requested again unstreamed, unless it
+// contained a complete tool call: then ask returns the partial response with broken set. The error is a *failure or the
+// context's.
 func (c *client) ask(ctx context.Context, b body, h hooks) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -141,7 +141,7 @@ func (c *client) ask(ctx context.Context, b body, h hooks) (*reply, error) {
 	}
 }
 
-// once sends one request and reads its answer.
+// once sends one request and reads its response.
 func (c *client) once(ctx context.Context, b body, h hooks) (*reply, error) {
 	data, err := json.Marshal(b)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *client) once(ctx context.Context, b body, h hooks) (*reply, error) {
 	return r, nil
 }
 
-// headers sets what the real one sends.
+// headers sets the headers of the real CLI.
 func (c *client) headers(h http.Header) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Anthropic-Version", "2023-06-01")

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// emitter prints the run's events, one JSON object per line, or only its end in the other formats.
+// emitter prints the run's events, one JSON object per line, or only the result in the other formats.
 type emitter struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -18,7 +18,7 @@ type emitter struct {
 // event is one line; type, uuid and session are added.
 type event map[string]any
 
-// emit prints a line in the stream format. A stdout that is closed is not noticed.
+// emit prints a line in the stream format. It ignores a closed stdout.
 func (e *emitter) emit(kind string, ev event) {
 	if e.format == "stream-json" {
 		e.print(kind, ev)
@@ -36,7 +36,7 @@ func (e *emitter) print(kind string, ev event) {
 	_, _ = e.w.Write(append(line, '\n'))
 }
 
-// assistant prints one content block of the model's answer.
+// assistant prints one content block of the model's response.
 func (e *emitter) assistant(r *reply, b block, failure string) {
 	ev := event{
 		"message": event{
@@ -52,7 +52,7 @@ func (e *emitter) assistant(r *reply, b block, failure string) {
 	e.emit("assistant", ev)
 }
 
-// toolResult prints what a tool returned.
+// toolResult prints a tool's result.
 func (e *emitter) toolResult(b block, detail any) {
 	e.emit("user", event{
 		"message":            message{Role: "user", Content: []block{b}},
@@ -61,7 +61,7 @@ func (e *emitter) toolResult(b block, detail any) {
 	})
 }
 
-// ending is how a run ended.
+// ending is the outcome of a run.
 type ending struct {
 	subtype    string
 	isError    bool
@@ -75,7 +75,7 @@ type ending struct {
 	exit       int
 }
 
-// result prints the last line of a run, in the form that the output format wants.
+// result prints the last line of a run in the output format.
 func (e *emitter) result(end ending, b bill, denials []denial) {
 	if e.format == "text" {
 		fmt.Fprintln(e.w, end.text)

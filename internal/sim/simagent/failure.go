@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// failure is an answer of the API that is not a message, or, with status 0, no answer at all.
+// failure is an error response of the API, or, with status 0, a request without a response.
 type failure struct {
 	status  int
 	message string
@@ -33,12 +33,12 @@ func (f *failure) retryable() bool {
 	return f.status >= http.StatusInternalServerError
 }
 
-// limited reports whether a subscription is used up.
+// limited reports whether a subscription's limit is reached.
 func (f *failure) limited() bool {
 	return f.status == http.StatusTooManyRequests && f.header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"
 }
 
-// kind is the name that retry events give the failure.
+// kind returns the failure's name in retry events.
 func (f *failure) kind() string {
 	switch {
 	case f.status == 529:
@@ -53,7 +53,7 @@ func (f *failure) kind() string {
 	return "unknown"
 }
 
-// readFailure reads an error response; its body may be anything.
+// readFailure reads an error response; its body may have any form.
 func readFailure(res *http.Response) *failure {
 	f := &failure{status: res.StatusCode, header: res.Header}
 	data, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
@@ -75,7 +75,7 @@ func readFailure(res *http.Response) *failure {
 	return f
 }
 
-// failed is the end when the model cannot be asked; its text is an answer of the model as well.
+// failed returns the outcome if the model cannot be called; its text also appears as a response of the model.
 func (a *agent) failed(err error, turns int) ending {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -113,7 +113,7 @@ func (a *agent) failed(err error, turns int) ending {
 	}
 }
 
-// limitText says when a subscription may be used again, and prints the event that goes with it.
+// limitText returns when a subscription's limit resets, and prints the corresponding event.
 func (a *agent) limitText(f *failure) string {
 	reset, err := strconv.ParseInt(f.header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
 	if err != nil {

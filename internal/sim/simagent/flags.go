@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// options are the flags that mean something here.
+// options are the supported flags.
 type options struct {
 	version    bool
 	print      bool
@@ -38,10 +38,10 @@ type options struct {
 	toolsGiven bool
 }
 
-// bypass reports whether no tool call needs leave.
+// bypass reports whether tool calls need no permission.
 func (o options) bypass() bool { return o.skipPerms || o.mode == "bypassPermissions" }
 
-// arity says what follows a flag.
+// arity is the number of values of a flag.
 type arity int
 
 const (
@@ -57,7 +57,7 @@ type flag struct {
 	set   func(o *options, values []string) error
 }
 
-// flags returns the table of flags by name. Short forms have entries of their own.
+// flags returns the table of flags by name. Short forms have separate entries.
 func flags() map[string]flag {
 	text := func(at func(*options) *string) flag {
 		return flag{value, func(o *options, v []string) error { *at(o) = v[0]; return nil }}
@@ -97,7 +97,7 @@ func flags() map[string]flag {
 		"--tools":                        {many, setTools},
 		"--max-turns":                    {value, setMaxTurns},
 		"--max-budget-usd":               {value, setMaxUSD},
-		// Accepted without effect: the stand-in has nothing that these would change.
+		// Accepted without effect: the simulator has no corresponding feature.
 		"--setting-sources":        {arity: value},
 		"--input-format":           {arity: value},
 		"--fallback-model":         {arity: value},
@@ -146,7 +146,7 @@ func setMaxUSD(o *options, v []string) (err error) {
 	return nil
 }
 
-// splitList takes both spellings of a list: words, and words joined by commas.
+// splitList accepts both forms of a list: separate words, and words joined by commas.
 func splitList(words []string) []string {
 	var out []string
 	for _, w := range words {
@@ -155,7 +155,7 @@ func splitList(words []string) []string {
 	return out
 }
 
-// parseArgs reads the command line.
+// parseArgs parses the command line.
 func parseArgs(args []string) (options, error) {
 	o := options{format: "text", mode: "default", model: "claude-sonnet-5"}
 	known := flags()
@@ -194,7 +194,7 @@ func parseArgs(args []string) (options, error) {
 	return o, o.check()
 }
 
-// take cuts a flag's values off the words after it.
+// take splits a flag's values from the remaining words.
 func take(n arity, args []string) (values, rest []string) {
 	isFlag := func(s string) bool { return strings.HasPrefix(s, "-") && len(s) > 1 }
 	switch {
@@ -212,7 +212,7 @@ func take(n arity, args []string) (values, rest []string) {
 	return nil, args
 }
 
-// check refuses combinations that the real one refuses.
+// check refuses combinations that the real CLI refuses.
 func (o options) check() error {
 	modes := []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"}
 	switch {

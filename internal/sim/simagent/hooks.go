@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// hook is a command that is asked before a tool is called.
+// hook is a command called before a tool call.
 type hook struct {
 	matcher, command string
 	timeout          time.Duration
 }
 
-// loadHooks reads those of the settings that are asked about tools.
+// loadHooks returns the hooks for tools in the settings.
 func loadHooks(data []byte) []hook {
 	var in struct {
 		Off   bool `json:"disableAllHooks"`
@@ -46,8 +46,8 @@ func loadHooks(data []byte) []hook {
 	return list
 }
 
-// askHooks returns what the first hook decides that decides anything: allow or deny, with its reason. One that fails
-// decides nothing, as with the real one, but for the exit code 2.
+// askHooks returns the decision of the first hook that decides: allow or deny, with its reason. A failing hook decides
+// nothing, as in the real CLI, except with exit code 2.
 func (a *agent) askHooks(ctx context.Context, b block) (verdict, why string) {
 	for _, h := range a.set.Hooks {
 		if h.matcher != "" && h.matcher != "*" && !slices.Contains(strings.Split(h.matcher, "|"), b.Name) {

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// maxLoop bounds the answers of one run that has no --max-turns.
+// maxLoop limits the responses of a run without --max-turns.
 const maxLoop = 1000
 
-// run works the prompt off and prints how it ended.
+// run executes the prompt and prints the outcome.
 func (a *agent) run(ctx context.Context) int {
 	a.bill.began = time.Now()
 	a.bill.lie, _ = strconv.ParseFloat(a.env.get("SIMAGENT_USAGE_SCALE"), 64)
@@ -43,7 +43,7 @@ func (a *agent) emitInit() {
 	})
 }
 
-// loop asks the model and runs its tools until it stops.
+// loop alternates between the model and its tools until the model stops.
 func (a *agent) loop(ctx context.Context) ending {
 	if word, _, _ := strings.Cut(a.prompt, " "); strings.HasPrefix(word, "/") {
 		return ending{subtype: "success", text: "Unknown command: " + strings.TrimSpace(word)}
@@ -88,7 +88,7 @@ func (a *agent) loop(ctx context.Context) ending {
 
 const nudge = "<system-reminder>Give your answer by calling the tool StructuredOutput.</system-reminder>"
 
-// ask sends the conversation and takes the answer into it.
+// ask sends the conversation and adds the response to it.
 func (a *agent) ask(ctx context.Context) (*reply, error) {
 	began := time.Now()
 	h := hooks{
@@ -123,7 +123,7 @@ func (a *agent) ask(ctx context.Context) (*reply, error) {
 	return r, nil
 }
 
-// runTools runs every call of an answer, one after the other. over is true if the run ends here.
+// runTools executes all calls of a response in order. over is true if the run ends here.
 func (a *agent) runTools(ctx context.Context, r *reply, turn int) (end ending, over bool) {
 	var results []block
 	for _, b := range r.content {
@@ -153,7 +153,7 @@ func (a *agent) runTools(ctx context.Context, r *reply, turn int) (end ending, o
 	return ending{}, false
 }
 
-// runTool runs one call if it is allowed.
+// runTool executes one call if it is allowed.
 func (a *agent) runTool(ctx context.Context, b block) outcome {
 	if why := a.forbidden(ctx, b); why != "" {
 		if b.Name == toolBash || !strings.HasPrefix(why, "<") {
@@ -166,7 +166,7 @@ func (a *agent) runTool(ctx context.Context, b block) outcome {
 	return a.call(ctx, b)
 }
 
-// interrupted is the end after SIGINT.
+// interrupted returns the outcome after SIGINT.
 func interrupted(reason string, turns, exit int) ending {
 	return ending{
 		subtype: "error_during_execution", isError: true, turns: turns, reason: reason, exit: exit,
@@ -174,7 +174,7 @@ func interrupted(reason string, turns, exit int) ending {
 	}
 }
 
-// finished is the end that the model chose.
+// finished returns the outcome that the model chose.
 func (a *agent) finished(r *reply, turns int) ending {
 	end := ending{subtype: "success", turns: turns, text: r.text(), stop: r.stop, reason: "completed"}
 	if r.stop == "refusal" {
@@ -184,7 +184,7 @@ func (a *agent) finished(r *reply, turns int) ending {
 	return end
 }
 
-// overBudget ends a run that has cost too much.
+// overBudget ends a run that has exceeded its budget.
 func (a *agent) overBudget(turn int) (ending, bool) {
 	if a.opt.maxUSD == 0 || a.bill.usd() <= a.opt.maxUSD {
 		return ending{}, false
@@ -195,7 +195,7 @@ func (a *agent) overBudget(turn int) (ending, bool) {
 	}, true
 }
 
-// userContent is the prompt, and after it every file that the prompt mentions as @path.
+// userContent returns the prompt, followed by every file that it mentions as @path.
 func (a *agent) userContent() []block {
 	content := []block{{Type: "text", Text: a.prompt}}
 	for _, m := range regexp.MustCompile(`(?:^|\s)@(\S+)`).FindAllStringSubmatch(a.prompt, 20) {

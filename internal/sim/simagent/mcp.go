@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpPrefix begins the names of tools that an MCP server offers: mcp__SERVER__TOOL.
+// mcpPrefix starts the names of MCP tools: mcp__SERVER__TOOL.
 const mcpPrefix = "mcp__"
 
 // Limits of MCP servers.
@@ -24,14 +24,14 @@ const (
 	mcpEnd   = 2 * time.Second
 )
 
-// mcpServer is how a server of the configuration is started. Servers that are not commands are not reached.
+// mcpServer is the command of a configured server. Servers without a command are not supported.
 type mcpServer struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
 }
 
-// servers reads the configuration, which was checked at the start.
+// servers returns the configured servers; the configuration was checked at the start.
 func (a *agent) servers() map[string]mcpServer {
 	all := map[string]mcpServer{}
 	for _, arg := range a.opt.mcp {
@@ -49,8 +49,8 @@ func (a *agent) servers() map[string]mcpServer {
 	return all
 }
 
-// mcpServers lists the servers of the configuration. Unlike the real one the stand-in starts a server only when
-// one of its tools is called, so that a run that calls none does not pay for it.
+// mcpServers lists the configured servers. Unlike the real CLI, the simulator starts a server only when one of its
+// tools is called, so that other runs need not start it.
 func (a *agent) mcpServers() []map[string]string {
 	list := []map[string]string{}
 	servers := a.servers()
@@ -64,7 +64,7 @@ func (a *agent) mcpServers() []map[string]string {
 	return list
 }
 
-// connect starts a server, or returns the session with it.
+// connect starts a server, or returns the existing session.
 func (a *agent) connect(ctx context.Context, name string) (*mcp.ClientSession, error) {
 	if s := a.sessions[name]; s != nil {
 		return s, nil
@@ -73,7 +73,7 @@ func (a *agent) connect(ctx context.Context, name string) (*mcp.ClientSession, e
 	if !ok || conf.Command == "" {
 		return nil, fmt.Errorf("no MCP server %q can be started", name)
 	}
-	// The server outlives the call, and is ended with the session.
+	// The server outlives the call and ends with the session.
 	cmd := exec.Command(conf.Command, conf.Args...)
 	cmd.Dir, cmd.Stderr = a.cwd, os.Stderr
 	cmd.Env = a.env[:len(a.env):len(a.env)]

@@ -8,19 +8,19 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// reply is the model's answer as far as it has come.
+// reply is the received part of the model's response.
 type reply struct {
 	ID        string
 	Model     string
 	content   []block
 	stop      string
-	first     usage // as message_start told it
+	first     usage // from message_start
 	usage     usage
 	requestID string
-	broken    bool // the stream ended before its end
+	broken    bool // the stream ended early
 }
 
-// hasCall reports whether a tool call has come whole.
+// hasCall reports whether a complete tool call was received.
 func (r *reply) hasCall() bool {
 	for _, b := range r.content {
 		if b.Type == "tool_use" {
@@ -30,7 +30,7 @@ func (r *reply) hasCall() bool {
 	return false
 }
 
-// text returns the answer's last text block.
+// text returns the response's last text block.
 func (r *reply) text() string {
 	var last string
 	for _, b := range r.content {
@@ -50,7 +50,7 @@ type wireMessage struct {
 	Usage   usage   `json:"usage"`
 }
 
-// readWhole reads an unstreamed answer.
+// readWhole reads an unstreamed response.
 func (r *reply) readWhole(body io.Reader) error {
 	var m wireMessage
 	if err := json.NewDecoder(body).Decode(&m); err != nil {
@@ -76,7 +76,7 @@ type wireEvent struct {
 	Usage usage `json:"usage"`
 }
 
-// readStream reads events until the message's end. Whatever else ends the stream sets broken.
+// readStream reads events until the message's end. Any other end of the stream sets broken.
 func (r *reply) readStream(body io.Reader, h hooks) {
 	r.broken = true
 	var open block
@@ -111,7 +111,7 @@ func (r *reply) readStream(body io.Reader, h hooks) {
 	}
 }
 
-// closeBlock takes a finished block into the answer.
+// closeBlock adds a finished block to the response.
 func (r *reply) closeBlock(b block, input []byte, h hooks) {
 	if b.Type == "tool_use" {
 		b.Input = json.RawMessage("{}")

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// defaultSystem is what stands before the caller's rules, in place of the real one's long text.
+// defaultSystem precedes the caller's rules, instead of the real CLI's long text.
 const defaultSystem = "You are a coding agent. You work in a checkout with the tools given, and stop when the work is done."
 
-// system is the system prompt as the API wants it.
+// system returns the system prompt in the API's format.
 func (a *agent) system() []block {
 	text := a.opt.system
 	if text == "" {
@@ -20,7 +20,7 @@ func (a *agent) system() []block {
 	return []block{{Type: "text", Text: text}}
 }
 
-// toolNames are the tools that the run offers, in a fixed order.
+// toolNames returns the run's tools in a fixed order.
 func (a *agent) toolNames() []string {
 	names := []string{toolBash, toolEdit, toolRead, toolWrite}
 	if a.opt.toolsGiven {
@@ -32,7 +32,7 @@ func (a *agent) toolNames() []string {
 	return names
 }
 
-// toolList describes the tools to the model.
+// toolList returns the tool descriptions for the model.
 func (a *agent) toolList() []json.RawMessage {
 	text := map[string]string{"type": "string"}
 	number := map[string]string{"type": "number"}
@@ -50,7 +50,7 @@ func (a *agent) toolList() []json.RawMessage {
 		}
 		tool, err := json.Marshal(map[string]any{"name": name, "description": name, "input_schema": schema})
 		if err != nil {
-			continue // a schema that is no JSON was refused at the start
+			continue // an invalid schema was refused at the start
 		}
 		list = append(list, tool)
 	}

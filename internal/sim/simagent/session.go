@@ -14,10 +14,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// errNoSession is wrapped when --resume names a session that is not there.
+// errNoSession is wrapped when --resume names an unknown session.
 var errNoSession = errors.New("No conversation found with session ID") //nolint:staticcheck // as claude says it
 
-// message is one message of a conversation, in the API's form.
+// message is one message of a conversation in the API's format.
 type message struct {
 	ID      string  `json:"id,omitempty"`
 	Role    string  `json:"role"`
@@ -50,8 +50,7 @@ type record struct {
 	Message   message `json:"message"`
 }
 
-// session is a conversation and the file that it is kept in. A file that cannot be written is no
-// error: the run works, and only the memory of it is lost.
+// session is a conversation and its file. An unwritable file is not an error: the run works, but cannot be resumed.
 type session struct {
 	id       string
 	path     string
@@ -62,12 +61,12 @@ type session struct {
 
 func newID() string { return uuid.NewString() }
 
-// slug is the directory name that sessions of a working directory are kept under.
+// slug returns the name of the directory for a working directory's sessions.
 func slug(cwd string) string {
 	return regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(cwd, "-")
 }
 
-// openSession finds the session to resume, or begins one.
+// openSession finds the session to resume, or starts one.
 func openSession(configDir, cwd string, opt options) (*session, error) {
 	s := &session{id: opt.sessionID, cwd: cwd}
 	dir := filepath.Join(configDir, "projects", slug(cwd))
@@ -94,7 +93,7 @@ func openSession(configDir, cwd string, opt options) (*session, error) {
 	return s, nil
 }
 
-// resume loads the session named by id or by the absolute path of its file.
+// resume loads the session given by ID or by the absolute path of its file.
 func (s *session) resume(dir string, opt options) error {
 	id, path := opt.resume, filepath.Join(dir, opt.resume+".jsonl")
 	if filepath.IsAbs(opt.resume) {
@@ -122,7 +121,7 @@ func (s *session) resume(dir string, opt options) error {
 	return nil
 }
 
-// replay reads a session's file as far as it is whole, and mends what a kill left open.
+// replay reads the complete lines of a session's file, and repairs conversations cut off by a kill.
 func replay(data []byte) (messages []message, last string) {
 	for line := range bytes.Lines(data) {
 		var r record
@@ -139,7 +138,7 @@ func replay(data []byte) (messages []message, last string) {
 	return mend(messages), last
 }
 
-// mend gives every tool call a result and drops results that no call stands before.
+// mend gives every tool call a result and drops results without a call.
 func mend(messages []message) []message {
 	var out []message
 	for i, m := range messages {
@@ -167,7 +166,7 @@ func mend(messages []message) []message {
 	return out
 }
 
-// keepAnswers returns the blocks without tool results that answer nothing in the messages before.
+// keepAnswers removes tool results without a matching call in the messages before.
 func keepAnswers(content []block, before []message) []block {
 	asked := map[string]bool{}
 	for _, m := range before {
@@ -186,7 +185,7 @@ func keepAnswers(content []block, before []message) []block {
 	return kept
 }
 
-// unanswered returns error results for the calls that have none.
+// unanswered returns error results for calls without a result.
 func unanswered(content, next []block) []block {
 	answered := map[string]bool{}
 	for _, b := range next {
@@ -201,8 +200,8 @@ func unanswered(content, next []block) []block {
 	return open
 }
 
-// add appends a message to the conversation and to the file. Messages of the same role that follow
-// each other are one for the API.
+// add appends a message to the conversation and to the file. The API treats consecutive messages of the same role as
+// one.
 func (s *session) add(m message) {
 	if n := len(s.messages); n > 0 && s.messages[n-1].Role == m.Role {
 		s.messages[n-1].Content = append(s.messages[n-1].Content, m.Content...)
@@ -224,7 +223,7 @@ func (s *session) add(m message) {
 	_ = appendLine(s.path, line)
 }
 
-// appendLine adds a line to a file; one that ends in half a line gets its end first.
+// appendLine adds a line to a file; if the file ends in an incomplete line it first ends that line.
 func appendLine(path string, line []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -13,16 +13,16 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// settings is as much of a settings file as has an effect here.
+// settings is the supported part of a settings file.
 type settings struct {
 	Env  map[string]string
 	Deny []string
-	// Hooks are asked before a tool is called.
+	// Hooks are called before a tool call.
 	Hooks []hook
 }
 
-// loadSettings reads --settings: a path, or JSON itself. A value of a wrong type is ignored in
-// silence, as the real one does; a file that is missing or is no JSON is an error.
+// loadSettings reads --settings: a path or JSON. It ignores values of a wrong type, like the real CLI; a missing file
+// or invalid JSON is an error.
 func loadSettings(arg string) (settings, error) {
 	var s settings
 	if arg == "" {
@@ -53,7 +53,7 @@ func loadSettings(arg string) (settings, error) {
 	return s, nil
 }
 
-// checkMCP refuses configurations that cannot be read.
+// checkMCP refuses unreadable configurations.
 func checkMCP(args []string) error {
 	for _, arg := range args {
 		data, err := pathOrJSON(arg)
@@ -113,8 +113,8 @@ func (a *agent) forbidden(ctx context.Context, b block) string {
 	return "Claude requested permissions to use " + b.Name + ", but you haven't granted it yet."
 }
 
-// allows reports whether a rule allows a call: by a tool's name, its server's, a file's path, or by how each part of a command begins. What
-// is not as plain as that the real one takes apart further; here it is not allowed.
+// allows reports whether a rule allows a call: by the name of a tool or its server, a file's path, or the prefix of
+// each part of a command. The real CLI parses more complex commands further; here they are not allowed.
 func (a *agent) allows(tool string, in toolInput) bool {
 	command := in.Command
 	server, _, _ := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
@@ -154,7 +154,7 @@ func denies(rule, tool string, in toolInput, cwd string) bool {
 		}
 		return false
 	}
-	if root, ok := strings.CutPrefix(arg, "/"); ok && strings.HasPrefix(root, "/") { // two slashes: not from the checkout
+	if root, ok := strings.CutPrefix(arg, "/"); ok && strings.HasPrefix(root, "/") { // two slashes: an absolute path
 		ok, err := doublestar.Match(root, filepath.ToSlash(absolute(in.Path, cwd)))
 		return err == nil && ok
 	}

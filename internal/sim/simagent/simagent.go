@@ -1,17 +1,16 @@
-// Package simagent is a stand-in for a coding agent's command line: small, but a real agent. It
-// has the manner of Claude Code, so that whatever drives it drives the real one: the same flags,
-// the same lines on stdout, the same exits, sessions, retries and behaviour under signals.
+// Package simagent simulates a coding agent's command line: small, but a real agent. It is compatible with Claude Code,
+// so that code that runs it can run the real one: the same flags, output lines, exit codes, sessions, retries and
+// behavior on signals.
 //
-// It asks a model over the Messages API, streamed, really runs the tools that the model calls
-// (Bash, Read, Write, Edit, and those of the MCP servers that it was given) in its working directory, and goes on
-// until the model stops. It does
-// not think: what it does is in the script of the model that it talks to.
+// It calls a model over the streamed Messages API, runs the tools that the model calls (Bash, Read, Write, Edit, and
+// those of the configured MCP servers) in its working directory, and continues until the model stops. The model's
+// script determines its actions.
 //
-// Main is the whole program. It belongs to no command of its own: a demo or a test hands it its
-// own arguments. Start reading at Main, then agent.loop.
+// Main is the whole program; the demo and tests call it with their arguments. In addition to Claude's environment
+// variables it supports SIMAGENT_RETRY_SCALE, a factor for its retry pauses, and SIMAGENT_USAGE_SCALE, a factor by
+// which it misreports its token usage.
 //
-// Beside Claude's variables it knows SIMAGENT_RETRY_SCALE, a factor for its waits before a retry, and
-// SIMAGENT_USAGE_SCALE, by which it lies about the tokens that it has used.
+// Start here: [Main], then agent.loop.
 package simagent
 
 import (
@@ -30,12 +29,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Version is what the agent calls itself; the second half tells it from the real one.
+// Version is the agent's version; the suffix distinguishes it from the real one.
 const Version = "2.1.197-sim"
 
-// Main runs the agent with the arguments (without the program's name) and the environment given,
-// in the process's working directory, and returns its exit code. It takes over the signals
-// SIGINT, SIGTERM and SIGHUP while it runs.
+// Main runs the agent with the given arguments (without the program's name) and environment, in the process's working
+// directory, and returns its exit code. It handles SIGINT, SIGTERM and SIGHUP while it runs.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a, code := prepare(args, stdin, stdout, stderr, env)
 	if a == nil {
@@ -47,7 +45,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	return a.run(ctx)
 }
 
-// agent is one process's worth of work.
+// agent is the state of one process.
 type agent struct {
 	opt     options
 	env     environment
@@ -61,11 +59,11 @@ type agent struct {
 	stderr  io.Writer
 	bill    bill
 	denials []denial
-	// sessions are those with MCP servers that were started.
+	// sessions are the sessions with started MCP servers.
 	sessions map[string]*mcp.ClientSession
 }
 
-// prepare reads everything that a run needs. A nil agent means that the process ends with the code.
+// prepare reads everything that a run needs. If it returns a nil agent, the process ends with the code.
 func prepare(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) (*agent, int) {
 	fail := func(err error) (*agent, int) {
 		fmt.Fprintf(stderr, "Error: %v\n", err)
@@ -112,7 +110,7 @@ func prepare(args []string, stdin io.Reader, stdout, stderr io.Writer, env []str
 	return a, 0
 }
 
-// refuseRoot is Claude's refusal to run unasked as root.
+// refuseRoot returns Claude's error for running as root without permission prompts.
 func (a *agent) refuseRoot() error {
 	if a.opt.bypass() && os.Geteuid() == 0 && a.env.get("IS_SANDBOX") != "1" {
 		return errors.New("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
@@ -120,7 +118,7 @@ func (a *agent) refuseRoot() error {
 	return nil
 }
 
-// workDir returns the working directory by its real name, which is what sessions are kept under.
+// workDir returns the working directory without symbolic links, under which sessions are stored.
 func workDir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -129,7 +127,7 @@ func workDir() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// readPrompt joins the argument and what came on stdin.
+// readPrompt joins the argument and standard input.
 func readPrompt(opt options, stdin io.Reader) (string, error) {
 	prompt := opt.prompt
 	if stdin != nil {
@@ -145,7 +143,7 @@ func readPrompt(opt options, stdin io.Reader) (string, error) {
 	return prompt, nil
 }
 
-// unknownSession is how a run ends whose session does not exist.
+// unknownSession ends a run whose session does not exist.
 func (a *agent) unknownSession(err error) int {
 	fmt.Fprintln(a.stderr, err)
 	a.out.session = newID()
@@ -153,7 +151,7 @@ func (a *agent) unknownSession(err error) int {
 	return 1
 }
 
-// environment is a process environment, as os.Environ gives it.
+// environment is a process environment in the format of os.Environ.
 type environment []string
 
 func (e environment) get(key string) string {
@@ -174,7 +172,7 @@ func (e environment) with(values map[string]string) environment {
 	return e
 }
 
-// configDir is where sessions are kept.
+// configDir returns the folder of sessions.
 func (e environment) configDir() string {
 	if dir := e.get("CLAUDE_CONFIG_DIR"); dir != "" {
 		return dir
@@ -188,18 +186,18 @@ var (
 	errTerminated  = errors.New("terminated")
 )
 
-// signals turns signals into the end of a context: SIGINT ends the run; SIGTERM and SIGHUP end it
-// while the model is asked, but only the tool while one runs, as Claude does.
+// signals converts signals to the end of a context: SIGINT ends the run; SIGTERM and SIGHUP end it during a model call,
+// but only the tool during a tool call, as Claude does.
 type signals struct {
 	mu   sync.Mutex
 	tool context.CancelFunc
 }
 
-// watch returns a context that signals end, with the reason as its cause. stop gives the signals back.
+// watch returns a context that signals end, with the reason as its cause. stop restores the signal handling.
 func (s *signals) watch(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ch := make(chan os.Signal, 8)
-	// SIGPIPE is taken too: a closed stdout must not end the run.
+	// SIGPIPE is handled, too: a closed stdout must not end the run.
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {

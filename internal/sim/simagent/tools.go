@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The tools that exist here.
+// The supported tools.
 const (
 	toolBash       = "Bash"
 	toolRead       = "Read"
@@ -30,7 +30,7 @@ const (
 	maxOutput      = 30_000
 )
 
-// toolInput is the union of what the tools take.
+// toolInput is the union of the tools' inputs.
 type toolInput struct {
 	Command    string `json:"command"`
 	TimeoutMS  int64  `json:"timeout"`
@@ -43,14 +43,14 @@ type toolInput struct {
 	Limit      int    `json:"limit"`
 }
 
-// readInput decodes a call's input; what does not fit is left empty, and the tool says what it misses.
+// readInput decodes a call's input; mismatching values stay empty, and the tool reports the missing input.
 func readInput(raw json.RawMessage) toolInput {
 	var in toolInput
 	_ = json.Unmarshal(raw, &in)
 	return in
 }
 
-// outcome is what a tool returned: to the model, and in detail for whoever reads the events.
+// outcome is a tool's result: for the model, and in detail for the events.
 type outcome struct {
 	text    string
 	isError bool
@@ -62,7 +62,7 @@ func toolFailure(format string, args ...any) outcome {
 	return outcome{text: "<tool_use_error>" + text + "</tool_use_error>", isError: true, detail: "Error: " + text}
 }
 
-// toolResult makes the block that carries an outcome back to the model.
+// toolResult returns the block with a tool's result for the model.
 func toolResult(id, text string, isError bool) block {
 	content, err := json.Marshal(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bounds of one run.
+// Limits of one run.
 const (
 	maxLoop     = 1000
 	maxOutput   = 100_000
@@ -21,7 +21,7 @@ const (
 	outputDelay = 200 * time.Millisecond
 )
 
-// run works the prompt off and prints how it ended. After SIGINT it says nothing.
+// run executes the prompt and prints the outcome. After SIGINT it prints nothing.
 func (a *agent) run(ctx context.Context) int {
 	a.emit(map[string]any{"type": "thread.started", "thread_id": a.thread.id})
 	if a.opt.trustHooks {
@@ -44,7 +44,7 @@ func (a *agent) run(ctx context.Context) int {
 	return 0
 }
 
-// loop asks the model and runs its commands until it calls none.
+// loop alternates between the model and its commands until the model calls none.
 func (a *agent) loop(ctx context.Context) error {
 	for range maxLoop {
 		answer, err := a.model.ask(ctx, a.thread.items)
@@ -79,7 +79,7 @@ func (a *agent) loop(ctx context.Context) error {
 	return errors.New("too many turns")
 }
 
-// call does what the model calls, and returns what it is told.
+// call executes a tool call and returns its output.
 func (a *agent) call(ctx context.Context, it item) string {
 	var in struct {
 		Command string `json:"cmd"`
@@ -107,7 +107,7 @@ func (a *agent) call(ctx context.Context, it item) string {
 	return fmt.Sprintf("Wall time: 0.1 seconds\nProcess exited with code %d\nOutput:\n%s", code, output)
 }
 
-// exec runs a command, without the model's token. What it leaves running in a session of its own goes on.
+// exec runs a command without the model's token. Processes that it leaves in a separate session keep running.
 func (a *agent) exec(ctx context.Context, command string) (output string, code int) {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
@@ -140,7 +140,7 @@ func (a *agent) exec(ctx context.Context, command string) (output string, code i
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// loadSchema is the form that answers are asked for, nil for none.
+// loadSchema returns the required output schema, nil for none.
 func loadSchema(path string) (json.RawMessage, error) {
 	if path == "" {
 		return nil, nil

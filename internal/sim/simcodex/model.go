@@ -15,25 +15,25 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// Bounds of the client.
+// Limits of the client.
 const (
 	maxRefusal  = 1 << 20
 	maxEvent    = 64 << 20
-	callTimeout = time.Hour // a stream may be silent for minutes; only a run's own limits are shorter
+	callTimeout = time.Hour // a stream may be silent for minutes; only a run's limits are shorter
 	firstWait   = 200 * time.Millisecond
 )
 
-// model asks the model.
+// model is a client of the model's API.
 type model struct {
 	a                 *agent
 	url, key, keyName string
-	tries             int // again, after the first
+	tries             int // retries
 	scale             float64
 	schema            json.RawMessage
 	http              *http.Client
 }
 
-// newModel reads where the model is from the settings.
+// newModel reads the model's address from the settings.
 func newModel(a *agent) (*model, error) {
 	provider := "model_providers." + a.opt.text("model_provider") + "."
 	m := &model{a: a, url: a.opt.text(provider+"base_url") + "/responses", keyName: a.opt.text(provider + "env_key"), tries: a.opt.number(provider+"stream_max_retries", 5), scale: 1}
@@ -49,7 +49,7 @@ func newModel(a *agent) (*model, error) {
 	return m, err
 }
 
-// answer is the model's.
+// answer is the model's response.
 type answer struct {
 	Output     []item            `json:"output"`
 	Usage      usage             `json:"usage"`
@@ -64,16 +64,16 @@ type apiError struct {
 	ResetsIn int    `json:"resets_in_seconds"`
 }
 
-// failure is why there is no answer, in Codex's words.
+// failure explains a failed request in Codex's wording.
 type failure struct {
 	words string
-	again bool          // another try may help
-	after time.Duration // not before, as the API says
+	again bool          // a retry may succeed
+	after time.Duration // earliest retry according to the API
 }
 
 func (f *failure) Error() string { return f.words }
 
-// ask sends the conversation until there is a whole answer.
+// ask sends the conversation until it gets a complete response.
 func (m *model) ask(ctx context.Context, items []item) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -96,7 +96,7 @@ func (m *model) ask(ctx context.Context, items []item) (*answer, error) {
 	}
 }
 
-// once sends one request and reads its answer.
+// once sends one request and reads its response.
 func (m *model) once(ctx context.Context, items []item) (*answer, error) {
 	if said := m.a.opt.text("developer_instructions"); said != "" {
 		items = append([]item{{Type: "message", Role: "developer", Content: content("input_text", said)}}, items...)
@@ -132,7 +132,8 @@ func (m *model) once(ctx context.Context, items []item) (*answer, error) {
 	return readStream(res.Body)
 }
 
-// readStream reads the events of an answer until it is whole. Its pieces are not looked at: the last event has all.
+// readStream reads events until the response is complete. It ignores deltas, because the last event contains
+// everything.
 func readStream(body io.Reader) (*answer, error) {
 	for ev, err := range sse.Read(body, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -156,7 +157,7 @@ func readStream(body io.Reader) (*answer, error) {
 	return nil, &failure{words: "stream disconnected before completion: stream closed before response.completed", again: true}
 }
 
-// failed is an error that came in the stream.
+// failed converts an error in the stream.
 func failed(e *apiError) *failure {
 	switch {
 	case e == nil:
@@ -167,9 +168,9 @@ func failed(e *apiError) *failure {
 	return &failure{words: "stream disconnected before completion: " + e.Message, again: true}
 }
 
-// refused is an answer with another status than 200.
+// refused converts a response with a status other than 200.
 func (m *model) refused(res *http.Response) *failure {
-	data, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // what there is of it
+	data, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as was received
 	var said struct {
 		Error apiError `json:"error"`
 	}
@@ -192,7 +193,7 @@ func (m *model) refused(res *http.Response) *failure {
 	return f
 }
 
-// limited says what a limit is.
+// limited describes a rate limit or usage limit.
 func (m *model) limited(f *failure, res *http.Response, e apiError, status string) {
 	f.words = "exceeded retry limit, last status: " + status
 	switch {

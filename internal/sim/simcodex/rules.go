@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// rules are what a run may not call.
+// rules restrict the commands of a run.
 type rules struct {
-	forbidden [][]string // how commands begin
-	hook      string     // a command that is asked before each, "" for none
+	forbidden [][]string // command prefixes
+	hook      string     // command called before each command, "" for none
 }
 
 var (
 	forbidding  = regexp.MustCompile(`(?m)^prefix_rule\(pattern=(\[.*?\]), decision="forbidden"\)$`)
 	hookCommand = regexp.MustCompile(`matcher="[^"]*\bBash\b[^"]*".*command=("(?:[^"\\]|\\.)*")`)
-	// chained is where one command ends and another may begin.
+	// chained matches separators between commands.
 	chained = regexp.MustCompile(`&&|\|\||[;|&\n()]`)
 )
 
-// loadRules reads the files of rules and the setting of hooks.
+// loadRules reads the rule files and the hook setting.
 func loadRules(home string, opt options) (r rules, err error) {
 	data, err := os.ReadFile(filepath.Join(home, "rules", "errand.rules"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func loadRules(home string, opt options) (r rules, err error) {
 	return r, nil
 }
 
-// refuses says why a command is not run, or nothing.
+// refuses returns why a command is not run, or an empty string.
 func (a *agent) refuses(ctx context.Context, command string) string {
 	if a.rules.hook != "" {
 		if reason := a.askHook(ctx, command); reason != "" {
@@ -69,10 +69,10 @@ func (a *agent) refuses(ctx context.Context, command string) string {
 	return ""
 }
 
-// hookTimeout bounds the question to a hook.
+// hookTimeout limits one hook call.
 const hookTimeout = time.Minute
 
-// askHook returns why a hook refuses a command. One that fails refuses nothing.
+// askHook returns why a hook refuses a command. A failing hook refuses nothing.
 func (a *agent) askHook(ctx context.Context, command string) string {
 	question, err := json.Marshal(map[string]any{
 		"session_id": a.thread.id, "cwd": a.cwd, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": map[string]string{"command": command},

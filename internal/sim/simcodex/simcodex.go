@@ -1,12 +1,13 @@
-// Package simcodex is a stand-in for a coding agent's command line in the manner of OpenAI's Codex: its flags, its
-// settings (-c), its lines on stdout, its exits, sessions, retries, and hooks before commands.
+// Package simcodex simulates OpenAI's Codex CLI: its flags, settings (-c), output lines, exit codes, sessions, retries,
+// and hooks before commands.
 //
-// It asks a model over the Responses API, streamed, really runs the commands that the model calls, and goes on until
-// the model calls none. It has no other tools: no patches, and no MCP servers. What it does is in the script of the
-// model that it talks to.
+// It calls a model over the streamed Responses API, runs the commands that the model calls, and continues until the
+// model calls none. It has no other tools: neither patches nor MCP servers. The model's script determines its actions.
 //
-// Main is the whole program; a test hands it its own arguments. Start reading at Main, then agent.loop. Of the
-// environment it knows SIMAGENT_RETRY_SCALE, a factor for its waits before a retry.
+// Main is the whole program; tests call it with their arguments. The environment variable SIMAGENT_RETRY_SCALE scales
+// its retry pauses.
+//
+// Start here: [Main], then agent.loop.
 package simcodex
 
 import (
@@ -24,11 +25,11 @@ import (
 	"time"
 )
 
-// Version is what the agent calls itself; the second half tells it from the real one.
+// Version is the agent's version; the suffix distinguishes it from the real one.
 const Version = "0.169.0-sim"
 
-// Main runs the agent with the arguments (without the program's name) and the environment given, in the process's
-// working directory, and returns its exit code. SIGINT ends it while it runs.
+// Main runs the agent with the given arguments (without the program's name) and environment in the process's working
+// directory, and returns its exit code. SIGINT ends it.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	opt, err := parse(args)
 	if err != nil {
@@ -50,10 +51,10 @@ type options struct {
 	fork, trustHooks bool
 	resume           string
 	model, schema    string
-	set              map[string]string // by -c, as TOML
+	set              map[string]string // set by -c, as TOML
 }
 
-// parse reads the command line of `codex exec`.
+// parse parses the command line of `codex exec`.
 func parse(args []string) (options, error) {
 	o := options{set: map[string]string{}}
 	var rest []string
@@ -88,7 +89,7 @@ func parse(args []string) (options, error) {
 	return o, o.words(rest)
 }
 
-// words reads what is no flag: exec [resume ID | fork ID] -.
+// words parses the arguments that are not flags: exec [resume ID | fork ID] -.
 func (o *options) words(rest []string) error {
 	if len(rest) > 0 && rest[0] == "exec" {
 		rest = rest[1:]
@@ -103,14 +104,14 @@ func (o *options) words(rest []string) error {
 	return nil
 }
 
-// text is a setting that is a string; numbers and lists are none.
+// text returns a string setting; numbers and lists count as empty.
 func (o options) text(key string) string {
 	var s string
-	_ = json.Unmarshal([]byte(o.set[key]), &s) // the strings of TOML that are written here are those of JSON
+	_ = json.Unmarshal([]byte(o.set[key]), &s) // the TOML strings used here are valid JSON
 	return s
 }
 
-// number is a setting that is a number, or what it is without one.
+// number returns a numeric setting, or fallback.
 func (o options) number(key string, fallback int) int {
 	if n, err := strconv.Atoi(o.set[key]); err == nil {
 		return n
@@ -118,7 +119,7 @@ func (o options) number(key string, fallback int) int {
 	return fallback
 }
 
-// agent is one process's worth of work.
+// agent is the state of one process.
 type agent struct {
 	opt            options
 	env            []string
@@ -129,7 +130,7 @@ type agent struct {
 	thread  *thread
 	model   *model
 	rules   rules
-	items   int // events that have a number
+	items   int // number of numbered events
 	printed error
 }
 
@@ -170,7 +171,7 @@ func (a *agent) prepare(stdin io.Reader) (err error) {
 	return a.thread.add(item{Type: "message", Role: "user", Content: content("input_text", string(prompt))})
 }
 
-// emit prints an event. What cannot be printed is remembered; the run goes on, as the real one does.
+// emit prints an event. A write error is recorded and the run continues, as in the real CLI.
 func (a *agent) emit(event map[string]any) {
 	line, err := json.Marshal(event)
 	if err == nil {
@@ -179,13 +180,13 @@ func (a *agent) emit(event map[string]any) {
 	a.printed = errors.Join(a.printed, err)
 }
 
-// itemID numbers the things that the agent shows.
+// itemID returns the next item's ID.
 func (a *agent) itemID() string {
 	a.items++
 	return fmt.Sprintf("item_%d", a.items-1)
 }
 
-// shown prints something that is whole at once.
+// shown prints an item that has no intermediate events.
 func (a *agent) shown(kind, field, text string) {
 	a.emit(map[string]any{"type": "item.completed", "item": map[string]any{"id": a.itemID(), "type": kind, field: text}})
 }

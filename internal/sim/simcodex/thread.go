@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// item is one part of a conversation, as the Responses API has it.
+// item is one part of a conversation in the format of the Responses API.
 type item struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id,omitempty"`
@@ -27,7 +27,7 @@ type item struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 }
 
-// content is a message's, of one part.
+// content returns a message's content with one part.
 func content(kind, text string) json.RawMessage {
 	data, err := json.Marshal([]map[string]string{{"type": kind, "text": text}})
 	if err != nil {
@@ -36,7 +36,7 @@ func content(kind, text string) json.RawMessage {
 	return data
 }
 
-// quoted is a text as JSON.
+// quoted encodes a text as JSON.
 func quoted(text string) json.RawMessage {
 	data, err := json.Marshal(text)
 	if err != nil {
@@ -45,7 +45,7 @@ func quoted(text string) json.RawMessage {
 	return data
 }
 
-// text is what a message or a thought says.
+// text returns the text of a message or reasoning.
 func (it item) text() string {
 	var parts []struct {
 		Text string `json:"text"`
@@ -64,7 +64,7 @@ func (it item) text() string {
 	return strings.Join(all, "\n")
 }
 
-// usage is what a conversation has used, its earlier processes included.
+// usage is the token count of a conversation, including earlier processes.
 type usage struct {
 	Input   int64 `json:"input_tokens"`
 	Output  int64 `json:"output_tokens"`
@@ -73,7 +73,7 @@ type usage struct {
 	} `json:"input_tokens_details"`
 }
 
-// thread is a conversation and the file that it is kept in.
+// thread is a conversation and its file.
 type thread struct {
 	id, path string
 	items    []item
@@ -87,7 +87,7 @@ type record struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// openThread finds the conversation to resume, or begins one.
+// openThread finds the conversation to resume, or starts one.
 func openThread(home, cwd string, opt options, now time.Time) (*thread, error) {
 	t := &thread{}
 	if uuid.Validate(opt.resume) == nil {
@@ -122,7 +122,7 @@ func openThread(home, cwd string, opt options, now time.Time) (*thread, error) {
 	return t, t.use(usage{})
 }
 
-// replay reads a file as far as it is whole. A call that was never answered gets an answer.
+// replay reads the complete lines of a file. A call without a result gets one.
 func (t *thread) replay(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *thread) replay(path string) error {
 		var it item
 		switch r.Type {
 		case "token_count":
-			_ = json.Unmarshal(r.Payload, &t.used) // what was written here
+			_ = json.Unmarshal(r.Payload, &t.used) // written by this package
 		case "response_item":
 			if json.Unmarshal(r.Payload, &it) == nil {
 				all = append(all, it)
@@ -155,13 +155,13 @@ func (t *thread) replay(path string) error {
 	return nil
 }
 
-// add takes an item in, on disk as well.
+// add appends an item to the conversation and its file.
 func (t *thread) add(it item) error {
 	t.items = append(t.items, it)
 	return t.write("response_item", it)
 }
 
-// use adds up what was used.
+// use adds to the usage.
 func (t *thread) use(u usage) error {
 	t.used.Input += u.Input
 	t.used.Output += u.Output

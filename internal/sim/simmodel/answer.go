@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Usage counts tokens in the API's own four kinds; input excludes both kinds of cache.
+// Usage counts tokens by the API's four kinds; input excludes both kinds of cached tokens.
 type Usage struct {
 	Input      int `json:"input_tokens"`
 	Output     int `json:"output_tokens"`
@@ -18,7 +18,7 @@ func (u Usage) add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
 
-// block is one content block of an answer, in the wire form of an unstreamed message.
+// block is one content block of a response, in the wire format of an unstreamed message.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -29,7 +29,7 @@ type block struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 }
 
-// answer is a whole message of the model.
+// answer is a complete message of the model.
 type answer struct {
 	ID      string  `json:"id"`
 	Type    string  `json:"type"`
@@ -41,7 +41,7 @@ type answer struct {
 	Usage   Usage   `json:"usage"`
 }
 
-// build makes the message of a rendered turn.
+// build creates the message of a rendered turn.
 func (s *Server) build(p play, req request) answer {
 	a := answer{ID: s.nextID("msg"), Type: "message", Role: "assistant", Model: req.Model, Content: []block{}}
 	if p.turn.Thinking != "" {
@@ -56,7 +56,7 @@ func (s *Server) build(p play, req request) answer {
 		c = offered(c, p.conv.Tools)
 		input := []byte("{}")
 		if len(c.Input) > 0 {
-			// A script is YAML or Go values of JSON's kinds; what JSON cannot say becomes {}.
+			// A script is YAML or Go values of JSON's kinds; a value without a JSON form becomes {}.
 			if b, err := json.Marshal(c.Input); err == nil {
 				input = b
 			}
@@ -80,9 +80,9 @@ func (t Turn) calls() []Call {
 	return append(calls, t.Tools...)
 }
 
-// usage counts four bytes as a token: what stood in the previous request is read from the cache,
-// the message before the last is written to it, and the last is plain input. The Responses API counts no
-// writes: there they are input.
+// usage counts four bytes as a token: content of the previous request is read from the cache, the message before the
+// last is written to it, and the last is plain input. The Responses API does not report cache writes; there they are
+// input.
 func (r request) usage(content []block) Usage {
 	sizes := make([]int, 0, len(r.Messages)+1)
 	sizes = append(sizes, len(r.System))
@@ -109,13 +109,13 @@ func (r request) usage(content []block) Usage {
 	return u
 }
 
-// apiError is a failure in the API's form. As an error it is what decide and hold return.
+// apiError is an error in the API's format, returned by decide and hold.
 type apiError struct {
 	Status     int
 	Message    string
 	RetryAfter int
 	Header     map[string]string
-	// Stream: a stream was asked for.
+	// Stream: a stream was requested.
 	Stream bool
 }
 
@@ -173,7 +173,7 @@ func defaultMessage(status int) string {
 	return http.StatusText(status)
 }
 
-// writeJSON sends one JSON value. A client that has gone is nobody's error.
+// writeJSON sends one JSON value. A client that has disconnected is not an error.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

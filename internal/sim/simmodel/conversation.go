@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Conversation is what a request tells, as rules and templates see it.
+// Conversation is the content of a request for rules and templates.
 type Conversation struct {
 	Model  string
 	System string
 	// Step is the word after `errand-step:`; empty if there is none.
 	Step string
-	// Prompt is the newest message of the user that is not only tool results; First the oldest.
+	// Prompt is the newest user message that is not only tool results; First is the oldest.
 	Prompt string
 	First  string
-	// Round counts the prompts of this step in the conversation, this one included.
+	// Round counts the prompts of this step in the conversation, including this one.
 	Round int
-	// Turn counts the answers given since Prompt.
+	// Turn counts the responses since Prompt.
 	Turn int
 	// Outputs are the tool results since Prompt, oldest first.
 	Outputs []Output
@@ -51,7 +51,7 @@ func (c Conversation) Failed() bool {
 	return len(c.Outputs) > 0 && c.Outputs[len(c.Outputs)-1].IsError
 }
 
-// request is as much of a request's body as the server looks at.
+// request is the part of a request's body that the server uses.
 type request struct {
 	Model    string          `json:"model"`
 	Stream   bool            `json:"stream"`
@@ -69,7 +69,7 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// part is one content block as clients send it.
+// part is one content block as sent by clients.
 type part struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -96,7 +96,7 @@ func parts(raw json.RawMessage) ([]part, error) {
 	return list, nil
 }
 
-// joinText returns the text blocks of a content field, each on lines of its own.
+// joinText joins the text blocks of a content field, each on separate lines.
 func joinText(list []part) string {
 	var texts []string
 	for _, p := range list {
@@ -107,7 +107,7 @@ func joinText(list []part) string {
 	return strings.Join(texts, "\n")
 }
 
-// digest identifies the conversation as it stands; two requests that only repeat share it.
+// digest identifies the conversation's state; retries of a request have the same digest.
 func (r request) digest() string {
 	h := sha256.New()
 	for _, m := range r.Messages {
@@ -157,7 +157,7 @@ func (r request) conversation() (Conversation, error) {
 	return c, nil
 }
 
-// user takes in one message of the user.
+// user processes one user message.
 func (c *Conversation) user(list []part, names map[string]string, steps *stepCounter) {
 	prompt := promptText(list)
 	if prompt != "" {
@@ -173,13 +173,13 @@ func (c *Conversation) user(list []part, names map[string]string, steps *stepCou
 		}
 		inner, err := parts(p.Content)
 		if err != nil {
-			continue // what a tool returned may be of any shape
+			continue // a tool's output may have any shape
 		}
 		c.Outputs = append(c.Outputs, Output{Tool: names[p.ToolUseID], Text: joinText(inner), IsError: p.IsError})
 	}
 }
 
-// promptText returns the text of a user's message without what clients add to it by themselves.
+// promptText returns the text of a user message without automatic additions by the client.
 func promptText(list []part) string {
 	var own []part
 	for _, p := range list {
@@ -218,7 +218,7 @@ func findStep(text string) string {
 	return ""
 }
 
-// choose returns the first rule that fits and the turn that it plays now. It sets conv.Groups.
+// choose returns the first matching rule and the turn that it plays now. It sets conv.Groups.
 func choose(rules []rule, conv *Conversation) (rule, Turn, error) {
 	for _, r := range rules {
 		if !r.fits(*conv) {
@@ -239,7 +239,7 @@ func choose(rules []rule, conv *Conversation) (rule, Turn, error) {
 	return rule{}, Turn{}, fmt.Errorf("simmodel: no rule for step %q and prompt %.80q", conv.Step, conv.Prompt)
 }
 
-// fits reports whether the rule answers this conversation.
+// fits reports whether the rule matches this conversation.
 func (r rule) fits(c Conversation) bool {
 	found := func(re *regexp.Regexp, text string) bool { return re == nil || re.MatchString(text) }
 	return (r.Step == "" || r.Step == c.Step) &&

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// statusClientGone marks records of requests whose client did not wait for the answer.
+// statusClientGone marks records of requests whose client disconnected before the response.
 const statusClientGone = 499
 
 // hold waits for the turn's gate and delay.
@@ -28,7 +28,7 @@ func (s *Server) hold(ctx context.Context, p play) error {
 	return nil
 }
 
-// fault returns the turn's scripted failure while it still has to strike, or the zero value.
+// fault returns the turn's scripted failure if it still applies, otherwise the zero value.
 func (s *Server) fault(p play) apiError {
 	if p.turn.Status == 0 || p.turn.Status == http.StatusOK || !s.strike(p, "status") {
 		return apiError{}
@@ -36,7 +36,7 @@ func (s *Server) fault(p play) apiError {
 	return apiError{Status: p.turn.Status, Message: p.turn.Message, RetryAfter: p.turn.RetryAfter, Header: p.turn.Header}
 }
 
-// strike counts one use of a fault for this very conversation and reports whether it happens.
+// strike counts one use of a fault for this conversation and reports whether it applies.
 func (s *Server) strike(p play, kind string) bool {
 	times := p.turn.Times
 	if times < 0 {

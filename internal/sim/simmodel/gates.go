@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// gates holds requests back by name. A gate comes into being when somebody names it.
+// gates blocks requests by name. Naming a gate creates it.
 type gates struct {
 	mu   sync.Mutex
 	each map[string]*gate
 }
 
-// gate has two moments, each a closed channel: somebody has come, and it was opened.
+// gate has two events, each a closed channel: a request has arrived, and the gate was opened.
 type gate struct {
 	once    sync.Once
 	open    sync.Once
@@ -44,13 +44,13 @@ func (g *gates) pass(ctx context.Context, name string) error {
 	}
 }
 
-// release opens the gate for good.
+// release opens the gate permanently.
 func (g *gates) release(name string) {
 	one := g.get(name)
 	one.open.Do(func() { close(one.opened) })
 }
 
-// waiting returns when somebody has come to the gate.
+// waiting returns when a request has arrived at the gate.
 func (g *gates) waiting(ctx context.Context, name string) error {
 	select {
 	case <-g.get(name).arrived:

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// geminiAPI is Google's generateContent, as Gemini CLI uses it: the model stands in the path, and the
-// conversation is sent whole with every request.
+// geminiAPI is Google's generateContent as used by Gemini CLI: the path contains the model, and every request contains
+// the whole conversation.
 type geminiAPI struct{}
 
 var _ dialect = geminiAPI{}
 
-// geminiPath is a call of a model: the model, and what is asked of it.
+// geminiPath matches a call of a model: the model and the method.
 var geminiPath = regexp.MustCompile(`^/v1(?:beta|alpha)?/models/([A-Za-z0-9._-]+):(generateContent|streamGenerateContent)$`)
 
-// geminiRequest is as much of a request as the server looks at.
+// geminiRequest is the part of a request that the server uses.
 type geminiRequest struct {
 	System   geminiContent   `json:"systemInstruction"`
 	Contents []geminiContent `json:"contents"`
@@ -33,7 +33,7 @@ type geminiContent struct {
 	Parts []geminiPart `json:"parts"`
 }
 
-// geminiPart is one part of what somebody says: words, a call, or what a call gave.
+// geminiPart is one part of a message: text, a call, or a call's result.
 type geminiPart struct {
 	Text     string          `json:"text,omitempty"`
 	Thought  bool            `json:"thought,omitempty"`
@@ -97,7 +97,7 @@ func (geminiAPI) read(r *http.Request, body []byte) (request, error) {
 	return req, nil
 }
 
-// blocks are the parts in the Messages API's form; told is what the client tells by itself.
+// blocks returns the parts in the Messages API's format; told are the client's automatic additions.
 func (c geminiContent) blocks() (blocks []map[string]any, told []string) {
 	for _, p := range c.Parts {
 		switch {
@@ -115,11 +115,11 @@ func (c geminiContent) blocks() (blocks []map[string]any, told []string) {
 	return blocks, told
 }
 
-// geminiShell is what the client's shell tool writes around a command's output.
+// geminiShell matches the text that the client's shell tool adds around a command's output.
 var geminiShell = regexp.MustCompile(`(?s)\A(?:<untrusted_context>\s*)?Output: (.*?)\n?(?:Error: [^\n]*\n|Exit Code: (\d+)\n?|Signal: [^\n]*\n?|Process Group PGID: \d+\n?|</untrusted_context>\s*)+\z`)
 
-// block is a tool's answer in the Messages API's form. A command that failed reads as it does there, so
-// that one script serves all.
+// block returns a tool's result in the Messages API's format. A failed command looks as it does there, so that one
+// script works for all APIs.
 func (r geminiResponse) block() map[string]any {
 	text, failed := r.Response.Output, r.Response.Error != ""
 	if failed {

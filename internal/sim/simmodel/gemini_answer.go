@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// geminiAnswer is an answer, or a piece of one.
+// geminiAnswer is a response or a part of one.
 type geminiAnswer struct {
 	Candidates []geminiCandidate `json:"candidates"`
 	Usage      map[string]int    `json:"usageMetadata,omitempty"`
@@ -23,7 +23,7 @@ type geminiCandidate struct {
 	Index   int           `json:"index"`
 }
 
-// piece is an answer of these parts.
+// piece returns a response with these parts.
 func (p play) piece(parts ...geminiPart) geminiAnswer {
 	return geminiAnswer{
 		Candidates: []geminiCandidate{{Content: geminiContent{Role: "model", Parts: parts}}},
@@ -31,7 +31,7 @@ func (p play) piece(parts ...geminiPart) geminiAnswer {
 	}
 }
 
-// finished adds why an answer ends, and what it took. The API has no word for what a cache was given.
+// finished adds the finish reason and the usage. The API does not report cache writes.
 func (a geminiAnswer) finished(of answer) geminiAnswer {
 	a.Candidates[0].Finish = "STOP"
 	if of.Stop != nil {
@@ -41,7 +41,7 @@ func (a geminiAnswer) finished(of answer) geminiAnswer {
 		case "refusal":
 			a.Candidates[0].Finish = "SAFETY"
 		default:
-			if *of.Stop == strings.ToUpper(*of.Stop) { // in the API's own words, of which it has more
+			if *of.Stop == strings.ToUpper(*of.Stop) { // one of the API's own reasons, of which it has more
 				a.Candidates[0].Finish = *of.Stop
 			}
 		}
@@ -54,7 +54,7 @@ func (a geminiAnswer) finished(of answer) geminiAnswer {
 	return a
 }
 
-// part is a block in the API's form.
+// part returns a block in the API's format.
 func (o offer) part(b block) geminiPart {
 	switch b.Type {
 	case "thinking":
@@ -68,8 +68,8 @@ func (o offer) part(b block) geminiPart {
 	return geminiPart{Text: b.Text}
 }
 
-// function translates a call from the names that scripts use to those of the client. A name that the
-// client offers, and an unknown one, stays as it is.
+// function translates a call from the names in scripts to those of the client. Names that the client offers, and
+// unknown ones, are kept.
 func (o offer) function(name string, input map[string]any) (string, map[string]any) {
 	if o.tools[name] {
 		return name, input
@@ -100,7 +100,7 @@ func (geminiAPI) whole(ctx context.Context, s *Server, w http.ResponseWriter, p 
 	s.writeWhole(ctx, w, p, p.piece(parts...).finished(p.answer))
 }
 
-// stream sends an answer in pieces, each an answer of its own; the last says how it ended.
+// stream sends a response in parts, each a complete response object; the last has the finish reason.
 func (geminiAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter, p play) {
 	st := s.newStream(ctx, w, p)
 	for _, b := range p.answer.Content {
@@ -114,12 +114,12 @@ func (geminiAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter, p
 		}
 	}
 	if p.cut {
-		abort(w) // the answer was shorter than the place of the cut
+		abort(w) // the response was shorter than the place of the cut
 	}
 	st.write(p.piece(geminiPart{Text: ""}).finished(p.answer))
 }
 
-// bare sends a piece that has no name; it is paced, and may be cut off.
+// bare sends an unnamed event with a part; it is paced, and may be cut off.
 func (s *stream) bare(data any) {
 	if s.cutAfter >= 0 && s.deltas >= s.cutAfter {
 		s.fallSilent()
@@ -132,7 +132,7 @@ func (s *stream) bare(data any) {
 	s.write(data)
 }
 
-// write sends data that has no name.
+// write sends an unnamed event.
 func (s *stream) write(data any) {
 	if s.gone {
 		return
@@ -147,7 +147,7 @@ func (s *stream) write(data any) {
 	s.gone = err != nil || s.ctx.Err() != nil
 }
 
-// geminiStatus is Google's name of a status.
+// geminiStatus returns Google's name of a status.
 func geminiStatus(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -171,7 +171,7 @@ func geminiStatus(status int) string {
 	return "FAILED_PRECONDITION"
 }
 
-// fail sends a failure in the API's form.
+// fail sends an error in the API's format.
 func (geminiAPI) fail(w http.ResponseWriter, e apiError, id string) {
 	for k, v := range e.Header {
 		w.Header().Set(k, v)

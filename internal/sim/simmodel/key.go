@@ -12,9 +12,9 @@ func (s *Server) SetKey(key string) {
 	s.cfg.Key = key
 }
 
-// authorised reports whether the request carries the configured key in one of its three forms, or what a
-// subscription takes in its place.
-func (s *Server) authorised(r *http.Request) bool {
+// authorized reports whether the request contains the configured key in one of its three forms, or the token of a
+// subscription.
+func (s *Server) authorized(r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.account != nil {
@@ -30,7 +30,7 @@ func (s *Server) authorised(r *http.Request) bool {
 
 // serveModels lists the models, which is how clients try whether their key works.
 func (s *Server) serveModels(w http.ResponseWriter, r *http.Request) {
-	if !s.authorised(r) {
+	if !s.authorized(r) {
 		writeError(w, apiError{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}, s.nextID("req"))
 		return
 	}

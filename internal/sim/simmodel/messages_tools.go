@@ -2,11 +2,11 @@ package simmodel
 
 import "slices"
 
-// editTool is the text editor that the Messages API's own documentation describes.
+// editTool is the text editor tool in the Messages API's documentation.
 const editTool = "str_replace_based_edit_tool"
 
-// offered translates a call from the names that scripts use to the tools that a client of the Messages
-// API offers, if those are a shell called bash and a text editor. Any other call stays as it is.
+// offered translates a call from the names in scripts to the tools that a client of the Messages API offers, if those
+// are a shell named bash and a text editor. Other calls are kept.
 func offered(c Call, tools []string) Call {
 	has := func(name string) bool { return slices.Contains(tools, name) }
 	in := func(key string) any { return c.Input[key] }

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Record is one request as it was received, headers and body unchanged.
+// Record is one received request, with unchanged headers and body.
 type Record struct {
 	ID     string      `json:"id"`
 	Time   time.Time   `json:"time"`
 	Path   string      `json:"path"`
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
-	// Step, Rule and Turn say which answer was chosen; Rule is empty if none was.
+	// Step, Rule and Turn identify the chosen response; Rule is empty if none was.
 	Step string `json:"step"`
 	Rule string `json:"rule"`
 	Turn int    `json:"turn"`
-	// Status is what was answered. A cut stream counts as 200.
+	// Status is the response's status. A cut stream counts as 200.
 	Status int  `json:"status"`
 	Stream bool `json:"stream"`
-	// Usage is what the answer was counted as; zero if there was none, or if it was cut.
+	// Usage is the response's usage; zero if there was none, or if it was cut.
 	Usage Usage `json:"usage"`
 }
 
-// recorder keeps the newest records within two bounds.
+// recorder keeps the newest records within two limits.
 type recorder struct {
 	mu       sync.Mutex
 	maxCount int
@@ -57,10 +57,10 @@ func (r *recorder) all() []Record {
 	return slices.Clone(r.list)
 }
 
-// serveControl answers what tests and the demo ask the stand-in itself:
+// serveControl serves the simulator's control requests for tests and the demo:
 //
 //	POST /_sim/release?gate=NAME   open a gate
-//	GET  /_sim/waiting?gate=NAME   answer 200 once somebody waits there, 504 after 30 s
+//	GET  /_sim/waiting?gate=NAME   respond 200 once a request waits there, 504 after 30 s
 //	GET  /_sim/requests            the records
 //	PUT  /_sim/script              replace the script by the one in the body, in YAML
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// putScript takes a new script, or says what is wrong with it.
+// putScript replaces the script, or responds with its errors.
 func (s *Server) putScript(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

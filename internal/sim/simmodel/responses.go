@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// responsesAPI is OpenAI's Responses API, as far as coding agents use it: they keep the conversation
-// themselves and send the whole of it with every request.
+// responsesAPI is OpenAI's Responses API as used by coding agents: they keep the conversation and send all of it with
+// every request.
 type responsesAPI struct{}
 
 var _ dialect = responsesAPI{}
 
-// offer is what a request of the Responses API allows in its answer.
+// offer describes the tools and format that a request of the Responses API allows.
 type offer struct {
 	tools  map[string]bool
-	schema bool // the answer is to be JSON of a schema
+	schema bool // the response must be JSON of a schema
 }
 
-// responsesRequest is as much of a request as the server looks at.
+// responsesRequest is the part of a request that the server uses.
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Stream       bool            `json:"stream"`
@@ -38,7 +38,7 @@ type responsesRequest struct {
 	} `json:"text"`
 }
 
-// inputItem is one item of the conversation: a message, a call of a tool, or what a tool answered.
+// inputItem is one item of the conversation: a message, a tool call, or a tool's output.
 type inputItem struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
@@ -93,16 +93,16 @@ func inputItems(raw json.RawMessage) ([]inputItem, error) {
 	return items, nil
 }
 
-// converter turns items into messages. What one answer held, its words and its calls, is one message of
-// the assistant again; calls know their answer by their ids.
+// converter converts items to messages. The text and calls of one response become one assistant message; calls and
+// their outputs are matched by ID.
 type converter struct {
 	system   []string
 	messages []message
-	answer   string // the answer that open belongs to, "" if it told no id yet
+	answer   string // response that open belongs to, "" while its ID is unknown
 	open     []map[string]any
 }
 
-// close ends the answer that is being put together.
+// close ends the current response.
 func (c *converter) close() {
 	if len(c.open) > 0 {
 		c.messages = append(c.messages, message{Role: "assistant", Content: encode(c.open)})
@@ -133,7 +133,7 @@ func (c *converter) message(it inputItem) {
 	switch {
 	case it.Role == "assistant":
 		if c.answer != "" {
-			c.close() // words come before calls
+			c.close() // text precedes calls
 		}
 		c.open = append(c.open, map[string]any{"type": "text", "text": text})
 	case it.Role == "user" && !addedByClient(text):
@@ -144,7 +144,7 @@ func (c *converter) message(it inputItem) {
 	}
 }
 
-// addedByClient reports whether a message of the user is what the client tells by itself.
+// addedByClient reports whether a user message is an automatic addition by the client.
 func addedByClient(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, tag := range []string{"<environment_context>", "<user_instructions>", "<turn_aborted>", "<skill", "# AGENTS.md instructions"} {
@@ -176,11 +176,11 @@ func itemText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// commandHead is what the agent's shell tool writes above a command's output.
+// commandHead matches the text that the agent's shell tool adds before a command's output.
 var commandHead = regexp.MustCompile(`(?s)\A(?:[^\n]*\n){0,6}?Process exited with code (\d+)\n.*?Output:\n`)
 
-// toolOutput is a tool's answer in the Messages API's form. A command that failed reads as it does there,
-// so that one script serves both.
+// toolOutput returns a tool's output in the Messages API's format. A failed command looks as it does there, so that one
+// script works for both.
 func toolOutput(it inputItem) map[string]any {
 	text, failed := itemText(it.Output), false
 	if m := commandHead.FindStringSubmatch(text); m != nil {
@@ -194,7 +194,7 @@ func toolOutput(it inputItem) map[string]any {
 
 func quote(text string) json.RawMessage { return encode(text) }
 
-// encode writes what is known to have a JSON form.
+// encode encodes a value that is known to have a JSON form.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// callPrefix begins the ids of calls; the answer's number follows, and the call's within it.
+// callPrefix starts the IDs of calls; the response's number and the call's number in it follow.
 const callPrefix = "call_sim"
 
-// outputItem is one item of an answer, in its complete wire form.
+// outputItem is one item of a response, in its complete wire format.
 type outputItem struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
 	Status string `json:"status,omitempty"`
 	Role   string `json:"role,omitempty"`
-	// Content of a message and Summary of a reasoning are lists of parts; they may be there and empty.
+	// Content of a message and Summary of a reasoning are lists of parts; they may be present and empty.
 	Content any    `json:"content,omitempty"`
 	Summary any    `json:"summary,omitempty"`
 	CallID  string `json:"call_id,omitempty"`
@@ -28,11 +28,11 @@ type outputItem struct {
 	Arguments *string `json:"arguments,omitempty"`
 	Input     *string `json:"input,omitempty"`
 
-	text string // of a message or a reasoning
-	part string // the kind of a message's one part
+	text string // of a message or reasoning
+	part string // kind of a message's single part
 }
 
-// responsesAnswer is a whole answer.
+// responsesAnswer is a complete response.
 type responsesAnswer struct {
 	ID         string            `json:"id"`
 	Object     string            `json:"object"`
@@ -45,7 +45,7 @@ type responsesAnswer struct {
 	Usage      map[string]any    `json:"usage"`
 }
 
-// responses gives the answer of a play the form of the Responses API.
+// responses converts the response of a play to the format of the Responses API.
 func responses(p play, createdAt int64) responsesAnswer {
 	a := p.answer
 	number := strings.TrimPrefix(a.ID, "msg_sim")
@@ -65,7 +65,7 @@ func responses(p play, createdAt int64) responsesAnswer {
 	return out
 }
 
-// item turns one block of an answer into an item of the Responses API.
+// item converts one content block to an item of the Responses API.
 func (o offer) item(b block, id string, stop *string) outputItem {
 	switch b.Type {
 	case "thinking":
@@ -90,7 +90,7 @@ func (o offer) item(b block, id string, stop *string) outputItem {
 	return words(id, b.Text, stop != nil && *stop == "refusal")
 }
 
-// words is a message of the model.
+// words returns a message of the model.
 func words(id, text string, refusal bool) outputItem {
 	kind, part := "output_text", map[string]any{"type": "output_text", "text": text, "annotations": []any{}}
 	if refusal {
@@ -101,8 +101,8 @@ func words(id, text string, refusal bool) outputItem {
 	}
 }
 
-// call translates a call from the names that scripts use to the tools that the client offers. What a
-// client has no tool for it does with its shell; an unknown name stays as it is.
+// call translates a call from the names in scripts to the tools that the client offers. Without a matching tool it uses
+// the client's shell; unknown names are kept.
 func (o offer) call(name string, input map[string]any) (string, any) {
 	str := func(key string) string { s, _ := input[key].(string); return s }
 	file := str("file_path")
@@ -126,8 +126,8 @@ func (o offer) call(name string, input map[string]any) (string, any) {
 	return name, input
 }
 
-// namespace takes the name of an MCP server's tool apart where the client does not offer it by its whole
-// name: it has to be searched for, and is then called as a part of its server.
+// namespace splits the name of an MCP tool if the client does not offer it by its full name: such tools are found by
+// search and then called as part of their server.
 func (o offer) namespace(name string) (space, short string) {
 	rest, found := strings.CutPrefix(name, "mcp__")
 	server, tool, both := strings.Cut(rest, "__")
@@ -137,11 +137,11 @@ func (o offer) namespace(name string) (space, short string) {
 	return "mcp__" + server, tool
 }
 
-// shell is a command as the client's shell tool takes it.
+// shell returns a command in the format of the client's shell tool.
 func (o offer) shell(command string) (string, any) {
 	switch {
 	case o.tools["exec_command"]:
-		const longest = 30_000 // or else the tool leaves the command running and answers
+		const longest = 30_000 // otherwise the tool returns while the command is running
 		return "exec_command", map[string]any{"cmd": command, "yield_time_ms": longest}
 	case o.tools["shell_command"]:
 		return "shell_command", map[string]any{"command": command}
@@ -151,7 +151,7 @@ func (o offer) shell(command string) (string, any) {
 	return "Bash", map[string]any{"command": command}
 }
 
-// addFile is a patch that writes a file.
+// addFile returns a patch that writes a file.
 func addFile(file, content string) string {
 	var b strings.Builder
 	b.WriteString("*** Begin Patch\n*** Add File: " + file + "\n")
@@ -162,9 +162,9 @@ func addFile(file, content string) string {
 	return b.String()
 }
 
-// replaceIn is a command that replaces the first place of a text in a file, and fails if there is none.
+// replaceIn returns a command that replaces the first occurrence of a text in a file, and fails if there is none.
 func replaceIn(file, from, to string) string {
-	// The whole file is one record: adding up its lines would take time that grows with their square.
+	// The whole file is one record: concatenating its lines would take quadratic time.
 	const program = `BEGIN{RS="\001"} {t=t $0} END{i=index(t,ENVIRON["OLD"]); if(!i) exit 1; ` +
 		`printf "%s%s%s", substr(t,1,i-1), ENVIRON["NEW"], substr(t,i+length(ENVIRON["OLD"]))}`
 	quoted := shellQuote(file)
@@ -174,8 +174,8 @@ func replaceIn(file, from, to string) string {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// openAIError is a failure in the API's form. Scripts are written with the statuses of the Messages API:
-// where the Responses API has another way to say it, it is said in that.
+// openAIError is an error in the API's format. Scripts use the statuses of the Messages API, which are converted to the
+// Responses API's equivalents.
 type openAIError struct {
 	Type     string  `json:"type"`
 	Code     *string `json:"code"`
@@ -184,8 +184,8 @@ type openAIError struct {
 	ResetsIn int     `json:"resets_in_seconds,omitempty"`
 }
 
-// openAI returns the status and the body of a failure. Of a conversation that is too long it is only
-// told in a stream.
+// openAI returns the status and the body of an error. The error for a conversation that is too long is only sent in a
+// stream.
 func (e apiError) openAI() (status int, body openAIError, inStream bool) {
 	status, body = e.Status, openAIError{Type: "invalid_request_error", Message: e.Message}
 	code := ""

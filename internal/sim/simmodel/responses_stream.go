@@ -9,7 +9,7 @@ func (responsesAPI) whole(ctx context.Context, s *Server, w http.ResponseWriter,
 	s.writeWhole(ctx, w, p, responses(p, s.cfg.Now().Unix()))
 }
 
-// eventStream numbers the events of an answer, as the API does.
+// eventStream numbers the events of a response, as the API does.
 type eventStream struct {
 	stream
 	number int
@@ -17,7 +17,7 @@ type eventStream struct {
 
 func (s *eventStream) event(kind string, data map[string]any) { s.emit(s.send, kind, data) }
 
-// part is an event that counts as a piece of the answer: it is paced, and may be cut off.
+// part sends an event that counts as a piece of the response: it is paced, and may be cut off.
 func (s *eventStream) part(kind string, data map[string]any) { s.emit(s.piece, kind, data) }
 
 func (s *eventStream) emit(send func(string, map[string]any), kind string, data map[string]any) {
@@ -37,12 +37,12 @@ func (responsesAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter
 		st.item(i, it)
 	}
 	if p.cut {
-		abort(w) // the answer was shorter than the place of the cut
+		abort(w) // the response was shorter than the place of the cut
 	}
 	st.event("response."+whole.Status, map[string]any{"response": whole})
 }
 
-// item sends one item: its beginning, its pieces, and the whole of it.
+// item sends one item: its start, its pieces, and the complete item.
 func (s *eventStream) item(index int, it outputItem) {
 	empty, none := it, ""
 	switch {
@@ -92,7 +92,7 @@ func (s *eventStream) words(it outputItem, at func(map[string]any) map[string]an
 	s.event("response.content_part.done", inPart(map[string]any{"part": map[string]any{"type": it.part, field: it.text}}))
 }
 
-// texts sends a text in pieces, and then the whole of it.
+// texts sends a text in pieces, and then the complete text.
 func (s *eventStream) texts(kind, field, text string, at func(map[string]any) map[string]any) {
 	for chunk := range chunks(text) {
 		s.part(kind+".delta", at(map[string]any{"delta": chunk}))
@@ -100,7 +100,7 @@ func (s *eventStream) texts(kind, field, text string, at func(map[string]any) ma
 	s.event(kind+".done", at(map[string]any{field: text}))
 }
 
-// failedStream is a stream that tells a failure.
+// failedStream sends a stream with an error.
 func failedStream(w http.ResponseWriter, body openAIError, id string) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	st := eventStream{stream: stream{ctx: context.Background(), w: w, cutAfter: -1}}

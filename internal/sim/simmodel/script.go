@@ -11,59 +11,60 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Script is what the model says, as an ordered list: the first rule that fits a request answers it.
+// Script is an ordered list of rules: the first one that matches a request determines the response.
 type Script struct {
 	Rules []Rule `yaml:"rules"`
 }
 
-// Rule answers the requests of one kind of prompt.
+// Rule determines the responses to one kind of prompt.
 type Rule struct {
 	// Name appears in errors and records; default "rule N", counted from 1.
 	Name string `yaml:"name"`
-	// Step must equal the word after `errand-step:` at the start of a line of the newest prompt, or,
-	// if that has none, of an earlier prompt or the system prompt. Empty fits every step.
+	// Step must equal the word after `errand-step:` at the start of a line of the newest prompt or, if that has none,
+	// of an earlier prompt or the system prompt. Empty matches every step.
 	Step string `yaml:"step"`
-	// Match and Not are regular expressions over the newest prompt: the first must be found in it,
-	// the second must not. Groups of Match are visible to templates as .Groups.
+	// Match and Not are regular expressions: the newest prompt must match the first and not the second. Groups of Match
+	// are available to templates as .Groups.
 	Match string `yaml:"match"`
 	Not   string `yaml:"not"`
-	// System is a regular expression that must be found in the system prompt.
+	// System is a regular expression that the system prompt must match.
 	System string `yaml:"system"`
-	// Round, if not 0, fits only the n-th prompt of this step within one conversation.
+	// Round, if not 0, matches only the n-th prompt of this step within one conversation.
 	Round int `yaml:"round"`
-	// Turns are played in order: turn N answers when N answers were given since the newest prompt.
+	// Turns are played in order: turn N after N responses since the newest prompt.
 	Turns []Turn `yaml:"turns"`
-	// Repeat begins again with the first turn after the last, for ever.
+	// Repeat restarts with the first turn after the last.
 	Repeat bool `yaml:"repeat"`
 }
 
-// Turn is one answer: thinking, then text, then tool calls. Every string of it is a text/template
-// over Conversation, so an answer may quote the output of the last tool as {{.Last}}.
+// Turn is one response: thinking, then text, then tool calls. Every string in it is a text/template over
+// [Conversation], so a response may quote the output of the last tool as {{.Last}}.
 type Turn struct {
 	Thinking string `yaml:"thinking"`
 	Text     string `yaml:"text"`
-	// Bash are shell commands, each a call of the tool Bash. They come before Tools.
+	// Bash are shell commands, each a call of the tool Bash. They precede Tools.
 	Bash  []string `yaml:"bash"`
 	Tools []Call   `yaml:"tools"`
-	// Stop is the stop reason; default tool_use if there are calls, else end_turn. In capitals it is one of Gemini's own.
+	// Stop is the stop reason; default tool_use if there are calls, otherwise end_turn. An upper-case value is one of
+	// Gemini's reasons.
 	Stop string `yaml:"stop"`
 
-	// Wait is the name of a gate before which the answer waits until it is released.
+	// Wait is the name of a gate that blocks the response until it is released.
 	Wait string `yaml:"wait"`
-	// Delay is waited before the first byte of the answer.
+	// Delay is the pause before the first byte of the response.
 	Delay time.Duration `yaml:"delay"`
-	// Status, if not 0 or 200, is answered instead, with Message in the API's error form, RetryAfter
-	// (seconds, if not 0) and Header. It strikes Times times for one conversation.
+	// Status, if not 0 or 200, is sent instead of the response, with Message in the API's error format, RetryAfter
+	// (seconds, if not 0) and Header. It applies Times times in one conversation.
 	Status     int               `yaml:"status"`
 	Message    string            `yaml:"message"`
 	RetryAfter int               `yaml:"retry_after"`
 	Header     map[string]string `yaml:"header"`
-	// Cut, if not 0, closes the connection after that many content deltas of a stream. It strikes
-	// Times times as well; an unstreamed answer is cut in its middle.
+	// Cut, if not 0, closes the connection after that many content deltas of a stream. It also applies Times times; an
+	// unstreamed response is cut in the middle.
 	Cut int `yaml:"cut"`
-	// Silence has the connection stay open at the place of Cut, without a word, instead of closing it.
+	// Silence keeps the connection open and silent at the place of Cut, instead of closing it.
 	Silence bool `yaml:"silence"`
-	// Times is how often Status or Cut strike before the answer is given: 0 means once, -1 always.
+	// Times is how often Status or Cut apply before the response is sent: 0 means once, -1 always.
 	Times int `yaml:"times"`
 }
 
@@ -153,7 +154,7 @@ func compileRule(r Rule) (rule, error) {
 	return c, nil
 }
 
-// check refuses what could never be played.
+// check refuses turns that could never be played.
 func (t Turn) check() error {
 	switch {
 	case t.Status != 0 && (t.Status < 200 || t.Status > 599):

@@ -1,16 +1,15 @@
-// Package simmodel is a stand-in for a language model's API: an HTTP server that speaks the
-// Messages API of Anthropic, the Responses API of OpenAI and the generateContent API of Google,
-// streamed and unstreamed, and answers from one script, whoever asks.
+// Package simmodel simulates the API of a language model: an HTTP server that supports Anthropic's Messages API,
+// OpenAI's Responses API and Google's generateContent API, streamed and unstreamed, and responds from a single script.
 //
-// A Script is a list of rules. The server looks at the conversation in each request, takes the
-// first rule that fits its step and prompt, and plays the rule's turn for the number of answers
-// given since the last prompt. The server keeps no conversation: like the real API it knows only
-// what the request says, so an agent may be killed, resumed or retried at any point.
+// A Script is a list of rules. The server reads the conversation in each request, selects the first rule that matches
+// its step and prompt, and plays the rule's turn for the number of responses since the last prompt. The server stores
+// no conversation: like the real API it only uses the request, so an agent may be killed, resumed or retried at any
+// point.
 //
-// It can wait at named gates, fail with any status, cut a stream, and keep what it was sent. It
-// does not judge what a client sends beyond its form: real clients send many fields that are not
-// documented. Start reading at Server.ServeHTTP; the script is described at Script and Turn. What an
-// API is called and looks like is a dialect.
+// It can wait at named gates, fail with any status, cut a stream, and record requests. It does not validate requests
+// beyond their form, because real clients send many undocumented fields. Each API is a dialect.
+//
+// Start here: [Server.ServeHTTP]; [Script] and [Turn] describe the script.
 package simmodel
 
 import (
@@ -24,27 +23,27 @@ import (
 	"time"
 )
 
-// maxBody bounds one request. The real API refuses more than 32 MB.
+// maxBody limits one request. The real API refuses more than 32 MB.
 const maxBody = 32 << 20
 
-// Config is what a Server needs. The zero value answers every request with "no rule".
+// Config configures a [Server]. The zero value responds to every request with "no rule".
 type Config struct {
 	Script Script
-	// Key is what clients must present, as X-Api-Key, X-Goog-Api-Key or a bearer token. Empty accepts anything.
+	// Key must be sent by clients, as X-Api-Key, X-Goog-Api-Key or a bearer token. Empty accepts any key.
 	Key string
-	// Pace is the number of words per second that a stream runs at; 0 streams at once.
+	// Pace is the number of words per second of a stream; 0 means no pause.
 	Pace float64
-	// MaxHold bounds how long a request waits at a gate; default 10 minutes.
+	// MaxHold limits how long a request waits at a gate; default 10 minutes.
 	MaxHold time.Duration
-	// MaxRecords and MaxRecordBytes bound what Requests returns; the oldest go first.
-	// Defaults: 1000 requests and 64 MiB of bodies.
+	// MaxRecords and MaxRecordBytes limit the stored requests; the oldest are dropped first. Defaults: 1000 requests
+	// and 64 MiB of bodies.
 	MaxRecords     int
 	MaxRecordBytes int
 	// Now is the clock of the records; default time.Now.
 	Now func() time.Time
 }
 
-// Server is the model. It is an http.Handler and may be used by many goroutines at once.
+// Server is the model. It is an http.Handler and safe for concurrent use.
 type Server struct {
 	cfg   Config
 	gates *gates
@@ -61,14 +60,14 @@ type Server struct {
 
 var _ http.Handler = (*Server)(nil)
 
-// Totals is what the server has answered so far, failed requests included in Requests only.
+// Totals are the counts of all responses; failed requests only count in Requests.
 type Totals struct {
 	Requests int
 	Answers  int
 	Usage    Usage
 }
 
-// New checks the script and returns a server for it. The error names the rule that is wrong.
+// New checks the script and returns a server for it. The error names the invalid rule.
 func New(cfg Config) (*Server, error) {
 	if cfg.MaxHold <= 0 {
 		cfg.MaxHold = 10 * time.Minute
@@ -95,7 +94,7 @@ func New(cfg Config) (*Server, error) {
 	}, nil
 }
 
-// SetScript replaces the script from the next request on. On an error the old one stays.
+// SetScript replaces the script for later requests. On an error the old one is kept.
 func (s *Server) SetScript(script Script) error {
 	rules, err := compile(script)
 	if err != nil {
@@ -107,41 +106,40 @@ func (s *Server) SetScript(script Script) error {
 	return nil
 }
 
-// script returns the rules of the moment; they are never changed in place.
+// script returns the current rules, which are immutable.
 func (s *Server) script() []rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rules
 }
 
-// Release opens the gate for good: whoever waits there goes on, and nobody waits there again.
-// It may be called before anybody has come, and twice.
+// Release opens the gate permanently. It may be called before any request has arrived, and repeatedly.
 func (s *Server) Release(gate string) { s.gates.release(gate) }
 
-// Waiting returns nil as soon as a request waits at the gate, or has passed it, and the context's
-// error if that ends first.
+// Waiting returns nil as soon as a request waits at the gate, or has passed it, and the context's error if that ends
+// first.
 func (s *Server) Waiting(ctx context.Context, gate string) error { return s.gates.waiting(ctx, gate) }
 
-// Requests returns what was received, oldest first, as far as it is still kept.
+// Requests returns the stored requests, oldest first.
 func (s *Server) Requests() []Record { return s.log.all() }
 
-// Totals returns what the server has counted since it began.
+// Totals returns the counts since the start.
 func (s *Server) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// dialect is one API: how a request is read, and how an answer or a failure is written.
+// dialect is one API: it parses requests, and encodes responses and errors.
 type dialect interface {
-	// read turns a request into the Messages API's form, in which conversations are understood.
+	// read converts a request to the Messages API's format, in which conversations are processed.
 	read(r *http.Request, body []byte) (request, error)
 	whole(ctx context.Context, s *Server, w http.ResponseWriter, p play)
 	stream(ctx context.Context, s *Server, w http.ResponseWriter, p play)
 	fail(w http.ResponseWriter, e apiError, id string)
 }
 
-// dialectOf returns the API that the path belongs to; what is unknown is refused as the first one does.
+// dialectOf returns the API of a path; unknown paths are refused in the first one's format.
 func dialectOf(path string) (d dialect, known bool) {
 	switch path {
 	case "/v1/messages":
@@ -155,7 +153,7 @@ func dialectOf(path string) (d dialect, known bool) {
 	return messagesAPI{}, false
 }
 
-// ServeHTTP answers the Messages API at /v1/messages, the Responses API at /v1/responses, Google's at
+// ServeHTTP serves the Messages API at /v1/messages, the Responses API at /v1/responses, Google's at
 // /v1beta/models/MODEL:streamGenerateContent, a warm-up at /, and the controls under /_sim/.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d, known := dialectOf(r.URL.Path)
@@ -178,7 +176,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveModel records the request, decides the answer and sends it.
+// serveModel records the request and sends the response.
 func (s *Server) serveModel(w http.ResponseWriter, r *http.Request, d dialect) {
 	id := s.nextID("req")
 	rec := Record{ID: id, Time: s.cfg.Now(), Path: r.URL.RequestURI(), Header: r.Header.Clone()}
@@ -221,7 +219,7 @@ func (s *Server) serveModel(w http.ResponseWriter, r *http.Request, d dialect) {
 	d.whole(r.Context(), s, w, play)
 }
 
-// play is one decided answer.
+// play is a chosen response.
 type play struct {
 	conv     Conversation
 	ruleName string
@@ -233,9 +231,9 @@ type play struct {
 	offer    offer
 }
 
-// decide authenticates the request and finds its answer in the script.
+// decide authenticates the request and finds its response in the script.
 func (s *Server) decide(r *http.Request, body []byte, d dialect) (play, error) {
-	if !s.authorised(r) {
+	if !s.authorized(r) {
 		return play{}, apiError{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}
 	}
 	req, err := d.read(r, body)
@@ -273,7 +271,7 @@ func (s *Server) count(rec Record) {
 	}
 }
 
-// nextID returns a new id in the API's manner; ids are unique within one server.
+// nextID returns a new ID in the API's format, unique within the server.
 func (s *Server) nextID(prefix string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

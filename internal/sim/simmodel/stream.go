@@ -12,7 +12,7 @@ import (
 // chunkWords is the number of words in one delta of a paced stream.
 const chunkWords = 3
 
-// messagesAPI is Anthropic's.
+// messagesAPI is Anthropic's Messages API.
 type messagesAPI struct{}
 
 var _ dialect = messagesAPI{}
@@ -27,7 +27,7 @@ func (messagesAPI) whole(ctx context.Context, s *Server, w http.ResponseWriter, 
 	s.writeWhole(ctx, w, p, p.answer)
 }
 
-// writeWhole sends an unstreamed answer, or its first half if it is to be cut.
+// writeWhole sends an unstreamed response, or its first half if it must be cut.
 func (s *Server) writeWhole(ctx context.Context, w http.ResponseWriter, p play, answer any) {
 	if s.cfg.Pace > 0 && pause(ctx, s.pace(p.answer.Usage.Output)) != nil {
 		return
@@ -45,7 +45,7 @@ func (s *Server) writeWhole(ctx context.Context, w http.ResponseWriter, p play, 
 	abort(w)
 }
 
-// newStream begins a stream of server-sent events.
+// newStream starts a stream of server-sent events.
 func (s *Server) newStream(ctx context.Context, w http.ResponseWriter, p play) stream {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -57,7 +57,7 @@ func (s *Server) newStream(ctx context.Context, w http.ResponseWriter, p play) s
 	return st
 }
 
-// stream sends the answer as server-sent events.
+// stream sends the response as server-sent events.
 func (messagesAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter, p play) {
 	st := s.newStream(ctx, w, p)
 	start := p.answer
@@ -69,7 +69,7 @@ func (messagesAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter,
 		st.block(i, b)
 	}
 	if p.cut {
-		abort(w) // the answer was shorter than the place of the cut
+		abort(w) // the response was shorter than the place of the cut
 	}
 	st.send("message_delta", map[string]any{
 		"delta": map[string]any{"stop_reason": p.answer.Stop, "stop_sequence": nil},
@@ -78,7 +78,7 @@ func (messagesAPI) stream(ctx context.Context, s *Server, w http.ResponseWriter,
 	st.send("message_stop", map[string]any{})
 }
 
-// pace returns how long a number of words takes.
+// pace returns the duration of a number of words.
 func (s *Server) pace(words int) time.Duration {
 	if s.cfg.Pace <= 0 {
 		return 0
@@ -86,14 +86,14 @@ func (s *Server) pace(words int) time.Duration {
 	return time.Duration(float64(words) / s.cfg.Pace * float64(time.Second))
 }
 
-// stream writes events until the client has gone.
+// stream writes events until the client disconnects.
 type stream struct {
 	ctx      context.Context //nolint:containedctx // a stream lives within one request
 	w        http.ResponseWriter
 	pace     func(words int) time.Duration
 	deltas   int
 	cutAfter int  // number of deltas after which the connection is closed; -1 never
-	silent   bool // it is not closed then, but nothing more comes
+	silent   bool // instead of closing, send nothing more
 	gone     bool
 }
 
@@ -135,12 +135,12 @@ func (s *stream) block(index int, b block) {
 	s.send("content_block_stop", map[string]any{"index": index})
 }
 
-// delta sends one piece of a block, at the stream's pace, and cuts the connection when it is time.
+// delta sends one piece of a block, at the stream's pace, and cuts the connection when required.
 func (s *stream) delta(index int, delta map[string]any) {
 	s.piece("content_block_delta", map[string]any{"index": index, "delta": delta})
 }
 
-// piece sends an event that counts as a piece of the answer.
+// piece sends an event that counts as a piece of the response.
 func (s *stream) piece(event string, data map[string]any) {
 	if s.cutAfter >= 0 && s.deltas >= s.cutAfter {
 		s.fallSilent()
@@ -153,7 +153,7 @@ func (s *stream) piece(event string, data map[string]any) {
 	s.send(event, data)
 }
 
-// openBlock is a block as content_block_start shows it: with its empty field present.
+// openBlock returns a block as in content_block_start, with its empty field present.
 func openBlock(b block) any {
 	switch b.Type {
 	case "text":
@@ -185,13 +185,13 @@ func chunks(text string) func(yield func(string) bool) {
 	}
 }
 
-// abort sends what was written so far and closes the connection without an end.
+// abort sends everything written so far and closes the connection without an end.
 func abort(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
 
-// fallSilent waits until the client has gone, or for longer than any client does.
+// fallSilent waits until the client has disconnected, or longer than any client waits.
 func (s *stream) fallSilent() {
 	if !s.silent {
 		return

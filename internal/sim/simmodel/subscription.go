@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Login is what somebody has who has logged in with a subscription.
+// Login is the result of a login with a subscription.
 type Login struct {
 	Access, Refresh string
-	Ends            time.Time // of Access
+	Ends            time.Time // expiry of Access
 }
 
-// account is a subscription, as its provider knows it.
+// account is a subscription on the provider's side.
 type account struct {
 	login Login
-	life  time.Duration // of a token for calls
+	life  time.Duration // lifetime of an access token
 	all   []Login       // logins and renewals so far
 }
 
-// The path of renewals, and the header's value without which no token of a subscription is taken.
+// The path of renewals, and the header value required with tokens of a subscription.
 const (
 	renewPath = "/v1/oauth/token"
 	oauthBeta = "oauth-2025-04-20"
 )
 
-// Subscribe logs somebody in: from now on clients must present the token for calls of this login as a bearer token
-// with the header that goes with it, and no key. It lives so long, and is renewed at /v1/oauth/token by the token
-// for renewals, which is worth nothing from then on. What earlier logins had is worth nothing either.
+// Subscribe creates a login: from now on clients must send its access token as a bearer token with the matching header,
+// and no key. The token is valid for life, and is renewed at /v1/oauth/token with the refresh token, which is then
+// invalid. Tokens of earlier logins become invalid, too.
 func (s *Server) Subscribe(life time.Duration) Login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Server) Subscribe(life time.Duration) Login {
 	return s.account.next(s.cfg.Now())
 }
 
-// EndToken has the token for calls end at once, as a provider may; the login can be renewed.
+// EndToken invalidates the access token immediately, as a provider may; the login can be renewed.
 func (s *Server) EndToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Server) EndToken() {
 	}
 }
 
-// EndLogin ends the login: nothing of it is taken any more.
+// EndLogin invalidates the login with all its tokens.
 func (s *Server) EndLogin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,10 +59,10 @@ func (s *Server) EndLogin() {
 	}
 }
 
-// Renewed returns how many logins and renewals there were.
+// Renewed returns the number of logins and renewals.
 func (s *Server) Renewed() int { return len(s.Logins()) }
 
-// Logins returns all that was ever handed out, the oldest first, whether it is worth something still or not.
+// Logins returns all logins and renewals, oldest first, valid or not.
 func (s *Server) Logins() []Login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Server) Logins() []Login {
 	return slices.Clone(s.account.all)
 }
 
-// next makes new tokens. The server's lock is held.
+// next creates new tokens. The caller holds the server's lock.
 func (a *account) next(now time.Time) Login {
 	n := len(a.all) + 1
 	a.login = Login{Access: fmt.Sprintf("sk-sim-oat01-%06d-c0ffee", n), Refresh: fmt.Sprintf("sk-sim-ort01-%06d-decade", n), Ends: now.Add(a.life)}
@@ -80,14 +80,14 @@ func (a *account) next(now time.Time) Login {
 	return a.login
 }
 
-// takes reports whether a call is made on the subscription as it has to be. The server's lock is held.
+// takes reports whether a request is correctly authenticated with the subscription. The caller holds the server's lock.
 func (a *account) takes(r *http.Request, now time.Time) bool {
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	beta := slices.Contains(strings.Split(strings.Join(r.Header.Values("Anthropic-Beta"), ","), ","), oauthBeta)
 	return ok && beta && r.Header.Get("X-Api-Key") == "" && bearer != "" && bearer == a.login.Access && now.Before(a.login.Ends)
 }
 
-// serveRenewal answers as an OAuth server does.
+// serveRenewal responds like an OAuth server.
 func (s *Server) serveRenewal(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Grant   string `json:"grant_type"`

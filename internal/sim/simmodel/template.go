@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// funcs are what templates may call besides the built-in functions.
+// funcs returns the functions for templates, in addition to the built-in ones.
 //
 //	find RE TEXT      the first group of the first match, or the match, or ""
 //	findAll RE TEXT   the same of all matches, as a list
@@ -28,7 +28,7 @@ func funcs() template.FuncMap {
 	}
 }
 
-// repeat writes a text so many times, within a megabyte.
+// repeat repeats a text, up to a megabyte.
 func repeat(n int, text string) string {
 	const most = 1 << 20
 	return strings.Repeat(text, max(0, min(n, most/max(len(text), 1))))
@@ -75,12 +75,12 @@ func expand(text string, conv Conversation) (string, error) {
 	return b.String(), nil
 }
 
-// render returns the turn with every template of it expanded.
+// render returns the turn with all templates expanded.
 func (r rule) render(t Turn, conv Conversation) (Turn, error) {
 	return t.mapStrings(func(s string) (string, error) { return expand(s, conv) })
 }
 
-// parseTemplates reports the first string of the turn that is not a template.
+// parseTemplates returns an error for the first invalid template in the turn.
 func (t Turn) parseTemplates() error {
 	_, err := t.mapStrings(func(s string) (string, error) {
 		if _, err := template.New("turn").Funcs(funcs()).Parse(s); err != nil {
@@ -91,7 +91,7 @@ func (t Turn) parseTemplates() error {
 	return err
 }
 
-// mapStrings returns a copy of the turn with f applied to everything that may be a template.
+// mapStrings returns a copy of the turn with f applied to every string that may be a template.
 func (t Turn) mapStrings(f func(string) (string, error)) (Turn, error) {
 	var err error
 	one := func(s string) string {
