@@ -33,7 +33,7 @@ func TestUserData(t *testing.T) {
 		"the same key":      {text: "#cloud-config\nssh_authorized_keys: ['" + one + "']\n", ordered: []string{one}},
 		"two keys":          {text: "#cloud-config\nssh_authorized_keys: ['" + one + "']\n", ordered: []string{two}, bad: "single client key"},
 		"host key":          {text: "#cloud-config\nssh_keys: {ed25519_private: x}\n", ordered: []string{one}, host: true},
-		"a script":          {text: "#!/bin/sh\n", ordered: []string{one}, bad: "only knows #cloud-config"},
+		"a script":          {text: "#!/bin/sh\n", ordered: []string{one}, bad: "only support #cloud-config"},
 		"no YAML":           {text: "#cloud-config\n{", bad: "user data: "},
 		"no key":            {ordered: []string{"ssh-ed25519 AAAA"}, bad: "parse a client key"},
 		"odd kind of users": {text: "#cloud-config\nusers: [{name: a, ssh_authorized_keys: 7}]\n", bad: "no client key"},
