@@ -10,26 +10,26 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// event is something that happens by itself at a time: an action ends, a server goes off, a request lands.
+// event is something scheduled: an action ends, a server powers off, a late request takes effect.
 type event struct {
 	at   time.Time
-	work *work // what a Machine has to do first; nil: nothing
+	work *work // required work of a Machine; nil for none
 	fn   func(at time.Time, err error)
 }
 
-// work is a Machine at work.
+// work is a Machine operation in progress.
 type work struct {
 	done bool
 	err  error
 }
 
-// at has fn called at a time, under the lock, after the work is over.
+// at schedules fn for a time. It is called under the lock, after the work has finished.
 func (s *Sim) at(t time.Time, w *work, fn func(at time.Time, err error)) {
 	s.events = append(s.events, &event{at: t, work: w, fn: fn})
 }
 
-// settle has everything happen that is due, in the order of time. What waits for a Machine happens when
-// somebody looks after that.
+// settle processes all due events in the order of time. Events that wait for a Machine are processed at the first
+// settle after its work.
 func (s *Sim) settle(now time.Time) {
 	for {
 		next := -1
@@ -51,7 +51,7 @@ func (s *Sim) settle(now time.Time) {
 	}
 }
 
-// begin has a Machine work; nil without one.
+// begin starts a Machine operation; nil without a Machine.
 func (s *Sim) begin(do func(ctx context.Context) error) *work {
 	if s.cfg.Machines == nil || do == nil {
 		return nil
@@ -68,13 +68,13 @@ func (s *Sim) begin(do func(ctx context.Context) error) *work {
 	return w
 }
 
-// action is something that takes time.
+// action is an asynchronous action of the API.
 type action struct {
 	id       int64
 	command  string
 	started  time.Time
 	finished time.Time // zero while it runs
-	due      time.Time // zero while it waits for another
+	due      time.Time // zero while it waits for another action
 	failed   *schema.ActionError
 	on       []schema.ActionResourceReference
 	then     []func(at time.Time, failed bool)
@@ -86,19 +86,19 @@ func (a *action) about() (int64, string, time.Time, map[string]string) {
 
 func (a *action) running() bool { return a.finished.IsZero() }
 
-// plan is what an action will be.
+// plan describes an action to start.
 type plan struct {
 	command string
 	took    time.Duration
 	work    *work
-	after   *action // it begins when this one has ended, and fails with it
-	server  *server // it is locked meanwhile
+	after   *action // it starts when this one has ended, and fails with it
+	server  *server // locked during the action
 	on      []schema.ActionResourceReference
-	// done is its effect; failed says that there is none.
+	// done applies the effect; failed states that there is none.
 	done func(at time.Time, failed bool)
 }
 
-// start begins an action. The fault of the call, if any, is about this one.
+// start starts an action. A fault of the call applies to it.
 func (s *Sim) start(c *call, p plan) *action {
 	a := &action{id: s.nextID(), command: p.command, started: c.now, on: p.on}
 	if p.server != nil {
@@ -194,7 +194,7 @@ func getAction(s *Sim, c *call) (answer, error) {
 	return answer{http.StatusOK, map[string]any{"action": s.wireAction(a)}}, nil
 }
 
-// listActions answers GET /actions, which wants ids and has no pages.
+// listActions serves GET /actions, which requires IDs and has no pages.
 func listActions(s *Sim, c *call) (answer, error) {
 	ids := c.query["id"]
 	if len(ids) == 0 {
@@ -207,7 +207,7 @@ func listActions(s *Sim, c *call) (answer, error) {
 	}
 	found := []*action{}
 	for _, id := range ids {
-		n, _ := strconv.ParseInt(id, 10, 64) // was looked at above
+		n, _ := strconv.ParseInt(id, 10, 64) // was checked above
 		if a := s.actions[n]; a != nil && !slices.Contains(found, a) {
 			found = append(found, a)
 		}
@@ -215,7 +215,7 @@ func listActions(s *Sim, c *call) (answer, error) {
 	return answer{http.StatusOK, map[string]any{"actions": s.wireActions(found...)}}, nil
 }
 
-// listServerActions answers for all servers, or the one of the path.
+// listServerActions serves the actions of all servers, or of the one in the path.
 func listServerActions(s *Sim, c *call) (answer, error) {
 	return s.filterActions(c, func(a *action) bool {
 		return slices.ContainsFunc(a.on, func(r schema.ActionResourceReference) bool {
@@ -230,10 +230,10 @@ func (s *Sim) filterActions(c *call, keep func(*action) bool) (answer, error) {
 		s.wireAction)
 }
 
-// keptActions bounds what is remembered of actions that have ended, so that a simulated year stays small.
+// keptActions limits the stored ended actions, so that a simulated year stays small.
 const keptActions = 1000
 
-// forget drops the oldest ended actions when there are too many.
+// forget drops the oldest ended actions beyond the limit.
 func (s *Sim) forget() {
 	if len(s.actions) < 2*keptActions {
 		return

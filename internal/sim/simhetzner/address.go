@@ -27,7 +27,7 @@ func (p *primaryIP) about() (int64, string, time.Time, map[string]string) {
 	return p.id, p.name, p.created, p.labels
 }
 
-// ip is the form in which the API says it: of IPv6 the network.
+// ip returns the address in the API's form: for IPv6 the network.
 func (p *primaryIP) ip() string {
 	if p.kind == "ipv6" {
 		return p.addr.String() + "/64"
@@ -56,7 +56,7 @@ func (s *Sim) newPrimaryIP(kind, name string, where *location, now time.Time) *p
 	return p
 }
 
-// freeIPv4 is the address that is given next.
+// freeIPv4 returns the next address to assign.
 func (s *Sim) freeIPv4() netip.Addr {
 	taken := map[netip.Addr]bool{}
 	for _, p := range s.primaryIPs {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// meter counts what one thing costs. Prices are net, in millionths.
+// meter records the cost of one resource. Prices are net, in millionths.
 type meter struct {
 	kind     string // server, primary_ip, image, volume
 	id       int64
@@ -13,9 +13,9 @@ type meter struct {
 	labels   map[string]string
 	typ      string
 	location string
-	hour     int64   // of a server or address: per started period
-	month    int64   // its most in a month, or the price of a gigabyte and month
-	gb       float32 // of an image or volume
+	hour     int64   // price per started period of a server or address
+	month    int64   // maximum per month, or the price of a gigabyte per month
+	gb       float32 // size of an image or volume
 	from, to time.Time
 }
 
@@ -24,17 +24,17 @@ func (s *Sim) meter(m meter) *meter {
 	return &m
 }
 
-// stop ends a meter; a nil one has nothing to count.
+// stop ends a meter; nil is allowed.
 func (m *meter) stop(at time.Time) {
 	if m != nil && m.to.IsZero() {
 		m.to = at
 	}
 }
 
-// hoursPerMonth is what a price by the month is divided by.
+// hoursPerMonth divides a monthly price.
 const hoursPerMonth = 730
 
-// Line is one thing on the bill.
+// Line is one resource on the bill.
 type Line struct {
 	Kind     string            `json:"kind"` // server, primary_ip, image, volume
 	ID       int64             `json:"id"`
@@ -43,9 +43,9 @@ type Line struct {
 	Type     string            `json:"type,omitempty"`
 	Location string            `json:"location,omitempty"`
 	From     time.Time         `json:"from"`
-	// To is when it was deleted; zero while it lives, then it is counted up to now.
+	// To is the time of the deletion; zero for a live resource, which is charged up to now.
 	To time.Time `json:"to"`
-	// Periods are the started billing periods.
+	// Periods is the number of started billing periods.
 	Periods int64   `json:"periods"`
 	GB      float32 `json:"gb,omitempty"`
 	// Micro is the gross amount in millionths of the currency, MicroNet the net one.
@@ -53,15 +53,15 @@ type Line struct {
 	MicroNet int64 `json:"micro_net"`
 }
 
-// Bill is all that was ever ordered.
+// Bill lists everything that was ever ordered.
 type Bill struct {
 	Currency string `json:"currency"`
-	Lines    []Line `json:"lines"` // in the order in which they began
+	Lines    []Line `json:"lines"` // ordered by start
 	Micro    int64  `json:"micro"`
 	MicroNet int64  `json:"micro_net"`
 }
 
-// Of sums the gross amounts of one kind of thing.
+// Of returns the sum of the gross amounts of one kind of resource.
 func (b Bill) Of(kind string) (micro int64) {
 	for _, l := range b.Lines {
 		if l.Kind == kind {
@@ -71,8 +71,8 @@ func (b Bill) Of(kind string) (micro int64) {
 	return micro
 }
 
-// Bill counts up to now. A server and an address cost each started period from creation to deletion, on or
-// off, and in a calendar month no more than the month's price; an image or volume costs by size and time.
+// Bill computes the costs up to now. A server or address costs its price per started period from creation to deletion,
+// on or off, at most the monthly price per calendar month; an image or volume costs by size and time.
 func (s *Sim) Bill() Bill {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Sim) Bill() Bill {
 	return b
 }
 
-// startedPeriods is at least one.
+// startedPeriods returns at least one.
 func startedPeriods(from, to time.Time, period time.Duration) int64 {
 	d := to.Sub(from)
 	if d <= 0 {
@@ -106,7 +106,7 @@ func startedPeriods(from, to time.Time, period time.Duration) int64 {
 	return int64((d + period - 1) / period)
 }
 
-// capped is the price of so many periods, month by month.
+// capped returns the price of some periods, limited per month.
 func (m *meter) capped(periods int64, period time.Duration) int64 {
 	var sum int64
 	for at := m.from.UTC(); periods > 0; {

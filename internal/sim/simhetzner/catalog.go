@@ -7,7 +7,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// location is a place.
+// location is one of Hetzner's locations.
 type location struct {
 	schema.Location
 	short string
@@ -29,16 +29,16 @@ func locations() []*location {
 	}
 }
 
-// price is net, in millionths of the account's currency.
+// price is a net price in millionths of the account's currency.
 type price struct{ hour, month int64 }
 
-// serverType is a kind of server with what it costs where it can be ordered.
+// serverType is a server type with its prices by location.
 type serverType struct {
 	schema.ServerType
 	prices map[string]price
 }
 
-// TypeSpec adds a server type to those that there are, or replaces one.
+// TypeSpec adds or replaces a server type.
 type TypeSpec struct {
 	Name     string
 	Arch     string // x86 or arm
@@ -49,8 +49,8 @@ type TypeSpec struct {
 	MicroHour, MicroMonth map[string]int64
 }
 
-// stockTypes are the lines and prices of June 2026 as far as they are known; the monthly prices of ccx and
-// cpx62 are estimates, at 624 hours.
+// stockTypes returns types and prices of June 2026 as far as they are known; the monthly prices of ccx and cpx62 are
+// estimates, at 624 hours.
 func stockTypes() []TypeSpec {
 	eu := []string{"fsn1", "nbg1", "hel1"}
 	row := func(name, arch string, cores int, mem float32, disk int, hour, month int64, where ...string) TypeSpec {
@@ -84,7 +84,7 @@ func stockTypes() []TypeSpec {
 	}
 }
 
-// catalog is what can be ordered. It does not change while the stand-in runs.
+// catalog lists everything that can be ordered. It does not change while the simulator runs.
 type catalog struct {
 	locations []*location
 	types     []*serverType
@@ -142,7 +142,7 @@ func (c *catalog) location(nameOrID string) *location {
 	return nil
 }
 
-// stockImages are the images that everybody has.
+// stockImages creates the images that are available to everyone.
 func (s *Sim) stockImages() {
 	for _, i := range []struct{ name, flavor, version, arch string }{
 		{"ubuntu-24.04", "ubuntu", "24.04", "x86"},

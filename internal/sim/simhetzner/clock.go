@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Clock is a clock that moves only when it is told to. It is safe for concurrent use.
+// Clock is a clock that only moves on request. It is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that stands at start.
+// NewClock returns a clock set to start.
 func NewClock(start time.Time) *Clock { return &Clock{now: start} }
 
-// Now is the time it shows.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves it on and returns the new time. It never goes back: a negative d is none.
+// Advance moves the clock forward and returns the new time. It ignores a negative d.
 func (c *Clock) Advance(d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// Set moves it on to t, if t is later than what it shows.
+// Set moves the clock forward to t, if t is later.
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

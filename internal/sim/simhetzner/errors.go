@@ -6,12 +6,12 @@ import (
 	"net/http"
 )
 
-// apiError is an answer in the API's error form.
+// apiError is an error response of the API.
 type apiError struct {
 	status  int
 	code    string
 	message string
-	fields  []string // of an invalid_input: the fields that are wrong
+	fields  []string // the invalid fields of an invalid_input error
 }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.message) }
@@ -27,7 +27,7 @@ type wireField struct {
 	Messages []string `json:"messages"`
 }
 
-// body is the JSON form.
+// body returns the JSON form.
 func (e *apiError) body() any {
 	w := wireError{Code: e.code, Message: e.message}
 	if e.code == codeInvalid {
@@ -43,7 +43,7 @@ func (e *apiError) body() any {
 	return map[string]any{"error": w}
 }
 
-// Codes of errors.
+// Error codes.
 const (
 	codeInvalid      = "invalid_input"
 	codeDeprecated   = "deprecated_api_endpoint"
@@ -52,8 +52,7 @@ const (
 	codeLocked       = "locked"
 )
 
-// statusOf is the HTTP status of an error code. Which statuses the real one uses is documented for a few
-// only; a client should not care.
+// statusOf returns the HTTP status of an error code. Hetzner documents only a few; clients should not depend on them.
 func statusOf(code string) int {
 	switch code {
 	case codeUnauthorized:
@@ -92,7 +91,7 @@ func fail(code, format string, args ...any) *apiError {
 	return &apiError{status: statusOf(code), code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// invalid refuses a field.
+// invalid returns an error for a field.
 func invalid(field, format string, args ...any) *apiError {
 	e := fail(codeInvalid, "invalid input in field '"+field+"': "+format, args...)
 	e.fields = []string{field}
@@ -103,7 +102,7 @@ func notFound(kind string, id any) *apiError {
 	return fail("not_found", "%s with ID '%v' not found", kind, id)
 }
 
-// asAPI turns any error into the API's form.
+// asAPI converts any error to the API's form.
 func asAPI(err error) *apiError {
 	var e *apiError
 	if errors.As(err, &e) {

@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// Fault makes requests fail, or what they begin. Conditions that are empty match everything; what is to
-// happen may be combined where that makes sense (After with Cut: the answer is lost after the effect).
+// Fault makes requests, or the actions they start, fail. Empty conditions match everything; effects may be combined if
+// that makes sense (After with Cut: the response is lost after the effect).
 type Fault struct {
 	Method string `json:"method"`
-	Path   string `json:"path"`  // regular expression on the path below /v1, such as ^/servers$
-	Query  string `json:"query"` // likewise on the raw query, such as \bpage=2\b
-	Nth    int    `json:"nth"`   // start with the n-th match, counted from 1
-	Count  int    `json:"count"` // how many matches; 0: all from then on
-	// For ends the fault this long after the first request that it met. 0: never.
+	Path   string `json:"path"`  // regular expression for the path below /v1, such as ^/servers$
+	Query  string `json:"query"` // regular expression for the raw query, such as \bpage=2\b
+	Nth    int    `json:"nth"`   // first match to affect, counted from 1
+	Count  int    `json:"count"` // number of matches; 0: all from then on
+	// For ends the fault this long after the first affected request. 0: never.
 	For time.Duration `json:"for"`
 
-	Code   string `json:"code"`   // answer with this error of the API, such as locked or rate_limit_exceeded
-	Status int    `json:"status"` // HTTP status; default that of Code. Without Code: a bare answer, not JSON
-	After  bool   `json:"after"`  // the request takes effect, only its answer is replaced or lost
-	Cut    bool   `json:"cut"`    // close the connection instead of answering
-	Hang   bool   `json:"hang"`   // say nothing until the client gives up or the Sim is closed
-	// Late has the request take effect only after this time, while it is answered as the fault says at
-	// once; with none of Code, Status, Cut and Hang the connection is closed.
+	Code   string `json:"code"`   // respond with this API error, such as locked or rate_limit_exceeded
+	Status int    `json:"status"` // HTTP status; default that of Code. Without Code: a bare response, not JSON
+	After  bool   `json:"after"`  // the request takes effect, only its response is replaced or lost
+	Cut    bool   `json:"cut"`    // close the connection instead of responding
+	Hang   bool   `json:"hang"`   // send no response until the client gives up or the Sim is closed
+	// Late delays the request's effect by this time, while the fault's response is sent immediately; with none of Code,
+	// Status, Cut and Hang the connection is closed.
 	Late time.Duration `json:"late"`
 
-	// What follows leaves the request alone and is about the action that it begins.
+	// The following fields do not affect the request, but the action that it starts.
 
 	ActionCode string        `json:"action_code"` // the action fails with this code
 	Slow       time.Duration `json:"slow"`        // the action takes this long
-	Deaf       bool          `json:"deaf"`        // the server does not obey a shutdown
-	Unreadable bool          `json:"unreadable"`  // the image ends as unavailable
+	Deaf       bool          `json:"deaf"`        // the server ignores a shutdown
+	Unreadable bool          `json:"unreadable"`  // the image becomes unavailable
 
-	// What follows lets the request do what it does and falsifies its answer.
+	// The following fields do not affect the request, but falsify its response.
 
-	Hide  string `json:"hide"`  // lists leave out what has a matching "ID NAME", and count without it
-	Claim string `json:"claim"` // the status of every server, image or action in the answer, such as off or unavailable
+	Hide  string `json:"hide"`  // lists omit entries with a matching "ID NAME", and do not count them
+	Claim string `json:"claim"` // status of every server, image or action in the response, such as off or unavailable
 
 	path, query *regexp.Regexp
 	hide        *regexp.Regexp // nil: nothing
@@ -46,7 +46,7 @@ type Fault struct {
 	first       time.Time
 }
 
-// strikes says whether the request itself is met.
+// strikes reports whether the request itself is affected.
 func (f *Fault) strikes() bool {
 	return f != nil && (f.Code != "" || f.Status != 0 || f.Cut || f.Hang || f.Late > 0)
 }
@@ -57,7 +57,7 @@ type faultBook struct {
 	list []*Fault
 }
 
-// Fault adds a fault; the first that matches a request decides. An error means that Path or Query is no
+// Fault adds a fault; the first one that matches a request applies. It returns an error if Path or Query is not a valid
 // regular expression.
 func (s *Sim) Fault(f Fault) error {
 	var err error
@@ -78,7 +78,7 @@ func (s *Sim) Fault(f Fault) error {
 	return nil
 }
 
-// ClearFaults takes all faults away. What is on its way late still lands.
+// ClearFaults removes all faults. Late requests still take effect.
 func (s *Sim) ClearFaults() {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

@@ -31,7 +31,7 @@ func (s *Sim) wireFirewall(f *firewall) any {
 	return w
 }
 
-// guarded are the servers that a firewall is applied to.
+// guarded returns the servers that a firewall is applied to.
 func (s *Sim) guarded(f *firewall) []*server {
 	var found []*server
 	for _, sv := range s.servers {
@@ -39,11 +39,11 @@ func (s *Sim) guarded(f *firewall) []*server {
 			found = append(found, sv)
 		}
 	}
-	_ = sortBy(found, nil) // without a wish nothing can be wrong with it
+	_ = sortBy(found, nil) // without a sort order sortBy cannot fail
 	return found
 }
 
-// checkRules brings rules into the form of answers.
+// checkRules converts rules to the form of responses.
 func checkRules(in []schema.FirewallRuleRequest) ([]schema.FirewallRule, error) {
 	if len(in) > maxFirewallRules {
 		return nil, invalid("rules", "are too many")
@@ -129,7 +129,7 @@ func firewallRef(f *firewall) []schema.ActionResourceReference {
 	return []schema.ActionResourceReference{{ID: f.id, Type: "firewall"}}
 }
 
-// resources are the servers that are meant. What a label selector says now is not followed later.
+// resources returns the selected servers. Label selectors are evaluated once.
 func (s *Sim) resources(in []schema.FirewallResource) ([]*server, error) {
 	var on []*server
 	for _, r := range in {
@@ -204,7 +204,7 @@ func deleteFirewall(s *Sim, c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// actFirewall answers POST /firewalls/{id}/actions/{act}.
+// actFirewall serves POST /firewalls/{id}/actions/{act}.
 func actFirewall(s *Sim, c *call) (answer, error) {
 	f, err := get(c, "firewall", s.firewalls)
 	if err != nil {

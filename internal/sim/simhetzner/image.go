@@ -19,12 +19,12 @@ type image struct {
 	id          int64
 	kind        string // system, snapshot
 	status      string
-	name        string // of a stock image
+	name        string // name of a stock image
 	description string
 	flavor      string
 	version     string
 	arch        string
-	sizeGB      float32 // 0 while it is being made
+	sizeGB      float32 // 0 while it is being created
 	diskGB      int
 	created     time.Time
 	fromID      int64
@@ -32,10 +32,10 @@ type image struct {
 	boundTo     *server
 	protected   bool
 	labels      map[string]string
-	location    *location // where its data lies; nil: everywhere
+	location    *location // location of its data; nil: everywhere
 	disk        string
-	meter       *meter // nil before it is available
-	// inconsistent says that the server was not off, or that its disk lacked what its computer had written.
+	meter       *meter // nil until it is available
+	// inconsistent states that the server was not off, or that its disk lacked data that its computer had written.
 	inconsistent bool
 }
 
@@ -43,7 +43,7 @@ func (i *image) about() (int64, string, time.Time, map[string]string) {
 	return i.id, i.name, i.created, i.labels
 }
 
-// wireImage leaves out what the client's type has besides.
+// wireImage omits additional fields of the client's type.
 type wireImage struct {
 	schema.Image
 	Deprecation *schema.DeprecationInfo `json:"deprecation,omitempty"`
@@ -77,7 +77,7 @@ func imageRef(i *image) []schema.ActionResourceReference {
 	return []schema.ActionResourceReference{{ID: i.id, Type: "image"}}
 }
 
-// findImage finds an image by id, or a stock image of an architecture by name.
+// findImage finds an image by ID, or a stock image of an architecture by name.
 func (s *Sim) findImage(want schema.IDOrName, arch string) *image {
 	if want.ID != 0 {
 		return s.images[want.ID]
@@ -153,8 +153,8 @@ func deleteImage(s *Sim, c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// actCreateImage makes a snapshot of a server in whatever state, as the API does; its action locks it. Object says
-// whether the image is one that may not be readable.
+// actCreateImage creates a snapshot of a server in any state, as the API does; its action locks the server.
+// Object.Inconsistent marks images that may be unreadable.
 func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 	req, err := decode[schema.ServerActionCreateImageRequest](c)
 	if err != nil {
@@ -193,7 +193,7 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 	return body, nil
 }
 
-// snapshot begins the action that fills an image.
+// snapshot starts the action that fills an image.
 func (s *Sim) snapshot(c *call, sv *server, img *image) *action {
 	size := s.cfg.ImageGB
 	var w *work

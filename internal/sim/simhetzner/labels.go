@@ -13,7 +13,7 @@ var (
 	hostname   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
 )
 
-// checkLabels returns a copy of what is asked for; none is empty, not nil.
+// checkLabels returns a copy of the requested labels; an empty map for none, not nil.
 func checkLabels(labels *map[string]string) (map[string]string, error) {
 	if labels == nil || *labels == nil {
 		return map[string]string{}, nil
@@ -32,16 +32,16 @@ func checkLabels(labels *map[string]string) (map[string]string, error) {
 // term is one condition of a label selector.
 type term struct {
 	key    string
-	values []string // empty: only about the presence of the key
+	values []string // empty: only tests the presence of the key
 	not    bool
 }
 
 type selector []term
 
-// inSet is a condition on a set of values.
+// inSet matches a condition on a set of values.
 var inSet = regexp.MustCompile(`^(\S+)\s+(in|notin)\s*\(([^()]*)\)$`)
 
-// parseSelector reads the form of label selectors: k, !k, k=v, k==v, k!=v, k in (a,b), k notin (a,b).
+// parseSelector parses a label selector: k, !k, k=v, k==v, k!=v, k in (a,b), k notin (a,b).
 func parseSelector(text string) (selector, error) {
 	var sel selector
 	for _, part := range splitSelector(text) {
@@ -73,7 +73,7 @@ func parseSelector(text string) (selector, error) {
 	return sel, nil
 }
 
-// splitSelector cuts at the commas outside of parentheses.
+// splitSelector splits at the commas outside of parentheses.
 func splitSelector(text string) []string {
 	if strings.TrimSpace(text) == "" {
 		return nil

@@ -7,19 +7,19 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// hides reports whether lists leave an object out.
+// hides reports whether lists omit an object.
 func (f *Fault) hides(id int64, name string) bool {
 	return f != nil && f.hide != nil && f.hide.MatchString(fmt.Sprintf("%d %s", id, name))
 }
 
-// falsify has an answer say what is not so.
+// falsify changes the status in a response.
 func (f *Fault) falsify(ans answer) answer {
 	if f == nil || f.Claim == "" || ans.body == nil {
 		return ans
 	}
 	raw, err := json.Marshal(ans.body)
 	if err != nil {
-		return ans // the writer of the answer finds the same error
+		return ans // encoding the response returns the same error
 	}
 	var body map[string]any
 	if err := json.Unmarshal(raw, &body); err != nil {
@@ -41,8 +41,8 @@ func claim(v any, status string) {
 	}
 }
 
-// Twin has an order land a second time, late: there is another server then with the name, the labels and all else of
-// the one of this id, though names should be unique. It returns the new id, 0 if there is no such server.
+// Twin executes an order a second time, late: it creates another server with the name, labels and all other data of the
+// server with this ID, though names should be unique. It returns the new ID, 0 if there is no such server.
 func (s *Sim) Twin(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bucket is the project's allowance of requests: it holds an hour's worth and fills up evenly.
+// bucket is the project's rate limit: it holds the requests of an hour and refills evenly.
 type bucket struct {
 	size  int
 	left  float64
@@ -23,7 +23,7 @@ func (b *bucket) refill(now time.Time) {
 	b.asked = now
 }
 
-// take spends one request, or says that there is none left. The headers are set either way.
+// take takes one request and returns false if there is none left. It sets the headers in both cases.
 func (b *bucket) take(now time.Time, h http.Header) bool {
 	b.refill(now)
 	ok := b.left >= 1
@@ -37,7 +37,7 @@ func (b *bucket) take(now time.Time, h http.Header) bool {
 	return ok
 }
 
-// Drain leaves the project with left requests until the bucket has filled up again.
+// Drain leaves the project with left requests until the bucket refills.
 func (s *Sim) Drain(left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

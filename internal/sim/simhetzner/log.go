@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// keptRequests bounds the log; the counts go on.
+// keptRequests limits the log; the counts continue.
 const keptRequests = 10_000
 
-// Request is one request as it was heard.
+// Request is one received request.
 type Request struct {
 	At     time.Time `json:"at"`
 	Method string    `json:"method"`
 	Path   string    `json:"path"` // below /v1
 	Query  string    `json:"query,omitempty"`
 	Route  string    `json:"route"` // such as POST /servers/{id}/actions/{act}
-	// Status and Code are what the stand-in wanted to answer; Fault says that something else was done. A
-	// request that never took effect has status 0.
+	// Status and Code are the intended response; Fault states that another one was sent. A request that never took
+	// effect has status 0.
 	Status int    `json:"status"`
 	Code   string `json:"code,omitempty"`
 	Fault  bool   `json:"fault,omitempty"`
@@ -45,7 +45,7 @@ func (s *Sim) Requests() []Request {
 	return slices.Clone(s.log.list)
 }
 
-// Counts says how often each route was asked, and how often in all.
+// Counts returns the number of requests by route and in total.
 func (s *Sim) Counts() (byRoute map[string]int, total int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

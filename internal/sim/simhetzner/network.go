@@ -41,7 +41,7 @@ func (n *network) taken(s *Sim) map[netip.Addr]bool {
 func (n *network) freeAddress(s *Sim) netip.Addr {
 	in := n.ipRange
 	if len(n.subnets) > 0 {
-		in = netip.MustParsePrefix(n.subnets[0].IPRange) // was checked when it was made
+		in = netip.MustParsePrefix(n.subnets[0].IPRange) // was checked at its creation
 	}
 	return lowestFree(in, n.taken(s))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// Net prices in millionths, as far as they do not depend on a type.
+// Net prices in millionths that do not depend on a type.
 const (
 	priceIPv4Hour  = 800
 	priceIPv4Month = 500_000
@@ -19,10 +19,10 @@ const (
 	currency       = "EUR"
 )
 
-// gross adds the tax to a net price.
+// gross adds tax to a net price.
 func (s *Sim) gross(net int64) int64 { return net * (100 + s.cfg.VAT) / 100 }
 
-// amount is a price as the API says it: two decimals in text, with and without tax.
+// amount formats a price as the API does: as decimal text, with and without tax.
 func (s *Sim) amount(net int64) schema.Price {
 	text := func(micro int64, zeros string) string {
 		return fmt.Sprintf("%d.%06d%s", micro/1_000_000, micro%1_000_000, zeros)
@@ -30,13 +30,13 @@ func (s *Sim) amount(net int64) schema.Price {
 	return schema.Price{Net: text(net, "0000"), Gross: text(s.gross(net), "0000000000")}
 }
 
-// wireType leaves out what the client's type still knows.
+// wireType omits obsolete fields of the client's type.
 type wireType struct {
 	schema.ServerType
 	IncludedTraffic *int64 `json:"included_traffic,omitempty"`
 }
 
-// wireType is a server type with its prices, and whether it can be had, place by place.
+// wireType returns a server type with its prices and availability by location.
 func (s *Sim) wireType(t *serverType) wireType {
 	w := wireType{ServerType: t.ServerType}
 	w.Prices, w.Locations = s.typePrices(t), []schema.ServerTypeLocation{}
@@ -98,7 +98,7 @@ func getLocation(s *Sim, c *call) (answer, error) {
 	return answer{}, notFound("location", c.id)
 }
 
-// wirePricing leaves out what the client's type still knows; so its addresses are without the word datacenter.
+// wirePricing omits obsolete fields of the client's type, so its addresses have no datacenter.
 type wirePricing struct {
 	schema.Pricing
 	Traffic    *schema.PricingTraffic `json:"traffic,omitempty"`
@@ -116,7 +116,7 @@ type wireAddressPrice struct {
 	PriceMonthly schema.Price `json:"price_monthly"`
 }
 
-// getPricing lists as many kinds of floating IPs as of primary IPs; hcloud-go panics where there are fewer.
+// getPricing lists as many kinds of floating IPs as of primary IPs; hcloud-go panics if there are fewer.
 func getPricing(s *Sim, _ *call) (answer, error) {
 	p := wirePricing{Pricing: schema.Pricing{
 		Currency: currency, VATRate: fmt.Sprintf("%d.000000", s.cfg.VAT),

@@ -27,7 +27,7 @@ type wireMeta struct {
 	Pagination wirePagination `json:"pagination"`
 }
 
-// number reads a positive number of the query.
+// number parses a positive number in the query.
 func number(c *call, name string, def int) (int, error) {
 	raw := c.query.Get(name)
 	if raw == "" {
@@ -40,7 +40,7 @@ func number(c *call, name string, def int) (int, error) {
 	return n, nil
 }
 
-// paginate cuts the page that is asked for.
+// paginate returns the requested page.
 func paginate[T any](c *call, key string, all []T, wire func(T) any) (answer, error) {
 	page, err := number(c, "page", 1)
 	if err != nil {
@@ -67,12 +67,12 @@ func paginate[T any](c *call, key string, all []T, wire func(T) any) (answer, er
 	return answer{http.StatusOK, map[string]any{key: list, "meta": wireMeta{p}}}, nil
 }
 
-// object is what everything that is listed has.
+// object is the interface of all listed resources.
 type object interface {
 	about() (id int64, name string, created time.Time, labels map[string]string)
 }
 
-// list answers a GET of a kind: what it is asked for by name and label, further narrowed by keep, sorted.
+// list serves a list of one kind, filtered by name, label and keep, and sorted.
 func list[T object](c *call, key string, all map[int64]T, keep func(T) bool, wire func(T) any) (answer, error) {
 	sel, err := parseSelector(c.query.Get("label_selector"))
 	if err != nil {
@@ -95,7 +95,7 @@ func list[T object](c *call, key string, all map[int64]T, keep func(T) bool, wir
 	return paginate(c, key, found, wire)
 }
 
-// sortBy sorts by id, and before that as the query wants it.
+// sortBy sorts by the query's order, then by ID.
 func sortBy[T object](all []T, by []string) error {
 	slices.SortFunc(all, func(a, b T) int {
 		x, _, _, _ := a.about()
@@ -133,13 +133,13 @@ func compare[T object](a, b T, field string) int {
 	return 0
 }
 
-// anyOf says whether a repeatable parameter is absent or has the value.
+// anyOf reports whether a repeatable parameter is absent or contains the value.
 func anyOf(c *call, name, value string) bool {
 	want := c.query[name]
 	return len(want) == 0 || slices.Contains(want, value)
 }
 
-// get finds the object that a path names.
+// get returns the object in a path.
 func get[T any](c *call, kind string, all map[int64]T) (T, error) {
 	v, ok := all[c.id]
 	if !ok {
@@ -159,7 +159,7 @@ func named[T object](all map[int64]T, name string) (T, bool) {
 	return none, false
 }
 
-// free refuses a name that another of the kind has.
+// free returns an error if another object of the kind has the name.
 func free[T object](all map[int64]T, kind, name string, self int64) error {
 	for _, v := range all {
 		if id, n, _, _ := v.about(); n == name && id != self {

@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// RecordVar is the environment variable that names Config.Record's default.
+// RecordVar is the environment variable with the default of Config.Record.
 const RecordVar = "SIMHETZNER_RECORD"
 
-// Recorded is one answer as it was given, for the likeness test.
+// Recorded is one recorded response, for the likeness test.
 type Recorded struct {
 	Method  string          `json:"method"`
 	Route   string          `json:"route"` // such as /servers/{id}/actions/poweron
@@ -26,7 +26,7 @@ type Recorded struct {
 	Body    json.RawMessage `json:"body"`
 }
 
-// recorder keeps one answer of each shape. A nil one keeps nothing. Several processes may share a folder.
+// recorder stores one response of each shape. A nil recorder stores nothing. Several processes may share a folder.
 type recorder struct {
 	dir  string
 	mu   sync.Mutex
@@ -40,7 +40,7 @@ func newRecorder(dir string) *recorder {
 	return &recorder{dir: dir, seen: map[string]bool{}}
 }
 
-// keep writes an answer down. Best effort: who judges the folder complains if it is empty.
+// keep stores a response. It is best effort: the test that reads the folder fails if it is empty.
 func (r *recorder) keep(method, route string, c *call, status int, raw []byte) {
 	if r == nil || raw == nil {
 		return
@@ -77,7 +77,7 @@ func (r *recorder) keep(method, route string, c *call, status int, raw []byte) {
 	}
 }
 
-// shapeOf is JSON without its values: the keys and the kinds of what they hold.
+// shapeOf returns the structure of a JSON value: its keys and the kinds of their values.
 func shapeOf(raw []byte) string {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

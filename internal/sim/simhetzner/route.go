@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// routes is all that the API answers.
+// routes returns the API's handlers by route.
 func routes() map[string]handler {
 	return map[string]handler{
 		"GET /servers":                     listServers,

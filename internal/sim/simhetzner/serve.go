@@ -17,19 +17,19 @@ import (
 
 const maxBody = 1 << 20
 
-// call is one request, as a handler sees it. s.mu is held.
+// call is one request for a handler. s.mu is locked.
 type call struct {
 	now    time.Time
 	path   string
 	query  url.Values
-	id     int64 // {id} of the path
+	id     int64 // {id} in the path
 	act    string
 	body   []byte
-	fault  *Fault // nil, or what will become of the action
+	fault  *Fault // the fault that applies to the started action, or nil
 	method string
 }
 
-// answer is what a handler says. A nil body is none.
+// answer is a handler's response. A nil body means none.
 type answer struct {
 	status int
 	body   any
@@ -37,7 +37,7 @@ type answer struct {
 
 type handler func(s *Sim, c *call) (answer, error)
 
-// decode reads the request's body.
+// decode decodes the request's body.
 func decode[T any](c *call) (T, error) {
 	var v T
 	if len(bytes.TrimSpace(c.body)) == 0 {
@@ -53,15 +53,15 @@ func decode[T any](c *call) (T, error) {
 	return v, nil
 }
 
-// ServeHTTP answers the API below /v1 and the stand-in's own pages below /_sim.
+// ServeHTTP serves the API below /v1 and the simulator's control pages below /_sim.
 func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// serve makes a handler of one route. What it does under the lock is over before anything is written.
+// serve returns the handler of one route. It releases the lock before it writes the response.
 func (s *Sim) serve(route string, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
-			return // the client has gone, or sends what nobody would
+			return // the client has disconnected, or the body is too large
 		}
 		path := strings.TrimPrefix(r.URL.Path, "/v1")
 		w.Header().Set("X-Correlation-Id", uuid.NewString())
@@ -82,7 +82,7 @@ func (s *Sim) serve(route string, h handler) http.HandlerFunc {
 	}
 }
 
-// act is everything that a request changes.
+// act executes a request under the lock.
 func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handler, c *call) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handle
 		case c.fault.Late > 0:
 			s.at(c.now.Add(c.fault.Late), nil, func(at time.Time, _ error) {
 				c.now, c.fault = at, nil
-				_, _ = h(s, c) // nobody is left to be told
+				_, _ = h(s, c) // the response has already been sent
 			})
 		}
 	}
@@ -110,11 +110,11 @@ func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handle
 	}
 	entry.Status = ans.status
 	s.log.add(entry)
-	s.settle(c.now) // what takes no time is over when the answer is read
+	s.settle(c.now) // actions without duration end before the response is read
 	return ans
 }
 
-// admit checks the token and the rate.
+// admit checks the token and the rate limit.
 func (s *Sim) admit(h http.Header, r *http.Request, c *call) (answer, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	readOnly := s.cfg.ReadOnlyToken != "" && token == s.cfg.ReadOnlyToken
@@ -131,7 +131,7 @@ func (s *Sim) admit(h http.Header, r *http.Request, c *call) (answer, error) {
 	return answer{}, nil
 }
 
-// strike answers as a fault wants it.
+// strike sends a fault's response.
 func (s *Sim) strike(w http.ResponseWriter, r *http.Request, f *Fault) {
 	switch {
 	case f.Hang:
@@ -170,6 +170,6 @@ func writeJSON(w http.ResponseWriter, status int, body any) []byte {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(raw) // if the client is gone, nobody is left to tell
+	_, _ = w.Write(raw) // the client may have disconnected
 	return raw
 }

@@ -37,15 +37,15 @@ type server struct {
 	userData   string
 	keys       []string
 	diskGB     int
-	running    int // actions under way; it is locked while there is one
+	running    int // running actions; the server is locked while there is one
 	machine    Machine
 	meter      *meter
-	// synced says that all that its computer has written is on the disk: it has shut down by itself, or was told to
-	// sync since it was started last.
+	// synced states that the disk has all data that its computer has written: it has shut down cleanly, or was synced
+	// since the last start.
 	synced bool
 }
 
-// attachment is a server's place in a network.
+// attachment is a server's membership in a network.
 type attachment struct {
 	network *network
 	ip      netip.Addr
@@ -55,7 +55,7 @@ func (sv *server) about() (int64, string, time.Time, map[string]string) {
 	return sv.id, sv.name, sv.created, sv.labels
 }
 
-// wireServer differs from the client's type where null is said.
+// wireServer differs from the client's type where the API sends null.
 type wireServer struct {
 	schema.Server
 	PublicNet  wirePublicNet `json:"public_net"`
@@ -106,7 +106,7 @@ func (s *Sim) wireServer(sv *server) any {
 	return w
 }
 
-// macOf makes up a hardware address.
+// macOf derives a hardware address.
 func macOf(ip netip.Addr) string {
 	const digits = "0123456789abcdef"
 	mac := []byte("86:00:")
@@ -161,7 +161,7 @@ func updateServer(s *Sim, c *call) (answer, error) {
 
 func validHostname(name string) bool { return len(name) <= 253 && hostname.MatchString(name) }
 
-// deleteServer frees the name, the capacity and the addresses when it is done.
+// deleteServer releases the name, the capacity and the addresses when it is done.
 func deleteServer(s *Sim, c *call) (answer, error) {
 	sv, err := s.unlocked(c)
 	if err != nil {
@@ -188,7 +188,7 @@ func deleteServer(s *Sim, c *call) (answer, error) {
 	return answer{http.StatusOK, map[string]any{"action": s.wireAction(a)}}, nil
 }
 
-// remove takes a server and what belongs to it out of the world.
+// remove removes a server with its dependent resources.
 func (s *Sim) remove(sv *server, at time.Time) {
 	if s.servers[sv.id] == nil {
 		return
@@ -216,8 +216,7 @@ func (s *Sim) remove(sv *server, at time.Time) {
 	}
 }
 
-// Vanish takes a server away as if a person had done so in the console, without an action. It reports
-// whether there was one.
+// Vanish deletes a server as if by hand in the console, without an action. It reports whether the server existed.
 func (s *Sim) Vanish(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,8 +232,8 @@ func (s *Sim) Vanish(id int64) bool {
 	return true
 }
 
-// WentOff says that a server's computer has gone off by itself, as one does that counts its own hours. It
-// reports whether there was one.
+// WentOff records that a server's computer has shut down without a request, as after its own timer. It reports whether
+// the server exists.
 func (s *Sim) WentOff(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +244,8 @@ func (s *Sim) WentOff(id int64) bool {
 	return sv != nil
 }
 
-// Synced says that a server's computer has just written to its disk what it holds in memory. It reports whether there
-// was such a server.
+// Synced records that a server's computer has just written its memory to its disk. It reports whether the server
+// exists.
 func (s *Sim) Synced(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +256,7 @@ func (s *Sim) Synced(id int64) bool {
 	return sv != nil
 }
 
-// unlocked finds the server of the path and refuses it while something is being done to it.
+// unlocked returns the server in the path, or an error while it is locked by an action.
 func (s *Sim) unlocked(c *call) (*server, error) {
 	sv, err := get(c, "server", s.servers)
 	if err != nil {

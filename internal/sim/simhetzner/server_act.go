@@ -10,7 +10,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// actServer answers POST /servers/{id}/actions/{act}.
+// actServer serves POST /servers/{id}/actions/{act}.
 func actServer(s *Sim, c *call) (answer, error) {
 	acts := map[string]func(*Sim, *call, *server) (map[string]any, error){
 		"poweron": actPowerOn, "poweroff": actPowerOff, "shutdown": actShutdown, "reboot": actReset, "reset": actReset,
@@ -32,7 +32,7 @@ func actServer(s *Sim, c *call) (answer, error) {
 	return answer{http.StatusCreated, body}, nil
 }
 
-// power has the server's computer switched.
+// power starts a power operation of the server's computer.
 func (s *Sim) power(sv *server, op PowerOp) *work {
 	m := sv.machine
 	if m == nil {
@@ -43,7 +43,7 @@ func (s *Sim) power(sv *server, op PowerOp) *work {
 
 func (s *Sim) one(a *action) map[string]any { return map[string]any{"action": s.wireAction(a)} }
 
-// becomes sets the status that a server has after an action; nothing changes if that fails.
+// becomes sets the server's status after an action; a failed action changes nothing.
 func becomes(sv *server, status string) func(time.Time, bool) {
 	was := sv.status
 	return func(_ time.Time, failed bool) {
@@ -71,7 +71,7 @@ func actPowerOff(s *Sim, c *call, sv *server) (map[string]any, error) {
 	return s.one(s.start(c, p)), nil
 }
 
-// actShutdown only sends the wish; the server is off some time after its action has ended.
+// actShutdown only sends the request; the server is off some time after the action has ended.
 func actShutdown(s *Sim, c *call, sv *server) (map[string]any, error) {
 	deaf := c.fault != nil && c.fault.Deaf
 	if !deaf && sv.status == serverRunning {
@@ -120,7 +120,7 @@ func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
 		return nil, invalid("user_data", "is longer than 32 KiB")
 	}
 	sv.image = img
-	if req.UserData != nil { // otherwise the old one is used again
+	if req.UserData != nil { // otherwise the previous user data is reused
 		sv.userData = *req.UserData
 	}
 	sv.status, sv.synced = serverRebuilding, false

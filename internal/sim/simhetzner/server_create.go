@@ -12,7 +12,7 @@ import (
 
 const maxUserData = 32 << 10
 
-// order is a request for a server, with what it names looked up.
+// order is a request for a server with all references resolved.
 type order struct {
 	schema.ServerCreateRequest
 	typ       *serverType
@@ -53,7 +53,7 @@ func createServer(s *Sim, c *call) (answer, error) {
 	}}, nil
 }
 
-// orderWhat looks up name, type, image and place.
+// orderWhat resolves name, type, image and location.
 func (s *Sim) orderWhat(o *order) error {
 	if !validHostname(o.Name) {
 		return invalid("name", "is no hostname")
@@ -92,7 +92,7 @@ func (s *Sim) orderWhat(o *order) error {
 	return free(s.servers, "server", o.Name, 0)
 }
 
-// orderWith looks up labels, keys, firewalls, networks and volumes.
+// orderWith resolves labels, keys, firewalls, networks and volumes.
 func (s *Sim) orderWith(o *order) (err error) {
 	if o.labels, err = checkLabels(o.Labels); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Sim) orderWith(o *order) (err error) {
 	return nil
 }
 
-// orderNet looks up the public addresses.
+// orderNet resolves the public addresses.
 func (s *Sim) orderNet(o *order) error {
 	p := o.PublicNet
 	if p == nil {
@@ -168,7 +168,7 @@ func (s *Sim) orderNet(o *order) error {
 	return nil
 }
 
-// orderLimits checks the account's limits and then the capacity of the place, which it takes.
+// orderLimits checks the account's limits, then takes capacity of the location.
 func (s *Sim) orderLimits(o *order) error {
 	q := s.cfg.Quota
 	cores := o.typ.Cores
@@ -194,7 +194,7 @@ func (s *Sim) orderLimits(o *order) error {
 	return s.takeStock(o.typ, o.location)
 }
 
-// newServer puts the server of an order into the world.
+// newServer creates the server of an order.
 func (s *Sim) newServer(o *order, now time.Time) *server {
 	sv := &server{
 		id: s.nextID(), name: o.Name, status: serverInitializing, created: now, typ: o.typ, location: o.location, image: o.image,
@@ -219,7 +219,7 @@ func (s *Sim) newServer(o *order, now time.Time) *server {
 	return sv
 }
 
-// boot begins the actions of a new server. Its computer starts at once.
+// boot starts the actions of a new server. Its computer starts immediately.
 func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*action) {
 	took := s.cfg.Took.Create
 	switch {
@@ -260,7 +260,7 @@ func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*acti
 	return created, next
 }
 
-// spec is what the server's computer is made from.
+// spec returns the description of the server's computer.
 func (sv *server) spec(start bool) MachineSpec {
 	m := MachineSpec{
 		ID: sv.id, Name: sv.name, UserData: []byte(sv.userData), Keys: sv.keys, Start: start,
@@ -281,7 +281,7 @@ func (sv *server) spec(start bool) MachineSpec {
 	return m
 }
 
-// addressFor gives a server the address that was asked for, or one of its own.
+// addressFor assigns the requested address to a server, or a new one.
 func (s *Sim) addressFor(sv *server, own *primaryIP, kind string, now time.Time) *primaryIP {
 	if own == nil {
 		own = s.newPrimaryIP(kind, "primary_ip-"+rand.Text()[:8], sv.location, now)
@@ -291,8 +291,8 @@ func (s *Sim) addressFor(sv *server, own *primaryIP, kind string, now time.Time)
 	return own
 }
 
-// lowestFree is the lowest address of a prefix that is not taken, not valid if there is none; the first ones
-// belong to the network.
+// lowestFree returns the lowest free address of a prefix, invalid if there is none; the first ones belong to the
+// network.
 func lowestFree(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	a := p.Masked().Addr().Next().Next()
 	for taken[a] && p.Contains(a) {

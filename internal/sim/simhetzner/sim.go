@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Config is what a stand-in is made of. Its zero value works: real time, no computers, endless capacity.
+// Config configures a simulator. The zero value works: real time, no computers, unlimited capacity.
 type Config struct {
-	// Now is the clock. Default time.Now; see Clock.
+	// Now is the clock. Default time.Now; see [Clock].
 	Now func() time.Time
-	// Token is the only one accepted; empty accepts any.
+	// Token is the only accepted token; empty accepts any.
 	Token string
 	// ReadOnlyToken, if set, is accepted for reading only.
 	ReadOnlyToken string
@@ -24,36 +24,35 @@ type Config struct {
 	Period time.Duration
 	// Took are the durations of actions.
 	Took Took
-	// Machines puts computers behind the servers; nil: facts only.
+	// Machines provides computers for the servers; nil: data only.
 	Machines Machines
-	// Quota is what the account may have.
+	// Quota is the account's quota.
 	Quota Quota
-	// RateLimit is how many requests an hour are allowed. Default 3600; negative: no limit.
+	// RateLimit is the number of requests per hour. Default 3600; negative: no limit.
 	RateLimit int
 	// VAT is the rate in percent. Default 19; negative: none.
 	VAT int64
-	// ImageGB is the size of a snapshot where no Machine says it. Default 4.
+	// ImageGB is the size of a snapshot without a Machine. Default 4.
 	ImageGB float32
-	// Types are further server types, or replace those of the same name.
+	// Types are additional server types, or replace those of the same name.
 	Types []TypeSpec
-	// IPv4 is where public addresses come from. Default 198.18.0.0/15. The lowest that is free is given
-	// next, as in the real one, where an address soon belongs to somebody else.
+	// IPv4 is the range of public addresses. Default 198.18.0.0/15. The lowest free address is assigned next, as in the
+	// real API, where addresses are soon reused by others.
 	IPv4 netip.Prefix
-	// KeepAddresses leaves the addresses that came with a server behind when it is deleted.
+	// KeepAddresses keeps the addresses created with a server when it is deleted.
 	KeepAddresses bool
-	// Record is a folder in which one of each kind of answer is kept, for the likeness test. Default
-	// $SIMHETZNER_RECORD.
+	// Record is a folder for one response of each kind, for the likeness test. Default $SIMHETZNER_RECORD.
 	Record string
 }
 
-// Took says how long actions take. Zero is the default, negative is at once.
+// Took are the durations of actions. Zero means the default, negative means none.
 type Took struct {
 	Create   time.Duration // create_server: default 12 s
 	FromDisk time.Duration // create_server from a snapshot in its own location: default 60 s
-	FromFar  time.Duration // and in another: default 15 min
+	FromFar  time.Duration // create_server from a snapshot in another location: default 15 min
 	Start    time.Duration // start_server: default 8 s
 	Stop     time.Duration // stop_server: default 2 s
-	Shutdown time.Duration // until a server that was asked to shut down is off: default 10 s
+	Shutdown time.Duration // from a shutdown request until the server is off: default 10 s
 	Rebuild  time.Duration // rebuild_server: default 7 s
 	Image    time.Duration // create_image: default 2 min
 	Delete   time.Duration // delete_server: default 1 s
@@ -71,7 +70,7 @@ func (t Took) withDefaults() Took {
 	return t
 }
 
-// Scaled returns the defaults with everything divided by n: for demos that cannot wait.
+// Scaled returns the defaults divided by n, for demos.
 func Scaled(n int64) Took {
 	t := Took{}.withDefaults()
 	for _, at := range []*time.Duration{
@@ -82,7 +81,7 @@ func Scaled(n int64) Took {
 	return t
 }
 
-// Quota limits an account, over all its projects. Zero is no limit.
+// Quota limits an account over all its projects. Zero means no limit.
 type Quota struct{ Servers, Cores, PrimaryIPv4, Snapshots, Volumes int }
 
 // Sim is one project of one account. It is safe for concurrent use.
@@ -90,7 +89,7 @@ type Sim struct {
 	cfg     Config
 	ctx     context.Context
 	cancel  context.CancelFunc
-	work    sync.WaitGroup // what Machines are doing
+	work    sync.WaitGroup // Machine operations in progress
 	mux     *http.ServeMux
 	records *recorder
 	faults  *faultBook
@@ -115,7 +114,7 @@ type Sim struct {
 	primaryIPs map[int64]*primaryIP
 }
 
-// New makes an account with one empty project. Call Close when there are Machines.
+// New returns an account with one empty project. Call Close if there are Machines.
 func New(cfg Config) *Sim {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -142,7 +141,7 @@ func New(cfg Config) *Sim {
 	return s
 }
 
-// Start serves on an address such as 127.0.0.1:0 and returns the endpoint for clients, which ends in /v1.
+// Start listens on an address such as 127.0.0.1:0 and returns the endpoint for clients, which ends in /v1.
 func (s *Sim) Start(address string) (endpoint string, err error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *Sim) Start(address string) (endpoint string, err error) {
 	return "http://" + ln.Addr().String() + "/v1", nil
 }
 
-// Close ends hanging requests, deletes all Machines and waits for whatever they are doing.
+// Close ends hanging requests, deletes all Machines and waits for their operations.
 func (s *Sim) Close() {
 	s.cancel()
 	s.mu.Lock()
@@ -178,11 +177,11 @@ func (s *Sim) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), machineTimeout)
 	defer cancel()
 	for _, m := range left {
-		_ = m.Delete(ctx) // the process that holds them is about to end
+		_ = m.Delete(ctx) // the process that runs them is about to end
 	}
 }
 
-// nextID returns an id that nothing has. s.mu is held, or nobody knows s yet.
+// nextID returns an unused ID. s.mu is locked, or s is not shared yet.
 func (s *Sim) nextID() int64 {
 	s.lastID++
 	return s.lastID

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Object is one thing in the project, for those who look for leaks.
+// Object is one resource of the project, for leak tests.
 type Object struct {
 	Kind    string            `json:"kind"` // server, image (snapshots only), ssh_key, firewall, network, volume, primary_ip
 	ID      int64             `json:"id"`
 	Name    string            `json:"name"`
 	Labels  map[string]string `json:"labels"`
-	Status  string            `json:"status,omitempty"` // of a server, an image
-	Type    string            `json:"type,omitempty"`   // of a server, an address
+	Status  string            `json:"status,omitempty"` // status of a server or image
+	Type    string            `json:"type,omitempty"`   // type of a server or address
 	Where   string            `json:"location,omitempty"`
-	IP      string            `json:"ip,omitempty"`     // of a server's IPv4, or the address
-	Server  int64             `json:"server,omitempty"` // that has it, or of which an image was made
+	IP      string            `json:"ip,omitempty"`     // a server's IPv4, or the address
+	Server  int64             `json:"server,omitempty"` // server that has it, or from which an image was created
 	Created time.Time         `json:"created"`
-	// Inconsistent marks an image that may not be readable: its server was not off, or was cut off without a sync.
+	// Inconsistent marks an image that may be unreadable: its server was not off, or its power was cut without a sync.
 	Inconsistent bool `json:"inconsistent,omitempty"`
 }
 
-// Objects lists everything that the project has now, stock images left out; of one kind, or all for "".
+// Objects lists the project's current resources without stock images; of one kind, or all for "".
 func (s *Sim) Objects(kind string) []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func objects[T object](want, kind string, all map[int64]T, fill func(T, *Object)
 	for _, v := range all {
 		found = append(found, v)
 	}
-	_ = sortBy(found, nil) // without a wish nothing can be wrong with it
+	_ = sortBy(found, nil) // without a sort order sortBy cannot fail
 	var out []Object
 	for _, v := range found {
 		o := Object{Kind: kind}
@@ -81,14 +81,14 @@ func objects[T object](want, kind string, all map[int64]T, fill func(T, *Object)
 	return out
 }
 
-// Settle has everything happen that is due, as any request would.
+// Settle processes all due events, as any request does.
 func (s *Sim) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(s.cfg.Now())
 }
 
-// NextEvent is when something will happen by itself, for clocks that jump; false if nothing will.
+// NextEvent returns the time of the next scheduled event, for clocks that jump; false if there is none.
 func (s *Sim) NextEvent() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *Sim) NextEvent() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// ownRoutes are the stand-in's own, for tests that drive it from another process.
+// ownRoutes registers the simulator's control routes, for tests that use it from another process.
 func (s *Sim) ownRoutes(mux *http.ServeMux) {
 	show := func(v func() any) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, v()) }

@@ -3,11 +3,11 @@ package simhetzner
 // offer is a server type in a place.
 type offer struct{ typ, location string }
 
-// stock is how many servers of an offer there still are.
+// stock is the number of available servers of an offer.
 type stock struct {
-	left    int  // negative: endless
-	claim   bool // what the list of types says
-	claimed bool // claim was given, it need not be true
+	left    int  // negative: unlimited
+	claim   bool // availability in the list of types
+	claimed bool // claim was set and need not be true
 }
 
 func (s *Sim) stockOf(typ, where string) *stock {
@@ -18,8 +18,8 @@ func (s *Sim) stockOf(typ, where string) *stock {
 	return s.stock[o]
 }
 
-// SetStock says how many more servers of a type can be ordered in a place; negative is endless, which is
-// what it starts with. A server that is deleted leaves room for another.
+// SetStock sets how many more servers of a type can be ordered in a location; negative, the default, means unlimited.
+// Deleting a server makes room for another.
 func (s *Sim) SetStock(typ, location string, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
