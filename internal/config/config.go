@@ -1,10 +1,11 @@
-// Package config is the configuration: everything that an operator can set, in one strict YAML file, and everything that
-// a repository can set in its `.errand.yml`.
+// Package config is the configuration: everything that an operator can set, in one strict YAML file, and everything
+// that a repository can set in its `.errand.yml`.
 //
-// Load reads the file, fills in defaults, resolves secrets and validates. Every error names the line, the key and what
-// to write. The file refers to secrets as `env:NAME` or `file:/path`, so it contains none and can be shown to anybody.
-// errand does not watch the file; it reads it again after a restart, which loses nothing. Start reading at Config;
-// config.example.yml documents every key.
+// Load reads the file, fills in defaults, resolves secrets and validates. Every error names the line, the key and the
+// correction. The file refers to secrets as `env:NAME` or `file:/path`, so it contains none and can be shown to
+// anybody. errand does not watch the file; it reads it again after a restart, which loses nothing.
+//
+// Start here: [Config]; config.example.yml documents every key.
 package config
 
 import (
@@ -127,8 +128,8 @@ type Model struct {
 	// anthropic.
 	API string `yaml:"api"`
 	// WebTools lets agents use tools that the provider runs, such as web search, page fetches, MCP servers and code
-	// execution, and refer to content by URL. This traffic bypasses the egress allow-list in both directions, and what
-	// the tools themselves cost is not counted.
+	// execution, and refer to content by URL. This traffic bypasses the egress allow-list in both directions, and the
+	// cost of the tools themselves is not counted.
 	WebTools bool `yaml:"web_tools"`
 }
 
@@ -224,7 +225,7 @@ type Repository struct {
 	Title string `yaml:"title"`
 	// Draft opens pull requests as drafts.
 	Draft bool `yaml:"draft"`
-	// Publish is at-once or after-approval. What an App pushes starts workflows that can read the repository's secrets:
+	// Publish is at-once or after-approval. An App's pushes start workflows that can read the repository's secrets:
 	// with after-approval errand shows the diff in a comment and pushes nothing before a person has approved it.
 	Publish state.PublishMode `yaml:"publish"`
 	// Guidance lists files with a repository's instructions for agents. They are read from the base branch when a task

@@ -15,7 +15,7 @@ import (
 )
 
 // document is a YAML file that is compared with the type of its configuration. The decoder does not do this because it
-// stops at the first error, and knows the line of an error but neither the whole key nor what to write.
+// stops at the first error, and reports neither the whole key nor the correction.
 type document struct {
 	lines map[string]int // of every key and list element
 	report

@@ -56,7 +56,7 @@ func (g RepoGate) problems(r *report) {
 	globProblems(r, "gate.unprotected", s.Unprotected)
 }
 
-// settings returns the repository's settings; what it does not set is zero.
+// settings returns the repository's settings; settings missing in the file are zero.
 func (g RepoGate) settings() state.Gate {
 	return state.Gate{
 		SecretsAllowedIn: written(g.SecretsAllowedIn), MaxPaths: g.MaxPaths, MaxBytes: g.MaxBytes,

@@ -30,8 +30,9 @@ type Hetzner struct {
 	// SSHFrom are the address ranges from which SSH to VMs is allowed, such as 203.0.113.7/32: write the public address
 	// of this host. All by default.
 	SSHFrom []string `yaml:"ssh_from"`
-	// Egress is open or tether. With tether the firewall blocks everything, and a VM reaches only what errand forwards:
-	// the model, its repository and egress.allow. VMs then need a base image, which must be baked while this is open.
+	// Egress is open or tether. With tether the firewall blocks everything, and a VM reaches other hosts only through
+	// errand: the model, its repository and egress.allow. VMs then need a base image, which must be baked while this is
+	// open.
 	Egress string `yaml:"egress"`
 	// Network is the ID of a private network that VMs join, or 0 for none. If ipv4 is false, this host must be in it.
 	Network int64 `yaml:"network"`

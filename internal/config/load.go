@@ -70,7 +70,7 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	} {
 		r.fail(s.key, s.secret.resolve(env, local))
 	}
-	if c.Provider == "hetzner" { // elsewhere nobody needs to have one
+	if c.Provider == "hetzner" { // other providers need no token
 		r.fail("hetzner.token", c.Hetzner.Token.resolve(env, isLoopback(c.Hetzner.Endpoint)))
 	}
 	for name, m := range c.Models {

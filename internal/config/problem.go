@@ -13,7 +13,7 @@ type Problem struct {
 	Line int
 	// Key is the path of the key, such as "github.app_id"; empty if the problem concerns the whole file.
 	Key string
-	// Text states what is wrong or what to write.
+	// Text describes the mistake or the correction.
 	Text string
 }
 

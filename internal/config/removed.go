@@ -2,7 +2,7 @@ package config
 
 import "reflect"
 
-// renamed maps keys of earlier versions to what takes their place.
+// renamed maps keys of earlier versions to their replacements.
 func renamed() map[string]string {
 	return map[string]string{
 		"agent.max_turns":      "limits.turns",
@@ -11,7 +11,7 @@ func renamed() map[string]string {
 	}
 }
 
-// removed maps keys of earlier versions that have no successor to the reason: what decides now.
+// removed maps keys of earlier versions without a successor to the reason and the current behavior.
 func removed() map[string]string {
 	const (
 		githubPace = "errand keeps to the pace that GitHub asks of Apps, and waits when GitHub says so"
@@ -40,7 +40,7 @@ func removed() map[string]string {
 	}
 }
 
-// unknown returns why key, which is no field of t, is refused, and what to write.
+// unknown returns the reason why key, which is not a field of t, is refused, and the correction.
 func unknown(key, name string, t reflect.Type) string {
 	if now, ok := renamed()[key]; ok {
 		return "this key was replaced; write " + now + " instead"

@@ -35,8 +35,8 @@ type RepoFile struct {
 	// Publish is at-once or after-approval, which pushes nothing before a person has approved the diff. If the operator
 	// requires after-approval, at-once does not turn it off.
 	Publish state.PublishMode `yaml:"publish"`
-	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. What a merge drops or
-	// changes on either side is checked and shown like any other change.
+	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. Changes that a merge
+	// drops or makes on either side are checked and shown like any other change.
 	MergeCommits bool `yaml:"merge_commits"`
 	// Setup lists commands that prepare a fresh checkout.
 	Setup []RepoCommand `yaml:"setup"`
@@ -102,7 +102,7 @@ type RepoLimits struct {
 	Checks *int `yaml:"checks"`
 }
 
-// The limits on what a repository can set.
+// Limits of a repository's settings.
 const (
 	maxRepoFile        = 64 << 10 // bytes
 	maxCommands        = 20
@@ -110,8 +110,8 @@ const (
 	maxRepoTimeout     = 2 * time.Hour
 )
 
-// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid whose text is for people: line,
-// key and what to write.
+// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid whose text is for people:
+// line, key and correction.
 func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
 	return ParseRepoFor(data, defaults, nil)
 }

@@ -19,9 +19,9 @@ func steps() []string {
 // errNoProvider is the error for an adapter whose API no provider supports.
 var errNoProvider = errors.New("no provider under models speaks its API")
 
-// ProviderOf returns the name of the model provider for an adapter's calls: the configured one, else the one that
-// supports the adapter's API (of several the one with the API's name), else the only one. The error states what to
-// write. It is nil, with an empty name, if an adapter of any API has no provider.
+// ProviderOf returns the name of the model provider for an adapter's calls: the configured one, otherwise the one that
+// supports the adapter's API (of several the one with the API's name), otherwise the only one. The error states the
+// correction. It is nil, with an empty name, if an adapter of any API has no provider.
 func (c Config) ProviderOf(adapter string) (string, error) {
 	api, names := agent.APIOf(adapter), slices.Sorted(maps.Keys(c.Models))
 	if want := c.Agent.For(adapter).Provider; want != "" {

@@ -50,7 +50,7 @@ func (s Secret) Set() bool { return s.from != "" }
 // String returns the source of the secret, never its value.
 func (s Secret) String() string {
 	if kind, _, _ := strings.Cut(s.from, ":"); kind != "env" && kind != "file" && kind != "" {
-		return "value:…" // what stands in the file may be the secret itself
+		return "value:…" // the text in the file may be the secret itself
 	}
 	return s.from
 }

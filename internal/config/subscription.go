@@ -38,7 +38,7 @@ func (s *Subscription) resolve(key string, r *report, env func(string) (string, 
 func (s Subscription) secrets() []string {
 	out := []string{s.Token.Reveal()}
 	if s.Login != "" {
-		held, _ := subscription.Secrets(s.Login) // what cannot be read, Load has said
+		held, _ := subscription.Secrets(s.Login) // Load has already reported an unreadable file
 		out = append(out, held...)
 	}
 	return out

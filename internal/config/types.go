@@ -61,7 +61,7 @@ func readDuration(d *time.Duration, data []byte) error {
 	return err
 }
 
-// want returns what to write for a value of a type.
+// want describes the expected value of a type.
 func want(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():

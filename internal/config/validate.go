@@ -23,7 +23,7 @@ var (
 	modelName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 )
 
-// Validate returns all problems, each with its key and what to write but without lines. The error is an *Invalid.
+// Validate returns all problems, each with its key and correction but without lines. The error is an *Invalid.
 func (c Config) Validate() error {
 	return invalid(c.problems(), func(string) int { return 0 })
 }

@@ -101,7 +101,7 @@ func absolute(path, cwd string) string {
 	return filepath.Join(cwd, path)
 }
 
-// bash runs a command in a session of its own. Its output goes to a file, so that a child that
+// bash runs a command in a separate session. Its output goes to a file, so that a child that
 // outlives the command does not hold the agent up.
 func (a *agent) bash(ctx context.Context, in toolInput) outcome {
 	if strings.TrimSpace(in.Command) == "" {
@@ -151,7 +151,7 @@ func (a *agent) bash(ctx context.Context, in toolInput) outcome {
 	return outcome{text: text, detail: detail}
 }
 
-// shell prefers bash, which is what models write for.
+// shell returns bash if it is installed, because models write for it.
 func shell() string {
 	if path, err := exec.LookPath("bash"); err == nil {
 		return path
@@ -159,7 +159,7 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// readOutput returns what a command printed, the middle left out if it is too much.
+// readOutput returns a command's output, with the middle omitted if it is too long.
 func readOutput(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -235,7 +235,7 @@ func editFile(path string, in toolInput) outcome {
 	}
 }
 
-// inContext is what the real one adds to a file's change.
+// inContext is appended by the real CLI to the result of a file change.
 const inContext = " (file state is current in your context — no need to Read it back)"
 
 // replaceFile writes a file, with its mode if it exists.
