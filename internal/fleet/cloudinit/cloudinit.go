@@ -123,7 +123,7 @@ func UserData(spec Spec) ([]byte, error) {
 		return nil, fmt.Errorf("user data of %s: %w", spec.Name, err)
 	}
 	if out.Len() > MaxSize {
-		return nil, fmt.Errorf("user data of %s: %d bytes, %d are the most; the setup has %d", spec.Name, out.Len(), MaxSize, len(spec.Setup))
+		return nil, fmt.Errorf("user data of %s: %d bytes, at most %d; the setup has %d", spec.Name, out.Len(), MaxSize, len(spec.Setup))
 	}
 	return out.Bytes(), nil
 }
@@ -132,7 +132,7 @@ func UserData(spec Spec) ([]byte, error) {
 func check(spec Spec) (public string, err error) {
 	switch {
 	case spec.Name == "" || strings.Trim(spec.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
-		return "", errors.New("the name has to consist of a-z, 0-9 and hyphens")
+		return "", errors.New("the name must consist of a-z, 0-9 and hyphens")
 	case spec.ClientKey == nil:
 		return "", errors.New("no client key")
 	case !utf8.ValidString(spec.Setup) || strings.ContainsRune(spec.Setup, 0):

@@ -51,19 +51,19 @@ func (b *budget) take(low bool, route string) error {
 	defer b.mu.Unlock()
 	now := b.now()
 	if now.Before(b.until) {
-		return fmt.Errorf("%w: the API said so; next call in %s", fleet.ErrLimited, b.until.Sub(now).Round(time.Second))
+		return fmt.Errorf("%w: the API's rate limit is reached; next call in %s", fleet.ErrLimited, b.until.Sub(now).Round(time.Second))
 	}
 	if low {
 		// The API refills one request per second.
 		if left := b.remaining + int(now.Sub(b.said).Seconds()); b.remaining >= 0 && left < requestsPerHour/spareRemaining {
-			return fmt.Errorf("%w: %d of the project's requests remain, kept for what cannot wait", fleet.ErrLimited, left)
+			return fmt.Errorf("%w: the project's last %d requests are reserved for urgent calls", fleet.ErrLimited, left)
 		}
 		if b.limiter.TokensAt(now) < float64(b.limiter.Burst())/spareShare {
-			return fmt.Errorf("%w: the rest of our own budget is kept for what cannot wait", fleet.ErrLimited)
+			return fmt.Errorf("%w: the rest of errand's request budget is reserved for urgent calls", fleet.ErrLimited)
 		}
 	}
 	if !b.limiter.AllowN(now, 1) {
-		return fmt.Errorf("%w: our own budget of %d an hour is used up", fleet.ErrLimited, b.perHour)
+		return fmt.Errorf("%w: errand's budget of %d requests per hour is used up", fleet.ErrLimited, b.perHour)
 	}
 	b.calls[route]++
 	return nil

@@ -134,7 +134,7 @@ func pages[R, T any](ctx context.Context, p *Provider, r request, items func(R) 
 		meta := resp.Meta.Pagination
 		switch {
 		case meta == nil || meta.Page != page:
-			return nil, fmt.Errorf("list %s: %w: page %d does not say where it stands", r.path, errPartial, page)
+			return nil, fmt.Errorf("list %s: %w: page %d has no page number", r.path, errPartial, page)
 		case meta.NextPage != 0:
 			continue
 		case meta.TotalEntries != 0 && meta.TotalEntries != len(out): // 0: not reported

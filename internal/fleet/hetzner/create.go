@@ -47,7 +47,7 @@ func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error
 			return fleet.VM{}, err
 		}
 		if s == nil {
-			return fleet.VM{}, fmt.Errorf("%w: the name is taken and nobody has it", fleet.ErrUnknownOutcome)
+			return fleet.VM{}, fmt.Errorf("%w: the name is taken, but no server has it", fleet.ErrUnknownOutcome)
 		}
 		return p.adopt(ctx, *s, spec)
 	}
@@ -77,7 +77,7 @@ func (p *Provider) checkSpec(spec fleet.Spec) error {
 		return fmt.Errorf("%w: no type and location to order", fleet.ErrInvalid)
 	}
 	if len(spec.UserData) > MaxUserData {
-		return fmt.Errorf("%w: %d bytes of user data, the most is %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
+		return fmt.Errorf("%w: %d bytes of user data, at most %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
 	}
 	return checkLabels(p.own(spec.Labels))
 }
@@ -126,7 +126,7 @@ func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.
 	}
 	out, _, err := call[schema.ServerCreateResponse](ctx, p, request{method: http.MethodPost, path: "/servers", body: body})
 	if err == nil && (out.Server.ID == 0 || out.Server.Name != spec.Name) {
-		err = fmt.Errorf("%w: the answer names no server", fleet.ErrUnknownOutcome)
+		err = fmt.Errorf("%w: the response names no server", fleet.ErrUnknownOutcome)
 	}
 	return out.Server, err
 }

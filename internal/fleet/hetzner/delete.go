@@ -82,7 +82,7 @@ func (p *Provider) missedAgain(ctx context.Context, id int64) error {
 	case errors.Is(err, fleet.ErrNotFound):
 		return nil
 	case err == nil:
-		err = fmt.Errorf("%w: it was not found, and is there", fleet.ErrBusy)
+		err = fmt.Errorf("%w: it was not found, but exists", fleet.ErrBusy)
 	}
 	return err
 }

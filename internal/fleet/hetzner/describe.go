@@ -19,7 +19,7 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	out := fleet.Description{Provider: p.Name(), Kind: "cloud", Isolation: fleet.IsolationVM}
 	offers, err := p.Offers(ctx)
 	if errors.Is(err, fleet.ErrUnauthorized) {
-		out.Notes = append(out.Notes, "The API refuses `hetzner.token`: make one for reading and writing in the project's settings.")
+		out.Notes = append(out.Notes, "The API refuses `hetzner.token`: create a token with read and write permission in the project's settings.")
 		return out, nil
 	}
 	if err != nil {
@@ -33,13 +33,13 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 		}
 	}
 	if slices.ContainsFunc(p.cfg.SSHFrom, func(from string) bool { return strings.HasSuffix(from, "/0") }) {
-		out.Notes = append(out.Notes, "VMs take SSH from everywhere, with our key only: say where errand is in `hetzner.ssh_from`.")
+		out.Notes = append(out.Notes, "VMs accept SSH from everywhere, with errand's key only: set errand's address in `hetzner.ssh_from`.")
 	}
 	if off := p.budget.clockOff().Round(time.Second); off.Abs() > maxClockOff {
-		out.Notes = append(out.Notes, fmt.Sprintf("The clock of this host is %s away from Hetzner's: paid hours would be misjudged. Let it be set by NTP.", off.Abs()))
+		out.Notes = append(out.Notes, fmt.Sprintf("The clock of this host differs from Hetzner's by %s, so paid hours are miscalculated. Set it by NTP.", off.Abs()))
 	}
 	if p.cfg.Egress == EgressTether {
-		out.Notes = append(out.Notes, "VMs reach nothing but through errand: their image has to be a baked one.")
+		out.Notes = append(out.Notes, "VMs reach other hosts only through errand: their image must be a baked one.")
 	}
 	return out, nil
 }
@@ -55,7 +55,7 @@ func choiceOf(c fleet.Offer, offers []fleet.Offer) (choice fleet.Choice, note st
 			return choice, ""
 		}
 	}
-	note = fmt.Sprintf("%s in %s: this type is not sold there; take it out of `hetzner.candidates`.", c.Type, c.Location)
+	note = fmt.Sprintf("%s in %s: this type is not sold there; remove it from `hetzner.candidates`.", c.Type, c.Location)
 	if !known {
 		note = fmt.Sprintf("%s in %s: there is no server type of this name; correct `hetzner.candidates`.", c.Type, c.Location)
 	}

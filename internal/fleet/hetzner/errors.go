@@ -14,11 +14,11 @@ import (
 
 var (
 	// errPassing is a temporary error of a read.
-	errPassing = errors.New("the API did not answer")
+	errPassing = errors.New("the API did not respond")
 	// errPartial is returned for an incomplete list.
-	errPartial = errors.New("the list is not whole")
+	errPartial = errors.New("incomplete list")
 	// errExists means that the name or key is taken.
-	errExists = errors.New("exists already")
+	errExists = errors.New("already exists")
 )
 
 // codeReadOnly is the former error code for read-only tokens, now "forbidden".

@@ -172,11 +172,11 @@ func New(cfg Config) (*Provider, error) {
 func (s Settings) check() error {
 	switch {
 	case s.Egress != "" && s.Egress != EgressOpen && s.Egress != EgressTether:
-		return fmt.Errorf("hetzner.egress %q: has to be %s or %s", s.Egress, EgressOpen, EgressTether)
+		return fmt.Errorf("hetzner.egress %q: must be %s or %s", s.Egress, EgressOpen, EgressTether)
 	case s.Private && s.Network == 0:
 		return errors.New("hetzner.private: needs hetzner.network")
 	case !s.Private && !s.IPv4 && !s.IPv6:
-		return errors.New("hetzner: a VM without ipv4 and ipv6 is reached over hetzner.private only")
+		return errors.New("hetzner: a VM without ipv4 and ipv6 is only reachable with hetzner.private")
 	}
 	for _, from := range s.SSHFrom {
 		if _, err := netip.ParsePrefix(from); err != nil {

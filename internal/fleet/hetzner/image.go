@@ -28,7 +28,7 @@ const statusUnavailable = "unavailable"
 func (p *Provider) Image(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
 	img, err := p.makeImage(ctx, spec)
 	if err != nil {
-		return fleet.Image{}, fmt.Errorf("make an image of server %s: %w", spec.VM, err)
+		return fleet.Image{}, fmt.Errorf("create an image of server %s: %w", spec.VM, err)
 	}
 	return img, nil
 }
@@ -55,13 +55,13 @@ func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.I
 		body: schema.ServerActionCreateImageRequest{Type: hcloud.Ptr("snapshot"), Description: hcloud.Ptr("errand " + s.Name), Labels: &want},
 	})
 	if err == nil && out.Image.ID == 0 {
-		err = fmt.Errorf("%w: the answer names no image", fleet.ErrUnknownOutcome)
+		err = fmt.Errorf("%w: the response names no image", fleet.ErrUnknownOutcome)
 	}
 	if err != nil {
 		return fleet.Image{}, err
 	}
 	p.rememberImage(out.Image)
-	p.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image begun")
+	p.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image ordered")
 	return image(out.Image), nil
 }
 
@@ -101,7 +101,7 @@ func (p *Provider) imageByID(ctx context.Context, id string) (schema.Image, erro
 	}
 	out, _, err := call[schema.ImageGetResponse](ctx, p, request{method: http.MethodGet, path: path("/images/%d", number)})
 	if err == nil && out.Image.ID != number {
-		err = fmt.Errorf("%w: the answer is about image %d", errPassing, out.Image.ID)
+		err = fmt.Errorf("%w: the response is about image %d", errPassing, out.Image.ID)
 	}
 	return out.Image, err
 }
@@ -174,7 +174,7 @@ func (p *Provider) deleteImage(ctx context.Context, id string) error {
 		case err != nil:
 			return err
 		case img.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
-			return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
+			return fmt.Errorf("%w: it is not this deployment's", fleet.ErrInvalid)
 		}
 	}
 	_, _, err := call[nothing](ctx, p, request{method: http.MethodDelete, path: "/images/" + id})

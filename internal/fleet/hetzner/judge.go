@@ -133,7 +133,7 @@ func weigh(s schema.Server, actions []schema.Action, now time.Time) judgment {
 }
 
 func (j judgment) failed(a *schema.Action) judgment {
-	j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonCreateFailed, a.Command+" went wrong"
+	j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonCreateFailed, a.Command+" failed"
 	if a.Error != nil {
 		j.detail = fmt.Sprintf("%s: %s (%s)", a.Command, a.Error.Message, a.Error.Code)
 	}
@@ -148,7 +148,7 @@ func (j judgment) off(s schema.Server, last *schema.Action, now time.Time) judgm
 	case "create_server", "rebuild_server":
 		j.state = fleet.StateCreating
 		if last.Status != "running" && now.Sub(s.Created) > neverStarted && (last.Finished == nil || now.Sub(*last.Finished) > neverStarted) {
-			j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonCreateFailed, "it was made, but never started"
+			j.state, j.ended, j.detail = fleet.StateEnded, fleet.ReasonCreateFailed, "it was created, but never started"
 		}
 	default:
 		j.state = fleet.StateCreating

@@ -117,7 +117,7 @@ func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, erro
 	switch {
 	case err != nil:
 	case s.ID != number:
-		err = fmt.Errorf("%w: asked for server %d, the answer is about %d", errPassing, number, s.ID)
+		err = fmt.Errorf("%w: requested server %d, the response is about %d", errPassing, number, s.ID)
 	case s.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
 		err = errNotOurs
 	default:

@@ -12,7 +12,7 @@ import (
 func micro(text string) (int64, error) {
 	whole, part, _ := strings.Cut(text, ".")
 	if whole == "" || strings.Trim(whole+part, "0123456789") != "" {
-		return 0, fmt.Errorf("price %q is no decimal number", text)
+		return 0, fmt.Errorf("price %q is not a decimal number", text)
 	}
 	var out int64
 	for _, c := range whole + (part + "000000")[:6] {

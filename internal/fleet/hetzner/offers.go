@@ -80,7 +80,7 @@ func (p *Provider) market(ctx context.Context) (*prices, error) {
 		p.prices = fresh
 		return fresh, nil
 	case known != nil && now.Sub(known.at) < pricesAtMost && !errors.Is(err, fleet.ErrUnauthorized):
-		p.cfg.Log.Warn().Err(err).Time("of", known.at).Msg("go on with old prices")
+		p.cfg.Log.Warn().Err(err).Time("of", known.at).Msg("failed to read prices; using old ones")
 		return known, nil
 	default:
 		return nil, err

@@ -29,7 +29,7 @@ func (p *Provider) rebuild(ctx context.Context, from string, spec fleet.Spec) (f
 	case len(spec.UserData) == 0: // the API would reuse the previous ones
 		return fleet.VM{}, fmt.Errorf("%w: no user data", fleet.ErrInvalid)
 	case len(spec.UserData) > MaxUserData:
-		return fleet.VM{}, fmt.Errorf("%w: %d bytes of user data, the most is %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
+		return fleet.VM{}, fmt.Errorf("%w: %d bytes of user data, at most %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
 	case from == spec.Name:
 		return fleet.VM{}, fmt.Errorf("%w: it needs a new name", fleet.ErrInvalid)
 	}
@@ -77,7 +77,7 @@ func (p *Provider) rename(ctx context.Context, from string, spec fleet.Spec) (*s
 	case err != nil:
 		return nil, err
 	case out.Server.ID != s.ID || out.Server.Name != spec.Name:
-		return nil, fmt.Errorf("%w: the answer names another server", fleet.ErrUnknownOutcome)
+		return nil, fmt.Errorf("%w: the response names another server", fleet.ErrUnknownOutcome)
 	}
 	p.cfg.Log.Info().Str("vm", spec.Name).Str("from", from).Int64("server", s.ID).Msg("server renamed")
 	return &out.Server, nil

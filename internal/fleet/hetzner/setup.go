@@ -149,7 +149,7 @@ func (p *Provider) findFirewall(ctx context.Context, w wall) (int64, error) {
 			continue
 		}
 		if f.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
-			return 0, fmt.Errorf("%w: a firewall %s exists that is not ours", fleet.ErrInvalid, f.Name)
+			return 0, fmt.Errorf("%w: a firewall %s exists that is not this deployment's", fleet.ErrInvalid, f.Name)
 		}
 		if sameRules(f.Rules, w.rules) {
 			return f.ID, nil

@@ -157,7 +157,7 @@ func (p *Provider) deleteStray(ctx context.Context, s fleet.Stray) error {
 		case now.ID != s.ID:
 			continue
 		case !now.Ours:
-			return fmt.Errorf("%w: it is not ours", fleet.ErrInvalid)
+			return fmt.Errorf("%w: it is not this deployment's", fleet.ErrInvalid)
 		}
 		_, _, err := call[nothing](ctx, p, request{method: http.MethodDelete, path: "/" + collection + "/" + strconv.FormatInt(id, 10)})
 		if errors.Is(err, fleet.ErrNotFound) {

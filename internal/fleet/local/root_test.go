@@ -95,8 +95,8 @@ func TestRootIsTold(t *testing.T) {
 			if strings.Contains(notes, "errand runs as root") != root {
 				t.Errorf("notes: %s", notes)
 			}
-			if own := kind != local.KindPlain; strings.Contains(notes, private+" of local.binds is not open") != (root && own) ||
-				strings.Count(notes, open+" of local.binds is not open") != map[bool]int{true: 1}[root && own] {
+			if own := kind != local.KindPlain; strings.Contains(notes, private+" of local.binds is not accessible") != (root && own) ||
+				strings.Count(notes, open+" of local.binds is not accessible") != map[bool]int{true: 1}[root && own] {
 				t.Errorf("notes on binds: %s", notes)
 			}
 		})

@@ -60,7 +60,7 @@ func GiveToBoxes(dir string) error {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("give files to the user of boxes: %w", err)
+		return fmt.Errorf("change the owner to the user of sandboxes: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing was written through it
 	err = fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
@@ -73,7 +73,7 @@ func GiveToBoxes(dir string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("give files to the user of boxes: %w", err)
+		return fmt.Errorf("change the owner to the user of sandboxes: %w", err)
 	}
 	return nil
 }
@@ -85,13 +85,13 @@ func RootNotes(kind string, binds []Bind) []string {
 		return nil
 	}
 	if !ownFiles(kind) {
-		return []string{"errand runs as root, and so does everything in its boxes: run it as a user of its own"}
+		return []string{"errand runs as root, and so do all processes in its sandboxes: run it as a separate user"}
 	}
-	notes := []string{fmt.Sprintf("errand runs as root: to this host the processes in boxes are user and group %d instead, and /proc/sys is read-only; "+
-		"a user of its own for errand is better", agentID)}
+	notes := []string{fmt.Sprintf("errand runs as root: on this host the processes in sandboxes are user and group %d instead, and /proc/sys is read-only; "+
+		"a separate user for errand is better", agentID)}
 	for _, b := range binds {
 		if info, err := os.Stat(b.Path); err == nil && !openToAgent(info, b.Writable) {
-			notes = append(notes, fmt.Sprintf("%s of local.binds is not open to user %d, whom boxes run as", b.Path, agentID))
+			notes = append(notes, fmt.Sprintf("%s of local.binds is not accessible to user %d, which sandboxes run as", b.Path, agentID))
 		}
 	}
 	return notes

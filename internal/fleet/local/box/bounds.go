@@ -35,7 +35,7 @@ func (b Bounds) Notes(kind string) []string {
 	b = b.orDefault()
 	group := newCgroup(fmt.Sprintf("errand-box-probe-%d", os.Getpid()), b)
 	defer group.remove()
-	processes, memory := "no bound on processes", "the box's largest process is ended when a check each second finds more"
+	processes, memory := "no limit on processes", "the largest process is killed when a check each second finds more"
 	switch {
 	case group.has("pids"):
 		processes = fmt.Sprintf("at most %d processes", b.Processes)
@@ -45,5 +45,5 @@ func (b Bounds) Notes(kind string) []string {
 	if group.has("memory") {
 		memory = "by its control group"
 	}
-	return []string{fmt.Sprintf("each box may have %s and %d MiB of memory (%s)", processes, b.Memory>>20, memory)}
+	return []string{fmt.Sprintf("each sandbox may have %s and %d MiB of memory (%s)", processes, b.Memory>>20, memory)}
 }

@@ -55,7 +55,7 @@ func watchMemory(ctx context.Context, root int, limit int64) {
 			used, largest = memoryOf(root, shareOf)
 		}
 		if used > limit {
-			fmt.Fprintf(os.Stderr, "the box uses %d MiB of memory and may use %d: process %d is ended\n", used>>20, limit>>20, largest)
+			fmt.Fprintf(os.Stderr, "the sandbox uses %d MiB of memory and may use %d: process %d is killed\n", used>>20, limit>>20, largest)
 			_ = unix.Kill(largest, unix.SIGKILL)
 		}
 		if used > limit/2 {
