@@ -22,20 +22,20 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// greeter is a VM's sshd with the tool that changes its host key. When the key is used it hangs up on so
-// many callers, as one does that begins anew.
+// greeter is a VM's sshd with the tool that changes its host key. After the key is activated it refuses a number of
+// connections, like a restarting sshd.
 type greeter struct {
 	t           *testing.T
 	first, next ssh.Signer
 	refuses     int
-	code        int // of make, if it is not to work
+	code        int // exit code of make, if it must fail
 
 	mu    sync.Mutex
 	used  int
 	left  int
 	dials int
 
-	synced []string // by whom
+	synced []string // logins that synced
 }
 
 func newGreeter(t *testing.T, refuses int) *greeter {
@@ -102,7 +102,7 @@ func (g *greeter) serve(s gssh.Session) {
 	}
 }
 
-// TestGreetWaitsForTheNewKey: sshd is told once to begin anew, however long it takes.
+// TestGreetWaitsForTheNewKey: sshd is restarted once, however long it takes.
 func TestGreetWaitsForTheNewKey(t *testing.T) {
 	t.Parallel()
 	g := newGreeter(t, 3)
@@ -134,7 +134,7 @@ func TestGreetWaitsForTheNewKey(t *testing.T) {
 	}
 }
 
-// TestGreetEnds: who never answers again is given up with the context.
+// TestGreetEnds: if the VM never responds, Greet ends with its context.
 func TestGreetEnds(t *testing.T) {
 	t.Parallel()
 	g := newGreeter(t, 1<<30)
@@ -148,8 +148,8 @@ func TestGreetEnds(t *testing.T) {
 	}
 }
 
-// TestGreetTellsOfTheFirstBoot: whether it goes on or went wrong, with its own words.
-func TestGreetTellsOfTheFirstBoot(t *testing.T) {
+// TestGreetReportsTheFirstBoot: an unfinished and a failed first boot are distinguished, with the VM's message.
+func TestGreetReportsTheFirstBoot(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]error{75: fleet.ErrSettingUp, 70: fleet.ErrSetUp} {
 		g := newGreeter(t, 0)
@@ -163,12 +163,12 @@ func TestGreetTellsOfTheFirstBoot(t *testing.T) {
 	}
 }
 
-// TestSSHSync wants a VM to be synced as root, over the key that its row has, and a failure to be told.
+// TestSSHSync: a VM is synced as root, with the host key in its row, and failures are returned.
 func TestSSHSync(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		code    int
-		another bool // it has another key than the row
+		another bool // its host key is not the row's
 		root    string
 		want    []string
 		fails   bool

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestImagesUseUpTheCaps wants images, of sleeping VMs and base images alike, to count by their stored size, and a VM
-// to be refused when they have used up what may be spent.
+// TestImagesUseUpTheCaps: images of suspended VMs and base images count by their stored size, and a VM is refused when
+// they have used up the cap.
 func TestImagesUseUpTheCaps(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -34,7 +34,7 @@ func TestImagesUseUpTheCaps(t *testing.T) {
 			get(t, f, fleet.AcquireSpec{Owner: "ours"})
 			for i := range test.n {
 				id := fmt.Sprint(i)
-				kind := []string{fleet.ImageBase, fleet.ImageBaking}[i%2] // which no reaper takes away
+				kind := []string{fleet.ImageBase, fleet.ImageBaking}[i%2] // which no reaper deletes
 				s.images[id] = fleet.Image{ID: id, Labels: map[string]string{fleet.LabelKind: kind}, StoredMB: test.mb, Failed: test.failed, CreatedAt: c.now()}
 			}
 			ctx, stop := c.until(t, c.now().Add(15*time.Hour))

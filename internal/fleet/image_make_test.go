@@ -13,11 +13,11 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// maker answers the orders of an image and the checks of it one after the other; the last answer of each stays.
+// maker returns planned results of orders and checks in order; the last one of each repeats.
 type maker struct {
 	orders, checks []any // an error or an Image
 	ordered        int
-	checked        []time.Duration // since the start
+	checked        []time.Duration // times of the checks since the start
 	deleted        []string
 	now            func() time.Time
 	began          time.Time
@@ -48,8 +48,8 @@ func (m *maker) DeleteImage(_ context.Context, id string) error {
 	return nil
 }
 
-// TestMakeImage: what one answer says against an image is not believed, what two in a row say is, and a provider that is
-// busy is asked again, whoever makes the image.
+// TestMakeImage: a single check against an image is ignored, two consecutive ones count, and a busy provider is
+// retried.
 func TestMakeImage(t *testing.T) {
 	t.Parallel()
 	making, ready, bad := fleet.Image{ID: "7"}, fleet.Image{ID: "7", Ready: true}, fleet.Image{ID: "7", Failed: true}
@@ -100,7 +100,7 @@ func TestMakeImage(t *testing.T) {
 	}
 }
 
-// TestMakeImageEndsWithItsContext: nobody waits for an image whose job has ended, and it stays for the next one.
+// TestMakeImageEndsWithItsContext: if the context ends, MakeImage returns and keeps the image for the next call.
 func TestMakeImageEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := newClock()

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestLossNeedsTwoLooks: a VM that is not found by its id is missing, and lost when a look a minute later misses it, too,
-// unless one in between has found it.
+// TestLossNeedsTwoLooks: a VM that is not found by ID is missing, and lost if a check a minute later does not find it
+// either and none in between did.
 func TestLossNeedsTwoLooks(t *testing.T) {
 	t.Parallel()
 	type look struct {
@@ -44,7 +44,7 @@ func TestLossNeedsTwoLooks(t *testing.T) {
 	}
 }
 
-// TestRoomOfAnEndedVM: one answer that says that a VM has ended makes no room for another one.
+// TestRoomOfAnEndedVM: a single report that a VM has ended frees no slot.
 func TestRoomOfAnEndedVM(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps.VMs = 1 })

@@ -11,25 +11,25 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// shop is a memory whose VMs cost money, come up after a while and can be imaged and rebuilt. Answers to
-// orders are taken from a list.
+// shop is a memory whose VMs cost money, come up after a while, and can be imaged and rebuilt. Results of orders can be
+// planned.
 type shop struct {
 	*memory
 	boot time.Duration
 
 	mux     sync.Mutex
-	orders  []string         // what was ordered, TYPE/LOCATION, or what was rebuilt
-	answers map[string]error // to an order of TYPE/LOCATION
-	lose    int              // so many orders are carried out and not answered
+	orders  []string         // ordered TYPE/LOCATION, or rebuilt VM
+	answers map[string]error // planned errors by TYPE/LOCATION
+	lose    int              // number of orders whose response is lost after the effect
 	images  map[string]fleet.Image
 	off     map[string]bool
-	calls   int // of List
-	most    int // so many VMs may there be in the account, 0 for any number
-	cores   int // likewise of their CPUs
+	calls   int // calls of List
+	most    int // the account's limit on VMs, 0 for none
+	cores   int // the account's limit on CPUs, 0 for none
 
-	missing      int   // so many looks by id find no VM
-	missingImage int   // likewise no image
-	silent       error // what looks by id are answered instead
+	missing      int   // number of reads by ID that find no VM
+	missingImage int   // number of reads by ID that find no image
+	silent       error // error of all reads by ID
 }
 
 var (
@@ -83,7 +83,7 @@ func (s *shop) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 	return s.Get(ctx, spec.Name)
 }
 
-// limited is the refusal of an order that the account's limits do not allow.
+// limited returns the error for an order beyond the account's limits.
 func (s *shop) limited(o fleet.Offer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *shop) Get(ctx context.Context, name string) (fleet.VM, error) {
 	return s.state(vm), err
 }
 
-// byID finds the name of a VM by its id.
+// byID returns the name of the VM with an ID.
 func (s *shop) byID(id string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *shop) ImageByID(ctx context.Context, id string) (fleet.Image, error) {
 	return fleet.Image{}, fleet.ErrNotFound
 }
 
-// noImage says whether this look at an image has to miss it.
+// noImage reports whether this read of an image must not find it.
 func (s *shop) noImage() bool {
 	s.mux.Lock()
 	defer s.mux.Unlock()
@@ -258,7 +258,7 @@ func (s *shop) Rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet
 	return s.Get(ctx, spec.Name)
 }
 
-// ordered are all orders so far.
+// ordered returns all orders so far.
 func (s *shop) ordered() string {
 	s.mux.Lock()
 	defer s.mux.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// memory is a provider of VMs that exist only as facts, for what depends on time
-// and on failures. What needs a VM runs on package local.
+// memory is a provider of VMs that are only data, for tests of timing and failures. Tests that need a real VM use
+// package local.
 type memory struct {
 	now func() time.Time
 
@@ -96,7 +96,7 @@ func (m *memory) end(name string) {
 	m.vms[name] = vm
 }
 
-// clock is a time that only the test moves.
+// clock is a clock that only the test moves.
 type clock struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -121,13 +121,13 @@ func (c *clock) pass(d time.Duration) {
 	}
 }
 
-// sleep lets the time pass at once.
+// sleep advances the clock immediately.
 func (c *clock) sleep(ctx context.Context, d time.Duration) error {
 	c.pass(d)
 	return ctx.Err()
 }
 
-// until is a context that ends when the clock has come to a time.
+// until returns a context that ends when the clock reaches a time.
 func (c *clock) until(t *testing.T, at time.Time) (context.Context, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// crowd has VMs of a repository whose tasks have ended stay as spare ones, and others stay in use.
+// crowd keeps VMs of ended tasks of a repository as standby VMs, and others in use.
 func crowd(t *testing.T, f *fleet.Fleet, spare, used int) (names []string) {
 	t.Helper()
 	for i := range spare + used {
@@ -27,8 +27,8 @@ func crowd(t *testing.T, f *fleet.Fleet, spare, used int) (names []string) {
 	return names
 }
 
-// TestAccountLimit wants a limit of the provider's account to cost a spare VM, but none in use, or a smaller type to be
-// ordered, and a person to be told.
+// TestAccountLimit: at the account's limit a standby VM is released, never one in use, or a smaller type is ordered,
+// and an alarm is raised.
 func TestAccountLimit(t *testing.T) {
 	t.Parallel()
 	large := []fleet.Candidate{{Type: "large", Location: "here"}, {Type: "large", Location: "there"}, {Type: "small"}}
@@ -36,9 +36,9 @@ func TestAccountLimit(t *testing.T) {
 		spare, used int
 		candidates  []fleet.Candidate
 		needs       fleet.Needs
-		most, cores int // of the account, besides what is there
+		most, cores int // the account's limits, in addition to existing VMs
 		want        string
-		left        int // spare VMs
+		left        int // standby VMs
 		fails, told bool
 	}{
 		"room enough":                    {spare: 1, used: 1, most: 3, want: "small/here", left: 1},
@@ -96,8 +96,7 @@ func TestAccountLimit(t *testing.T) {
 	}
 }
 
-// TestAccountLimitIsLifted wants the alarm to end with the first VM that is had without a refusal, and to keep its
-// beginning until then.
+// TestAccountLimitIsLifted: the alarm keeps its start and ends with the first order without a refusal.
 func TestAccountLimitIsLifted(t *testing.T) {
 	t.Parallel()
 	f, s, c, _ := inShop(t, nil)
@@ -113,7 +112,7 @@ func TestAccountLimitIsLifted(t *testing.T) {
 		}
 		c.pass(40 * time.Minute)
 	}
-	reap(t, f, fleet.ReapOptions{}) // which replaces its own alarms only
+	reap(t, f, fleet.ReapOptions{}) // which only replaces its own alarms
 	if alarms := f.Alarms(); len(alarms) != 1 {
 		t.Errorf("alarms are %+v", alarms)
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestReapForAge: a VM that has had its time goes, 22 hours later and after an alarm if a task's work is on it, and the
-// image of one that sleeps only with its task.
+// TestReapForAge: a VM beyond its maximum age is deleted, 22 hours later and after an alarm if it has a task's work;
+// the image of a suspended one is deleted only with its task.
 func TestReapForAge(t *testing.T) {
 	t.Parallel()
 	const maxAge = 7 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		task  func(vm string) *state.Task
 		sleep bool
-		late  time.Duration // after maxAge
-		want  string        // "" if it stays
+		late  time.Duration // after MaxAge
+		want  string        // "" if it is kept
 		alarm bool
 	}{
 		"its task has it":            {task: has, late: time.Minute, alarm: true},

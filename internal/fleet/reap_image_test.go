@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestReapImages wants images to stay that a sleeping task, a row or the baker has.
+// TestReapImages: images of a suspended task, a row or the baker are kept.
 func TestReapImages(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -19,7 +19,7 @@ func TestReapImages(t *testing.T) {
 	t.Cleanup(f.Close)
 	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
 	store.task = &state.Task{Phase: state.PhasePROpen, VM: &state.VM{Name: vm.Name}, Asleep: &state.Asleep{Ref: "of-the-task"}}
-	if _, err := f.Snapshot(t.Context(), vm.Name); err != nil { // and killed before the task knew
+	if _, err := f.Snapshot(t.Context(), vm.Name); err != nil { // and the process was killed before the task stored it
 		t.Fatal(err)
 	}
 	for id, kind := range map[string]string{"of-the-task": fleet.ImageSleep, "of-nobody": fleet.ImageSleep, "base": fleet.ImageBase, "unknown": "", "broken": fleet.ImageBase} {
@@ -43,7 +43,7 @@ func TestReapImages(t *testing.T) {
 		}
 		return strings.Join(ids, " ")
 	}
-	// The task in this store is everybody's, so what is "of nobody" is told by its id alone.
+	// This store has a single task, so the images without a task are only identified by ID.
 	if got, want := left(), "base image-of-"+vm.Name+" of-the-task"; got != want {
 		t.Errorf("left are %q, want %q", got, want)
 	}
@@ -56,8 +56,8 @@ func TestReapImages(t *testing.T) {
 	}
 }
 
-// TestReapImagesOfRemovedGroups wants the base images of a group that is not configured any more to go, with the care
-// of every deletion, and no other image.
+// TestReapImagesOfRemovedGroups: base images of groups that are no longer configured are deleted with the usual
+// safeguards, and no other images.
 func TestReapImagesOfRemovedGroups(t *testing.T) {
 	t.Parallel()
 	const age = time.Hour
@@ -67,8 +67,8 @@ func TestReapImagesOfRemovedGroups(t *testing.T) {
 	tests := map[string]struct {
 		groups []string
 		labels map[string]string
-		image  string // of a VM that is on its way up
-		early  bool   // it is older than the store
+		image  string // of a VM that is coming up
+		early  bool   // older than the store
 		passes int
 		want   bool // it is deleted
 	}{

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// TestVMsAreReachedWhileTheProviderIsSilent: where a VM is does not have to be asked again while the provider does not
-// answer, for however long, as long as nothing says that the VM is gone.
+// TestVMsAreReachedWhileTheProviderIsSilent: VMs stay reachable while the provider does not respond, for any time, as
+// long as nothing indicates that the VM is gone.
 func TestVMsAreReachedWhileTheProviderIsSilent(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct{ answer, want error }{

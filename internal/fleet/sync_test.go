@@ -18,7 +18,7 @@ type syncer struct {
 	on    func() bool // whether the VM is on
 	tries int
 	done  bool
-	early bool // the VM was off when a sync was tried
+	early bool // a sync was tried while the VM was off
 }
 
 func (s *syncer) Greet(ctx context.Context, _ vm.Row, _ remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
@@ -35,7 +35,7 @@ func (s *syncer) Sync(context.Context, remote.Endpoint) error {
 	return nil
 }
 
-// lyingState says of VMs that they are off.
+// lyingState reports VMs as off.
 type lyingState struct {
 	*shop
 	lies bool
@@ -49,8 +49,8 @@ func (s *lyingState) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 	return vm, err
 }
 
-// TestSyncIsTriedAgainBeforeTheVMIsOff: a VM whose disk could not be written stays on and is tried again, for a bounded
-// time, whatever the provider says about its state.
+// TestSyncIsTriedAgainBeforeTheVMIsOff: a VM whose sync fails stays on and sync is retried, for a limited time,
+// whatever state the provider reports.
 func TestSyncIsTriedAgainBeforeTheVMIsOff(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
