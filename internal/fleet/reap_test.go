@@ -258,8 +258,8 @@ func TestReapRows(t *testing.T) {
 	}
 }
 
-// TestReapWhatARowSaysIsGone: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its row stays as it is.
-func TestReapWhatARowSaysIsGone(t *testing.T) {
+// TestReapLiveVMOfGoneRow: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its row stays as it is.
+func TestReapLiveVMOfGoneRow(t *testing.T) {
 	t.Parallel()
 	for name, sleeps := range map[string]bool{"gone": false, "asleep": true} {
 		t.Run(name, func(t *testing.T) {
