@@ -1,7 +1,7 @@
-// Package bench holds errand's figures: what a life costs in calls to GitHub, how fast webhooks are
-// taken, how large and how quick a full store is.
+// Package bench measures errand: the GitHub calls of a task, the throughput of webhooks, and the size and
+// speed of a full store.
 //
-// What is counted is held by ordinary tests, with the numbers that stand in docs/performance.md. What
-// is timed is printed by `make bench` beside what it is compared to, and no test depends on it. Start
+// Ordinary tests verify the counts, with the numbers in docs/performance.md. `make bench` prints the
+// timings next to their comparisons, and no test depends on them. Start
 // reading at TestCallsOfALife, then at the benchmarks.
 package bench

@@ -1,8 +1,8 @@
-// Package browser holds the tests that go through the pages as a person does: headless Chromium is driven
-// over the whole life of a task by clicks and keys alone, and every page of the board and of the stand-in
-// GitHub is judged on the way: no error in its console, no request that fails, nothing that axe calls
-// serious, nothing wider than a phone, everything to be reached with the keyboard.
+// Package browser tests the pages like a user: it drives headless Chromium through a complete task with clicks
+// and keys alone, and checks every page of the board and of the simulated GitHub on the way: no errors in the
+// console, no failed requests, no serious findings by axe, nothing wider than a phone, and all controls
+// reachable by keyboard.
 //
-// They run with ERRAND_TEST_FULL=1 where Chromium is installed, and for `make pictures`, which has them
-// keep the pictures of the README. Start reading at TestHeavyByClicks.
+// The tests run with ERRAND_TEST_FULL=1 where Chromium is installed, and for `make pictures`, which saves
+// the pictures of the README. Start reading at TestHeavyByClicks.
 package browser

@@ -1,8 +1,7 @@
-// Package cloud runs the conformance suite of package fleettest on the provider of
-// Hetzner's VMs, over the stand-in for its API with boxes of this host behind the
-// servers: everything is real but the API and the wall around a VM.
+// Package cloud runs the conformance suite of package fleettest on the Hetzner provider, with a simulated
+// API and local sandboxes as servers: everything is real except the API and the isolation of a VM.
 //
-// It stands here and not beside the provider because the boxes come from the demo,
-// which is made of everything, the provider too. Package rootbox runs the same
-// suite on machines with an address, a kernel's isolation and cloud-init.
+// It is not next to the provider because the sandboxes come from the demo, which imports everything,
+// including the provider. Package rootbox runs the same suite on machines with their own address, kernel
+// isolation and cloud-init.
 package cloud

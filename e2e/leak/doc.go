@@ -1,7 +1,7 @@
-// Package leak proves that no VM, image, key or address is left over that the store does not know, and
-// that none is missing: the real fleet, the real provider and the real store against a stand-in of
-// Hetzner's API with a clock of its own, killed at any call and any commit, with answers that get lost,
-// orders that are carried out late and capacity that is not there.
+// Package leak proves that no VM, image, key or address exists that the store does not know, and
+// that none is missing. The real fleet, the real provider and the real store run against a simulated
+// Hetzner API with a virtual clock. They are killed at any call and any commit, and the API loses answers,
+// executes orders late, and has no capacity at times.
 //
-// It holds tests only. Start reading at TestNothingLeaks.
+// It contains tests only. Start reading at TestNothingLeaks.
 package leak

@@ -1,7 +1,7 @@
-// Package mutants plants bugs in the product's source when a test binary is built, and nowhere else, so that a test can
-// be shown to notice them. A table names each bug and the lines that it changes. Load reads it and fails the test if an
-// entry does not fit the source any more; Build makes one test binary with all of a table's mutants, of which one is
-// played at a time.
+// Package mutants plants bugs in the product's source when a test binary is built, and nowhere else, to
+// prove that a test finds them. A table names each bug and the lines that it changes. Load reads it and fails the test if an
+// entry does not match the source; Build makes one test binary with all mutants of a table, of which one is
+// active at a time.
 //
 // Start reading at Mutant.
 package mutants

@@ -1,7 +1,7 @@
-// Package realcli has errand drive the real agent programs, at the versions of package.json, through
-// whole lives of a task: a real server, runner and tether, a stand-in for GitHub, and a scripted model
-// behind the gateway. No account is needed and nothing outside is called; the agents work in boxes that
-// have no network at all, and say so themselves.
+// Package realcli runs complete tasks with the real agent programs, in the versions of package.json: a real
+// server, runner and tether, a simulated GitHub, and a scripted model behind the gateway. It needs no
+// account and calls no external service. The agents run in sandboxes without a network, and confirm
+// that themselves.
 //
 // `make clis` installs the programs. Without them, or without bubblewrap, and unless the environment
 // has ERRAND_TEST_FULL=1, the tests are skipped. Start reading at TestHeavyLife.

@@ -1,8 +1,8 @@
-// Package stage is what the stories and the crash proof are played on: the programs that they need,
-// built once, and the parts that their test programs take when they are called again.
+// Package stage provides the environment of the stories and the crash tests: the programs that they need,
+// built once, and the roles of their test programs when they are executed again.
 //
-// A test program that calls Role first in its TestMain is also the stand-in agent, and the errand
-// that is a process of its own and can be killed. Start reading at Role, then at Prepare.
+// A test program that calls Role first in its TestMain can also be the simulated agent, and a separate
+// errand process that can be killed. Start reading at Role, then at Prepare.
 package stage
 
 import (

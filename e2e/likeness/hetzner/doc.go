@@ -1,8 +1,8 @@
-// Package hetzner holds the stand-in for the Hetzner Cloud API against what Hetzner publishes about it: the keys
-// and kinds of its answers, and of the requests that errand sends, as described.json has them.
+// Package hetzner compares the simulator of the Hetzner Cloud API with the description that Hetzner publishes: the keys
+// and types of its answers, and of the requests that errand sends, according to described.json.
 //
 // That file is an extract of the published OpenAPI description, made by the command in the folder extract
-// (cloud.spec.json at docs.hetzner.cloud is its argument); it holds no prose. A tour of all that the stand-in
-// can do is judged in every `make test`; what it said while all other tests ran is judged in `make test-full`.
-// Whatever is unlike stands in exceptions, with the reason. Start reading at TestTour.
+// (its argument is cloud.spec.json from docs.hetzner.cloud); it contains no prose. Every `make test` checks a tour of all
+// functions of the simulator; `make test-full` checks its answers during all other tests.
+// Differences are listed in exceptions, with the reason. Start reading at TestTour.
 package hetzner
