@@ -1,6 +1,9 @@
 package config
 
-import "reflect"
+import (
+	"reflect"
+	"strings"
+)
 
 // renamed maps keys of earlier versions to their replacements.
 func renamed() map[string]string {
@@ -11,7 +14,8 @@ func renamed() map[string]string {
 	}
 }
 
-// removed maps keys of earlier versions without a successor to the reason and the current behavior.
+// removed maps keys of earlier versions without a successor to the reason and the current behavior. NAME stands for the
+// name of any entry.
 func removed() map[string]string {
 	const (
 		githubPace = "errand keeps to the pace that GitHub asks of Apps, and waits when GitHub says so"
@@ -19,6 +23,8 @@ func removed() map[string]string {
 		attempts   = "errand launches the same work at most five times in a row; limits.cost and limits.vm_hours bound what that may cost"
 	)
 	return map[string]string{
+		"models.NAME.subscription.client_id": "errand renews a login as Claude Code, for which the login was created",
+
 		"timing.status_gap":      githubPace,
 		"timing.settle":          "errand decides how long a revision must exist before an approval without its hash counts",
 		"timing.backoff":         backoff,
@@ -45,8 +51,17 @@ func unknown(key, name string, t reflect.Type) string {
 	if now, ok := renamed()[key]; ok {
 		return "this key was replaced; write " + now + " instead"
 	}
-	if reason, ok := removed()[key]; ok {
+	if reason, ok := removed()[anyEntry(key)]; ok {
 		return "this key was removed: " + reason + ". Delete the line"
 	}
 	return "this key is unknown; " + suggest(name, t)
+}
+
+// anyEntry replaces the name of an entry of models by NAME.
+func anyEntry(key string) string {
+	path := strings.Split(key, ".")
+	if len(path) > 2 && path[0] == "models" {
+		path[1] = "NAME"
+	}
+	return strings.Join(path, ".")
 }

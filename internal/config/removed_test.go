@@ -48,6 +48,18 @@ func TestRemovedKeysNameTheirReplacement(t *testing.T) {
 	}
 }
 
+// TestRemovedKeyOfAnEntry: the same for the key of an entry, whatever its name.
+func TestRemovedKeyOfAnEntry(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"anthropic", "mine"} {
+		_, err := config.Parse([]byte("models:\n  "+name+": {url: 'https://m', subscription: {login: /l, client_id: x}}\n"), env(t))
+		want := "line 2: models." + name + ".subscription.client_id: this key was removed: errand renews a login as Claude Code, for which the login was created. Delete the line"
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
 // TestRemovedKeyOfARepositorysFile: the same for a repository's own file.
 func TestRemovedKeyOfARepositorysFile(t *testing.T) {
 	t.Parallel()

@@ -18,8 +18,6 @@ type Subscription struct {
 	Login string `yaml:"login"`
 	// RenewURL is the address at which a login is renewed; by default that of Claude Code.
 	RenewURL string `yaml:"renew_url"`
-	// ClientID is the OAuth client that renews a login; by default Claude Code, which the login was created for.
-	ClientID string `yaml:"client_id"`
 }
 
 // Set reports whether a subscription replaces the key.
@@ -53,7 +51,7 @@ func (s Subscription) problems(r *report, name string, m Model) {
 	r.unless(m.Dialect(name) == gateway.Anthropic, key, "only subscriptions to Claude can be used; write a key for a provider of the API %s", m.Dialect(name))
 	r.unless(s.Login == "" || filepath.IsAbs(s.Login), key+".login", "%q: write a path that begins with /", s.Login)
 	r.unless(s.RenewURL == "" || isURL(s.RenewURL), key+".renew_url", "%q is not an http(s) address", s.RenewURL)
-	r.unless(s.Login != "" || s.RenewURL == "" && s.ClientID == "", key+".renew_url", "only a login is renewed; remove this key, or write a login")
+	r.unless(s.Login != "" || s.RenewURL == "", key+".renew_url", "only a login is renewed; remove this key, or write a login")
 }
 
 // subscribed reports whether the provider with this name has a subscription.

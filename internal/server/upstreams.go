@@ -20,7 +20,7 @@ func upstreams(cfg config.Config, now func() time.Time, learned func(...string))
 		}
 		up := tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
 		if s := m.Subscription; s.Set() {
-			up.Subscription = subscription.New(subscription.Config{Token: s.Token.Reveal(), Login: s.Login, RenewURL: s.RenewURL, ClientID: s.ClientID, Now: now, Learned: learned})
+			up.Subscription = subscription.New(subscription.Config{Token: s.Token.Reveal(), Login: s.Login, RenewURL: s.RenewURL, Now: now, Learned: learned})
 		}
 		models[name] = up
 	}

@@ -17,7 +17,7 @@ var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // requestRenewal asks the provider to renew a login. It does not follow redirects, which would send a token elsewhere.
 func (s *Source) requestRenewal(ctx context.Context, l login) (login, error) {
-	body, err := json.Marshal(map[string]string{"grant_type": "refresh_token", "refresh_token": l.Refresh, "client_id": s.cfg.ClientID})
+	body, err := json.Marshal(map[string]string{"grant_type": "refresh_token", "refresh_token": l.Refresh, "client_id": ClientID})
 	if err != nil {
 		return login{}, fmt.Errorf("renew the login: %w", err)
 	}

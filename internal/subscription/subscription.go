@@ -45,8 +45,8 @@ type Config struct {
 	Token string
 	// Login is the path of the login file. Each renewal replaces the file in its folder.
 	Login string
-	// RenewURL and ClientID default to the constants of these names.
-	RenewURL, ClientID string
+	// RenewURL defaults to the constant of this name.
+	RenewURL string
 	// Transport sends renewals; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 	// Learned is called with each secret before it is used or written, so that it can be redacted everywhere. It may be
@@ -69,9 +69,6 @@ type Source struct {
 func New(cfg Config) *Source {
 	if cfg.RenewURL == "" {
 		cfg.RenewURL = RenewURL
-	}
-	if cfg.ClientID == "" {
-		cfg.ClientID = ClientID
 	}
 	if cfg.Transport == nil {
 		cfg.Transport = http.DefaultTransport

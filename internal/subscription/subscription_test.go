@@ -46,7 +46,7 @@ func newProvider(t *testing.T) (*provider, *subscription.Source) {
 
 func (p *provider) source() *subscription.Source {
 	return subscription.New(subscription.Config{
-		Login: p.path, RenewURL: p.URL, ClientID: "a-client",
+		Login: p.path, RenewURL: p.URL,
 		Learned: func(secrets ...string) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -90,7 +90,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	p.asked++
 	var ask map[string]string
-	if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || ask["grant_type"] != "refresh_token" || ask["client_id"] != "a-client" {
+	if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || ask["grant_type"] != "refresh_token" || ask["client_id"] != subscription.ClientID {
 		http.Error(w, "what?", http.StatusTeapot)
 		return
 	}

@@ -36,7 +36,6 @@ func instead() map[string]string {
 		"models.NAME.subscription.token":     `""`,
 		"models.NAME.subscription.login":     `""`,
 		"models.NAME.subscription.renew_url": `""`,
-		"models.NAME.subscription.client_id": `""`,
 	}
 }
 
