@@ -24,8 +24,8 @@ func TestRefused(t *testing.T) {
 		"the task's hours":  {err: none(&vm.LimitError{Limit: vm.LimitVMHours, Reason: "its 6 hours are used"}), limit: vm.LimitVMHours},
 		"the day's money":   {err: none(&vm.LimitError{Limit: vm.LimitVMsDay, Reason: "today's money is used"}), limit: vm.LimitVMsDay},
 		"VMs in an hour":    {err: none(&vm.LimitError{Limit: vm.LimitVMMakes, Reason: "10 were made"}), limit: vm.LimitVMMakes},
-		"the account":       {err: none(fleet.ErrQuota), waits: "ask the provider for a higher limit"},
-		"no capacity":       {err: none(errors.New("resource_unavailable")), waits: "more candidates"},
+		"the account":       {err: none(fleet.ErrQuota), waits: "Request a higher limit"},
+		"no capacity":       {err: none(errors.New("resource_unavailable")), waits: "More candidates"},
 		"a refused token":   {err: fleet.ErrUnauthorized, waits: "`hetzner.token`"},
 		"a wrong parameter": {err: fleet.ErrInvalid, waits: "correct `hetzner`"},
 	} {
